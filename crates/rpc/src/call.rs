@@ -1,0 +1,113 @@
+//! What a procedure knows of the call that it answers, and what it tells the server about it.
+
+use std::net::SocketAddr;
+
+/// How a call came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// A record on a connection.
+    Tcp,
+    /// A datagram.
+    Udp,
+}
+
+/// The two ends of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// The client's address and port (an IPv4 client of an IPv6 socket shows as IPv4).
+    pub addr: SocketAddr,
+    /// The address and port that the call came to.
+    pub local: SocketAddr,
+    /// How it came.
+    pub transport: Transport,
+}
+
+/// `authsys_parms` (RFC 5531, appendix A), with the groups in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuthSys<'a> {
+    /// The client's own name for itself; never trusted.
+    pub machinename: &'a [u8],
+    /// Effective user id.
+    pub uid: u32,
+    /// Effective group id.
+    pub gid: u32,
+    /// Supplementary groups; the first `group_count` are valid.
+    groups: [u32; Self::GROUPS_MAX],
+    group_count: usize,
+}
+
+impl<'a> AuthSys<'a> {
+    /// The most groups that the flavour carries (RFC 5531, appendix A).
+    pub const GROUPS_MAX: usize = 16;
+
+    /// A credential; `None` if there are more than sixteen groups.
+    pub fn new(machinename: &'a [u8], uid: u32, gid: u32, groups: &[u32]) -> Option<Self> {
+        let mut own = [0; Self::GROUPS_MAX];
+        own.get_mut(..groups.len())?.copy_from_slice(groups);
+        Some(Self { machinename, uid, gid, groups: own, group_count: groups.len() })
+    }
+
+    /// Supplementary groups.
+    pub fn groups(&self) -> &[u32] {
+        self.groups.get(..self.group_count).unwrap_or_default()
+    }
+}
+
+/// Who the client says is calling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential<'a> {
+    /// AUTH_NONE: nobody in particular.
+    None,
+    /// AUTH_SYS.
+    Sys(AuthSys<'a>),
+}
+
+/// The worker's promise to let other calls go on while this one sleeps.
+pub trait MaySleep {
+    /// To be called before anything that may wait; cheap to call twice.
+    fn about_to_sleep(&self);
+}
+
+/// What a procedure tells the statistics about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// The export that the call was for, by its index in the export table.
+    pub export: Option<u16>,
+    /// The status of the protocol (`nfsstat3` and the like); 0 is success.
+    pub status: u32,
+    /// Payload bytes that a READ or READDIR sent.
+    pub bytes_read: u32,
+    /// Payload bytes that a WRITE took.
+    pub bytes_written: u32,
+}
+
+/// One call, as its procedure sees it.
+pub struct Call<'a> {
+    /// Transaction id.
+    pub xid: u32,
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// Who is asking.
+    pub credential: Credential<'a>,
+    /// Called before anything that may wait.
+    pub sleep: &'a dyn MaySleep,
+    /// For the statistics.
+    pub outcome: Outcome,
+}
+
+/// Why a procedure gives no result of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The arguments do not decode: the reply is GARBAGE_ARGS.
+    #[error("arguments do not decode: {0}")]
+    GarbageArgs(#[from] xdr::Error),
+    /// The server cannot answer: the reply is SYSTEM_ERR.
+    #[error("the server cannot answer")]
+    SystemErr,
+    /// The credential is not good enough for this: the reply is AUTH_ERROR / AUTH_TOOWEAK.
+    #[error("the credential is too weak")]
+    TooWeak,
+    /// No reply at all is right (a client that tries again will be answered).
+    #[error("no reply")]
+    Silence,
+}

@@ -1,0 +1,117 @@
+//! Attributes of an object, in no protocol's words.
+
+/// What kind of object a file id names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileType {
+    /// An ordinary file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A symbolic link; the server never follows one.
+    Symlink,
+    /// A block device node.
+    Block,
+    /// A character device node.
+    Char,
+    /// A named pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+}
+
+/// A moment: seconds since 1970 (negative before) and nanoseconds below one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time {
+    /// Whole seconds.
+    pub sec: i64,
+    /// Nanoseconds, below 1,000,000,000.
+    pub nsec: u32,
+}
+
+/// All attributes that every protocol version asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attr {
+    /// The kind of object.
+    pub ftype: FileType,
+    /// The twelve permission bits (07777), never the type bits.
+    pub mode: u32,
+    /// Number of hard links.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// Bytes of storage in use.
+    pub used: u64,
+    /// Major and minor number of a device node, else zero.
+    pub rdev: (u32, u32),
+    /// The file system that the object is on, as the backend numbers them.
+    pub fsid: u64,
+    /// Inode number.
+    pub fileid: u64,
+    /// Last access.
+    pub atime: Time,
+    /// Last change of the data.
+    pub mtime: Time,
+    /// Last change of the attributes.
+    pub ctime: Time,
+    /// Creation, where the file system records it and [`crate::Want::BIRTH`] asked for it.
+    pub birth: Option<Time>,
+}
+
+/// The attributes that tell a client whether what it has cached is still good
+/// (`wcc_attr`, RFC 1813 §2.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WccAttr {
+    /// Size in bytes.
+    pub size: u64,
+    /// Last change of the data.
+    pub mtime: Time,
+    /// Last change of the attributes.
+    pub ctime: Time,
+}
+
+impl Attr {
+    /// The part that weak cache consistency needs.
+    pub const fn wcc(&self) -> WccAttr {
+        WccAttr { size: self.size, mtime: self.mtime, ctime: self.ctime }
+    }
+}
+
+/// How a time is to be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SetTime {
+    /// Leave it.
+    #[default]
+    Keep,
+    /// To the server's clock.
+    Now,
+    /// To this moment.
+    To(Time),
+}
+
+/// The attributes to be set; what is `None` stays (`sattr3`, RFC 1813 §2.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SetAttr {
+    /// Permission bits (07777).
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Size: shorter cuts, longer grows with zeros.
+    pub size: Option<u64>,
+    /// Last access.
+    pub atime: SetTime,
+    /// Last change of the data.
+    pub mtime: SetTime,
+}
+
+impl SetAttr {
+    /// Whether nothing is to be set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

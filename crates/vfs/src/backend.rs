@@ -1,0 +1,467 @@
+//! The trait, and the types that its calls carry.
+//!
+//! Who checks what: the caller (a verb of `nfs`) has checked the export, squashed the identity and
+//! refused changes to a read-only export. The backend checks permissions for `cx.cred`, keeps
+//! inside its own tree, and answers only when what it says is true on disk (see [`Durability`]).
+//!
+//! A backend is shared by all workers; no call may hold a lock while it blocks, and each call
+//! says `cx.sleep.about_to_sleep()` before a system call that may wait for a disk.
+
+use crate::{Attr, Component, Fid, FileType, Name, Result, SetAttr, Status, Time, WccAttr};
+use std::ops::{BitAnd, BitOr, ControlFlow};
+
+/// Who is asking, after squashing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cred<'a> {
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: &'a [u32],
+}
+
+impl Cred<'_> {
+    /// Whether the caller is in group `gid`.
+    pub fn in_group(&self, gid: u32) -> bool {
+        self.gid == gid || self.groups.contains(&gid)
+    }
+}
+
+/// The worker's promise to let others go on while a call sleeps.
+pub trait Sleep {
+    /// Called before anything that may wait for a disk; after it the calling thread may sleep
+    /// without delaying other calls. Cheap to call twice.
+    fn about_to_sleep(&self);
+}
+
+/// A caller that has nobody to wake: tests and tools.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Awake;
+
+impl Sleep for Awake {
+    fn about_to_sleep(&self) {}
+}
+
+/// When a change of the name space or of attributes may be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// After it is on disk (`sync`, the default; RFC 1813 §4.8 asks for it).
+    #[default]
+    Sync,
+    /// At once (`async`): a power cut may lose what was answered.
+    Async,
+}
+
+/// What every call carries.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    /// Who is asking.
+    pub cred: Cred<'a>,
+    /// How to say that this call may sleep.
+    pub sleep: &'a dyn Sleep,
+    /// What a successful answer promises.
+    pub durability: Durability,
+}
+
+/// The extras that an answer shall carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Want(u32);
+
+impl Want {
+    /// What `stat` gives.
+    pub const STAT: Self = Self(0);
+    /// The time of creation.
+    pub const BIRTH: Self = Self(1);
+
+    /// Whether all of `other` is wanted.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Want {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A set of permissions to ask for or to grant (RFC 1813 §3.3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccessMask(pub u32);
+
+impl AccessMask {
+    /// Read data or list a directory.
+    pub const READ: Self = Self(0x01);
+    /// Look up a name in a directory.
+    pub const LOOKUP: Self = Self(0x02);
+    /// Change existing data or entries.
+    pub const MODIFY: Self = Self(0x04);
+    /// Write new data or add entries.
+    pub const EXTEND: Self = Self(0x08);
+    /// Delete an entry of a directory.
+    pub const DELETE: Self = Self(0x10);
+    /// Execute a file.
+    pub const EXECUTE: Self = Self(0x20);
+
+    /// Whether all of `other` is in the set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for AccessMask {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitAnd for AccessMask {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+/// An object with its attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// Its id.
+    pub fid: Fid,
+    /// Its attributes.
+    pub attr: Attr,
+}
+
+/// What LOOKUP found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The object.
+    pub node: Node,
+    /// The directory's attributes after the look-up.
+    pub dir: Attr,
+}
+
+/// The state of an object around a change (`wcc_data`, RFC 1813 §2.6). `before` is present only
+/// if nothing else can have changed the object in between, or the race is one that RFC 1813 §3.3
+/// allows a server to ignore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Change {
+    /// Just before.
+    pub before: Option<WccAttr>,
+    /// Just after.
+    pub after: Option<Attr>,
+}
+
+/// What a call made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Made {
+    /// The new object.
+    pub node: Node,
+    /// The directory that it was made in.
+    pub dir: Change,
+}
+
+/// What READ did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadDone {
+    /// Bytes read, at the front of the buffer.
+    pub count: usize,
+    /// Whether the end of the file was reached.
+    pub eof: bool,
+    /// The file's attributes after the read.
+    pub attr: Attr,
+}
+
+/// How safe written data is (`stable_how`, RFC 1813 §3.3.7), in rising order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stability {
+    /// In memory; a COMMIT must follow.
+    Unstable,
+    /// The data, and what is needed to read it back, is on disk.
+    DataSync,
+    /// Data and all attributes are on disk.
+    FileSync,
+}
+
+/// What WRITE did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteDone {
+    /// Bytes written, from the front of the data.
+    pub count: usize,
+    /// How safe they are: at least what was asked for.
+    pub committed: Stability,
+    /// The file around the write.
+    pub file: Change,
+}
+
+/// How CREATE treats an existing name (RFC 1813 §3.3.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Create {
+    /// Take it, and set the attributes that are given (in practice: the size).
+    Unchecked(SetAttr),
+    /// Fail with [`Status::Exist`].
+    Guarded(SetAttr),
+    /// Fail unless it was made by the same verifier; the verifier survives a restart.
+    Exclusive([u8; 8]),
+}
+
+/// What MKNOD makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A block device with these major and minor numbers.
+    Block(u32, u32),
+    /// A character device with these major and minor numbers.
+    Char(u32, u32),
+    /// A named pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+}
+
+/// One entry of a directory, as the sink sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct DirEntry<'a> {
+    /// The name; `.` and `..` are entries as well.
+    pub name: &'a [u8],
+    /// Inode number.
+    pub fileid: u64,
+    /// Where to go on after this entry; never 0, the same for the life of the entry.
+    pub cookie: u64,
+    /// Id and attributes, if asked for and to be had (not for `..` of the root, not for an entry
+    /// that has just gone, not for a mount point).
+    pub node: Option<Node>,
+}
+
+/// How a listing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listing {
+    /// Whether the last entry was given to the sink and taken.
+    pub eof: bool,
+    /// The directory's attributes after the listing.
+    pub dir: Attr,
+}
+
+/// Space and inodes of the file system (`FSSTAT`, RFC 1813 §3.3.18).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatFs {
+    /// Bytes in all.
+    pub total_bytes: u64,
+    /// Bytes free.
+    pub free_bytes: u64,
+    /// Bytes free for an ordinary user.
+    pub avail_bytes: u64,
+    /// Inodes in all.
+    pub total_files: u64,
+    /// Inodes free.
+    pub free_files: u64,
+    /// Inodes free for an ordinary user.
+    pub avail_files: u64,
+    /// Attributes of the object that was asked about.
+    pub attr: Attr,
+}
+
+/// What the file system can do (`FSINFO` and `PATHCONF`, RFC 1813 §3.3.19, §3.3.20).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest name in bytes.
+    pub name_max: u32,
+    /// Most hard links to a file.
+    pub link_max: u32,
+    /// Largest file in bytes.
+    pub file_size_max: u64,
+    /// Granularity of times in nanoseconds.
+    pub time_delta_ns: u32,
+    /// Whether hard links can be made.
+    pub hard_links: bool,
+    /// Whether symbolic links can be made.
+    pub symlinks: bool,
+    /// Whether names that differ only in case are the same.
+    pub case_insensitive: bool,
+    /// Whether only a privileged user may give a file away.
+    pub chown_restricted: bool,
+}
+
+/// Changes whenever unstable data may have been lost (RFC 1813 §3.3.7 `verf`).
+pub type Verifier = [u8; 8];
+
+/// A file system that can be exported. Each call names objects by [`Fid`]; an id of an object
+/// that is gone gives [`Status::Stale`], one that was never this backend's [`Status::BadHandle`].
+pub trait Backend: Send + Sync {
+    /// The id of the exported directory.
+    fn root(&self) -> Fid;
+
+    /// What the file system can do; fixed while it is exported.
+    fn limits(&self) -> Limits;
+
+    /// The current write verifier.
+    fn write_verifier(&self) -> Verifier;
+
+    /// Space and inodes.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn statfs(&self, cx: &Cx<'_>, fid: &Fid) -> Result<StatFs>;
+
+    /// Attributes; needs no permission on the object.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn getattr(&self, cx: &Cx<'_>, fid: &Fid, want: Want) -> Result<Attr>;
+
+    /// Sets attributes, all or none as far as the file system allows. With `guard`, only if the
+    /// object's ctime is exactly that ([`Status::NotSync`] otherwise).
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn setattr(&self, cx: &Cx<'_>, fid: &Fid, set: &SetAttr, guard: Option<Time>)
+    -> Result<Change>;
+
+    /// The part of `mask` that the caller may do, and the attributes.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)>;
+
+    /// Finds an entry. A symbolic link is found, not followed; `..` of the root is the root; a
+    /// mount point below the root is [`Status::Acces`].
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found>;
+
+    /// Reads a symbolic link's target into `target` (cleared first); [`Status::Inval`] for
+    /// another type.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn readlink(&self, cx: &Cx<'_>, fid: &Fid, target: &mut Vec<u8>) -> Result<Attr>;
+
+    /// Reads at `offset` into the front of `data`; short only at the end of the file.
+    /// [`Status::IsDir`] or [`Status::WrongType`] for anything but a regular file.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn read(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, data: &mut [u8]) -> Result<ReadDone>;
+
+    /// Writes `data` at `offset`, as safe as `stable` says or safer. Counts as a change of the
+    /// file even if `data` is empty only where POSIX says so (it does not).
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn write(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        data: &[u8],
+        stable: Stability,
+    ) -> Result<WriteDone>;
+
+    /// Puts unstable data of a range (`count` 0: to the end) on disk.
+    ///
+    /// # Errors
+    /// [`Status`]; after one the verifier has changed if data may have been lost.
+    fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change>;
+
+    /// Makes a regular file (or takes an existing one, see [`Create`]).
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made>;
+
+    /// Makes a directory.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Made>;
+
+    /// Makes a symbolic link to `target`, which is stored as it is.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn symlink(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Result<Made>;
+
+    /// Makes a device node, a named pipe or a socket.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn mknod(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        kind: NodeKind,
+        set: &SetAttr,
+    ) -> Result<Made>;
+
+    /// Removes an entry that is not a directory ([`Status::IsDir`] if it is).
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn remove(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn rmdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change>;
+
+    /// Renames, replacing what is there as POSIX `rename` does. Gives the change of the old
+    /// directory and of the new one.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn rename(
+        &self,
+        cx: &Cx<'_>,
+        from: (&Fid, Name<'_>),
+        to: (&Fid, Name<'_>),
+    ) -> Result<(Change, Change)>;
+
+    /// Makes a hard link. Gives the file's attributes after it and the change of the directory.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)>;
+
+    /// Lists a directory after `cookie` (0: from the start), in an order that is the same for
+    /// every caller, until the sink breaks or the end is reached. With `nodes`, entries carry id
+    /// and attributes. An entry at which the sink broke counts as not taken.
+    /// An entry that is there during the whole of several calls is given exactly once, whatever
+    /// else changes in between.
+    ///
+    /// # Errors
+    /// [`Status`]; [`Status::BadCookie`] only for a cookie that cannot be one.
+    fn readdir(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        cookie: u64,
+        nodes: bool,
+        sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
+    ) -> Result<Listing>;
+}
+
+/// What type an operation on data meets when the object is not a regular file.
+///
+/// # Errors
+/// [`Status::IsDir`], [`Status::Symlink`] or [`Status::WrongType`].
+pub const fn need_regular(ftype: FileType) -> Result<()> {
+    match ftype {
+        FileType::Regular => Ok(()),
+        FileType::Directory => Err(Status::IsDir),
+        FileType::Symlink => Err(Status::Symlink),
+        FileType::Block | FileType::Char | FileType::Fifo | FileType::Socket => {
+            Err(Status::WrongType)
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The backend's own name for an object: opaque bytes that stay valid for its whole life.
+
+use std::fmt;
+
+/// A backend's file id, at most [`Fid::MAX`] bytes; what it means only the backend knows.
+///
+/// It must stay the same for the life of the object (also over a restart of the server) and must
+/// never come to mean another object.
+#[derive(Clone, Copy)]
+pub struct Fid {
+    len: u8,
+    bytes: [u8; Self::MAX],
+}
+
+impl Fid {
+    /// The most bytes that a file id may have: 64 of a v3 handle (RFC 1813 §2.4) less the envelope.
+    pub const MAX: usize = 48;
+
+    /// A file id of these bytes, or `None` where there are too many.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut fid = Self { len: u8::try_from(bytes.len()).ok()?, bytes: [0; Self::MAX] };
+        fid.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(fid)
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Fid {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Fid {}
+
+impl std::hash::Hash for Fid {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write(self.bytes());
+    }
+}
+
+impl fmt::Debug for Fid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fid:")?;
+        self.bytes().iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}

@@ -1,0 +1,23 @@
+//! The backend trait: what a file system must offer to be exported, in no protocol's words.
+//!
+//! Owns: the neutral types (attributes, names, status, file ids) and the trait. Never sees wire
+//! types, sockets or exports. Every backend passes the same [`conformance`] suite.
+
+pub mod access;
+mod attr;
+mod backend;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+mod fid;
+mod name;
+mod status;
+
+pub use attr::{Attr, FileType, SetAttr, SetTime, Time, WccAttr};
+pub use backend::{
+    AccessMask, Awake, Backend, Change, Create, Cred, Cx, DirEntry, Durability, Found, Limits,
+    Listing, Made, Node, NodeKind, ReadDone, Sleep, Stability, StatFs, Verifier, Want, WriteDone,
+    need_regular,
+};
+pub use fid::Fid;
+pub use name::{Component, Name};
+pub use status::{Result, Status};

@@ -1,0 +1,29 @@
+//! XDR (RFC 4506) as Bowline uses it: a borrowed reader and a writer over a reused buffer.
+//!
+//! Owns: the codec and its errors. Knows nothing of RPC, NFS or sockets; does no I/O.
+//!
+//! Invariants:
+//! - Decoding never allocates and never copies: opaque data is borrowed from the record.
+//! - Every variable length is checked against a limit that the caller names, *and* against what
+//!   the record still holds, before anything is done with it.
+//! - Encoding cannot fail; buffers grow to what a reply needs and are then reused.
+
+mod reader;
+mod writer;
+
+pub use reader::{Decode, Error, Reader};
+pub use writer::{Encode, Mark, Writer};
+
+/// Bytes that XDR adds after `len` bytes of opaque data to reach a multiple of four
+/// (RFC 4506 §4.10).
+pub const fn padding(len: usize) -> usize {
+    len.wrapping_neg() & 3
+}
+
+/// `len` rounded up to a multiple of four, or `usize::MAX` where that would overflow.
+pub const fn padded(len: usize) -> usize {
+    len.saturating_add(padding(len))
+}
+
+#[cfg(test)]
+mod tests;
