@@ -22,6 +22,9 @@ pub struct Peer {
     pub transport: Transport,
 }
 
+/// The most groups that AUTH_SYS carries (RFC 5531, appendix A).
+const GROUPS_MAX: usize = 16;
+
 /// `authsys_parms` (RFC 5531, appendix A), with the groups in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthSys<'a> {
@@ -32,17 +35,17 @@ pub struct AuthSys<'a> {
     /// Effective group id.
     pub gid: u32,
     /// Supplementary groups; the first `group_count` are valid.
-    groups: [u32; Self::GROUPS_MAX],
+    groups: [u32; GROUPS_MAX],
     group_count: usize,
 }
 
 impl<'a> AuthSys<'a> {
     /// The most groups that the flavour carries (RFC 5531, appendix A).
-    pub const GROUPS_MAX: usize = 16;
+    pub const GROUPS_MAX: usize = GROUPS_MAX;
 
     /// A credential; `None` if there are more than sixteen groups.
     pub fn new(machinename: &'a [u8], uid: u32, gid: u32, groups: &[u32]) -> Option<Self> {
-        let mut own = [0; Self::GROUPS_MAX];
+        let mut own = [0; GROUPS_MAX];
         own.get_mut(..groups.len())?.copy_from_slice(groups);
         Some(Self { machinename, uid, gid, groups: own, group_count: groups.len() })
     }
