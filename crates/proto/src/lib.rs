@@ -1,1 +1,7 @@
-//! placeholder
+//! Wire types, one module per RFC. No I/O, no state, nothing but layouts and their limits.
+
+pub mod mount;
+pub mod nfs2;
+pub mod nfs3;
+pub mod portmap;
+pub mod rpc;

@@ -1,1 +1,18 @@
-//! placeholder
+//! The only unsafe code of Bowline: thin, safe faces of the Linux system calls that the server
+//! needs and the standard library lacks. One module per family; each unsafe block says why it is
+//! sound. Nothing here knows of NFS.
+
+pub mod acl;
+pub mod dirent;
+pub mod epoll;
+pub mod event;
+pub mod file_handle;
+pub mod identity;
+pub mod io;
+pub mod limits;
+pub mod mmsg;
+pub mod open;
+pub mod signal;
+pub mod socket;
+pub mod stat;
+pub mod thread;
