@@ -1,0 +1,97 @@
+"""What the checks of a guest share: running them one by one, counting, and asking the server's side."""
+
+import os
+import subprocess
+import sys
+import time
+import traceback
+
+JOB = os.environ.get("JOB", "/job")
+EXPORT = open(JOB + "/exports").read().split()[0].rsplit("/", 1)[0]
+
+
+def run(checks):
+    """Runs each function in a fresh directory; prints ok or not ok; exits with 1 if any failed."""
+    failed = 0
+    for check in checks:
+        name = check.__name__
+        place = "/mnt/a/" + name
+        started = time.time()
+        try:
+            os.mkdir(place)
+            os.chdir(place)
+            check()
+            print("ok %s (%.1f s)" % (name, time.time() - started), flush=True)
+        except BaseException:
+            failed += 1
+            traceback.print_exc(file=sys.stdout)
+            print("not ok %s" % name, flush=True)
+        os.chdir("/")
+    print("%d of %d kernel-client checks passed" % (len(checks) - failed, len(checks)), flush=True)
+    sys.exit(1 if failed else 0)
+
+
+def ask(command, timeout_s=60):
+    """Runs a shell command on the server's side, in the directory that holds the exports."""
+    part = JOB + "/ask.part"
+    with open(part, "w") as f:
+        f.write(command + "\n")
+    os.rename(part, JOB + "/ask")
+    end = time.time() + timeout_s
+    while not os.path.exists(JOB + "/answer"):
+        if time.time() > end:
+            raise TimeoutError("the server's side did not answer: " + command)
+        time.sleep(0.02)
+    with open(JOB + "/answer") as f:
+        answer = f.read()
+    os.unlink(JOB + "/answer")
+    return answer
+
+
+def restart_server():
+    """kill -9 and a new server on the same state directory."""
+    open(JOB + "/restart", "w").close()
+    while os.path.exists(JOB + "/restart"):
+        time.sleep(0.02)
+
+
+def drop_caches():
+    """Makes the client read from the server again."""
+    os.sync()
+    with open("/proc/sys/vm/drop_caches", "w") as f:
+        f.write("3")
+
+
+def sh(command):
+    """Runs a shell command in the guest; fails with its output."""
+    done = subprocess.run(["bash", "-ec", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise AssertionError("%s\n%s" % (command, done.stdout.decode(errors="replace")))
+    return done.stdout.decode(errors="replace")
+
+
+def as_user(uid, gid, groups, function):
+    """Runs a function in a child process with another identity; gives its value (an int, 0..200)."""
+    child = os.fork()
+    if child == 0:
+        code = 201
+        try:
+            os.setgroups(groups)
+            os.setgid(gid)
+            os.setuid(uid)
+            code = function()
+        except BaseException:
+            traceback.print_exc(file=sys.stdout)
+            sys.stdout.flush()
+        os._exit(code)
+    status = os.waitpid(child, 0)[1]
+    return os.waitstatus_to_exitcode(status)
+
+
+def errno_of(function, *args):
+    """The errno that a call fails with, 0 if it does not."""
+    try:
+        function(*args)
+        return 0
+    except OSError as e:
+        return e.errno

@@ -1,0 +1,24 @@
+#!/bin/bash
+# guest.sh CHECKS [MOUNT OPTION...]
+# The guest's side: mounts the exports of server.sh and runs checks/CHECKS.py there. Each check
+# prints "ok NAME"; the last line counts them. Complaints of the client's kernel fail the test.
+set -e
+checks=$1 extra=${2:+,$2}
+for i in $(seq 200); do (: </dev/tcp/$SERVER/2049) 2>/dev/null && break; sleep 0.05; done
+export_dir=$(cut -d' ' -f1 "$JOB/exports" | head -n 1)
+o=vers=3,proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,hard$extra
+mkdir -p /mnt/a /mnt/ro /mnt/squash
+for d in a ro squash; do
+  mount -t nfs -o $o "$SERVER:${export_dir%/a}/$d" /mnt/$d
+done
+here=$(dirname "$(cat "$JOB/script")")
+cd /mnt/a
+status=0
+PYTHONDONTWRITEBYTECODE=1 python3 "$here/checks/$checks.py" || status=$?
+cd /
+for d in a ro squash; do umount /mnt/$d || umount -f -l /mnt/$d; done
+if dmesg | grep -E 'NFS: |nfs: |RPC: ' | grep -vE 'not responding|server .* OK|Registered|transport module'; then
+  echo "not ok the client's kernel complained"
+  status=1
+fi
+exit $status

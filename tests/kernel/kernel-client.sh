@@ -1,0 +1,143 @@
+#!/bin/bash
+# kernel-client.sh [-n GUESTS] [-t SECONDS] 'SERVER COMMAND' GUEST_SCRIPT [ARG...]
+# Starts SERVER COMMAND in a private network namespace, boots GUESTS user-mode
+# Linux kernels there, and runs GUEST_SCRIPT as root in each of them. The exit
+# status is the first non-zero one of a guest, 124 for a guest over its time.
+# In the guest: $SERVER server address, $GUEST 1..N, $GUESTS N, $JOB a directory
+# shared by the guests and the host ($KC_JOB for the server command), and `barrier
+# NAME` to wait for one another.
+set -u
+guests=1 limit=120
+while getopts n:t: o; do
+  case $o in n) guests=$OPTARG ;; t) limit=$OPTARG ;; *) exit 2 ;; esac
+done
+shift $((OPTIND - 1))
+server=$1 script=$(readlink -f "$2")
+shift 2
+[ "$(id -u)" = 0 ] || { echo "kernel-client: needs root" >&2; exit 2; }
+export PATH=$PATH:/usr/sbin:/sbin
+need=
+for p in linux.uml:user-mode-linux mount.nfs:nfs-common rpcbind:rpcbind \
+  busybox:busybox-static ip:iproute2 modprobe:kmod; do
+  command -v "${p%:*}" >/dev/null || need="$need ${p#*:}"
+done
+if [ -n "$need" ]; then
+  export DEBIAN_FRONTEND=noninteractive
+  { apt-get install -y --no-install-recommends $need ||
+    { apt-get update && apt-get install -y --no-install-recommends $need; }; } >/dev/null || exit 2
+fi
+uml=/usr/lib/uml/modules mods=$(ls -d /usr/lib/uml/modules/*/ | tail -n 1)
+ns=kc$$ job=$(mktemp -d /tmp/kc.XXXXXX) # not below /dev: the guest mounts its own there
+cleanup() {
+  exec 2>/dev/null # no "Terminated" lines
+  for s in TERM KILL; do
+    for p in $(ip netns pids $ns 2>/dev/null); do kill -$s "$p" 2>/dev/null; done
+    for i in 1 2 3 4 5 6 7 8 9 10; do [ -z "$(ip netns pids $ns 2>/dev/null)" ] || sleep 0.1; done
+  done
+  ip netns del $ns
+  rm -rf "$job"
+}
+trap cleanup EXIT
+trap 'exit 143' INT TERM HUP
+
+# --- the network: a bridge that has the server's address, one tap for each guest
+ip netns add $ns || exit 2
+ip -n $ns link set lo up
+ip -n $ns link add br0 type bridge forward_delay 0
+ip -n $ns addr add 10.77.0.1/24 dev br0
+ip -n $ns link set br0 up
+
+# --- the server (with a /run of its own, so that an rpcbind in there is private)
+KC_JOB=$job ip netns exec $ns sh -c "mount -t tmpfs tmpfs /run; mkdir /run/rpcbind; exec $server" \
+  >"$job/server.log" 2>&1 </dev/null &
+
+# --- the guests
+cat >"$job/init" <<EOF2
+#!/bin/sh
+# pid 1; / is the host's / through hostfs, read-only; the real root is a
+# copy-on-write view of it, so nothing the guest does reaches the host's files
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+mount -t tmpfs tmpfs /mnt
+insmod ${mods}kernel/fs/overlayfs/overlay.ko
+mkdir /mnt/u /mnt/w /mnt/n
+mount -t overlay -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w overlay /mnt/n
+cd /mnt/n && mkdir -p job lib/modules
+mount -t proc proc proc
+mount -t sysfs sysfs sys
+mount -t devtmpfs devtmpfs dev
+mkdir -p dev/shm dev/pts
+mount -t tmpfs tmpfs dev/shm
+mount -t devpts devpts dev/pts
+mount -t tmpfs tmpfs run
+mount -t tmpfs tmpfs mnt
+mount -t hostfs -o $uml none lib/modules
+mount -t hostfs -o $job none job
+exec chroot . /bin/bash /job/guest
+EOF2
+cat >"$job/guest" <<'EOF2'
+export PATH=/job/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
+export SERVER=10.77.0.1 JOB=/job GUEST=$KC_GUEST GUESTS=$KC_GUESTS
+unset TMPDIR
+stty -F /dev/tty1 raw -echo
+exec </dev/null >/dev/tty1 2>&1
+echo kc$GUEST >/proc/sys/kernel/hostname
+mkdir -p /run/lock /run/rpcbind
+ip link set lo up
+ip link set vec0 address 02:4b:43:00:00:0$GUEST
+ip addr add 10.77.0.$((10 + GUEST))/24 dev vec0
+ip link set vec0 up
+modprobe -a nfsv3 nfsv4
+cd /tmp
+bash "$(cat /job/script)" $(cat /job/args)
+echo $? >/job/rc.$GUEST
+cd /
+timeout 5 umount -a -t nfs,nfs4 || umount -a -f -l -t nfs,nfs4
+sync -f /job/rc.$GUEST
+busybox poweroff -f
+EOF2
+mkdir "$job/bin" "$job/uml"
+cat >"$job/bin/barrier" <<'EOF2'
+#!/bin/bash
+: >"/job/bar.$1.$GUEST"
+for ((i = 0; i < 1200; i++)); do
+  [ "$(ls /job/bar.$1.* | wc -l)" = "$GUESTS" ] && exit 0
+  sleep 0.05
+done
+exit 1
+EOF2
+chmod +x "$job/init" "$job/bin/barrier"
+echo "$script" >"$job/script"
+echo "$*" >"$job/args"
+
+pids=()
+for ((g = 1; g <= guests; g++)); do
+  ip -n $ns tuntap add tap$g mode tap
+  ip -n $ns link set tap$g master br0 up
+  # fd 3 is the guest's output; the kernel's own messages go to a file. A shell is
+  # pid 1 of the guest's pid namespace: when it is killed, the whole guest is gone.
+  timeout -s KILL "$limit" ip netns exec $ns \
+    unshare --pid --fork --kill-child -- sh -c '"$@"; exit $?' sh \
+    env -i PATH="$PATH" TMPDIR=/dev/shm KC_GUEST=$g \
+    linux.uml mem=512M umid=g$g uml_dir="$job/uml/" \
+    root=/dev/root rootfstype=hostfs rootflags=/ ro init="$job/init" \
+    KC_GUEST=$g KC_GUESTS=$guests \
+    quiet selinux=0 apparmor=0 panic=-1 noreboot \
+    con=null con0=null,fd:1 con1=null,fd:3 \
+    vec0:transport=tap,ifname=tap$g,depth=128,gro=1 \
+    3>&1 >"$job/console.$g" 2>&1 </dev/null &
+  pids+=($!)
+done
+rc=0
+for ((g = 1; g <= guests; g++)); do
+  { wait "${pids[g - 1]}"; } 2>/dev/null
+  r=$?
+  if [ -s "$job/rc.$g" ]; then
+    r=$(cat "$job/rc.$g")
+  else
+    [ $r = 137 ] && r=124 || r=125
+    { echo "kernel-client: guest $g gave no status; its console, then the server's output:"
+      tail -n 20 "$job/console.$g"; tail -n 20 "$job/server.log"; } >&2
+  fi
+  [ $rc = 0 ] && rc=$r
+done
+exit $rc

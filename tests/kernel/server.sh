@@ -1,0 +1,55 @@
+#!/bin/bash
+# server.sh BOWLINE KIND [BOWLINE ARG...]
+# The server's side of a kernel-client test: makes an export of KIND in $KC_JOB/export, serves it
+# with the binary BOWLINE, and does what the guest asks for through files in $KC_JOB:
+#   ask      a shell command to run here (the guest's ask.py waits for the file answer)
+#   restart  kill -9 the server and start it again
+# KIND: ext4 (a plain directory), tmpfs, small (a tmpfs of 8 MiB), user (an ordinary user's server).
+set -u
+bowline=$1 kind=$2
+shift 2
+export_dir=$KC_JOB/export state=$KC_JOB/state
+mkdir -p "$export_dir" "$state"
+case $kind in
+  tmpfs) mount -t tmpfs -o size=4g,nr_inodes=2m tmpfs "$export_dir" ;;
+  small) mount -t tmpfs -o size=8m tmpfs "$export_dir" ;;
+  *) ;;
+esac
+mkdir -p "$export_dir/a" "$export_dir/ro" "$export_dir/squash"
+chmod 1777 "$export_dir/a" "$export_dir/squash"
+cat >"$KC_JOB/exports" <<END
+$export_dir/a       *(rw,no_root_squash,insecure)
+$export_dir/ro      *(ro,no_root_squash,insecure)
+$export_dir/squash  *(rw,root_squash,insecure)
+END
+run="$bowline serve --exports $KC_JOB/exports --listen 0.0.0.0 --port 2049 --portmap off \
+  --state-dir $state --control $KC_JOB/control.sock $*"
+if [ "$kind" = user ]; then
+  chmod 755 "$KC_JOB"
+  chown -R 65534:65534 "$export_dir" "$state" "$KC_JOB/exports"
+  install -d -o 65534 -g 65534 -m 700 "$KC_JOB/run"
+  cp "$bowline" "$KC_JOB/bowline"
+  run="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
+    ${run/$bowline/$KC_JOB/bowline}"
+  run=${run/control.sock/run\/control.sock}
+fi
+while :; do
+  $run &
+  pid=$!
+  while [ ! -e "$KC_JOB/restart" ]; do
+    if [ -e "$KC_JOB/ask" ]; then
+      mv "$KC_JOB/ask" "$KC_JOB/asked"
+      (cd "$export_dir" && . "$KC_JOB/asked") >"$KC_JOB/answer.part" 2>&1
+      mv "$KC_JOB/answer.part" "$KC_JOB/answer"
+    fi
+    if ! kill -0 $pid 2>/dev/null; then
+      wait $pid
+      echo "server.sh: the server ended by itself, status $?"
+      exit 1
+    fi
+    sleep 0.02
+  done
+  kill -9 $pid
+  wait $pid 2>/dev/null
+  rm "$KC_JOB/restart"
+done
