@@ -27,10 +27,6 @@ fn guest(kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
         eprintln!("skipped: the kernel client's {checks} checks need root and /dev/net/tun");
         return;
     }
-    if std::env::var_os("BOWLINE_SKIP_GUESTS").is_some() {
-        eprintln!("skipped: {checks} checks had their run already");
-        return;
-    }
     let turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
     let rig = rig();
     let server = format!("{}/server.sh {} {kind}", rig.display(), env!("CARGO_BIN_EXE_bowline"));
