@@ -1,1 +1,17 @@
-//! placeholder
+//! The control socket of a running server: the requests and answers as types, the server's side,
+//! the command line's side, and the tables that people read.
+//!
+//! Knows nothing of NFS: the binary implements [`Control`] over its parts.
+
+pub mod api;
+mod client;
+mod control;
+mod format;
+mod server;
+mod tables;
+
+pub use client::{Client, ClientError};
+pub use control::{Control, Refused};
+pub use format::{bytes, count, duration_ns, duration_s, per_second};
+pub use server::{ControlServer, ServerError};
+pub use tables::{Align, Table};

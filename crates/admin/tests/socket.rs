@@ -1,0 +1,165 @@
+//! The control socket against good, hung and hostile clients.
+
+#![allow(clippy::unwrap_used)]
+
+use admin::api::{
+    Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, Request, SettingRow,
+    SocketRow, Status,
+};
+use admin::{Client, ClientError, Control, ControlServer, Refused, ServerError};
+use bowline_admin as admin;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+struct Desk;
+
+impl Control for Desk {
+    fn status(&self) -> Status {
+        Status { version: "test".into(), pid: 7, ..Status::default() }
+    }
+    fn exports(&self) -> Vec<ExportRow> {
+        Vec::new()
+    }
+    fn clients(&self) -> Vec<ClientRow> {
+        Vec::new()
+    }
+    fn conns(&self) -> Vec<ConnRow> {
+        Vec::new()
+    }
+    fn sockets(&self) -> Vec<SocketRow> {
+        Vec::new()
+    }
+    fn pools(&self) -> Vec<PoolRow> {
+        Vec::new()
+    }
+    fn ops(&self) -> Vec<OpRow> {
+        Vec::new()
+    }
+    fn set(&self, key: &str, _: &str) -> Result<Changed, Refused> {
+        Err(Refused(format!("no setting {key}")))
+    }
+    fn settings(&self, _: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
+        Ok(Vec::new())
+    }
+    fn reload(&self) -> Result<Reloaded, Refused> {
+        Ok(Reloaded { unchanged: 3, ..Reloaded::default() })
+    }
+}
+
+fn desk() -> (tempfile::TempDir, ControlServer) {
+    let dir = tempfile::tempdir().unwrap();
+    let server = ControlServer::start(&dir.path().join("deep/c.sock"), Arc::new(Desk)).unwrap();
+    (dir, server)
+}
+
+#[test]
+fn answers_each_request_of_a_connection() {
+    let (_dir, server) = desk();
+    let mut client = Client::connect(server.path()).unwrap();
+    assert_eq!(client.ask::<Status>(&Request::Status).unwrap().pid, 7);
+    assert_eq!(client.ask::<Reloaded>(&Request::Reload).unwrap().unchanged, 3);
+    let set = Request::Set { key: "x".into(), value: "y".into() };
+    let refused = client.ask::<Changed>(&set).unwrap_err();
+    assert_eq!(refused.to_string(), "no setting x");
+    assert_eq!(client.ask::<Vec<ConnRow>>(&Request::Conns).unwrap(), []);
+}
+
+#[test]
+fn only_its_owner_may_connect_and_nothing_is_left_behind() {
+    let (dir, server) = desk();
+    let mode = std::fs::metadata(server.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    drop(server);
+    assert_eq!(std::fs::read_dir(dir.path().join("deep")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_live_socket_is_not_taken_and_a_dead_one_is() {
+    let (_dir, server) = desk();
+    let path = server.path().to_path_buf();
+    let second = ControlServer::start(&path, Arc::new(Desk)).unwrap_err();
+    assert!(matches!(second, ServerError::Taken(_)), "{second}");
+    drop(server);
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let third = ControlServer::start(&path, Arc::new(Desk)).unwrap();
+    assert!(Client::connect(third.path()).is_ok());
+}
+
+#[test]
+fn a_plain_file_is_never_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    std::fs::write(&path, "precious").unwrap();
+    let error = ControlServer::start(&path, Arc::new(Desk)).unwrap_err();
+    assert!(matches!(error, ServerError::NotASocket(_)), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+}
+
+#[test]
+fn hung_clients_hold_up_nobody() {
+    let (_dir, server) = desk();
+    let hung: Vec<UnixStream> = (0..20)
+        .map(|_| {
+            let mut stream = UnixStream::connect(server.path()).unwrap();
+            stream.write_all(b"{\"command\":").unwrap();
+            stream
+        })
+        .collect();
+    let begun = Instant::now();
+    let mut client = Client::connect(server.path()).unwrap();
+    client.ask::<Status>(&Request::Status).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    drop(hung);
+}
+
+#[test]
+fn too_many_clients_are_told_so() {
+    let (_dir, server) = desk();
+    let hung: Vec<UnixStream> =
+        (0..64).map(|_| UnixStream::connect(server.path()).unwrap()).collect();
+    let mut told = 0;
+    for stream in &hung {
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let mut line = String::new();
+        if BufReader::new(stream).read_line(&mut line).is_ok() && line.contains("try again") {
+            told += 1;
+        }
+    }
+    assert_eq!(told, 32);
+    drop(hung);
+    let begun = Instant::now();
+    let answered = || {
+        Client::connect(server.path()).and_then(|mut c| c.ask::<Status>(&Request::Status)).is_ok()
+    };
+    while !answered() {
+        assert!(begun.elapsed() < Duration::from_secs(5), "their places are free again");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_and_an_endless_line_ends_the_connection() {
+    let (_dir, server) = desk();
+    let mut stream = UnixStream::connect(server.path()).unwrap();
+    stream.write_all(b"\x00\xff not json\n{\"command\":\"fly\"}\n").unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    for _ in 0..2 {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert!(line.starts_with("{\"ok\":false,"), "{line}");
+    }
+    let _ = stream.write_all(&[b'x'; 100_000]);
+    let mut rest = Vec::new();
+    let _ = reader.read_to_end(&mut rest);
+    assert!(String::from_utf8_lossy(&rest).contains("longer than"), "{rest:?}");
+}
+
+#[test]
+fn a_missing_server_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = Client::connect(&dir.path().join("none")).unwrap_err();
+    assert!(matches!(error, ClientError::NoServer(_)));
+    assert!(error.to_string().contains("bowline serve"));
+}
