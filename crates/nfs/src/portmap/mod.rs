@@ -1,1 +1,92 @@
-//! Placeholder until its owner writes it.
+//! The port mapper and rpcbind (program 100000, versions 2, 3 and 4; RFC 1833) for machines that
+//! run none: it answers for this server's own programs and for nobody else's.
+//!
+//! Owns: the list of registrations, fixed at start, so that no lock is needed. SET and UNSET are
+//! refused with FALSE. Calls are never passed on to other programs (CALLIT, BCAST, INDIRECT): a
+//! datagram with a forged sender must not turn this server against somebody else.
+
+mod rpcbind;
+mod table;
+mod v2;
+
+use proto::portmap::PROGRAM;
+use rpc::{Call, Fault, Row, RowFlags, Service, Version};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use xdr::{Reader, Writer};
+
+pub use table::{Portmap, Registration};
+
+/// Seconds since 1970 for GETTIME.
+type Clock = fn() -> u32;
+
+fn system_clock() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+const fn row(name: &'static str, run: rpc::Handler<Portmap>) -> Row<Portmap> {
+    Row { name, flags: RowFlags::PLAIN, run }
+}
+
+static VERSIONS: [Version<Portmap>; 3] = [
+    Version { number: 2, rows: &V2 },
+    Version { number: 3, rows: &V3 },
+    Version { number: 4, rows: &V4 },
+];
+
+static V2: [Row<Portmap>; 6] = [
+    row("NULL", null),
+    row("SET", v2::set),
+    row("UNSET", v2::set),
+    row("GETPORT", v2::getport),
+    row("DUMP", v2::dump),
+    row("CALLIT", silent),
+];
+
+static V3: [Row<Portmap>; 9] = [
+    row("NULL", null),
+    row("SET", rpcbind::set),
+    row("UNSET", rpcbind::set),
+    row("GETADDR", rpcbind::getaddr),
+    row("DUMP", rpcbind::dump),
+    row("CALLIT", silent),
+    row("GETTIME", rpcbind::gettime),
+    row("UADDR2TADDR", rpcbind::uaddr2taddr),
+    row("TADDR2UADDR", rpcbind::taddr2uaddr),
+];
+
+/// Without GETSTAT (12): this program keeps no statistics of its own, and says PROC_UNAVAIL.
+static V4: [Row<Portmap>; 12] = [
+    row("NULL", null),
+    row("SET", rpcbind::set),
+    row("UNSET", rpcbind::set),
+    row("GETADDR", rpcbind::getaddr),
+    row("DUMP", rpcbind::dump),
+    row("BCAST", silent),
+    row("GETTIME", rpcbind::gettime),
+    row("UADDR2TADDR", rpcbind::uaddr2taddr),
+    row("TADDR2UADDR", rpcbind::taddr2uaddr),
+    row("GETVERSADDR", rpcbind::getversaddr),
+    row("INDIRECT", refuse),
+    row("GETADDRLIST", rpcbind::getaddrlist),
+];
+
+/// The program for the dispatcher.
+pub fn portmap_program(state: Arc<Portmap>) -> Service<Portmap> {
+    Service { number: PROGRAM, name: "portmap", versions: &VERSIONS, state }
+}
+
+fn null(_: &Portmap, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
+    Ok(())
+}
+
+/// CALLIT and BCAST answer only if the call was carried out (RFC 1833 §2.2.1, §3.2), and none is.
+fn silent(_: &Portmap, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
+    Err(Fault::Silence)
+}
+
+/// INDIRECT tells of errors (RFC 1833 §2.2.2), and no call is carried out.
+fn refuse(_: &Portmap, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
+    Err(Fault::SystemErr)
+}

@@ -1,0 +1,159 @@
+//! What is registered, and how it is found. Immutable after `new`.
+
+use super::{Clock, system_clock};
+use proto::portmap::Netid;
+use rpc::{Call, Peer, Transport};
+use std::net::SocketAddr;
+
+/// The most registrations that are kept: three programs of at most three versions over four
+/// transports on a few addresses; a longer list would only make DUMP a better amplifier.
+const REGISTRATIONS_MAX: usize = 256;
+
+/// One program, version and transport, and where it listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registration {
+    /// Program number.
+    pub program: u32,
+    /// Version number.
+    pub version: u32,
+    /// Transport; follows the family of `addr`.
+    pub netid: Netid,
+    /// Where it listens; the unspecified address means all of the machine's.
+    pub addr: SocketAddr,
+}
+
+impl Registration {
+    /// A version of a program on a socket.
+    pub const fn new(program: u32, version: u32, tcp: bool, addr: SocketAddr) -> Self {
+        Self { program, version, netid: Netid::new(tcp, addr.ip()), addr }
+    }
+
+    /// The address under which a caller that came to `local` reaches this service: its own, or,
+    /// where it listens on all addresses, the one that the caller already reached. `None` if the
+    /// two are of different families, so that nothing is known.
+    pub(super) fn reachable(&self, local: SocketAddr) -> Option<SocketAddr> {
+        if !self.addr.ip().is_unspecified() {
+            return Some(self.addr);
+        }
+        let ip = local.ip().to_canonical();
+        (ip.is_ipv4() == self.addr.is_ipv4()).then(|| SocketAddr::new(ip, self.addr.port()))
+    }
+}
+
+/// The state of the program: a fixed list.
+#[derive(Debug)]
+pub struct Portmap {
+    list: Vec<Registration>,
+    pub(super) clock: Clock,
+}
+
+impl Portmap {
+    /// Answers for these services; what is beyond a limit of 256 is left out.
+    pub fn new(mut list: Vec<Registration>) -> Self {
+        list.truncate(REGISTRATIONS_MAX);
+        Self { list, clock: system_clock }
+    }
+
+    /// The same with another clock (seconds since 1970).
+    #[must_use]
+    pub const fn with_clock(mut self, clock: fn() -> u32) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// All registrations.
+    pub fn list(&self) -> &[Registration] {
+        &self.list
+    }
+
+    /// The registration of exactly this version on the transport `netid`; one on the address
+    /// that the caller reached is better than another.
+    pub(super) fn find(
+        &self,
+        program: u32,
+        version: u32,
+        netid: Netid,
+        local: SocketAddr,
+    ) -> Option<&Registration> {
+        let here = local.ip().to_canonical();
+        let fits =
+            |r: &&Registration| r.program == program && r.version == version && r.netid == netid;
+        let near = |r: &&Registration| r.addr.ip().is_unspecified() || r.addr.ip() == here;
+        let mut fitting = self.list.iter().filter(fits);
+        fitting.clone().find(near).or_else(|| fitting.next())
+    }
+
+    /// As [`Portmap::find`], and where that version is not there, any other of the program: the
+    /// caller then learns from the program itself (PROG_MISMATCH) which versions there are, as
+    /// `rpcinfo` does.
+    pub(super) fn find_any(
+        &self,
+        program: u32,
+        version: u32,
+        netid: Netid,
+        local: SocketAddr,
+    ) -> Option<&Registration> {
+        self.find(program, version, netid, local).or_else(|| {
+            let other = self.list.iter().find(|r| r.program == program && r.netid == netid)?;
+            self.find(program, other.version, netid, local)
+        })
+    }
+}
+
+/// The transport that a call came by.
+pub(super) fn netid_of(peer: &Peer) -> Netid {
+    Netid::new(peer.transport == Transport::Tcp, peer.local.ip().to_canonical())
+}
+
+/// Whether a list may be sent: by datagram only to this machine itself. A list is tens of times
+/// longer than its call, and the sender of a datagram can be forged.
+pub(super) fn may_list(call: &Call<'_>) -> bool {
+    let from = call.peer.addr.ip().to_canonical();
+    call.peer.transport == Transport::Tcp
+        || from.is_loopback()
+        || from == call.peer.local.ip().to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Netid, Portmap, Registration};
+    use std::net::SocketAddr;
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_unspecified_address_becomes_the_one_that_was_reached() {
+        let any = Registration::new(1, 1, true, at("0.0.0.0:2049"));
+        assert_eq!(any.reachable(at("10.0.0.1:111")), Some(at("10.0.0.1:2049")));
+        assert_eq!(any.reachable(at("[::ffff:10.0.0.1]:111")), Some(at("10.0.0.1:2049")));
+        assert_eq!(any.reachable(at("[::1]:111")), None);
+        let one = Registration::new(1, 1, true, at("10.9.9.9:2049"));
+        assert_eq!(one.reachable(at("127.0.0.1:111")), Some(at("10.9.9.9:2049")));
+    }
+
+    #[test]
+    fn the_nearest_registration_wins() {
+        let map = Portmap::new(vec![
+            Registration::new(7, 1, false, at("10.0.0.1:1")),
+            Registration::new(7, 1, false, at("10.0.0.2:2")),
+            Registration::new(7, 1, true, at("10.0.0.2:3")),
+        ]);
+        let port = |version, local: &str| {
+            map.find_any(7, version, Netid::Udp, at(local)).map(|r| r.addr.port())
+        };
+        assert_eq!(port(1, "10.0.0.2:111"), Some(2));
+        assert_eq!(port(1, "10.0.0.3:111"), Some(1));
+        assert_eq!(port(9, "10.0.0.2:111"), Some(2));
+        assert_eq!(map.find(7, 9, Netid::Udp, at("10.0.0.2:111")), None);
+        assert_eq!(map.find_any(8, 1, Netid::Udp, at("10.0.0.2:111")), None);
+        assert_eq!(map.find_any(7, 1, Netid::Udp6, at("10.0.0.2:111")), None);
+    }
+
+    #[test]
+    fn the_list_is_bounded() {
+        let one = Registration::new(7, 1, false, at("10.0.0.1:1"));
+        assert_eq!(Portmap::new(vec![one; 300]).list().len(), 256);
+    }
+}
