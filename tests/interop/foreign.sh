@@ -1,0 +1,101 @@
+#!/bin/bash
+# foreign.sh BOWLINE
+# Clients that nobody here wrote, against one server in a private network namespace: rpcinfo,
+# showmount, libnfs over TCP, U-Boot (NFS version 2 over UDP), all of it captured, and tshark's
+# dissector as judge of every reply. Each check prints "ok NAME"; the exit status counts the failures.
+set -u
+bowline=$1
+export PATH=$PATH:/usr/sbin:/sbin
+here=$(cd "$(dirname "$0")" && pwd)
+if [ -z "${INSIDE:-}" ]; then
+  INSIDE=1 exec unshare -n -m --pid --fork --kill-child --mount-proc "$0" "$@"
+fi
+ip link set lo up
+mount -t tmpfs none /run
+mkdir -p /run/rpcbind
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+dir=$work/export
+mkdir -p "$dir/sub/deep"
+head -c 3000000 /dev/urandom >"$dir/boot.img"
+head -c 100000 /dev/urandom >"$dir/sub/deep/file"
+: >"$dir/empty"
+for n in $(seq 300); do echo "$n" >"$dir/sub/n$n"; done
+chmod -R a+rwX "$dir"
+chmod a+rx "$work"
+failed=0
+
+# check NAME COMMAND...: runs it, says how it went
+check() {
+  local name=$1
+  shift
+  if "$@" >"$work/out" 2>&1; then
+    echo "ok $name"
+  else
+    failed=$((failed + 1))
+    sed 's/^/    /' "$work/out" | tail -n 20
+    echo "not ok $name"
+  fi
+}
+
+tcpdump -i lo -U -s 0 -w "$work/trace.pcap" 'port 2049 or port 111' >/dev/null 2>&1 &
+tcpdump=$!
+sleep 1
+printf '%s *(rw,no_root_squash,insecure)\n' "$dir" >"$work/exports"
+"$bowline" serve --exports "$work/exports" --listen 127.0.0.1 --listen ::1 --portmap serve \
+  --state-dir "$work/state" --control "$work/control.sock" >"$work/server.log" 2>&1 &
+server=$!
+for _ in $(seq 100); do (: </dev/tcp/127.0.0.1/2049) 2>/dev/null && break; sleep 0.05; done
+
+url=nfs://127.0.0.1$dir
+o='version=3&nfsport=2049&mountport=2049'
+
+portmapper_lists_us() {
+  rpcinfo -p 127.0.0.1 | tee /dev/stderr |
+    awk '$1 == 100003 { seen[$2 $3] = 1 } END { exit !(seen["3tcp"] && seen["3udp"] && seen["2tcp"] && seen["2udp"]) }'
+}
+null_by_the_portmapper() {
+  for version in 2 3; do
+    rpcinfo -t 127.0.0.1 nfs $version && rpcinfo -u 127.0.0.1 nfs $version || return 1
+  done
+  for version in 1 3; do
+    rpcinfo -t 127.0.0.1 mountd $version && rpcinfo -u 127.0.0.1 mountd $version || return 1
+  done
+}
+null_at_a_universal_address() {
+  rpcinfo -a 127.0.0.1.8.1 -T udp 100003 3 && rpcinfo -a 127.0.0.1.8.1 -T tcp 100003 2 &&
+    rpcinfo -a ::1.8.1 -T tcp6 100003 3 && rpcinfo -a ::1.8.1 -T udp6 100003 3
+}
+rpcbind_lists_us() { rpcinfo -s 127.0.0.1 | tee /dev/stderr | grep -q 100005; }
+a_wrong_version_is_refused() { ! rpcinfo -t 127.0.0.1 nfs 4 2>&1 | grep -q ready; }
+showmount_lists_the_export() { showmount -e 127.0.0.1 | tee /dev/stderr | grep -q "^$dir "; }
+showmount_shows_the_mount() { showmount -a 127.0.0.1 | tee /dev/stderr | grep -q "$dir"; }
+libnfs_lists() { [ "$(nfs-ls "$url/sub?$o" | wc -l)" -ge 301 ]; }
+libnfs_reads() {
+  for f in boot.img sub/deep/file empty; do
+    [ "$(nfs-cat "$url/$f?$o" | md5sum)" = "$(md5sum <"$dir/$f")" ] || return 1
+  done
+}
+libnfs_writes() {
+  nfs-cp "$dir/boot.img" "$url/copy?$o" && cmp "$dir/boot.img" "$dir/copy"
+}
+u_boot_loads_over_udp_v2() {
+  python3 "$here/u_boot.py" "$dir/boot.img" "$(crc32_of "$dir/boot.img")"
+}
+crc32_of() { python3 -c 'import sys, zlib; print("%08x" % zlib.crc32(open(sys.argv[1], "rb").read()))' "$1"; }
+no_reply_is_malformed() {
+  kill $tcpdump
+  wait $tcpdump 2>/dev/null
+  local decode="-d tcp.port==2049,rpc -d udp.port==2049,rpc -d tcp.port==111,rpc -d udp.port==111,rpc"
+  [ "$(tshark -r "$work/trace.pcap" $decode -Y nfs 2>/dev/null | wc -l)" -gt 100 ] || return 1
+  tshark -r "$work/trace.pcap" $decode -Y '_ws.malformed' 2>/dev/null | tee /dev/stderr | wc -l | grep -qx 0
+}
+the_server_is_still_there() { kill -0 $server && kill -TERM $server && wait $server; }
+
+for name in portmapper_lists_us null_by_the_portmapper null_at_a_universal_address rpcbind_lists_us \
+  a_wrong_version_is_refused libnfs_lists showmount_lists_the_export libnfs_reads libnfs_writes \
+  showmount_shows_the_mount u_boot_loads_over_udp_v2 no_reply_is_malformed the_server_is_still_there; do
+  check $name $name
+done
+[ $failed = 0 ] || { echo "the server said:"; tail -n 20 "$work/server.log"; }
+exit $failed
