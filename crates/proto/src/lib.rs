@@ -1,5 +1,6 @@
 //! Wire types, one module per RFC. No I/O, no state, nothing but layouts and their limits.
 
+pub mod layout;
 pub mod list;
 pub mod mount;
 pub mod nfs2;

@@ -203,3 +203,15 @@ impl<'a> Decode<'a> for bool {
         r.bool()
     }
 }
+
+impl<'a, T: Decode<'a>> Decode<'a> for Option<T> {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        r.option()
+    }
+}
+
+impl<'a, const N: usize> Decode<'a> for [u8; N] {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        r.array()
+    }
+}

@@ -174,3 +174,33 @@ impl Writer {
         }
     }
 }
+
+impl Encode for u32 {
+    fn encode(&self, w: &mut Writer) {
+        w.u32(*self);
+    }
+}
+
+impl Encode for u64 {
+    fn encode(&self, w: &mut Writer) {
+        w.u64(*self);
+    }
+}
+
+impl Encode for bool {
+    fn encode(&self, w: &mut Writer) {
+        w.bool(*self);
+    }
+}
+
+impl<T: Encode> Encode for Option<T> {
+    fn encode(&self, w: &mut Writer) {
+        w.option(self.as_ref());
+    }
+}
+
+impl<const N: usize> Encode for [u8; N] {
+    fn encode(&self, w: &mut Writer) {
+        w.opaque_fixed(self);
+    }
+}

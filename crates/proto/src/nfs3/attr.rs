@@ -1,0 +1,219 @@
+//! Attributes: `fattr3`, `sattr3`, `wcc_data` and their parts (RFC 1813 §2.6).
+
+use xdr::{Decode, Encode, Error, Reader, Writer};
+
+crate::layout::numbers! {
+    /// `ftype3`.
+    FileType3 as "ftype3" {
+        /// An ordinary file.
+        Reg = 1,
+        /// A directory.
+        Dir = 2,
+        /// A block device.
+        Blk = 3,
+        /// A character device.
+        Chr = 4,
+        /// A symbolic link.
+        Lnk = 5,
+        /// A socket.
+        Sock = 6,
+        /// A named pipe.
+        Fifo = 7,
+    }
+}
+
+crate::layout::fields! {
+    /// `nfstime3`.
+    #[derive(Default)]
+    Nfstime3 {
+        /// Seconds since 1970.
+        seconds: u32,
+        /// Nanoseconds; a value of 1,000,000,000 and above is decoded and is for the server to
+        /// refuse.
+        nseconds: u32,
+    }
+}
+
+crate::layout::fields! {
+    /// `specdata3`: a device number.
+    #[derive(Default)]
+    Specdata3 {
+        /// The major number.
+        major: u32,
+        /// The minor number.
+        minor: u32,
+    }
+}
+
+/// `fattr3`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fattr3 {
+    /// The kind of object.
+    pub ftype: FileType3,
+    /// Permission bits.
+    pub mode: u32,
+    /// Hard links.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Bytes of storage.
+    pub used: u64,
+    /// Device number.
+    pub rdev: Specdata3,
+    /// File system.
+    pub fsid: u64,
+    /// Inode number.
+    pub fileid: u64,
+    /// Last access.
+    pub atime: Nfstime3,
+    /// Last change of the data.
+    pub mtime: Nfstime3,
+    /// Last change of the attributes.
+    pub ctime: Nfstime3,
+}
+
+/// Bytes of a [`Fattr3`] on the wire.
+pub const FATTR3_LEN: usize = 84;
+
+const fn high(v: u64) -> u32 {
+    (v >> 32) as u32
+}
+
+const fn low(v: u64) -> u32 {
+    (v & 0xffff_ffff) as u32
+}
+
+impl Encode for Fattr3 {
+    /// In one piece: it is in nearly every reply, and in each entry of READDIRPLUS.
+    fn encode(&self, w: &mut Writer) {
+        let words: [u32; FATTR3_LEN / 4] = [
+            self.ftype.number(),
+            self.mode,
+            self.nlink,
+            self.uid,
+            self.gid,
+            high(self.size),
+            low(self.size),
+            high(self.used),
+            low(self.used),
+            self.rdev.major,
+            self.rdev.minor,
+            high(self.fsid),
+            low(self.fsid),
+            high(self.fileid),
+            low(self.fileid),
+            self.atime.seconds,
+            self.atime.nseconds,
+            self.mtime.seconds,
+            self.mtime.nseconds,
+            self.ctime.seconds,
+            self.ctime.nseconds,
+        ];
+        for (place, word) in w.space(FATTR3_LEN).chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        w.advance(FATTR3_LEN);
+    }
+}
+
+impl<'a> Decode<'a> for Fattr3 {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        Ok(Self {
+            ftype: r.get()?,
+            mode: r.get()?,
+            nlink: r.get()?,
+            uid: r.get()?,
+            gid: r.get()?,
+            size: r.get()?,
+            used: r.get()?,
+            rdev: r.get()?,
+            fsid: r.get()?,
+            fileid: r.get()?,
+            atime: r.get()?,
+            mtime: r.get()?,
+            ctime: r.get()?,
+        })
+    }
+}
+
+crate::layout::fields! {
+    /// `wcc_attr`.
+    WccAttr {
+        /// Bytes.
+        size: u64,
+        /// Last change of the data.
+        mtime: Nfstime3,
+        /// Last change of the attributes.
+        ctime: Nfstime3,
+    }
+}
+
+crate::layout::fields! {
+    /// `wcc_data`: an object before and after a change.
+    #[derive(Default)]
+    WccData {
+        /// Before.
+        before: Option<WccAttr>,
+        /// After.
+        after: Option<Fattr3>,
+    }
+}
+
+/// `set_atime` and `set_mtime`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SetTime3 {
+    /// DONT_CHANGE.
+    #[default]
+    Keep,
+    /// SET_TO_SERVER_TIME.
+    Server,
+    /// SET_TO_CLIENT_TIME.
+    Client(Nfstime3),
+}
+
+impl<'a> Decode<'a> for SetTime3 {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        match r.u32()? {
+            0 => Ok(Self::Keep),
+            1 => Ok(Self::Server),
+            2 => r.get().map(Self::Client),
+            value => Err(Error::NotMember { what: "time_how", value }),
+        }
+    }
+}
+
+impl Encode for SetTime3 {
+    fn encode(&self, w: &mut Writer) {
+        match self {
+            Self::Keep => w.u32(0),
+            Self::Server => w.u32(1),
+            Self::Client(time) => {
+                w.u32(2);
+                w.put(time);
+            }
+        }
+    }
+}
+
+crate::layout::fields! {
+    /// `sattr3`: what is to be set.
+    #[derive(Default)]
+    Sattr3 {
+        /// Permission bits.
+        mode: Option<u32>,
+        /// Owner.
+        uid: Option<u32>,
+        /// Group.
+        gid: Option<u32>,
+        /// Bytes.
+        size: Option<u64>,
+        /// Last access.
+        atime: SetTime3,
+        /// Last change of the data.
+        mtime: SetTime3,
+    }
+}
