@@ -1,1 +1,23 @@
-//! placeholder
+//! A small blocking client for NFS versions 2 and 3, MOUNT and the port mapper, on the server's
+//! own codec: for `bowline serve --prove`, for registering with rpcbind, for tests and for load.
+//!
+//! Owns: sockets of `std`, nothing global. A [`Client`] is one socket; it is not shared between
+//! threads, and keeps as many calls under way as its user sends.
+
+mod client;
+mod error;
+mod handle;
+mod message;
+mod mount;
+mod nfs3;
+mod portmap;
+mod transport;
+
+pub use client::{Client, Nothing, Reply};
+pub use error::{Error, Rejected, Result};
+pub use handle::Fh;
+pub use message::{Identity, Target};
+pub use mount::{Exported, Mounted, MountedBy};
+pub use nfs3::{Entry, Found, Listing, Made, ReadDone};
+pub use portmap::Listed;
+pub use transport::RECORD_MAX;

@@ -8,7 +8,9 @@ mod universal;
 use crate::list;
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
-pub use universal::{Netid, decode_taddr, encode_taddr, from_universal, to_universal};
+pub use universal::{
+    Netid, Registration, decode_taddr, encode_taddr, from_universal, to_universal,
+};
 
 /// The program's number.
 pub const PROGRAM: u32 = 100_000;

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use xdr::{Reader, Writer};
 
-pub use table::{Portmap, Registration};
+pub use proto::portmap::Registration;
+pub use table::Portmap;
 
 /// Seconds since 1970 for GETTIME.
 type Clock = fn() -> u32;

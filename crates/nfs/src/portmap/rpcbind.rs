@@ -1,11 +1,11 @@
 //! Versions 3 and 4, rpcbind (RFC 1833 §2.2). What the two share behaves the same in both.
 
 use super::Portmap;
-use super::table::{Registration, may_list, netid_of};
+use super::table::{may_list, netid_of, reachable};
 use proto::list;
 use proto::portmap::{
-    Address, AddressEntry, Netbuf, Rpcb, SEMANTICS_DATAGRAM, SEMANTICS_STREAM, decode_taddr,
-    encode_taddr, from_universal, to_universal,
+    Address, AddressEntry, Netbuf, Registration, Rpcb, SEMANTICS_DATAGRAM, SEMANTICS_STREAM,
+    decode_taddr, encode_taddr, from_universal, to_universal,
 };
 use rpc::{Call, Fault};
 use xdr::{Reader, Writer};
@@ -56,7 +56,7 @@ pub(super) fn getversaddr(
 }
 
 fn put_address(found: Option<&Registration>, call: &Call<'_>, reply: &mut Writer) {
-    let address = found.and_then(|r| r.reachable(call.peer.local)).map(to_universal);
+    let address = found.and_then(|r| reachable(r, call.peer.local)).map(to_universal);
     reply.put(&Address(address.unwrap_or_default().as_bytes()));
 }
 
@@ -103,7 +103,7 @@ pub(super) fn getaddrlist(
         .list()
         .iter()
         .filter(wanted)
-        .filter_map(|r| Some((r, to_universal(r.reachable(call.peer.local)?))))
+        .filter_map(|r| Some((r, to_universal(reachable(r, call.peer.local)?))))
         .collect();
     list::encode(reply, addresses.iter().map(|(r, address)| entry(r, address)));
     Ok(())

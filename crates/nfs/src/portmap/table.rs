@@ -1,7 +1,7 @@
 //! What is registered, and how it is found. Immutable after `new`.
 
 use super::{Clock, system_clock};
-use proto::portmap::Netid;
+use proto::portmap::{Netid, Registration};
 use rpc::{Call, Peer, Transport};
 use std::net::SocketAddr;
 
@@ -9,35 +9,15 @@ use std::net::SocketAddr;
 /// transports on a few addresses; a longer list would only make DUMP a better amplifier.
 const REGISTRATIONS_MAX: usize = 256;
 
-/// One program, version and transport, and where it listens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Registration {
-    /// Program number.
-    pub program: u32,
-    /// Version number.
-    pub version: u32,
-    /// Transport; follows the family of `addr`.
-    pub netid: Netid,
-    /// Where it listens; the unspecified address means all of the machine's.
-    pub addr: SocketAddr,
-}
-
-impl Registration {
-    /// A version of a program on a socket.
-    pub const fn new(program: u32, version: u32, tcp: bool, addr: SocketAddr) -> Self {
-        Self { program, version, netid: Netid::new(tcp, addr.ip()), addr }
+/// The address under which a caller that came to `local` reaches `service`: its own, or, where it
+/// listens on all addresses, the one that the caller already reached. `None` if the two are of
+/// different families, so that nothing is known.
+pub(super) fn reachable(service: &Registration, local: SocketAddr) -> Option<SocketAddr> {
+    if !service.addr.ip().is_unspecified() {
+        return Some(service.addr);
     }
-
-    /// The address under which a caller that came to `local` reaches this service: its own, or,
-    /// where it listens on all addresses, the one that the caller already reached. `None` if the
-    /// two are of different families, so that nothing is known.
-    pub(super) fn reachable(&self, local: SocketAddr) -> Option<SocketAddr> {
-        if !self.addr.ip().is_unspecified() {
-            return Some(self.addr);
-        }
-        let ip = local.ip().to_canonical();
-        (ip.is_ipv4() == self.addr.is_ipv4()).then(|| SocketAddr::new(ip, self.addr.port()))
-    }
+    let ip = local.ip().to_canonical();
+    (ip.is_ipv4() == service.addr.is_ipv4()).then(|| SocketAddr::new(ip, service.addr.port()))
 }
 
 /// The state of the program: a fixed list.
@@ -116,7 +96,7 @@ pub(super) fn may_list(call: &Call<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Netid, Portmap, Registration};
+    use super::{Netid, Portmap, Registration, reachable};
     use std::net::SocketAddr;
 
     fn at(text: &str) -> SocketAddr {
@@ -126,11 +106,11 @@ mod tests {
     #[test]
     fn an_unspecified_address_becomes_the_one_that_was_reached() {
         let any = Registration::new(1, 1, true, at("0.0.0.0:2049"));
-        assert_eq!(any.reachable(at("10.0.0.1:111")), Some(at("10.0.0.1:2049")));
-        assert_eq!(any.reachable(at("[::ffff:10.0.0.1]:111")), Some(at("10.0.0.1:2049")));
-        assert_eq!(any.reachable(at("[::1]:111")), None);
+        assert_eq!(reachable(&any, at("10.0.0.1:111")), Some(at("10.0.0.1:2049")));
+        assert_eq!(reachable(&any, at("[::ffff:10.0.0.1]:111")), Some(at("10.0.0.1:2049")));
+        assert_eq!(reachable(&any, at("[::1]:111")), None);
         let one = Registration::new(1, 1, true, at("10.9.9.9:2049"));
-        assert_eq!(one.reachable(at("127.0.0.1:111")), Some(at("10.9.9.9:2049")));
+        assert_eq!(reachable(&one, at("127.0.0.1:111")), Some(at("10.9.9.9:2049")));
     }
 
     #[test]

@@ -62,6 +62,26 @@ impl Netid {
     }
 }
 
+/// One version of a program on one transport, and where it listens: what is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Registration {
+    /// Program number.
+    pub program: u32,
+    /// Version number.
+    pub version: u32,
+    /// Transport; follows the family of `addr`.
+    pub netid: Netid,
+    /// Where it listens; the unspecified address means all of the machine's.
+    pub addr: SocketAddr,
+}
+
+impl Registration {
+    /// A version of a program on a socket.
+    pub const fn new(program: u32, version: u32, tcp: bool, addr: SocketAddr) -> Self {
+        Self { program, version, netid: Netid::new(tcp, addr.ip()), addr }
+    }
+}
+
 /// The universal address: the IP address as text, then the port's two bytes, all with dots.
 pub fn to_universal(addr: SocketAddr) -> String {
     let [high, low] = addr.port().to_be_bytes();

@@ -1,0 +1,328 @@
+//! Calls and their answers, matched by transaction id.
+//!
+//! Owns: the calls under way, and answers that came before they were asked for. Over datagrams it
+//! sends a call again until it is answered; over a connection that is TCP's work.
+//!
+//! Invariant: an answer is kept only for a call under way, so that what is held is bounded by what
+//! the user has sent.
+
+use crate::error::{Error, Result};
+use crate::message::{Identity, NoResult, Target, open_reply, put_call, reply_xid};
+use crate::transport::Link;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use xdr::{Decode, Encode, Reader, Writer};
+
+/// The first wait before a datagram is sent again; it doubles each time.
+const RETRANSMIT_FIRST: Duration = Duration::from_millis(500);
+/// Times that a datagram is sent at least, where the whole timeout is short.
+const TRIES_AT_LEAST: u32 = 3;
+
+/// A blocking client of one server over one socket.
+pub struct Client {
+    link: Link,
+    identity: Option<Identity>,
+    timeout: Duration,
+    next_xid: u32,
+    /// Calls under way; with the whole message where it may have to be sent again.
+    under_way: HashMap<u32, Vec<u8>>,
+    /// Answers that came while another was waited for.
+    early: HashMap<u32, Vec<u8>>,
+    scratch: Writer,
+    retransmissions: u64,
+}
+
+/// The result of a call, as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    record: Vec<u8>,
+    header: usize,
+}
+
+impl Reply {
+    fn open(record: Vec<u8>) -> std::result::Result<Self, NoResult> {
+        let header = record.len() - open_reply(&record)?.len();
+        Ok(Self { record, header })
+    }
+
+    /// The result, from the first byte after `accept_stat`.
+    pub fn body(&self) -> &[u8] {
+        self.record.get(self.header..).unwrap_or_default()
+    }
+
+    /// Decodes the result; nothing may follow it. `operation` is for the error's text.
+    ///
+    /// # Errors
+    /// [`Error::Garbled`].
+    pub fn decode<'a, T: Decode<'a>>(&'a self, operation: &'static str) -> Result<T> {
+        self.decode_with(operation, Reader::get)
+    }
+
+    /// As [`Reply::decode`], by a function.
+    ///
+    /// # Errors
+    /// [`Error::Garbled`].
+    pub fn decode_with<'a, T>(
+        &'a self,
+        operation: &'static str,
+        read: impl FnOnce(&mut Reader<'a>) -> std::result::Result<T, xdr::Error>,
+    ) -> Result<T> {
+        let mut r = Reader::new(self.body());
+        let value = read(&mut r).and_then(|value| r.end().map(|()| value));
+        value.map_err(|source| Error::Garbled { operation, source })
+    }
+}
+
+/// No arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nothing;
+
+impl Encode for Nothing {
+    fn encode(&self, _: &mut Writer) {}
+}
+
+impl<'a> Decode<'a> for Nothing {
+    fn decode(_: &mut Reader<'a>) -> std::result::Result<Self, xdr::Error> {
+        Ok(Self)
+    }
+}
+
+impl Client {
+    fn new(link: Link, timeout: Duration) -> Self {
+        // A server's reply cache must not take this client for an earlier one on the same port.
+        let random = RandomState::new().build_hasher().finish().to_be_bytes();
+        Self {
+            link,
+            identity: None,
+            timeout,
+            next_xid: random.first_chunk().copied().map_or(1, u32::from_be_bytes),
+            under_way: HashMap::new(),
+            early: HashMap::new(),
+            scratch: Writer::new(),
+            retransmissions: 0,
+        }
+    }
+
+    /// Connects. `timeout` holds for connecting and for each call.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::TimedOut`], [`Error::Io`].
+    pub fn tcp(addr: SocketAddr, timeout: Duration) -> Result<Self> {
+        Ok(Self::new(Link::tcp(addr, timeout)?, timeout))
+    }
+
+    /// Takes over a connection, such as one from a reserved port.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn over_tcp(stream: TcpStream, timeout: Duration) -> Result<Self> {
+        Ok(Self::new(Link::over_tcp(stream)?, timeout))
+    }
+
+    /// A client that sends datagrams. Nothing is sent yet, so that a dead server shows only at
+    /// the first call.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn udp(addr: SocketAddr, timeout: Duration) -> Result<Self> {
+        Ok(Self::new(Link::udp(addr, false)?, timeout))
+    }
+
+    /// As [`Client::udp`], from a reserved port, which exports marked `secure` ask for.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also without the privilege.
+    pub fn udp_reserved(addr: SocketAddr, timeout: Duration) -> Result<Self> {
+        Ok(Self::new(Link::udp(addr, true)?, timeout))
+    }
+
+    /// Connects to a UNIX stream socket, as rpcbind has one.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::Io`].
+    pub fn unix(path: &Path, timeout: Duration) -> Result<Self> {
+        Ok(Self::new(Link::unix(path, timeout)?, timeout))
+    }
+
+    /// Calls as this user from now on; `None` is AUTH_NONE.
+    pub fn set_identity(&mut self, identity: Option<Identity>) {
+        self.identity = identity;
+    }
+
+    /// How long each call may take from now on.
+    pub const fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    /// How many datagrams were sent again so far.
+    pub const fn retransmissions(&self) -> u64 {
+        self.retransmissions
+    }
+
+    /// How many calls have been sent and not yet been received.
+    pub fn under_way(&self) -> usize {
+        self.under_way.len().saturating_add(self.early.len())
+    }
+
+    /// Sends a call without waiting for its answer, and gives its transaction id.
+    ///
+    /// # Errors
+    /// Those of sending.
+    pub fn send(&mut self, target: Target, args: &(impl Encode + ?Sized)) -> Result<u32> {
+        let xid = self.next_xid;
+        self.next_xid = xid.wrapping_add(1);
+        self.scratch.clear();
+        put_call(&mut self.scratch, xid, target, self.identity.as_ref());
+        self.scratch.put(args);
+        self.link.send(self.scratch.bytes(), self.timeout)?;
+        let again =
+            if self.link.is_datagram() { self.scratch.bytes().to_vec() } else { Vec::new() };
+        self.under_way.insert(xid, again);
+        Ok(xid)
+    }
+
+    /// Waits for the answer to one call.
+    ///
+    /// # Errors
+    /// Any; after [`Error::TimedOut`] the call is given up.
+    pub fn recv(&mut self, xid: u32) -> Result<Reply> {
+        if let Some(record) = self.early.remove(&xid) {
+            return self.open(record);
+        }
+        if !self.under_way.contains_key(&xid) {
+            return Err(Error::NotUnderWay(xid));
+        }
+        let mut wait = Wait::new(self.timeout, self.link.is_datagram());
+        loop {
+            match self.next_answer(&mut wait, &[xid]) {
+                Ok(Some((got, record))) if got == xid => return self.open(record),
+                Ok(Some((got, record))) => {
+                    self.early.insert(got, record);
+                }
+                Ok(None) => {
+                    self.under_way.remove(&xid);
+                    return Err(self.timed_out(&wait));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits for whichever answer comes next, and gives its transaction id with it.
+    ///
+    /// # Errors
+    /// Of the connection: outside. Of the call: inside. After [`Error::TimedOut`] every call
+    /// under way is given up.
+    pub fn recv_any(&mut self) -> Result<(u32, Result<Reply>)> {
+        let early = self.early.keys().next().copied();
+        if let Some((xid, record)) = early.and_then(|xid| self.early.remove_entry(&xid)) {
+            return Ok((xid, self.open(record)));
+        }
+        let all: Vec<u32> = match self.link.is_datagram() {
+            true => self.under_way.keys().copied().collect(),
+            false => Vec::new(),
+        };
+        let mut wait = Wait::new(self.timeout, self.link.is_datagram());
+        if self.under_way.is_empty() {
+            return Err(Error::NotUnderWay(0));
+        }
+        match self.next_answer(&mut wait, &all)? {
+            Some((xid, record)) => Ok((xid, self.open(record))),
+            None => {
+                self.under_way.clear();
+                Err(self.timed_out(&wait))
+            }
+        }
+    }
+
+    /// Sends a call and waits for its answer.
+    ///
+    /// # Errors
+    /// Any.
+    pub fn call(&mut self, target: Target, args: &(impl Encode + ?Sized)) -> Result<Reply> {
+        let xid = self.send(target, args)?;
+        self.recv(xid)
+    }
+
+    /// The next answer to a call under way, or `None` at the deadline. Sends `again` again as the
+    /// wait demands.
+    fn next_answer(&mut self, wait: &mut Wait, again: &[u32]) -> Result<Option<(u32, Vec<u8>)>> {
+        loop {
+            if let Some(record) = self.link.receive(wait.until())? {
+                match reply_xid(&record) {
+                    Ok(xid) if self.under_way.remove(&xid).is_some() => {
+                        return Ok(Some((xid, record)));
+                    }
+                    // A datagram that makes no sense may be anybody's.
+                    Err(what) if !self.link.is_datagram() => {
+                        return Err(Error::NotRpc { peer: self.link.peer().to_owned(), what });
+                    }
+                    Ok(_) | Err(_) => wait.strays = wait.strays.saturating_add(1),
+                }
+            }
+            if wait.is_over() {
+                return Ok(None);
+            }
+            if wait.is_time_to_retransmit() {
+                for message in again.iter().filter_map(|xid| self.under_way.get(xid)) {
+                    self.link.send(message, wait.timeout)?;
+                    self.retransmissions = self.retransmissions.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    fn timed_out(&self, wait: &Wait) -> Error {
+        let peer = self.link.peer().to_owned();
+        Error::TimedOut { peer, after: wait.timeout, strays: wait.strays }
+    }
+
+    fn open(&self, record: Vec<u8>) -> Result<Reply> {
+        Reply::open(record).map_err(|none| match none {
+            NoResult::Rejected(rejected) => Error::Rejected(rejected),
+            NoResult::Garbled(source) => Error::Garbled { operation: "the call", source },
+        })
+    }
+}
+
+/// One wait: until when in all, and until when before the call is sent again.
+struct Wait {
+    timeout: Duration,
+    deadline: Instant,
+    interval: Duration,
+    resend: Option<Instant>,
+    strays: u32,
+}
+
+impl Wait {
+    fn new(timeout: Duration, datagram: bool) -> Self {
+        let now = Instant::now();
+        let interval = RETRANSMIT_FIRST.min(timeout / TRIES_AT_LEAST);
+        let deadline = now + timeout;
+        Self { timeout, deadline, interval, resend: datagram.then(|| now + interval), strays: 0 }
+    }
+
+    fn until(&self) -> Instant {
+        self.resend.map_or(self.deadline, |resend| resend.min(self.deadline))
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// True once per interval; the next is twice as long.
+    fn is_time_to_retransmit(&mut self) -> bool {
+        let now = Instant::now();
+        match self.resend {
+            Some(resend) if now >= resend => {
+                self.interval = self.interval.saturating_mul(2);
+                self.resend = Some(now + self.interval);
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What can go wrong on the way to a server and back, and whose fault it is.
+
+use proto::mount::MountError;
+use proto::rpc::AuthStat;
+use std::time::Duration;
+
+/// What a call gives.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing listens there.
+    #[error("{peer} refuses: no server listens there; check address and port")]
+    Refused {
+        /// The address.
+        peer: String,
+    },
+    /// The network or the machine does not let us.
+    #[error("{peer}: {source}")]
+    Io {
+        /// The address.
+        peer: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// No answer in time.
+    #[error("{peer} gave no answer within {after:?}{}", stray_answers(*strays))]
+    TimedOut {
+        /// The address.
+        peer: String,
+        /// How long we waited.
+        after: Duration,
+        /// Answers to other calls than ours that came meanwhile.
+        strays: u32,
+    },
+    /// The server closed the connection before the answer was whole.
+    #[error("{peer} closed the connection with {missing}")]
+    Closed {
+        /// The address.
+        peer: String,
+        /// What had come by then.
+        missing: &'static str,
+    },
+    /// The answer is too long, or in too many pieces, to be one.
+    #[error("{peer} announces an answer over the limit of {limit} {unit}")]
+    TooLong {
+        /// The address.
+        peer: String,
+        /// The limit.
+        limit: usize,
+        /// Of what.
+        unit: &'static str,
+    },
+    /// What came is not an RPC reply.
+    #[error("{peer} does not speak ONC RPC: {what}")]
+    NotRpc {
+        /// The address.
+        peer: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The server refuses to run the call.
+    #[error("the server refuses the call: {0}")]
+    Rejected(#[from] Rejected),
+    /// The result does not decode.
+    #[error("the server's answer to {operation} does not decode: {source}")]
+    Garbled {
+        /// The operation.
+        operation: &'static str,
+        /// What is wrong.
+        source: xdr::Error,
+    },
+    /// MNT was refused by version 3.
+    #[error("the server refuses to mount {path}: {source}")]
+    Mount {
+        /// The path.
+        path: String,
+        /// Why.
+        source: MountError,
+    },
+    /// MNT was refused by version 1 or 2.
+    #[error("the server refuses to mount {path}: UNIX error {number}")]
+    MountOld {
+        /// The path.
+        path: String,
+        /// The UNIX error number.
+        number: u32,
+    },
+    /// NFS answered with an error.
+    #[error("{operation}: {name} ({number})")]
+    Nfs {
+        /// The operation.
+        operation: &'static str,
+        /// The status by its name.
+        name: String,
+        /// The status by its number.
+        number: u32,
+    },
+    /// There is no call with this transaction id under way.
+    #[error("no call with transaction id {0:#x} is under way")]
+    NotUnderWay(u32),
+    /// What is to be sent cannot be.
+    #[error("cannot be sent: {0}")]
+    Unsendable(&'static str),
+}
+
+fn stray_answers(count: u32) -> String {
+    match count {
+        0 => String::new(),
+        n => format!(" ({n} answers to other calls came)"),
+    }
+}
+
+impl Error {
+    /// The number of the protocol's own status, for an error that is one.
+    pub const fn status(&self) -> Option<u32> {
+        match self {
+            Self::Nfs { number, .. } | Self::MountOld { number, .. } => Some(*number),
+            Self::Mount { source, .. } => Some(source.number()),
+            _ => None,
+        }
+    }
+
+    /// Whether no answer came in time.
+    pub const fn is_timeout(&self) -> bool {
+        matches!(self, Self::TimedOut { .. })
+    }
+}
+
+/// Why a server did not run a call (RFC 5531 §9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// RPC_MISMATCH.
+    #[error("it speaks RPC versions {low} to {high} only")]
+    RpcMismatch {
+        /// Lowest version.
+        low: u32,
+        /// Highest version.
+        high: u32,
+    },
+    /// AUTH_ERROR.
+    #[error("authentication failed: {0}")]
+    Auth(AuthStat),
+    /// PROG_UNAVAIL.
+    #[error("it does not have the program")]
+    ProgramUnavailable,
+    /// PROG_MISMATCH.
+    #[error("it has versions {low} to {high} of the program only")]
+    ProgramMismatch {
+        /// Lowest version.
+        low: u32,
+        /// Highest version.
+        high: u32,
+    },
+    /// PROC_UNAVAIL.
+    #[error("it does not have the procedure")]
+    ProcedureUnavailable,
+    /// GARBAGE_ARGS.
+    #[error("it cannot decode the arguments")]
+    GarbageArgs,
+    /// SYSTEM_ERR.
+    #[error("it has an internal error")]
+    SystemError,
+}

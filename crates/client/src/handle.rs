@@ -1,0 +1,48 @@
+//! A file handle in place: opaque bytes that the server gave.
+
+use std::fmt;
+
+/// A handle of version 3, at most 64 bytes (RFC 1813 §2.4).
+#[derive(Clone, Copy)]
+pub struct Fh {
+    len: u8,
+    bytes: [u8; Self::MAX],
+}
+
+impl Fh {
+    /// The longest handle.
+    pub const MAX: usize = 64;
+
+    /// A handle of these bytes, or `None` where there are too many.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut fh = Self { len: u8::try_from(bytes.len()).ok()?, bytes: [0; Self::MAX] };
+        fh.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(fh)
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Fh {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Fh {}
+
+impl std::hash::Hash for Fh {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.bytes().hash(state);
+    }
+}
+
+impl fmt::Debug for Fh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fh:")?;
+        self.bytes().iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}

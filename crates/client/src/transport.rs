@@ -1,0 +1,310 @@
+//! Moving whole records: over a connection with record marking (RFC 5531 §11), or as datagrams.
+//!
+//! Owns: the socket and what of an answer has come so far. Knows nothing of calls.
+//!
+//! Invariant: a record is given out whole or not at all, and never more than [`RECORD_MAX`] bytes
+//! are held for one.
+
+use crate::error::{Error, Result};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The longest answer that is taken: the largest READ, and room for what is around the data.
+pub const RECORD_MAX: usize = proto::nfs3::DATA_MAX + (64 << 10);
+/// The most fragments of one answer; servers send one.
+const FRAGMENTS_MAX: usize = 1024;
+/// The least that is read from a connection at once.
+const READ_AT_LEAST: usize = 16 << 10;
+/// The longest datagram.
+const DATAGRAM_MAX: usize = 65_536;
+/// The last fragment of a record (RFC 5531 §11).
+const LAST: u32 = 1 << 31;
+/// Ports that only a privileged process may bind; the upper half, as rresvport(3) takes them.
+const RESERVED: std::ops::RangeInclusive<u16> = 512..=1023;
+
+/// A connected byte stream with timeouts.
+trait Stream: Read + Write + Send {
+    fn wait_for_reading(&self, timeout: Duration) -> std::io::Result<()>;
+    fn wait_for_writing(&self, timeout: Duration) -> std::io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn wait_for_reading(&self, timeout: Duration) -> std::io::Result<()> {
+        self.set_read_timeout(Some(timeout))
+    }
+    fn wait_for_writing(&self, timeout: Duration) -> std::io::Result<()> {
+        self.set_write_timeout(Some(timeout))
+    }
+}
+
+impl Stream for UnixStream {
+    fn wait_for_reading(&self, timeout: Duration) -> std::io::Result<()> {
+        self.set_read_timeout(Some(timeout))
+    }
+    fn wait_for_writing(&self, timeout: Duration) -> std::io::Result<()> {
+        self.set_write_timeout(Some(timeout))
+    }
+}
+
+/// A way to a server.
+pub(crate) struct Link {
+    peer: String,
+    kind: Kind,
+}
+
+enum Kind {
+    Stream {
+        socket: Box<dyn Stream>,
+        /// What has come and is not yet given out.
+        inbox: Vec<u8>,
+        /// What is being sent, mark and record in one piece.
+        outbox: Vec<u8>,
+    },
+    Datagram {
+        socket: UdpSocket,
+        buffer: Vec<u8>,
+    },
+}
+
+fn io_error(peer: &str, source: std::io::Error) -> Error {
+    match source.kind() {
+        ErrorKind::ConnectionRefused => Error::Refused { peer: peer.to_owned() },
+        _ => Error::Io { peer: peer.to_owned(), source },
+    }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+impl Link {
+    pub(crate) fn tcp(addr: SocketAddr, timeout: Duration) -> Result<Self> {
+        let peer = format!("{addr} (tcp)");
+        match TcpStream::connect_timeout(&addr, timeout) {
+            Ok(stream) => Self::over_tcp(stream),
+            Err(e) if is_timeout(&e) => Err(Error::TimedOut { peer, after: timeout, strays: 0 }),
+            Err(e) => Err(io_error(&peer, e)),
+        }
+    }
+
+    pub(crate) fn over_tcp(stream: TcpStream) -> Result<Self> {
+        let peer = stream.peer_addr().map_or_else(|_| "tcp".into(), |a| format!("{a} (tcp)"));
+        stream.set_nodelay(true).map_err(|e| io_error(&peer, e))?;
+        Ok(Self { peer, kind: Kind::stream(stream) })
+    }
+
+    pub(crate) fn unix(path: &Path, timeout: Duration) -> Result<Self> {
+        let peer = path.display().to_string();
+        let stream = UnixStream::connect(path).map_err(|e| io_error(&peer, e))?;
+        stream.wait_for_writing(timeout).map_err(|e| io_error(&peer, e))?;
+        Ok(Self { peer, kind: Kind::stream(stream) })
+    }
+
+    pub(crate) fn udp(addr: SocketAddr, reserved: bool) -> Result<Self> {
+        let peer = format!("{addr} (udp)");
+        let bound = if reserved { bind_reserved(addr) } else { bind_any(addr, 0) };
+        let socket = bound.map_err(|e| io_error(&peer, e))?;
+        socket.connect(addr).map_err(|e| io_error(&peer, e))?;
+        Ok(Self { peer, kind: Kind::Datagram { socket, buffer: vec![0; DATAGRAM_MAX] } })
+    }
+
+    pub(crate) fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    pub(crate) const fn is_datagram(&self) -> bool {
+        matches!(self.kind, Kind::Datagram { .. })
+    }
+
+    /// Sends one record.
+    pub(crate) fn send(&mut self, record: &[u8], timeout: Duration) -> Result<()> {
+        let sent = match &mut self.kind {
+            Kind::Stream { socket, outbox, .. } => {
+                let len = u32::try_from(record.len()).ok().filter(|len| len & LAST == 0);
+                let len = len.ok_or(Error::Unsendable("the call is longer than a record"))?;
+                outbox.clear();
+                outbox.extend_from_slice(&(len | LAST).to_be_bytes());
+                outbox.extend_from_slice(record);
+                socket
+                    .wait_for_writing(at_least_a_moment(timeout))
+                    .and_then(|()| socket.write_all(outbox))
+            }
+            Kind::Datagram { socket, .. } => socket.send(record).map(|_| ()),
+        };
+        sent.map_err(|e| match e.kind() {
+            _ if is_timeout(&e) => {
+                Error::TimedOut { peer: self.peer.clone(), after: timeout, strays: 0 }
+            }
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
+                Error::Closed { peer: self.peer.clone(), missing: "a call on its way" }
+            }
+            _ => io_error(&self.peer, e),
+        })
+    }
+
+    /// The next record, or `None` if none is whole at the deadline.
+    pub(crate) fn receive(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>> {
+        match &mut self.kind {
+            Kind::Stream { socket, inbox, .. } => {
+                receive_stream(&self.peer, socket.as_mut(), inbox, deadline)
+            }
+            Kind::Datagram { socket, buffer } => {
+                let Some(left) = left(deadline) else { return Ok(None) };
+                let got = socket.set_read_timeout(Some(left)).and_then(|()| socket.recv(buffer));
+                match got {
+                    Ok(len) => Ok(Some(buffer.get(..len).unwrap_or_default().to_vec())),
+                    Err(e) if is_timeout(&e) || e.kind() == ErrorKind::Interrupted => Ok(None),
+                    Err(e) => Err(io_error(&self.peer, e)),
+                }
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn stream(socket: impl Stream + 'static) -> Self {
+        Self::Stream { socket: Box::new(socket), inbox: Vec::new(), outbox: Vec::new() }
+    }
+}
+
+/// Zero would mean "for ever" to the system.
+fn at_least_a_moment(timeout: Duration) -> Duration {
+    timeout.max(Duration::from_millis(1))
+}
+
+/// What is left until `deadline`; `None` when it has passed.
+fn left(deadline: Instant) -> Option<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    (!left.is_zero()).then(|| at_least_a_moment(left))
+}
+
+fn bind_any(addr: SocketAddr, port: u16) -> std::io::Result<UdpSocket> {
+    if addr.is_ipv4() {
+        UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))
+    } else {
+        UdpSocket::bind((Ipv6Addr::UNSPECIFIED, port))
+    }
+}
+
+fn bind_reserved(addr: SocketAddr) -> std::io::Result<UdpSocket> {
+    let mut last = std::io::Error::from(ErrorKind::AddrInUse);
+    for port in RESERVED.rev() {
+        match bind_any(addr, port) {
+            Ok(socket) => return Ok(socket),
+            Err(e) if e.kind() == ErrorKind::AddrInUse => last = e,
+            Err(e) => return Err(e),
+        }
+    }
+    Err(last)
+}
+
+fn receive_stream(
+    peer: &str,
+    socket: &mut dyn Stream,
+    inbox: &mut Vec<u8>,
+    deadline: Instant,
+) -> Result<Option<Vec<u8>>> {
+    loop {
+        let missing = match scan(inbox) {
+            Ok(Scan::Whole { record, used }) => {
+                inbox.drain(..used);
+                return Ok(Some(record));
+            }
+            Ok(Scan::Missing(bytes)) => bytes,
+            Err((limit, unit)) => {
+                return Err(Error::TooLong { peer: peer.to_owned(), limit, unit });
+            }
+        };
+        let Some(left) = left(deadline) else { return Ok(None) };
+        socket.wait_for_reading(left).map_err(|e| io_error(peer, e))?;
+        let filled = inbox.len();
+        inbox.resize(filled + missing.max(READ_AT_LEAST), 0);
+        let got = socket.read(inbox.get_mut(filled..).unwrap_or_default());
+        inbox.truncate(filled + got.as_ref().copied().unwrap_or(0));
+        match got {
+            Ok(0) => {
+                let missing = if filled == 0 { "no answer" } else { "half an answer" };
+                return Err(Error::Closed { peer: peer.to_owned(), missing });
+            }
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if is_timeout(&e) => return Ok(None),
+            Err(e) if e.kind() == ErrorKind::ConnectionReset => {
+                return Err(Error::Closed { peer: peer.to_owned(), missing: "a reset" });
+            }
+            Err(e) => return Err(io_error(peer, e)),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Scan {
+    /// A record, and how many bytes of the input it took.
+    Whole { record: Vec<u8>, used: usize },
+    /// At least so many bytes are missing.
+    Missing(usize),
+}
+
+/// Looks for a whole record at the front of `inbox`.
+fn scan(inbox: &[u8]) -> std::result::Result<Scan, (usize, &'static str)> {
+    let mut pieces: Vec<&[u8]> = Vec::new();
+    let mut rest = inbox;
+    let mut total = 0usize;
+    loop {
+        let Some((mark, behind)) = rest.split_first_chunk::<4>() else {
+            return Ok(Scan::Missing(4 - rest.len()));
+        };
+        let mark = u32::from_be_bytes(*mark);
+        let len = (mark & !LAST) as usize;
+        total = total.saturating_add(len);
+        if total > RECORD_MAX {
+            return Err((RECORD_MAX, "bytes"));
+        }
+        if pieces.len() >= FRAGMENTS_MAX {
+            return Err((FRAGMENTS_MAX, "fragments"));
+        }
+        let Some((piece, behind)) = behind.split_at_checked(len) else {
+            return Ok(Scan::Missing(len - behind.len()));
+        };
+        pieces.push(piece);
+        rest = behind;
+        if mark & LAST != 0 {
+            return Ok(Scan::Whole { record: pieces.concat(), used: inbox.len() - rest.len() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FRAGMENTS_MAX, RECORD_MAX, Scan, scan};
+
+    fn fragment(last: bool, data: &[u8]) -> Vec<u8> {
+        let mark = u32::try_from(data.len()).unwrap() | if last { 1 << 31 } else { 0 };
+        [&mark.to_be_bytes(), data].concat()
+    }
+
+    #[test]
+    fn fragments_are_joined_and_the_next_record_stays() {
+        let first = [fragment(false, b"ab"), fragment(false, b""), fragment(true, b"cd")].concat();
+        let both = [first.clone(), fragment(true, b"next")].concat();
+        let whole = Scan::Whole { record: b"abcd".to_vec(), used: first.len() };
+        assert_eq!(scan(&both), Ok(whole));
+        for cut in 0..first.len() {
+            let part = scan(first.get(..cut).unwrap());
+            assert!(matches!(part, Ok(Scan::Missing(n)) if n > 0), "{cut}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_end_is_refused() {
+        let mark = u32::try_from(RECORD_MAX + 1).unwrap().to_be_bytes();
+        assert_eq!(scan(&mark), Err((RECORD_MAX, "bytes")));
+        let empty = fragment(false, b"").repeat(FRAGMENTS_MAX + 1);
+        assert_eq!(scan(&empty), Err((FRAGMENTS_MAX, "fragments")));
+        // "HTTP" as a mark is a length over the limit.
+        assert!(scan(b"HTTP/1.1 400 Bad Request\r\n").is_err());
+    }
+}
