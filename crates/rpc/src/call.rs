@@ -1,5 +1,6 @@
 //! What a procedure knows of the call that it answers, and what it tells the server about it.
 
+use proto::rpc::{AuthSysParms, GROUPS_MAX, Groups};
 use std::net::SocketAddr;
 
 /// How a call came.
@@ -22,10 +23,7 @@ pub struct Peer {
     pub transport: Transport,
 }
 
-/// The most groups that AUTH_SYS carries (RFC 5531, appendix A).
-const GROUPS_MAX: usize = 16;
-
-/// `authsys_parms` (RFC 5531, appendix A), with the groups in place.
+/// `authsys_parms` (RFC 5531, appendix A) without the stamp, which means nothing to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthSys<'a> {
     /// The client's own name for itself; never trusted.
@@ -34,9 +32,7 @@ pub struct AuthSys<'a> {
     pub uid: u32,
     /// Effective group id.
     pub gid: u32,
-    /// Supplementary groups; the first `group_count` are valid.
-    groups: [u32; GROUPS_MAX],
-    group_count: usize,
+    groups: Groups,
 }
 
 impl<'a> AuthSys<'a> {
@@ -45,14 +41,34 @@ impl<'a> AuthSys<'a> {
 
     /// A credential; `None` if there are more than sixteen groups.
     pub fn new(machinename: &'a [u8], uid: u32, gid: u32, groups: &[u32]) -> Option<Self> {
-        let mut own = [0; GROUPS_MAX];
-        own.get_mut(..groups.len())?.copy_from_slice(groups);
-        Some(Self { machinename, uid, gid, groups: own, group_count: groups.len() })
+        Some(Self { machinename, uid, gid, groups: Groups::new(groups)? })
     }
 
     /// Supplementary groups.
     pub fn groups(&self) -> &[u32] {
-        self.groups.get(..self.group_count).unwrap_or_default()
+        self.groups.as_slice()
+    }
+
+    /// As it goes over the wire.
+    pub const fn parms(&self, stamp: u32) -> AuthSysParms<'a> {
+        AuthSysParms {
+            stamp,
+            machine_name: self.machinename,
+            uid: self.uid,
+            gid: self.gid,
+            groups: self.groups,
+        }
+    }
+}
+
+impl<'a> From<AuthSysParms<'a>> for AuthSys<'a> {
+    fn from(parms: AuthSysParms<'a>) -> Self {
+        Self {
+            machinename: parms.machine_name,
+            uid: parms.uid,
+            gid: parms.gid,
+            groups: parms.groups,
+        }
     }
 }
 
@@ -107,6 +123,9 @@ pub enum Fault {
     /// The server cannot answer: the reply is SYSTEM_ERR.
     #[error("the server cannot answer")]
     SystemErr,
+    /// The procedure's number stands for nothing in this version: the reply is PROC_UNAVAIL.
+    #[error("no such procedure")]
+    ProcUnavail,
     /// The credential is not good enough for this: the reply is AUTH_ERROR / AUTH_TOOWEAK.
     #[error("the credential is too weak")]
     TooWeak,

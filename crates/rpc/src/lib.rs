@@ -3,8 +3,18 @@
 //! Owns: record marking, call and reply headers, authentication flavours, the tables of programs
 //! and the reply cache. Reads no clock and no socket: bytes, peers and times come in as arguments.
 
+pub mod auth;
 mod call;
+mod dispatch;
 mod program;
+pub mod record;
+mod reply;
+mod reply_cache;
+mod request;
 
 pub use call::{AuthSys, Call, Credential, Fault, MaySleep, Outcome, Peer, Transport};
+pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
 pub use program::{Handler, OpIndex, OpName, Program, Row, RowFlags, RowInfo, Service, Version};
+pub use reply::{Refusal, Reply};
+pub use reply_cache::CacheUse;
+pub use request::Request;

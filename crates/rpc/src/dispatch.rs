@@ -1,0 +1,310 @@
+//! From one record to one reply: header, RPC version, credential, program, version, procedure,
+//! reply cache, the procedure itself.
+//!
+//! Rejections come before everything that an accepted call can fail at (RFC 5531 §9): a client
+//! without a valid credential does not learn what programs there are.
+//!
+//! Invariants:
+//! - Each call gets one answer or none; what a failed procedure had written is thrown away.
+//! - A panic in a procedure ends that call only.
+//! - A call of a row that is not [`RowFlags::CACHED`] allocates nothing and takes no lock.
+
+mod header;
+mod programs;
+
+use crate::auth::AuthTable;
+use crate::reply_cache::{CacheUse, Lookup, ReplyCache, Ticket};
+use crate::{Call, Fault, MaySleep, OpIndex, OpName, Outcome, Peer, Program, RowFlags, Transport};
+use header::Unreadable;
+use programs::{Found, Programs};
+use proto::rpc::{Accepted, AuthStat, CallHeader, Denied, RPC_VERSION, ReplyHeader};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use xdr::{Mark, Reader, Writer};
+
+/// What a dispatcher is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DispatchSettings {
+    /// Bytes of memory for replies kept for retransmissions; 0 keeps none.
+    pub reply_cache_bytes: usize,
+    /// How long a reply is kept after it was sent, in milliseconds.
+    pub reply_cache_age_ms: u64,
+}
+
+impl Default for DispatchSettings {
+    fn default() -> Self {
+        Self { reply_cache_bytes: 16 << 20, reply_cache_age_ms: 120_000 }
+    }
+}
+
+/// What to do with a record that was dispatched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send the reply that was appended.
+    Reply,
+    /// Send nothing: a duplicate of a call that still runs, no call, or a procedure's wish.
+    Silence,
+    /// Close the connection: what comes over it is not RPC. Never for a datagram.
+    Close,
+}
+
+/// Why a call got no result of its procedure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reject {
+    /// Not a call, or cut short within its header; nothing is sent.
+    Malformed,
+    /// RPC_MISMATCH.
+    RpcMismatch,
+    /// AUTH_ERROR with its reason.
+    Auth(AuthStat),
+    /// PROG_UNAVAIL.
+    ProgUnavail,
+    /// PROG_MISMATCH.
+    ProgMismatch,
+    /// PROC_UNAVAIL.
+    ProcUnavail,
+    /// GARBAGE_ARGS.
+    GarbageArgs,
+    /// SYSTEM_ERR, as the procedure asked.
+    SystemErr,
+    /// SYSTEM_ERR, because the procedure panicked: a bug of ours.
+    Panicked,
+}
+
+/// What the reply cache did about a retransmission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Duplicate {
+    /// The first still runs; this one was dropped.
+    Dropped,
+    /// The reply to the first was sent again.
+    Replayed,
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// What to do now.
+    pub verdict: Verdict,
+    /// The procedure, if there is one of that number.
+    pub op: Option<OpIndex>,
+    /// What the procedure told the statistics; a replayed reply counts no payload bytes.
+    pub outcome: Outcome,
+    /// Why there is no result.
+    pub rejected: Option<Reject>,
+    /// Whether the call was a retransmission that the reply cache knew.
+    pub duplicate: Option<Duplicate>,
+}
+
+impl Done {
+    const fn new(verdict: Verdict, op: Option<OpIndex>, rejected: Option<Reject>) -> Self {
+        let outcome = Outcome { export: None, status: 0, bytes_read: 0, bytes_written: 0 };
+        Self { verdict, op, outcome, rejected, duplicate: None }
+    }
+}
+
+/// Answers calls. One for the whole server, shared by all workers.
+pub struct Dispatcher {
+    programs: Programs,
+    auth: AuthTable,
+    replies: Option<ReplyCache>,
+}
+
+/// Everything about a call that its answer needs.
+struct Request<'a> {
+    header: CallHeader<'a>,
+    args: Reader<'a>,
+    call: Call<'a>,
+}
+
+impl Dispatcher {
+    /// A dispatcher over these programs. Of two with the same number, the first is served.
+    pub fn new(programs: Vec<Box<dyn Program>>, settings: DispatchSettings) -> Self {
+        Self {
+            programs: Programs::new(programs),
+            auth: AuthTable::default(),
+            replies: (settings.reply_cache_bytes > 0)
+                .then(|| ReplyCache::new(settings.reply_cache_bytes, settings.reply_cache_age_ms)),
+        }
+    }
+
+    /// All procedures; the place in the list is the [`OpIndex`].
+    pub fn ops(&self) -> &[OpName] {
+        self.programs.ops()
+    }
+
+    /// The authentication flavours in force.
+    pub const fn auth(&self) -> &AuthTable {
+        &self.auth
+    }
+
+    /// What the reply cache holds now.
+    pub fn reply_cache(&self) -> CacheUse {
+        self.replies.as_ref().map(ReplyCache::usage).unwrap_or_default()
+    }
+
+    /// Answers one record (without record mark) that came from `peer`, at `now_ms` of a clock that
+    /// never goes back. Appends the whole reply message (without record mark) to `reply`, or
+    /// nothing unless the verdict is [`Verdict::Reply`].
+    pub fn dispatch(
+        &self,
+        record: &[u8],
+        peer: Peer,
+        now_ms: u64,
+        sleep: &dyn MaySleep,
+        reply: &mut Writer,
+    ) -> Done {
+        let (header, args) = match header::read(record) {
+            Ok(read) => read,
+            Err(unreadable) => return refuse_unreadable(&unreadable, peer.transport, reply),
+        };
+        let xid = header.xid;
+        let credential = match self.auth.authenticate(&header.credential, &header.verifier) {
+            Ok(credential) => credential,
+            Err(stat) => return deny(reply, xid, None, stat),
+        };
+        let found = match self.programs.find(header.program, header.version, header.procedure) {
+            Ok(found) => found,
+            Err(missing) => return answer_missing(reply, xid, missing),
+        };
+        let call = Call { xid, peer, credential, sleep, outcome: Outcome::default() };
+        let request = Request { header, args, call };
+        match &self.replies {
+            Some(replies) if found.flags.has(RowFlags::CACHED) => {
+                cached(replies, &found, request, now_ms, reply)
+            }
+            Some(_) | None => run(&found, request, reply),
+        }
+    }
+}
+
+/// Answers a call that must not run twice.
+fn cached(
+    replies: &ReplyCache,
+    found: &Found<'_>,
+    request: Request<'_>,
+    now_ms: u64,
+    reply: &mut Writer,
+) -> Done {
+    let key = replies.key(&request.header, &request.call, request.args.rest());
+    let duplicate = |verdict, outcome, duplicate| Done {
+        outcome,
+        duplicate: Some(duplicate),
+        ..Done::new(verdict, Some(found.op), None)
+    };
+    match replies.begin(key, now_ms) {
+        Lookup::Running => duplicate(Verdict::Silence, Outcome::default(), Duplicate::Dropped),
+        Lookup::Answered(stored) => {
+            reply.raw(&stored.reply);
+            let outcome = Outcome { bytes_read: 0, bytes_written: 0, ..stored.outcome };
+            duplicate(Verdict::Reply, outcome, Duplicate::Replayed)
+        }
+        Lookup::Fresh(ticket) => run_and_keep(ticket, found, request, reply),
+    }
+}
+
+/// Runs a procedure and keeps its reply. Dropping the ticket, as a fault or a silence does,
+/// forgets the call, so that a retransmission is a call of its own.
+fn run_and_keep(
+    ticket: Ticket<'_>,
+    found: &Found<'_>,
+    request: Request<'_>,
+    reply: &mut Writer,
+) -> Done {
+    let start = reply.mark();
+    let done = run(found, request, reply);
+    if done.verdict == Verdict::Reply && done.rejected.is_none() {
+        ticket.finish(reply.since(start), done.outcome);
+    }
+    done
+}
+
+/// Runs a procedure and answers.
+fn run(found: &Found<'_>, mut request: Request<'_>, reply: &mut Writer) -> Done {
+    if found.flags.has(RowFlags::SLEEPS) {
+        request.call.sleep.about_to_sleep();
+    }
+    let start = reply.mark();
+    let CallHeader { xid, version, procedure, .. } = request.header;
+    reply.put(&ReplyHeader::accepted(xid, Accepted::Success));
+    // What a panic leaves half done behind the references is the reply, which is thrown away,
+    // and the call, of which only plain numbers are used again.
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        found.program.run(version, procedure, &mut request.call, &mut request.args, reply)
+    }));
+    let done = match ran {
+        Ok(Ok(())) => Done::new(Verdict::Reply, Some(found.op), None),
+        Ok(Err(fault)) => answer_fault(reply, start, xid, found.op, fault),
+        Err(_panic) => {
+            reply.rewind(start);
+            accept(reply, xid, Some(found.op), Accepted::SystemErr, Reject::Panicked)
+        }
+    };
+    Done { outcome: request.call.outcome, ..done }
+}
+
+/// Replaces what a procedure wrote by the answer to its fault.
+fn answer_fault(reply: &mut Writer, start: Mark, xid: u32, op: OpIndex, fault: Fault) -> Done {
+    reply.rewind(start);
+    let op = Some(op);
+    match fault {
+        Fault::GarbageArgs(_) => accept(reply, xid, op, Accepted::GarbageArgs, Reject::GarbageArgs),
+        Fault::SystemErr => accept(reply, xid, op, Accepted::SystemErr, Reject::SystemErr),
+        Fault::ProcUnavail => accept(reply, xid, op, Accepted::ProcUnavail, Reject::ProcUnavail),
+        Fault::TooWeak => deny(reply, xid, op, AuthStat::TooWeak),
+        Fault::Silence => Done::new(Verdict::Silence, op, None),
+    }
+}
+
+/// Answers a call of something that is not served.
+fn answer_missing(reply: &mut Writer, xid: u32, missing: programs::Missing) -> Done {
+    match missing {
+        programs::Missing::Program => {
+            accept(reply, xid, None, Accepted::ProgUnavail, Reject::ProgUnavail)
+        }
+        programs::Missing::Version { low, high } => {
+            accept(reply, xid, None, Accepted::ProgMismatch { low, high }, Reject::ProgMismatch)
+        }
+        programs::Missing::Procedure => {
+            accept(reply, xid, None, Accepted::ProcUnavail, Reject::ProcUnavail)
+        }
+    }
+}
+
+/// Deals with a record that is not a readable call.
+fn refuse_unreadable(unreadable: &Unreadable, transport: Transport, reply: &mut Writer) -> Done {
+    match *unreadable {
+        Unreadable::Short | Unreadable::Reply => {
+            Done::new(Verdict::Silence, None, Some(Reject::Malformed))
+        }
+        Unreadable::NotRpc => {
+            let verdict = match transport {
+                Transport::Tcp => Verdict::Close,
+                Transport::Udp => Verdict::Silence,
+            };
+            Done::new(verdict, None, Some(Reject::Malformed))
+        }
+        Unreadable::OtherRpc { xid } => {
+            let mismatch = Denied::RpcMismatch { low: RPC_VERSION, high: RPC_VERSION };
+            reply.put(&ReplyHeader::denied(xid, mismatch));
+            Done::new(Verdict::Reply, None, Some(Reject::RpcMismatch))
+        }
+        Unreadable::Auth { xid, stat } => deny(reply, xid, None, stat),
+    }
+}
+
+/// Appends a reply of MSG_DENIED / AUTH_ERROR.
+fn deny(reply: &mut Writer, xid: u32, op: Option<OpIndex>, stat: AuthStat) -> Done {
+    reply.put(&ReplyHeader::denied(xid, Denied::AuthError(stat)));
+    Done::new(Verdict::Reply, op, Some(Reject::Auth(stat)))
+}
+
+/// Appends a reply of MSG_ACCEPTED without results.
+fn accept(
+    reply: &mut Writer,
+    xid: u32,
+    op: Option<OpIndex>,
+    status: Accepted,
+    reject: Reject,
+) -> Done {
+    reply.put(&ReplyHeader::accepted(xid, status));
+    Done::new(Verdict::Reply, op, Some(reject))
+}

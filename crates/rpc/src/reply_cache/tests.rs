@@ -1,0 +1,216 @@
+//! The reply cache against its criteria: no false hit, no second run, bounded memory.
+
+use super::{CHECKED, ENTRY_COST, Key, Lookup, REPLY_MAX, ReplyCache, SHARDS};
+use crate::{AuthSys, Call, Credential, MaySleep, Outcome, Peer, Transport};
+use proto::rpc::{CallHeader, OpaqueAuth};
+use std::net::SocketAddr;
+
+struct Awake;
+
+impl MaySleep for Awake {
+    fn about_to_sleep(&self) {}
+}
+
+const HEADER: CallHeader<'_> = CallHeader {
+    xid: 1,
+    program: 100_003,
+    version: 3,
+    procedure: 12,
+    credential: OpaqueAuth::NONE,
+    verifier: OpaqueAuth::NONE,
+};
+
+fn addr(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn call<'a>(from: &str, credential: Credential<'a>) -> Call<'a> {
+    let local = addr("10.0.0.1:2049");
+    let peer = Peer { addr: addr(from), local, transport: Transport::Tcp };
+    Call { xid: 1, peer, credential, sleep: &Awake, outcome: Outcome::default() }
+}
+
+fn sys(name: &[u8], uid: u32) -> Credential<'_> {
+    Credential::Sys(AuthSys::new(name, uid, 100, &[1, 2]).unwrap())
+}
+
+fn plain_key(cache: &ReplyCache, xid: u32) -> Key {
+    cache.key(&CallHeader { xid, ..HEADER }, &call("10.0.0.2:700", Credential::None), b"args")
+}
+
+/// Runs a call to its end with this reply.
+fn answer(cache: &ReplyCache, key: Key, now_ms: u64, reply: &[u8]) {
+    match cache.begin(key, now_ms) {
+        Lookup::Fresh(ticket) => ticket.finish(reply, Outcome::default()),
+        Lookup::Running | Lookup::Answered(_) => panic!("the call is known already"),
+    }
+}
+
+fn is_fresh(cache: &ReplyCache, key: Key, now_ms: u64) -> bool {
+    matches!(cache.begin(key, now_ms), Lookup::Fresh(_))
+}
+
+fn stored(cache: &ReplyCache, key: Key, now_ms: u64) -> Option<Vec<u8>> {
+    match cache.begin(key, now_ms) {
+        Lookup::Answered(stored) => Some(stored.reply.to_vec()),
+        Lookup::Fresh(_) | Lookup::Running => None,
+    }
+}
+
+fn cache() -> ReplyCache {
+    ReplyCache::new(1 << 20, 1000)
+}
+
+#[test]
+fn a_retransmission_from_another_port_is_known() {
+    let cache = cache();
+    let first = cache.key(&HEADER, &call("10.0.0.2:700", sys(b"box", 5)), b"args");
+    answer(&cache, first, 0, b"reply");
+    let again = cache.key(&HEADER, &call("10.0.0.2:701", sys(b"box", 5)), b"args");
+    assert_eq!(stored(&cache, again, 1).unwrap(), b"reply");
+    let mapped = cache.key(&HEADER, &call("[::ffff:10.0.0.2]:9", sys(b"box", 5)), b"args");
+    assert_eq!(mapped, first, "an IPv4 client of an IPv6 socket is the same client");
+}
+
+#[test]
+fn whatever_differs_makes_another_call() {
+    let cache = cache();
+    let here = "10.0.0.2:700";
+    let base = cache.key(&HEADER, &call(here, sys(b"box", 5)), b"args");
+    let mut udp = call(here, sys(b"box", 5));
+    udp.peer.transport = Transport::Udp;
+    let others = [
+        cache.key(&CallHeader { xid: 2, ..HEADER }, &call(here, sys(b"box", 5)), b"args"),
+        cache.key(&CallHeader { program: 2, ..HEADER }, &call(here, sys(b"box", 5)), b"args"),
+        cache.key(&CallHeader { version: 2, ..HEADER }, &call(here, sys(b"box", 5)), b"args"),
+        cache.key(&CallHeader { procedure: 2, ..HEADER }, &call(here, sys(b"box", 5)), b"args"),
+        cache.key(&HEADER, &call("10.0.0.3:700", sys(b"box", 5)), b"args"),
+        cache.key(&HEADER, &call(here, sys(b"fox", 5)), b"args"),
+        cache.key(&HEADER, &call(here, sys(b"box", 6)), b"args"),
+        cache.key(&HEADER, &call(here, Credential::None), b"args"),
+        cache.key(&HEADER, &call(here, sys(b"box", 5)), b"arg5"),
+        cache.key(&HEADER, &call(here, sys(b"box", 5)), b"args\0\0\0\0"),
+        cache.key(&HEADER, &udp, b"args"),
+    ];
+    for (n, key) in others.into_iter().enumerate() {
+        assert_ne!(key, base, "number {n}");
+    }
+    assert_eq!(base, cache.key(&HEADER, &call(here, sys(b"box", 5)), b"args"));
+    let other_secret = ReplyCache::new(1 << 20, 1000);
+    assert_ne!(base, other_secret.key(&HEADER, &call(here, sys(b"box", 5)), b"args"));
+}
+
+#[test]
+fn the_first_bytes_and_the_length_of_the_arguments_count() {
+    let cache = cache();
+    let key = |args: &[u8]| cache.key(&HEADER, &call("10.0.0.2:700", Credential::None), args);
+    let mut args = [0; CHECKED + 8];
+    let base = key(&args);
+    args[CHECKED - 1] = 1;
+    assert_ne!(key(&args), base);
+    args[CHECKED - 1] = 0;
+    args[CHECKED] = 1;
+    assert_eq!(key(&args), base, "beyond that, the xid must do");
+    assert_ne!(key(&args[..CHECKED + 4]), base);
+}
+
+#[test]
+fn a_running_call_is_not_run_beside_itself_however_long_it_takes() {
+    let cache = cache();
+    let key = plain_key(&cache, 1);
+    let Lookup::Fresh(ticket) = cache.begin(key, 0) else { panic!("fresh") };
+    for now_ms in [0, 999, 1000, 1_000_000] {
+        assert!(matches!(cache.begin(key, now_ms), Lookup::Running));
+    }
+    // It is kept for as long as any other, from its answer on.
+    ticket.finish(b"late", Outcome::default());
+    assert_eq!(stored(&cache, key, 1_000_999).unwrap(), b"late");
+    assert!(is_fresh(&cache, key, 1_001_000));
+}
+
+#[test]
+fn a_call_without_an_answer_is_forgotten() {
+    let cache = cache();
+    let key = plain_key(&cache, 1);
+    let Lookup::Fresh(ticket) = cache.begin(key, 0) else { panic!("fresh") };
+    assert_eq!(cache.usage().entries, 1);
+    drop(ticket);
+    assert_eq!((cache.usage().entries, cache.usage().bytes), (0, 0));
+    assert!(is_fresh(&cache, key, 0));
+}
+
+#[test]
+fn a_long_reply_is_not_kept() {
+    let cache = cache();
+    answer(&cache, plain_key(&cache, 1), 0, &[0; REPLY_MAX]);
+    answer(&cache, plain_key(&cache, 2), 0, &[0; REPLY_MAX + 1]);
+    assert!(stored(&cache, plain_key(&cache, 1), 0).is_some());
+    assert!(is_fresh(&cache, plain_key(&cache, 2), 0));
+}
+
+#[test]
+fn replies_leave_when_they_are_old() {
+    let cache = cache();
+    for xid in 0..1000 {
+        answer(&cache, plain_key(&cache, xid), 0, b"reply");
+    }
+    assert_eq!(cache.usage().entries, 1000);
+    assert!(stored(&cache, plain_key(&cache, 7), 999).is_some());
+    for xid in 0..1000 {
+        assert!(is_fresh(&cache, plain_key(&cache, xid), 1000));
+    }
+    assert_eq!((cache.usage().entries, cache.usage().bytes), (0, 0));
+}
+
+#[test]
+fn time_that_seems_to_go_back_does_no_harm() {
+    let cache = cache();
+    answer(&cache, plain_key(&cache, 1), 5000, b"reply");
+    assert!(stored(&cache, plain_key(&cache, 1), 0).is_some());
+    assert!(is_fresh(&cache, plain_key(&cache, 1), 6000));
+}
+
+#[test]
+fn a_flood_pushes_out_old_replies_and_never_running_calls() {
+    let bytes = 64 * SHARDS * ENTRY_COST;
+    let cache = ReplyCache::new(bytes, 1000);
+    let running = plain_key(&cache, u32::MAX);
+    let Lookup::Fresh(ticket) = cache.begin(running, 0) else { panic!("fresh") };
+    for xid in 0..20_000 {
+        answer(&cache, plain_key(&cache, xid), 0, &[7; 100]);
+        assert!(cache.usage().bytes <= bytes);
+    }
+    assert!(cache.usage().entries > 20 * SHARDS, "the memory is made use of");
+    assert!(matches!(cache.begin(running, 0), Lookup::Running));
+    assert!(stored(&cache, plain_key(&cache, 19_999), 0).is_some());
+    assert!(is_fresh(&cache, plain_key(&cache, 0), 0));
+    ticket.finish(b"reply", Outcome::default());
+    assert!(stored(&cache, running, 0).is_some());
+}
+
+#[test]
+fn of_many_at_once_exactly_one_runs() {
+    let cache = cache();
+    let key = plain_key(&cache, 1);
+    let barrier = std::sync::Barrier::new(8);
+    let ran: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    match cache.begin(key, 0) {
+                        Lookup::Fresh(ticket) => {
+                            std::thread::sleep(std::time::Duration::from_millis(5));
+                            ticket.finish(b"reply", Outcome::default());
+                            1
+                        }
+                        Lookup::Running | Lookup::Answered(_) => 0,
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).sum()
+    });
+    assert_eq!(ran, 1);
+    assert_eq!(stored(&cache, key, 0).unwrap(), b"reply");
+}

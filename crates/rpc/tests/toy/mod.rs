@@ -1,0 +1,177 @@
+//! A small program for tests of the dispatcher: every way in which a procedure can end.
+
+use bowline_rpc::{
+    Call, Credential, DispatchSettings, Dispatcher, Done, Fault, MaySleep, Outcome, Peer, Row,
+    RowFlags, Service, Transport, Version,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use xdr::{Reader, Writer};
+
+/// The toy's program number.
+pub const PROGRAM: u32 = 400_000;
+/// The second program's number; it has the versions 2 and 4 and NULL only.
+pub const OTHER: u32 = 400_001;
+
+/// Procedures of version 1.
+pub mod procedure {
+    /// Does nothing.
+    pub const NULL: u32 = 0;
+    /// Gives the argument back.
+    pub const ECHO: u32 = 1;
+    /// Counts; not idempotent.
+    pub const COUNT: u32 = 2;
+    /// Writes half a result, then says SYSTEM_ERR; not idempotent.
+    pub const FAIL: u32 = 3;
+    /// Writes half a result, then panics; not idempotent.
+    pub const PANIC: u32 = 4;
+    /// Wants AUTH_SYS; gives the user id.
+    pub const WHO: u32 = 5;
+    /// Never answers; not idempotent.
+    pub const SILENT: u32 = 6;
+    /// May sleep; not idempotent.
+    pub const SLEEPY: u32 = 7;
+    /// A hole in the numbers.
+    pub const HOLE: u32 = 8;
+}
+
+/// What the toy's procedures work on.
+#[derive(Default)]
+pub struct State {
+    /// How often COUNT ran.
+    pub count: AtomicU32,
+}
+
+type Ran = Result<(), Fault>;
+
+fn null(_: &State, _: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    Ok(args.end()?)
+}
+
+fn echo(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let data = args.opaque(1024)?;
+    reply.opaque(data);
+    args.end()?;
+    call.outcome.bytes_read = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    Ok(())
+}
+
+fn count(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    reply.u32(state.count.fetch_add(1, Ordering::SeqCst));
+    call.outcome = Outcome { export: Some(3), status: 17, bytes_read: 1, bytes_written: 2 };
+    Ok(())
+}
+
+fn fail(state: &State, _: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.count.fetch_add(1, Ordering::SeqCst);
+    reply.u64(u64::MAX);
+    Err(Fault::SystemErr)
+}
+
+fn panics(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.count.fetch_add(1, Ordering::SeqCst);
+    reply.u64(u64::MAX);
+    // Unwinds without the message on standard error that a test's log would be full of.
+    std::panic::resume_unwind(Box::new(call.xid));
+}
+
+fn who(_: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    match call.credential {
+        Credential::None => Err(Fault::TooWeak),
+        Credential::Sys(sys) => {
+            reply.u32(sys.uid);
+            Ok(())
+        }
+    }
+}
+
+fn silent(state: &State, _: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.count.fetch_add(1, Ordering::SeqCst);
+    reply.u32(1);
+    Err(Fault::Silence)
+}
+
+fn hole(_: &State, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    Err(Fault::ProcUnavail)
+}
+
+const CACHED: RowFlags = RowFlags::CACHED;
+const PLAIN: RowFlags = RowFlags::PLAIN;
+
+static ROWS: [Row<State>; 9] = [
+    Row { name: "NULL", flags: PLAIN, run: null },
+    Row { name: "ECHO", flags: PLAIN, run: echo },
+    Row { name: "COUNT", flags: CACHED, run: count },
+    Row { name: "FAIL", flags: CACHED, run: fail },
+    Row { name: "PANIC", flags: CACHED, run: panics },
+    Row { name: "WHO", flags: PLAIN, run: who },
+    Row { name: "SILENT", flags: CACHED, run: silent },
+    Row { name: "SLEEPY", flags: CACHED.and(RowFlags::SLEEPS), run: count },
+    Row { name: "HOLE", flags: PLAIN, run: hole },
+];
+static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
+
+static NULL_ROW: [Row<State>; 1] = [Row { name: "NULL", flags: PLAIN, run: null }];
+static OTHER_VERSIONS: [Version<State>; 2] =
+    [Version { number: 2, rows: &NULL_ROW }, Version { number: 4, rows: &NULL_ROW }];
+
+/// A dispatcher over the toy, with what goes around it.
+pub struct Toy {
+    /// Under test.
+    pub dispatcher: Dispatcher,
+    /// The procedures' state.
+    pub state: Arc<State>,
+    slept: AtomicUsize,
+}
+
+impl MaySleep for Toy {
+    fn about_to_sleep(&self) {
+        self.slept.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Toy {
+    /// A toy with these settings.
+    pub fn new(settings: DispatchSettings) -> Self {
+        let state = Arc::new(State::default());
+        let toy = Service {
+            number: PROGRAM,
+            name: "toy",
+            versions: &VERSIONS,
+            state: Arc::clone(&state),
+        };
+        let other = Service {
+            number: OTHER,
+            name: "other",
+            versions: &OTHER_VERSIONS,
+            state: Arc::clone(&state),
+        };
+        let dispatcher = Dispatcher::new(vec![Box::new(toy), Box::new(other)], settings);
+        Self { dispatcher, state, slept: AtomicUsize::new(0) }
+    }
+
+    /// Dispatches over TCP at time 0.
+    pub fn dispatch(&self, record: &[u8], reply: &mut Writer) -> Done {
+        self.dispatch_from(peer(Transport::Tcp, 700), record, reply)
+    }
+
+    /// Dispatches at time 0.
+    pub fn dispatch_from(&self, peer: Peer, record: &[u8], reply: &mut Writer) -> Done {
+        self.dispatcher.dispatch(record, peer, 0, self, reply)
+    }
+
+    /// How often a call said that it may sleep.
+    pub fn slept(&self) -> usize {
+        self.slept.load(Ordering::SeqCst)
+    }
+
+    /// How often a procedure that counts ran.
+    pub fn count(&self) -> u32 {
+        self.state.count.load(Ordering::SeqCst)
+    }
+}
+
+/// A client at 10.0.0.2.
+pub fn peer(transport: Transport, port: u16) -> Peer {
+    Peer { addr: ([10, 0, 0, 2], port).into(), local: ([10, 0, 0, 1], 2049).into(), transport }
+}
