@@ -7,7 +7,7 @@
 //! the user has sent.
 
 use crate::error::{Error, Result};
-use crate::message::{Identity, NoResult, Target, open_reply, put_call, reply_xid};
+use crate::message::{Identity, Target, put_call, reply_xid};
 use crate::transport::Link;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -43,8 +43,10 @@ pub struct Reply {
 }
 
 impl Reply {
-    fn open(record: Vec<u8>) -> std::result::Result<Self, NoResult> {
-        let header = record.len() - open_reply(&record)?.len();
+    fn open(record: Vec<u8>) -> Result<Self> {
+        let garbled = |source| Error::Garbled { operation: "the call", source };
+        let results = rpc::Reply::parse(&record).map_err(garbled)?.results?;
+        let header = record.len().saturating_sub(results.remaining());
         Ok(Self { record, header })
     }
 
@@ -190,7 +192,7 @@ impl Client {
     /// Any; after [`Error::TimedOut`] the call is given up.
     pub fn recv(&mut self, xid: u32) -> Result<Reply> {
         if let Some(record) = self.early.remove(&xid) {
-            return self.open(record);
+            return Reply::open(record);
         }
         if !self.under_way.contains_key(&xid) {
             return Err(Error::NotUnderWay(xid));
@@ -198,7 +200,7 @@ impl Client {
         let mut wait = Wait::new(self.timeout, self.link.is_datagram());
         loop {
             match self.next_answer(&mut wait, &[xid]) {
-                Ok(Some((got, record))) if got == xid => return self.open(record),
+                Ok(Some((got, record))) if got == xid => return Reply::open(record),
                 Ok(Some((got, record))) => {
                     self.early.insert(got, record);
                 }
@@ -219,7 +221,7 @@ impl Client {
     pub fn recv_any(&mut self) -> Result<(u32, Result<Reply>)> {
         let early = self.early.keys().next().copied();
         if let Some((xid, record)) = early.and_then(|xid| self.early.remove_entry(&xid)) {
-            return Ok((xid, self.open(record)));
+            return Ok((xid, Reply::open(record)));
         }
         let all: Vec<u32> = match self.link.is_datagram() {
             true => self.under_way.keys().copied().collect(),
@@ -230,7 +232,7 @@ impl Client {
             return Err(Error::NotUnderWay(0));
         }
         match self.next_answer(&mut wait, &all)? {
-            Some((xid, record)) => Ok((xid, self.open(record))),
+            Some((xid, record)) => Ok((xid, Reply::open(record))),
             None => {
                 self.under_way.clear();
                 Err(self.timed_out(&wait))
@@ -278,13 +280,6 @@ impl Client {
     fn timed_out(&self, wait: &Wait) -> Error {
         let peer = self.link.peer().to_owned();
         Error::TimedOut { peer, after: wait.timeout, strays: wait.strays }
-    }
-
-    fn open(&self, record: Vec<u8>) -> Result<Reply> {
-        Reply::open(record).map_err(|none| match none {
-            NoResult::Rejected(rejected) => Error::Rejected(rejected),
-            NoResult::Garbled(source) => Error::Garbled { operation: "the call", source },
-        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! What can go wrong on the way to a server and back, and whose fault it is.
 
 use proto::mount::MountError;
-use proto::rpc::AuthStat;
+use rpc::Refusal;
+use rpc::record::RecordError;
 use std::time::Duration;
 
 /// What a call gives.
@@ -42,15 +43,13 @@ pub enum Error {
         /// What had come by then.
         missing: &'static str,
     },
-    /// The answer is too long, or in too many pieces, to be one.
-    #[error("{peer} announces an answer over the limit of {limit} {unit}")]
-    TooLong {
+    /// The stream cannot be cut into records.
+    #[error("{peer} does not speak ONC RPC, or announces too much: {source}")]
+    BadRecord {
         /// The address.
         peer: String,
-        /// The limit.
-        limit: usize,
-        /// Of what.
-        unit: &'static str,
+        /// What is wrong.
+        source: RecordError,
     },
     /// What came is not an RPC reply.
     #[error("{peer} does not speak ONC RPC: {what}")]
@@ -61,8 +60,8 @@ pub enum Error {
         what: &'static str,
     },
     /// The server refuses to run the call.
-    #[error("the server refuses the call: {0}")]
-    Rejected(#[from] Rejected),
+    #[error("{0}")]
+    Rejected(#[from] Refusal),
     /// The result does not decode.
     #[error("the server's answer to {operation} does not decode: {source}")]
     Garbled {
@@ -126,40 +125,4 @@ impl Error {
     pub const fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut { .. })
     }
-}
-
-/// Why a server did not run a call (RFC 5531 §9).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Rejected {
-    /// RPC_MISMATCH.
-    #[error("it speaks RPC versions {low} to {high} only")]
-    RpcMismatch {
-        /// Lowest version.
-        low: u32,
-        /// Highest version.
-        high: u32,
-    },
-    /// AUTH_ERROR.
-    #[error("authentication failed: {0}")]
-    Auth(AuthStat),
-    /// PROG_UNAVAIL.
-    #[error("it does not have the program")]
-    ProgramUnavailable,
-    /// PROG_MISMATCH.
-    #[error("it has versions {low} to {high} of the program only")]
-    ProgramMismatch {
-        /// Lowest version.
-        low: u32,
-        /// Highest version.
-        high: u32,
-    },
-    /// PROC_UNAVAIL.
-    #[error("it does not have the procedure")]
-    ProcedureUnavailable,
-    /// GARBAGE_ARGS.
-    #[error("it cannot decode the arguments")]
-    GarbageArgs,
-    /// SYSTEM_ERR.
-    #[error("it has an internal error")]
-    SystemError,
 }

@@ -6,22 +6,20 @@
 //! are held for one.
 
 use crate::error::{Error, Result};
+use rpc::record::{Partial, RecordError, mark};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The longest answer that is taken: the largest READ, and room for what is around the data.
 pub const RECORD_MAX: usize = proto::nfs3::DATA_MAX + (64 << 10);
-/// The most fragments of one answer; servers send one.
-const FRAGMENTS_MAX: usize = 1024;
-/// The least that is read from a connection at once.
-const READ_AT_LEAST: usize = 16 << 10;
+/// Bytes that are read from a connection at once between two records.
+const READ_AT_ONCE: usize = 16 << 10;
 /// The longest datagram.
 const DATAGRAM_MAX: usize = 65_536;
-/// The last fragment of a record (RFC 5531 §11).
-const LAST: u32 = 1 << 31;
 /// Ports that only a privileged process may bind; the upper half, as rresvport(3) takes them.
 const RESERVED: std::ops::RangeInclusive<u16> = 512..=1023;
 
@@ -59,7 +57,7 @@ enum Kind {
     Stream {
         socket: Box<dyn Stream>,
         /// What has come and is not yet given out.
-        inbox: Vec<u8>,
+        inbox: Inbox,
         /// What is being sent, mark and record in one piece.
         outbox: Vec<u8>,
     },
@@ -123,10 +121,10 @@ impl Link {
     pub(crate) fn send(&mut self, record: &[u8], timeout: Duration) -> Result<()> {
         let sent = match &mut self.kind {
             Kind::Stream { socket, outbox, .. } => {
-                let len = u32::try_from(record.len()).ok().filter(|len| len & LAST == 0);
-                let len = len.ok_or(Error::Unsendable("the call is longer than a record"))?;
+                let mark = mark(record.len())
+                    .ok_or(Error::Unsendable("the call is longer than a record"))?;
                 outbox.clear();
-                outbox.extend_from_slice(&(len | LAST).to_be_bytes());
+                outbox.extend_from_slice(&mark.to_be_bytes());
                 outbox.extend_from_slice(record);
                 socket
                     .wait_for_writing(at_least_a_moment(timeout))
@@ -166,7 +164,7 @@ impl Link {
 
 impl Kind {
     fn stream(socket: impl Stream + 'static) -> Self {
-        Self::Stream { socket: Box::new(socket), inbox: Vec::new(), outbox: Vec::new() }
+        Self::Stream { socket: Box::new(socket), inbox: Inbox::new(), outbox: Vec::new() }
     }
 }
 
@@ -201,110 +199,68 @@ fn bind_reserved(addr: SocketAddr) -> std::io::Result<UdpSocket> {
     Err(last)
 }
 
+/// Bytes that have come and are not yet cut into records.
+struct Inbox {
+    buffer: Vec<u8>,
+    /// What of the buffer is still to be looked at.
+    fresh: Range<usize>,
+    /// The record under way.
+    partial: Partial,
+}
+
+impl Inbox {
+    fn new() -> Self {
+        Self { buffer: vec![0; READ_AT_ONCE], fresh: 0..0, partial: Partial::new() }
+    }
+
+    /// The next whole record, if there is one.
+    fn next(&mut self) -> std::result::Result<Option<Vec<u8>>, RecordError> {
+        let mut input = self.buffer.get(self.fresh.clone()).unwrap_or_default();
+        let record = self.partial.next(&mut input, RECORD_MAX)?.map(|record| record.to_vec());
+        self.fresh.start = self.fresh.end.saturating_sub(input.len());
+        Ok(record)
+    }
+
+    /// Reads what comes next; only after [`Inbox::next`] gave nothing.
+    fn fill(&mut self, socket: &mut dyn Stream) -> std::io::Result<usize> {
+        if let Some(space) = self.partial.space() {
+            let got = socket.read(space)?;
+            self.partial.received(got);
+            return Ok(got);
+        }
+        let got = socket.read(&mut self.buffer)?;
+        self.fresh = 0..got;
+        Ok(got)
+    }
+}
+
 fn receive_stream(
     peer: &str,
     socket: &mut dyn Stream,
-    inbox: &mut Vec<u8>,
+    inbox: &mut Inbox,
     deadline: Instant,
 ) -> Result<Option<Vec<u8>>> {
+    let peer = || peer.to_owned();
     loop {
-        let missing = match scan(inbox) {
-            Ok(Scan::Whole { record, used }) => {
-                inbox.drain(..used);
-                return Ok(Some(record));
-            }
-            Ok(Scan::Missing(bytes)) => bytes,
-            Err((limit, unit)) => {
-                return Err(Error::TooLong { peer: peer.to_owned(), limit, unit });
-            }
-        };
+        match inbox.next() {
+            Ok(Some(record)) => return Ok(Some(record)),
+            Ok(None) => {}
+            Err(source) => return Err(Error::BadRecord { peer: peer(), source }),
+        }
         let Some(left) = left(deadline) else { return Ok(None) };
-        socket.wait_for_reading(left).map_err(|e| io_error(peer, e))?;
-        let filled = inbox.len();
-        inbox.resize(filled + missing.max(READ_AT_LEAST), 0);
-        let got = socket.read(inbox.get_mut(filled..).unwrap_or_default());
-        inbox.truncate(filled + got.as_ref().copied().unwrap_or(0));
+        let got = socket.wait_for_reading(left).and_then(|()| inbox.fill(socket));
         match got {
-            Ok(0) => {
-                let missing = if filled == 0 { "no answer" } else { "half an answer" };
-                return Err(Error::Closed { peer: peer.to_owned(), missing });
+            Ok(0) if inbox.partial.is_empty() => {
+                return Err(Error::Closed { peer: peer(), missing: "no answer" });
             }
+            Ok(0) => return Err(Error::Closed { peer: peer(), missing: "half an answer" }),
             Ok(_) => {}
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) if is_timeout(&e) => return Ok(None),
             Err(e) if e.kind() == ErrorKind::ConnectionReset => {
-                return Err(Error::Closed { peer: peer.to_owned(), missing: "a reset" });
+                return Err(Error::Closed { peer: peer(), missing: "a reset" });
             }
-            Err(e) => return Err(io_error(peer, e)),
+            Err(e) => return Err(io_error(&peer(), e)),
         }
-    }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Scan {
-    /// A record, and how many bytes of the input it took.
-    Whole { record: Vec<u8>, used: usize },
-    /// At least so many bytes are missing.
-    Missing(usize),
-}
-
-/// Looks for a whole record at the front of `inbox`.
-fn scan(inbox: &[u8]) -> std::result::Result<Scan, (usize, &'static str)> {
-    let mut pieces: Vec<&[u8]> = Vec::new();
-    let mut rest = inbox;
-    let mut total = 0usize;
-    loop {
-        let Some((mark, behind)) = rest.split_first_chunk::<4>() else {
-            return Ok(Scan::Missing(4 - rest.len()));
-        };
-        let mark = u32::from_be_bytes(*mark);
-        let len = (mark & !LAST) as usize;
-        total = total.saturating_add(len);
-        if total > RECORD_MAX {
-            return Err((RECORD_MAX, "bytes"));
-        }
-        if pieces.len() >= FRAGMENTS_MAX {
-            return Err((FRAGMENTS_MAX, "fragments"));
-        }
-        let Some((piece, behind)) = behind.split_at_checked(len) else {
-            return Ok(Scan::Missing(len - behind.len()));
-        };
-        pieces.push(piece);
-        rest = behind;
-        if mark & LAST != 0 {
-            return Ok(Scan::Whole { record: pieces.concat(), used: inbox.len() - rest.len() });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{FRAGMENTS_MAX, RECORD_MAX, Scan, scan};
-
-    fn fragment(last: bool, data: &[u8]) -> Vec<u8> {
-        let mark = u32::try_from(data.len()).unwrap() | if last { 1 << 31 } else { 0 };
-        [&mark.to_be_bytes(), data].concat()
-    }
-
-    #[test]
-    fn fragments_are_joined_and_the_next_record_stays() {
-        let first = [fragment(false, b"ab"), fragment(false, b""), fragment(true, b"cd")].concat();
-        let both = [first.clone(), fragment(true, b"next")].concat();
-        let whole = Scan::Whole { record: b"abcd".to_vec(), used: first.len() };
-        assert_eq!(scan(&both), Ok(whole));
-        for cut in 0..first.len() {
-            let part = scan(first.get(..cut).unwrap());
-            assert!(matches!(part, Ok(Scan::Missing(n)) if n > 0), "{cut}");
-        }
-    }
-
-    #[test]
-    fn an_answer_without_end_is_refused() {
-        let mark = u32::try_from(RECORD_MAX + 1).unwrap().to_be_bytes();
-        assert_eq!(scan(&mark), Err((RECORD_MAX, "bytes")));
-        let empty = fragment(false, b"").repeat(FRAGMENTS_MAX + 1);
-        assert_eq!(scan(&empty), Err((FRAGMENTS_MAX, "fragments")));
-        // "HTTP" as a mark is a length over the limit.
-        assert!(scan(b"HTTP/1.1 400 Bad Request\r\n").is_err());
     }
 }

@@ -1,0 +1,243 @@
+//! Registering with the machine's rpcbind, so that clients that ask port 111 find the server.
+//!
+//! By version 4 over rpcbind's UNIX socket, where it knows us by our user id; where there is no
+//! such socket, by version 2 from a reserved port, for IPv4 only. All or nothing: what was
+//! registered before an error is taken back.
+
+use crate::Nothing;
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::message::Target;
+use proto::portmap::{PORT, Registration, to_universal};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long rpcbind may take for each call; it is on this machine.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the holder of our place may take to show that it lives.
+const ALIVE_TIMEOUT: Duration = Duration::from_millis(500);
+/// The owner, as rpcbind shows it where it does not know better.
+const OWNER: &str = "bowline";
+
+/// Where rpcbind is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rpcbind {
+    /// Its UNIX socket.
+    pub socket: PathBuf,
+    /// Its address, for where there is no such socket.
+    pub addr: SocketAddr,
+}
+
+impl Default for Rpcbind {
+    /// `/run/rpcbind.sock` and 127.0.0.1:111.
+    fn default() -> Self {
+        Self {
+            socket: PathBuf::from("/run/rpcbind.sock"),
+            addr: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+        }
+    }
+}
+
+/// Why nothing was registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// There is no rpcbind.
+    #[error(
+        "no rpcbind answers on this machine ({0}); clients need the port in their mount options"
+    )]
+    NoRpcbind(Error),
+    /// A call failed.
+    #[error("rpcbind: {0}")]
+    Call(#[from] Error),
+    /// Another server holds the place and answers.
+    #[error(
+        "program {program} version {version} ({netid}) is registered by a server that answers at {address}; stop it first"
+    )]
+    Taken {
+        /// Program number.
+        program: u32,
+        /// Version number.
+        version: u32,
+        /// Transport.
+        netid: &'static str,
+        /// Its universal address.
+        address: String,
+    },
+    /// rpcbind says no and does not say why.
+    #[error(
+        "rpcbind refuses program {program} version {version} ({netid}); registering needs root"
+    )]
+    Refused {
+        /// Program number.
+        program: u32,
+        /// Version number.
+        version: u32,
+        /// Transport.
+        netid: &'static str,
+    },
+}
+
+/// What is registered; [`Registered::unregister`] takes it back.
+#[derive(Debug)]
+#[must_use = "what is registered stays so until it is taken back"]
+pub struct Registered {
+    rpcbind: Rpcbind,
+    services: Vec<Registration>,
+}
+
+/// Registers `services`. A registration that nobody answers for any more is replaced.
+///
+/// # Errors
+/// [`RegisterError`]; nothing is registered then.
+pub fn register(
+    services: &[Registration],
+    rpcbind: Rpcbind,
+) -> std::result::Result<Registered, RegisterError> {
+    let mut session = Session::open(&rpcbind).map_err(RegisterError::NoRpcbind)?;
+    let mut registered = Registered { rpcbind, services: Vec::new() };
+    for service in services {
+        if !session.can_say(service) {
+            continue;
+        }
+        if let Err(error) = session.register(service) {
+            // The first error is the one to tell.
+            let _ = registered.unregister();
+            return Err(error);
+        }
+        registered.services.push(*service);
+    }
+    Ok(registered)
+}
+
+impl Registered {
+    /// What is registered: without IPv6 where only version 2 was to be had.
+    pub fn services(&self) -> &[Registration] {
+        &self.services
+    }
+
+    /// Takes all of it back. What is already gone is no error.
+    ///
+    /// # Errors
+    /// Those of the calls; the first one ends the attempt.
+    pub fn unregister(self) -> Result<()> {
+        let mut session = Session::open(&self.rpcbind)?;
+        self.services.iter().try_for_each(|service| session.unset(service).map(|_| ()))
+    }
+}
+
+/// A connection to rpcbind, and what it speaks there.
+enum Session {
+    V4(Client),
+    V2(Client),
+}
+
+impl Session {
+    fn open(rpcbind: &Rpcbind) -> Result<Self> {
+        if let Ok(client) = Client::unix(&rpcbind.socket, TIMEOUT) {
+            return Ok(Self::V4(client));
+        }
+        let mut client = Client::udp_reserved(rpcbind.addr, TIMEOUT)
+            .or_else(|_| Client::udp(rpcbind.addr, TIMEOUT))?;
+        client.mappings()?;
+        Ok(Self::V2(client))
+    }
+
+    /// Version 2 has no words for IPv6.
+    const fn can_say(&self, service: &Registration) -> bool {
+        match self {
+            Self::V4(_) => true,
+            Self::V2(_) => !service.netid.is_v6(),
+        }
+    }
+
+    fn set(&mut self, service: &Registration) -> Result<bool> {
+        match self {
+            Self::V4(client) => client.rpcb_set(service, OWNER),
+            Self::V2(client) => client.pmap_set(service),
+        }
+    }
+
+    fn unset(&mut self, service: &Registration) -> Result<bool> {
+        match self {
+            Self::V4(client) => client.rpcb_unset(service, OWNER),
+            Self::V2(client) => client.pmap_unset(service),
+        }
+    }
+
+    /// The address that holds the place of `service`.
+    fn holder(&mut self, service: &Registration) -> Result<Option<SocketAddr>> {
+        let Registration { program, version, netid, .. } = *service;
+        match self {
+            Self::V4(client) => {
+                let list = client.registrations()?;
+                let same = list.iter().find(|r| {
+                    r.program == program && r.version == version && r.netid == netid.text()
+                });
+                Ok(same.and_then(|r| proto::portmap::from_universal(r.address.as_bytes())))
+            }
+            Self::V2(client) => {
+                let list = client.mappings()?;
+                let same = list.iter().find(|m| {
+                    m.program == program && m.version == version && m.protocol == netid.protocol()
+                });
+                let port = same.and_then(|m| u16::try_from(m.port).ok());
+                Ok(port.map(|port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))))
+            }
+        }
+    }
+
+    fn register(&mut self, service: &Registration) -> std::result::Result<(), RegisterError> {
+        if self.set(service)? {
+            return Ok(());
+        }
+        let Registration { program, version, netid, .. } = *service;
+        let netid = netid.text();
+        let holder = self.holder(service)?;
+        match holder {
+            Some(addr) if self.is_same(addr, service.addr) => return Ok(()),
+            Some(addr) if is_alive(service, addr) => {
+                let address = to_universal(addr);
+                return Err(RegisterError::Taken { program, version, netid, address });
+            }
+            Some(_) => {}
+            None => return Err(RegisterError::Refused { program, version, netid }),
+        }
+        // A server that died without taking its registration back.
+        self.unset(service)?;
+        if self.set(service)? {
+            Ok(())
+        } else {
+            Err(RegisterError::Refused { program, version, netid })
+        }
+    }
+
+    /// Whether the holder's address is our own from an earlier run; version 2 knows ports only.
+    fn is_same(&self, holder: SocketAddr, ours: SocketAddr) -> bool {
+        match self {
+            Self::V4(_) => holder == ours,
+            Self::V2(_) => holder.port() == ours.port(),
+        }
+    }
+}
+
+/// Whether a server answers for `service` at `addr`.
+fn is_alive(service: &Registration, addr: SocketAddr) -> bool {
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    let addr = SocketAddr::new(ip, addr.port());
+    let client = if service.netid.is_tcp() {
+        Client::tcp(addr, ALIVE_TIMEOUT)
+    } else {
+        Client::udp(addr, ALIVE_TIMEOUT)
+    };
+    let target = Target { program: service.program, version: service.version, procedure: 0 };
+    // Even a refusal of the call comes from somebody who lives.
+    match client.and_then(|mut client| client.call(target, &Nothing)) {
+        Ok(_) | Err(Error::Rejected(_) | Error::Garbled { .. }) => true,
+        Err(_) => false,
+    }
+}

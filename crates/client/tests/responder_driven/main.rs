@@ -1,0 +1,7 @@
+//! The client against small servers inside the test, which do as the test says.
+#![cfg(test)]
+
+mod procedures;
+mod responder;
+mod rpcbind;
+mod transport;
