@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod procedures;
+mod prove;
 mod responder;
 mod rpcbind;
 mod transport;
