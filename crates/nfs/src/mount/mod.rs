@@ -1,1 +1,103 @@
-//! Placeholder until its owner writes it.
+//! MOUNT (program 100005): versions 1 and 2 (RFC 1094, appendix A) and 3 (RFC 1813 §5).
+//!
+//! Owns: the list of who mounted what, behind one mutex that is never held over anything that
+//! waits. A path is turned into a handle by walking it in the export's own backend, component by
+//! component and without following a symbolic link.
+//!
+//! Version 2's PATHCONF (not in any RFC) is not served: PROC_UNAVAIL.
+
+mod dump;
+mod export;
+mod mnt;
+mod mounted;
+mod path;
+mod umnt;
+mod walk;
+
+use crate::Nfs;
+use ::export::Exports;
+use mounted::Mounted;
+use proto::mount::PROGRAM;
+use rpc::{Call, Fault, Row, RowFlags, Service, Version};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use xdr::{Reader, Writer};
+
+pub use mounted::{MOUNTED_MAX, MountedBy};
+
+/// The state of the program.
+pub struct Mount {
+    exports: Arc<Exports>,
+    /// For the handles of version 2, which may be too long to send whole.
+    nfs: Option<Arc<Nfs>>,
+    mounted: Mutex<Mounted>,
+    /// Seconds since 1970.
+    clock: fn() -> u64,
+}
+
+fn system_clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+impl Mount {
+    /// Serves these exports.
+    pub fn new(exports: Arc<Exports>) -> Self {
+        Self { exports, nfs: None, mounted: Mutex::default(), clock: system_clock }
+    }
+
+    /// The same, with version 2's memory of handles that do not fit its 32 bytes; without it,
+    /// versions 1 and 2 of MNT refuse such an object with EOPNOTSUPP.
+    #[must_use]
+    pub fn with_nfs(mut self, nfs: Arc<Nfs>) -> Self {
+        self.nfs = Some(nfs);
+        self
+    }
+
+    /// The same with another clock (seconds since 1970).
+    #[must_use]
+    pub fn with_clock(mut self, clock: fn() -> u64) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Who mounted what, oldest first.
+    pub fn mounted(&self) -> Vec<MountedBy> {
+        self.lock().rows()
+    }
+
+    /// The rows stay whole whatever happens to another thread.
+    fn lock(&self) -> MutexGuard<'_, Mounted> {
+        self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The program for the dispatcher.
+pub fn mount_program(state: Arc<Mount>) -> Service<Mount> {
+    Service { number: PROGRAM, name: "mount", versions: &VERSIONS, state }
+}
+
+static VERSIONS: [Version<Mount>; 3] = [
+    Version { number: 1, rows: &V1 },
+    Version { number: 2, rows: &V2 },
+    Version { number: 3, rows: &V3 },
+];
+
+const NULL: Row<Mount> = Row { name: "NULL", flags: RowFlags::PLAIN, run: null };
+const DUMP: Row<Mount> = Row { name: "DUMP", flags: RowFlags::PLAIN, run: dump::dump };
+const UMNT: Row<Mount> = Row { name: "UMNT", flags: RowFlags::PLAIN, run: umnt::umnt };
+const UMNTALL: Row<Mount> = Row { name: "UMNTALL", flags: RowFlags::PLAIN, run: umnt::umntall };
+const EXPORT: Row<Mount> = Row { name: "EXPORT", flags: RowFlags::PLAIN, run: export::export };
+const EXPORTALL: Row<Mount> = Row { name: "EXPORTALL", ..EXPORT };
+
+/// MNT walks directories that may have to come from disk.
+const fn mnt_row(run: rpc::Handler<Mount>) -> Row<Mount> {
+    Row { name: "MNT", flags: RowFlags::SLEEPS, run }
+}
+
+static V1: [Row<Mount>; 7] = [NULL, mnt_row(mnt::mnt1), DUMP, UMNT, UMNTALL, EXPORT, EXPORTALL];
+static V2: [Row<Mount>; 7] = [NULL, mnt_row(mnt::mnt2), DUMP, UMNT, UMNTALL, EXPORT, EXPORTALL];
+static V3: [Row<Mount>; 6] = [NULL, mnt_row(mnt::mnt3), DUMP, UMNT, UMNTALL, EXPORT];
+
+fn null(_: &Mount, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
+    Ok(())
+}

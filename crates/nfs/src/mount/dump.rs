@@ -1,0 +1,42 @@
+//! DUMP (RFC 1813 §5.2.2): who mounted what, as `showmount -a` prints it.
+
+use super::Mount;
+use proto::mount::MountRow;
+use rpc::{Call, Fault, Transport};
+use xdr::{Reader, Writer};
+
+/// The most bytes of a list that leaves as a datagram: what is longer is cut off at a row, since
+/// the reply would not fit, and the sender of a datagram can be forged.
+pub(super) const DATAGRAM_BYTES_MAX: usize = 8 << 10;
+/// The most bytes of a list that leaves over a connection.
+pub(super) const STREAM_BYTES_MAX: usize = 1 << 20;
+
+/// The most bytes that a list may have for this caller.
+pub(super) const fn list_bytes_max(call: &Call<'_>) -> usize {
+    match call.peer.transport {
+        Transport::Tcp => STREAM_BYTES_MAX,
+        Transport::Udp => DATAGRAM_BYTES_MAX,
+    }
+}
+
+/// DUMP.
+pub(super) fn dump(
+    state: &Mount,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    args.end()?;
+    let rows = state.mounted();
+    let mut left = list_bytes_max(call);
+    // The newest first: what is cut off is the oldest.
+    for row in rows.iter().rev() {
+        let row = MountRow { host: row.name.as_bytes(), path: row.path.as_bytes() };
+        let Some(after) = left.checked_sub(row.wire_len()) else { break };
+        left = after;
+        reply.bool(true);
+        reply.put(&row);
+    }
+    reply.bool(false);
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! MNT (RFC 1813 §5.2.1; RFC 1094 §A.5): a path becomes a handle, and the caller a row of the
+//! list. Versions 1 and 2 give a handle for NFS version 2, version 3 one for NFS version 3.
+
+use super::Mount;
+use super::mounted::MountedBy;
+use super::walk::{Target, find};
+use crate::v2::handle;
+use proto::mount::{
+    AUTH_NONE, AUTH_SYS, DirPath, Flavors, HANDLE_V1, Mount1Result, Mount3Result, MountError,
+    Mounted3,
+};
+use rpc::{Call, Fault};
+use xdr::{Reader, Writer};
+
+/// What every export accepts, the better first.
+const FLAVORS: [u32; 2] = [AUTH_SYS, AUTH_NONE];
+
+/// MNT of version 1.
+pub(super) fn mnt1(
+    state: &Mount,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    mnt_old(state, 1, call, args, reply)
+}
+
+/// MNT of version 2, the same as that of version 1.
+pub(super) fn mnt2(
+    state: &Mount,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    mnt_old(state, 2, call, args, reply)
+}
+
+fn mnt_old(
+    state: &Mount,
+    version: u32,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let path = args.get::<DirPath<'_>>()?;
+    args.end()?;
+    let table = state.exports.load();
+    let result = find(&table, call, path.0).and_then(|target| {
+        let handle = short_handle(state, &target).ok_or(MountError::NotSupp)?;
+        add_row(state, call, &target, version);
+        Ok(handle)
+    });
+    let result = match result {
+        Ok(handle) => Mount1Result::Ok(handle),
+        Err(error) => Mount1Result::Err(unix_number(error)),
+    };
+    call.outcome.status = match result {
+        Mount1Result::Ok(_) => 0,
+        Mount1Result::Err(number) => number,
+    };
+    reply.put(&result);
+    Ok(())
+}
+
+/// MNT of version 3.
+pub(super) fn mnt3(
+    state: &Mount,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let path = args.get::<DirPath<'_>>()?;
+    args.end()?;
+    let table = state.exports.load();
+    match find(&table, call, path.0) {
+        Ok(target) => {
+            let handle = state.exports.seal(target.export, &target.fid);
+            add_row(state, call, &target, 3);
+            let flavors = Flavors::new(&FLAVORS).unwrap_or_default();
+            reply.put(&Mount3Result::Ok(Mounted3 { handle: handle.bytes(), flavors }));
+        }
+        Err(error) => {
+            call.outcome.status = error.number();
+            reply.put(&Mount3Result::Err(error));
+        }
+    }
+    Ok(())
+}
+
+fn add_row(state: &Mount, call: &Call<'_>, target: &Target<'_>, version: u32) {
+    let row = MountedBy::new(call, &target.path, version, (state.clock)());
+    state.lock().add(row);
+}
+
+/// The handle for NFS version 2; `None` for a long one of a server that cannot remember it.
+fn short_handle(state: &Mount, target: &Target<'_>) -> Option<[u8; HANDLE_V1]> {
+    let sealed = state.exports.seal(target.export, &target.fid);
+    if let Some(nfs) = &state.nfs {
+        return Some(nfs.v2.aliases.shorten(sealed.bytes()));
+    }
+    // Without version 2's memory, only what is not abbreviated can be found again.
+    (sealed.bytes().len() < HANDLE_V1).then(|| handle::fixed(sealed.bytes()))
+}
+
+/// The error as UNIX numbers it: the two that version 3 made up have no number there.
+const fn unix_number(error: MountError) -> u32 {
+    /// EIO.
+    const IO: u32 = 5;
+    /// EOPNOTSUPP, as Linux numbers it.
+    const NOT_SUPPORTED: u32 = 95;
+    match error {
+        MountError::NotSupp => NOT_SUPPORTED,
+        MountError::ServerFault => IO,
+        MountError::Perm
+        | MountError::NoEnt
+        | MountError::Io
+        | MountError::Acces
+        | MountError::NotDir
+        | MountError::Inval
+        | MountError::NameTooLong => error.number(),
+    }
+}

@@ -1,0 +1,159 @@
+//! Who mounted what: the table behind DUMP, UMNT and UMNTALL.
+//!
+//! Owns: the rows, oldest first, never more than [`MOUNTED_MAX`]. The table is a courtesy to
+//! administrators: clients crash without UMNT, and no decision rests on it. [`Mount`](super::Mount)
+//! guards it with one mutex that is never held over anything that waits.
+
+use rpc::{Call, Credential, Transport};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+/// The most rows that are kept; a client could otherwise grow the table without end. The oldest
+/// leaves.
+pub const MOUNTED_MAX: usize = 1024;
+
+/// One client that mounted one path and has not unmounted it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MountedBy {
+    /// The client's address.
+    pub client: IpAddr,
+    /// The client's own name for itself (AUTH_SYS), or its address where it gave no sound one;
+    /// not to be trusted.
+    pub name: String,
+    /// The path, in normal form.
+    pub path: String,
+    /// The version of MOUNT that it used.
+    pub version: u32,
+    /// How the call came: `tcp` or `udp`.
+    pub transport: &'static str,
+    /// When it last mounted it, in seconds since 1970.
+    pub since_unix_s: u64,
+}
+
+impl MountedBy {
+    /// A row for the caller.
+    pub(super) fn new(call: &Call<'_>, path: &[u8], version: u32, now_unix_s: u64) -> Self {
+        let client = client_of(call);
+        Self {
+            client,
+            name: machine_name(&call.credential).unwrap_or_else(|| client.to_string()),
+            path: String::from_utf8_lossy(path).into_owned(),
+            version,
+            transport: match call.peer.transport {
+                Transport::Tcp => "tcp",
+                Transport::Udp => "udp",
+            },
+            since_unix_s: now_unix_s,
+        }
+    }
+}
+
+/// The address that counts as the client.
+pub(super) fn client_of(call: &Call<'_>) -> IpAddr {
+    call.peer.addr.ip().to_canonical()
+}
+
+/// The machine name of AUTH_SYS, if it is one that may be shown: what reaches an administrator's
+/// terminal holds only letters, digits, dots, hyphens and underscores.
+fn machine_name(credential: &Credential<'_>) -> Option<String> {
+    let Credential::Sys(sys) = credential else { return None };
+    let sound = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    if sys.machinename.is_empty() || !sys.machinename.iter().all(sound) {
+        return None;
+    }
+    String::from_utf8(sys.machinename.to_vec()).ok()
+}
+
+/// The rows.
+#[derive(Debug, Default)]
+pub(super) struct Mounted {
+    rows: VecDeque<MountedBy>,
+}
+
+impl Mounted {
+    /// Adds a row; one of the same client and path is replaced.
+    pub(super) fn add(&mut self, row: MountedBy) {
+        self.remove(row.client, &row.path);
+        if self.rows.len() >= MOUNTED_MAX {
+            self.rows.pop_front();
+        }
+        self.rows.push_back(row);
+    }
+
+    /// Takes one client's row of one path out.
+    pub(super) fn remove(&mut self, client: IpAddr, path: &str) {
+        self.rows.retain(|row| row.client != client || row.path != path);
+    }
+
+    /// Takes all rows of one client out.
+    pub(super) fn remove_all(&mut self, client: IpAddr) {
+        self.rows.retain(|row| row.client != client);
+    }
+
+    /// A copy of the rows, oldest first.
+    pub(super) fn rows(&self) -> Vec<MountedBy> {
+        self.rows.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOUNTED_MAX, Mounted, MountedBy, machine_name};
+    use rpc::{AuthSys, Credential};
+
+    fn row(client: &str, path: &str, since_unix_s: u64) -> MountedBy {
+        MountedBy {
+            client: client.parse().unwrap(),
+            name: client.to_owned(),
+            path: path.to_owned(),
+            version: 3,
+            transport: "tcp",
+            since_unix_s,
+        }
+    }
+
+    #[test]
+    fn a_client_has_one_row_per_path() {
+        let mut mounted = Mounted::default();
+        mounted.add(row("10.0.0.1", "/a", 1));
+        mounted.add(row("10.0.0.2", "/a", 2));
+        mounted.add(row("10.0.0.1", "/a", 3));
+        assert_eq!(mounted.rows(), [row("10.0.0.2", "/a", 2), row("10.0.0.1", "/a", 3)]);
+    }
+
+    #[test]
+    fn umount_takes_only_the_callers_own() {
+        let mut mounted = Mounted::default();
+        for (client, path) in [("10.0.0.1", "/a"), ("10.0.0.1", "/b"), ("10.0.0.2", "/a")] {
+            mounted.add(row(client, path, 1));
+        }
+        mounted.remove("10.0.0.1".parse().unwrap(), "/a");
+        assert_eq!(mounted.rows().len(), 2);
+        mounted.remove_all("10.0.0.1".parse().unwrap());
+        assert_eq!(mounted.rows(), [row("10.0.0.2", "/a", 1)]);
+    }
+
+    #[test]
+    fn the_oldest_leaves() {
+        let mut mounted = Mounted::default();
+        for n in 0..MOUNTED_MAX + 3 {
+            mounted.add(row("10.0.0.1", &format!("/{n}"), 1));
+        }
+        let rows = mounted.rows();
+        assert_eq!(rows.len(), MOUNTED_MAX);
+        assert_eq!(rows.first().unwrap().path, "/3");
+    }
+
+    #[test]
+    fn only_sound_names_are_shown() {
+        let name = |bytes: &[u8]| {
+            machine_name(&Credential::Sys(AuthSys::new(bytes, 0, 0, &[]).unwrap()))
+        };
+        assert_eq!(name(b"web-1.example").as_deref(), Some("web-1.example"));
+        assert_eq!(name(b""), None);
+        assert_eq!(name(b"\x1b[2J"), None);
+        assert_eq!(name("h\u{e4}nsel".as_bytes()), None);
+        assert_eq!(machine_name(&Credential::None), None);
+    }
+}

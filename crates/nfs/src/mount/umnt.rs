@@ -1,0 +1,36 @@
+//! UMNT and UMNTALL (RFC 1813 §5.2.3, §5.2.4): the caller takes its own rows back. Neither can
+//! fail, and a client can take back only what its own address mounted.
+
+use super::Mount;
+use super::mounted::client_of;
+use super::path::normalise;
+use proto::mount::DirPath;
+use rpc::{Call, Fault};
+use xdr::{Reader, Writer};
+
+/// UMNT: one path.
+pub(super) fn umnt(
+    state: &Mount,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    _: &mut Writer,
+) -> Result<(), Fault> {
+    let path = args.get::<DirPath<'_>>()?;
+    args.end()?;
+    if let Some(path) = normalise(path.0) {
+        state.lock().remove(client_of(call), &String::from_utf8_lossy(&path));
+    }
+    Ok(())
+}
+
+/// UMNTALL: all paths.
+pub(super) fn umntall(
+    state: &Mount,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    _: &mut Writer,
+) -> Result<(), Fault> {
+    args.end()?;
+    state.lock().remove_all(client_of(call));
+    Ok(())
+}
