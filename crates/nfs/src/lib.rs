@@ -1,7 +1,50 @@
 //! The NFS programs: version-neutral verbs, and the versions that translate to them.
+//!
+//! Owns: what an NFS call means. `verbs` knows exports, identities and backends and no wire type;
+//! `v3` and `v2` know wire types and call verbs; `mount` and `portmap` are programs of their own.
+//!
+//! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE allocate nothing here and take no lock.
+
+// A failure carries attributes by value (`verbs::Failed`): a failed LOOKUP is as hot as a
+// successful one, and a box would be an allocation.
+#![allow(clippy::result_large_err)]
 
 pub mod mount;
 pub mod portmap;
+mod settings;
 pub mod v2;
 pub mod v3;
 pub mod verbs;
+
+use export::Exports;
+use rpc::{Service, Version};
+use std::sync::Arc;
+
+pub use settings::NfsSettings;
+
+/// What the procedures of NFS work on.
+pub struct Nfs {
+    /// Who may do what where.
+    pub exports: Arc<Exports>,
+    /// What can be changed while the server runs.
+    pub settings: NfsSettings,
+    /// What version 2 has to remember because its handles and cookies are short.
+    pub v2: v2::Memory,
+}
+
+impl Nfs {
+    /// The state of the program for these exports.
+    pub fn new(exports: Arc<Exports>, settings: NfsSettings) -> Self {
+        Self { exports, settings, v2: v2::Memory::default() }
+    }
+}
+
+static VERSIONS: [Version<Nfs>; 2] = [
+    Version { number: proto::nfs2::VERSION, rows: &v2::ROWS },
+    Version { number: proto::nfs3::VERSION, rows: &v3::ROWS },
+];
+
+/// NFS, versions 2 and 3, for the dispatcher.
+pub fn nfs_program(state: Arc<Nfs>) -> Service<Nfs> {
+    Service { number: proto::nfs3::PROGRAM, name: "nfs", versions: &VERSIONS, state }
+}

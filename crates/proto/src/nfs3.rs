@@ -25,7 +25,7 @@ pub use results::{
 };
 pub use status::Nfsstat3;
 
-use crate::layout::Bytes;
+pub use crate::layout::Bytes;
 
 /// The program's number, for all versions.
 pub const PROGRAM: u32 = 100_003;

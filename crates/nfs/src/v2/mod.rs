@@ -1,1 +1,131 @@
-//! Placeholder until its owner writes it.
+//! NFS version 2 (RFC 1094): a translation onto the verbs, for boot loaders and old machines.
+//!
+//! Owns: what is narrower in version 2: 32-byte handles ([`handle`]), 32-bit cookies
+//! ([`cookies`]), 32-bit sizes, 8 KiB transfers, no "try again later". Procedures that belong
+//! together share a file.
+
+mod attr;
+mod attributes;
+mod bounded;
+pub mod cookies;
+pub mod handle;
+mod lookup;
+mod make;
+mod read;
+mod readdir;
+mod remove;
+mod status;
+mod write;
+
+pub use status::nfsstat2;
+
+use crate::Nfs;
+use crate::verbs::Answer;
+use export::Handle;
+use proto::nfs2::{Fh2, Nfsstat2};
+use rpc::{Call, Fault, Handler, Row, RowFlags};
+use std::sync::Arc;
+use xdr::{Decode, Encode, Reader, Writer};
+
+/// What version 2 has to remember from call to call.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Long handles by their aliases; MOUNT gives some out as well.
+    pub aliases: Arc<handle::Aliases>,
+    /// Long cookies by their short forms.
+    pub cookies: cookies::Cookies,
+}
+
+const fn row(name: &'static str, flags: RowFlags, run: Handler<Nfs>) -> Row<Nfs> {
+    Row { name, flags, run }
+}
+
+const LOOK: RowFlags = RowFlags::PLAIN;
+const NAMES: RowFlags = RowFlags::CACHED.and(RowFlags::MUTATES).and(RowFlags::SLEEPS);
+/// Always on disk before the answer (RFC 1094 §2.1), but safe to run twice.
+const DATA: RowFlags = RowFlags::MUTATES.and(RowFlags::SLEEPS);
+
+/// The procedures, by number.
+pub static ROWS: [Row<Nfs>; 18] = [
+    row("NULL", LOOK, void),
+    row("GETATTR", LOOK, attributes::getattr),
+    row("SETATTR", NAMES, attributes::setattr),
+    row("ROOT", LOOK, void),
+    row("LOOKUP", LOOK, lookup::lookup),
+    row("READLINK", LOOK, read::readlink),
+    row("READ", LOOK, read::read),
+    row("WRITECACHE", LOOK, void),
+    row("WRITE", DATA, write::write),
+    row("CREATE", NAMES, make::create),
+    row("REMOVE", NAMES, remove::remove),
+    row("RENAME", NAMES, remove::rename),
+    row("LINK", NAMES, make::link),
+    row("SYMLINK", NAMES, make::symlink),
+    row("MKDIR", NAMES, make::mkdir),
+    row("RMDIR", NAMES, remove::rmdir),
+    row("READDIR", LOOK, readdir::readdir),
+    row("STATFS", LOOK, attributes::statfs),
+];
+
+/// Decodes the arguments of a procedure as the server does; for tests that feed arbitrary bytes.
+///
+/// # Errors
+/// What the server answers with GARBAGE_ARGS.
+pub fn decode_all_args(procedure: u32, bytes: &[u8]) -> Result<(), xdr::Error> {
+    proto::nfs2::decode_args(procedure, bytes)
+}
+
+fn void(_: &Nfs, _: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
+    Ok(args.end()?)
+}
+
+/// All arguments of a call.
+fn arguments<'a, T: Decode<'a>>(args: &mut Reader<'a>) -> Result<T, Fault> {
+    let all = args.get()?;
+    args.end()?;
+    Ok(all)
+}
+
+/// Writes a result and notes its status. A failure that version 2 has no word for and that will
+/// pass is not answered: the client asks again by itself.
+fn finish<T: Encode>(
+    call: &mut Call<'_>,
+    reply: &mut Writer,
+    answer: &Answer<T>,
+) -> Result<(), Fault> {
+    let status = match answer {
+        Ok(_) => Nfsstat2::Ok,
+        Err(failed) => nfsstat2(failed.status).ok_or(Fault::Silence)?,
+    };
+    call.outcome.status = status.number();
+    reply.put(&status);
+    if let Ok(body) = answer {
+        reply.put(body);
+    }
+    Ok(())
+}
+
+/// A procedure: arguments, `run`, result.
+fn serve<'a, A: Decode<'a>, T: Encode>(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'a>,
+    reply: &mut Writer,
+    run: impl FnOnce(&Nfs, &mut Call<'_>, A) -> Answer<T>,
+) -> Result<(), Fault> {
+    let arguments = arguments(args)?;
+    let answer = run(nfs, call, arguments);
+    finish(call, reply, &answer)
+}
+
+impl Nfs {
+    /// The handle behind one of version 2.
+    fn long(&self, short: &Fh2) -> Answer<handle::Long> {
+        Ok(self.v2.aliases.resolve(&self.exports, short)?)
+    }
+
+    /// A handle for version 2, remembered if that is needed.
+    fn short(&self, long: &Handle) -> Fh2 {
+        self.v2.aliases.shorten(long.bytes())
+    }
+}

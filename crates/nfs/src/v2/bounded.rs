@@ -1,0 +1,52 @@
+//! A map that forgets its oldest entries: a peer can make it grow to its bound and no further.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
+/// At most `most` entries; the one that came first goes first.
+#[derive(Debug)]
+pub(super) struct Bounded<K, V> {
+    map: HashMap<K, V>,
+    order: VecDeque<K>,
+    most: usize,
+}
+
+impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
+    /// An empty map, which owns no memory yet.
+    pub fn new(most: usize) -> Self {
+        Self { map: HashMap::new(), order: VecDeque::new(), most }
+    }
+
+    /// The value of a key.
+    pub fn find(&self, key: &K) -> Option<&V> {
+        self.map.get(key)
+    }
+
+    /// Sets the value of a key, and forgets the oldest entry if there are too many.
+    pub fn insert(&mut self, key: K, value: V) {
+        if self.map.insert(key, value).is_none() {
+            self.order.push_back(key);
+        }
+        while self.order.len() > self.most {
+            if let Some(oldest) = self.order.pop_front() {
+                self.map.remove(&oldest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bounded;
+
+    #[test]
+    fn the_oldest_goes_first() {
+        let mut map = Bounded::new(2);
+        map.insert(1, 'a');
+        map.insert(2, 'b');
+        map.insert(1, 'c');
+        assert_eq!((map.find(&1), map.find(&2)), (Some(&'c'), Some(&'b')));
+        map.insert(3, 'd');
+        assert_eq!((map.find(&1), map.find(&2), map.find(&3)), (None, Some(&'b'), Some(&'d')));
+    }
+}

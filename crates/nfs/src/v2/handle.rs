@@ -1,0 +1,151 @@
+//! Handles of exactly 32 bytes (RFC 1094 §2.3.3) for the server's own of up to 64.
+//!
+//! The last byte says what the others are. A number of 1 to 31: so many bytes of a sealed handle,
+//! then zeros; that is what nearly all file systems give. [`ALIAS`]: 31 bytes that stand for a
+//! longer sealed handle, in a table of at most [`ALIASES_MAX`].
+//!
+//! An alias is a hash of the sealed handle. The sealed handle has a MAC in it that only this
+//! server can make, so an alias cannot be guessed without having been given the handle. It is
+//! always the same for a handle: what the table has forgotten, over a restart or because it was
+//! full, is known again as soon as the client looks the name up, and the roots of the exports are
+//! always known. Until then it is stale.
+//!
+//! Lock: `Aliases::table`, held for one look-up or insertion; only long handles take it.
+
+use super::bounded::Bounded;
+use export::Exports;
+use proto::nfs2::{FHSIZE, Fh2};
+use proto::nfs3;
+use siphasher::sip128::{Hasher128, SipHasher13};
+use std::hash::Hasher;
+use std::sync::{Mutex, PoisonError};
+use vfs::Status;
+
+/// The last byte of an alias.
+const ALIAS: u8 = 0xff;
+/// The most long handles that are remembered: about 12 MiB, and more files than a machine that
+/// speaks version 2 has open.
+const ALIASES_MAX: usize = 65_536;
+
+/// A sealed handle, in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Long {
+    bytes: [u8; nfs3::FHSIZE],
+    len: usize,
+}
+
+impl Long {
+    fn new(sealed: &[u8]) -> Option<Self> {
+        let mut bytes = [0; nfs3::FHSIZE];
+        bytes.get_mut(..sealed.len())?.copy_from_slice(sealed);
+        Some(Self { bytes, len: sealed.len() })
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// The handle of version 2 for a sealed one: the same for the same handle. An alias can be
+/// resolved only by an [`Aliases`] that has seen the handle, or if it is an export's root.
+pub fn fixed(sealed: &[u8]) -> Fh2 {
+    let mut whole = [0; FHSIZE];
+    let (place, last) = whole.split_at_mut(FHSIZE - 1);
+    match (place.get_mut(..sealed.len()), u8::try_from(sealed.len())) {
+        (Some(front), Ok(len)) => {
+            front.copy_from_slice(sealed);
+            last.fill(len);
+        }
+        _ => {
+            let halves = [1, 2].map(|key| hash(key, sealed)).concat();
+            place.iter_mut().zip(halves).for_each(|(to, from)| *to = from);
+            last.fill(ALIAS);
+        }
+    }
+    whole
+}
+
+fn hash(key: u64, sealed: &[u8]) -> [u8; 16] {
+    let mut hasher = SipHasher13::new_with_keys(key, 0);
+    hasher.write(sealed);
+    hasher.finish128().as_bytes()
+}
+
+/// The long handles that have an alias.
+#[derive(Debug)]
+pub struct Aliases {
+    table: Mutex<Bounded<Fh2, Long>>,
+}
+
+impl Default for Aliases {
+    fn default() -> Self {
+        Self { table: Mutex::new(Bounded::new(ALIASES_MAX)) }
+    }
+}
+
+impl Aliases {
+    /// The handle of version 2 for a sealed one, which [`Aliases::resolve`] will know.
+    pub fn shorten(&self, sealed: &[u8]) -> Fh2 {
+        let short = fixed(sealed);
+        if short.last() == Some(&ALIAS)
+            && let Some(long) = Long::new(sealed)
+        {
+            self.table.lock().unwrap_or_else(PoisonError::into_inner).insert(short, long);
+        }
+        short
+    }
+
+    /// The sealed handle behind one of version 2; whether it is genuine is for
+    /// [`Exports::open`] to say.
+    ///
+    /// # Errors
+    /// [`Status::BadHandle`], and [`Status::Stale`] for an alias that is not known any more.
+    pub fn resolve(&self, exports: &Exports, short: &Fh2) -> vfs::Result<Long> {
+        match short.split_last() {
+            Some((&ALIAS, _)) => self.known(short).or_else(|| root(exports, short)),
+            Some((&len, front)) => {
+                let sealed = front.get(..usize::from(len)).ok_or(Status::BadHandle)?;
+                return Long::new(sealed).ok_or(Status::BadHandle);
+            }
+            None => None,
+        }
+        .ok_or(Status::Stale)
+    }
+
+    fn known(&self, short: &Fh2) -> Option<Long> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).find(short).copied()
+    }
+}
+
+/// The root that an alias stands for.
+fn root(exports: &Exports, short: &Fh2) -> Option<Long> {
+    exports.load().exports().iter().find_map(|export| {
+        let sealed = exports.seal(export, &export.backend.root());
+        if fixed(sealed.bytes()) == *short { Long::new(sealed.bytes()) } else { None }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALIAS, Aliases, fixed};
+
+    #[test]
+    fn short_handles_are_kept_as_they_are() {
+        let short = fixed(&[7; 31]);
+        assert_eq!(short, [[7; 31].as_slice(), &[31]].concat()[..]);
+        assert_eq!(fixed(b"ab")[..3], *b"ab\0");
+        assert_eq!(fixed(b"ab")[31], 2);
+    }
+
+    #[test]
+    fn long_handles_get_an_alias_of_their_own() {
+        let aliases = Aliases::default();
+        let short = aliases.shorten(&[7; 40]);
+        assert_eq!(short[31], ALIAS);
+        assert_eq!(aliases.known(&short).unwrap().bytes(), [7; 40]);
+        assert_ne!(short, fixed(&[7; 41]));
+        assert_eq!(short, fixed(&[7; 40]));
+        assert_eq!(aliases.known(&fixed(&[7; 41])), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! READDIR (RFC 1094 §2.2.17): encoded straight into the reply. How cookies of 32 bits are made
+//! of the backend's is told in [`super::cookies`].
+
+use super::cookies::{Resume, shorten};
+use super::handle::Long;
+use super::{arguments, attr, finish};
+use crate::Nfs;
+use crate::verbs::{self, Answer, Entry, Failed};
+use proto::nfs2::{Fh2, MAXDATA, Nfsstat2, ReaddirArgs2};
+use proto::nfs3::NoBody;
+use rpc::{Call, Fault};
+use std::ops::ControlFlow;
+use vfs::Status;
+use xdr::{Reader, Writer};
+
+/// What comes after the entries: the end of the list, and eof.
+const TAIL: usize = 4 + 4;
+
+pub(super) fn readdir(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let a: ReaddirArgs2 = arguments(args)?;
+    let start = reply.mark();
+    reply.put(&Nfsstat2::Ok);
+    match entries(nfs, call, reply, &a) {
+        Ok(eof) => {
+            reply.bool(false);
+            reply.bool(eof);
+            call.outcome.status = Nfsstat2::Ok.number();
+            call.outcome.bytes_read = attr::clamp(reply.written_since(start) as u64);
+            Ok(())
+        }
+        Err(failed) => {
+            reply.rewind(start);
+            finish::<NoBody>(call, reply, &Err(failed))
+        }
+    }
+}
+
+/// Appends entries as long as they fit; gives eof.
+fn entries(nfs: &Nfs, call: &mut Call<'_>, reply: &mut Writer, a: &ReaddirArgs2) -> Answer<bool> {
+    let dir = nfs.long(&a.dir)?;
+    let after = resume(nfs, call, &a.dir, &dir, a.cookie)?;
+    let room = MAXDATA.min(a.count as usize).saturating_sub(TAIL);
+    let first = reply.mark();
+    let mut last = None;
+    let mut sink = |entry: &Entry<'_>| {
+        let before = reply.mark();
+        put(reply, entry);
+        if reply.written_since(first) > room {
+            reply.rewind(before);
+            return ControlFlow::Break(());
+        }
+        last = Some(entry.cookie);
+        ControlFlow::Continue(())
+    };
+    let listing = verbs::readdir(nfs, call, dir.bytes(), after, false, &mut sink)?;
+    match last {
+        Some(cookie) => nfs.v2.cookies.remember(&a.dir, cookie),
+        None if listing.eof => {}
+        None => return Err(Failed::bare(Status::TooSmall)),
+    }
+    Ok(listing.eof)
+}
+
+fn put(reply: &mut Writer, entry: &Entry<'_>) {
+    reply.bool(true);
+    reply.u32(attr::fold(entry.fileid));
+    reply.opaque(entry.name);
+    reply.u32(shorten(entry.cookie));
+}
+
+/// The backend's cookie for a client's.
+fn resume(nfs: &Nfs, call: &mut Call<'_>, short_dir: &Fh2, dir: &Long, cookie: u32) -> Answer<u64> {
+    let wanted = match nfs.v2.cookies.resume(short_dir, cookie) {
+        Resume::After(cookie) => return Ok(cookie),
+        Resume::Search(wanted) => wanted,
+    };
+    let mut found = None;
+    verbs::readdir(nfs, call, dir.bytes(), 0, false, &mut |entry| {
+        if shorten(entry.cookie) == wanted {
+            found = Some(entry.cookie);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })?;
+    found.ok_or(Failed::bare(Status::BadCookie))
+}

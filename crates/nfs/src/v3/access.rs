@@ -1,0 +1,25 @@
+//! ACCESS (RFC 1813 §3.3.4). The bits on the wire are those of [`AccessMask`]; unknown ones are
+//! never granted.
+
+use super::{arguments, attr, finish, post_op};
+use crate::{Nfs, verbs};
+use proto::nfs3::{AccessArgs, AccessOk, Res};
+use rpc::{Call, Fault};
+use vfs::AccessMask;
+use xdr::{Reader, Writer};
+
+pub(super) fn access(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let a: AccessArgs<'_> = arguments(args)?;
+    let result = match verbs::access(nfs, call, a.object.0, AccessMask(a.access)) {
+        Ok((granted, found)) => {
+            Res::Ok(AccessOk { attr: Some(attr::fattr3(&found)), access: granted.0 })
+        }
+        Err(failed) => post_op(&failed),
+    };
+    finish(call, reply, &result)
+}

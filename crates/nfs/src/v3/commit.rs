@@ -1,0 +1,21 @@
+//! COMMIT (RFC 1813 §3.3.21).
+
+use super::{arguments, attr, finish, status, wcc_as};
+use crate::{Nfs, verbs};
+use proto::nfs3::{CommitArgs, CommitOk, Res};
+use rpc::{Call, Fault};
+use xdr::{Reader, Writer};
+
+pub(super) fn commit(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let a: CommitArgs<'_> = arguments(args)?;
+    let result = match verbs::commit(nfs, call, a.file.0, a.offset, u64::from(a.count)) {
+        Ok(done) => Res::Ok(CommitOk { file: attr::wcc(&done.file), verf: done.verifier }),
+        Err(failed) => wcc_as(status::of_data(failed.status), &failed),
+    };
+    finish(call, reply, &result)
+}

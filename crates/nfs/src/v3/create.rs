@@ -1,0 +1,24 @@
+//! CREATE (RFC 1813 §3.3.8).
+
+use super::{arguments, attr, finish, made};
+use crate::{Nfs, verbs};
+use proto::nfs3::{CreateArgs, CreateHow3};
+use rpc::{Call, Fault};
+use vfs::Create;
+use xdr::{Reader, Writer};
+
+pub(super) fn create(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let a: CreateArgs<'_> = arguments(args)?;
+    let how = match &a.how {
+        CreateHow3::Unchecked(set) => attr::set(set).map(Create::Unchecked),
+        CreateHow3::Guarded(set) => attr::set(set).map(Create::Guarded),
+        CreateHow3::Exclusive(verifier) => Ok(Create::Exclusive(*verifier)),
+    };
+    let new = verbs::create(nfs, call, a.place.dir.0, a.place.name.0, how);
+    finish(call, reply, &made(&new))
+}

@@ -1,0 +1,134 @@
+//! What READDIR and READDIRPLUS share: a directory's entries, encoded once, straight into the
+//! reply, within what the client allows.
+//!
+//! The directory's attributes stand before the entries on the wire and are known only after
+//! them: room is left for all that comes before the first entry, and filled at the end.
+//!
+//! The cookie verifier is always zero and never checked. It exists for servers whose cookies lose
+//! their meaning when a directory changes (RFC 1813 §3.3.16); a backend's cookies keep theirs for
+//! the life of the entry, so there is nothing that a client would have to be warned of.
+
+use super::{attr, finish, post_op};
+use crate::Nfs;
+use crate::verbs::{self, Entry, Failed};
+use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody};
+use rpc::{Call, Fault};
+use std::ops::ControlFlow;
+use vfs::Status;
+use xdr::{Mark, Writer};
+
+/// Attributes with their boolean, and the cookie verifier: what comes before the entries, after
+/// the status.
+const HEAD: usize = 4 + FATTR3_LEN + COOKIEVERFSIZE;
+/// What comes after the entries: the end of the list, and eof.
+const TAIL: usize = 4 + 4;
+
+/// What is to be listed.
+pub(super) struct Request<'a> {
+    /// The directory's handle.
+    pub dir: &'a [u8],
+    /// After which entry to begin.
+    pub cookie: u64,
+    /// The most bytes of the whole result (`READDIR3resok`, `READDIRPLUS3resok`).
+    pub max_bytes: u32,
+    /// The most bytes of names, file ids and cookies; the first entry is always allowed.
+    pub max_info: u32,
+    /// Whether entries carry handles and attributes.
+    pub plus: bool,
+}
+
+/// The entries under way.
+struct List<'w> {
+    reply: &'w mut Writer,
+    /// Where the entries begin.
+    first: Mark,
+    room: usize,
+    info_room: usize,
+    plus: bool,
+    taken: bool,
+}
+
+impl List<'_> {
+    /// Appends an entry, or breaks if it does not fit.
+    fn take(&mut self, entry: &Entry<'_>) -> ControlFlow<()> {
+        let info = Entry3::wire_len(entry.name.len()).saturating_sub(4);
+        if self.taken && info > self.info_room {
+            return ControlFlow::Break(());
+        }
+        let before = self.reply.mark();
+        self.reply.bool(true);
+        self.reply.u64(entry.fileid);
+        self.reply.opaque(entry.name);
+        self.reply.u64(entry.cookie);
+        if self.plus {
+            self.object(entry);
+        }
+        if self.reply.written_since(self.first) > self.room {
+            self.reply.rewind(before);
+            return ControlFlow::Break(());
+        }
+        self.info_room = self.info_room.saturating_sub(info);
+        self.taken = true;
+        ControlFlow::Continue(())
+    }
+
+    fn object(&mut self, entry: &Entry<'_>) {
+        match &entry.object {
+            Some((handle, found)) => {
+                self.reply.put(&Some(attr::fattr3(found)));
+                self.reply.bool(true);
+                self.reply.opaque(handle.bytes());
+            }
+            None => {
+                self.reply.bool(false);
+                self.reply.bool(false);
+            }
+        }
+    }
+}
+
+/// Answers READDIR or READDIRPLUS.
+pub(super) fn list(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    reply: &mut Writer,
+    request: &Request<'_>,
+) -> Result<(), Fault> {
+    let start = reply.mark();
+    reply.space(4 + HEAD);
+    reply.advance(4 + HEAD);
+    let most = request.max_bytes.min(nfs.settings.read_max(call.peer.transport)) as usize;
+    let mut list = List {
+        first: reply.mark(),
+        reply,
+        room: most.saturating_sub(HEAD + TAIL),
+        info_room: request.max_info as usize,
+        plus: request.plus,
+        taken: false,
+    };
+    let mut sink = |entry: &Entry<'_>| list.take(entry);
+    let listed = verbs::readdir(nfs, call, request.dir, request.cookie, request.plus, &mut sink);
+    let bytes = list.reply.written_since(list.first);
+    // Not even one entry fits (an empty rest is no reason to complain, as long as it fits).
+    let too_small = |eof: bool| most < HEAD + TAIL || (!list.taken && !eof);
+    let failed = match listed {
+        Ok(listing) if too_small(listing.eof) => {
+            Failed { status: Status::TooSmall, attr: Some(listing.dir), other: None }
+        }
+        Ok(listing) => {
+            reply.rewind(start);
+            reply.put(&Nfsstat3::Ok);
+            reply.put(&Some(attr::fattr3(&listing.dir)));
+            reply.put(&[0u8; COOKIEVERFSIZE]);
+            reply.advance(bytes);
+            reply.bool(false);
+            reply.bool(listing.eof);
+            call.outcome.status = Nfsstat3::Ok.number();
+            call.outcome.bytes_read = u32::try_from(bytes).unwrap_or(u32::MAX);
+            return Ok(());
+        }
+        Err(failed) => failed,
+    };
+    reply.rewind(start);
+    finish(call, reply, &post_op::<NoBody>(&failed))
+}

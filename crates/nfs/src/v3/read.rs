@@ -1,0 +1,57 @@
+//! READ (RFC 1813 §3.3.6). The backend fills the reply in place: the data is neither copied nor
+//! held anywhere else.
+//!
+//! The attributes stand before the data on the wire and are known only after it: room is left
+//! for all that comes before the data, and filled when the data is there.
+
+use super::{arguments, attr, finish, status};
+use crate::{Nfs, verbs};
+use proto::nfs3::{FATTR3_LEN, Nfsstat3, NoBody, ReadArgs, Res};
+use rpc::{Call, Fault};
+use vfs::ReadDone;
+use xdr::{Reader, Writer};
+
+/// What comes before the data: status, attributes with their boolean, count, eof and the data's
+/// length.
+const HEAD: usize = 4 + 4 + FATTR3_LEN + 4 + 4 + 4;
+
+pub(super) fn read(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let a: ReadArgs<'_> = arguments(args)?;
+    let count = a.count.min(nfs.settings.read_max(call.peer.transport)) as usize;
+    let start = reply.mark();
+    reply.space(HEAD);
+    reply.advance(HEAD);
+    let done = verbs::read(nfs, call, a.file.0, a.offset, reply.space(count));
+    reply.rewind(start);
+    match done {
+        Ok(done) => {
+            let count = head(reply, &done);
+            reply.advance(done.count);
+            reply.pad(done.count);
+            call.outcome.status = Nfsstat3::Ok.number();
+            call.outcome.bytes_read = count;
+            Ok(())
+        }
+        Err(failed) => {
+            let status = status::of_data(failed.status);
+            let after = failed.attr.as_ref().map(attr::fattr3);
+            finish(call, reply, &Res::<NoBody, _>::Fail(status, after))
+        }
+    }
+}
+
+/// Writes exactly [`HEAD`] bytes.
+fn head(reply: &mut Writer, done: &ReadDone) -> u32 {
+    let count = u32::try_from(done.count).unwrap_or(u32::MAX);
+    reply.put(&Nfsstat3::Ok);
+    reply.put(&Some(attr::fattr3(&done.attr)));
+    reply.u32(count);
+    reply.bool(done.eof);
+    reply.u32(count);
+    count
+}

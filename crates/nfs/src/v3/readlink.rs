@@ -1,0 +1,24 @@
+//! READLINK (RFC 1813 §3.3.5).
+
+use super::{arguments, attr, finish, post_op};
+use crate::{Nfs, verbs};
+use proto::nfs3::{Bytes, Fh, ReadlinkOk, Res};
+use rpc::{Call, Fault};
+use xdr::{Reader, Writer};
+
+pub(super) fn readlink(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let link: Fh<'_> = arguments(args)?;
+    let mut target = Vec::new();
+    let result = match verbs::readlink(nfs, call, link.0, &mut target) {
+        Ok(found) => {
+            Res::Ok(ReadlinkOk { attr: Some(attr::fattr3(&found)), target: Bytes(&target) })
+        }
+        Err(failed) => post_op(&failed),
+    };
+    finish(call, reply, &result)
+}

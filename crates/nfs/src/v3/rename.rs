@@ -1,0 +1,28 @@
+//! RENAME (RFC 1813 §3.3.14).
+
+use super::{arguments, attr, finish, nfsstat3};
+use crate::{Nfs, verbs};
+use proto::nfs3::{RenameArgs, RenameRes, Res};
+use rpc::{Call, Fault};
+use xdr::{Reader, Writer};
+
+pub(super) fn rename(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let a: RenameArgs<'_> = arguments(args)?;
+    let (from, to) = ((a.from.dir.0, a.from.name.0), (a.to.dir.0, a.to.name.0));
+    let result = match verbs::rename(nfs, call, from, to) {
+        Ok(done) => Res::Ok(RenameRes { from: attr::wcc(&done.from), to: attr::wcc(&done.to) }),
+        Err(failed) => Res::Fail(
+            nfsstat3(failed.status),
+            RenameRes {
+                from: attr::after(failed.attr.as_ref()),
+                to: attr::after(failed.other.as_ref()),
+            },
+        ),
+    };
+    finish(call, reply, &result)
+}

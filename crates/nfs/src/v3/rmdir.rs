@@ -1,0 +1,21 @@
+//! RMDIR (RFC 1813 §3.3.13).
+
+use super::{arguments, attr, finish, wcc};
+use crate::{Nfs, verbs};
+use proto::nfs3::{DirOpArgs3, Res};
+use rpc::{Call, Fault};
+use xdr::{Reader, Writer};
+
+pub(super) fn rmdir(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let a: DirOpArgs3<'_> = arguments(args)?;
+    let result = match verbs::rmdir(nfs, call, a.dir.0, a.name.0) {
+        Ok(change) => Res::Ok(attr::wcc(&change)),
+        Err(failed) => wcc(&failed),
+    };
+    finish(call, reply, &result)
+}

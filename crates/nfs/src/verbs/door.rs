@@ -1,0 +1,173 @@
+//! The way into every verb, and the one way out of a failed one.
+//!
+//! Owns: the order of the checks (handle, client, identity, read-only). Holds the export table
+//! of the call: a reload in between changes nothing for a call under way.
+
+use super::{Answer, New};
+use crate::Nfs;
+use export::{Export, Exports, Handle, Table};
+use rpc::{Call, Credential, MaySleep, Peer};
+use std::sync::Arc;
+use vfs::{AccessMask, Attr, Backend, Cx, Fid, Made, Status, Want};
+
+/// What a verb is going to do with an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// Nothing that a read-only export forbids.
+    Look,
+    /// A change.
+    Change,
+}
+
+/// A verb that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed {
+    /// Why.
+    pub status: Status,
+    /// The attributes of the object (of the directory, for a verb with a name) after the failure,
+    /// if the caller got so far and it is still there.
+    pub attr: Option<Attr>,
+    /// The attributes of the second object of RENAME (target directory) and LINK (directory).
+    pub other: Option<Attr>,
+}
+
+impl Failed {
+    /// A failure before any object was reached.
+    pub const fn bare(status: Status) -> Self {
+        Self { status, attr: None, other: None }
+    }
+}
+
+impl From<Status> for Failed {
+    fn from(status: Status) -> Self {
+        Self::bare(status)
+    }
+}
+
+/// The dispatcher's promise in the backend's words.
+struct Sleeper<'c>(&'c dyn MaySleep);
+
+impl vfs::Sleep for Sleeper<'_> {
+    fn about_to_sleep(&self) {
+        self.0.about_to_sleep();
+    }
+}
+
+/// A call at the door: everything that has to live as long as the verb runs.
+pub struct Door<'c> {
+    exports: &'c Exports,
+    table: arc_swap::Guard<Arc<Table>>,
+    peer: Peer,
+    credential: &'c Credential<'c>,
+    export: &'c mut Option<u16>,
+    sleep: Sleeper<'c>,
+    /// Room for the groups that squashing may have to change.
+    groups: [u32; 16],
+}
+
+impl<'c> Door<'c> {
+    /// The door for this call.
+    pub fn new(nfs: &'c Nfs, call: &'c mut Call<'_>) -> Self {
+        Self {
+            exports: &nfs.exports,
+            table: nfs.exports.load(),
+            peer: call.peer,
+            credential: &call.credential,
+            export: &mut call.outcome.export,
+            sleep: Sleeper(call.sleep),
+            groups: [0; 16],
+        }
+    }
+
+    /// Opens the object of a wire handle for this caller, and notes the export for the
+    /// statistics.
+    ///
+    /// # Errors
+    /// [`Status::BadHandle`], [`Status::Stale`]; [`Status::Acces`] for a client that the export
+    /// is not for; [`Status::RoFs`] for a change of a read-only export.
+    pub fn open(&mut self, handle: &[u8], intent: Intent) -> Answer<Target<'_>> {
+        let table: &Table = &self.table;
+        let (export, fid) = self.exports.open(table, handle)?;
+        *self.export = Some(export.index);
+        let client = self.peer.addr;
+        let options = export.access_for(client.ip(), client.port()).ok_or(Status::Acces)?;
+        let auth = match self.credential {
+            Credential::None => None,
+            Credential::Sys(sys) => Some((sys.uid, sys.gid, sys.groups())),
+        };
+        let cx = Cx {
+            cred: options.squash(auth, &mut self.groups),
+            sleep: &self.sleep,
+            durability: options.durability,
+        };
+        let read_only = options.read_only;
+        let target = Target { fid, cx, read_only, export, table, exports: self.exports };
+        if intent == Intent::Change && read_only {
+            return Err(target.failed(Status::RoFs));
+        }
+        Ok(target)
+    }
+}
+
+/// An object that the caller may ask about.
+pub struct Target<'d> {
+    /// The object.
+    pub fid: Fid,
+    /// Who is asking.
+    pub cx: Cx<'d>,
+    read_only: bool,
+    export: &'d Export,
+    table: &'d Table,
+    exports: &'d Exports,
+}
+
+impl Target<'_> {
+    /// The export's backend.
+    pub fn backend(&self) -> &dyn Backend {
+        self.export.backend.as_ref()
+    }
+
+    /// The permissions that the export leaves, whatever the file system grants.
+    pub fn permitted(&self) -> AccessMask {
+        let look = AccessMask::READ | AccessMask::LOOKUP | AccessMask::EXECUTE;
+        let change = AccessMask::MODIFY | AccessMask::EXTEND | AccessMask::DELETE;
+        if self.read_only { look } else { look | change }
+    }
+
+    /// Does the work of a verb on the object; a failure gets the object's attributes.
+    ///
+    /// # Errors
+    /// What `work` gives, with attributes.
+    pub fn run<T>(&self, work: impl FnOnce(&dyn Backend) -> vfs::Result<T>) -> Answer<T> {
+        work(self.backend()).map_err(|status| self.failed(status))
+    }
+
+    /// A failure with the attributes of the object, if they can be had.
+    pub fn failed(&self, status: Status) -> Failed {
+        Failed { status, attr: self.attr_of(&self.fid), other: None }
+    }
+
+    /// Attributes for a failure: whatever goes wrong here is of no interest to the caller.
+    pub fn attr_of(&self, fid: &Fid) -> Option<Attr> {
+        self.backend().getattr(&self.cx, fid, Want::STAT).ok()
+    }
+
+    /// The second object of RENAME and LINK, which must be in the same export.
+    ///
+    /// # Errors
+    /// [`Status::XDev`], and those of the handle.
+    pub fn second(&self, handle: &[u8]) -> vfs::Result<Fid> {
+        let (export, fid) = self.exports.open(self.table, handle)?;
+        if export.id == self.export.id { Ok(fid) } else { Err(Status::XDev) }
+    }
+
+    /// The wire handle of an object of the same export.
+    pub fn seal(&self, fid: &Fid) -> Handle {
+        self.exports.seal(self.export, fid)
+    }
+
+    /// What was made, with its wire handle.
+    pub fn new_object(&self, made: &Made) -> New {
+        New { handle: self.seal(&made.node.fid), attr: made.node.attr, dir: made.dir }
+    }
+}
