@@ -1,1 +1,111 @@
-//! placeholder
+//! Counters and latencies of a running server. Knows nothing of sockets, HTTP or JSON text.
+//!
+//! Each worker thread owns one [`WorkerStats`] block and is its only writer: a relaxed load and a
+//! relaxed store, no locked instruction, no line that another worker writes. A reader adds all
+//! blocks up when somebody asks ([`Telemetry::snapshot`]) and never stops a writer. A block whose
+//! worker has left is kept and given to the next one, so totals never go backwards.
+
+mod block;
+mod counter;
+mod histogram;
+mod snapshot;
+
+pub use counter::Counter;
+pub use histogram::{BUCKETS, bucket_of, upper_ns};
+pub use snapshot::{ErrorCount, ExportRow, Latency, OpRow, Snapshot, Totals};
+
+use block::Block;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What an index in the statistics stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpName {
+    /// The program's short name.
+    pub program: &'static str,
+    /// The version number.
+    pub version: u32,
+    /// The procedure's name in its RFC.
+    pub procedure: &'static str,
+}
+
+/// The statistics of one server.
+pub struct Telemetry {
+    ops: Vec<OpName>,
+    /// All blocks ever made, and whether a worker owns each. Locked only when a worker starts or
+    /// ends and when somebody asks for a snapshot; nothing blocks under it.
+    blocks: Mutex<Vec<Owned>>,
+}
+
+struct Owned {
+    block: Arc<Block>,
+    taken: bool,
+}
+
+impl Telemetry {
+    /// Statistics over these procedures; an op's index is its place here.
+    pub fn new(ops: Vec<OpName>) -> Arc<Self> {
+        Arc::new(Self { ops, blocks: Mutex::new(Vec::new()) })
+    }
+
+    /// A block for the calling thread.
+    pub fn worker(self: &Arc<Self>) -> WorkerStats {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = blocks.iter_mut().find(|owned| !owned.taken);
+        let block = if let Some(owned) = free {
+            owned.taken = true;
+            Arc::clone(&owned.block)
+        } else {
+            let block = Arc::new(Block::new(self.ops.len()));
+            blocks.push(Owned { block: Arc::clone(&block), taken: true });
+            block
+        };
+        WorkerStats { block, telemetry: Arc::clone(self) }
+    }
+
+    /// The procedures that the indices stand for.
+    pub fn ops(&self) -> &[OpName] {
+        &self.ops
+    }
+
+    /// All blocks added up.
+    pub fn snapshot(&self) -> Snapshot {
+        let blocks: Vec<Arc<Block>> = {
+            let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+            blocks.iter().map(|owned| Arc::clone(&owned.block)).collect()
+        };
+        snapshot::add_up(&self.ops, &blocks)
+    }
+
+    fn give_back(&self, block: &Arc<Block>) {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(owned) = blocks.iter_mut().find(|owned| Arc::ptr_eq(&owned.block, block)) {
+            owned.taken = false;
+        }
+    }
+}
+
+/// One thread's block; only that thread writes it.
+pub struct WorkerStats {
+    block: Arc<Block>,
+    telemetry: Arc<Telemetry>,
+}
+
+impl Deref for WorkerStats {
+    type Target = Block;
+
+    fn deref(&self) -> &Block {
+        &self.block
+    }
+}
+
+impl Drop for WorkerStats {
+    fn drop(&mut self) {
+        self.telemetry.give_back(&self.block);
+    }
+}
+
+pub use block::Call;
+
+#[cfg(test)]
+mod tests;

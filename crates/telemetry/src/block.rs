@@ -1,0 +1,208 @@
+//! One worker's counters. Single writer: plain loads and stores, no read-modify-write.
+//!
+//! Sizes are fixed when the block is made, but for the rows of exports, which are made when a
+//! worker first serves one.
+
+use crate::counter::Counter;
+use crate::histogram::{BUCKETS, bucket_of};
+use crossbeam_utils::CachePadded;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Exports that have a row of their own; the rest share the last one.
+pub const EXPORTS_MAX: usize = 256;
+/// Different error codes that are told apart for one procedure; the rest share the last slot.
+pub const STATUS_SLOTS: usize = 12;
+
+/// A number that one thread writes and any thread reads.
+#[derive(Debug, Default)]
+pub struct Cell(AtomicU64);
+
+impl Cell {
+    /// Adds, as the only writer.
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    /// The value.
+    pub fn read(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// What one procedure did on one worker.
+#[derive(Debug)]
+pub struct Op {
+    /// Calls answered.
+    pub calls: Cell,
+    /// Bytes of the calls' records.
+    pub bytes_in: Cell,
+    /// Bytes of the replies.
+    pub bytes_out: Cell,
+    /// Nanoseconds in all.
+    pub total_ns: Cell,
+    /// The longest call, in ns.
+    pub max_ns: Cell,
+    /// Calls by latency.
+    pub buckets: [Cell; BUCKETS],
+    /// Errors: a status and how often it was answered. A slot belongs to the first status that
+    /// takes it; status 0 means free.
+    pub errors: [(Cell, Cell); STATUS_SLOTS],
+}
+
+impl Default for Op {
+    fn default() -> Self {
+        Self {
+            calls: Cell::default(),
+            bytes_in: Cell::default(),
+            bytes_out: Cell::default(),
+            total_ns: Cell::default(),
+            max_ns: Cell::default(),
+            buckets: std::array::from_fn(|_| Cell::default()),
+            errors: std::array::from_fn(|_| Default::default()),
+        }
+    }
+}
+
+impl Op {
+    fn error(&self, status: u32) {
+        let wanted = u64::from(status);
+        for (code, count) in &self.errors {
+            if code.read() == 0 {
+                code.add(wanted);
+            }
+            if code.read() == wanted {
+                count.add(1);
+                return;
+            }
+        }
+        if let Some((_, count)) = self.errors.last() {
+            count.add(1);
+        }
+    }
+
+    fn latency(&self, ns: u64) {
+        self.total_ns.add(ns);
+        if ns > self.max_ns.read() {
+            self.max_ns.0.store(ns, Relaxed);
+        }
+        if let Some(bucket) = self.buckets.get(bucket_of(ns)) {
+            bucket.add(1);
+        }
+    }
+}
+
+/// What one export saw on one worker.
+#[derive(Debug)]
+pub struct Export {
+    /// Everything together.
+    pub all: Op,
+    /// Calls that failed.
+    pub failed: Cell,
+    /// Payload bytes read.
+    pub bytes_read: Cell,
+    /// Payload bytes written.
+    pub bytes_written: Cell,
+    /// Calls by procedure.
+    pub ops: Vec<Cell>,
+}
+
+/// One answered call, as the statistics see it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Call {
+    /// The procedure's index.
+    pub op: u16,
+    /// The export's index, if the call was for one.
+    pub export: Option<u16>,
+    /// The protocol's status; 0 is success.
+    pub status: u32,
+    /// From the start of its execution to its reply, in ns.
+    pub latency_ns: u64,
+    /// Length of its record.
+    pub bytes_in: u64,
+    /// Length of its reply.
+    pub bytes_out: u64,
+    /// Payload read.
+    pub bytes_read: u32,
+    /// Payload written.
+    pub bytes_written: u32,
+}
+
+/// One worker's statistics.
+pub struct Block {
+    ops: Box<[CachePadded<Op>]>,
+    counters: CachePadded<[Cell; Counter::ALL.len()]>,
+    exports: Box<[OnceLock<Box<Export>>]>,
+}
+
+impl Block {
+    /// A block of zeros over `ops` procedures.
+    pub fn new(ops: usize) -> Self {
+        Self {
+            ops: (0..ops).map(|_| CachePadded::default()).collect(),
+            counters: CachePadded::new(std::array::from_fn(|_| Cell::default())),
+            exports: (0..EXPORTS_MAX).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// Adds to a counter.
+    pub fn add(&self, counter: Counter, n: u64) {
+        if let Some(cell) = self.counters.get(counter as usize) {
+            cell.add(n);
+        }
+    }
+
+    /// Counts one answered call.
+    pub fn call(&self, call: &Call) {
+        let Some(op) = self.ops.get(usize::from(call.op)) else { return };
+        op.calls.add(1);
+        op.bytes_in.add(call.bytes_in);
+        op.bytes_out.add(call.bytes_out);
+        op.latency(call.latency_ns);
+        if call.status != 0 {
+            op.error(call.status);
+        }
+        if let Some(export) = call.export {
+            self.export_call(export, call);
+        }
+    }
+
+    fn export_call(&self, index: u16, call: &Call) {
+        let slot = usize::from(index).min(EXPORTS_MAX.saturating_sub(1));
+        let Some(slot) = self.exports.get(slot) else { return };
+        let export = slot.get_or_init(|| {
+            Box::new(Export {
+                all: Op::default(),
+                failed: Cell::default(),
+                bytes_read: Cell::default(),
+                bytes_written: Cell::default(),
+                ops: self.ops.iter().map(|_| Cell::default()).collect(),
+            })
+        });
+        export.all.calls.add(1);
+        export.all.latency(call.latency_ns);
+        export.bytes_read.add(u64::from(call.bytes_read));
+        export.bytes_written.add(u64::from(call.bytes_written));
+        if call.status != 0 {
+            export.failed.add(1);
+        }
+        if let Some(cell) = export.ops.get(usize::from(call.op)) {
+            cell.add(1);
+        }
+    }
+
+    /// One procedure's numbers.
+    pub fn op(&self, index: usize) -> Option<&Op> {
+        self.ops.get(index).map(|op| &**op)
+    }
+
+    /// One counter's value.
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters.get(counter as usize).map_or(0, Cell::read)
+    }
+
+    /// The exports that this worker has served.
+    pub fn exports(&self) -> impl Iterator<Item = (usize, &Export)> {
+        self.exports.iter().enumerate().filter_map(|(n, slot)| Some((n, &**slot.get()?)))
+    }
+}

@@ -1,0 +1,68 @@
+//! The list of plain counters; one row names, orders and documents each.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// A plain counter; each worker has its own copy.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Counter {
+            /// All of them, in order.
+            pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$variant, $name),)*];
+        }
+    };
+}
+
+counters! {
+    /// Connections accepted.
+    Connections = "connections",
+    /// Connections closed, by either side.
+    ConnectionsClosed = "connections-closed",
+    /// Connections refused because a limit was reached.
+    ConnectionsRefused = "connections-refused",
+    /// Records over the limit; the connection was closed.
+    RecordsTooLarge = "records-too-large",
+    /// Records that are no RPC calls or were cut wrongly; the connection was closed.
+    RecordsMalformed = "records-malformed",
+    /// Connections closed because partial records or unread replies exceeded the server's budget.
+    BudgetClosed = "budget-closed",
+    /// Connections closed because a record made no progress.
+    RecordsTimedOut = "records-timed-out",
+    /// Calls refused by RPC: version, program, procedure, credential, arguments.
+    CallsRejected = "calls-rejected",
+    /// Procedures that panicked; the call was answered SYSTEM_ERR.
+    ProcedurePanics = "procedure-panics",
+    /// Datagrams received.
+    Datagrams = "datagrams",
+    /// Datagrams dropped: truncated, or no call.
+    DatagramsDropped = "datagrams-dropped",
+    /// Retransmissions that met the first call still running.
+    DuplicatesDropped = "duplicates-dropped",
+    /// Retransmissions answered from the reply cache.
+    DuplicatesReplayed = "duplicates-replayed",
+    /// Leaders that handed their loop on before a call that may sleep.
+    Promotions = "promotions",
+    /// Promotions that found no follower and could start none.
+    PromotionsFailed = "promotions-failed",
+    /// Leaders that the watchdog found stuck in a call that was not marked.
+    WatchdogRescues = "watchdog-rescues",
+    /// Threads woken.
+    Wakeups = "wakeups",
+    /// Worker threads started.
+    ThreadsStarted = "threads-started",
+    /// Worker threads ended.
+    ThreadsExited = "threads-exited",
+    /// Receive system calls.
+    ReceiveCalls = "receive-calls",
+    /// Send system calls.
+    SendCalls = "send-calls",
+    /// Payload bytes that user space copied or the kernel copied to it.
+    BytesCopied = "bytes-copied",
+    /// Payload bytes that went from the page cache to the socket inside the kernel.
+    BytesNotCopied = "bytes-not-copied",
+    /// Sends that found the socket full and left bytes in the queue.
+    RepliesQueued = "replies-queued",
+}

@@ -1,0 +1,239 @@
+//! All blocks added up at one moment, for people and programs to read.
+
+use crate::OpName;
+use crate::block::{Block, Op};
+use crate::counter::Counter;
+use crate::histogram::{BUCKETS, upper_ns};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Latency of some calls, in µs; all zero if there were none.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean.
+    pub mean_us: f64,
+    /// Half of the calls were faster.
+    pub p50_us: f64,
+    /// Nine of ten were faster.
+    pub p90_us: f64,
+    /// 99 of 100 were faster.
+    pub p99_us: f64,
+    /// 999 of 1000 were faster.
+    pub p999_us: f64,
+    /// The slowest.
+    pub max_us: f64,
+}
+
+/// How often a status was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// The protocol's number.
+    pub status: u32,
+    /// How often.
+    pub count: u64,
+}
+
+/// One procedure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpRow {
+    /// The program's short name.
+    pub program: String,
+    /// The version.
+    pub version: u32,
+    /// The procedure's name.
+    pub procedure: String,
+    /// Calls answered.
+    pub calls: u64,
+    /// Calls answered with an error.
+    pub failed: u64,
+    /// Bytes of the calls.
+    pub bytes_in: u64,
+    /// Bytes of the replies.
+    pub bytes_out: u64,
+    /// How long they took.
+    pub latency: Latency,
+    /// The errors, most frequent first.
+    pub errors: Vec<ErrorCount>,
+}
+
+/// One export.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExportRow {
+    /// Its index in the export table.
+    pub index: u16,
+    /// Calls for it.
+    pub calls: u64,
+    /// Calls answered with an error.
+    pub failed: u64,
+    /// Payload bytes read.
+    pub bytes_read: u64,
+    /// Payload bytes written.
+    pub bytes_written: u64,
+    /// How long its calls took.
+    pub latency: Latency,
+    /// Calls by procedure (`nfs3.READ`), those that were called.
+    pub ops: BTreeMap<String, u64>,
+}
+
+/// Everything together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Totals {
+    /// Calls answered.
+    pub calls: u64,
+    /// Calls answered with an error.
+    pub failed: u64,
+    /// Bytes of the calls.
+    pub bytes_in: u64,
+    /// Bytes of the replies.
+    pub bytes_out: u64,
+}
+
+/// The statistics at one moment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Everything together.
+    pub totals: Totals,
+    /// The procedures, in the order of the tables; also those never called.
+    pub ops: Vec<OpRow>,
+    /// The exports that were used.
+    pub exports: Vec<ExportRow>,
+    /// The plain counters by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// Adds the blocks up.
+pub fn add_up(names: &[OpName], blocks: &[Arc<Block>]) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    for (index, name) in names.iter().enumerate() {
+        let row = op_row(name, blocks.iter().filter_map(|block| block.op(index)));
+        snapshot.totals.calls += row.calls;
+        snapshot.totals.failed += row.failed;
+        snapshot.totals.bytes_in += row.bytes_in;
+        snapshot.totals.bytes_out += row.bytes_out;
+        snapshot.ops.push(row);
+    }
+    for (counter, name) in Counter::ALL {
+        let sum = blocks.iter().map(|block| block.counter(*counter)).sum();
+        snapshot.counters.insert((*name).to_owned(), sum);
+    }
+    snapshot.exports = export_rows(names, blocks);
+    snapshot
+}
+
+fn op_row<'b>(name: &OpName, parts: impl Iterator<Item = &'b Op>) -> OpRow {
+    let (mut sum, mut errors) = (Sum::default(), BTreeMap::<u32, u64>::new());
+    let (mut bytes_in, mut bytes_out) = (0, 0);
+    for op in parts {
+        sum.add(op);
+        bytes_in += op.bytes_in.read();
+        bytes_out += op.bytes_out.read();
+        for (code, count) in &op.errors {
+            if code.read() != 0 {
+                let code = u32::try_from(code.read()).unwrap_or(u32::MAX);
+                *errors.entry(code).or_default() += count.read();
+            }
+        }
+    }
+    let mut errors: Vec<ErrorCount> =
+        errors.into_iter().map(|(status, count)| ErrorCount { status, count }).collect();
+    errors.sort_by_key(|e| std::cmp::Reverse(e.count));
+    OpRow {
+        program: name.program.to_owned(),
+        version: name.version,
+        procedure: name.procedure.to_owned(),
+        calls: sum.calls,
+        failed: errors.iter().map(|e| e.count).sum(),
+        bytes_in,
+        bytes_out,
+        latency: sum.latency(),
+        errors,
+    }
+}
+
+fn export_rows(names: &[OpName], blocks: &[Arc<Block>]) -> Vec<ExportRow> {
+    let mut rows: BTreeMap<usize, (Sum, ExportRow)> = BTreeMap::new();
+    for (index, export) in blocks.iter().flat_map(|block| block.exports()) {
+        let (sum, row) = rows.entry(index).or_insert_with(|| {
+            let index = u16::try_from(index).unwrap_or(u16::MAX);
+            (
+                Sum::default(),
+                ExportRow {
+                    index,
+                    calls: 0,
+                    failed: 0,
+                    bytes_read: 0,
+                    bytes_written: 0,
+                    latency: Latency::default(),
+                    ops: BTreeMap::new(),
+                },
+            )
+        });
+        sum.add(&export.all);
+        row.failed += export.failed.read();
+        row.bytes_read += export.bytes_read.read();
+        row.bytes_written += export.bytes_written.read();
+        for (name, cell) in names.iter().zip(&export.ops).filter(|(_, cell)| cell.read() > 0) {
+            let key = format!("{}{}.{}", name.program, name.version, name.procedure);
+            *row.ops.entry(key).or_default() += cell.read();
+        }
+    }
+    rows.into_values()
+        .map(|(sum, row)| ExportRow { calls: sum.calls, latency: sum.latency(), ..row })
+        .collect()
+}
+
+/// Latencies of several blocks together.
+struct Sum {
+    calls: u64,
+    total_ns: u64,
+    max_ns: u64,
+    buckets: [u64; BUCKETS],
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { calls: 0, total_ns: 0, max_ns: 0, buckets: [0; BUCKETS] }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, op: &Op) {
+        self.calls += op.calls.read();
+        self.total_ns += op.total_ns.read();
+        self.max_ns = self.max_ns.max(op.max_ns.read());
+        for (sum, bucket) in self.buckets.iter_mut().zip(&op.buckets) {
+            *sum += bucket.read();
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "shown to three digits")]
+    fn latency(&self) -> Latency {
+        if self.calls == 0 {
+            return Latency::default();
+        }
+        let us = |ns: u64| ns as f64 / 1000.0;
+        Latency {
+            mean_us: us(self.total_ns) / self.calls as f64,
+            p50_us: us(self.quantile(500)),
+            p90_us: us(self.quantile(900)),
+            p99_us: us(self.quantile(990)),
+            p999_us: us(self.quantile(999)),
+            max_us: us(self.max_ns),
+        }
+    }
+
+    /// The end of the bucket in which `per_mille` of the calls are reached, at most the maximum.
+    fn quantile(&self, per_mille: u64) -> u64 {
+        let all: u64 = self.buckets.iter().sum();
+        let wanted = (all * per_mille).div_ceil(1000).max(1);
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                return upper_ns(bucket).min(self.max_ns);
+            }
+        }
+        self.max_ns
+    }
+}
