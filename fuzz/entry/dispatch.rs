@@ -1,0 +1,36 @@
+//! The whole dispatcher over a toy program: every record gets one well-formed reply to its own
+//! transaction, or none; and a record that comes twice runs a non-idempotent call once.
+
+#[path = "../../crates/rpc/tests/toy/mod.rs"]
+#[allow(dead_code, reason = "tests of the dispatcher use the rest")]
+mod toy;
+
+use bowline_rpc::{DispatchSettings, Duplicate, Reply, Transport, Verdict};
+use toy::{Toy, peer, procedure};
+use xdr::{Reader, Writer};
+
+/// Checks one input.
+pub fn run(data: &[u8]) {
+    let toy = Toy::new(DispatchSettings { reply_cache_bytes: 1 << 16, ..Default::default() });
+    let mut first = Writer::new();
+    let done = toy.dispatch(data, &mut first);
+    assert_eq!(done.verdict == Verdict::Reply, !first.is_empty());
+    assert!(done.op.is_none_or(|op| usize::from(op.0) < toy.dispatcher.ops().len()));
+    if !first.is_empty() {
+        let reply = Reply::parse(first.bytes()).expect("a reply that is well-formed");
+        assert_eq!(Reader::new(data).u32(), Ok(reply.xid));
+        assert_eq!(reply.results.is_ok(), done.rejected.is_none());
+    }
+    let before = toy.count();
+    let mut second = Writer::new();
+    let again = toy.dispatch_from(peer(Transport::Tcp, 701), data, &mut second);
+    assert_eq!(first.bytes(), second.bytes(), "the same record, the same answer");
+    assert_eq!((again.verdict, again.op, again.rejected), (done.verdict, done.op, done.rejected));
+    // The toy is the first program, so that its procedures' numbers are their places.
+    let op = |number: u32| done.op.is_some_and(|op| u32::from(op.0) == number);
+    let kept = done.rejected.is_none() && (op(procedure::COUNT) || op(procedure::SLEEPY));
+    assert_eq!(again.duplicate, kept.then_some(Duplicate::Replayed));
+    if kept {
+        assert_eq!(toy.count(), before, "it did not run again");
+    }
+}
