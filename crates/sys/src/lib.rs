@@ -11,6 +11,7 @@ pub mod identity;
 pub mod io;
 pub mod limits;
 pub mod mmsg;
+pub mod name_service;
 pub mod open;
 pub mod signal;
 pub mod socket;

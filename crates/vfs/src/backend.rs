@@ -44,7 +44,7 @@ impl Sleep for Awake {
 }
 
 /// When a change of the name space or of attributes may be answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Durability {
     /// After it is on disk (`sync`, the default; RFC 1813 §4.8 asks for it).
     #[default]
