@@ -1,4 +1,5 @@
 //! The port mapper's rows, called as the dispatcher calls them.
+#![cfg(test)]
 
 use bowline_nfs::portmap::{Portmap, Registration, portmap_program};
 use proto::portmap::{

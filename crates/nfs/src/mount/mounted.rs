@@ -147,9 +147,8 @@ mod tests {
 
     #[test]
     fn only_sound_names_are_shown() {
-        let name = |bytes: &[u8]| {
-            machine_name(&Credential::Sys(AuthSys::new(bytes, 0, 0, &[]).unwrap()))
-        };
+        let name =
+            |bytes: &[u8]| machine_name(&Credential::Sys(AuthSys::new(bytes, 0, 0, &[]).unwrap()));
         assert_eq!(name(b"web-1.example").as_deref(), Some("web-1.example"));
         assert_eq!(name(b""), None);
         assert_eq!(name(b"\x1b[2J"), None);

@@ -39,7 +39,13 @@ pub(super) fn find<'t>(
     let path = normalise(path).ok_or(MountError::Inval)?;
     let (export, below) = table.by_path(&path).ok_or(MountError::NoEnt)?;
     call.outcome.export = Some(export.index);
-    export.access_for(client_of(call), call.peer.addr.port()).ok_or(MountError::Acces)?;
+    let client = client_of(call);
+    if export.needs_resolution(client) {
+        // MNT comes first, so that no other call has to wait for a name service.
+        call.sleep.about_to_sleep();
+        export.resolve_blocking(client);
+    }
+    export.access_for(client, call.peer.addr.port()).ok_or(MountError::Acces)?;
     let sleep = Worker(call.sleep);
     let cred = Cred { uid: 0, gid: 0, groups: &[] };
     let cx = Cx { cred, sleep: &sleep, durability: Durability::Sync };
