@@ -1,8 +1,9 @@
 //! Handles of exactly 32 bytes (RFC 1094 §2.3.3) for the server's own of up to 64.
 //!
-//! The last byte says what the others are. A number of 1 to 31: so many bytes of a sealed handle,
-//! then zeros; that is what nearly all file systems give. [`ALIAS`]: 31 bytes that stand for a
-//! longer sealed handle, in a table of at most [`ALIASES_MAX`].
+//! A sealed handle of up to 32 bytes is sent as it is, with zeros behind it, which
+//! [`Exports::open`] takes; nearly all file systems give such handles. For a longer one, an alias
+//! is sent: [`ALIAS`], which no sealed handle begins with (they begin with the envelope's version),
+//! and 31 bytes that stand for the handle in a table of at most [`ALIASES_MAX`].
 //!
 //! An alias is a hash of the sealed handle. The sealed handle has a MAC in it that only this
 //! server can make, so an alias cannot be guessed without having been given the handle. It is
@@ -21,7 +22,7 @@ use std::hash::Hasher;
 use std::sync::{Mutex, PoisonError};
 use vfs::Status;
 
-/// The last byte of an alias.
+/// The first byte of an alias.
 const ALIAS: u8 = 0xff;
 /// The most long handles that are remembered: about 12 MiB, and more files than a machine that
 /// speaks version 2 has open.
@@ -50,20 +51,17 @@ impl Long {
 /// The handle of version 2 for a sealed one: the same for the same handle. An alias can be
 /// resolved only by an [`Aliases`] that has seen the handle, or if it is an export's root.
 pub fn fixed(sealed: &[u8]) -> Fh2 {
-    let mut whole = [0; FHSIZE];
-    let (place, last) = whole.split_at_mut(FHSIZE - 1);
-    match (place.get_mut(..sealed.len()), u8::try_from(sealed.len())) {
-        (Some(front), Ok(len)) => {
-            front.copy_from_slice(sealed);
-            last.fill(len);
-        }
-        _ => {
-            let halves = [1, 2].map(|key| hash(key, sealed)).concat();
-            place.iter_mut().zip(halves).for_each(|(to, from)| *to = from);
-            last.fill(ALIAS);
+    let mut short = [0; FHSIZE];
+    if let Some(front) = short.get_mut(..sealed.len()) {
+        front.copy_from_slice(sealed);
+    } else {
+        let halves = [1, 2].map(|key| hash(key, sealed));
+        short.iter_mut().zip(halves.as_flattened()).for_each(|(to, from)| *to = *from);
+        if let Some(first) = short.first_mut() {
+            *first = ALIAS;
         }
     }
-    whole
+    short
 }
 
 fn hash(key: u64, sealed: &[u8]) -> [u8; 16] {
@@ -88,7 +86,7 @@ impl Aliases {
     /// The handle of version 2 for a sealed one, which [`Aliases::resolve`] will know.
     pub fn shorten(&self, sealed: &[u8]) -> Fh2 {
         let short = fixed(sealed);
-        if short.last() == Some(&ALIAS)
+        if short.first() == Some(&ALIAS)
             && let Some(long) = Long::new(sealed)
         {
             self.table.lock().unwrap_or_else(PoisonError::into_inner).insert(short, long);
@@ -100,17 +98,14 @@ impl Aliases {
     /// [`Exports::open`] to say.
     ///
     /// # Errors
-    /// [`Status::BadHandle`], and [`Status::Stale`] for an alias that is not known any more.
+    /// [`Status::Stale`] for an alias that is not known any more.
     pub fn resolve(&self, exports: &Exports, short: &Fh2) -> vfs::Result<Long> {
-        match short.split_last() {
-            Some((&ALIAS, _)) => self.known(short).or_else(|| root(exports, short)),
-            Some((&len, front)) => {
-                let sealed = front.get(..usize::from(len)).ok_or(Status::BadHandle)?;
-                return Long::new(sealed).ok_or(Status::BadHandle);
-            }
-            None => None,
-        }
-        .ok_or(Status::Stale)
+        let long = if short.first() == Some(&ALIAS) {
+            self.known(short).or_else(|| root(exports, short))
+        } else {
+            Long::new(short)
+        };
+        long.ok_or(Status::Stale)
     }
 
     fn known(&self, short: &Fh2) -> Option<Long> {
@@ -131,18 +126,16 @@ mod tests {
     use super::{ALIAS, Aliases, fixed};
 
     #[test]
-    fn short_handles_are_kept_as_they_are() {
-        let short = fixed(&[7; 31]);
-        assert_eq!(short, [[7; 31].as_slice(), &[31]].concat()[..]);
-        assert_eq!(fixed(b"ab")[..3], *b"ab\0");
-        assert_eq!(fixed(b"ab")[31], 2);
+    fn handles_that_fit_are_kept_as_they_are() {
+        assert_eq!(fixed(&[7; 32]), [7; 32]);
+        assert_eq!(fixed(&[7; 31])[30..], [7, 0]);
     }
 
     #[test]
     fn long_handles_get_an_alias_of_their_own() {
         let aliases = Aliases::default();
         let short = aliases.shorten(&[7; 40]);
-        assert_eq!(short[31], ALIAS);
+        assert_eq!(short[0], ALIAS);
         assert_eq!(aliases.known(&short).unwrap().bytes(), [7; 40]);
         assert_ne!(short, fixed(&[7; 41]));
         assert_eq!(short, fixed(&[7; 40]));

@@ -24,14 +24,13 @@ use crate::verbs::Answer;
 use export::Handle;
 use proto::nfs2::{Fh2, Nfsstat2};
 use rpc::{Call, Fault, Handler, Row, RowFlags};
-use std::sync::Arc;
 use xdr::{Decode, Encode, Reader, Writer};
 
 /// What version 2 has to remember from call to call.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// Long handles by their aliases; MOUNT gives some out as well.
-    pub aliases: Arc<handle::Aliases>,
+    pub aliases: handle::Aliases,
     /// Long cookies by their short forms.
     pub cookies: cookies::Cookies,
 }

@@ -90,6 +90,12 @@ impl<'c> Door<'c> {
         let (export, fid) = self.exports.open(table, handle)?;
         *self.export = Some(export.index);
         let client = self.peer.addr;
+        if export.needs_resolution(client.ip()) {
+            // Rare: the first call of a client that was mounted before a restart or a reload, to
+            // an export that names hosts. Others go on while the name service is asked.
+            self.sleep.0.about_to_sleep();
+            export.resolve_blocking(client.ip());
+        }
         let options = export.access_for(client.ip(), client.port()).ok_or(Status::Acces)?;
         let auth = match self.credential {
             Credential::None => None,
