@@ -1,1 +1,163 @@
-//! System calls.
+//! Whom the calling thread acts as towards file systems, and the process's capabilities.
+//!
+//! Linux keeps `fsuid`, `fsgid` and groups per thread; the raw system calls used here change the
+//! calling thread only. The thread's identity is remembered in a thread-local, so that asking for
+//! the one in force costs nothing. When `fsuid` leaves 0, the kernel takes the file capabilities
+//! (override, chown, …) from the thread; when it comes back, it gives them back.
+
+use std::cell::RefCell;
+use std::io;
+
+/// The most groups that a thread is given; AUTH_SYS carries 16, server-side look-ups more.
+const GROUPS_MAX: usize = 1024;
+
+#[derive(Default, PartialEq, Eq)]
+struct Current {
+    /// `None`: as the process was started.
+    other: Option<(u32, u32)>,
+    groups: Vec<u32>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Current> = RefCell::default();
+}
+
+/// The process's own identity, as it was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    /// Effective user.
+    pub uid: u32,
+    /// Effective group.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+/// The process's own identity.
+///
+/// # Errors
+/// What the kernel says.
+pub fn own() -> io::Result<Own> {
+    let groups = rustix::process::getgroups()?;
+    Ok(Own {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        groups: groups.into_iter().map(rustix::process::Gid::as_raw).collect(),
+    })
+}
+
+/// Lets the calling thread act as this user until told otherwise.
+///
+/// # Errors
+/// What the kernel says; the thread then acts as nobody in particular and must try again.
+pub fn act_as(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
+    CURRENT.with_borrow_mut(|current| {
+        if current.other == Some((uid, gid)) && current.groups == groups {
+            return Ok(());
+        }
+        let groups = groups.get(..groups.len().min(GROUPS_MAX)).unwrap_or_default();
+        // forgotten first: after a failure half way nobody may believe the old identity
+        *current = Current { other: Some((u32::MAX, u32::MAX)), groups: Vec::new() };
+        set_groups(groups)?;
+        set_fs_ids(uid, gid)?;
+        current.other = Some((uid, gid));
+        current.groups.extend_from_slice(groups);
+        Ok(())
+    })
+}
+
+/// Lets the calling thread act as the process again.
+///
+/// # Errors
+/// What the kernel says.
+pub fn act_as_self(own: &Own) -> io::Result<()> {
+    CURRENT.with_borrow_mut(|current| {
+        if current.other.is_none() {
+            return Ok(());
+        }
+        set_fs_ids(own.uid, own.gid)?;
+        set_groups(&own.groups)?;
+        *current = Current::default();
+        Ok(())
+    })
+}
+
+fn set_groups(groups: &[u32]) -> io::Result<()> {
+    // SAFETY: `groups` is valid for its length; the raw call changes the calling thread only.
+    let status = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Both calls give the id in force before; whether they worked is seen by asking again.
+fn set_fs_ids(uid: u32, gid: u32) -> io::Result<()> {
+    for (call, id) in [(libc::SYS_setfsgid, gid), (libc::SYS_setfsuid, uid)] {
+        // SAFETY: no memory is involved.
+        unsafe { libc::syscall(call, id) };
+        // SAFETY: no memory is involved; -1 changes nothing and gives the id in force.
+        let now = unsafe { libc::syscall(call, u32::MAX) };
+        if u32::try_from(now & 0xffff_ffff).ok() != Some(id) {
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
+        }
+    }
+    Ok(())
+}
+
+/// A capability that the server asks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// Override permissions: what lets root serve others' files.
+    DacOverride = 1,
+    /// Open files by handle.
+    DacReadSearch = 2,
+    /// Change a thread's groups.
+    SetGid = 6,
+    /// Change a thread's user.
+    SetUid = 7,
+    /// Ignore quotas and reserved blocks.
+    SysResource = 24,
+}
+
+#[repr(C)]
+struct Header {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Data {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3`: two sets of 32 bits.
+const VERSION_3: u32 = 0x2008_0522;
+
+fn capabilities() -> io::Result<[Data; 2]> {
+    let mut header = Header { version: VERSION_3, pid: 0 };
+    let mut data = [Data::default(); 2];
+    // SAFETY: header and data have the kernel's layout for version 3.
+    let status = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) };
+    if status == 0 { Ok(data) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether the calling thread has a capability now.
+pub fn has(capability: Capability) -> bool {
+    capabilities().is_ok_and(|[low, _]| low.effective & (1 << capability as u32) != 0)
+}
+
+/// Gives up `CAP_SYS_RESOURCE` for the calling thread and those that it starts, so that quotas and
+/// reserved blocks hold for clients. To be called at start, after limits were raised.
+///
+/// # Errors
+/// What the kernel says.
+pub fn drop_resource_capability() -> io::Result<()> {
+    let mut data = capabilities()?;
+    let mut header = Header { version: VERSION_3, pid: 0 };
+    let [low, _] = &mut data;
+    low.effective &= !(1 << Capability::SysResource as u32);
+    // SAFETY: header and data have the kernel's layout for version 3.
+    let status = unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -12,6 +12,7 @@ pub mod io;
 pub mod limits;
 pub mod mmsg;
 pub mod name_service;
+pub mod namespace;
 pub mod open;
 pub mod signal;
 pub mod socket;

@@ -1,1 +1,26 @@
-//! System calls.
+//! The process's resource limits.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the soft limit of open descriptors to the hard one; gives the limit in force.
+pub fn raise_open_files() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let raised = setrlimit(Resource::Nofile, wanted).is_ok();
+    let now = if raised { limit.maximum } else { limit.current };
+    now.unwrap_or(u64::MAX)
+}
+
+/// The limit of open descriptors in force.
+pub fn open_files() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// Sets the soft limit of open descriptors; for tests that run out of them.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_open_files(limit: u64) -> std::io::Result<()> {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum })?)
+}

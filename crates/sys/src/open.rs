@@ -1,1 +1,151 @@
-//! System calls.
+//! Opening objects: by path, by name below a directory without ever leaving it, and again.
+//!
+//! Nothing here follows a symbolic link in a last component, and nothing keeps a controlling
+//! terminal or survives an exec.
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// How an object is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// As a name only: for attributes and as a base of look-ups; reads no data (`O_PATH`).
+    Path,
+    /// For reading data.
+    Read,
+    /// For writing data.
+    Write,
+    /// For listing a directory.
+    List,
+}
+
+impl How {
+    fn flags(self) -> OFlags {
+        let base = OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        match self {
+            Self::Path => base | OFlags::PATH,
+            Self::Read => base | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+            Self::Write => base | OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+            Self::List => base | OFlags::RDONLY | OFlags::DIRECTORY,
+        }
+    }
+
+    /// The raw flags, for [`crate::file_handle`].
+    pub(crate) fn raw_flags(self) -> i32 {
+        i32::try_from(self.flags().bits()).unwrap_or(0)
+    }
+}
+
+/// Whether the kernel or a sandbox lacks `openat2`; then look-ups are checked by hand.
+static NO_OPENAT2: AtomicBool = AtomicBool::new(false);
+
+/// Opens a path given by the administrator; symbolic links in it are followed.
+///
+/// # Errors
+/// What the kernel says.
+pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Opens an entry of a directory: never through a symbolic link, never into another mount
+/// (`EXDEV`). With `cached`, only if that needs no disk (`EAGAIN` otherwise).
+///
+/// # Errors
+/// What the kernel says.
+pub fn open_entry(dir: BorrowedFd<'_>, name: &[u8], how: How, cached: bool) -> io::Result<OwnedFd> {
+    if NO_OPENAT2.load(Relaxed) {
+        return if cached {
+            Err(io::ErrorKind::WouldBlock.into())
+        } else {
+            by_hand(dir, name, how)
+        };
+    }
+    let mut resolve = ResolveFlags::BENEATH
+        | ResolveFlags::NO_SYMLINKS
+        | ResolveFlags::NO_MAGICLINKS
+        | ResolveFlags::NO_XDEV;
+    if how == How::Path {
+        // O_PATH|O_NOFOLLOW opens a link itself; NO_SYMLINKS would refuse that
+        resolve -= ResolveFlags::NO_SYMLINKS;
+    }
+    if cached {
+        resolve |= ResolveFlags::CACHED;
+    }
+    match rustix::fs::openat2(dir, name, how.flags(), Mode::empty(), resolve) {
+        Ok(fd) => Ok(fd),
+        Err(e) if e == rustix::io::Errno::NOSYS || (e == rustix::io::Errno::INVAL && cached) => {
+            if e == rustix::io::Errno::NOSYS {
+                NO_OPENAT2.store(true, Relaxed);
+            }
+            if cached { Err(io::ErrorKind::WouldBlock.into()) } else { by_hand(dir, name, how) }
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// The same for kernels before 5.6: a single component cannot leave its directory but by a mount
+/// point, which shows in the device number.
+fn by_hand(dir: BorrowedFd<'_>, name: &[u8], how: How) -> io::Result<OwnedFd> {
+    let fd = rustix::fs::openat(dir, name, how.flags(), Mode::empty())?;
+    if rustix::fs::fstat(&fd)?.st_dev == rustix::fs::fstat(dir)?.st_dev {
+        Ok(fd)
+    } else {
+        Err(rustix::io::Errno::XDEV.into())
+    }
+}
+
+/// The parent of a directory, wherever it is; the caller checks that it is inside.
+///
+/// # Errors
+/// What the kernel says.
+pub fn open_parent(dir: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(dir, "..", How::Path.flags(), Mode::empty())?)
+}
+
+/// Opens a directory, of which we have any descriptor, for listing.
+///
+/// # Errors
+/// What the kernel says.
+pub fn open_listing(dir: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(dir, ".", How::List.flags(), Mode::empty())?)
+}
+
+/// Opens an object again in another way, through `/proc/self/fd`.
+///
+/// # Errors
+/// What the kernel says; `ENOENT` without `/proc`.
+pub fn reopen(fd: BorrowedFd<'_>, how: How) -> io::Result<OwnedFd> {
+    let flags = how.flags() - OFlags::NOFOLLOW;
+    Ok(rustix::fs::open(proc_path(fd), flags, Mode::empty())?)
+}
+
+/// The name of a descriptor's object for system calls that take only paths.
+pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
+/// Makes a regular file; fails if the name exists. Opened for reading and writing.
+///
+/// # Errors
+/// What the kernel says; `EEXIST`.
+pub fn create_new(dir: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result<OwnedFd> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode & 0o7777))?)
+}
+
+/// Forgets the process's file mode mask, so that a client's modes are taken as they are.
+pub fn clear_umask() {
+    rustix::process::umask(Mode::empty());
+}
+
+/// A second descriptor of the same open file.
+///
+/// # Errors
+/// What the kernel says.
+pub fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {
+    fd.as_fd().try_clone_to_owned()
+}

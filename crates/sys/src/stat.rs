@@ -1,1 +1,110 @@
-//! System calls.
+//! Attributes: `statx` of descriptors and entries, and the file system's figures.
+
+use rustix::fs::{AtFlags, Statx, StatxAttributes, StatxFlags};
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Attributes as the kernel gives them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Type and permission bits (`st_mode`).
+    pub mode: u32,
+    /// Hard links.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// Storage in units of 512 bytes.
+    pub blocks: u64,
+    /// Major and minor number of a device node.
+    pub rdev: (u32, u32),
+    /// The device that the object is on.
+    pub dev: u64,
+    /// Inode number.
+    pub ino: u64,
+    /// Seconds and nanoseconds of the last access.
+    pub atime: (i64, u32),
+    /// Of the last change of the data.
+    pub mtime: (i64, u32),
+    /// Of the last change of the attributes.
+    pub ctime: (i64, u32),
+    /// Of the creation, where it is known.
+    pub btime: Option<(i64, u32)>,
+    /// Whether another file system or a bind mount begins here.
+    pub mount_root: bool,
+}
+
+/// Attributes of an open object, however it was opened.
+///
+/// # Errors
+/// What the kernel says.
+pub fn of_fd(fd: BorrowedFd<'_>) -> io::Result<Stat> {
+    statx(fd, c"", AtFlags::EMPTY_PATH)
+}
+
+/// Attributes of an entry of a directory; a symbolic link's own.
+///
+/// # Errors
+/// What the kernel says.
+pub fn of_entry(dir: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<Stat> {
+    statx(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn statx(fd: BorrowedFd<'_>, name: &std::ffi::CStr, flags: AtFlags) -> io::Result<Stat> {
+    let flags = flags | AtFlags::NO_AUTOMOUNT;
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    Ok(convert(&rustix::fs::statx(fd, name, flags, mask)?))
+}
+
+fn convert(s: &Statx) -> Stat {
+    let time = |t: rustix::fs::StatxTimestamp| (t.tv_sec, t.tv_nsec);
+    let known = StatxFlags::from_bits_retain(s.stx_mask);
+    Stat {
+        mode: u32::from(s.stx_mode),
+        nlink: s.stx_nlink,
+        uid: s.stx_uid,
+        gid: s.stx_gid,
+        size: s.stx_size,
+        blocks: s.stx_blocks,
+        rdev: (s.stx_rdev_major, s.stx_rdev_minor),
+        dev: u64::from(s.stx_dev_major) << 32 | u64::from(s.stx_dev_minor),
+        ino: s.stx_ino,
+        atime: time(s.stx_atime),
+        mtime: time(s.stx_mtime),
+        ctime: time(s.stx_ctime),
+        btime: known.contains(StatxFlags::BTIME).then(|| time(s.stx_btime)),
+        mount_root: s.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
+    }
+}
+
+/// Figures of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FsFigures {
+    /// Bytes in all, free, and free for ordinary users.
+    pub bytes: [u64; 3],
+    /// Inodes in all, free, and free for ordinary users.
+    pub files: [u64; 3],
+    /// Longest name in bytes.
+    pub name_max: u64,
+    /// The file system's type, as `statfs` numbers it.
+    pub kind: u64,
+}
+
+/// Figures of the file system that an object is on.
+///
+/// # Errors
+/// What the kernel says.
+pub fn figures(fd: BorrowedFd<'_>) -> io::Result<FsFigures> {
+    let v = rustix::fs::fstatvfs(fd)?;
+    let kind = rustix::fs::fstatfs(fd)?.f_type;
+    let bytes = |blocks: u64| blocks.saturating_mul(v.f_frsize);
+    Ok(FsFigures {
+        bytes: [bytes(v.f_blocks), bytes(v.f_bfree), bytes(v.f_bavail)],
+        files: [v.f_files, v.f_ffree, v.f_favail],
+        name_max: v.f_namemax,
+        kind: u64::try_from(kind).unwrap_or(0),
+    })
+}
