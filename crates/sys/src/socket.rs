@@ -1,1 +1,162 @@
-//! System calls.
+//! Sockets as the server makes them: all non-blocking, closed on exec, IPv6 without IPv4.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt,
+};
+use std::io::{self, IoSlice};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// Connections that the kernel completes ahead of the server; it takes the lesser of this and
+/// `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+/// Bytes asked for in each direction of a datagram socket, where nothing else holds a burst back.
+const DATAGRAM_BUFFER: usize = 4 << 20;
+/// A silent peer is asked for a sign of life after this long,
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(120);
+/// and again after this long,
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(30);
+/// and given up after so many questions.
+const KEEPALIVE_COUNT: u32 = 6;
+
+fn new_socket(addr: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
+    let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = rustix::net::socket_with(family, kind, flags, None)?;
+    if addr.is_ipv6() {
+        sockopt::set_ipv6_v6only(&fd, true)?;
+    }
+    Ok(fd)
+}
+
+/// A listener on `addr`; port 0 takes any.
+///
+/// # Errors
+/// As bind(2): the address is in use, not this machine's, or the port needs a privilege.
+pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let fd = new_socket(addr, SocketType::STREAM)?;
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    rustix::net::bind(&fd, &addr)?;
+    rustix::net::listen(&fd, BACKLOG)?;
+    Ok(fd.into())
+}
+
+/// The next connection; would-block if there is none.
+///
+/// # Errors
+/// As accept4(2).
+pub fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::accept_with(listener, flags)?.into())
+}
+
+/// Sets a connection up for short messages both ways and for peers that vanish.
+///
+/// # Errors
+/// As setsockopt(2): the connection is gone already.
+pub fn prepare(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_tcp_nodelay(stream, true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_EVERY)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_COUNT)?;
+    Ok(())
+}
+
+/// A datagram socket on `addr` that tells where each datagram was sent to.
+///
+/// # Errors
+/// As bind(2) and setsockopt(2).
+pub fn bind_datagrams(addr: SocketAddr) -> io::Result<UdpSocket> {
+    let fd = new_socket(addr, SocketType::DGRAM)?;
+    rustix::net::bind(&fd, &addr)?;
+    // As far as the sysctls allow; the default holds only a handful of large transfers.
+    let _ = sockopt::set_socket_recv_buffer_size(&fd, DATAGRAM_BUFFER);
+    let _ = sockopt::set_socket_send_buffer_size(&fd, DATAGRAM_BUFFER);
+    let socket = UdpSocket::from(fd);
+    crate::mmsg::tell_destinations(&socket)?;
+    Ok(socket)
+}
+
+/// Receives what is there, at most a buffer full; 0 is the end of the stream.
+///
+/// # Errors
+/// As recv(2); would-block if nothing is there.
+pub fn receive(stream: &TcpStream, buf: &mut [u8]) -> io::Result<usize> {
+    let (len, _) = rustix::net::recv(stream, buf, RecvFlags::DONTWAIT)?;
+    Ok(len)
+}
+
+/// Sends `parts` one behind the other, as much as fits now. Never raises SIGPIPE.
+///
+/// # Errors
+/// As sendmsg(2); would-block if nothing fits.
+pub fn send(stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    match parts {
+        [one] => Ok(rustix::net::send(stream, one, flags)?),
+        _ => {
+            let mut control = SendAncillaryBuffer::default();
+            Ok(rustix::net::sendmsg(stream.as_fd(), parts, &mut control, flags)?)
+        }
+    }
+}
+
+/// Waits until a datagram can be sent, at most `timeout`; tells whether one can.
+pub fn wait_writable(socket: &UdpSocket, timeout: Duration) -> bool {
+    let timeout = Timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    let mut fds = [PollFd::new(socket, PollFlags::OUT)];
+    matches!(poll(&mut fds, Some(&timeout)), Ok(ready) if ready > 0)
+}
+
+/// How many descriptors the process may have open (RLIMIT_NOFILE).
+pub fn descriptors_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
+/// Whether the error says that the process or the machine is out of descriptors or memory, so
+/// that trying again at once is in vain.
+pub fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{accept, bind_datagrams, listen, prepare, receive, send};
+    use std::io::{ErrorKind, IoSlice, Read, Write};
+    use std::net::TcpStream;
+
+    #[test]
+    fn a_connection_carries_bytes_both_ways_without_waiting() {
+        let listener = listen("[::1]:0".parse().unwrap()).unwrap();
+        assert_eq!(accept(&listener).unwrap_err().kind(), ErrorKind::WouldBlock);
+        let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let near = accept(&listener).unwrap();
+        prepare(&near).unwrap();
+        assert!(near.nodelay().unwrap());
+        let mut buf = [0; 8];
+        assert_eq!(receive(&near, &mut buf).unwrap_err().kind(), ErrorKind::WouldBlock);
+        far.write_all(b"ping").unwrap();
+        while receive(&near, &mut buf).is_err() {}
+        assert_eq!(&buf[..4], b"ping");
+        assert_eq!(send(&near, &[IoSlice::new(b"po"), IoSlice::new(b"ng")]).unwrap(), 4);
+        far.read_exact(&mut buf[..4]).unwrap();
+        assert_eq!(&buf[..4], b"pong");
+    }
+
+    #[test]
+    fn ipv4_and_ipv6_share_a_port() {
+        let four = listen("0.0.0.0:0".parse().unwrap()).unwrap();
+        let port = four.local_addr().unwrap().port();
+        listen((std::net::Ipv6Addr::UNSPECIFIED, port).into()).unwrap();
+        let four = bind_datagrams("0.0.0.0:0".parse().unwrap()).unwrap();
+        let port = four.local_addr().unwrap().port();
+        bind_datagrams((std::net::Ipv6Addr::UNSPECIFIED, port).into()).unwrap();
+    }
+}

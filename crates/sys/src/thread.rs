@@ -1,1 +1,75 @@
-//! System calls.
+//! Threads and the processors that they may run on.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io;
+
+/// The processors that the calling thread may run on, rising.
+///
+/// # Errors
+/// As sched_getaffinity(2).
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+}
+
+/// Lets the calling thread run on `cpus` only.
+///
+/// # Errors
+/// As sched_setaffinity(2): none of them exists or is allowed.
+pub fn run_on(cpus: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
+        set.set(*cpu);
+    }
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// The processors of each memory node, from `/sys`; empty where the kernel does not tell.
+pub fn nodes() -> Vec<Vec<usize>> {
+    let Ok(dir) = std::fs::read_dir("/sys/devices/system/node") else { return Vec::new() };
+    let mut nodes: Vec<(usize, Vec<usize>)> = dir
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let number = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
+            let list = std::fs::read_to_string(entry.path().join("cpulist")).ok()?;
+            Some((number, parse_cpu_list(&list)))
+        })
+        .filter(|(_, cpus)| !cpus.is_empty())
+        .collect();
+    nodes.sort_unstable();
+    nodes.into_iter().map(|(_, cpus)| cpus).collect()
+}
+
+/// A list as the kernel prints it: `0-3,8`.
+fn parse_cpu_list(list: &str) -> Vec<usize> {
+    let mut cpus = Vec::new();
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        if let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) {
+            cpus.extend((first..=last).take(CpuSet::MAX_CPU));
+        }
+    }
+    cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{allowed_cpus, parse_cpu_list, run_on};
+
+    #[test]
+    fn lists_of_the_kernel_are_read() {
+        assert_eq!(parse_cpu_list("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert!(parse_cpu_list("\n").is_empty());
+    }
+
+    #[test]
+    fn a_thread_stays_where_it_was_put() {
+        std::thread::spawn(|| {
+            let first = allowed_cpus().unwrap()[0];
+            run_on(&[first]).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), [first]);
+        })
+        .join()
+        .unwrap();
+    }
+}
