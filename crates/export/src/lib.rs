@@ -2,20 +2,25 @@
 //! turns a backend's file id into a handle that cannot be forged.
 //!
 //! A [`Table`] is an immutable snapshot; [`Exports`] holds the one in force and swaps it whole.
-//! Workers read it without a lock. Name-based client rules are resolved off the workers' path.
+//! Workers read it without a lock and write nothing shared. Rules by host name, wildcard or
+//! netgroup are resolved by threads of their own (`resolver`); what they found is cached per
+//! export, and a worker waits for them only where the caller asks for it by
+//! [`Export::resolve_blocking`].
 
 mod clients;
-pub mod exports_file;
+mod difference;
+//pub mod exports_file;
+mod export;
 mod handle;
 mod identity;
-mod names;
 mod options;
+mod resolver;
 mod table;
+mod verdicts;
 
-pub use clients::{Client, Pattern};
+pub use clients::{Client, ClientError, Network, Pattern};
+pub use export::{Export, ExportId, ExportSpec, Fsid, Rule, Source, uuid_text};
 pub use handle::{Handle, Key, OVERHEAD};
-pub use identity::{Identity, IdentityError};
+pub use identity::{Identity, IdentityError, parse_uuid};
 pub use options::{ANONYMOUS_ID, Options, Squash};
-pub use table::{
-    BuildError, Export, ExportId, ExportSpec, Exports, Fsid, Rule, SpecBackend, Table,
-};
+pub use table::{BuildError, EXPORTS_MAX, Exports, Table};

@@ -1,377 +1,244 @@
-//! The export table: an immutable snapshot, swapped whole.
+//! The table of exports: built whole, never changed, swapped by [`Exports::replace`].
 //!
-//! A call loads the table once ([`Exports::load`]) and works with that snapshot to its end. Client
-//! decisions are cached per export in a lock-free map; nothing on a call's way takes a lock.
-//! [`Exports::replace`] is the only writer.
+//! Nothing here is locked. A table that has been replaced lives until the last call that began
+//! under it has ended.
 
-use crate::clients::{Client, Pattern};
-use crate::handle::{Envelope, Handle, seal};
+use crate::export::{Export, ExportId, ExportSpec};
+use crate::handle::{self, Envelope, Handle, Key};
 use crate::identity::{Identity, IdentityError};
-use crate::names;
-use crate::options::Options;
+use crate::resolver::Resolver;
 use arc_swap::{ArcSwap, Guard};
-use std::net::IpAddr;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use vfs::{Backend, Fid, Status};
 
-/// Client decisions that one export remembers; at the limit all are forgotten and made again.
-const CLIENTS_MAX: usize = 65_536;
-/// With so few rules, all by address, deciding anew is as cheap as remembering.
-const RULES_FEW: usize = 4;
+/// Most exports of one server; the statistics tell 256 of them apart.
+pub const EXPORTS_MAX: usize = 4096;
 
-/// What a handle carries of its export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExportId(pub u32);
-
-/// An export's UUID given by the administrator (`fsid=`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fsid(pub [u8; 16]);
-
-/// One client rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// Who it is for.
-    pub pattern: Pattern,
-    /// What they may do.
-    pub options: Options,
-}
-
-/// Where an export's files are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SpecBackend {
-    /// A directory of this machine.
-    Directory(Vec<u8>),
-    /// In memory, gone with the server.
-    Memory,
-}
-
-/// An export as the configuration describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExportSpec {
-    /// What clients mount: begins with `/`, has no double and no trailing slash.
-    pub path: Vec<u8>,
-    /// Where its files are.
-    pub backend: SpecBackend,
-    /// Who may mount it.
-    pub rules: Vec<Rule>,
-    /// The administrator's own id for it.
-    pub fsid: Option<Fsid>,
-}
-
-/// One export in force.
-pub struct Export {
-    /// Its place in the statistics; the same over reloads.
-    pub index: u16,
-    /// What handles carry.
-    pub id: ExportId,
-    /// Its lasting identity.
-    pub uuid: [u8; 16],
-    /// What clients mount.
-    pub path: Vec<u8>,
-    /// Its files.
-    pub backend: Arc<dyn Backend>,
-    /// What it was built from.
-    pub spec: ExportSpec,
-    /// Whether some rule needs a client's name or this machine's addresses.
-    slow: bool,
-    /// Address → the rule that holds, if any.
-    decided: papaya::HashMap<IpAddr, Option<usize>>,
-}
-
-impl Export {
-    /// What a client may do here; `None` if nothing. Never blocks: a client for whom
-    /// [`Export::needs_resolution`] holds is refused until [`Export::resolve_blocking`].
-    pub fn access_for(&self, client: IpAddr, client_port: u16) -> Option<&Options> {
-        let client = client.to_canonical();
-        let rule = if !self.slow && self.spec.rules.len() <= RULES_FEW {
-            self.decide(client, false)
-        } else {
-            self.remembered(client)
-        };
-        let options = &self.spec.rules.get(rule?)?.options;
-        (!options.secure || client_port < 1024).then_some(options)
-    }
-
-    /// Whether a name service has to be asked before this client's rule is known.
-    pub fn needs_resolution(&self, client: IpAddr) -> bool {
-        self.slow && !self.decided.pin().contains_key(&client.to_canonical())
-    }
-
-    /// Finds the client's rule and remembers it; blocks as long as the name service does.
-    pub fn resolve_blocking(&self, client: IpAddr) {
-        let client = client.to_canonical();
-        let decision = self.decide(client, true);
-        self.remember(client, decision);
-    }
-
-    /// Forgets what is known of clients, so that changes of names are seen.
-    pub fn forget_clients(&self) {
-        if self.slow {
-            self.decided.pin().clear();
-        }
-    }
-
-    /// The clients as the administrator wrote them; `*` for everybody.
-    pub fn client_names(&self) -> Vec<String> {
-        self.spec.rules.iter().map(|rule| rule.pattern.text()).collect()
-    }
-
-    fn remembered(&self, client: IpAddr) -> Option<usize> {
-        if let Some(known) = self.decided.pin().get(&client) {
-            return *known;
-        }
-        if self.slow {
-            return None;
-        }
-        let decision = self.decide(client, false);
-        self.remember(client, decision);
-        decision
-    }
-
-    fn remember(&self, client: IpAddr, decision: Option<usize>) {
-        let decided = self.decided.pin();
-        if decided.len() >= CLIENTS_MAX {
-            decided.clear();
-        }
-        decided.insert(client, decision);
-    }
-
-    /// The most exact rule for a client; with `ask`, names are looked up.
-    fn decide(&self, address: IpAddr, ask: bool) -> Option<usize> {
-        let by_name = self.spec.rules.iter().any(|rule| rule.pattern.needs_names());
-        let names = if ask && by_name { names::names_of(address) } else { Vec::new() };
-        let client = Client {
-            address,
-            names: &names,
-            local: ask && names::is_local(address),
-            in_netgroup: &|group, name| ask && sys::name_service::in_netgroup(group, name),
-        };
-        let matches = |pattern: &Pattern| match pattern {
-            Pattern::Host(host) => {
-                ask && (pattern.matches(&client) || names::resolves_to(host, address))
-            }
-            other => other.matches(&client),
-        };
-        let mut best: Option<(u16, usize)> = None;
-        for (index, rule) in self.spec.rules.iter().enumerate() {
-            let rank = rule.pattern.rank();
-            if best.is_none_or(|(known, _)| rank > known) && matches(&rule.pattern) {
-                best = Some((rank, index));
-            }
-        }
-        best.map(|(_, index)| index)
-    }
-}
-
-/// Why a table cannot be built; nothing of it is applied.
+/// Why a table cannot be built.
 #[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// Two exports have one path.
-    #[error("{0} is exported twice: give one of them a name (NAME=DIR)")]
-    Twice(String),
-    /// Two exports have one `fsid=`.
-    #[error("{0} and {1} have the same fsid")]
-    SameFsid(String, String),
-    /// More exports than indices.
-    #[error("more than {} exports", u16::MAX)]
-    TooMany,
-    /// The files of an export cannot be reached.
-    #[error("{0}")]
-    Backend(String),
+pub enum BuildError<E> {
     /// The state directory.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The files cannot be served.
+    #[error("{path}: {source}")]
+    Open {
+        /// The path that clients would mount.
+        path: String,
+        /// What the backend said.
+        source: E,
+    },
+    /// Two exports of one name.
+    #[error("{path} is exported twice: give one of them another name")]
+    SamePath {
+        /// The path.
+        path: String,
+    },
+    /// Two exports of one identity.
+    #[error("{path} and {other} have the same identity: give one of them another fsid=")]
+    SameIdentity {
+        /// The path of the later.
+        path: String,
+        /// The path of the earlier.
+        other: String,
+    },
+    /// Over the limit.
+    #[error("{count} exports are more than the {EXPORTS_MAX} that one server can have")]
+    TooMany {
+        /// How many were asked for.
+        count: usize,
+    },
 }
 
-/// All exports at one moment.
-#[derive(Default)]
+/// Opens the backend of an export.
+pub type OpenBackend<'a, E> = &'a dyn Fn(&ExportSpec) -> Result<Arc<dyn Backend>, E>;
+
+/// The exports at one time.
 pub struct Table {
     exports: Vec<Arc<Export>>,
-    /// Export ids with the place in `exports`, rising.
+    /// Number in handles to place in `exports`; sorted.
     by_id: Vec<(ExportId, usize)>,
+    /// The statistics index of every UUID that this process has served.
+    indices: BTreeMap<[u8; 16], u16>,
+    pub(crate) resolver: Arc<Resolver>,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self::with_resolver(&Resolver::system())
+    }
 }
 
 impl Table {
-    /// The exports, in the order of the configuration.
+    pub(crate) fn with_resolver(resolver: &Arc<Resolver>) -> Self {
+        Self {
+            exports: Vec::new(),
+            by_id: Vec::new(),
+            indices: BTreeMap::new(),
+            resolver: Arc::clone(resolver),
+        }
+    }
+
+    /// Builds a table. What is in `previous` with the same identity and source keeps its backend,
+    /// and with the same rules also what is known about its clients. `identity` gives an export
+    /// without `fsid` its UUID.
+    ///
+    /// # Errors
+    /// All that is wrong, not only the first.
+    pub fn build<E>(
+        specs: &[ExportSpec],
+        identity: &Identity,
+        open: OpenBackend<'_, E>,
+        previous: Option<&Self>,
+    ) -> Result<Self, Vec<BuildError<E>>> {
+        let empty;
+        let previous = if let Some(previous) = previous {
+            previous
+        } else {
+            empty = Self::default();
+            &empty
+        };
+        if specs.len() > EXPORTS_MAX {
+            return Err(vec![BuildError::TooMany { count: specs.len() }]);
+        }
+        let mut table = Self::with_resolver(&previous.resolver);
+        table.indices.clone_from(&previous.indices);
+        let mut errors = Vec::new();
+        for spec in specs {
+            match table.make(spec, identity, open, previous) {
+                Ok(export) => table.exports.push(export),
+                Err(error) => errors.push(error),
+            }
+        }
+        table.by_id = table.exports.iter().enumerate().map(|(n, e)| (e.id, n)).collect();
+        table.by_id.sort_unstable();
+        if errors.is_empty() { Ok(table) } else { Err(errors) }
+    }
+
+    fn make<E>(
+        &mut self,
+        spec: &ExportSpec,
+        identity: &Identity,
+        open: OpenBackend<'_, E>,
+        previous: &Self,
+    ) -> Result<Arc<Export>, BuildError<E>> {
+        let path = || String::from_utf8_lossy(&spec.path).into_owned();
+        if self.exports.iter().any(|export| export.path == spec.path) {
+            return Err(BuildError::SamePath { path: path() });
+        }
+        let uuid = spec.uuid(identity)?;
+        let id = ExportId::of(&uuid);
+        if let Some(other) = self.exports.iter().find(|export| export.id == id) {
+            return Err(BuildError::SameIdentity { path: path(), other: other.path_text() });
+        }
+        let old = previous.exports.iter().find(|old| old.uuid == uuid && old.source == spec.source);
+        if let Some(old) = old
+            && old.path == spec.path
+            && old.rules() == spec.rules
+        {
+            return Ok(Arc::clone(old));
+        }
+        let backend = match old {
+            Some(old) => Arc::clone(&old.backend),
+            None => open(spec).map_err(|source| BuildError::Open { path: path(), source })?,
+        };
+        let index = self.index_for(uuid, previous);
+        Ok(Arc::new(Export::new(spec, (index, uuid), backend, &self.resolver)))
+    }
+
+    /// The index that this UUID had before, or one that none had. If in the life of a process all
+    /// 65,536 were given out, one that is not in use.
+    fn index_for(&mut self, uuid: [u8; 16], previous: &Self) -> u16 {
+        if let Some(index) = self.indices.get(&uuid) {
+            return *index;
+        }
+        let index = u16::try_from(self.indices.len()).unwrap_or_else(|_| {
+            let used = |i: &u16| {
+                self.exports.iter().chain(&previous.exports).any(|export| export.index == *i)
+            };
+            let free = (0..=u16::MAX).find(|i| !used(i)).unwrap_or(u16::MAX);
+            self.indices.retain(|_, i| *i != free);
+            free
+        });
+        self.indices.insert(uuid, index);
+        index
+    }
+
+    /// The exports, in the order written.
     pub fn exports(&self) -> &[Arc<Export>] {
         &self.exports
     }
 
-    /// The export with the longest path that `path` is or lies below, and what follows that path
-    /// (empty, or beginning with `/`).
-    pub fn by_path<'p>(&self, path: &'p [u8]) -> Option<(&Export, &'p [u8])> {
-        let below = |export: &Export| {
-            let rest =
-                if export.path == b"/" { Some(path) } else { path.strip_prefix(&*export.path) };
-            rest.filter(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
-        };
-        self.exports
-            .iter()
-            .filter_map(|export| Some((&**export, below(export)?)))
-            .min_by_key(|(_, rest)| rest.len())
+    /// The export that a path is in, the innermost if one is inside another, and the rest of the
+    /// path below it. The path must be in normal form, as [`ExportSpec::path`] is.
+    pub fn by_path<'t, 'p>(&'t self, path: &'p [u8]) -> Option<(&'t Export, &'p [u8])> {
+        let inside = |export: &'t Arc<Export>| Some((&**export, below(&export.path, path)?));
+        self.exports.iter().filter_map(inside).max_by_key(|(export, _)| export.path.len())
     }
 
-    /// The export of a handle.
+    /// The export of a number in handles.
     pub fn by_id(&self, id: ExportId) -> Option<&Export> {
-        let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        let (_, place) = self.by_id.get(at)?;
+        let found = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        let (_, place) = self.by_id.get(found)?;
         self.exports.get(*place).map(|export| &**export)
     }
 
-    /// Builds a table whole, or fails whole. `open` makes the backend of a spec; those of exports
-    /// that are in `previous` with the same files and identity are taken over.
-    ///
-    /// # Errors
-    /// [`BuildError`].
-    pub fn build<E: std::fmt::Display>(
-        specs: Vec<ExportSpec>,
-        identity: &Identity,
-        previous: &Self,
-        open: &dyn Fn(&ExportSpec, [u8; 16]) -> Result<Arc<dyn Backend>, E>,
-    ) -> Result<Self, BuildError> {
-        let mut table = Self::default();
-        for spec in specs {
-            let shown = || String::from_utf8_lossy(&spec.path).into_owned();
-            if table.exports.iter().any(|e| e.path == spec.path) {
-                return Err(BuildError::Twice(shown()));
-            }
-            let uuid = match spec.fsid {
-                Some(Fsid(uuid)) => uuid,
-                None => identity.uuid(&spec.path)?,
-            };
-            if let Some(other) = table.exports.iter().find(|e| e.uuid == uuid) {
-                let other = String::from_utf8_lossy(&other.path).into_owned();
-                return Err(BuildError::SameFsid(other, shown()));
-            }
-            let known = previous.exports.iter().find(|e| e.uuid == uuid);
-            let backend = match known.filter(|e| e.spec.backend == spec.backend) {
-                Some(export) => Arc::clone(&export.backend),
-                None => open(&spec, uuid).map_err(|e| BuildError::Backend(e.to_string()))?,
-            };
-            let index = match known {
-                Some(export) => export.index,
-                None => table.free_index(previous).ok_or(BuildError::TooMany)?,
-            };
-            let id = table.free_id(&uuid);
-            table.add(index, id, uuid, backend, spec);
-        }
-        Ok(table)
-    }
-
-    fn add(
-        &mut self,
-        index: u16,
-        id: ExportId,
-        uuid: [u8; 16],
-        backend: Arc<dyn Backend>,
-        spec: ExportSpec,
-    ) {
-        let slow =
-            spec.rules.iter().any(|r| r.pattern.needs_names() || r.pattern == Pattern::ThisMachine);
-        let place = self.exports.len();
-        self.exports.push(Arc::new(Export {
-            index,
-            id,
-            uuid,
-            path: spec.path.clone(),
-            backend,
-            spec,
-            slow,
-            decided: papaya::HashMap::new(),
-        }));
-        self.by_id.push((id, place));
-        self.by_id.sort_unstable();
-    }
-
-    /// An index that neither this table nor the one before uses.
-    fn free_index(&self, previous: &Self) -> Option<u16> {
-        (0..u16::MAX).find(|index| {
-            let same = |export: &Arc<Export>| export.index == *index;
-            !self.exports.iter().any(same) && !previous.exports.iter().any(same)
-        })
-    }
-
-    /// The first four bytes of the UUID, or the next ones where another export has these.
-    fn free_id(&self, uuid: &[u8; 16]) -> ExportId {
-        let ids =
-            uuid.windows(4).filter_map(|w| w.first_chunk::<4>()).map(|w| u32::from_be_bytes(*w));
-        let free = |id: &u32| self.by_id(ExportId(*id)).is_none();
-        ExportId(
-            ids.into_iter()
-                .find(free)
-                .unwrap_or_else(|| (0..u32::MAX).find(free).unwrap_or_default()),
-        )
-    }
-
-    /// What a reload changes, a line each.
+    /// What a reload from `old` to `new` changes, a line each; empty if nothing.
     pub fn difference(old: &Self, new: &Self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let find = |table: &Self, path: &[u8]| {
-            table.exports.iter().find(|e| e.path == path).map(Arc::clone)
-        };
-        for export in &new.exports {
-            let shown = String::from_utf8_lossy(&export.path);
-            match find(old, &export.path) {
-                None => lines.push(format!("+ {shown}")),
-                Some(before) if before.spec != export.spec => lines.push(format!("~ {shown}")),
-                Some(_) => {}
-            }
-        }
-        for export in &old.exports {
-            if find(new, &export.path).is_none() {
-                lines.push(format!("- {}", String::from_utf8_lossy(&export.path)));
-            }
-        }
-        lines
+        crate::difference::lines(old, new)
     }
 }
 
-/// The table in force, and the key that seals handles.
+/// The part of `path` below `export`, without the slash between them.
+fn below<'p>(export: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
+    if export == b"/" {
+        return path.strip_prefix(b"/");
+    }
+    let rest = path.strip_prefix(export)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix(b"/") }
+}
+
+/// The exports in force, and the key that seals their handles.
 pub struct Exports {
-    identity: Identity,
-    current: ArcSwap<Table>,
+    table: ArcSwap<Table>,
+    key: Key,
 }
 
 impl Exports {
-    /// With no exports yet.
-    pub fn new(identity: Identity) -> Self {
-        Self { identity, current: ArcSwap::from_pointee(Table::default()) }
+    /// Serves a table.
+    pub fn new(key: Key, table: Table) -> Self {
+        Self { table: ArcSwap::from_pointee(table), key }
     }
 
-    /// What outlives the server.
-    pub const fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    /// The table in force; takes no lock and no reference count.
+    /// The table in force; the guard keeps it for the length of a call.
     pub fn load(&self) -> Guard<Arc<Table>> {
-        self.current.load()
+        self.table.load()
     }
 
-    /// Puts another table in force; calls under way finish with theirs. Gives the old one.
+    /// Puts another table in force and gives back the one before. Calls that run finish under
+    /// the table that they began with.
     pub fn replace(&self, table: Table) -> Arc<Table> {
-        self.current.swap(Arc::new(table))
+        self.table.swap(Arc::new(table))
     }
 
-    /// Forgets what is known of clients' names, in all exports.
-    pub fn forget_clients(&self) {
-        self.load().exports.iter().for_each(|export| export.forget_clients());
-    }
-
-    /// The wire handle of an object of an export.
+    /// The wire handle of an object.
     pub fn seal(&self, export: &Export, fid: &Fid) -> Handle {
-        seal(self.identity.key(), export.id.0, &export.uuid, fid)
+        handle::seal(self.key, export.id.0, &export.uuid, fid)
     }
 
-    /// The export and the object that a wire handle names.
+    /// The object that a wire handle names.
     ///
     /// # Errors
-    /// [`Status::BadHandle`] for one that this server did not seal; [`Status::Stale`] for one whose
-    /// export is no longer there.
-    pub fn open<'t>(&self, table: &'t Table, wire: &[u8]) -> Result<(&'t Export, Fid), Status> {
-        let envelope = Envelope::parse(wire)?;
+    /// [`Status::BadHandle`] for what this server never sealed; [`Status::Stale`] for an export
+    /// that is not there (any more).
+    pub fn open<'t>(&self, table: &'t Table, handle: &[u8]) -> Result<(&'t Export, Fid), Status> {
+        let envelope = Envelope::parse(handle)?;
         let export = table.by_id(ExportId(envelope.id)).ok_or(Status::Stale)?;
-        let fid = envelope.open(self.identity.key(), &export.uuid)?;
+        let fid = envelope.open(self.key, &export.uuid)?;
         Ok((export, fid))
     }
 }
+
+#[cfg(test)]
+mod tests;

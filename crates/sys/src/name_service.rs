@@ -1,84 +1,181 @@
-//! The name service: reverse look-ups and netgroups. Every call may block for seconds.
+//! Host names, addresses and netgroups, as `nsswitch.conf` orders their sources. Every function
+//! may wait for a network: not for workers.
 
-use std::ffi::{CStr, CString};
-use std::net::IpAddr;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
-/// The most bytes of a host name (`NI_MAXHOST`).
-const HOST_MAX: usize = 1025;
+/// The longest name that the C library gives (`NI_MAXHOST`).
+const NAME_MAX: usize = 1025;
+/// Most addresses of a host that are looked at; a service that gives more means no good.
+const ADDRESSES_MAX: usize = 256;
 
-/// The name of an address; `None` if the name service has none.
-pub fn name_of(address: IpAddr) -> Option<String> {
-    let mut host = [0 as libc::c_char; HOST_MAX];
-    let room = libc::socklen_t::try_from(HOST_MAX).unwrap_or(0);
-    let status = match address {
-        IpAddr::V4(address) => {
-            // SAFETY: all-zero bytes are a valid `sockaddr_in`.
-            let mut name: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-            name.sin_family = libc::sa_family_t::try_from(libc::AF_INET).unwrap_or(0);
-            name.sin_addr.s_addr = u32::from_ne_bytes(address.octets());
-            look_up(&raw const name, &mut host, room)
-        }
-        IpAddr::V6(address) => {
-            // SAFETY: all-zero bytes are a valid `sockaddr_in6`.
-            let mut name: libc::sockaddr_in6 = unsafe { std::mem::zeroed() };
-            name.sin6_family = libc::sa_family_t::try_from(libc::AF_INET6).unwrap_or(0);
-            name.sin6_addr.s6_addr = address.octets();
-            look_up(&raw const name, &mut host, room)
-        }
-    };
-    if status != 0 {
-        return None;
-    }
-    // SAFETY: on success getnameinfo leaves a NUL-terminated string in `host`.
-    let name = unsafe { CStr::from_ptr(host.as_ptr()) };
-    name.to_str().ok().map(str::to_owned)
+/// Nothing of that name: an answer, not a failure.
+const fn is_no_such_name(code: c_int) -> bool {
+    matches!(code, libc::EAI_NONAME | libc::EAI_NODATA)
 }
 
-fn look_up<T>(name: *const T, host: &mut [libc::c_char; HOST_MAX], room: libc::socklen_t) -> i32 {
-    let len = libc::socklen_t::try_from(size_of::<T>()).unwrap_or(0);
-    // SAFETY: `name` points to a socket address of `len` bytes, `host` has `room` bytes; no service
-    // name is asked for.
+/// What `EAI_*` says.
+fn failure(code: c_int) -> io::Error {
+    if code == libc::EAI_SYSTEM {
+        return io::Error::last_os_error();
+    }
+    // SAFETY: gai_strerror returns a constant string for every number.
+    let text = unsafe { CStr::from_ptr(libc::gai_strerror(code)) };
+    io::Error::other(text.to_string_lossy().into_owned())
+}
+
+/// The name of an address, in lower case; `None` if it has none. Nobody has confirmed that the
+/// name leads back to the address.
+///
+/// # Errors
+/// The service did not answer.
+pub fn name_of(address: IpAddr) -> io::Result<Option<String>> {
+    let mut name = [0 as c_char; NAME_MAX];
+    let code = match address {
+        IpAddr::V4(v4) => name_into(&mut name, &socket4(v4)),
+        IpAddr::V6(v6) => name_into(&mut name, &socket6(v6)),
+    };
+    if is_no_such_name(code) {
+        return Ok(None);
+    }
+    if code != 0 {
+        return Err(failure(code));
+    }
+    // SAFETY: the call succeeded, so it wrote a string with its end into `name`.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
+    let name = name.to_str().ok().map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+    Ok(name.filter(|name| !name.is_empty()))
+}
+
+fn name_into<T>(name: &mut [c_char; NAME_MAX], socket: &T) -> c_int {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `socket` is a socket address of `length` bytes (both callers pass one), `name` has
+    // room for NAME_MAX bytes, and no service name is asked for.
     unsafe {
         libc::getnameinfo(
-            name.cast(),
-            len,
-            host.as_mut_ptr(),
-            room,
-            std::ptr::null_mut(),
+            ptr::from_ref(socket).cast(),
+            length,
+            name.as_mut_ptr(),
+            NAME_MAX as libc::socklen_t,
+            ptr::null_mut(),
             0,
             libc::NI_NAMEREQD,
         )
     }
 }
 
-unsafe extern "C" {
-    fn innetgr(
-        netgroup: *const libc::c_char,
-        host: *const libc::c_char,
-        user: *const libc::c_char,
-        domain: *const libc::c_char,
-    ) -> libc::c_int;
+const fn socket4(address: Ipv4Addr) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: 0,
+        sin_addr: libc::in_addr { s_addr: address.to_bits().to_be() },
+        sin_zero: [0; 8],
+    }
 }
 
+const fn socket6(address: Ipv6Addr) -> libc::sockaddr_in6 {
+    libc::sockaddr_in6 {
+        sin6_family: libc::AF_INET6 as libc::sa_family_t,
+        sin6_port: 0,
+        sin6_flowinfo: 0,
+        sin6_addr: libc::in6_addr { s6_addr: address.octets() },
+        sin6_scope_id: 0,
+    }
+}
+
+/// The addresses of a host, at most 256; none if there is no such host.
+///
+/// # Errors
+/// The service did not answer.
+pub fn addresses_of(host: &str) -> io::Result<Vec<IpAddr>> {
+    let host = CString::new(host)?;
+    // SAFETY: all-zero bytes are a valid addrinfo: numbers, and null pointers.
+    let mut hints: libc::addrinfo = unsafe { MaybeUninit::zeroed().assume_init() };
+    hints.ai_family = libc::AF_UNSPEC;
+    hints.ai_socktype = libc::SOCK_STREAM;
+    let mut list: *mut libc::addrinfo = ptr::null_mut();
+    // SAFETY: `host` ends in NUL, `hints` is initialised, `list` takes the result.
+    let code =
+        unsafe { libc::getaddrinfo(host.as_ptr(), ptr::null(), &raw const hints, &raw mut list) };
+    if is_no_such_name(code) {
+        return Ok(Vec::new());
+    }
+    if code != 0 {
+        return Err(failure(code));
+    }
+    let mut addresses = Vec::new();
+    let mut next = list;
+    // SAFETY: `list` is the result of a call that succeeded: a chain that ends in null, and that
+    // stays until it is freed below.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        if addresses.len() < ADDRESSES_MAX {
+            addresses.extend(address_of(entry));
+        }
+        next = entry.ai_next;
+    }
+    // SAFETY: as above; nothing borrowed from it is left.
+    unsafe { libc::freeaddrinfo(list) };
+    Ok(addresses)
+}
+
+fn address_of(entry: &libc::addrinfo) -> Option<IpAddr> {
+    let length = entry.ai_addrlen as usize;
+    match entry.ai_family {
+        libc::AF_INET if length >= size_of::<libc::sockaddr_in>() => {
+            // SAFETY: the family and the length say that this is a sockaddr_in.
+            let socket = unsafe { ptr::read_unaligned(entry.ai_addr.cast::<libc::sockaddr_in>()) };
+            Some(IpAddr::V4(Ipv4Addr::from_bits(u32::from_be(socket.sin_addr.s_addr))))
+        }
+        libc::AF_INET6 if length >= size_of::<libc::sockaddr_in6>() => {
+            // SAFETY: the family and the length say that this is a sockaddr_in6.
+            let socket = unsafe { ptr::read_unaligned(entry.ai_addr.cast::<libc::sockaddr_in6>()) };
+            Some(IpAddr::V6(Ipv6Addr::from(socket.sin6_addr.s6_addr)))
+        }
+        _ => None,
+    }
+}
+
+/// The C library keeps state while it looks through netgroups (`MT-Unsafe race:netgrent`), so one
+/// thread does at a time. Held over the look-up: only threads that ask for this wait.
+static NETGROUPS: Mutex<()> = Mutex::new(());
+
 /// Whether a host is in a netgroup.
-pub fn in_netgroup(netgroup: &str, host: &str) -> bool {
-    let (Ok(netgroup), Ok(host)) = (CString::new(netgroup), CString::new(host)) else {
-        return false;
-    };
-    // SAFETY: both strings end with NUL and live for the call; null means "any" for the others.
-    let found =
-        unsafe { innetgr(netgroup.as_ptr(), host.as_ptr(), std::ptr::null(), std::ptr::null()) };
-    found == 1
+pub fn in_netgroup(group: &str, host: &str) -> bool {
+    unsafe extern "C" {
+        fn innetgr(
+            group: *const c_char,
+            host: *const c_char,
+            user: *const c_char,
+            domain: *const c_char,
+        ) -> c_int;
+    }
+    let (Ok(group), Ok(host)) = (CString::new(group), CString::new(host)) else { return false };
+    let _one = NETGROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: both strings end in NUL; null means "any" for user and domain.
+    unsafe { innetgr(group.as_ptr(), host.as_ptr(), ptr::null(), ptr::null()) == 1 }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{in_netgroup, name_of};
+    use super::{addresses_of, in_netgroup, name_of};
+    use std::net::{IpAddr, Ipv4Addr};
 
     #[test]
-    fn loopback_has_a_name_and_nobody_is_in_no_netgroup() {
-        assert_eq!(name_of("127.0.0.1".parse().unwrap()).as_deref(), Some("localhost"));
-        assert!(!in_netgroup("there-is-no-such-group", "localhost"));
+    fn this_machine_has_a_name_and_an_address() {
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        assert!(addresses_of("localhost").unwrap().contains(&loopback));
+        assert!(name_of(loopback).unwrap().is_some_and(|name| name.contains("localhost")));
+        assert_eq!(addresses_of("127.0.0.1").unwrap(), [loopback]);
+    }
+
+    #[test]
+    fn what_cannot_be_a_name_is_in_nothing() {
+        assert!(addresses_of("a\0b").is_err());
+        assert!(!in_netgroup("no such group", "localhost"));
         assert!(!in_netgroup("a\0b", "localhost"));
     }
 }

@@ -1,0 +1,66 @@
+//! What a reload changes, in lines for people.
+
+use crate::export::{Export, Rule};
+use crate::table::Table;
+
+/// One line for each export that came or went, and for each thing that is different about one
+/// that stayed.
+pub fn lines(old: &Table, new: &Table) -> Vec<String> {
+    let mut lines = Vec::new();
+    for gone in old.exports().iter().filter(|export| find(new, export).is_none()) {
+        lines.push(format!("{}: no longer exported", gone.path_text()));
+    }
+    for export in new.exports() {
+        match find(old, export) {
+            None => lines.push(format!("{}: exported to {}", export.path_text(), rules(export))),
+            Some(before) => stayed(before, export, &mut lines),
+        }
+    }
+    lines
+}
+
+fn find<'t>(table: &'t Table, export: &Export) -> Option<&'t Export> {
+    table.exports().iter().find(|other| other.path == export.path).map(|found| &**found)
+}
+
+fn rules(export: &Export) -> String {
+    if export.rules().is_empty() {
+        return "nobody".to_owned();
+    }
+    let text = |rule: &Rule| format!("{}({})", rule.client, rule.options.text());
+    export.rules().iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+fn stayed(old: &Export, new: &Export, lines: &mut Vec<String>) {
+    let path = new.path_text();
+    if old.uuid != new.uuid {
+        lines.push(format!("{path}: another fsid; clients have to mount it again"));
+    }
+    if old.source != new.source {
+        lines.push(format!("{path}: now serves {} instead of {}", new.source, old.source));
+    }
+    let same = |a: &Rule, b: &Rule| a.client == b.client;
+    for rule in old.rules() {
+        if !new.rules().iter().any(|other| same(rule, other)) {
+            lines.push(format!("{path}: no longer for {}", rule.client));
+        }
+    }
+    for rule in new.rules() {
+        let (client, now) = (&rule.client, rule.options.text());
+        match old.rules().iter().find(|other| same(rule, other)) {
+            None => lines.push(format!("{path}: now also for {client}({now})")),
+            Some(before) if before.options != rule.options => {
+                lines.push(format!(
+                    "{path}: {client}({now}) instead of ({})",
+                    before.options.text()
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    let order = |export: &Export| export.client_names();
+    let (was, is) = (order(old), order(new));
+    if was != is && was.len() == is.len() && was.iter().all(|client| is.contains(client)) {
+        lines.push(format!("{path}: the order of its clients"));
+    }
+}

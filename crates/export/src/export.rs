@@ -1,0 +1,221 @@
+//! One export: what it is to be ([`ExportSpec`]) and what it is ([`Export`]).
+
+use crate::clients::Client;
+use crate::identity::{Identity, IdentityError};
+use crate::options::Options;
+use crate::resolver::Resolver;
+use crate::verdicts::{Verdict, Verdicts};
+use siphasher::sip::SipHasher13;
+use std::fmt;
+use std::hash::Hasher;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use vfs::Backend;
+
+/// An export's number in handles: derived from its UUID, unique in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(transparent)]
+pub struct ExportId(pub u32);
+
+impl ExportId {
+    /// The number of an export with this UUID; always the same.
+    pub fn of(uuid: &[u8; 16]) -> Self {
+        // The key only spreads `fsid=1`, `fsid=2` over the numbers; it is no secret.
+        let mut hasher = SipHasher13::new_with_keys(0, 0);
+        hasher.write(uuid);
+        let hash = hasher.finish();
+        Self((hash ^ (hash >> 32)) as u32)
+    }
+}
+
+impl fmt::Display for ExportId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
+}
+
+/// An identity that the operator chose (`fsid=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fsid {
+    /// A number; the same on all servers.
+    Number(u32),
+    /// A whole UUID.
+    Uuid([u8; 16]),
+}
+
+impl Fsid {
+    /// As a UUID.
+    pub fn uuid(self) -> [u8; 16] {
+        match self {
+            Self::Uuid(uuid) => uuid,
+            Self::Number(number) => {
+                let mut uuid = *b"bowline fsid\0\0\0\0";
+                let place = uuid.last_chunk_mut::<4>();
+                place.into_iter().for_each(|four| *four = number.to_be_bytes());
+                uuid
+            }
+        }
+    }
+}
+
+impl fmt::Display for Fsid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Uuid(uuid) => f.write_str(&uuid_text(uuid)),
+        }
+    }
+}
+
+/// A UUID as 32 hexadecimal digits.
+pub fn uuid_text(uuid: &[u8; 16]) -> String {
+    uuid.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Where the files of an export are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// In a directory of this machine.
+    Directory(PathBuf),
+    /// In memory.
+    Memory,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(path) => path.display().fmt(f),
+            Self::Memory => f.write_str("mem:"),
+        }
+    }
+}
+
+/// Some clients, and what they may do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Rule {
+    /// Who.
+    pub client: Client,
+    /// What.
+    pub options: Options,
+}
+
+/// An export to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportSpec {
+    /// The path that clients mount: absolute, in normal form (no `//`, no `.` or `..`, no slash
+    /// at the end but for the root).
+    pub path: Vec<u8>,
+    /// Where its files are.
+    pub source: Source,
+    /// The identity that the operator chose; else one is kept in the state directory.
+    pub fsid: Option<Fsid>,
+    /// Who may do what, in the order written.
+    pub rules: Vec<Rule>,
+}
+
+impl ExportSpec {
+    /// The UUID that the export has or will have.
+    ///
+    /// # Errors
+    /// [`IdentityError`]: a new one cannot be kept.
+    pub fn uuid(&self, identity: &Identity) -> Result<[u8; 16], IdentityError> {
+        self.fsid.map_or_else(|| identity.uuid(&self.path), |fsid| Ok(fsid.uuid()))
+    }
+}
+
+/// An export in force.
+pub struct Export {
+    /// Its place in the statistics; the same over reloads for the same UUID.
+    pub index: u16,
+    /// Its number in handles.
+    pub id: ExportId,
+    /// Its lasting identity.
+    pub uuid: [u8; 16],
+    /// The path that clients mount.
+    pub path: Vec<u8>,
+    /// Where its files are.
+    pub source: Source,
+    /// Its file system.
+    pub backend: Arc<dyn Backend>,
+    verdicts: Arc<Verdicts>,
+    resolver: Arc<Resolver>,
+}
+
+impl Export {
+    pub(crate) fn new(
+        spec: &ExportSpec,
+        (index, uuid): (u16, [u8; 16]),
+        backend: Arc<dyn Backend>,
+        resolver: &Arc<Resolver>,
+    ) -> Self {
+        Self {
+            index,
+            id: ExportId::of(&uuid),
+            uuid,
+            path: spec.path.clone(),
+            source: spec.source.clone(),
+            backend,
+            verdicts: Arc::new(Verdicts::new(spec.rules.clone())),
+            resolver: Arc::clone(resolver),
+        }
+    }
+
+    /// What a client may do; `None` if the export is not for it. Never waits: for a client that
+    /// [`Export::needs_resolution`] it says `None` and has the name services asked meanwhile.
+    ///
+    /// The address may be IPv4 in IPv6. Rules of the same kind count in the order written, more
+    /// specific kinds before less specific ones, as exports(5) has it.
+    pub fn access_for(&self, client: IpAddr, client_port: u16) -> Option<&Options> {
+        /// Ports below this one take a privilege to use.
+        const RESERVED_END: u16 = 1024;
+        let client = client.to_canonical();
+        let options = match self.verdicts.find(client) {
+            Verdict::Allowed(options) => options,
+            Verdict::Denied => return None,
+            Verdict::Unknown => {
+                self.resolver.begin(&self.verdicts, client);
+                return None;
+            }
+        };
+        (!options.secure || client_port < RESERVED_END).then_some(options)
+    }
+
+    /// Whether a name service has to be asked before [`Export::access_for`] can answer for this
+    /// client.
+    pub fn needs_resolution(&self, client: IpAddr) -> bool {
+        matches!(self.verdicts.find(client.to_canonical()), Verdict::Unknown)
+    }
+
+    /// Waits until [`Export::access_for`] can answer for this client: at once for rules by
+    /// address, else for as long as the name services take, at most ten seconds. The caller says
+    /// `about_to_sleep` first. False if the services gave no answer in that time.
+    pub fn resolve_blocking(&self, client: IpAddr) -> bool {
+        self.resolver.wait_for(&self.verdicts, client.to_canonical())
+    }
+
+    /// The rules, in the order written.
+    pub fn rules(&self) -> &[Rule] {
+        self.verdicts.rules()
+    }
+
+    /// The clients as the operator wrote them.
+    pub fn client_names(&self) -> Vec<String> {
+        self.rules().iter().map(|rule| rule.client.to_string()).collect()
+    }
+
+    /// The path for people.
+    pub fn path_text(&self) -> String {
+        String::from_utf8_lossy(&self.path).into_owned()
+    }
+}
+
+impl fmt::Debug for Export {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Export")
+            .field("index", &self.index)
+            .field("id", &self.id)
+            .field("path", &self.path_text())
+            .finish_non_exhaustive()
+    }
+}

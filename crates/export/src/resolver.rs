@@ -1,0 +1,255 @@
+//! The threads that ask the name services about clients, so that no worker has to.
+//!
+//! At most [`THREADS_MAX`] threads, started when there is something to ask and ended when there is
+//! nothing left to keep fresh. Lock: `Inner::state`; nothing is looked up or spawned under it.
+//! `work` wakes a thread of ours, `done` those who wait for an answer.
+
+use crate::verdicts::{Verdict, Verdicts};
+use std::collections::{HashSet, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// Look-ups at a time: one slow zone must not hold up the others.
+const THREADS_MAX: usize = 4;
+/// Look-ups waiting; what comes above that is denied until there is room.
+const QUEUE_MAX: usize = 1024;
+/// How long a call waits for an answer: two attempts of the usual resolver.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often the caches are looked through for what is to be checked again.
+const SWEEP_EVERY: Duration = Duration::from_secs(15);
+
+/// What rules by name need to know. An answer that there is nothing of that name is `Ok`; `Err`
+/// means that nobody answered.
+pub trait NameService: Send + Sync {
+    /// The names of an address that lead back to it.
+    ///
+    /// # Errors
+    /// No answer.
+    fn names_of(&self, client: IpAddr) -> io::Result<Vec<String>>;
+
+    /// The addresses of a host.
+    ///
+    /// # Errors
+    /// No answer.
+    fn addresses_of(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+
+    /// Whether a host is in a netgroup.
+    fn in_netgroup(&self, group: &str, host: &str) -> bool;
+}
+
+/// The services of this machine, as `nsswitch.conf` orders them.
+struct System;
+
+impl NameService for System {
+    fn names_of(&self, client: IpAddr) -> io::Result<Vec<String>> {
+        let Some(name) = sys::name_service::name_of(client)? else { return Ok(Vec::new()) };
+        // whoever owns the address can give it any name; only the name's owner can confirm it
+        let confirmed = self.addresses_of(&name)?.iter().any(|a| a.to_canonical() == client);
+        Ok(if confirmed { vec![name] } else { Vec::new() })
+    }
+
+    fn addresses_of(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        sys::name_service::addresses_of(host)
+    }
+
+    fn in_netgroup(&self, group: &str, host: &str) -> bool {
+        sys::name_service::in_netgroup(group, host)
+    }
+}
+
+struct Task {
+    verdicts: Arc<Verdicts>,
+    client: IpAddr,
+}
+
+/// Which rules, which client.
+type Key = (usize, IpAddr);
+
+impl Task {
+    fn key(&self) -> Key {
+        key(&self.verdicts, self.client)
+    }
+}
+
+fn key(verdicts: &Arc<Verdicts>, client: IpAddr) -> Key {
+    (Arc::as_ptr(verdicts).addr(), client)
+}
+
+struct State {
+    queue: VecDeque<Task>,
+    /// What is queued or being looked up. The task's `Arc` keeps the address in the key from
+    /// being used again.
+    pending: HashSet<Key>,
+    threads: usize,
+    idle: usize,
+    /// Caches with something in them.
+    caches: Vec<Weak<Verdicts>>,
+    next_sweep: Instant,
+}
+
+struct Inner {
+    service: Box<dyn NameService>,
+    state: Mutex<State>,
+    work: Condvar,
+    done: Condvar,
+}
+
+/// The resolver of a server.
+pub struct Resolver(Arc<Inner>);
+
+impl Resolver {
+    /// Over this machine's name services.
+    pub fn system() -> Arc<Self> {
+        Self::new(Box::new(System))
+    }
+
+    /// Over some name services.
+    pub fn new(service: Box<dyn NameService>) -> Arc<Self> {
+        let state = State {
+            queue: VecDeque::new(),
+            pending: HashSet::new(),
+            threads: 0,
+            idle: 0,
+            caches: Vec::new(),
+            next_sweep: Instant::now() + SWEEP_EVERY,
+        };
+        Arc::new(Self(Arc::new(Inner {
+            service,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            done: Condvar::new(),
+        })))
+    }
+
+    /// Has a client looked up, without waiting; false if too much is waiting already.
+    pub fn begin(&self, verdicts: &Arc<Verdicts>, client: IpAddr) -> bool {
+        let mut state = self.0.lock();
+        if state.pending.contains(&key(verdicts, client)) {
+            return true;
+        }
+        if state.queue.len() >= QUEUE_MAX {
+            return false;
+        }
+        if !state.caches.iter().any(|cache| cache.as_ptr() == Arc::as_ptr(verdicts)) {
+            state.caches.push(Arc::downgrade(verdicts));
+        }
+        state.push(Task { verdicts: Arc::clone(verdicts), client });
+        let spawn = state.queue.len() > state.idle && state.threads < THREADS_MAX;
+        if spawn {
+            state.threads += 1;
+        }
+        drop(state);
+        self.0.work.notify_one();
+        !spawn || self.spawn()
+    }
+
+    fn spawn(&self) -> bool {
+        let inner = Arc::clone(&self.0);
+        let thread = std::thread::Builder::new().name("names".to_owned());
+        if thread.spawn(move || inner.serve()).is_ok() {
+            return true;
+        }
+        let mut state = self.0.lock();
+        state.threads = state.threads.saturating_sub(1);
+        if state.threads == 0 {
+            // nobody will serve them; the next call tries again
+            state.queue.clear();
+            state.pending.clear();
+            self.0.done.notify_all();
+        }
+        false
+    }
+
+    /// Waits until a verdict is known, at most [`PATIENCE`].
+    pub fn wait_for(&self, verdicts: &Arc<Verdicts>, client: IpAddr) -> bool {
+        let known = || !matches!(verdicts.find(client), Verdict::Unknown);
+        if known() {
+            return true;
+        }
+        if !self.begin(verdicts, client) {
+            return false;
+        }
+        let key = key(verdicts, client);
+        let waiting = |state: &mut State| state.pending.contains(&key);
+        let state = self.0.lock();
+        drop(self.0.done.wait_timeout_while(state, PATIENCE, waiting));
+        known()
+    }
+}
+
+impl State {
+    fn push(&mut self, task: Task) {
+        if self.pending.insert(task.key()) {
+            self.queue.push_back(task);
+        }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self) {
+        while let Some(task) = self.next() {
+            let judge = || task.verdicts.judge(&*self.service, task.client);
+            // a panic would leave those who wait without an answer
+            if let Ok(judged) = catch_unwind(AssertUnwindSafe(judge)) {
+                task.verdicts.keep(task.client, judged, Instant::now());
+            }
+            self.lock().pending.remove(&task.key());
+            self.done.notify_all();
+        }
+    }
+
+    /// The next task; `None` if the calling thread is not needed any more.
+    fn next(&self) -> Option<Task> {
+        let mut state = self.lock();
+        loop {
+            let now = Instant::now();
+            if now >= state.next_sweep {
+                state.next_sweep = now + SWEEP_EVERY;
+                state = self.sweep(state, now);
+            }
+            if let Some(task) = state.queue.pop_front() {
+                return Some(task);
+            }
+            if state.threads > 1 && state.idle > 0 || state.caches.is_empty() {
+                state.threads = state.threads.saturating_sub(1);
+                return None;
+            }
+            state.idle += 1;
+            let rest = state.next_sweep.saturating_duration_since(now);
+            let woken = self.work.wait_timeout(state, rest);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state.idle = state.idle.saturating_sub(1);
+        }
+    }
+
+    /// Queues the clients that are to be checked again.
+    fn sweep<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        now: Instant,
+    ) -> MutexGuard<'s, State> {
+        state.caches.retain(|cache| cache.strong_count() > 0);
+        let caches: Vec<_> = state.caches.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        let mut due = Vec::new();
+        for verdicts in caches {
+            for client in verdicts.due(now) {
+                due.push(Task { verdicts: Arc::clone(&verdicts), client });
+            }
+        }
+        let mut state = self.lock();
+        let room = QUEUE_MAX.saturating_sub(state.queue.len());
+        due.into_iter().take(room).for_each(|task| state.push(task));
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests;
