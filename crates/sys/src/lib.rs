@@ -8,6 +8,7 @@ pub mod epoll;
 pub mod event;
 pub mod file_handle;
 pub mod identity;
+pub mod inherited;
 pub mod io;
 pub mod limits;
 pub mod mmsg;
