@@ -295,17 +295,13 @@ pub struct Changed {
     pub value: String,
 }
 
-/// What `reload` changed; each line names an export and what is different.
+/// What `reload` changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reloaded {
-    /// New exports.
-    pub added: Vec<String>,
-    /// Exports that are gone.
-    pub removed: Vec<String>,
-    /// Exports whose clients or options changed.
-    pub changed: Vec<String>,
-    /// How many are as they were.
-    pub unchanged: u64,
+    /// What is different from before, a line each; empty if nothing is.
+    pub changes: Vec<String>,
+    /// How many exports there are now.
+    pub exports: u64,
     /// Options that were accepted but have no effect, and the like.
     pub notes: Vec<String>,
 }

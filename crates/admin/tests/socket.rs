@@ -45,7 +45,7 @@ impl Control for Desk {
         Ok(Vec::new())
     }
     fn reload(&self) -> Result<Reloaded, Refused> {
-        Ok(Reloaded { unchanged: 3, ..Reloaded::default() })
+        Ok(Reloaded { exports: 3, ..Reloaded::default() })
     }
 }
 
@@ -60,7 +60,7 @@ fn answers_each_request_of_a_connection() {
     let (_dir, server) = desk();
     let mut client = Client::connect(server.path()).unwrap();
     assert_eq!(client.ask::<Status>(&Request::Status).unwrap().pid, 7);
-    assert_eq!(client.ask::<Reloaded>(&Request::Reload).unwrap().unchanged, 3);
+    assert_eq!(client.ask::<Reloaded>(&Request::Reload).unwrap().exports, 3);
     let set = Request::Set { key: "x".into(), value: "y".into() };
     let refused = client.ask::<Changed>(&set).unwrap_err();
     assert_eq!(refused.to_string(), "no setting x");
