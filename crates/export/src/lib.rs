@@ -9,8 +9,8 @@
 
 mod clients;
 mod difference;
-//pub mod exports_file;
 mod export;
+pub mod exports_file;
 mod handle;
 mod identity;
 mod options;

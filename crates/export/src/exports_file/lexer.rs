@@ -1,12 +1,16 @@
 //! Words of a file, each byte with its place: quotes, octal escapes, comments, continued lines.
+//!
+//! As nfs-utils reads them: a backslash at the end of a line continues it (also a comment), and is
+//! a blank; three octal digits behind a backslash are a byte; any other backslash is itself.
 
-use super::{Parsed, Remark};
+use super::Remark;
 
 /// A word; `bytes` without quotes and escapes, `places` the (line, column) of each byte.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Word {
     bytes: Vec<u8>,
     places: Vec<(usize, usize)>,
+    start: (usize, usize),
     quoted: bool,
 }
 
@@ -23,7 +27,7 @@ impl Word {
 
     /// Line and column of a byte of the word; of its last one for an offset beyond.
     pub fn place(&self, offset: usize) -> (usize, usize) {
-        self.places.get(offset).or(self.places.last()).copied().unwrap_or((1, 1))
+        self.places.get(offset).or(self.places.last()).copied().unwrap_or(self.start)
     }
 
     fn push(&mut self, byte: u8, place: (usize, usize)) {
@@ -32,32 +36,71 @@ impl Word {
     }
 }
 
-/// Words grouped by logical line; empty lines and comments are gone.
-pub fn logical_lines(bytes: &[u8], parsed: &mut Parsed) -> Vec<Vec<Word>> {
-    let mut lexer = Lexer { rest: bytes, line: 1, column: 1 };
-    let mut lines = Vec::new();
-    while !lexer.rest.is_empty() {
-        let words = lexer.line(parsed);
-        if !words.is_empty() {
-            lines.push(words);
-        }
-    }
-    lines
-}
-
-struct Lexer<'a> {
+/// Reads a file, one logical line at a time.
+pub struct Lexer<'a> {
     rest: &'a [u8],
     line: usize,
     column: usize,
 }
 
-impl Lexer<'_> {
-    fn peek(&self) -> Option<u8> {
-        self.rest.first().copied()
+impl<'a> Lexer<'a> {
+    /// From the beginning.
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, line: 1, column: 1 }
+    }
+
+    /// The words of the next logical line that has any; `None` at the end of the file.
+    pub fn next_line(&mut self, errors: &mut Vec<Remark>) -> Option<Vec<Word>> {
+        while !self.rest.is_empty() {
+            let words = self.read_line(errors);
+            if !words.is_empty() {
+                return Some(words);
+            }
+        }
+        None
+    }
+
+    /// Reads to the end of the logical line.
+    fn read_line(&mut self, errors: &mut Vec<Remark>) -> Vec<Word> {
+        let mut words = Vec::new();
+        loop {
+            self.skip_blanks();
+            match self.rest.first() {
+                Some(b'\n') => {
+                    self.take();
+                    return words;
+                }
+                Some(_) => words.push(self.word(words.is_empty(), errors)),
+                None => return words,
+            }
+        }
+    }
+
+    /// Skips blanks, continuations and a comment.
+    fn skip_blanks(&mut self) {
+        let mut comment = false;
+        while let Some(byte) = self.rest.first() {
+            match byte {
+                b'\n' => return,
+                b'#' => comment = true,
+                b' ' | b'\t' | b'\r' | 0x0b | 0x0c => {}
+                b'\\' if self.continues() => {
+                    self.take();
+                }
+                _ if comment => {}
+                _ => return,
+            }
+            self.take();
+        }
+    }
+
+    /// Whether a backslash here is the last of its line.
+    fn continues(&self) -> bool {
+        self.rest.starts_with(b"\\\n")
     }
 
     /// The next byte and its place.
-    fn next(&mut self) -> Option<(u8, (usize, usize))> {
+    fn take(&mut self) -> Option<(u8, (usize, usize))> {
         let (byte, rest) = self.rest.split_first()?;
         self.rest = rest;
         let place = (self.line, self.column);
@@ -70,80 +113,50 @@ impl Lexer<'_> {
         Some((*byte, place))
     }
 
-    /// Reads to the end of the logical line.
-    fn line(&mut self, parsed: &mut Parsed) -> Vec<Word> {
-        let mut words = Vec::new();
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'\n' => {
-                    self.next();
-                    break;
-                }
-                b' ' | b'\t' | b'\r' => {
-                    self.next();
-                }
-                b'\\' if self.rest.get(1) == Some(&b'\n') => {
-                    self.next();
-                    self.next();
-                }
-                b'#' => self.skip_comment(),
-                _ => words.push(self.word(parsed)),
-            }
-        }
-        words
-    }
-
-    fn skip_comment(&mut self) {
-        while self.peek().is_some_and(|b| b != b'\n') {
-            self.next();
-        }
-    }
-
-    fn word(&mut self, parsed: &mut Parsed) -> Word {
-        let mut word = Word::default();
+    /// Reads a word. In a path, `#` is a character like others; behind a client it begins a
+    /// comment.
+    fn word(&mut self, is_path: bool, errors: &mut Vec<Remark>) -> Word {
+        let start = (self.line, self.column);
+        let mut word = Word { bytes: Vec::new(), places: Vec::new(), start, quoted: false };
         let mut quote = None;
-        while let Some(byte) = self.peek() {
-            let ends = matches!(byte, b' ' | b'\t' | b'\r' | b'#');
-            if byte == b'\n' || quote.is_none() && ends {
+        while let Some(byte) = self.rest.first() {
+            let plain = quote.is_none();
+            let blank = matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c);
+            let ends = blank || (*byte == b'#' && !is_path) || self.continues();
+            if *byte == b'\n' || plain && ends {
                 break;
             }
-            let Some((byte, place)) = self.next() else { break };
+            let continued = self.continues();
+            let Some((byte, place)) = self.take() else { break };
             match byte {
                 b'"' => {
-                    quote = if quote.is_none() { Some(place) } else { None };
+                    quote = if plain { Some(place) } else { None };
                     word.quoted = true;
                 }
-                b'\\' => match self.octal() {
-                    Some(escaped) => word.push(escaped, place),
-                    None if self.peek() == Some(b'\n') => {
-                        self.next();
-                        break;
-                    }
-                    None => word.push(b'\\', place),
-                },
+                b'\\' if continued => {
+                    self.take();
+                    word.push(b' ', place);
+                }
+                b'\\' => word.push(self.octal().unwrap_or(byte), place),
                 other => word.push(other, place),
             }
         }
         if let Some((line, column)) = quote {
-            parsed.errors.push(Remark { line, column, text: "this quote has no end".into() });
-        }
-        if word.places.is_empty() {
-            word.places.push((self.line, self.column));
+            errors.push(Remark { line, column, text: "this quote has no end".into() });
         }
         word
     }
 
-    /// Three octal digits behind a backslash, up to `\377`.
+    /// Three octal digits, up to `377`.
     fn octal(&mut self) -> Option<u8> {
-        let digits = self.rest.first_chunk::<3>()?;
         let mut value = 0u32;
-        for digit in digits {
+        for digit in self.rest.first_chunk::<3>()? {
             value = value * 8 + char::from(*digit).to_digit(8)?;
         }
         let value = u8::try_from(value).ok()?;
-        for _ in 0..3 {
-            self.next();
-        }
+        (0..3).for_each(|_| {
+            self.take();
+        });
         Some(value)
     }
 }

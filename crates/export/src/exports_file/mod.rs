@@ -1,21 +1,33 @@
 //! The file format of exports(5): what a line means, and where exactly it is wrong.
 //!
 //! Reading never fails as a whole: [`parse`] gives the entries that are in order, notes about
-//! options that are accepted and ignored, and every error with line and column.
+//! what is accepted without effect, and every error with line and column. A file with errors must
+//! not be applied.
 
 mod lexer;
 mod options;
+mod print;
 
-use crate::clients::Pattern;
-use crate::table::{ExportSpec, Rule, SpecBackend};
-use lexer::{Word, logical_lines};
+use crate::clients::Client;
+use crate::export::{ExportSpec, Fsid, Rule, Source};
+use crate::table::EXPORTS_MAX;
+use lexer::{Lexer, Word};
 use options::OptionSet;
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
-/// Rules of one export; more would make each first look-up of a client slow.
+pub use print::print;
+
+/// Most clients of one export; more would make each first call of a client slow.
 pub const RULES_MAX: usize = 4096;
-/// Entries of one file.
-pub const ENTRIES_MAX: usize = 65_536;
+/// Most exports of one file: as many as a server can have.
+pub const ENTRIES_MAX: usize = EXPORTS_MAX;
+/// Most errors and most notes of one file; nobody reads more.
+pub const REMARKS_MAX: usize = 200;
+/// Most of a line that is shown with a remark, in bytes.
+const SHOWN_MAX: usize = 160;
 
 /// A remark about a place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,23 +48,34 @@ impl fmt::Display for Remark {
 
 impl Remark {
     /// The remark as a person wants to see it: `file:line:column: text`, the line, a caret below.
+    /// Of a very long line only the part around the place.
     pub fn shown(&self, file: &str, source: &[u8]) -> String {
         let line = source.split(|b| *b == b'\n').nth(self.line.saturating_sub(1));
-        let line = String::from_utf8_lossy(line.unwrap_or_default());
-        let before: String = line.chars().take(self.column.saturating_sub(1)).collect();
-        let gap: String = before.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        format!("{file}:{self}\n  {line}\n  {gap}^")
+        let line = line.unwrap_or_default();
+        let at = self.column.saturating_sub(1).min(line.len());
+        let start = if line.len() > SHOWN_MAX { at.saturating_sub(SHOWN_MAX / 2) } else { 0 };
+        let end = line.len().min(start.saturating_add(SHOWN_MAX));
+        let part = |from: usize, to: usize| {
+            String::from_utf8_lossy(line.get(from..to).unwrap_or_default()).into_owned()
+        };
+        let gap: String =
+            part(start, at).chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let text: String = part(start, end)
+            .chars()
+            .map(|c| if c.is_control() && c != '\t' { '?' } else { c })
+            .collect();
+        format!("{file}:{self}\n  {text}\n  {gap}^")
     }
 }
 
 /// What a file says.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// The exports, in order.
+    /// The exports, in order; those of one path are one.
     pub entries: Vec<ExportSpec>,
-    /// What is accepted but has no effect.
+    /// What is accepted but has no effect; each thing once.
     pub notes: Vec<Remark>,
-    /// What is wrong; a file with errors must not be applied.
+    /// What is wrong, in the order of the file.
     pub errors: Vec<Remark>,
 }
 
@@ -62,122 +85,165 @@ impl Parsed {
         self.errors.push(Remark { line, column, text: text.into() });
     }
 
-    fn note(&mut self, word: &Word, offset: usize, text: impl Into<String>) {
-        let (line, column) = word.place(offset);
-        self.notes.push(Remark { line, column, text: text.into() });
+    fn note(&mut self, word: &Word, offset: usize, text: String) {
+        let known = self.notes.iter().any(|note| note.text == text);
+        if !known && self.notes.len() < REMARKS_MAX {
+            let (line, column) = word.place(offset);
+            self.notes.push(Remark { line, column, text });
+        }
     }
 }
 
 /// Reads an exports file.
 pub fn parse(bytes: &[u8]) -> Parsed {
     let mut parsed = Parsed::default();
-    for line in logical_lines(bytes, &mut parsed) {
-        if parsed.entries.len() >= ENTRIES_MAX {
-            if let Some(word) = line.first() {
-                parsed.error(word, 0, format!("more than {ENTRIES_MAX} exports"));
-            }
+    let mut lexer = Lexer::new(bytes);
+    while let Some(words) = lexer.next_line(&mut parsed.errors) {
+        let Some((first, rest)) = words.split_first() else { continue };
+        read_line(first, rest, &mut parsed);
+        if parsed.entries.len() > ENTRIES_MAX {
+            parsed.entries.truncate(ENTRIES_MAX);
+            parsed.error(first, 0, format!("more than {ENTRIES_MAX} exports"));
             break;
         }
-        if let Some(entry) = entry(&line, &mut parsed) {
-            merge(&mut parsed, entry);
+        if parsed.errors.len() >= REMARKS_MAX {
+            break;
         }
     }
+    parsed.errors.truncate(REMARKS_MAX);
+    parsed.errors.sort_by_key(|error| (error.line, error.column));
     parsed
 }
 
+/// One line: a path, then clients with their options; `-options` are defaults for what follows.
 /// Lines of the same path add to one another.
-fn merge(parsed: &mut Parsed, entry: ExportSpec) {
-    match parsed.entries.iter_mut().find(|e| e.path == entry.path) {
-        Some(known) => {
-            known.rules.extend(entry.rules);
-            known.fsid = known.fsid.or(entry.fsid);
-        }
-        None => parsed.entries.push(entry),
+fn read_line(first: &Word, rest: &[Word], parsed: &mut Parsed) {
+    let path = match path_of(first.bytes()) {
+        Ok(path) => path,
+        Err(why) => return parsed.error(first, 0, why),
+    };
+    let place = parsed.entries.iter().position(|known| known.path == path);
+    let mut spec = match place {
+        Some(place) => parsed.entries.swap_remove(place),
+        None => ExportSpec {
+            path: path.clone(),
+            source: Source::Directory(PathBuf::from(OsString::from_vec(path))),
+            rules: Vec::new(),
+            fsid: None,
+        },
+    };
+    clients(first, rest, &mut spec, parsed);
+    parsed.entries.push(spec);
+    if let Some(place) = place {
+        // back to where it was: the last one had gone there
+        let last = parsed.entries.len().saturating_sub(1);
+        parsed.entries.swap(place, last);
     }
 }
 
-/// One line: a path, then clients with their options; `-options` are defaults for what follows.
-fn entry(words: &[Word], parsed: &mut Parsed) -> Option<ExportSpec> {
-    let (path, clients) = words.split_first()?;
-    if path.bytes().first() != Some(&b'/') {
-        parsed.error(path, 0, "an export begins with /: write the full path of a directory");
-        return None;
+/// The path in normal form.
+fn path_of(written: &[u8]) -> Result<Vec<u8>, &'static str> {
+    if written.first() != Some(&b'/') {
+        return Err("an export begins with /: write the full path of a directory");
     }
-    let path_bytes = tidy_path(path.bytes());
-    let mut spec = ExportSpec {
-        path: path_bytes.clone(),
-        backend: SpecBackend::Directory(path_bytes),
-        rules: Vec::new(),
-        fsid: None,
-    };
-    let mut defaults = OptionSet::default();
-    for word in clients {
-        if spec.rules.len() >= RULES_MAX {
-            parsed.error(word, 0, format!("more than {RULES_MAX} clients for one export"));
-            break;
+    if written.contains(&0) {
+        return Err("a path cannot hold a NUL byte");
+    }
+    let mut path = Vec::with_capacity(written.len());
+    for part in written.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
+        if part == b"." || part == b".." {
+            return Err("write the path without . and ..");
         }
+        path.push(b'/');
+        path.extend_from_slice(part);
+    }
+    Ok(if path.is_empty() { b"/".to_vec() } else { path })
+}
+
+fn clients(path: &Word, words: &[Word], spec: &mut ExportSpec, parsed: &mut Parsed) {
+    let mut defaults = OptionSet::default();
+    let mut named = false;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
         if word.is_plain() && word.bytes().first() == Some(&b'-') {
-            defaults = options::parse(word, 1, word.bytes().len(), OptionSet::default(), parsed);
+            defaults = options::parse(word, 1..word.bytes().len(), OptionSet::default(), parsed);
             continue;
         }
-        if let Some((rule, fsid)) = client(word, defaults, parsed) {
-            spec.fsid = spec.fsid.or(fsid);
-            spec.rules.push(rule);
+        if word.bytes().contains(&b'(') && !word.bytes().contains(&b')') {
+            let at = word.bytes().iter().position(|b| *b == b'(').unwrap_or(0);
+            let text = "this ( has no ) in its word: write the options without blanks";
+            parsed.error(word, at, text);
+            // what follows up to the parenthesis was meant as options
+            words.by_ref().find(|word| word.bytes().contains(&b')'));
+        } else {
+            client(word, named, defaults, spec, parsed);
         }
+        named = true;
     }
-    if clients.iter().all(|w| w.bytes().first() == Some(&b'-')) {
-        let everyone = Rule { pattern: Pattern::Anyone, options: defaults.options };
-        spec.fsid = defaults.fsid;
-        spec.rules.push(everyone);
-        parsed.note(path, 0, "no client is named: every machine may mount it");
+    if !named {
+        parsed.note(path, 0, "no client is named: every machine may mount it".to_owned());
+        add(path, (Client::Anyone, defaults), spec, parsed);
     }
-    Some(spec)
 }
 
 /// `host(options)`, `host`, or `(options)` for everybody.
 fn client(
     word: &Word,
+    named: bool,
     defaults: OptionSet,
+    spec: &mut ExportSpec,
     parsed: &mut Parsed,
-) -> Option<(Rule, Option<crate::table::Fsid>)> {
+) {
     let bytes = word.bytes();
     let open = bytes.iter().position(|b| *b == b'(');
     let host = bytes.get(..open.unwrap_or(bytes.len())).unwrap_or_default();
-    let mut set = defaults;
-    if let Some(open) = open {
-        if bytes.last() != Some(&b')') {
-            parsed.error(
-                word,
-                open,
-                "this ( has no ) at the end of the word: no spaces in options",
-            );
-            return None;
-        }
-        set = options::parse(word, open + 1, bytes.len().saturating_sub(1), defaults, parsed);
-    }
-    let pattern = if host.is_empty() {
-        parsed.note(word, 0, "options with no host before them hold for every machine");
-        Pattern::Anyone
-    } else {
-        match Pattern::parse(host) {
-            Ok(pattern) => pattern,
-            Err(what) => {
-                parsed.error(word, 0, what);
-                return None;
-            }
-        }
+    let set = match open.map(|open| (open, closing(bytes))) {
+        None => defaults,
+        Some((open, Ok(close))) => options::parse(word, open + 1..close, defaults, parsed),
+        Some((_, Err(at))) => return parsed.error(word, at, "a blank is missing behind this )"),
     };
-    Some((Rule { pattern, options: set.options }, set.fsid))
+    if host.is_empty() && open.is_some() {
+        if named {
+            let text = "a blank before ( makes these options hold for every machine: write \
+                        HOST(OPTIONS), or *(OPTIONS) if that is meant";
+            return parsed.error(word, 0, text);
+        }
+        parsed.note(word, 0, "options with no client hold for every machine".to_owned());
+        return add(word, (Client::Anyone, set), spec, parsed);
+    }
+    match Client::parse(&String::from_utf8_lossy(host)) {
+        Ok(client) => add(word, (client, set), spec, parsed),
+        Err(why) => parsed.error(word, 0, why.to_string()),
+    }
 }
 
-/// Without double and trailing slashes.
-fn tidy_path(path: &[u8]) -> Vec<u8> {
-    let mut tidy = Vec::with_capacity(path.len());
-    for part in path.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
-        tidy.push(b'/');
-        tidy.extend_from_slice(part);
+/// Where the only `)` is, at the end; else where the first one is.
+fn closing(bytes: &[u8]) -> Result<usize, usize> {
+    let first = bytes.iter().position(|b| *b == b')').unwrap_or(bytes.len());
+    if first.saturating_add(1) == bytes.len() { Ok(first) } else { Err(first) }
+}
+
+fn add(
+    word: &Word,
+    (client, set): (Client, OptionSet),
+    spec: &mut ExportSpec,
+    parsed: &mut Parsed,
+) {
+    if spec.rules.len() >= RULES_MAX {
+        return parsed.error(word, 0, format!("more than {RULES_MAX} clients for one export"));
     }
-    if tidy.is_empty() { b"/".to_vec() } else { tidy }
+    if spec.rules.iter().any(|rule| rule.client == client) {
+        return parsed.error(word, 0, format!("{client} is named twice for this export"));
+    }
+    match (spec.fsid, set.fsid) {
+        (Some(known), Some(other)) if known != other => {
+            let text = format!("fsid={other}: this export has fsid={known} for another client");
+            parsed.error(word, 0, text);
+        }
+        (None, fsid @ Some(Fsid::Number(_) | Fsid::Uuid(_))) => spec.fsid = fsid,
+        (Some(_), _) | (None, None) => {}
+    }
+    spec.rules.push(Rule { client, options: set.options() });
 }
 
 #[cfg(test)]

@@ -1,123 +1,159 @@
-//! The options of exports(5), one by one.
+//! The options of exports(5), one by one: taken, accepted without effect, or wrong.
 
 use super::Parsed;
 use super::lexer::Word;
+use crate::export::Fsid;
 use crate::identity::parse_uuid;
 use crate::options::{Options, Squash};
-use crate::table::Fsid;
+use std::ops::Range;
 use vfs::Durability;
 
 /// Options as far as they are known.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct OptionSet {
-    /// What a client may do.
-    pub options: Options,
+    options: Options,
+    /// `root_squash` and `all_squash` are switches of their own in exports(5).
+    root_squash: bool,
+    all_squash: bool,
     /// `fsid=`.
     pub fsid: Option<Fsid>,
 }
 
+impl Default for OptionSet {
+    fn default() -> Self {
+        let options = Options::default();
+        Self { options, root_squash: true, all_squash: false, fsid: None }
+    }
+}
+
+impl OptionSet {
+    /// What a client may do.
+    pub const fn options(&self) -> Options {
+        let squash = match (self.all_squash, self.root_squash) {
+            (true, _) => Squash::All,
+            (false, true) => Squash::Root,
+            (false, false) => Squash::None,
+        };
+        Options { squash, ..self.options }
+    }
+}
+
 /// What became of one option.
-enum Verdict {
+enum Fate {
     Taken,
+    /// Accepted without effect, because.
     Ignored(&'static str),
     Wrong(String),
 }
 
-/// Reads the options between two offsets of a word, on top of `defaults`.
+/// Reads the options in a range of a word, on top of `defaults`.
 pub fn parse(
     word: &Word,
-    start: usize,
-    end: usize,
+    range: Range<usize>,
     defaults: OptionSet,
     parsed: &mut Parsed,
 ) -> OptionSet {
     let mut set = defaults;
-    let mut at = start;
-    let text = word.bytes().get(start..end).unwrap_or_default();
-    for option in text.split(|b| *b == b',') {
+    let mut at = range.start;
+    for option in word.bytes().get(range).unwrap_or_default().split(|b| *b == b',') {
         if !option.is_empty() {
-            match apply(option, &mut set) {
-                Verdict::Taken => {}
-                Verdict::Ignored(why) => {
-                    let option = String::from_utf8_lossy(option);
-                    parsed.note(word, at, format!("{option} is accepted and ignored: {why}"));
+            let shown = option.escape_ascii().to_string();
+            match set.apply(option, &shown) {
+                Fate::Taken => {}
+                Fate::Ignored(why) => {
+                    parsed.note(word, at, format!("{shown} is accepted and has no effect: {why}"));
                 }
-                Verdict::Wrong(why) => parsed.error(word, at, why),
+                Fate::Wrong(why) => parsed.error(word, at, why),
             }
         }
-        at += option.len() + 1;
+        at = at.saturating_add(option.len()).saturating_add(1);
     }
     set
 }
 
-fn apply(option: &[u8], set: &mut OptionSet) -> Verdict {
-    let options = &mut set.options;
-    match option {
-        b"ro" => options.read_only = true,
-        b"rw" => options.read_only = false,
-        b"root_squash" => options.squash = Squash::Root,
-        b"no_root_squash" => options.squash = Squash::None,
-        b"all_squash" => options.squash = Squash::All,
-        b"no_all_squash" => {
-            if options.squash == Squash::All {
-                options.squash = Squash::Root;
+impl OptionSet {
+    fn apply(&mut self, option: &[u8], shown: &str) -> Fate {
+        match option {
+            b"ro" => self.options.read_only = true,
+            b"rw" => self.options.read_only = false,
+            b"root_squash" => self.root_squash = true,
+            b"no_root_squash" => self.root_squash = false,
+            b"all_squash" => self.all_squash = true,
+            b"no_all_squash" => self.all_squash = false,
+            b"sync" => self.options.durability = Durability::Sync,
+            b"async" => self.options.durability = Durability::Async,
+            b"secure" => self.options.secure = true,
+            b"insecure" => self.options.secure = false,
+            b"hide" | b"sec=sys" | b"no_pnfs" | b"no_security_label" | b"xprtsec=none" => {}
+            other => {
+                return if let Some(why) = without_effect(other) {
+                    Fate::Ignored(why)
+                } else if let Some(equals) = other.iter().position(|b| *b == b'=') {
+                    let (name, value) = other.split_at(equals);
+                    self.with_value(name, value.get(1..).unwrap_or_default(), shown)
+                } else {
+                    Fate::Wrong(not_here(other, shown))
+                };
             }
         }
-        b"sync" => options.durability = Durability::Sync,
-        b"async" => options.durability = Durability::Async,
-        b"secure" => options.secure = true,
-        b"insecure" => options.secure = false,
-        b"sec=sys" => {}
-        b"subtree_check" | b"no_subtree_check" => {
-            return Verdict::Ignored("handles are checked by their seal");
+        Fate::Taken
+    }
+
+    fn with_value(&mut self, name: &[u8], value: &[u8], shown: &str) -> Fate {
+        let number = || std::str::from_utf8(value).ok().and_then(parse_id);
+        let wrong = |what: &str| Fate::Wrong(format!("{shown}: {what}"));
+        match name {
+            b"anonuid" => match number() {
+                Some(uid) => self.options.anonuid = uid,
+                None => return wrong("the value is no user id; write a number"),
+            },
+            b"anongid" => match number() {
+                Some(gid) => self.options.anongid = gid,
+                None => return wrong("the value is no group id; write a number"),
+            },
+            b"fsid" => match parse_fsid(value) {
+                Some(fsid) => self.fsid = Some(fsid),
+                None => return wrong("write a number, a UUID or root"),
+            },
+            other => return Fate::Wrong(not_here(other, shown)),
         }
-        b"wdelay" | b"no_wdelay" => return Verdict::Ignored("the kernel gathers writes"),
-        b"hide" => {}
-        b"acl" | b"no_acl" => return Verdict::Ignored("ACLs are always honoured"),
-        b"auth_nlm" | b"secure_locks" | b"no_auth_nlm" | b"insecure_locks" => {
-            return Verdict::Ignored("there is no lock protocol in this version");
+        Fate::Taken
+    }
+}
+
+/// Why an option that is accepted does nothing.
+const fn without_effect(option: &[u8]) -> Option<&'static str> {
+    Some(match option {
+        b"subtree_check" | b"no_subtree_check" => {
+            "a handle is checked by its seal, and none leads out of its export"
+        }
+        b"wdelay" | b"no_wdelay" => "writes are gathered by the page cache",
+        b"acl" | b"no_acl" => "ACLs count in every check, and the ACL protocol is not served",
+        b"auth_nlm" | b"no_auth_nlm" | b"secure_locks" | b"insecure_locks" => {
+            "the lock protocol is not served in this version"
         }
         b"crossmnt" | b"nohide" => {
-            return Verdict::Wrong(
-                "mounts below an export are not crossed in this version: export each by itself"
-                    .into(),
-            );
+            "mount points inside an export are not crossed in this version; export each by a line \
+             of its own"
         }
-        other => return with_value(other, set),
-    }
-    Verdict::Taken
+        _ => return None,
+    })
 }
 
-fn with_value(option: &[u8], set: &mut OptionSet) -> Verdict {
-    let shown = String::from_utf8_lossy(option).into_owned();
-    let Some(equals) = option.iter().position(|b| *b == b'=') else {
-        return Verdict::Wrong(format!("unknown option {shown}"));
-    };
-    let (name, value) =
-        (option.get(..equals).unwrap_or_default(), option.get(equals + 1..).unwrap_or_default());
-    let id = || std::str::from_utf8(value).ok().and_then(parse_id);
+/// What to say about an option that cannot be obeyed.
+fn not_here(name: &[u8], shown: &str) -> String {
     match name {
-        b"anonuid" => match id() {
-            Some(id) => set.options.anonuid = id,
-            None => return Verdict::Wrong(format!("{shown}: the value is no user id")),
-        },
-        b"anongid" => match id() {
-            Some(id) => set.options.anongid = id,
-            None => return Verdict::Wrong(format!("{shown}: the value is no group id")),
-        },
-        b"fsid" => match parse_fsid(value) {
-            Some(fsid) => set.fsid = Some(fsid),
-            None => return Verdict::Wrong(format!("{shown}: give a number, a UUID, or root")),
-        },
-        b"sec" => {
-            return Verdict::Wrong(format!("{shown}: only sec=sys works in this version"));
-        }
-        _ => return Verdict::Wrong(format!("unknown option {shown}")),
+        b"sec" => format!("{shown}: only sec=sys is in this version"),
+        b"xprtsec" => format!("{shown}: only xprtsec=none is in this version"),
+        b"mp" | b"mountpoint" | b"refer" | b"replicas" | b"pnfs" | b"security_label"
+        | b"nordirplus" => format!("{shown} is not in this version: remove it"),
+        b"anonuid" | b"anongid" | b"fsid" => format!("{shown} wants a value: {shown}=NUMBER"),
+        _ => format!("unknown option {shown}"),
     }
-    Verdict::Taken
 }
 
-/// A user or group id; negative numbers as the kernel takes them (-1 excepted: it means nobody).
+/// A user or group id. Negative numbers count from the end, as everywhere (-2 was once nobody);
+/// -1 is no id.
 fn parse_id(text: &str) -> Option<u32> {
     match text.parse::<i64>().ok()? {
         n @ 0..=0xffff_fffe => u32::try_from(n).ok(),
@@ -128,13 +164,8 @@ fn parse_id(text: &str) -> Option<u32> {
 
 fn parse_fsid(value: &[u8]) -> Option<Fsid> {
     if value == b"root" {
-        return Some(Fsid([0; 16]));
+        return Some(Fsid::Number(0));
     }
     let number = std::str::from_utf8(value).ok().and_then(|text| text.parse::<u32>().ok());
-    let mut uuid = [0; 16];
-    if let (Some(number), Some(place)) = (number, uuid.last_chunk_mut::<4>()) {
-        *place = number.to_be_bytes();
-        return Some(Fsid(uuid));
-    }
-    parse_uuid(value).map(Fsid)
+    number.map(Fsid::Number).or_else(|| parse_uuid(value).map(Fsid::Uuid))
 }

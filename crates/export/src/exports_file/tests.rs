@@ -1,62 +1,141 @@
 //! Lines as administrators write them, right and wrong.
 
-use super::parse;
-use crate::clients::Pattern;
+use super::{ENTRIES_MAX, REMARKS_MAX, parse, print};
+use crate::clients::Client;
+use crate::export::{ExportSpec, Fsid, Rule, Source};
 use crate::options::{Options, Squash};
 use proptest::prelude::*;
+use std::os::unix::ffi::OsStringExt;
 use vfs::Durability;
 
 #[test]
 fn a_usual_file() {
     let parsed = parse(
         b"# comment\n\
-        /srv/a  10.0.0.0/8(rw,no_root_squash) *.lan(ro,async) @trusted(rw)\n\
+        /srv/a  10.0.0.0/8(rw,no_root_squash) *.lan(ro,async) @trusted(rw) # all\n\
         \"/srv/with space\" -rw,anonuid=7 host1 host2(insecure) \\\n   192.168.1.0/255.255.255.0\n\
-        /srv/oct\\040al *(all_squash)\n",
+        /srv/oct\\040al *(all_squash)#end\r\n",
     );
     assert_eq!(parsed.errors, []);
+    assert_eq!(parsed.notes, []);
     let [a, spaced, octal] = parsed.entries.as_slice() else { panic!("{:?}", parsed.entries) };
     assert_eq!(a.path, b"/srv/a");
+    assert_eq!(a.source, Source::Directory("/srv/a".into()));
     assert_eq!(a.rules.len(), 3);
     let rw = Options { read_only: false, squash: Squash::None, ..Options::default() };
     assert_eq!(a.rules[0].options, rw);
     assert_eq!(a.rules[1].options.durability, Durability::Async);
-    assert_eq!(a.rules[2].pattern, Pattern::Netgroup("trusted".into()));
+    assert_eq!(a.rules[2].client, Client::Netgroup("trusted".into()));
     assert_eq!(spaced.path, b"/srv/with space");
     assert_eq!(spaced.rules.len(), 3);
     assert!(spaced.rules.iter().all(|r| r.options.anonuid == 7 && !r.options.read_only));
     assert!(spaced.rules[0].options.secure && !spaced.rules[1].options.secure);
+    assert_eq!(spaced.rules[2].client.to_string(), "192.168.1.0/24");
     assert_eq!(octal.path, b"/srv/oct al");
     assert_eq!(octal.rules[0].options.squash, Squash::All);
 }
 
 #[test]
 fn every_error_has_its_place() {
-    let source =
-        b"/a *(rw,frobnicate)\n  srv *(rw)\n/b *(anonuid=x,sec=krb5)\n/c \"open\n/d h(rw\n/e a/b\n";
+    let source = b"/a *(rw,frobnicate)\n  srv *(rw)\n/b *(anonuid=x,sec=krb5)\n\
+        /c \"open\n/d h(rw, sync) g(ro)\n/e a/b\n/f h (rw)\n/g a(ro)b(rw)\n/h a a(rw)\n/i/../k\n";
     let parsed = parse(source);
     let places: Vec<_> = parsed.errors.iter().map(|e| (e.line, e.column)).collect();
-    assert_eq!(places, [(4, 4), (1, 9), (2, 3), (3, 6), (3, 16), (5, 5), (6, 4)]);
-    let shown = parsed.errors[1].shown("exports", source);
+    let wanted =
+        [(1, 9), (2, 3), (3, 6), (3, 16), (4, 4), (5, 5), (6, 4), (7, 6), (8, 8), (9, 6), (10, 1)];
+    assert_eq!(places, wanted, "{:?}", parsed.errors);
+    let shown = parsed.errors[0].shown("exports", source);
     assert_eq!(shown, "exports:1:9: unknown option frobnicate\n  /a *(rw,frobnicate)\n          ^");
 }
 
 #[test]
-fn what_has_no_effect_is_said() {
-    let parsed = parse(b"/a *(rw,subtree_check,no_wdelay)\n/b\n/c host (rw)\n");
+fn what_is_not_in_this_version_is_said_so() {
+    for (option, told) in [
+        ("sec=krb5p", "only sec=sys"),
+        ("sec=sys:krb5", "only sec=sys"),
+        ("xprtsec=mtls", "only xprtsec=none"),
+        ("mp", "not in this version"),
+        ("mountpoint=/x", "not in this version"),
+        ("refer=/a@b", "not in this version"),
+        ("pnfs", "not in this version"),
+        ("anonuid", "wants a value"),
+        ("anonuid=-1", "no user id"),
+        ("anongid=4294967295", "no group id"),
+        ("fsid=x", "UUID"),
+        ("RO", "unknown option RO"),
+        ("ro=x", "unknown option ro=x"),
+    ] {
+        let parsed = parse(format!("/a *({option})\n").as_bytes());
+        assert_eq!(parsed.errors.len(), 1, "{option}");
+        assert!(parsed.errors[0].text.contains(told), "{}", parsed.errors[0]);
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_said_once() {
+    let parsed = parse(b"/a *(rw,subtree_check,no_wdelay)\n/b\n/c (crossmnt)\n/d h(no_wdelay)\n");
     assert_eq!(parsed.errors, []);
-    let lines: Vec<_> = parsed.notes.iter().map(|n| n.line).collect();
-    assert_eq!(lines, [1, 1, 2, 3]);
-    assert_eq!(parsed.entries[2].rules[1].pattern, Pattern::Anyone);
-    assert!(parsed.entries[2].rules[0].options.read_only);
+    let places: Vec<_> = parsed.notes.iter().map(|n| (n.line, n.column)).collect();
+    assert_eq!(places, [(1, 9), (1, 23), (2, 1), (3, 5), (3, 4)]);
+    assert_eq!(parsed.entries[1].rules[0].client, Client::Anyone);
+    assert!(parsed.entries[1].rules[0].options.read_only);
+}
+
+#[test]
+fn squash_switches_are_independent() {
+    let squash = |options: &str| {
+        parse(format!("/a *({options})").as_bytes()).entries[0].rules[0].options.squash
+    };
+    assert_eq!(squash("all_squash,no_root_squash"), Squash::All);
+    assert_eq!(squash("all_squash,no_all_squash"), Squash::Root);
+    assert_eq!(squash("no_root_squash,all_squash,no_all_squash"), Squash::None);
+    assert_eq!(squash("no_root_squash,root_squash"), Squash::Root);
 }
 
 #[test]
 fn lines_of_one_path_add_up() {
-    let parsed = parse(b"/a x(rw)\n/a/ y(ro)\n/a *(fsid=0)\n");
-    assert_eq!(parsed.entries.len(), 1);
-    assert_eq!(parsed.entries[0].rules.len(), 3);
-    assert!(parsed.entries[0].fsid.is_some());
+    let parsed = parse(b"/a x(rw)\n/b *\n/c *\n/a/ y(ro)\n//a *(fsid=0)\n/a z(fsid=1)\n/a x\n");
+    let paths: Vec<_> = parsed.entries.iter().map(|e| e.path.as_slice()).collect();
+    assert_eq!(paths, [b"/a", b"/b", b"/c"]);
+    let texts: Vec<_> =
+        parsed.entries[0].rules.iter().map(|rule| rule.client.to_string()).collect();
+    assert_eq!(texts, ["x", "y", "*", "z"]);
+    assert_eq!(parsed.entries[0].fsid, Some(Fsid::Number(0)));
+    let lines: Vec<_> = parsed.errors.iter().map(|e| e.line).collect();
+    assert_eq!(lines, [6, 7]);
+}
+
+#[test]
+fn ids_and_fsids() {
+    let parsed = parse(b"/a *(anonuid=-2,anongid=0,fsid=01234567-89ab-cdef-0123-456789abcdef)");
+    let options = parsed.entries[0].rules[0].options;
+    assert_eq!((options.anonuid, options.anongid), (u32::MAX - 1, 0));
+    let Some(Fsid::Uuid(uuid)) = parsed.entries[0].fsid else { panic!() };
+    assert_eq!(uuid[..3], [0x01, 0x23, 0x45]);
+    assert_eq!(parse(b"/a *(fsid=root)").entries[0].fsid, Some(Fsid::Number(0)));
+}
+
+#[test]
+fn a_continued_comment_swallows_the_next_line_and_quotes_keep_blanks() {
+    let parsed = parse(b"# /a *(rw) \\\n/b *(rw)\n\"/c \\\nd\" \"h\"(ro)\n/e\\q #x\n");
+    assert_eq!(parsed.errors, []);
+    let paths: Vec<_> = parsed.entries.iter().map(|e| e.path.as_slice()).collect();
+    assert_eq!(paths, [b"/c  d".as_slice(), b"/e\\q"]);
+}
+
+#[test]
+fn limits_hold() {
+    let many: String = (0..=ENTRIES_MAX).map(|n| format!("/{n} *\n")).collect();
+    let parsed = parse(many.as_bytes());
+    assert_eq!((parsed.entries.len(), parsed.errors.len()), (ENTRIES_MAX, 1));
+    let parsed = parse("x\n".repeat(1000).as_bytes());
+    assert_eq!(parsed.errors.len(), REMARKS_MAX);
+    let long = [b"/a *(".as_slice(), &b"ro,".repeat(1000), b"oops,", &b"ro,".repeat(1000), b")"];
+    let long = long.concat();
+    let shown = parse(&long).errors[0].shown("f", &long);
+    let lines: Vec<_> = shown.lines().collect();
+    assert!(lines[1].len() < 200);
+    assert!(lines[1].get(lines[2].len() - 1..).unwrap().starts_with("oops"));
 }
 
 #[test]
@@ -67,6 +146,61 @@ fn the_example_of_the_repository_is_in_order() {
     assert!(parsed.entries.len() >= 3);
 }
 
+fn any_client() -> impl Strategy<Value = Client> {
+    let text = prop_oneof![
+        Just("*".to_owned()),
+        "@[a-z0-9._-]{1,9}",
+        "[a-z][a-z0-9-]{0,9}(\\.[a-z]{1,3}){0,2}",
+        "\\*\\.[a-z]{1,9}",
+        "h\\[[a-z]-z\\]\\?",
+        any::<std::net::IpAddr>().prop_map(|ip| ip.to_string()),
+        (any::<std::net::Ipv4Addr>(), 0..=32u8).prop_map(|(ip, bits)| format!("{ip}/{bits}")),
+        (any::<std::net::Ipv6Addr>(), 0..=128u8).prop_map(|(ip, bits)| format!("{ip}/{bits}")),
+    ];
+    text.prop_filter_map("not a client", |text| Client::parse(&text).ok())
+}
+
+fn any_options() -> impl Strategy<Value = Options> {
+    let squash = prop_oneof![Just(Squash::None), Just(Squash::Root), Just(Squash::All)];
+    let ids = (0..u32::MAX, 0..u32::MAX);
+    (any::<[bool; 3]>(), squash, ids).prop_map(|([read_only, sync, secure], squash, ids)| Options {
+        read_only,
+        squash,
+        anonuid: ids.0,
+        anongid: ids.1,
+        durability: if sync { Durability::Sync } else { Durability::Async },
+        secure,
+    })
+}
+
+fn any_spec() -> impl Strategy<Value = ExportSpec> {
+    let name = proptest::collection::vec(1u8.., 1..9);
+    let name = name
+        .prop_filter("no component", |name| !name.contains(&b'/') && name != b"." && name != b"..");
+    let path = proptest::collection::vec(name, 1..4)
+        .prop_map(|names| names.iter().flat_map(|n| [b"/".as_slice(), n].concat()).collect());
+    let rules = proptest::collection::vec((any_client(), any_options()), 1..5);
+    let fsid = prop_oneof![
+        Just(None),
+        any::<u32>().prop_map(|n| Some(Fsid::Number(n))),
+        any::<[u8; 16]>().prop_map(|uuid| Some(Fsid::Uuid(uuid))),
+    ];
+    (path, rules, fsid).prop_map(|(path, rules, fsid): (Vec<u8>, _, _)| {
+        let mut spec = ExportSpec {
+            source: Source::Directory(std::ffi::OsString::from_vec(path.clone()).into()),
+            path,
+            fsid,
+            rules: Vec::new(),
+        };
+        for (client, options) in rules {
+            if spec.rules.iter().all(|rule| rule.client != client) {
+                spec.rules.push(Rule { client, options });
+            }
+        }
+        spec
+    })
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
@@ -74,11 +208,21 @@ proptest! {
     }
 
     #[test]
-    fn no_words_make_it_panic(text in r#"(/[a-z]{0,3}|[ \t\n"\\#]|-rw|\*|@g|[0-9./]{1,9}|\((rw|ro|,|=|fsid=0|x){0,5}\)?){0,40}"#) {
+    fn no_words_make_it_panic(
+        text in r#"(/[a-z]{0,3}|[ \t\n"\\#]|-rw|\*|@g|[0-9./]{1,9}|\((rw|ro|,|=|fsid=0|x){0,5}\)?){0,40}"#,
+    ) {
         let parsed = parse(text.as_bytes());
+        let lines = text.split('\n').count();
         for remark in parsed.errors.iter().chain(&parsed.notes) {
-            prop_assert!(remark.line >= 1 && remark.column >= 1);
+            prop_assert!((1..=lines).contains(&remark.line) && remark.column >= 1);
             remark.shown("f", text.as_bytes());
         }
+    }
+
+    #[test]
+    fn what_is_printed_reads_the_same(spec in any_spec()) {
+        let parsed = parse(&print(&spec));
+        prop_assert_eq!(parsed.errors, []);
+        prop_assert_eq!(parsed.entries, [spec]);
     }
 }
