@@ -5,8 +5,9 @@
 
 use super::{Answer, New};
 use crate::Nfs;
-use export::{Export, Exports, Handle, Table};
+use export::{Export, Exports, Handle, Options, Table};
 use rpc::{Call, Credential, MaySleep, Peer};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use vfs::{AccessMask, Attr, Backend, Cx, Fid, Made, Status, Want};
 
@@ -84,19 +85,12 @@ impl<'c> Door<'c> {
     ///
     /// # Errors
     /// [`Status::BadHandle`], [`Status::Stale`]; [`Status::Acces`] for a client that the export
-    /// is not for; [`Status::RoFs`] for a change of a read-only export.
+    /// is not for, [`Status::Jukebox`] if that cannot be found out now; [`Status::RoFs`] for a change of a read-only export.
     pub fn open(&mut self, handle: &[u8], intent: Intent) -> Answer<Target<'_>> {
         let table: &Table = &self.table;
         let (export, fid) = self.exports.open(table, handle)?;
         *self.export = Some(export.index);
-        let client = self.peer.addr;
-        if export.needs_resolution(client.ip()) {
-            // Rare: the first call of a client that was mounted before a restart or a reload, to
-            // an export that names hosts. Others go on while the name service is asked.
-            self.sleep.0.about_to_sleep();
-            export.resolve_blocking(client.ip());
-        }
-        let options = export.access_for(client.ip(), client.port()).ok_or(Status::Acces)?;
+        let options = options_for(export, self.peer.addr, self.sleep.0)?;
         let auth = match self.credential {
             Credential::None => None,
             Credential::Sys(sys) => Some((sys.uid, sys.gid, sys.groups())),
@@ -113,6 +107,28 @@ impl<'c> Door<'c> {
         }
         Ok(target)
     }
+}
+
+/// What this client may do with an export.
+///
+/// A name service has to be asked only rarely: for the first call of a client that was mounted
+/// before a restart or a reload, if the export names hosts. Others go on while it is asked.
+fn options_for<'d>(
+    export: &'d Export,
+    client: SocketAddr,
+    sleep: &dyn MaySleep,
+) -> vfs::Result<&'d Options> {
+    if let Some(options) = export.access_for(client.ip(), client.port()) {
+        return Ok(options);
+    }
+    if export.needs_resolution(client.ip()) {
+        sleep.about_to_sleep();
+        if !export.resolve_blocking(client.ip()) {
+            return Err(Status::Jukebox);
+        }
+    }
+    // Again in any case: the answer may have come between the two questions.
+    export.access_for(client.ip(), client.port()).ok_or(Status::Acces)
 }
 
 /// An object that the caller may ask about.

@@ -1,6 +1,8 @@
 //! Exports for tests, to this machine only, with a key that dies with the test.
 
-use export::{ExportSpec, Exports, Fsid, Identity, Options, Pattern, Rule, SpecBackend, Squash};
+use export::{
+    Client, ExportSpec, Exports, Fsid, Identity, Key, Options, Rule, Source, Squash, Table,
+};
 use std::convert::Infallible;
 use std::sync::Arc;
 use vfs::{Backend, Durability};
@@ -22,24 +24,18 @@ pub type Row<'a> = (&'a str, Arc<dyn Backend>, Options);
 
 /// These exports in force.
 pub fn of(rows: Vec<Row<'_>>) -> Exports {
-    let exports = Exports::new(Identity::ephemeral().unwrap());
-    let specs = rows.iter().zip(1u8..).map(|((path, _, options), n)| ExportSpec {
+    let specs = rows.iter().zip(1..).map(|((path, _, options), number)| ExportSpec {
         path: path.as_bytes().to_vec(),
-        backend: SpecBackend::Memory,
-        rules: vec![Rule {
-            pattern: Pattern::Address("127.0.0.1".parse().unwrap()),
-            options: *options,
-        }],
-        fsid: Some(Fsid([n; 16])),
+        source: Source::Memory,
+        fsid: Some(Fsid::Number(number)),
+        rules: vec![Rule { client: Client::parse("127.0.0.1").unwrap(), options: *options }],
     });
     let specs: Vec<ExportSpec> = specs.collect();
-    let open = |spec: &ExportSpec, _: [u8; 16]| -> Result<Arc<dyn Backend>, Infallible> {
+    let open = |spec: &ExportSpec| -> Result<Arc<dyn Backend>, Infallible> {
         let row = rows.iter().find(|row| row.0.as_bytes() == spec.path).unwrap();
         Ok(Arc::clone(&row.1))
     };
-    let previous = exports.load();
-    let table = export::Table::build(specs, exports.identity(), &previous, &open).unwrap();
-    drop(previous);
-    exports.replace(table);
-    exports
+    let identity = Identity::ephemeral().unwrap();
+    let table = Table::build(&specs, &identity, &open, None).unwrap();
+    Exports::new(Key([7; 16]), table)
 }
