@@ -1,4 +1,5 @@
 //! What version 2 puts on the wire, and how it lives with short handles and cookies.
+#![cfg(test)]
 
 mod support;
 
@@ -16,7 +17,7 @@ use support::{Lab, exports, wire};
 use xdr::Encode;
 
 fn lab(long: bool) -> Lab {
-    Lab::new(exports::of(vec![("/fixed", Arc::new(Fixed { long }), exports::RW)]))
+    Lab::new(exports::of(&[("/fixed", Arc::new(Fixed { long }), exports::RW)]))
 }
 
 fn root(lab: &Lab) -> Fh2 {

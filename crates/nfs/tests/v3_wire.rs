@@ -1,5 +1,6 @@
 //! What version 3 puts on the wire, byte by byte and limit by limit, over a backend whose every
 //! answer is known.
+#![cfg(test)]
 
 mod support;
 
@@ -16,7 +17,7 @@ use support::fixed::{CONTENTS, COOKIES, Fixed, VERIFIER};
 use support::{Lab, at, decoded, exports, wire};
 
 fn lab() -> Lab {
-    Lab::new(exports::of(vec![("/fixed", Arc::new(Fixed { long: false }), exports::RW)]))
+    Lab::new(exports::of(&[("/fixed", Arc::new(Fixed { long: false }), exports::RW)]))
 }
 
 fn file(lab: &Lab) -> Vec<u8> {
@@ -302,7 +303,7 @@ fn only_the_clients_of_an_export_get_in() {
 
 #[test]
 fn a_read_only_export_grants_and_takes_no_change() {
-    let lab = Lab::new(exports::of(vec![("/fixed", Arc::new(Fixed { long: false }), exports::RO)]));
+    let lab = Lab::new(exports::of(&[("/fixed", Arc::new(Fixed { long: false }), exports::RO)]));
     let root = lab.root();
     let place = at(&root, b"new");
     let removed: Res<WccData, WccData> = lab.v3(p::REMOVE, &place);
@@ -322,7 +323,7 @@ fn a_read_only_export_grants_and_takes_no_change() {
 #[test]
 fn two_exports_are_two_file_systems() {
     let of = |path| (path, Arc::new(Fixed { long: false }) as Arc<dyn vfs::Backend>, exports::RW);
-    let lab = Lab::new(exports::of(vec![of("/a"), of("/b")]));
+    let lab = Lab::new(exports::of(&[of("/a"), of("/b")]));
     let (a, b) = (lab.root_of(0), lab.root_of(1));
     let args = RenameArgs { from: at(&a, b"x"), to: at(&b, b"x") };
     let renamed: Res<RenameRes, RenameRes> = lab.v3(p::RENAME, &args);

@@ -3,7 +3,7 @@
 use crate::tree::Tree;
 use bowline_nfs::mount::{Mount, mount_program};
 use bowline_nfs::{Nfs, NfsSettings, v2};
-use export::{ExportSpec, Exports, Identity, Options, Pattern, Rule, SpecBackend, Table};
+use export::{Client, ExportSpec, Exports, Identity, Options, Rule, Source, Table};
 use proto::nfs2::Fh2;
 use rpc::{AuthSys, Call, Credential, Fault, MaySleep, Outcome, Peer, Program, Transport};
 use std::convert::Infallible;
@@ -126,11 +126,11 @@ impl Setting {
 fn exports(tree: &Arc<Tree>) -> Exports {
     let spec = |path: &str, clients: &[&str], secure| ExportSpec {
         path: path.as_bytes().to_vec(),
-        backend: SpecBackend::Memory,
+        source: Source::Memory,
         rules: clients
             .iter()
             .map(|client| Rule {
-                pattern: Pattern::parse(client.as_bytes()).unwrap(),
+                client: Client::parse(client).unwrap(),
                 options: Options { secure, ..Options::default() },
             })
             .collect(),
@@ -141,9 +141,8 @@ fn exports(tree: &Arc<Tree>) -> Exports {
         spec("/open", &["*"], false),
         spec("/named", &["localhost"], false),
     ];
-    let open = |_: &ExportSpec, _: [u8; 16]| Ok::<Arc<dyn Backend>, Infallible>(tree.clone());
-    let exports = Exports::new(Identity::ephemeral().unwrap());
-    let table = Table::build(specs, exports.identity(), &Table::default(), &open).unwrap();
-    exports.replace(table);
-    exports
+    let open = |_: &ExportSpec| Ok::<Arc<dyn Backend>, Infallible>(tree.clone());
+    let identity = Identity::ephemeral().unwrap();
+    let table = Table::build(&specs, &identity, &open, None).unwrap();
+    Exports::new(identity.key(), table)
 }

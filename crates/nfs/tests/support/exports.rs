@@ -23,7 +23,7 @@ pub const RO: Options = Options { read_only: true, ..RW };
 pub type Row<'a> = (&'a str, Arc<dyn Backend>, Options);
 
 /// These exports in force.
-pub fn of(rows: Vec<Row<'_>>) -> Exports {
+pub fn of(rows: &[Row<'_>]) -> Exports {
     let specs = rows.iter().zip(1..).map(|((path, _, options), number)| ExportSpec {
         path: path.as_bytes().to_vec(),
         source: Source::Memory,
