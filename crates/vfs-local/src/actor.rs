@@ -1,0 +1,57 @@
+//! Whom a call acts as, and who checks.
+//!
+//! A server that may change identities lets the kernel check and own what callers make: the thread
+//! takes on the caller's ids, lazily, and keeps them until another identity is needed. One that
+//! may not is its own user for everybody.
+
+use std::io;
+use sys::identity::{self, Capability, Own};
+use vfs::Cred;
+
+/// Who the server can be.
+#[derive(Debug)]
+pub struct Actor {
+    own: Own,
+    changes: bool,
+}
+
+impl Actor {
+    /// Finds out what this process may do.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn new() -> io::Result<Self> {
+        let needed = [Capability::SetUid, Capability::SetGid, Capability::DacOverride];
+        Ok(Self { own: identity::own()?, changes: needed.into_iter().all(identity::has) })
+    }
+
+    /// Whether calls act as their callers.
+    pub const fn changes(&self) -> bool {
+        self.changes
+    }
+
+    /// Whom a caller is taken for.
+    pub fn cred<'a>(&'a self, caller: &Cred<'a>) -> Cred<'a> {
+        if self.changes {
+            *caller
+        } else {
+            Cred { uid: self.own.uid, gid: self.own.gid, groups: &self.own.groups }
+        }
+    }
+
+    /// From here on the thread acts as the caller.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn be_caller(&self, caller: &Cred<'_>) -> io::Result<()> {
+        if self.changes { identity::act_as(caller.uid, caller.gid, caller.groups) } else { Ok(()) }
+    }
+
+    /// From here on the thread acts as the server.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn be_server(&self) -> io::Result<()> {
+        if self.changes { identity::act_as_self(&self.own) } else { Ok(()) }
+    }
+}

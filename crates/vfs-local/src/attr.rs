@@ -1,0 +1,50 @@
+//! The kernel's attributes in the backend trait's words.
+
+use sys::stat::Stat;
+use vfs::{Attr, FileType, Status, Time};
+
+/// The type bits of `st_mode`.
+const TYPE_MASK: u32 = 0o170_000;
+
+/// The type of an object; an unknown one counts as a socket, which can do nothing.
+pub fn file_type(mode: u32) -> FileType {
+    match mode & TYPE_MASK {
+        0o100_000 => FileType::Regular,
+        0o040_000 => FileType::Directory,
+        0o120_000 => FileType::Symlink,
+        0o060_000 => FileType::Block,
+        0o020_000 => FileType::Char,
+        0o010_000 => FileType::Fifo,
+        _ => FileType::Socket,
+    }
+}
+
+/// Attributes as they are.
+pub fn convert(s: &Stat) -> Attr {
+    let time = |(sec, nsec): (i64, u32)| Time { sec, nsec };
+    Attr {
+        ftype: file_type(s.mode),
+        mode: s.mode & 0o7777,
+        nlink: s.nlink,
+        uid: s.uid,
+        gid: s.gid,
+        size: s.size,
+        used: s.blocks.saturating_mul(512),
+        rdev: s.rdev,
+        fsid: s.dev,
+        fileid: s.ino,
+        atime: time(s.atime),
+        mtime: time(s.mtime),
+        ctime: time(s.ctime),
+        birth: s.btime.map(time),
+    }
+}
+
+/// Attributes of an object that must still have a name: what was deleted is stale although a
+/// descriptor of ours may keep it alive.
+///
+/// # Errors
+/// [`Status::Stale`].
+pub fn living(s: &Stat) -> Result<Attr, Status> {
+    if s.nlink == 0 { Err(Status::Stale) } else { Ok(convert(s)) }
+}

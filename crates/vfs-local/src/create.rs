@@ -1,0 +1,92 @@
+//! CREATE: a regular file, new or taken over; exclusive creation survives a retry.
+//!
+//! An exclusive create has eight bytes of verifier (RFC 1813 §3.3.8). They are kept where a restart
+//! cannot lose them, in the new file's times: the first four bytes as the seconds of atime, the last
+//! four as those of mtime. A client sets the real times right afterwards. A retry finds the name
+//! taken, by a file with these times and no data: that is its own.
+
+use crate::errno;
+use crate::local::Local;
+use crate::lookup::{adopt, entry_status};
+use crate::made::{Place, exists};
+use crate::setattr;
+use std::os::fd::AsFd;
+use sys::open::{How, create_new, open_entry};
+use vfs::{Attr, Create, Cx, Fid, FileType, Made, Name, Result, SetAttr, SetTime, Status, Time};
+
+/// The mode of a file until its owner says otherwise.
+const MODE_DEFAULT: u32 = 0o600;
+
+/// See [`vfs::Backend::create`].
+pub fn create(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made> {
+    let place = Place::new(local, cx, dir)?;
+    let set = match how {
+        Create::Unchecked(set) | Create::Guarded(set) => set,
+        Create::Exclusive(verifier) => times_of(verifier),
+    };
+    let mode = set.mode.unwrap_or(MODE_DEFAULT);
+    match place.as_caller(|| create_new(place.file.path(), name.bytes(), mode)) {
+        Ok(_) => place.finish(name, &set),
+        Err(Status::Exist) => match how {
+            Create::Guarded(_) => Err(Status::Exist),
+            Create::Unchecked(set) => take_over(&place, name, &set),
+            Create::Exclusive(verifier) => retried(&place, name, verifier),
+        },
+        Err(status) => Err(exists(status)),
+    }
+}
+
+/// The verifier as times.
+fn times_of(verifier: [u8; 8]) -> SetAttr {
+    let [a, b, c, d, e, f, g, h] = verifier;
+    let time = |bytes| SetTime::To(Time { sec: i64::from(i32::from_be_bytes(bytes)), nsec: 0 });
+    SetAttr { atime: time([a, b, c, d]), mtime: time([e, f, g, h]), ..SetAttr::default() }
+}
+
+/// UNCHECKED: an existing regular file is taken, and cut if the client said so.
+fn take_over(place: &Place<'_>, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+    let mut node = existing(place, name)?;
+    if node.attr.ftype != FileType::Regular {
+        return Err(Status::Exist);
+    }
+    if let Some(size) = set.size {
+        let cut = SetAttr { size: Some(size), ..SetAttr::default() };
+        setattr::apply_and_sync(place.local, place.cx, &node.fid, &cut)?;
+        node.attr = attr_of(place, &node.fid)?;
+    }
+    Ok(Made { node, dir: place.change() })
+}
+
+/// EXCLUSIVE over an existing name: ours if the verifier is in its times.
+fn retried(place: &Place<'_>, name: Name<'_>, verifier: [u8; 8]) -> Result<Made> {
+    let node = existing(place, name)?;
+    let wanted = times_of(verifier);
+    let same =
+        |set: SetTime, is: Time| matches!(set, SetTime::To(t) if t.sec == is.sec && is.nsec == 0);
+    let ours = node.attr.ftype == FileType::Regular
+        && node.attr.size == 0
+        && same(wanted.atime, node.attr.atime)
+        && same(wanted.mtime, node.attr.mtime);
+    if !ours {
+        return Err(Status::Exist);
+    }
+    place.sync()?;
+    Ok(Made { node, dir: place.change() })
+}
+
+fn existing(place: &Place<'_>, name: Name<'_>) -> Result<vfs::Node> {
+    let fd = place
+        .local
+        .files
+        .opening(|| open_entry(place.file.path(), name.bytes(), How::Path, false))
+        .map_err(|e| entry_status(&e))?;
+    // a client without search permission learns nothing of what is there
+    place.as_caller(|| open_entry(place.file.path(), name.bytes(), How::Path, false).map(drop))?;
+    adopt(place.local, place.dir, name.bytes(), fd)
+}
+
+fn attr_of(place: &Place<'_>, fid: &Fid) -> Result<Attr> {
+    let (file, _) = place.local.hold(place.cx, fid)?;
+    let stat = sys::stat::of_fd(file.path().as_fd()).map_err(errno::from)?;
+    Ok(crate::attr::convert(&stat))
+}

@@ -1,0 +1,422 @@
+//! The backend itself: its parts, how an object is reached, and the trait's calls by file.
+
+use crate::actor::Actor;
+use crate::attr::{convert, file_type, living};
+use crate::errno;
+use crate::inode_table::InodeTable;
+use crate::naming::{Finder, fid_of};
+use crate::open_files::{Key, OpenFile, OpenFiles};
+use crate::verifier::WriteVerifier;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use sys::open::How;
+use vfs::{
+    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Durability, Fid, Found,
+    Limits, Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status,
+    Time, Verifier, Want, WriteDone,
+};
+
+/// How a directory is served.
+#[derive(Debug, Clone, Default)]
+pub struct LocalOptions {
+    /// Where the table of names is kept, if one is needed; without it, it is kept in a temporary
+    /// file and handles die with the server.
+    pub table: Option<PathBuf>,
+    /// Use the table even where handles would work; for tests.
+    pub force_table: bool,
+}
+
+/// How a backend names its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// By the kernel's handles.
+    Handles,
+    /// By the persistent table: no privilege, or a file system without handles.
+    Table,
+}
+
+/// Why a directory cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It is not there, not a directory, or not ours to enter.
+    #[error("cannot serve {path}: {what}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        what: &'static str,
+    },
+    /// The kernel said something else.
+    #[error("cannot serve {path}: {source}")]
+    Kernel {
+        /// The directory.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The table of names cannot be used.
+    #[error("the table of file names {path}: {source}")]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// A Linux directory.
+pub struct Local {
+    pub(crate) root: OwnedFd,
+    pub(crate) root_fid: Fid,
+    pub(crate) finder: Finder,
+    pub(crate) actor: Actor,
+    pub(crate) files: Arc<OpenFiles>,
+    pub(crate) verifier: WriteVerifier,
+    /// Whether reads cannot tell if they would block (`RWF_NOWAIT` unknown to the file system).
+    pub(crate) blind_reads: AtomicBool,
+    limits: Limits,
+    backend: u32,
+}
+
+impl Local {
+    /// Opens a directory for serving.
+    ///
+    /// # Errors
+    /// [`OpenError`], which says what to do.
+    pub fn open(
+        root: &Path,
+        options: &LocalOptions,
+        files: Arc<OpenFiles>,
+    ) -> std::result::Result<Self, OpenError> {
+        let kernel = |source| OpenError::Kernel { path: root.to_owned(), source };
+        let dir = sys::open::open_path(root).map_err(|e| explain(root, e))?;
+        if sys::open::open_listing(dir.as_fd()).is_err() {
+            let what = "no permission to list it: run as a user who may, or change its mode";
+            return Err(OpenError::Directory { path: root.to_owned(), what });
+        }
+        let root_fid =
+            fid_of(dir.as_fd()).map_err(|status| kernel(io::Error::other(status.to_string())))?;
+        let finder = if !options.force_table && handles_work(dir.as_fd(), &root_fid) {
+            Finder::Handles
+        } else {
+            Finder::Table(open_table(options)?)
+        };
+        let limits = crate::statfs::limits(dir.as_fd()).map_err(kernel)?;
+        Ok(Self {
+            root: dir,
+            root_fid,
+            finder,
+            actor: Actor::new().map_err(kernel)?,
+            backend: files.register(),
+            files,
+            verifier: WriteVerifier::default(),
+            blind_reads: AtomicBool::new(false),
+            limits,
+        })
+    }
+
+    /// How objects are named.
+    pub const fn naming(&self) -> Naming {
+        match self.finder {
+            Finder::Handles => Naming::Handles,
+            Finder::Table(_) => Naming::Table,
+        }
+    }
+
+    /// Whether calls act as their callers; if not, everybody is the server's own user.
+    pub const fn acts_as_callers(&self) -> bool {
+        self.actor.changes()
+    }
+
+    /// Puts what only a power cut could lose of the server's own notes on disk.
+    pub fn sync_notes(&self) {
+        self.finder.sync();
+    }
+
+    /// The cache's key of an object.
+    pub(crate) const fn key(&self, fid: &Fid) -> Key {
+        Key { backend: self.backend, fid: *fid }
+    }
+
+    /// An object, open, with its attributes: from the cache without a shared write if it is there,
+    /// else opened, which may sleep. `work` must not block; it gets the descriptor's owner.
+    pub(crate) fn with<T>(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        work: impl Fn(&Arc<OpenFile>, Attr) -> Result<T>,
+    ) -> Result<T> {
+        let key = self.key(fid);
+        let cached = self.files.with(&key, |file| {
+            let attr = self.stat(file)?;
+            work(file, attr)
+        });
+        let result = cached.unwrap_or_else(|| {
+            let file = self.open_object(cx, fid)?;
+            let attr = self.stat(&file)?;
+            work(&file, attr)
+        });
+        if matches!(result, Err(Status::Stale)) {
+            self.files.remove(&key);
+        }
+        result
+    }
+
+    /// An object to hold on to while the call blocks, with its attributes.
+    pub(crate) fn hold(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(Arc<OpenFile>, Attr)> {
+        self.with(cx, fid, |file, attr| Ok((Arc::clone(file), attr)))
+    }
+
+    /// A directory to hold on to.
+    pub(crate) fn hold_dir(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(Arc<OpenFile>, Attr)> {
+        self.with(cx, fid, |file, attr| match attr.ftype {
+            vfs::FileType::Directory => Ok((Arc::clone(file), attr)),
+            _ => Err(Status::NotDir),
+        })
+    }
+
+    /// Attributes of an open object that still has a name.
+    pub(crate) fn stat(&self, file: &OpenFile) -> Result<Attr> {
+        let stat = sys::stat::of_fd(file.path()).map_err(errno::from)?;
+        // the root may be a mount's or a deleted directory's: it is served as long as it is open
+        living(&stat)
+    }
+
+    /// Attributes after a change, for weak cache consistency; absent if they cannot be had.
+    pub(crate) fn attr_after(&self, file: &OpenFile) -> Option<Attr> {
+        sys::stat::of_fd(file.path()).ok().map(|s| convert(&s))
+    }
+
+    fn open_object(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Arc<OpenFile>> {
+        cx.sleep.about_to_sleep();
+        self.actor.be_server().map_err(errno::from)?;
+        let fd = self.finder_open(fid)?;
+        let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
+        Ok(self.files.insert(self.key(fid), OpenFile::new(fd, file_type(stat.mode))))
+    }
+
+    /// Out of descriptors, some are closed and it is tried again.
+    fn finder_open(&self, fid: &Fid) -> Result<OwnedFd> {
+        let open = || self.finder.open(self.root.as_fd(), &self.root_fid, fid);
+        match open() {
+            Err(Status::Jukebox) => {
+                self.files.make_room();
+                open()
+            }
+            other => other,
+        }
+    }
+
+    /// Puts an object that was just opened into the cache, unless it is there.
+    pub(crate) fn adopt(&self, fid: &Fid, fd: OwnedFd, ftype: vfs::FileType) -> Arc<OpenFile> {
+        let key = self.key(fid);
+        if let Some(known) = self.files.with(&key, Arc::clone) {
+            return known;
+        }
+        self.files.insert(key, OpenFile::new(fd, ftype))
+    }
+
+    /// A descriptor for data, opened if there is none yet.
+    pub(crate) fn reader<'f>(&self, file: &'f OpenFile, fid: &Fid) -> Result<BorrowedFd<'f>> {
+        let open = || self.open_data(fid, file, How::Read);
+        file.reader_or(open).map_err(errno::from)
+    }
+
+    /// A descriptor for writing, opened if there is none yet.
+    pub(crate) fn writer<'f>(&self, file: &'f OpenFile, fid: &Fid) -> Result<BorrowedFd<'f>> {
+        let open = || self.open_data(fid, file, How::Write);
+        file.writer_or(open).map_err(errno::from)
+    }
+
+    fn open_data(&self, fid: &Fid, file: &OpenFile, how: How) -> io::Result<OwnedFd> {
+        self.actor.be_server()?;
+        self.files.opening(|| self.finder.open_data(self.root.as_fd(), fid, file.path(), how))
+    }
+
+    /// Puts a directory's entries on disk, if the export promises that.
+    pub(crate) fn sync_dir(&self, cx: &Cx<'_>, dir: &OpenFile) -> Result<()> {
+        if cx.durability == Durability::Async {
+            return Ok(());
+        }
+        cx.sleep.about_to_sleep();
+        self.actor.be_server().map_err(errno::from)?;
+        let listing =
+            self.files.opening(|| sys::open::open_listing(dir.path())).map_err(errno::from)?;
+        self.synced(sys::io::sync(listing.as_fd()))
+    }
+
+    /// Puts the whole file system on disk: for objects that no descriptor can sync.
+    pub(crate) fn sync_everything(&self) -> Result<()> {
+        self.actor.be_server().map_err(errno::from)?;
+        let root = sys::open::open_listing(self.root.as_fd()).map_err(errno::from)?;
+        self.synced(sys::io::sync_filesystem(root.as_fd()))
+    }
+
+    /// Passes a sync's result on; a failed one may have lost data that was promised to COMMIT.
+    pub(crate) fn synced(&self, result: io::Result<()>) -> Result<()> {
+        result.map_err(|e| {
+            self.verifier.change();
+            errno::from(e)
+        })
+    }
+}
+
+fn explain(root: &Path, error: io::Error) -> OpenError {
+    let what = match errno::status(&error) {
+        Status::NoEnt => "there is no such directory: create it first",
+        Status::NotDir => "it is not a directory: name the directory that it is in",
+        Status::Acces => "no permission to enter it: run as a user who may, or change its mode",
+        _ => return OpenError::Kernel { path: root.to_owned(), source: error },
+    };
+    OpenError::Directory { path: root.to_owned(), what }
+}
+
+/// Whether the kernel opens handles of this file system for this process.
+fn handles_work(root: BorrowedFd<'_>, fid: &Fid) -> bool {
+    let Ok(other) = sys::open::open_listing(root) else { return false };
+    let opened = Finder::Handles.open_data(root, fid, other.as_fd(), How::List);
+    let by_handle = sys::file_handle::of_fd(root).is_ok()
+        && sys::identity::has(sys::identity::Capability::DacReadSearch);
+    by_handle && opened.is_ok()
+}
+
+fn open_table(options: &LocalOptions) -> std::result::Result<InodeTable, OpenError> {
+    let path = options.table.clone().unwrap_or_else(|| {
+        std::env::temp_dir().join(format!("bowline-names-{}", std::process::id()))
+    });
+    let table = InodeTable::open(&path);
+    if options.table.is_none() {
+        // the open descriptor is enough; the name would outlive the server
+        std::fs::remove_file(&path).ok();
+    }
+    table.map_err(|source| OpenError::Table { path, source })
+}
+
+impl Backend for Local {
+    fn root(&self) -> Fid {
+        self.root_fid
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn write_verifier(&self) -> Verifier {
+        self.verifier.now()
+    }
+
+    fn statfs(&self, cx: &Cx<'_>, fid: &Fid) -> Result<StatFs> {
+        crate::statfs::statfs(self, cx, fid)
+    }
+
+    fn getattr(&self, cx: &Cx<'_>, fid: &Fid, _want: Want) -> Result<Attr> {
+        crate::getattr::getattr(self, cx, fid)
+    }
+
+    fn setattr(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        set: &SetAttr,
+        guard: Option<Time>,
+    ) -> Result<Change> {
+        crate::setattr::setattr(self, cx, fid, set, guard)
+    }
+
+    fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
+        crate::access::access(self, cx, fid, mask)
+    }
+
+    fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
+        crate::lookup::lookup(self, cx, dir, name)
+    }
+
+    fn readlink(&self, cx: &Cx<'_>, fid: &Fid, target: &mut Vec<u8>) -> Result<Attr> {
+        crate::readlink::readlink(self, cx, fid, target)
+    }
+
+    fn read(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, data: &mut [u8]) -> Result<ReadDone> {
+        crate::read::read(self, cx, fid, offset, data)
+    }
+
+    fn write(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        data: &[u8],
+        stable: Stability,
+    ) -> Result<WriteDone> {
+        crate::write::write(self, cx, fid, offset, data, stable)
+    }
+
+    fn commit(&self, cx: &Cx<'_>, fid: &Fid, _offset: u64, _count: u64) -> Result<Change> {
+        crate::commit::commit(self, cx, fid)
+    }
+
+    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made> {
+        crate::create::create(self, cx, dir, name, how)
+    }
+
+    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+        crate::mkdir::mkdir(self, cx, dir, name, set)
+    }
+
+    fn symlink(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Result<Made> {
+        crate::symlink::symlink(self, cx, dir, name, target, set)
+    }
+
+    fn mknod(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        kind: NodeKind,
+        set: &SetAttr,
+    ) -> Result<Made> {
+        crate::mknod::mknod(self, cx, dir, name, kind, set)
+    }
+
+    fn remove(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        crate::remove::remove(self, cx, dir, name)
+    }
+
+    fn rmdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        crate::remove::rmdir(self, cx, dir, name)
+    }
+
+    fn rename(
+        &self,
+        cx: &Cx<'_>,
+        from: (&Fid, Name<'_>),
+        to: (&Fid, Name<'_>),
+    ) -> Result<(Change, Change)> {
+        crate::rename::rename(self, cx, from, to)
+    }
+
+    fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)> {
+        crate::link::link(self, cx, fid, dir, name)
+    }
+
+    fn readdir(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        cookie: u64,
+        nodes: bool,
+        sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
+    ) -> Result<Listing> {
+        crate::readdir::readdir(self, cx, dir, cookie, nodes, sink)
+    }
+}

@@ -1,0 +1,133 @@
+//! What all verbs that make an object share: the directory before, the thread as the caller, the
+//! new object's attributes, everything on disk, the answer.
+
+use crate::errno;
+use crate::local::Local;
+use crate::lookup::adopt;
+use crate::open_files::OpenFile;
+use crate::setattr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use sys::open::{How, open_entry, open_listing, reopen};
+use vfs::{Attr, Change, Cx, Durability, Fid, FileType, Made, Name, Result, SetAttr, Status};
+
+/// A directory in which something is going to change.
+pub struct Place<'p> {
+    pub local: &'p Local,
+    pub cx: &'p Cx<'p>,
+    pub dir: &'p Fid,
+    pub file: Arc<OpenFile>,
+    pub before: Attr,
+}
+
+impl<'p> Place<'p> {
+    /// The directory, held, with its attributes before the change.
+    ///
+    /// # Errors
+    /// Those of reaching it; [`Status::NotDir`].
+    pub fn new(local: &'p Local, cx: &'p Cx<'p>, dir: &'p Fid) -> Result<Self> {
+        cx.sleep.about_to_sleep();
+        let (file, before) = local.hold_dir(cx, dir)?;
+        Ok(Self { local, cx, dir, file, before })
+    }
+
+    /// Does something as the caller; afterwards the thread is the server again.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn as_caller<T>(&self, work: impl Fn() -> io::Result<T>) -> Result<T> {
+        let run = || {
+            self.local.actor.be_caller(&self.cx.cred)?;
+            work()
+        };
+        let result = self.local.files.opening(run);
+        self.local.actor.be_server().map_err(errno::from)?;
+        result.map_err(errno::from)
+    }
+
+    /// The directory around the change.
+    pub fn change(&self) -> Change {
+        Change { before: Some(self.before.wcc()), after: self.local.attr_after(&self.file) }
+    }
+
+    /// Puts the directory on disk.
+    ///
+    /// # Errors
+    /// Those of the sync.
+    pub fn sync(&self) -> Result<()> {
+        self.local.sync_dir(self.cx, &self.file)
+    }
+
+    /// Finishes a new object that was made under `name`: sets what `set` says beyond `mode` (which
+    /// it was made with), syncs object and directory, and answers.
+    ///
+    /// # Errors
+    /// Those of setting and syncing; the object then stays, as RFC 1813 §3.3.8 allows.
+    pub fn finish(&self, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+        let fd = self
+            .local
+            .files
+            .opening(|| open_entry(self.file.path(), name.bytes(), How::Path, false))
+            .map_err(errno::from)?;
+        self.finish_open(name, fd, set)
+    }
+
+    /// The same for an object that is open already.
+    ///
+    /// # Errors
+    /// As [`Place::finish`].
+    pub fn finish_open(&self, name: Name<'_>, fd: OwnedFd, set: &SetAttr) -> Result<Made> {
+        let held = fd.try_clone().map_err(errno::from)?;
+        let mut node = adopt(self.local, self.dir, name.bytes(), fd)?;
+        let rest = rest_of(set, &node.attr);
+        if !rest.is_empty() {
+            setattr::apply(self.local, self.cx, &node.fid, &rest)?;
+        }
+        if self.cx.durability == Durability::Sync {
+            self.sync_new(held, node.attr.ftype)?;
+            self.sync()?;
+        }
+        let stat = sys::stat::of_fd(self.path_of(&node.fid)?.path()).map_err(errno::from)?;
+        node.attr = crate::attr::convert(&stat);
+        Ok(Made { node, dir: self.change() })
+    }
+
+    fn path_of(&self, fid: &Fid) -> Result<Arc<OpenFile>> {
+        self.local.hold(self.cx, fid).map(|(file, _)| file)
+    }
+
+    /// A new file or directory itself; other types are on disk with their directory.
+    fn sync_new(&self, path: OwnedFd, ftype: FileType) -> Result<()> {
+        let fd = match ftype {
+            FileType::Regular => reopen(path.as_fd(), How::Read),
+            FileType::Directory => open_listing(path.as_fd()),
+            FileType::Symlink
+            | FileType::Block
+            | FileType::Char
+            | FileType::Fifo
+            | FileType::Socket => return Ok(()),
+        };
+        match fd {
+            Ok(fd) => self.local.synced(sys::io::sync(fd.as_fd())),
+            // made unreadable for an ordinary user's server: the file system as a whole
+            Err(_) => self.local.sync_everything(),
+        }
+    }
+}
+
+/// What is left to set on an object that was made with its mode by its owner.
+fn rest_of(set: &SetAttr, made: &Attr) -> SetAttr {
+    let mut rest = *set;
+    rest.mode = set.mode.filter(|mode| mode & 0o7777 != made.mode);
+    rest.uid = set.uid.filter(|uid| *uid != made.uid);
+    rest.gid = set.gid.filter(|gid| *gid != made.gid);
+    rest.size = set.size.filter(|size| made.ftype == FileType::Regular && *size != made.size);
+    rest
+}
+
+/// The status for making over an existing name: EEXIST, even where the kernel says that it is a
+/// directory.
+pub fn exists(status: Status) -> Status {
+    if status == Status::IsDir { Status::Exist } else { status }
+}

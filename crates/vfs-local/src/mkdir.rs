@@ -1,0 +1,20 @@
+//! MKDIR.
+
+use crate::local::Local;
+use crate::made::Place;
+use sys::namespace::make_dir;
+use vfs::{Cx, Fid, Made, Name, Result, SetAttr};
+
+/// The mode of a directory until its owner says otherwise.
+const MODE_DEFAULT: u32 = 0o700;
+
+/// See [`vfs::Backend::mkdir`].
+pub fn mkdir(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+    let place = Place::new(local, cx, dir)?;
+    let mode = set.mode.unwrap_or(MODE_DEFAULT);
+    place.as_caller(|| make_dir(place.file.path(), name.bytes(), mode))?;
+    // the kernel has inherited a set-group-id bit that the client's mode knows nothing of
+    let inherited = place.before.mode & 0o2000;
+    let set = SetAttr { mode: set.mode.map(|mode| mode | inherited), ..*set };
+    place.finish(name, &set)
+}

@@ -1,0 +1,280 @@
+//! How objects are named and found again.
+//!
+//! A file id is one byte of kind and the object's key: the kernel's handle where the file system
+//! has handles (kind: the handle's type), else inode number and time of creation (kind 255). The
+//! ids are the same in both modes, so handles also survive a change between them:
+//!
+//! - *By handle*: the kernel opens the object by its handle (`CAP_DAC_READ_SEARCH`).
+//! - *By table*: a persistent table remembers for each id its parent and its name. The path is put
+//!   together up to the root and opened component by component, never through a link and never
+//!   into another mount. What is found must have the very id. If it has not (somebody renamed
+//!   it behind our back), the directory where it was, and those around it, are searched once.
+
+use crate::errno;
+use crate::inode_table::{FileKey, InodeTable};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use sys::file_handle::{self, KernelHandle};
+use sys::open::{How, open_entry, open_listing, reopen};
+use vfs::{Fid, Result, Status};
+
+/// The kind of ids made of inode number and time of creation.
+const KIND_INODE: u8 = 255;
+/// Directories between an object and the root of its export: more than any path has.
+const DEPTH_MAX: usize = 2048;
+/// Entries that are looked at when an object is not where the table says.
+const SEARCH_MAX: usize = 100_000;
+
+/// How a backend finds its objects.
+pub enum Finder {
+    /// The kernel opens handles for us.
+    Handles,
+    /// Names are remembered.
+    Table(InodeTable),
+}
+
+/// The id of an open object.
+///
+/// # Errors
+/// What the kernel says.
+pub fn fid_of(fd: BorrowedFd<'_>) -> Result<Fid> {
+    match file_handle::of_fd(fd) {
+        Ok(handle) if fits(&handle) => Ok(from_handle(&handle)?),
+        Ok(_) => from_inode(fd),
+        Err(e) if errno::status(&e) == Status::NotSupp => from_inode(fd),
+        Err(e) => Err(errno::from(e)),
+    }
+}
+
+/// The id of an entry that is not opened; `None` if that takes an open.
+///
+/// # Errors
+/// What the kernel says.
+pub fn fid_of_entry(dir: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Option<Fid>> {
+    match file_handle::of_entry(dir, name) {
+        Ok(handle) if fits(&handle) => from_handle(&handle).map(Some),
+        Ok(_) => Ok(None),
+        Err(e) if errno::status(&e) == Status::NotSupp => Ok(None),
+        Err(e) => Err(errno::from(e)),
+    }
+}
+
+fn fits(handle: &KernelHandle) -> bool {
+    handle.kind != KIND_INODE && handle.bytes().len() < Fid::MAX
+}
+
+fn from_handle(handle: &KernelHandle) -> Result<Fid> {
+    let mut bytes = [0; Fid::MAX];
+    let data = handle.bytes();
+    let whole = bytes.get_mut(..=data.len()).ok_or(Status::ServerFault)?;
+    if let Some((kind, rest)) = whole.split_first_mut() {
+        *kind = handle.kind;
+        rest.copy_from_slice(data);
+    }
+    Fid::new(whole).ok_or(Status::ServerFault)
+}
+
+fn from_inode(fd: BorrowedFd<'_>) -> Result<Fid> {
+    let stat = sys::stat::of_fd(fd).map_err(errno::from)?;
+    let (sec, nsec) = stat.btime.unwrap_or_default();
+    let mut bytes = vec![KIND_INODE];
+    bytes.extend(stat.ino.to_be_bytes());
+    bytes.extend(sec.to_be_bytes());
+    bytes.extend(nsec.to_be_bytes());
+    Fid::new(&bytes).ok_or(Status::ServerFault)
+}
+
+fn file_key(fid: &Fid) -> Result<FileKey> {
+    FileKey::new(fid.bytes()).ok_or(Status::BadHandle)
+}
+
+impl Finder {
+    /// Opens an object as a path. May block.
+    ///
+    /// # Errors
+    /// [`Status::Stale`] if it is gone, [`Status::BadHandle`] if the id is none.
+    pub fn open(&self, root: BorrowedFd<'_>, root_fid: &Fid, fid: &Fid) -> Result<OwnedFd> {
+        if fid == root_fid {
+            return root.try_clone_to_owned().map_err(errno::from);
+        }
+        match self {
+            Self::Handles => open_handle(root, fid),
+            Self::Table(table) => Walk { table, root, root_fid }.open(fid),
+        }
+    }
+
+    /// Notes where an object is.
+    ///
+    /// # Errors
+    /// [`Status::Io`] and the like if the table cannot be written; the id would not survive.
+    pub fn remember(&self, dir: &Fid, name: &[u8], fid: &Fid) -> Result<()> {
+        match self {
+            Self::Handles => Ok(()),
+            Self::Table(table) => {
+                table.remember(&file_key(dir)?, name, &file_key(fid)?).map_err(errno::from)
+            }
+        }
+    }
+
+    /// Puts what was noted on disk; called now and then.
+    pub fn sync(&self) {
+        if let Self::Table(table) = self
+            && let Err(error) = table.sync()
+        {
+            tracing::warn!(%error, "the table of file names cannot be written");
+        }
+    }
+
+    /// Opens an object, of which we have a path descriptor, for data.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn open_data(
+        &self,
+        root: BorrowedFd<'_>,
+        fid: &Fid,
+        path: BorrowedFd<'_>,
+        how: How,
+    ) -> io::Result<OwnedFd> {
+        if matches!(self, Self::Handles)
+            && let Some(handle) = kernel_handle(fid)
+        {
+            return file_handle::open(root, &handle, how);
+        }
+        reopen(path, how)
+    }
+}
+
+fn kernel_handle(fid: &Fid) -> Option<KernelHandle> {
+    let (kind, data) = fid.bytes().split_first()?;
+    (*kind != KIND_INODE).then(|| KernelHandle::new(*kind, data))?
+}
+
+fn open_handle(root: BorrowedFd<'_>, fid: &Fid) -> Result<OwnedFd> {
+    let handle = kernel_handle(fid).ok_or(Status::BadHandle)?;
+    file_handle::open(root, &handle, How::Path).map_err(|e| match errno::status(&e) {
+        Status::Inval | Status::NotSupp => Status::BadHandle,
+        Status::NoEnt => Status::Stale,
+        other => other,
+    })
+}
+
+/// Finding one object by the table.
+struct Walk<'w> {
+    table: &'w InodeTable,
+    root: BorrowedFd<'w>,
+    root_fid: &'w Fid,
+}
+
+impl Walk<'_> {
+    fn open(&self, fid: &Fid) -> Result<OwnedFd> {
+        let names = self.names_up(fid)?;
+        match self.down(&names) {
+            Ok(fd) if fid_of(fd.as_fd())? == *fid => Ok(fd),
+            Ok(_) => self.search(fid),
+            Err(e) if matches!(errno::status(&e), Status::NoEnt | Status::NotDir) => {
+                self.search(fid)
+            }
+            Err(e) => Err(errno::from(e)),
+        }
+    }
+
+    /// The names from the object up to the root, the object's own first.
+    fn names_up(&self, fid: &Fid) -> Result<Vec<Vec<u8>>> {
+        let (root, mut key) = (file_key(self.root_fid)?, file_key(fid)?);
+        let mut names = Vec::new();
+        while key != root {
+            let (parent, name) = self.table.locate(&key).ok_or(Status::Stale)?;
+            names.push(name);
+            if names.len() > DEPTH_MAX {
+                return Err(Status::Stale);
+            }
+            key = parent;
+        }
+        Ok(names)
+    }
+
+    fn down(&self, names: &[Vec<u8>]) -> io::Result<OwnedFd> {
+        let mut at = self.root.try_clone_to_owned()?;
+        for name in names.iter().rev() {
+            at = open_entry(at.as_fd(), name, How::Path, false)?;
+        }
+        Ok(at)
+    }
+
+    /// The object is not where the table says: looks in the nearest directory that still is, and
+    /// below it, by inode number.
+    fn search(&self, fid: &Fid) -> Result<OwnedFd> {
+        let wanted = sys_inode(fid);
+        let (parent, _) = self.table.locate(&file_key(fid)?).ok_or(Status::Stale)?;
+        let parent = Fid::new(parent.bytes()).ok_or(Status::Stale)?;
+        let near = if parent == *self.root_fid {
+            self.root.try_clone_to_owned().map_err(errno::from)
+        } else {
+            self.open(&parent)
+        };
+        let mut todo = vec![(parent, near?)];
+        if parent != *self.root_fid {
+            let root = self.root.try_clone_to_owned().map_err(errno::from)?;
+            todo.insert(0, (*self.root_fid, root));
+        }
+        let mut looked_at = 0;
+        while let Some((dir_fid, dir)) = todo.pop() {
+            for (name, ino, is_dir) in entries(dir.as_fd())? {
+                looked_at += 1;
+                if looked_at > SEARCH_MAX {
+                    return Err(Status::Stale);
+                }
+                if !is_dir && wanted.is_some_and(|w| w != ino) {
+                    continue;
+                }
+                let Ok(fd) = open_entry(dir.as_fd(), &name, How::Path, false) else { continue };
+                let found = fid_of(fd.as_fd())?;
+                if found == *fid {
+                    self.table
+                        .remember(&file_key(&dir_fid)?, &name, &file_key(fid)?)
+                        .map_err(errno::from)?;
+                    return Ok(fd);
+                }
+                if is_dir {
+                    todo.insert(0, (found, fd));
+                }
+            }
+        }
+        Err(Status::Stale)
+    }
+}
+
+/// The inode number in an id, where we know the layout: ours, and the kernel's generic one.
+fn sys_inode(fid: &Fid) -> Option<u64> {
+    let (kind, data) = fid.bytes().split_first()?;
+    match (kind, data.len()) {
+        (&KIND_INODE, _) => data.first_chunk().map(|b| u64::from_be_bytes(*b)),
+        (1 | 2, 8..) => data.first_chunk().map(|b| u64::from(u32::from_ne_bytes(*b))),
+        _ => None,
+    }
+}
+
+/// Names, inode numbers and "is a directory" of a directory's entries, bounded.
+fn entries(dir: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, u64, bool)>> {
+    let listing = open_listing(dir).map_err(errno::from)?;
+    let mut room = sys::dirent::Room::default();
+    let mut found = Vec::new();
+    let end = sys::dirent::list(listing.as_fd(), &mut room, &mut |entry| {
+        let name = entry.name.to_bytes();
+        if !matches!(name, b"." | b"..") {
+            let stat = sys::stat::of_entry(listing.as_fd(), entry.name);
+            let is_dir = stat.is_ok_and(|s| {
+                !s.mount_root && crate::attr::file_type(s.mode) == vfs::FileType::Directory
+            });
+            found.push((name.to_vec(), entry.ino, is_dir));
+        }
+        if found.len() > SEARCH_MAX {
+            std::ops::ControlFlow::Break(())
+        } else {
+            std::ops::ControlFlow::Continue(())
+        }
+    });
+    let _whole = end.map_err(errno::from)?;
+    Ok(found)
+}

@@ -1,0 +1,138 @@
+//! READDIR and READDIRPLUS: the kernel's own positions are the cookies, so they are as stable as the
+//! file system makes them, and nothing is remembered between calls.
+//!
+//! Each call lists through a descriptor of its own: two listings never share a position. Memory is
+//! one batch of 32 KiB, whatever the directory's size.
+
+use crate::access::check;
+use crate::attr::convert;
+use crate::errno;
+use crate::local::Local;
+use crate::naming::{fid_of, fid_of_entry};
+use crate::open_files::OpenFile;
+use std::ffi::CStr;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
+use sys::dirent::{Entry, Room, list, seek};
+use sys::open::{How, open_entry, open_listing};
+use vfs::access::Permission;
+use vfs::{Attr, Cx, DirEntry, Fid, Listing, Node, Result, Status};
+
+/// See [`vfs::Backend::readdir`].
+pub fn readdir(
+    local: &Local,
+    cx: &Cx<'_>,
+    dir: &Fid,
+    cookie: u64,
+    nodes: bool,
+    sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
+) -> Result<Listing> {
+    let (file, attr) = local.hold_dir(cx, dir)?;
+    check(local, cx, &file, &attr, Permission::READ)?;
+    let now_s = local.files.now_s();
+    if !file.listed_lately(now_s) {
+        cx.sleep.about_to_sleep();
+    }
+    local.actor.be_server().map_err(errno::from)?;
+    let listing = local.files.opening(|| open_listing(file.path())).map_err(errno::from)?;
+    if cookie != 0 {
+        position(listing.as_fd(), cookie)?;
+    }
+    let lister = Lister { local, dir, file: &file, listing: listing.as_fd(), attr, nodes };
+    let eof = lister.run(sink)?;
+    file.note_listed(now_s);
+    Ok(Listing { eof, dir: local.stat(&file)? })
+}
+
+fn position(listing: BorrowedFd<'_>, cookie: u64) -> Result<()> {
+    if i64::try_from(cookie).is_err() {
+        return Err(Status::BadCookie);
+    }
+    seek(listing, cookie).map_err(|e| match errno::status(&e) {
+        Status::Inval => Status::BadCookie,
+        other => other,
+    })
+}
+
+/// One call's listing.
+struct Lister<'l> {
+    local: &'l Local,
+    dir: &'l Fid,
+    file: &'l OpenFile,
+    listing: BorrowedFd<'l>,
+    attr: Attr,
+    nodes: bool,
+}
+
+impl Lister<'_> {
+    /// Gives entries until the sink breaks; whether the end was reached.
+    fn run(&self, sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>) -> Result<bool> {
+        let mut failed = None;
+        let end = list(self.listing, &mut Room::default(), &mut |entry| {
+            let node = match self.node(&entry) {
+                Ok(node) => node,
+                Err(status) => {
+                    failed = Some(status);
+                    return ControlFlow::Break(());
+                }
+            };
+            let name = entry.name.to_bytes();
+            // the parent of the root is the root: what is above is nobody's business
+            let above = name == b".." && *self.dir == self.local.root_fid;
+            let fileid = if above { self.attr.fileid } else { entry.ino };
+            sink(&DirEntry { name, fileid, cookie: entry.next, node })
+        });
+        match (end, failed) {
+            (_, Some(status)) => Err(status),
+            (Ok(flow), None) => Ok(flow.is_continue()),
+            (Err(e), None) => Err(errno::from(e)),
+        }
+    }
+
+    /// Id and attributes of an entry, if they are wanted and can be had.
+    fn node(&self, entry: &Entry<'_>) -> Result<Option<Node>> {
+        match entry.name.to_bytes() {
+            _ if !self.nodes => Ok(None),
+            b"." => Ok(Some(Node { fid: *self.dir, attr: self.attr })),
+            b".." => Ok(None),
+            name => {
+                let node = match self.by_name(entry.name)? {
+                    Some(node) => Some(node),
+                    None => self.opened(name)?,
+                };
+                if let Some(node) = &node {
+                    self.local.finder.remember(self.dir, name, &node.fid)?;
+                }
+                Ok(node)
+            }
+        }
+    }
+
+    /// Id and attributes by two calls on the name, taken only if both met the same inode.
+    fn by_name(&self, name: &CStr) -> Result<Option<Node>> {
+        let Ok(stat) = sys::stat::of_entry(self.listing, name) else { return Ok(None) };
+        if stat.mount_root || stat.dev != self.attr.fsid {
+            return Ok(None);
+        }
+        let fid = match fid_of_entry(self.listing, name) {
+            Ok(Some(fid)) => fid,
+            Ok(None) | Err(_) => return Ok(None),
+        };
+        let again = sys::stat::of_entry(self.listing, name);
+        let same = again.is_ok_and(|again| (again.ino, again.btime) == (stat.ino, stat.btime));
+        Ok(same.then(|| Node { fid, attr: convert(&stat) }))
+    }
+
+    /// The same through an open, which nothing can come between; `None` for what has just gone and
+    /// for mount points.
+    fn opened(&self, name: &[u8]) -> Result<Option<Node>> {
+        let Ok(fd) = open_entry(self.file.path(), name, How::Path, false) else {
+            return Ok(None);
+        };
+        let Ok(stat) = sys::stat::of_fd(fd.as_fd()) else { return Ok(None) };
+        match fid_of(fd.as_fd()) {
+            Ok(fid) if stat.nlink > 0 => Ok(Some(Node { fid, attr: convert(&stat) })),
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! RENAME: as POSIX has it; what is replaced is closed, the new place is remembered.
+
+use crate::local::Local;
+use crate::made::Place;
+use crate::remove::fid_at;
+use sys::namespace;
+use vfs::{Change, Cx, Fid, Name, Result, Status};
+
+/// See [`vfs::Backend::rename`].
+pub fn rename(
+    local: &Local,
+    cx: &Cx<'_>,
+    (from_dir, from): (&Fid, Name<'_>),
+    (to_dir, to): (&Fid, Name<'_>),
+) -> Result<(Change, Change)> {
+    let source = Place::new(local, cx, from_dir)?;
+    let target = Place::new(local, cx, to_dir)?;
+    let moved = fid_at(&source, from.bytes());
+    let replaced = fid_at(&target, to.bytes());
+    source
+        .as_caller(|| {
+            namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())
+        })
+        .map_err(|status| if status == Status::Jukebox { Status::Acces } else { status })?;
+    if let Some(replaced) = replaced.filter(|fid| Some(*fid) != moved) {
+        local.files.remove(&local.key(&replaced));
+    }
+    if let Some(moved) = moved {
+        local.finder.remember(to_dir, to.bytes(), &moved)?;
+    }
+    target.sync()?;
+    if from_dir != to_dir {
+        source.sync()?;
+    }
+    Ok((source.change(), target.change()))
+}

@@ -1,0 +1,139 @@
+//! SETATTR: owner, then mode, then size, then times, each by the kernel as the caller.
+//!
+//! Changing the owner clears set-id bits, so the mode comes after it. The size is the one thing that
+//! the caller need not have permission for now: who may write data at this call (the owner always,
+//! see [`vfs::access::data_access`]) may cut it.
+
+use crate::access::check_data;
+use crate::errno;
+use crate::local::Local;
+use crate::open_files::OpenFile;
+use crate::write::change;
+use std::io;
+use std::os::fd::AsFd;
+use sys::namespace::{When, set_mode, set_owner, set_times};
+use sys::open::open_listing;
+use vfs::{
+    Attr, Change, Cx, Durability, Fid, FileType, Result, SetAttr, SetTime, Status, Time,
+    need_regular,
+};
+
+/// See [`vfs::Backend::setattr`].
+pub fn setattr(
+    local: &Local,
+    cx: &Cx<'_>,
+    fid: &Fid,
+    set: &SetAttr,
+    guard: Option<Time>,
+) -> Result<Change> {
+    cx.sleep.about_to_sleep();
+    let (file, before) = local.hold(cx, fid)?;
+    if guard.is_some_and(|ctime| ctime != before.ctime) {
+        return Err(Status::NotSync);
+    }
+    apply_and_sync(local, cx, fid, set)?;
+    Ok(change(local, &file, &before))
+}
+
+/// Sets attributes and puts them on disk.
+///
+/// # Errors
+/// What the kernel says.
+pub fn apply_and_sync(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
+    apply(local, cx, fid, set)?;
+    if set.is_empty() || cx.durability == Durability::Async {
+        return Ok(());
+    }
+    let (file, attr) = local.hold(cx, fid)?;
+    cx.sleep.about_to_sleep();
+    match attr.ftype {
+        FileType::Regular => match local.reader(&file, fid).or_else(|_| local.writer(&file, fid)) {
+            Ok(fd) => local.synced(sys::io::sync(fd)),
+            Err(_) => local.sync_everything(),
+        },
+        FileType::Directory => match open_listing(file.path()) {
+            Ok(fd) => local.synced(sys::io::sync(fd.as_fd())),
+            Err(_) => local.sync_everything(),
+        },
+        // there is no descriptor that could be synced
+        FileType::Symlink
+        | FileType::Block
+        | FileType::Char
+        | FileType::Fifo
+        | FileType::Socket => local.sync_everything(),
+    }
+}
+
+/// Sets attributes.
+///
+/// # Errors
+/// What the kernel says.
+pub fn apply(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
+    let (file, attr) = local.hold(cx, fid)?;
+    let result = owner_and_mode(local, cx, &file, &attr, set)
+        .and_then(|()| size(local, cx, fid, &file, &attr, set))
+        .and_then(|()| times(local, cx, &file, set));
+    local.actor.be_server().map_err(errno::from)?;
+    result
+}
+
+fn as_caller(local: &Local, cx: &Cx<'_>, work: impl FnOnce() -> io::Result<()>) -> Result<()> {
+    local.actor.be_caller(&cx.cred).and_then(|()| work()).map_err(errno::from)
+}
+
+fn owner_and_mode(
+    local: &Local,
+    cx: &Cx<'_>,
+    file: &OpenFile,
+    attr: &Attr,
+    set: &SetAttr,
+) -> Result<()> {
+    // a client that says what is so already wants no change, and needs no right to one
+    let uid = set.uid.filter(|uid| *uid != attr.uid);
+    let gid = set.gid.filter(|gid| *gid != attr.gid);
+    if uid.is_some() || gid.is_some() {
+        as_caller(local, cx, || set_owner(file.path(), uid, gid))?;
+    }
+    if let Some(mode) = set.mode
+        && attr.ftype != FileType::Symlink
+    {
+        as_caller(local, cx, || set_mode(file.path(), mode))?;
+    }
+    Ok(())
+}
+
+fn size(
+    local: &Local,
+    cx: &Cx<'_>,
+    fid: &Fid,
+    file: &OpenFile,
+    attr: &Attr,
+    set: &SetAttr,
+) -> Result<()> {
+    let Some(size) = set.size else { return Ok(()) };
+    need_regular(attr.ftype).map_err(|status| match status {
+        Status::IsDir => Status::IsDir,
+        _ => Status::Inval,
+    })?;
+    if i64::try_from(size).is_err() {
+        return Err(Status::FBig);
+    }
+    check_data(local, cx, file, attr, true)?;
+    let fd = local.writer(file, fid)?;
+    as_caller(local, cx, || sys::io::truncate(fd, size))
+}
+
+fn times(local: &Local, cx: &Cx<'_>, file: &OpenFile, set: &SetAttr) -> Result<()> {
+    if (set.atime, set.mtime) == (SetTime::Keep, SetTime::Keep) {
+        return Ok(());
+    }
+    as_caller(local, cx, || set_times(file.path(), when(set.atime), when(set.mtime)))
+}
+
+fn when(time: SetTime) -> When {
+    match time {
+        SetTime::Keep => When::Keep,
+        SetTime::Now => When::Now,
+        SetTime::To(time) => When::At(time.sec, time.nsec),
+    }
+}

@@ -1,0 +1,24 @@
+//! SYMLINK: the target is stored as it is.
+
+use crate::local::Local;
+use crate::made::Place;
+use sys::namespace::make_symlink;
+use vfs::{Cx, Fid, Made, Name, Result, SetAttr, Status};
+
+/// See [`vfs::Backend::symlink`].
+pub fn symlink(
+    local: &Local,
+    cx: &Cx<'_>,
+    dir: &Fid,
+    name: Name<'_>,
+    target: &[u8],
+    set: &SetAttr,
+) -> Result<Made> {
+    if target.is_empty() || target.contains(&0) {
+        return Err(Status::Inval);
+    }
+    let place = Place::new(local, cx, dir)?;
+    place.as_caller(|| make_symlink(place.file.path(), name.bytes(), target))?;
+    // Linux keeps no mode of links
+    place.finish(name, &SetAttr { mode: None, ..*set })
+}

@@ -1,0 +1,85 @@
+//! WRITE: to the page cache, and to the disk as far as the client or the export asks for it.
+//!
+//! An `async` export answers FILE_SYNC at once, as the kernel's server does: the administrator has
+//! chosen to lose data in a power cut.
+
+use crate::access::check_data;
+use crate::errno;
+use crate::local::Local;
+use crate::open_files::OpenFile;
+use std::os::fd::BorrowedFd;
+use vfs::{Attr, Change, Cx, Durability, Fid, Result, Stability, Status, WriteDone, need_regular};
+
+/// The bits that a write by somebody else than root takes away.
+const SET_ID: u32 = 0o6000;
+
+/// See [`vfs::Backend::write`].
+pub fn write(
+    local: &Local,
+    cx: &Cx<'_>,
+    fid: &Fid,
+    offset: u64,
+    data: &[u8],
+    stable: Stability,
+) -> Result<WriteDone> {
+    let (file, before) = local.hold(cx, fid)?;
+    need_regular(before.ftype)?;
+    check_data(local, cx, &file, &before, true)?;
+    let fd = local.writer(&file, fid)?;
+    become_writer(local, cx, &before)?;
+    let count = put(fd, offset, data)?;
+    let committed = settle(local, cx, fd, stable)?;
+    Ok(WriteDone { count, committed, file: change(local, &file, &before) })
+}
+
+/// Quotas count for the file's owner whoever writes; but set-id bits fall only if the kernel sees
+/// somebody else than root write.
+fn become_writer(local: &Local, cx: &Cx<'_>, before: &Attr) -> Result<()> {
+    let identity = if before.mode & SET_ID != 0 {
+        local.actor.be_caller(&cx.cred)
+    } else {
+        local.actor.be_server()
+    };
+    identity.map_err(errno::from)
+}
+
+/// Writes all of it, or as much as there is room for.
+fn put(fd: BorrowedFd<'_>, offset: u64, data: &[u8]) -> Result<usize> {
+    let end = offset.checked_add(data.len() as u64);
+    if end.is_none_or(|end| i64::try_from(end).is_err()) {
+        return Err(Status::FBig);
+    }
+    let mut count = 0;
+    while let Some(rest) = data.get(count..).filter(|rest| !rest.is_empty()) {
+        match sys::io::write(fd, rest, offset.saturating_add(count as u64)) {
+            Ok(0) => break,
+            Ok(put) => count += put,
+            Err(e) if count == 0 => return Err(errno::from(e)),
+            Err(_) => break,
+        }
+    }
+    Ok(count)
+}
+
+/// Makes what was written as safe as it was asked for.
+fn settle(local: &Local, cx: &Cx<'_>, fd: BorrowedFd<'_>, stable: Stability) -> Result<Stability> {
+    match (cx.durability, stable) {
+        (Durability::Async, _) => Ok(Stability::FileSync),
+        (Durability::Sync, Stability::Unstable) => Ok(Stability::Unstable),
+        (Durability::Sync, Stability::DataSync) => {
+            cx.sleep.about_to_sleep();
+            local.synced(sys::io::sync_data(fd))?;
+            Ok(Stability::DataSync)
+        }
+        (Durability::Sync, Stability::FileSync) => {
+            cx.sleep.about_to_sleep();
+            local.synced(sys::io::sync(fd))?;
+            Ok(Stability::FileSync)
+        }
+    }
+}
+
+/// A file around a change.
+pub fn change(local: &Local, file: &OpenFile, before: &Attr) -> Change {
+    Change { before: Some(before.wcc()), after: local.attr_after(file) }
+}
