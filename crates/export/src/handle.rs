@@ -142,6 +142,7 @@ fn mac(key: Key, uuid: &[u8; 16], body: &[u8]) -> [u8; MAC_LEN] {
 #[cfg(test)]
 mod tests {
     use super::{Envelope, Key, OVERHEAD, seal};
+    use proptest::prelude::*;
     use vfs::{Fid, Status};
 
     const KEY: Key = Key([7; 16]);
@@ -194,5 +195,31 @@ mod tests {
         assert_eq!(open(&wire), Ok(fid));
         wire[31] = 1;
         assert!(open(&wire).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_change_of_any_handle_opens(
+            key: [u8; 16], id: u32, uuid: [u8; 16],
+            fid in proptest::collection::vec(any::<u8>(), 0..=Fid::MAX),
+            flips in proptest::collection::vec(any::<proptest::sample::Index>(), 1..4),
+        ) {
+            let handle = seal(Key(key), id, &uuid, &Fid::new(&fid).unwrap());
+            let opened = Envelope::parse(handle.bytes()).and_then(|e| e.open(Key(key), &uuid));
+            prop_assert_eq!(opened, Ok(Fid::new(&fid).unwrap()));
+            let mut wire = handle.bytes().to_vec();
+            for flip in flips {
+                let bit = flip.index(wire.len() * 8);
+                wire[bit / 8] ^= 1 << (bit % 8);
+            }
+            prop_assume!(wire != handle.bytes());
+            let opened = Envelope::parse(&wire).and_then(|e| e.open(Key(key), &uuid));
+            prop_assert_eq!(opened, Err(Status::BadHandle));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(wire in proptest::collection::vec(any::<u8>(), 0..80)) {
+            prop_assert!(Envelope::parse(&wire).and_then(|e| e.open(KEY, &UUID)).is_err());
+        }
     }
 }

@@ -2,9 +2,11 @@
 //! second server off the same state directory.
 //!
 //! Files in the state directory: `key` (16 bytes, mode 0600), `exports` (a line each: UUID, space,
-//! path with `\` escapes), `lock`. All are written whole: temporary file, fsync, rename, fsync of
-//! the directory. Without a state directory everything is made up and dies with the server.
+//! path with `\` escapes), `lock`. All but the lock are written whole: temporary file, fsync,
+//! rename, fsync of the directory. A UUID once given out stays with its path, also while the path
+//! is not exported. Without a state directory everything is made up and dies with the server.
 
+use crate::export::ExportId;
 use crate::handle::Key;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -107,12 +109,27 @@ impl Identity {
         if let Some(uuid) = uuids.get(path) {
             return Ok(*uuid);
         }
-        let uuid = random()?;
-        uuids.insert(path.to_vec(), uuid);
+        let uuid = new_uuid(&uuids)?;
+        let mut more = uuids.clone();
+        more.insert(path.to_vec(), uuid);
         if let Some(dir) = &self.dir {
-            replace(dir, "exports", &print_uuids(&uuids))?;
+            replace(dir, "exports", &print_uuids(&more))?;
         }
+        *uuids = more;
         Ok(uuid)
+    }
+}
+
+/// A UUID (version 4) whose number in handles no other path has: two exports that share one could
+/// not be told apart.
+fn new_uuid(known: &BTreeMap<Vec<u8>, [u8; 16]>) -> Result<[u8; 16], IdentityError> {
+    loop {
+        let random = u128::from_be_bytes(random()?);
+        let uuid =
+            (random & !(0xf000 << 64 | 0b11 << 62) | 0x4000 << 64 | 0b10 << 62).to_be_bytes();
+        if known.values().all(|other| ExportId::of(other) != ExportId::of(&uuid)) {
+            return Ok(uuid);
+        }
     }
 }
 
@@ -227,7 +244,7 @@ fn take_lock(dir: &Path) -> Result<File, IdentityError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Identity, IdentityError, parse_uuids, print_uuids};
+    use super::{Identity, IdentityError, parse_uuid, parse_uuids, print_uuids};
 
     #[test]
     fn key_and_uuids_survive_and_a_second_server_is_refused() {
@@ -253,6 +270,44 @@ mod tests {
         std::fs::remove_file(dir.path().join("key")).unwrap();
         std::fs::write(dir.path().join("exports"), b"rubbish\n").unwrap();
         assert!(matches!(Identity::open(dir.path()), Err(IdentityError::Damaged { .. })));
+    }
+
+    #[test]
+    fn files_are_private_and_a_uuid_is_one() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let identity = Identity::open(dir.path()).unwrap();
+        let uuid = identity.uuid(b"/a").unwrap();
+        assert_eq!((uuid[6] >> 4, uuid[8] >> 6), (4, 0b10));
+        for name in ["key", "exports", "lock"] {
+            let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
+        assert_eq!(names.len(), 3, "no half-written file is left");
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_not_given_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let identity = Identity::open(dir.path()).unwrap();
+        std::fs::create_dir(dir.path().join("exports.part")).unwrap();
+        assert!(matches!(identity.uuid(b"/a"), Err(IdentityError::Io { .. })));
+        std::fs::remove_dir(dir.path().join("exports.part")).unwrap();
+        let uuid = identity.uuid(b"/a").unwrap();
+        drop(identity);
+        assert_eq!(Identity::open(dir.path()).unwrap().uuid(b"/a").unwrap(), uuid);
+    }
+
+    #[test]
+    fn uuids_are_read_with_and_without_dashes() {
+        let plain = parse_uuid(b"00112233445566778899aAbBcCdDeEfF").unwrap();
+        assert_eq!(parse_uuid(b"00112233-4455-6677-8899-aabbccddeeff"), Some(plain));
+        for wrong in
+            ["", "0", "00112233445566778899aabbccddeef", "00112233445566778899aabbccddeeff0"]
+        {
+            assert_eq!(parse_uuid(wrong.as_bytes()), None, "{wrong}");
+        }
     }
 
     #[test]

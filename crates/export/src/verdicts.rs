@@ -202,13 +202,17 @@ impl Asked<'_> {
                 Err(_) => self.fail(),
             },
             Client::Wildcard(pattern) => self.names().iter().any(|name| pattern.matches(name)),
-            Client::Netgroup(group) => {
-                let (service, address) = (self.service, self.client.to_string());
-                let names = self.names();
-                let mut names = names.iter().map(String::as_str).chain([address.as_str()]);
-                names.any(|name| service.in_netgroup(group, name))
-            }
+            Client::Netgroup(group) => self.in_netgroup(group),
         }
+    }
+
+    /// By a name, its first label, or the address: netgroups are written in all three ways.
+    fn in_netgroup(&mut self, group: &str) -> bool {
+        let (service, address) = (self.service, self.client.to_string());
+        let names = self.names();
+        let short = names.iter().filter_map(|name| Some(name.split_once('.')?.0));
+        let mut all = names.iter().map(String::as_str).chain(short).chain([address.as_str()]);
+        all.any(|name| service.in_netgroup(group, name))
     }
 
     fn fail(&mut self) -> bool {

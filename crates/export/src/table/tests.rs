@@ -1,1 +1,170 @@
-//! Tests.
+//! Tables over backends that are never called.
+
+use super::{BuildError, Exports, Table};
+use crate::clients::Client;
+use crate::export::{ExportId, ExportSpec, Fsid, Rule, Source};
+use crate::identity::Identity;
+use crate::options::Options;
+use std::cell::Cell;
+use std::sync::Arc;
+use vfs::{Backend, Fid, Status};
+
+#[path = "../../../../fuzz/entry/nowhere.rs"]
+mod nowhere;
+
+fn spec(path: &str, clients: &[&str]) -> ExportSpec {
+    let options = Options { secure: false, ..Options::default() };
+    let rule = |text: &&str| Rule { client: Client::parse(text).unwrap(), options };
+    ExportSpec {
+        path: path.into(),
+        source: Source::Memory,
+        fsid: None,
+        rules: clients.iter().map(rule).collect(),
+    }
+}
+
+fn open(_: &ExportSpec) -> Result<Arc<dyn Backend>, &'static str> {
+    Ok(Arc::new(nowhere::Nowhere))
+}
+
+fn build(specs: &[ExportSpec], identity: &Identity, previous: Option<&Table>) -> Table {
+    Table::build(specs, identity, &open, previous).unwrap()
+}
+
+fn identity() -> Identity {
+    Identity::ephemeral().unwrap()
+}
+
+#[test]
+fn the_innermost_export_holds_a_path() {
+    let specs = ["/srv", "/srv/a/b", "/srv/a"].map(|path| spec(path, &["*"]));
+    let table = build(&specs, &identity(), None);
+    let find = |path: &'static str| {
+        let (export, rest) = table.by_path(path.as_bytes())?;
+        Some((export.path_text(), std::str::from_utf8(rest).unwrap()))
+    };
+    let found = |path: &str, rest| Some((path.to_owned(), rest));
+    assert_eq!(find("/srv"), found("/srv", ""));
+    assert_eq!(find("/srv/ax/y"), found("/srv", "ax/y"));
+    assert_eq!(find("/srv/a/b/c"), found("/srv/a/b", "c"));
+    assert_eq!(find("/srv/a"), found("/srv/a", ""));
+    assert_eq!(find("/srvx"), None);
+    assert_eq!(find("/"), None);
+    let table = build(&[spec("/", &["*"])], &identity(), None);
+    assert_eq!(table.by_path(b"/etc/x").unwrap().1, b"etc/x");
+    assert_eq!(table.by_path(b"/").unwrap().1, b"");
+}
+
+#[test]
+fn handles_lead_to_their_export_and_to_no_other() {
+    let identity = identity();
+    let table = build(&[spec("/a", &[]), spec("/b", &[])], &identity, None);
+    let exports = Exports::new(identity.key(), table);
+    let table = exports.load();
+    let fid = Fid::new(b"file").unwrap();
+    for export in table.exports() {
+        let handle = exports.seal(export, &fid);
+        let (found, opened) = exports.open(&table, handle.bytes()).unwrap();
+        assert_eq!((found.id, opened), (export.id, fid));
+    }
+    let a = exports.seal(&table.exports()[0], &fid);
+    let less = build(&[spec("/b", &[])], &identity, Some(&table));
+    assert_eq!(exports.open(&less, a.bytes()).err(), Some(Status::Stale));
+    let mut forged = a.bytes().to_vec();
+    forged[7] ^= 1;
+    assert_eq!(exports.open(&table, &forged).err(), Some(Status::BadHandle));
+    assert_eq!(exports.open(&table, b"").err(), Some(Status::BadHandle));
+    let other = Exports::new(crate::Key([1; 16]), build(&[], &identity, None));
+    assert_eq!(other.open(&table, a.bytes()).err(), Some(Status::BadHandle));
+}
+
+#[test]
+fn a_reload_keeps_what_did_not_change() {
+    let identity = identity();
+    let first = build(&[spec("/a", &["*"]), spec("/b", &["*"])], &identity, None);
+    let opened = Cell::new(0);
+    let counting = |spec: &ExportSpec| {
+        opened.set(opened.get() + 1);
+        open(spec)
+    };
+    let next = [spec("/c", &["*"]), spec("/b", &["10.0.0.1"]), spec("/a", &["*"])];
+    let second = Table::build(&next, &identity, &counting, Some(&first)).unwrap();
+    assert_eq!(opened.get(), 1, "only the new one");
+    let [c, b, a] = second.exports() else { panic!() };
+    assert!(Arc::ptr_eq(a, &first.exports()[0]));
+    assert!(Arc::ptr_eq(&b.backend, &first.exports()[1].backend));
+    assert_eq!([a.index, b.index, c.index], [0, 1, 2]);
+    let third = build(&next[..1], &identity, Some(&second));
+    let fourth = build(&[spec("/a", &["*"]), spec("/d", &[])], &identity, Some(&third));
+    let indices: Vec<_> = fourth.exports().iter().map(|export| export.index).collect();
+    assert_eq!(indices, [0, 3], "no index comes to mean another export");
+}
+
+#[test]
+fn all_that_is_wrong_is_said() {
+    let mut same =
+        [spec("/a", &[]), spec("/a", &[]), spec("/b", &[]), spec("/c", &[]), spec("/d", &[])];
+    same[2].fsid = Some(Fsid::Number(1));
+    same[3].fsid = Some(Fsid::Number(1));
+    let open = |spec: &ExportSpec| if spec.path == b"/d" { Err("no disk") } else { open(spec) };
+    let errors = Table::build(&same, &identity(), &open, None).err().unwrap();
+    let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert!(matches!(errors[0], BuildError::SamePath { .. }), "{told:?}");
+    assert!(told[1].starts_with("/c and /b have the same identity"), "{told:?}");
+    assert_eq!(told[2], "/d: no disk");
+    assert_eq!(told.len(), 3);
+}
+
+#[test]
+fn an_fsid_is_the_same_on_every_server() {
+    let mut one = spec("/a", &[]);
+    one.fsid = Some(Fsid::Number(7));
+    let ids = [identity(), identity()].map(|identity| {
+        let table = build(std::slice::from_ref(&one), &identity, None);
+        (table.exports()[0].id, table.exports()[0].uuid)
+    });
+    assert_eq!(ids[0], ids[1]);
+    assert_ne!(ids[0].0, ExportId::of(&Fsid::Number(8).uuid()));
+}
+
+#[test]
+fn clients_and_ports_are_judged() {
+    let mut one = spec("/a", &["10.0.0.0/8"]);
+    let who = |table: &Table, ip: &str, port| {
+        table.exports()[0].access_for(ip.parse().unwrap(), port).is_some()
+    };
+    let table = build(std::slice::from_ref(&one), &identity(), None);
+    assert!(who(&table, "10.1.1.1", 40000) && who(&table, "::ffff:10.1.1.1", 1));
+    assert!(!who(&table, "11.1.1.1", 1));
+    assert!(!table.exports()[0].needs_resolution("11.1.1.1".parse().unwrap()));
+    one.rules[0].options.secure = true;
+    let table = build(&[one], &identity(), None);
+    assert!(who(&table, "10.1.1.1", 1023) && !who(&table, "10.1.1.1", 1024));
+    let table = build(&[spec("/a", &["localhost"])], &identity(), None);
+    let (export, local) = (&table.exports()[0], "127.0.0.1".parse().unwrap());
+    assert!(export.needs_resolution(local) && export.resolve_blocking(local));
+    assert!(!export.needs_resolution(local) && export.access_for(local, 1).is_some());
+    assert_eq!(export.client_names(), ["localhost"]);
+}
+
+#[test]
+fn differences_are_told_one_by_one() {
+    let identity = identity();
+    let a = [spec("/a", &["h", "10.0.0.0/8"]), spec("/b", &["*"]), spec("/c", &["*"])];
+    let mut b = [spec("/a", &["*", "10.0.0.0/8"]), spec("/c", &["*"]), spec("/d", &["x"])];
+    b[0].rules[1].options.read_only = false;
+    b[1].fsid = Some(Fsid::Number(3));
+    let (old, new) = (build(&a, &identity, None), build(&b, &identity, None));
+    assert_eq!(Table::difference(&old, &old), [""; 0]);
+    assert_eq!(
+        Table::difference(&old, &new),
+        [
+            "/b: no longer exported",
+            "/a: no longer for h",
+            "/a: now also for *(ro,sync,insecure,root_squash)",
+            "/a: 10.0.0.0/8(rw,sync,insecure,root_squash) instead of (ro,sync,insecure,root_squash)",
+            "/c: another fsid; clients have to mount it again",
+            "/d: exported to x(ro,sync,insecure,root_squash)",
+        ]
+    );
+}
