@@ -1,7 +1,8 @@
 //! One worker's counters. Single writer: plain loads and stores, no read-modify-write.
 //!
-//! Sizes are fixed when the block is made, but for the rows of exports, which are made when a
-//! worker first serves one.
+//! What a row is for is fixed when the block is made; a row is allocated when its worker first
+//! needs it, so that a worker pays for the procedures and exports that it serves (2 KiB each) and
+//! allocates nothing once it has served each of them. A row starts on a cache line of its own.
 
 use crate::counter::Counter;
 use crate::histogram::{BUCKETS, bucket_of};
@@ -9,9 +10,9 @@ use crossbeam_utils::CachePadded;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Exports that have a row of their own; the rest share the last one.
+/// Exports that have a row of their own; the rest share one more row.
 pub const EXPORTS_MAX: usize = 256;
-/// Different error codes that are told apart for one procedure; the rest share the last slot.
+/// Different error codes that are told apart for one procedure; the rest are counted together.
 pub const STATUS_SLOTS: usize = 12;
 
 /// A number that one thread writes and any thread reads.
@@ -30,58 +31,33 @@ impl Cell {
     }
 }
 
-/// What one procedure did on one worker.
+/// How many calls there were, and how long they took.
 #[derive(Debug)]
-pub struct Op {
+pub struct Timing {
     /// Calls answered.
     pub calls: Cell,
-    /// Bytes of the calls' records.
-    pub bytes_in: Cell,
-    /// Bytes of the replies.
-    pub bytes_out: Cell,
     /// Nanoseconds in all.
     pub total_ns: Cell,
     /// The longest call, in ns.
     pub max_ns: Cell,
     /// Calls by latency.
     pub buckets: [Cell; BUCKETS],
-    /// Errors: a status and how often it was answered. A slot belongs to the first status that
-    /// takes it; status 0 means free.
-    pub errors: [(Cell, Cell); STATUS_SLOTS],
 }
 
-impl Default for Op {
+impl Default for Timing {
     fn default() -> Self {
         Self {
             calls: Cell::default(),
-            bytes_in: Cell::default(),
-            bytes_out: Cell::default(),
             total_ns: Cell::default(),
             max_ns: Cell::default(),
             buckets: std::array::from_fn(|_| Cell::default()),
-            errors: std::array::from_fn(|_| Default::default()),
         }
     }
 }
 
-impl Op {
-    fn error(&self, status: u32) {
-        let wanted = u64::from(status);
-        for (code, count) in &self.errors {
-            if code.read() == 0 {
-                code.add(wanted);
-            }
-            if code.read() == wanted {
-                count.add(1);
-                return;
-            }
-        }
-        if let Some((_, count)) = self.errors.last() {
-            count.add(1);
-        }
-    }
-
-    fn latency(&self, ns: u64) {
+impl Timing {
+    fn count(&self, ns: u64) {
+        self.calls.add(1);
         self.total_ns.add(ns);
         if ns > self.max_ns.read() {
             self.max_ns.0.store(ns, Relaxed);
@@ -92,11 +68,42 @@ impl Op {
     }
 }
 
+/// What one procedure did on one worker.
+#[derive(Debug, Default)]
+pub struct Op {
+    /// Calls and latency.
+    pub timing: Timing,
+    /// Bytes of the calls' records.
+    pub bytes_in: Cell,
+    /// Bytes of the replies.
+    pub bytes_out: Cell,
+    /// Errors: a status and how often it was answered. A slot belongs to the first status that
+    /// takes it; status 0 means free.
+    pub errors: [(Cell, Cell); STATUS_SLOTS],
+    /// Errors whose status found no slot.
+    pub other_errors: Cell,
+}
+
+impl Op {
+    fn error(&self, status: u32) {
+        let wanted = u64::from(status);
+        for (code, count) in &self.errors {
+            if code.read() == 0 {
+                code.add(wanted);
+            }
+            if code.read() == wanted {
+                return count.add(1);
+            }
+        }
+        self.other_errors.add(1);
+    }
+}
+
 /// What one export saw on one worker.
 #[derive(Debug)]
 pub struct Export {
-    /// Everything together.
-    pub all: Op,
+    /// Calls and latency.
+    pub timing: Timing,
     /// Calls that failed.
     pub failed: Cell,
     /// Payload bytes read.
@@ -104,7 +111,19 @@ pub struct Export {
     /// Payload bytes written.
     pub bytes_written: Cell,
     /// Calls by procedure.
-    pub ops: Vec<Cell>,
+    pub ops: Box<[Cell]>,
+}
+
+impl Export {
+    fn new(ops: usize) -> Self {
+        Self {
+            timing: Timing::default(),
+            failed: Cell::default(),
+            bytes_read: Cell::default(),
+            bytes_written: Cell::default(),
+            ops: (0..ops).map(|_| Cell::default()).collect(),
+        }
+    }
 }
 
 /// One answered call, as the statistics see it.
@@ -128,20 +147,25 @@ pub struct Call {
     pub bytes_written: u32,
 }
 
+/// A row that may not be there yet, on cache lines of its own.
+type Row<T> = OnceLock<Box<CachePadded<T>>>;
+
 /// One worker's statistics.
+#[derive(Debug)]
 pub struct Block {
-    ops: Box<[CachePadded<Op>]>,
+    ops: Box<[Row<Op>]>,
     counters: CachePadded<[Cell; Counter::ALL.len()]>,
-    exports: Box<[OnceLock<Box<Export>>]>,
+    /// The last is for all that have no row of their own.
+    exports: Box<[Row<Export>]>,
 }
 
 impl Block {
     /// A block of zeros over `ops` procedures.
     pub fn new(ops: usize) -> Self {
         Self {
-            ops: (0..ops).map(|_| CachePadded::default()).collect(),
+            ops: (0..ops).map(|_| OnceLock::new()).collect(),
             counters: CachePadded::new(std::array::from_fn(|_| Cell::default())),
-            exports: (0..EXPORTS_MAX).map(|_| OnceLock::new()).collect(),
+            exports: (0..=EXPORTS_MAX).map(|_| OnceLock::new()).collect(),
         }
     }
 
@@ -154,11 +178,11 @@ impl Block {
 
     /// Counts one answered call.
     pub fn call(&self, call: &Call) {
-        let Some(op) = self.ops.get(usize::from(call.op)) else { return };
-        op.calls.add(1);
+        let Some(row) = self.ops.get(usize::from(call.op)) else { return };
+        let op = row.get_or_init(Box::default);
+        op.timing.count(call.latency_ns);
         op.bytes_in.add(call.bytes_in);
         op.bytes_out.add(call.bytes_out);
-        op.latency(call.latency_ns);
         if call.status != 0 {
             op.error(call.status);
         }
@@ -168,19 +192,10 @@ impl Block {
     }
 
     fn export_call(&self, index: u16, call: &Call) {
-        let slot = usize::from(index).min(EXPORTS_MAX.saturating_sub(1));
-        let Some(slot) = self.exports.get(slot) else { return };
-        let export = slot.get_or_init(|| {
-            Box::new(Export {
-                all: Op::default(),
-                failed: Cell::default(),
-                bytes_read: Cell::default(),
-                bytes_written: Cell::default(),
-                ops: self.ops.iter().map(|_| Cell::default()).collect(),
-            })
-        });
-        export.all.calls.add(1);
-        export.all.latency(call.latency_ns);
+        let Some(row) = self.exports.get(usize::from(index).min(EXPORTS_MAX)) else { return };
+        let new = || Box::new(CachePadded::new(Export::new(self.ops.len())));
+        let export = row.get_or_init(new);
+        export.timing.count(call.latency_ns);
         export.bytes_read.add(u64::from(call.bytes_read));
         export.bytes_written.add(u64::from(call.bytes_written));
         if call.status != 0 {
@@ -191,9 +206,9 @@ impl Block {
         }
     }
 
-    /// One procedure's numbers.
+    /// One procedure's numbers, if the worker has answered it.
     pub fn op(&self, index: usize) -> Option<&Op> {
-        self.ops.get(index).map(|op| &**op)
+        Some(self.ops.get(index)?.get()?)
     }
 
     /// One counter's value.
@@ -201,8 +216,8 @@ impl Block {
         self.counters.get(counter as usize).map_or(0, Cell::read)
     }
 
-    /// The exports that this worker has served.
+    /// The exports that this worker has served; the index [`EXPORTS_MAX`] is all that have no row.
     pub fn exports(&self) -> impl Iterator<Item = (usize, &Export)> {
-        self.exports.iter().enumerate().filter_map(|(n, slot)| Some((n, &**slot.get()?)))
+        self.exports.iter().enumerate().filter_map(|(n, row)| Some((n, &***row.get()?)))
     }
 }

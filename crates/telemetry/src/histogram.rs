@@ -1,4 +1,5 @@
-//! Log-scaled buckets: eight to an octave, from 128 ns to 137 s; a value is off by at most 6 %.
+//! Log-scaled buckets: eight to an octave, from 128 ns to 137 s; the middle of a bucket is off by
+//! at most 6 % for what is in it.
 
 /// Buckets to an octave.
 const STEPS: u64 = 8;
@@ -27,9 +28,23 @@ pub const fn upper_ns(bucket: usize) -> u64 {
     base + base / STEPS * (within + 1)
 }
 
+/// The middle of a bucket, in ns.
+pub const fn middle_ns(bucket: usize) -> u64 {
+    let width = (1u64 << (bucket as u64 / STEPS + FIRST_BIT as u64)) / STEPS;
+    upper_ns(bucket) - width / 2
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{BUCKETS, bucket_of, upper_ns};
+    use super::{BUCKETS, bucket_of, middle_ns, upper_ns};
+
+    #[test]
+    fn the_middle_is_within_six_percent_of_all_that_is_in_the_bucket() {
+        for ns in (128..1_000_000u64).step_by(7).chain([(1 << 36) + 1, (1 << 37) - 1]) {
+            let off = middle_ns(bucket_of(ns)).abs_diff(ns);
+            assert!(off * 16 <= ns, "{ns}: {off}");
+        }
+    }
 
     #[test]
     fn each_value_lies_below_its_buckets_end_and_at_or_above_the_one_before() {

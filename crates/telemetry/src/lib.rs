@@ -10,11 +10,13 @@ mod counter;
 mod histogram;
 mod snapshot;
 
+pub use block::{Block, Call, EXPORTS_MAX, STATUS_SLOTS};
 pub use counter::Counter;
-pub use histogram::{BUCKETS, bucket_of, upper_ns};
-pub use snapshot::{ErrorCount, ExportRow, Latency, OpRow, Snapshot, Totals};
+pub use histogram::{BUCKETS, bucket_of, middle_ns, upper_ns};
+pub use snapshot::{ErrorCount, ExportRow, Latency, OTHER_EXPORTS, OpRow, Snapshot, Totals};
 
-use block::Block;
+use std::cell;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -60,7 +62,7 @@ impl Telemetry {
             blocks.push(Owned { block: Arc::clone(&block), taken: true });
             block
         };
-        WorkerStats { block, telemetry: Arc::clone(self) }
+        WorkerStats { block, _one_writer: PhantomData, telemetry: Arc::clone(self) }
     }
 
     /// The procedures that the indices stand for.
@@ -85,9 +87,17 @@ impl Telemetry {
     }
 }
 
-/// One thread's block; only that thread writes it.
+/// One thread's block; only that thread writes it. It can be given to another thread, but not
+/// shared with one: two writers would lose counts.
+///
+/// ```compile_fail
+/// fn shared<T: Sync>() {}
+/// shared::<bowline_telemetry::WorkerStats>();
+/// ```
 pub struct WorkerStats {
     block: Arc<Block>,
+    /// Not `Sync`.
+    _one_writer: PhantomData<cell::Cell<()>>,
     telemetry: Arc<Telemetry>,
 }
 
@@ -104,8 +114,6 @@ impl Drop for WorkerStats {
         self.telemetry.give_back(&self.block);
     }
 }
-
-pub use block::Call;
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
 //! All blocks added up at one moment, for people and programs to read.
 
 use crate::OpName;
-use crate::block::{Block, Op};
+use crate::block::{Block, EXPORTS_MAX, Op, Timing};
 use crate::counter::Counter;
-use crate::histogram::{BUCKETS, upper_ns};
+use crate::histogram::{BUCKETS, middle_ns};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,12 +55,18 @@ pub struct OpRow {
     pub latency: Latency,
     /// The errors, most frequent first.
     pub errors: Vec<ErrorCount>,
+    /// Errors whose status is not told apart, because a worker had seen a dozen others.
+    pub other_errors: u64,
 }
+
+/// The index of the row of all exports that have none of their own.
+pub const OTHER_EXPORTS: u16 = u16::MAX;
 
 /// One export.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExportRow {
-    /// Its index in the export table.
+    /// Its index in the export table; [`OTHER_EXPORTS`] for all those from
+    /// [`crate::EXPORTS_MAX`] on together.
     pub index: u16,
     /// Calls for it.
     pub calls: u64,
@@ -123,9 +129,10 @@ pub fn add_up(names: &[OpName], blocks: &[Arc<Block>]) -> Snapshot {
 
 fn op_row<'b>(name: &OpName, parts: impl Iterator<Item = &'b Op>) -> OpRow {
     let (mut sum, mut errors) = (Sum::default(), BTreeMap::<u32, u64>::new());
-    let (mut bytes_in, mut bytes_out) = (0, 0);
+    let (mut bytes_in, mut bytes_out, mut other_errors) = (0, 0, 0);
     for op in parts {
-        sum.add(op);
+        sum.add(&op.timing);
+        other_errors += op.other_errors.read();
         bytes_in += op.bytes_in.read();
         bytes_out += op.bytes_out.read();
         for (code, count) in &op.errors {
@@ -143,11 +150,12 @@ fn op_row<'b>(name: &OpName, parts: impl Iterator<Item = &'b Op>) -> OpRow {
         version: name.version,
         procedure: name.procedure.to_owned(),
         calls: sum.calls,
-        failed: errors.iter().map(|e| e.count).sum(),
+        failed: errors.iter().map(|e| e.count).sum::<u64>() + other_errors,
         bytes_in,
         bytes_out,
         latency: sum.latency(),
         errors,
+        other_errors,
     }
 }
 
@@ -155,7 +163,8 @@ fn export_rows(names: &[OpName], blocks: &[Arc<Block>]) -> Vec<ExportRow> {
     let mut rows: BTreeMap<usize, (Sum, ExportRow)> = BTreeMap::new();
     for (index, export) in blocks.iter().flat_map(|block| block.exports()) {
         let (sum, row) = rows.entry(index).or_insert_with(|| {
-            let index = u16::try_from(index).unwrap_or(u16::MAX);
+            let own = u16::try_from(index).ok().filter(|_| index < EXPORTS_MAX);
+            let index = own.unwrap_or(OTHER_EXPORTS);
             (
                 Sum::default(),
                 ExportRow {
@@ -169,7 +178,7 @@ fn export_rows(names: &[OpName], blocks: &[Arc<Block>]) -> Vec<ExportRow> {
                 },
             )
         });
-        sum.add(&export.all);
+        sum.add(&export.timing);
         row.failed += export.failed.read();
         row.bytes_read += export.bytes_read.read();
         row.bytes_written += export.bytes_written.read();
@@ -198,11 +207,11 @@ impl Default for Sum {
 }
 
 impl Sum {
-    fn add(&mut self, op: &Op) {
-        self.calls += op.calls.read();
-        self.total_ns += op.total_ns.read();
-        self.max_ns = self.max_ns.max(op.max_ns.read());
-        for (sum, bucket) in self.buckets.iter_mut().zip(&op.buckets) {
+    fn add(&mut self, timing: &Timing) {
+        self.calls += timing.calls.read();
+        self.total_ns += timing.total_ns.read();
+        self.max_ns = self.max_ns.max(timing.max_ns.read());
+        for (sum, bucket) in self.buckets.iter_mut().zip(&timing.buckets) {
             *sum += bucket.read();
         }
     }
@@ -223,7 +232,7 @@ impl Sum {
         }
     }
 
-    /// The end of the bucket in which `per_mille` of the calls are reached, at most the maximum.
+    /// The middle of the bucket in which `per_mille` of the calls are reached, at most the maximum.
     fn quantile(&self, per_mille: u64) -> u64 {
         let all: u64 = self.buckets.iter().sum();
         let wanted = (all * per_mille).div_ceil(1000).max(1);
@@ -231,7 +240,7 @@ impl Sum {
         for (bucket, count) in self.buckets.iter().enumerate() {
             seen += count;
             if seen >= wanted {
-                return upper_ns(bucket).min(self.max_ns);
+                return middle_ns(bucket).min(self.max_ns);
             }
         }
         self.max_ns
