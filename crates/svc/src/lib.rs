@@ -1,1 +1,39 @@
-//! placeholder
+//! Sockets, connections and the threads that serve them.
+//!
+//! A **pool** (one per CPU by default) owns an epoll and its share of the connections. One worker
+//! of it, the leader, waits and runs calls to completion; before a call that may sleep it hands
+//! the pool's core to a follower and answers its own call alone (`pool.rs` tells how). Datagram
+//! sockets are watched by all pools. One acceptor hands new connections out evenly; one watchdog
+//! looks after calls that sleep without having said so.
+//!
+//! Locks, each held for a few instructions or one non-blocking system call, never two at a time
+//! except as named: a pool's slot, its inbox, its crew; a connection's transmit lock (under it:
+//! epoll_ctl and a send); the register of connections.
+
+mod acceptor;
+mod config;
+mod conn;
+mod core;
+mod idle;
+mod limits;
+mod pool;
+mod register;
+mod server;
+mod stats;
+mod stream;
+mod transmit;
+mod udp;
+mod watchdog;
+mod worker;
+
+pub use config::{Adopted, Config, PoolMode, SettingError, WakePolicy};
+pub use limits::Limits;
+pub use server::{Server, StartError};
+pub use stats::{ConnInfo, Leader, PoolInfo, SocketInfo, SocketKind};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks; what a thread that panicked left under a lock of ours is whole at every step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

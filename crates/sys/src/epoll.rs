@@ -51,6 +51,10 @@ pub struct Ready {
 /// The ready events of one wait.
 pub struct Events(Vec<epoll::Event>);
 
+// SAFETY: what keeps an event from being sent is that its data could be a pointer; in this module
+// it is always a number.
+unsafe impl Send for Events {}
+
 impl Events {
     /// Room for so many.
     pub fn with_capacity(capacity: usize) -> Self {

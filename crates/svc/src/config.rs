@@ -1,0 +1,161 @@
+//! What a server is started with, and the settings that people write, as types that parse once.
+
+use crate::Limits;
+use std::fmt;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::str::FromStr;
+
+/// What a [`crate::Server`] is started with.
+#[derive(Debug)]
+pub struct Config {
+    /// Where to listen for connections; port 0 takes any.
+    pub tcp: Vec<SocketAddr>,
+    /// Where to take datagrams; port 0 takes any.
+    pub udp: Vec<SocketAddr>,
+    /// Sockets that somebody else has bound.
+    pub adopted: Adopted,
+    /// Fewest and most worker threads of all pools together; each pool has one at least.
+    pub threads: (usize, usize),
+    /// How many pools.
+    pub pool_mode: PoolMode,
+    /// Who is woken for a call.
+    pub wake_policy: WakePolicy,
+    /// What peers may make grow.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tcp: Vec::new(),
+            udp: Vec::new(),
+            adopted: Adopted::default(),
+            threads: (2, 128),
+            pool_mode: PoolMode::PerCpu,
+            wake_policy: WakePolicy::Adaptive,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Sockets that were bound before the server started, by systemd for one.
+#[derive(Debug, Default)]
+pub struct Adopted {
+    /// Listeners.
+    pub tcp: Vec<TcpListener>,
+    /// Datagram sockets.
+    pub udp: Vec<UdpSocket>,
+}
+
+/// A setting that cannot be applied; the operator is at fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingError(pub(crate) String);
+
+/// Which CPUs share a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PoolMode {
+    /// One pool.
+    Global,
+    /// One pool for each CPU that the process may use. Its threads are not bound to that CPU:
+    /// a busy neighbour would hold the whole pool up.
+    #[default]
+    PerCpu,
+    /// One pool for each memory node, its threads bound to the node's CPUs.
+    PerNode,
+}
+
+impl FromStr for PoolMode {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        match text {
+            "global" => Ok(Self::Global),
+            "percpu" => Ok(Self::PerCpu),
+            "pernode" => Ok(Self::PerNode),
+            _ => Err(SettingError(format!("{text:?} is none of global, percpu, pernode"))),
+        }
+    }
+}
+
+impl fmt::Display for PoolMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Global => "global",
+            Self::PerCpu => "percpu",
+            Self::PerNode => "pernode",
+        })
+    }
+}
+
+/// Who is woken for a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WakePolicy {
+    /// Leaders run to completion, followers step in before a call sleeps.
+    #[default]
+    Adaptive,
+    /// Every call wakes a thread.
+    Unlimited,
+    /// At most so many threads are on their way.
+    Cap(u32),
+    /// Each woken thread wakes the next.
+    Chain,
+}
+
+impl WakePolicy {
+    /// Refuses what this version does not do.
+    pub(crate) fn supported(self) -> Result<Self, SettingError> {
+        match self {
+            Self::Adaptive => Ok(self),
+            Self::Unlimited | Self::Cap(_) | Self::Chain => Err(SettingError(format!(
+                "wake-policy={self} is not in this version: use wake-policy=adaptive"
+            ))),
+        }
+    }
+}
+
+impl FromStr for WakePolicy {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let cap = || text.strip_prefix("cap:")?.parse().ok().filter(|n| *n > 0);
+        match text {
+            "adaptive" => Ok(Self::Adaptive),
+            "unlimited" => Ok(Self::Unlimited),
+            "chain" => Ok(Self::Chain),
+            _ => cap().map(Self::Cap).ok_or_else(|| {
+                SettingError(format!("{text:?} is none of adaptive, unlimited, cap:N, chain"))
+            }),
+        }
+    }
+}
+
+impl fmt::Display for WakePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Adaptive => f.write_str("adaptive"),
+            Self::Unlimited => f.write_str("unlimited"),
+            Self::Cap(n) => write!(f, "cap:{n}"),
+            Self::Chain => f.write_str("chain"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PoolMode, WakePolicy};
+
+    #[test]
+    fn what_is_printed_is_what_is_read() {
+        for text in ["adaptive", "unlimited", "cap:5", "chain"] {
+            assert_eq!(text.parse::<WakePolicy>().unwrap().to_string(), text);
+        }
+        for text in ["global", "percpu", "pernode"] {
+            assert_eq!(text.parse::<PoolMode>().unwrap().to_string(), text);
+        }
+        for text in ["cap:0", "cap:", "lifo", ""] {
+            assert!(text.parse::<WakePolicy>().is_err(), "{text}");
+        }
+        assert!("cpu".parse::<PoolMode>().is_err());
+    }
+}

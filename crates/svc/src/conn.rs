@@ -1,0 +1,172 @@
+//! One connection, in two halves: what every thread may use ([`Conn`]), and what only the worker
+//! that reads it holds ([`Rx`]).
+//!
+//! An idle connection is one `Conn`, one empty `Rx` and a place in a table: a few hundred bytes.
+
+use crate::limits::Budget;
+use crate::transmit::Tx;
+use rpc::Peer;
+use rpc::record::Partial;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// The half that sends, shared by the pool and by the workers whose calls came from here.
+pub(crate) struct Conn {
+    /// Its number; never used twice.
+    pub id: u64,
+    /// Both ends.
+    pub peer: Peer,
+    /// Its pool's index.
+    pub pool: usize,
+    /// When it was accepted, on the server's clock.
+    pub since_ms: u64,
+    pub(crate) stream: TcpStream,
+    /// Guards all that is on its way out, and what epoll is told about the socket.
+    pub(crate) tx: Mutex<Tx>,
+    pub seen: Seen,
+}
+
+/// What the statistics know of a connection. Written by whoever holds its [`Rx`], the last three
+/// under its transmit lock; read by anybody.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub calls: AtomicU64,
+    pub bytes_in: AtomicU64,
+    /// When it last sent something.
+    pub last_ms: AtomicU64,
+    /// Memory for what arrived and was not answered.
+    pub partial: AtomicUsize,
+    pub bytes_out: AtomicU64,
+    pub queued: AtomicUsize,
+    pub in_flight: AtomicU64,
+}
+
+/// Adds, as the only writer.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+impl Conn {
+    /// A connection that no pool watches yet.
+    pub fn new(id: u64, stream: TcpStream, peer: Peer, pool: usize, now_ms: u64) -> Self {
+        let seen = Seen { last_ms: AtomicU64::new(now_ms), ..Seen::default() };
+        Self { id, peer, pool, since_ms: now_ms, stream, tx: Mutex::new(Tx::default()), seen }
+    }
+
+    /// Ends it from outside; the pool finds it closed and clears up.
+    pub fn cut(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// The half that receives. In the pool's table, or with the one worker that serves it.
+pub(crate) struct Rx {
+    pub conn: Arc<Conn>,
+    /// Its place in the pool's table.
+    pub token: u64,
+    /// The record under way.
+    pub partial: Partial,
+    /// Whole records, and perhaps the start of one, that were received and wait for a worker.
+    pub tail: Option<Tail>,
+    /// No more is to be read: the client has closed its side, or the server stops.
+    pub ending: bool,
+    /// The server stops, and has looked for the last time at what has arrived.
+    pub looked: bool,
+    /// The stream has lost its place or the connection is broken: nothing more is to be done.
+    pub broken: bool,
+    /// Whether something but reading goes on, so that the table has to be told after each turn.
+    pub unsettled: bool,
+    /// Bytes taken from the budget for `partial` and `tail`.
+    charged: usize,
+}
+
+impl Rx {
+    pub fn new(conn: Arc<Conn>, token: u64) -> Self {
+        Self {
+            conn,
+            token,
+            partial: Partial::new(),
+            tail: None,
+            ending: false,
+            looked: false,
+            broken: false,
+            unsettled: true,
+            charged: 0,
+        }
+    }
+
+    /// Squares the memory held with the budget; `false` if the budget does not allow it.
+    #[must_use]
+    pub fn charge(&mut self, budget: &Budget) -> bool {
+        let held = self.partial.capacity().saturating_add(self.tail.as_ref().map_or(0, Tail::len));
+        if held == self.charged {
+            return true;
+        }
+        let fits = match held.checked_sub(self.charged) {
+            Some(more) => budget.take(more),
+            None => {
+                budget.give_back(self.charged.saturating_sub(held));
+                true
+            }
+        };
+        if fits {
+            self.charged = held;
+            self.conn.seen.partial.store(held, Relaxed);
+        }
+        fits
+    }
+
+    /// Gives back all that was charged; for a connection that closes.
+    pub fn discharge(&mut self, budget: &Budget) {
+        budget.give_back(std::mem::take(&mut self.charged));
+        self.conn.seen.partial.store(0, Relaxed);
+    }
+}
+
+/// The rest of a receive buffer, handed on. Handing it on again copies nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Tail {
+    bytes: Arc<[u8]>,
+    at: usize,
+}
+
+impl Tail {
+    /// What is left.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// `rest`, which is the end of `source` or, without one, of the worker's own buffer.
+    pub fn of(rest: &[u8], source: Option<&Self>) -> Option<Self> {
+        match source {
+            _ if rest.is_empty() => None,
+            None => Some(Self { bytes: Arc::from(rest), at: 0 }),
+            Some(source) => Some(Self {
+                bytes: Arc::clone(&source.bytes),
+                at: source.bytes.len().saturating_sub(rest.len()),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tail;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_tail_of_a_tail_shares_its_bytes() {
+        let first = Tail::of(b"abcdef", None).unwrap();
+        let second = Tail::of(&first.bytes()[2..], Some(&first)).unwrap();
+        assert_eq!(second.bytes(), b"cdef");
+        let third = Tail::of(&second.bytes()[3..], Some(&second)).unwrap();
+        assert_eq!(third.bytes(), b"f");
+        assert!(Arc::ptr_eq(&first.bytes, &third.bytes));
+        assert!(Tail::of(b"", Some(&third)).is_none());
+    }
+}

@@ -1,0 +1,149 @@
+//! What a leader leads: the table of a pool's connections, the events that are left of the last
+//! wait, and the work that other workers handed back. Whoever holds the [`Core`] is the leader.
+//!
+//! Invariants:
+//! - A place in the table is free, or holds a connection whose `Rx` is here or out with exactly
+//!   one worker.
+//! - A token is never used for two connections, so that an event that is left over from a
+//!   connection that has closed meets nothing.
+
+use crate::conn::{Conn, Rx};
+use crate::limits::EVENTS_PER_WAIT;
+use crate::udp::Held;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use sys::epoll::{Events, Ready};
+
+/// The token of the pool's own event.
+pub(crate) const TOKEN_INBOX: u64 = u64::MAX;
+/// Tokens of datagram sockets have this bit and the socket's index.
+pub(crate) const TOKEN_SOCKET: u64 = 1 << 63;
+/// Bits of a token that are the place in the table; above it is the count of its uses.
+const PLACE_BITS: u32 = 32;
+/// Uses of a place after which the count starts again.
+const USES_MAX: u64 = (1 << 30) - 1;
+
+/// A pool's work and whose it is.
+pub(crate) struct Core {
+    events: Events,
+    next: usize,
+    table: Vec<Place>,
+    free: Vec<usize>,
+    open: usize,
+    /// Connections whose tail, or last look, is due.
+    pub due: VecDeque<u64>,
+    /// Datagrams that were received and not answered.
+    pub datagrams: VecDeque<Held>,
+    /// The server stops: nothing new is read.
+    pub stopping: bool,
+}
+
+#[derive(Default)]
+struct Place {
+    uses: u64,
+    conn: Option<Arc<Conn>>,
+    rx: Option<Box<Rx>>,
+}
+
+/// What a token leads to.
+pub(crate) enum Found {
+    /// The connection, to be served.
+    Rx(Box<Rx>),
+    /// A connection that another worker serves.
+    Out(Arc<Conn>),
+    /// Nothing any more.
+    Gone,
+}
+
+impl Core {
+    pub fn new() -> Self {
+        Self {
+            events: Events::with_capacity(EVENTS_PER_WAIT),
+            next: 0,
+            table: Vec::new(),
+            free: Vec::new(),
+            open: 0,
+            due: VecDeque::new(),
+            datagrams: VecDeque::new(),
+            stopping: false,
+        }
+    }
+
+    /// The next event of the last wait.
+    pub fn next_event(&mut self) -> Option<Ready> {
+        let ready = self.events.at(self.next)?;
+        self.next = self.next.saturating_add(1);
+        Some(ready)
+    }
+
+    /// The buffer for the next wait.
+    pub fn events(&mut self) -> &mut Events {
+        self.next = 0;
+        &mut self.events
+    }
+
+    /// Gives a connection a place; its token.
+    pub fn insert(&mut self, conn: Arc<Conn>) -> u64 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.table.push(Place::default());
+            self.table.len().saturating_sub(1)
+        });
+        let Some(place) = self.table.get_mut(index) else { return TOKEN_INBOX };
+        place.uses = if place.uses >= USES_MAX { 1 } else { place.uses.saturating_add(1) };
+        let token = (place.uses << PLACE_BITS) | index as u64;
+        conn.enter(token);
+        place.rx = Some(Box::new(Rx::new(Arc::clone(&conn), token)));
+        place.conn = Some(conn);
+        self.open = self.open.saturating_add(1);
+        token
+    }
+
+    /// Takes a connection out to be served; [`Core::put`] brings it back.
+    pub fn take(&mut self, token: u64) -> Found {
+        let Some(place) = self.place(token) else { return Found::Gone };
+        match (place.rx.take(), &place.conn) {
+            (Some(rx), _) => Found::Rx(rx),
+            (None, Some(conn)) => Found::Out(Arc::clone(conn)),
+            (None, None) => Found::Gone,
+        }
+    }
+
+    /// Brings a connection back.
+    pub fn put(&mut self, rx: Box<Rx>) {
+        if let Some(place) = self.place(rx.token) {
+            place.rx = Some(rx);
+        }
+    }
+
+    /// Strikes a connection out; its last `Rx`, if it is here.
+    pub fn remove(&mut self, token: u64) -> Option<(Arc<Conn>, Option<Box<Rx>>)> {
+        let place = self.place(token)?;
+        let conn = place.conn.take()?;
+        let rx = place.rx.take();
+        self.free.push(index(token));
+        self.open = self.open.saturating_sub(1);
+        Some((conn, rx))
+    }
+
+    /// Tokens of all connections.
+    pub fn tokens(&self) -> Vec<u64> {
+        let places = self.table.iter().enumerate();
+        let open = places.filter(|(_, place)| place.conn.is_some());
+        open.map(|(index, place)| (place.uses << PLACE_BITS) | index as u64).collect()
+    }
+
+    /// Whether everything is done after a stop.
+    pub fn is_finished(&self) -> bool {
+        self.stopping && self.open == 0 && self.datagrams.is_empty()
+    }
+
+    fn place(&mut self, token: u64) -> Option<&mut Place> {
+        let place = self.table.get_mut(index(token))?;
+        (place.uses == token >> PLACE_BITS && place.conn.is_some()).then_some(place)
+    }
+}
+
+/// The place in the table that a token names.
+const fn index(token: u64) -> usize {
+    (token & ((1 << PLACE_BITS) - 1)) as usize
+}

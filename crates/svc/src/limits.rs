@@ -1,0 +1,115 @@
+//! Everything that a peer can make grow, and where that ends.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Bytes that a worker receives at once from a connection. A record of 64 KiB of data and its
+/// header fits, so that a WRITE of that size is never copied together.
+pub(crate) const RECEIVE_BYTES: usize = 128 << 10;
+/// A record under way of which more than this is missing is received straight into its place.
+pub(crate) const DIRECT_BYTES_MIN: usize = 32 << 10;
+/// Bytes received straight into their place before other connections have their turn.
+pub(crate) const DIRECT_BYTES_PER_TURN: usize = 1 << 20;
+/// A reply that is longer than this is sent from where it was written instead of being copied
+/// behind the replies before it: 16 KiB cost less than a microsecond, a send a few.
+pub(crate) const REPLY_COPY_MAX: usize = 16 << 10;
+/// Replies of one batch that are sent before the batch is through.
+pub(crate) const BATCH_BYTES: usize = 256 << 10;
+/// Memory that a worker keeps for replies and for large records from call to call: a READ or
+/// WRITE of 1 MiB with its headers.
+pub(crate) const KEEP_BYTES: usize = (1 << 20) + (64 << 10);
+/// Ready events fetched at once.
+pub(crate) const EVENTS_PER_WAIT: usize = 64;
+/// Descriptors that are not given to connections: files, listeners, epolls, the control socket.
+pub(crate) const DESCRIPTORS_RESERVED: usize = 512;
+/// How long a worker beyond the fewest stays without work.
+pub(crate) const IDLE_THREAD_AGE: Duration = Duration::from_secs(5);
+/// How long a worker waits for room in a datagram socket before it drops the reply.
+pub(crate) const DATAGRAM_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the server takes from its peers at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one record: 4 MiB of data and its headers.
+    pub record_bytes_max: usize,
+    /// Open connections; never more than the descriptors allow.
+    pub connections_max: usize,
+    /// Open connections from one address: a client opens a few, a NAT gateway many.
+    pub connections_per_client_max: usize,
+    /// Calls of one connection that sleep at the same time; beyond it the connection is not read.
+    /// One mount of the Linux client sends up to 64 at once by default.
+    pub in_flight_max: u32,
+    /// Memory for records under way on all connections together.
+    pub partial_bytes_max: usize,
+    /// Memory for replies that clients have not taken, on all connections together.
+    pub queued_bytes_max: usize,
+    /// How long a record under way may make no progress.
+    pub partial_age_max: Duration,
+    /// How long a connection may be silent; `None` is for ever, as clients keep idle mounts.
+    pub idle_age_max: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            record_bytes_max: (4 << 20) + (64 << 10),
+            connections_max: 65_536,
+            connections_per_client_max: 16_384,
+            in_flight_max: 128,
+            partial_bytes_max: 256 << 20,
+            queued_bytes_max: 256 << 20,
+            partial_age_max: Duration::from_secs(60),
+            idle_age_max: None,
+        }
+    }
+}
+
+/// A number of bytes that all connections share. Not touched by calls that arrive whole and by
+/// replies that leave at once.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    used: AtomicUsize,
+    limit: usize,
+}
+
+impl Budget {
+    pub const fn new(limit: usize) -> Self {
+        Self { used: AtomicUsize::new(0), limit }
+    }
+
+    /// Takes `bytes` if they are left.
+    pub fn take(&self, bytes: usize) -> bool {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.saturating_add(bytes) <= self.limit;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    /// Gives `bytes` back that were taken.
+    pub fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes taken.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Budget;
+
+    #[test]
+    fn a_budget_is_never_overdrawn() {
+        let budget = Budget::new(10);
+        assert!(budget.take(4) && budget.take(6));
+        assert!(!budget.take(1));
+        assert_eq!(budget.used(), 10);
+        budget.give_back(6);
+        assert!(budget.take(1));
+        assert_eq!(budget.used(), 5);
+    }
+}

@@ -1,0 +1,61 @@
+//! All open connections of the server, and how many each client has.
+//!
+//! The lock is taken when a connection opens or closes, by the sweep and when somebody asks;
+//! never by a call.
+
+use crate::conn::Conn;
+use crate::lock;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+/// The open connections.
+#[derive(Default)]
+pub(crate) struct Register(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    conns: HashMap<u64, Arc<Conn>>,
+    clients: HashMap<IpAddr, usize>,
+}
+
+impl Register {
+    /// Takes a connection in, unless there are `max` already or `max_per_client` from its client.
+    pub fn add(&self, conn: &Arc<Conn>, max: usize, max_per_client: usize) -> bool {
+        let mut state = lock(&self.0);
+        if state.conns.len() >= max {
+            return false;
+        }
+        let count = state.clients.entry(conn.peer.addr.ip()).or_insert(0);
+        if *count >= max_per_client {
+            return false;
+        }
+        *count = count.saturating_add(1);
+        state.conns.insert(conn.id, Arc::clone(conn));
+        true
+    }
+
+    /// Strikes a connection out.
+    pub fn remove(&self, conn: &Conn) {
+        let mut state = lock(&self.0);
+        let ip = conn.peer.addr.ip();
+        if state.conns.remove(&conn.id).is_some()
+            && let Some(count) = state.clients.get_mut(&ip)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                state.clients.remove(&ip);
+            }
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<Conn>> {
+        lock(&self.0).conns.values().map(Arc::clone).collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        lock(&self.0).conns.len()
+    }
+}

@@ -1,0 +1,403 @@
+//! The server: binds, starts the threads, tells what it knows, stops.
+
+use crate::acceptor::{self, Listener};
+use crate::config::{Config, PoolMode, SettingError, WakePolicy};
+use crate::limits::{Budget, DESCRIPTORS_RESERVED, Limits};
+use crate::lock;
+use crate::pool::{Mail, Pool};
+use crate::register::Register;
+use crate::stats::{Clock, ConnInfo, PoolInfo, SocketInfo, SocketKind};
+use crate::udp::Port;
+use crate::watchdog::{self, Alarm};
+use rpc::{Dispatcher, Transport};
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+use sys::event::Event;
+use telemetry::Telemetry;
+
+/// After the patience of a stop is over, how long the leaders get to close everything.
+const ABORT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be bound; the configuration or another process is at fault.
+    #[error("cannot listen on {transport:?} {addr}: {source}")]
+    Bind {
+        /// For what.
+        transport: Transport,
+        /// Where.
+        addr: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A socket that somebody else has bound is of no use.
+    #[error("cannot use an inherited socket: {0}")]
+    Adopt(io::Error),
+    /// A setting that this version does not know.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The kernel refuses what every server needs: threads, descriptors, memory.
+    #[error("cannot start: {0}; check the limits on processes and open files")]
+    Resources(#[from] io::Error),
+}
+
+/// What all threads of a server share.
+pub(crate) struct Shared {
+    pub dispatcher: Arc<Dispatcher>,
+    pub telemetry: Arc<Telemetry>,
+    pub limits: Limits,
+    /// The most connections, as far as the descriptors reach.
+    pub connections_max: usize,
+    pub listeners: Vec<Listener>,
+    pub ports: Vec<Port>,
+    pub register: Register,
+    /// Memory for records under way.
+    pub partial: Budget,
+    /// Memory for replies that clients have not taken.
+    pub queued: Budget,
+    pub clock: Clock,
+    pub alarm: Alarm,
+    /// Wakes the acceptor for the last time.
+    pub accept_end: Event,
+    /// No connection is accepted any more.
+    pub stopping: AtomicBool,
+    /// The watchdog is to end.
+    pub stopped: AtomicBool,
+}
+
+/// A running server. Dropping it without [`Server::stop`] leaves its threads running.
+pub struct Server {
+    shared: Arc<Shared>,
+    pools: Vec<Arc<Pool>>,
+    pool_mode: PoolMode,
+    wake_policy: Mutex<WakePolicy>,
+    acceptor: JoinHandle<()>,
+    watchdog: JoinHandle<()>,
+}
+
+impl Server {
+    /// Binds everything, then starts the threads; serves when it returns.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing runs then.
+    pub fn start(
+        config: Config,
+        dispatcher: Arc<Dispatcher>,
+        telemetry: Arc<Telemetry>,
+    ) -> Result<Self, StartError> {
+        let wake_policy = config.wake_policy.supported()?;
+        let layout = layout(config.pool_mode, config.threads.1)?;
+        let threads = share(config.threads, layout.len())?;
+        let limits = config.limits;
+        let descriptors = sys::socket::descriptors_max();
+        let room = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors / 2);
+        let ports = bind_ports(&config.udp, config.adopted.udp, layout.len())?;
+        let (listeners, sockets) = bind_listeners(&config.tcp, config.adopted.tcp)?;
+        let shared = Arc::new(Shared {
+            dispatcher,
+            telemetry,
+            limits,
+            connections_max: limits.connections_max.min(room),
+            listeners,
+            ports,
+            register: Register::default(),
+            partial: Budget::new(limits.partial_bytes_max),
+            queued: Budget::new(limits.queued_bytes_max),
+            clock: Clock::new(),
+            alarm: Alarm::default(),
+            accept_end: Event::new()?,
+            stopping: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        });
+        let mut pools = Vec::with_capacity(layout.len());
+        for (index, (cpus, threads)) in layout.into_iter().zip(threads).enumerate() {
+            pools.push(Arc::new(Pool::new(index, cpus, threads, Arc::clone(&shared))?));
+        }
+        let (acceptor, watchdog) = launch(&shared, &pools, sockets).inspect_err(|_| {
+            shared.stopping.store(true, Relaxed);
+            shared.accept_end.raise();
+            shared.stopped.store(true, Relaxed);
+            shared.alarm.call();
+            for pool in &pools {
+                pool.post(Mail::Abort);
+            }
+        })?;
+        let wake_policy = Mutex::new(wake_policy);
+        Ok(Self { shared, pools, pool_mode: config.pool_mode, wake_policy, acceptor, watchdog })
+    }
+
+    /// Where it listens.
+    pub fn local_addrs(&self) -> Vec<(Transport, SocketAddr)> {
+        let tcp = self.shared.listeners.iter().map(|l| (Transport::Tcp, l.local));
+        tcp.chain(self.shared.ports.iter().map(|p| (Transport::Udp, p.local))).collect()
+    }
+
+    /// The open connections, in the order in which they came.
+    pub fn conns(&self) -> Vec<ConnInfo> {
+        let now_ms = self.shared.clock.now_ms();
+        let mut conns: Vec<ConnInfo> = self
+            .shared
+            .register
+            .all()
+            .iter()
+            .map(|conn| ConnInfo {
+                id: conn.id,
+                peer: conn.peer.addr,
+                local: conn.peer.local,
+                transport: SocketKind::Tcp,
+                age_ms: now_ms.saturating_sub(conn.since_ms),
+                idle_ms: now_ms.saturating_sub(conn.seen.last_ms.load(Relaxed)),
+                calls: conn.seen.calls.load(Relaxed),
+                bytes_in: conn.seen.bytes_in.load(Relaxed),
+                bytes_out: conn.seen.bytes_out.load(Relaxed),
+                queued_bytes: conn.seen.queued.load(Relaxed),
+                partial_bytes: conn.seen.partial.load(Relaxed),
+                in_flight: conn.seen.in_flight.load(Relaxed),
+                pool: conn.pool,
+            })
+            .collect();
+        conns.sort_unstable_by_key(|conn| conn.id);
+        conns
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.shared.register.len()
+    }
+
+    /// The listening and datagram sockets.
+    pub fn sockets(&self) -> Vec<SocketInfo> {
+        let tcp = self.shared.listeners.iter().map(|listener| SocketInfo {
+            transport: SocketKind::Tcp,
+            local: listener.local,
+            adopted: listener.adopted,
+            received: listener.accepted.load(Relaxed),
+            sent: 0,
+        });
+        let udp = self.shared.ports.iter().map(|port| {
+            let (received, sent) = port.totals();
+            let (local, adopted) = (port.local, port.adopted);
+            SocketInfo { transport: SocketKind::Udp, local, adopted, received, sent }
+        });
+        tcp.chain(udp).collect()
+    }
+
+    /// The pools.
+    pub fn pools(&self) -> Vec<PoolInfo> {
+        let info = |pool: &Arc<Pool>| {
+            let (threads, parked, threads_min, threads_max) = pool.crew.count();
+            PoolInfo {
+                index: pool.index,
+                cpus: pool.cpus.clone(),
+                threads,
+                parked,
+                threads_min,
+                threads_max,
+                leader: pool.leader(),
+                connections: pool.connections.load(Relaxed),
+                calls: pool.seen.calls.load(Relaxed),
+                promotions: pool.seen.promotions.load(Relaxed),
+                promotions_failed: pool.seen.promotions_failed.load(Relaxed),
+                rescues: pool.rescues(),
+                wakeups: pool.seen.wakeups.load(Relaxed),
+            }
+        };
+        self.pools.iter().map(info).collect()
+    }
+
+    /// Changes the fewest and the most threads of all pools together.
+    ///
+    /// # Errors
+    /// [`SettingError`]: fewer than one for each pool, or the wrong way round; or the kernel
+    /// refuses more threads now.
+    pub fn set_threads(&self, min: usize, max: usize) -> Result<(), SettingError> {
+        for (pool, threads) in self.pools.iter().zip(share((min, max), self.pools.len())?) {
+            pool.crew.resize(threads);
+            pool.fill().map_err(|error| SettingError(format!("cannot start threads: {error}")))?;
+            // Those that are parked look again whether there are too many of them.
+            pool.crew.call_all();
+        }
+        Ok(())
+    }
+
+    /// Changes who is woken for a call.
+    ///
+    /// # Errors
+    /// [`SettingError`]: the policy is not in this version.
+    pub fn set_wake_policy(&self, policy: WakePolicy) -> Result<(), SettingError> {
+        *lock(&self.wake_policy) = policy.supported()?;
+        Ok(())
+    }
+
+    /// Who is woken for a call.
+    pub fn wake_policy(&self) -> WakePolicy {
+        *lock(&self.wake_policy)
+    }
+
+    /// Changes how many pools there are.
+    ///
+    /// # Errors
+    /// [`SettingError`]: in this version only a restart can.
+    pub fn set_pool_mode(&self, mode: PoolMode) -> Result<(), SettingError> {
+        if mode == self.pool_mode {
+            return Ok(());
+        }
+        Err(SettingError(format!(
+            "changing pool-mode while the server runs is not in this version: restart it with \
+             pool-mode={mode}"
+        )))
+    }
+
+    /// How many pools there are.
+    pub const fn pool_mode(&self) -> PoolMode {
+        self.pool_mode
+    }
+
+    /// Stops: accepts nothing more, answers what has arrived, and closes. What is not done when
+    /// `patience` is over is cut off; a call that is stuck by then keeps its thread until the
+    /// process ends. Tells whether everything was done.
+    pub fn stop(self, patience: Duration) -> bool {
+        let start = Instant::now();
+        let deadline = start.checked_add(patience).unwrap_or(start);
+        self.shared.stopping.store(true, Relaxed);
+        self.shared.accept_end.raise();
+        // A panic of either thread has been reported by its own message.
+        let _ = self.acceptor.join();
+        for pool in &self.pools {
+            pool.post(Mail::Stop);
+        }
+        let mut done = true;
+        for pool in &self.pools {
+            done &= pool.crew.wait_until_gone(deadline);
+        }
+        if !done {
+            for pool in &self.pools {
+                pool.post(Mail::Abort);
+            }
+            let now = Instant::now();
+            let deadline = now.checked_add(ABORT_PATIENCE).unwrap_or(now);
+            for pool in &self.pools {
+                pool.crew.wait_until_gone(deadline);
+            }
+        }
+        self.shared.stopped.store(true, Relaxed);
+        self.shared.alarm.call();
+        let _ = self.watchdog.join();
+        done
+    }
+}
+
+/// Starts the threads: the acceptor's and the watchdog's.
+fn launch(
+    shared: &Arc<Shared>,
+    pools: &[Arc<Pool>],
+    sockets: Vec<TcpListener>,
+) -> io::Result<(JoinHandle<()>, JoinHandle<()>)> {
+    for pool in pools {
+        pool.fill()?;
+    }
+    let epoll = acceptor::watch(shared, &sockets)?;
+    let (theirs, those) = (Arc::clone(shared), pools.to_vec());
+    let watchdog =
+        Builder::new().name("watchdog".into()).spawn(move || watchdog::watch(&theirs, &those))?;
+    let (theirs, those) = (Arc::clone(shared), pools.to_vec());
+    let acceptor = Builder::new()
+        .name("acceptor".into())
+        .spawn(move || acceptor::accept(&theirs, &those, &epoll, &sockets))?;
+    Ok((acceptor, watchdog))
+}
+
+/// The CPUs of each pool; an empty list is any CPU.
+fn layout(mode: PoolMode, threads_max: usize) -> io::Result<Vec<Vec<usize>>> {
+    let mut pools = match mode {
+        PoolMode::Global => vec![Vec::new()],
+        PoolMode::PerCpu => vec![Vec::new(); sys::thread::allowed_cpus()?.len()],
+        PoolMode::PerNode => {
+            let allowed = sys::thread::allowed_cpus()?;
+            let mut nodes = sys::thread::nodes();
+            for node in &mut nodes {
+                node.retain(|cpu| allowed.contains(cpu));
+            }
+            nodes.retain(|node| !node.is_empty());
+            nodes
+        }
+    };
+    pools.truncate(threads_max);
+    if pools.is_empty() {
+        pools.push(Vec::new());
+    }
+    Ok(pools)
+}
+
+/// Each pool's fewest and most threads: the sums are what was asked for, as far as each pool has
+/// one thread at least.
+fn share((min, max): (usize, usize), pools: usize) -> Result<Vec<(usize, usize)>, SettingError> {
+    if max < pools || min > max {
+        return Err(SettingError(format!(
+            "threads={min}..{max} does not fit: at least one thread for each of {pools} pools, \
+             and no more at the least than at the most"
+        )));
+    }
+    let part = |all: usize, index: usize| {
+        let extra = usize::from(index < all.checked_rem(pools).unwrap_or(0));
+        all.checked_div(pools).unwrap_or(all).saturating_add(extra).max(1)
+    };
+    Ok((0..pools).map(|index| (part(min, index), part(max, index))).collect())
+}
+
+/// Binds the listeners and takes the inherited ones.
+fn bind_listeners(
+    addrs: &[SocketAddr],
+    adopted: Vec<TcpListener>,
+) -> Result<(Vec<Listener>, Vec<TcpListener>), StartError> {
+    let mut listeners = Vec::new();
+    let mut sockets = Vec::new();
+    for addr in addrs {
+        let bind = |source| StartError::Bind { transport: Transport::Tcp, addr: *addr, source };
+        let socket = sys::socket::listen(*addr).map_err(bind)?;
+        listeners.push(Listener::new(socket.local_addr().map_err(bind)?, false));
+        sockets.push(socket);
+    }
+    for socket in adopted {
+        socket.set_nonblocking(true).map_err(StartError::Adopt)?;
+        listeners.push(Listener::new(socket.local_addr().map_err(StartError::Adopt)?, true));
+        sockets.push(socket);
+    }
+    Ok((listeners, sockets))
+}
+
+/// Binds the datagram sockets and takes the inherited ones.
+fn bind_ports(
+    addrs: &[SocketAddr],
+    adopted: Vec<UdpSocket>,
+    pools: usize,
+) -> Result<Vec<Port>, StartError> {
+    let mut ports = Vec::new();
+    for addr in addrs {
+        let bind = |source| StartError::Bind { transport: Transport::Udp, addr: *addr, source };
+        let socket = sys::socket::bind_datagrams(*addr).map_err(bind)?;
+        ports.push(Port::new(socket, false, pools).map_err(bind)?);
+    }
+    for socket in adopted {
+        sys::mmsg::tell_destinations(&socket).map_err(StartError::Adopt)?;
+        ports.push(Port::new(socket, true, pools).map_err(StartError::Adopt)?);
+    }
+    Ok(ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn threads_are_shared_out_to_the_last_one() {
+        assert_eq!(share((3, 9), 2).unwrap(), [(2, 5), (1, 4)]);
+        assert_eq!(share((1, 2), 2).unwrap(), [(1, 1), (1, 1)]);
+        assert!(share((1, 1), 2).is_err() && share((3, 2), 1).is_err());
+    }
+}

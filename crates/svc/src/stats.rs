@@ -1,0 +1,173 @@
+//! What the server tells about itself, its clock, and how one answered call is counted.
+//!
+//! Nothing here stops a call: the numbers are read with relaxed loads while they change, so that
+//! two of them need not be of the same instant.
+
+use rpc::{Done, Duplicate, Reject};
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::time::Instant;
+use telemetry::{Counter, WorkerStats};
+
+/// One open connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConnInfo {
+    /// Its number; rises with each connection.
+    pub id: u64,
+    /// The client's end.
+    pub peer: SocketAddr,
+    /// The server's end.
+    pub local: SocketAddr,
+    /// How it came: `tcp`.
+    pub transport: SocketKind,
+    /// Milliseconds since it was accepted.
+    pub age_ms: u64,
+    /// Milliseconds since it last sent something.
+    pub idle_ms: u64,
+    /// Calls that came.
+    pub calls: u64,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+    /// Bytes of replies that the client has not taken.
+    pub queued_bytes: usize,
+    /// Bytes of memory for what has arrived and is not answered.
+    pub partial_bytes: usize,
+    /// Calls that sleep now.
+    pub in_flight: u64,
+    /// Its pool.
+    pub pool: usize,
+}
+
+/// The kind of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SocketKind {
+    /// Connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+/// One listening or datagram socket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SocketInfo {
+    /// Its kind.
+    pub transport: SocketKind,
+    /// Where it is bound.
+    pub local: SocketAddr,
+    /// Whether somebody else has bound it.
+    pub adopted: bool,
+    /// Connections accepted or datagrams received.
+    pub received: u64,
+    /// Datagrams sent.
+    pub sent: u64,
+}
+
+/// What the core of a pool does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Leader {
+    /// The leader waits for events.
+    Waiting,
+    /// The leader runs a call.
+    Serving,
+    /// Nobody leads: a follower is on its way, or all threads are busy.
+    Vacant,
+    /// The pool has stopped.
+    Retired,
+}
+
+/// One pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PoolInfo {
+    /// Its number.
+    pub index: usize,
+    /// The CPUs that its threads are bound to; empty: any.
+    pub cpus: Vec<usize>,
+    /// Threads.
+    pub threads: usize,
+    /// Threads that are parked.
+    pub parked: usize,
+    /// Fewest threads.
+    pub threads_min: usize,
+    /// Most threads.
+    pub threads_max: usize,
+    /// What its leader does.
+    pub leader: Leader,
+    /// Its connections.
+    pub connections: usize,
+    /// Calls that arrived.
+    pub calls: u64,
+    /// Times that a follower took over because a call was about to sleep.
+    pub promotions: u64,
+    /// Times that no follower was free and none could be started.
+    pub promotions_failed: u64,
+    /// Times that the watchdog took the core from a call that slept unannounced.
+    pub rescues: u64,
+    /// Followers woken.
+    pub wakeups: u64,
+}
+
+/// The server's clock: starts with the server, never goes back.
+#[derive(Debug)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub fn now_ms(&self) -> u64 {
+        self.now_ns() / NS_PER_MS
+    }
+}
+
+/// Nanoseconds of a millisecond.
+pub(crate) const NS_PER_MS: u64 = 1_000_000;
+
+/// Counts one call.
+pub(crate) fn count(
+    stats: &WorkerStats,
+    done: &Done,
+    latency_ns: u64,
+    bytes_in: usize,
+    bytes_out: usize,
+) {
+    if let Some(op) = done.op {
+        stats.call(&telemetry::Call {
+            op: op.0,
+            export: done.outcome.export,
+            status: done.outcome.status,
+            latency_ns,
+            bytes_in: bytes_in as u64,
+            bytes_out: bytes_out as u64,
+            bytes_read: done.outcome.bytes_read,
+            bytes_written: done.outcome.bytes_written,
+        });
+    }
+    match done.rejected {
+        None => {}
+        Some(Reject::Malformed) => stats.add(Counter::RecordsMalformed, 1),
+        Some(Reject::Panicked) => stats.add(Counter::ProcedurePanics, 1),
+        Some(
+            Reject::RpcMismatch
+            | Reject::Auth(_)
+            | Reject::ProgUnavail
+            | Reject::ProgMismatch
+            | Reject::ProcUnavail
+            | Reject::GarbageArgs
+            | Reject::SystemErr,
+        ) => stats.add(Counter::CallsRejected, 1),
+    }
+    match done.duplicate {
+        None => {}
+        Some(Duplicate::Dropped) => stats.add(Counter::DuplicatesDropped, 1),
+        Some(Duplicate::Replayed) => stats.add(Counter::DuplicatesReplayed, 1),
+    }
+}

@@ -1,0 +1,383 @@
+//! One turn of a connection: one receive, every whole record in it, one send.
+//!
+//! The bytes lie in the worker's receive buffer, or in a tail that another worker handed on; the
+//! connection keeps only what a record's end cuts off. A large record is received straight into
+//! its place once its beginning is known.
+//!
+//! Small replies are collected and leave together at the end; they are sent earlier before a call
+//! that may sleep, so that nobody waits for another's disk, and when they have become many bytes.
+
+use crate::conn::{Conn, Rx, Tail};
+use crate::limits::{
+    BATCH_BYTES, DIRECT_BYTES_MIN, DIRECT_BYTES_PER_TURN, KEEP_BYTES, RECEIVE_BYTES, REPLY_COPY_MAX,
+};
+use crate::pool::{Mail, Pool};
+use crate::stats::{self, NS_PER_MS};
+use crate::transmit::Sent;
+use crate::worker::{Lent, Worker, bring_back, keep};
+use rpc::record::{MARK_LEN, Record, RecordError};
+use rpc::{MaySleep, Peer, Verdict};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::io::ErrorKind;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use telemetry::{Counter, WorkerStats};
+use xdr::Writer;
+
+/// What one receive brought.
+enum Received {
+    /// So many bytes in the worker's buffer.
+    Bytes(usize),
+    /// Bytes that went straight into the record under way.
+    Placed,
+    /// Nothing.
+    Nothing,
+    /// The end of the stream.
+    End,
+    /// The connection is broken.
+    Broken,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Every whole record is answered.
+    Through,
+    /// The rest has to wait.
+    Paused,
+    /// The connection has to be closed.
+    Broken,
+    /// The worker went on alone; the connection is with the core.
+    Detached,
+}
+
+/// A turn under way, as the calls in it see it.
+struct Turn<'b> {
+    pool: &'b Arc<Pool>,
+    stats: &'b WorkerStats,
+    peer: Peer,
+    token: u64,
+    lease: u64,
+    /// How often the watchdog had stepped in when the turn began.
+    rescues: u64,
+    /// The connection, until the worker is detached.
+    rx: RefCell<Option<Box<Rx>>>,
+    /// Replies that have not been sent.
+    collected: RefCell<Writer>,
+    /// What follows the record under way.
+    rest: Cell<&'b [u8]>,
+    /// What `rest` is the end of, unless it is the worker's own buffer.
+    source: Option<&'b Tail>,
+    /// The connection, once the worker is detached.
+    left: OnceCell<Arc<Conn>>,
+}
+
+/// Serves a connection that is readable, has a tail, or gets its last look.
+pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
+    let source = rx.tail.take();
+    worker.kit.prepare();
+    let received = match &source {
+        Some(_) => Received::Nothing,
+        None => receive(&mut rx, &mut worker.kit.receive, &worker.stats),
+    };
+    let Worker { pool, stats, kit, core: leading, lent, .. } = worker;
+    let now_ns = pool.shared.clock.now_ns();
+    rx.conn.seen.last_ms.store(now_ns / NS_PER_MS, Relaxed);
+    let mut input = match (&source, received) {
+        (Some(tail), _) => tail.bytes(),
+        (None, Received::Bytes(len)) => kit.receive.get(..len).unwrap_or_default(),
+        (None, Received::Placed | Received::Nothing) => &[],
+        (None, Received::End) => {
+            rx.ending = true;
+            rx.unsettled = true;
+            &[]
+        }
+        (None, Received::Broken) => {
+            rx.broken = true;
+            &[]
+        }
+    };
+    let record_max = pool.shared.limits.record_bytes_max;
+    let first = match next(&mut rx, &mut input, &mut kit.spare, record_max) {
+        Ok(first) if !rx.broken => first,
+        Ok(_) => None,
+        Err(error) => {
+            refuse(stats, &error);
+            rx.broken = true;
+            None
+        }
+    };
+    let Some(first) = first else {
+        let Some(core) = leading.as_mut() else { return };
+        tidy(&mut rx, &mut kit.spare);
+        return bring_back(pool, stats, core, rx);
+    };
+    let Some(core) = leading.take() else { return };
+    pool.beat(now_ns);
+    let rescues = pool.rescues();
+    let lease = pool.lend(core);
+    *lent = Some(Lent { lease, token: Some(rx.token) });
+    let turn = Turn {
+        pool,
+        stats,
+        peer: rx.conn.peer,
+        token: rx.token,
+        lease,
+        rescues,
+        rx: RefCell::new(Some(rx)),
+        collected: RefCell::new(mem::take(&mut kit.collected)),
+        rest: Cell::new(input),
+        source: source.as_ref(),
+        left: OnceCell::new(),
+    };
+    let end = turn.run(first, &mut input, &mut kit.reply, &mut kit.spare, now_ns);
+    *leading = turn.finish(end, input, &mut kit.collected, &mut kit.spare);
+    *lent = None;
+    kit.trim();
+}
+
+impl<'b> Turn<'b> {
+    /// Answers record after record.
+    fn run(
+        &self,
+        first: Record<'b>,
+        input: &mut &'b [u8],
+        reply: &mut Writer,
+        spare: &mut Writer,
+        mut now_ns: u64,
+    ) -> End {
+        let shared = &self.pool.shared;
+        let mut record = first;
+        loop {
+            crate::conn::add(&self.pool.seen.calls, 1);
+            self.rest.set(input);
+            reply.clear();
+            let start = reply.mark();
+            reply.u32(0);
+            let now_ms = now_ns / NS_PER_MS;
+            let done = shared.dispatcher.dispatch(&record, self.peer, now_ms, self, reply);
+            match rpc::record::mark(reply.len().saturating_sub(MARK_LEN)) {
+                Some(mark) if done.verdict == Verdict::Reply => reply.patch_u32(start, mark),
+                Some(_) | None => reply.clear(),
+            }
+            let after_ns = shared.clock.now_ns();
+            let latency_ns = after_ns.saturating_sub(now_ns);
+            stats::count(self.stats, &done, latency_ns, record.len(), reply.len());
+            now_ns = after_ns;
+            if let Record::Joined(memory) = record {
+                keep(spare, memory);
+            }
+            if let Some(conn) = self.left.get() {
+                if conn.finish(self.pool, self.stats, reply.bytes()) {
+                    self.pool.post(Mail::Ended(self.token));
+                }
+                return End::Detached;
+            }
+            if done.verdict == Verdict::Close {
+                return End::Broken;
+            }
+            match self.collect(reply) {
+                Sent::All => {}
+                Sent::Queued => return End::Paused,
+                Sent::Broken => return End::Broken,
+            }
+            if self.pool.rescues() != self.rescues && !self.pool.holds(self.lease) {
+                return End::Paused;
+            }
+            record = match self.next(input, spare) {
+                Ok(Some(record)) => record,
+                Ok(None) => return End::Through,
+                Err(error) => {
+                    refuse(self.stats, &error);
+                    return End::Broken;
+                }
+            };
+            self.pool.beat(now_ns);
+        }
+    }
+
+    /// The next record, and the count of the one before.
+    fn next(
+        &self,
+        input: &mut &'b [u8],
+        spare: &mut Writer,
+    ) -> Result<Option<Record<'b>>, RecordError> {
+        match self.rx.borrow_mut().as_mut() {
+            Some(rx) => next(rx, input, spare, self.pool.shared.limits.record_bytes_max),
+            None => Ok(None),
+        }
+    }
+
+    /// Puts a reply behind those before it, and sends them if they are many bytes.
+    fn collect(&self, reply: &mut Writer) -> Sent {
+        let mut collected = self.collected.borrow_mut();
+        if collected.is_empty() {
+            mem::swap(&mut *collected, reply);
+        } else if reply.len() <= REPLY_COPY_MAX {
+            collected.raw(reply.bytes());
+            reply.clear();
+        } else {
+            return self.send(&mut collected, reply);
+        }
+        if collected.len() < BATCH_BYTES { Sent::All } else { self.send(&mut collected, reply) }
+    }
+
+    fn send(&self, collected: &mut Writer, reply: &mut Writer) -> Sent {
+        let parts = [collected.bytes(), reply.bytes()];
+        let sent = match self.rx.borrow().as_ref() {
+            Some(rx) => rx.conn.send(self.pool, self.stats, parts),
+            None => Sent::All,
+        };
+        collected.clear();
+        reply.clear();
+        sent
+    }
+
+    /// Ends the turn; the core, if this worker leads still.
+    fn finish(
+        self,
+        end: End,
+        rest: &[u8],
+        collected: &mut Writer,
+        spare: &mut Writer,
+    ) -> Option<Box<crate::core::Core>> {
+        *collected = self.collected.into_inner();
+        let Some(mut rx) = self.rx.into_inner() else {
+            collected.clear();
+            return None;
+        };
+        let sent = rx.conn.send(self.pool, self.stats, [collected.bytes(), &[]]);
+        collected.clear_to(KEEP_BYTES);
+        match end {
+            End::Broken => rx.broken = true,
+            End::Through | End::Paused | End::Detached => {
+                rx.broken |= sent == Sent::Broken;
+                rx.tail = Tail::of(rest, self.source);
+                rx.unsettled |= rx.tail.is_some() || rx.ending;
+            }
+        }
+        tidy(&mut rx, spare);
+        match self.pool.reclaim(self.lease) {
+            Some(mut core) => {
+                bring_back(self.pool, self.stats, &mut core, rx);
+                Some(core)
+            }
+            None => {
+                rx.unsettled = true;
+                self.pool.post(Mail::Back(rx));
+                None
+            }
+        }
+    }
+}
+
+impl MaySleep for Turn<'_> {
+    fn about_to_sleep(&self) {
+        let Some(mut rx) = self.rx.borrow_mut().take() else { return };
+        let conn = Arc::clone(&rx.conn);
+        let mut collected = self.collected.borrow_mut();
+        conn.detach(self.pool, self.stats, collected.bytes());
+        collected.clear();
+        rx.tail = Tail::of(self.rest.get(), self.source);
+        rx.unsettled = true;
+        // It was empty: the connection is taken out of `rx` only once.
+        let _ = self.left.set(conn);
+        match self.pool.reclaim(self.lease) {
+            Some(mut core) => {
+                bring_back(self.pool, self.stats, &mut core, rx);
+                self.pool.hand_over(core, self.stats);
+            }
+            // The watchdog was quicker.
+            None => self.pool.post(Mail::Back(rx)),
+        }
+    }
+}
+
+/// One receive. A record of which much is missing takes the bytes where they belong.
+fn receive(rx: &mut Rx, buf: &mut [u8], stats: &WorkerStats) -> Received {
+    if rx.partial.missing() < DIRECT_BYTES_MIN {
+        return match receive_once(rx, buf, stats) {
+            Ok(0) => Received::End,
+            Ok(len) => Received::Bytes(len),
+            Err(none) => none,
+        };
+    }
+    let conn = Arc::clone(&rx.conn);
+    let mut total = 0_usize;
+    while total < DIRECT_BYTES_PER_TURN {
+        let Some(space) = rx.partial.space() else { break };
+        let room = space.len();
+        stats.add(Counter::ReceiveCalls, 1);
+        match sys::socket::receive(&conn.stream, space) {
+            Ok(0) => return Received::End,
+            Ok(len) => {
+                rx.partial.received(len);
+                crate::conn::add(&conn.seen.bytes_in, len as u64);
+                total = total.saturating_add(len);
+                if len < room {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return Received::Broken,
+        }
+    }
+    if total == 0 { Received::Nothing } else { Received::Placed }
+}
+
+fn receive_once(rx: &Rx, buf: &mut [u8], stats: &WorkerStats) -> Result<usize, Received> {
+    loop {
+        stats.add(Counter::ReceiveCalls, 1);
+        match sys::socket::receive(&rx.conn.stream, buf) {
+            Ok(len) => {
+                crate::conn::add(&rx.conn.seen.bytes_in, len as u64);
+                return Ok(len);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(Received::Nothing),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return Err(Received::Broken),
+        }
+    }
+}
+
+/// The next whole record; a large one that begins here gets memory that was large before.
+fn next<'b>(
+    rx: &mut Rx,
+    input: &mut &'b [u8],
+    spare: &mut Writer,
+    record_max: usize,
+) -> Result<Option<Record<'b>>, RecordError> {
+    if rx.partial.is_empty()
+        && let Some(word) = input.first_chunk::<MARK_LEN>()
+        && u32::from_be_bytes(*word) as usize & (u32::MAX >> 1) as usize > RECEIVE_BYTES
+    {
+        rx.partial.reuse(mem::take(spare));
+    }
+    let record = rx.partial.next(input, record_max)?;
+    if record.is_some() {
+        crate::conn::add(&rx.conn.seen.calls, 1);
+    }
+    Ok(record)
+}
+
+/// Takes the memory of a connection between two records.
+fn tidy(rx: &mut Rx, spare: &mut Writer) {
+    if rx.partial.capacity() > 0
+        && let Some(memory) = rx.partial.release()
+    {
+        keep(spare, memory);
+    }
+}
+
+/// Counts what cannot be cut into records.
+fn refuse(stats: &WorkerStats, error: &RecordError) {
+    stats.add(
+        match error {
+            RecordError::TooLarge { .. } => Counter::RecordsTooLarge,
+            RecordError::TooManyFragments => Counter::RecordsMalformed,
+        },
+        1,
+    );
+}

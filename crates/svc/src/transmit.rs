@@ -1,0 +1,288 @@
+//! What leaves on a connection: whole replies, in the order in which they got the transmit lock.
+//!
+//! Sending never waits. What the socket does not take is queued, and while anything is queued the
+//! connection is not read, so that a client that never takes its replies holds up itself alone.
+//!
+//! The transmit lock ([`Conn::tx`]) guards the queue, the number of calls that run detached, and
+//! what epoll knows of the socket; under it there is a non-blocking send and epoll_ctl, nothing
+//! else. Whether a connection can go on is decided in one place, [`Conn::settle`].
+//!
+//! Invariant: a connection in a pool's table is watched by epoll, or out with a worker, or in the
+//! list of connections to be served, or a detached call will report back when it ends (`waiting`).
+
+use crate::conn::{Conn, add};
+use crate::lock;
+use crate::pool::Pool;
+use std::collections::VecDeque;
+use std::io::{ErrorKind, IoSlice};
+use std::sync::atomic::Ordering::Relaxed;
+use sys::epoll::Interest;
+use telemetry::{Counter, WorkerStats};
+
+/// Queued replies that are offered to the socket at once.
+const QUEUE_PARTS: usize = 16;
+
+/// The state of a connection's sending side.
+#[derive(Default)]
+pub(crate) struct Tx {
+    token: u64,
+    /// Replies that the socket has not taken; of the first, `sent` bytes are gone.
+    queue: VecDeque<Vec<u8>>,
+    sent: usize,
+    queued: usize,
+    /// Calls that run detached.
+    in_flight: u32,
+    /// Whether the pool wants to read.
+    reading: bool,
+    /// Whether the pool wants to hear of the end of a detached call.
+    waiting: bool,
+    /// Broken, or given up: nothing is sent any more.
+    dead: bool,
+    /// What epoll watches for; `None` if it does not know the socket.
+    watched: Option<Interest>,
+}
+
+/// What became of bytes to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// The socket took them all.
+    All,
+    /// Some wait for the socket to take them.
+    Queued,
+    /// The connection is broken.
+    Broken,
+}
+
+/// What the pool has to do with a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Strike it out.
+    Close,
+    /// Wait for it to be readable.
+    Read,
+    /// Wait for room to send, or for the end of a detached call.
+    Wait,
+    /// Serve its tail.
+    Serve,
+}
+
+impl Conn {
+    /// Sends the parts, or queues what the socket does not take.
+    pub fn send(&self, pool: &Pool, stats: &WorkerStats, parts: [&[u8]; 2]) -> Sent {
+        if parts.iter().all(|part| part.is_empty()) {
+            return Sent::All;
+        }
+        let mut tx = lock(&self.tx);
+        self.write(&mut tx, pool, stats, parts)
+    }
+
+    /// Sends what a batch has collected, and counts one more call that runs detached.
+    pub fn detach(&self, pool: &Pool, stats: &WorkerStats, collected: &[u8]) {
+        let mut tx = lock(&self.tx);
+        tx.in_flight = tx.in_flight.saturating_add(1);
+        self.seen.in_flight.store(tx.in_flight.into(), Relaxed);
+        if !collected.is_empty() {
+            self.write(&mut tx, pool, stats, [collected, &[]]);
+        }
+    }
+
+    /// Sends a detached call's reply and counts one less; `true` if the pool wants to know.
+    #[must_use]
+    pub fn finish(&self, pool: &Pool, stats: &WorkerStats, reply: &[u8]) -> bool {
+        let mut tx = lock(&self.tx);
+        if !reply.is_empty() {
+            self.write(&mut tx, pool, stats, [reply, &[]]);
+        }
+        tx.in_flight = tx.in_flight.saturating_sub(1);
+        self.seen.in_flight.store(tx.in_flight.into(), Relaxed);
+        std::mem::take(&mut tx.waiting)
+    }
+
+    /// Offers what is queued to the socket again.
+    pub fn flush(&self, pool: &Pool, stats: &WorkerStats) -> Sent {
+        let mut tx = lock(&self.tx);
+        while !tx.queue.is_empty() && !tx.dead {
+            let mut parts = [IoSlice::new(&[]); QUEUE_PARTS];
+            let mut count = 0_usize;
+            let mut skip = tx.sent;
+            for (place, reply) in parts.iter_mut().zip(&tx.queue) {
+                *place = IoSlice::new(reply.get(std::mem::take(&mut skip)..).unwrap_or_default());
+                count = count.saturating_add(1);
+            }
+            stats.add(Counter::SendCalls, 1);
+            match sys::socket::send(&self.stream, parts.get(..count).unwrap_or_default()) {
+                Ok(len) => self.taken(&mut tx, pool, len),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => self.give_up(&mut tx, pool),
+            }
+        }
+        self.watch(&mut tx, pool);
+        tx.state()
+    }
+
+    /// Decides how a connection in the table goes on, and tells epoll.
+    pub fn settle(&self, pool: &Pool, has_tail: bool, ending: bool) -> Fate {
+        let mut tx = lock(&self.tx);
+        let empty = tx.queue.is_empty();
+        if tx.dead || (ending && empty && !has_tail && tx.in_flight == 0) {
+            return Fate::Close;
+        }
+        let busy = tx.in_flight >= pool.shared.limits.in_flight_max;
+        tx.waiting = busy || ending;
+        tx.reading = !ending && !has_tail && !busy;
+        self.watch(&mut tx, pool);
+        match has_tail {
+            _ if tx.dead => Fate::Close,
+            true if empty && !busy => Fate::Serve,
+            false if tx.reading => Fate::Read,
+            true | false => Fate::Wait,
+        }
+    }
+
+    /// Whether replies wait for the client to take them.
+    pub fn is_congested(&self) -> bool {
+        !lock(&self.tx).queue.is_empty()
+    }
+
+    /// Begins to be watched by its pool.
+    pub fn enter(&self, token: u64) {
+        let mut tx = lock(&self.tx);
+        tx.token = token;
+    }
+
+    /// Is not watched until it is settled again.
+    pub fn mute(&self, pool: &Pool) {
+        let mut tx = lock(&self.tx);
+        tx.reading = false;
+        if tx.watched.take().is_some() {
+            let _ = pool.epoll.delete(&self.stream);
+        }
+    }
+
+    /// Gives the connection up: forgets what is queued and ends it. Detached calls that still run
+    /// find it dead.
+    pub fn close(&self, pool: &Pool) {
+        let mut tx = lock(&self.tx);
+        self.give_up(&mut tx, pool);
+        if tx.watched.take().is_some() {
+            let _ = pool.epoll.delete(&self.stream);
+        }
+    }
+
+    /// Sends behind what is queued already.
+    fn write(&self, tx: &mut Tx, pool: &Pool, stats: &WorkerStats, parts: [&[u8]; 2]) -> Sent {
+        if tx.dead {
+            return Sent::Broken;
+        }
+        let mut gone = 0_usize;
+        if tx.queue.is_empty() {
+            stats.add(Counter::SendCalls, 1);
+            match self.offer(parts) {
+                Ok(len) => gone = len,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => {
+                    self.give_up(tx, pool);
+                    return Sent::Broken;
+                }
+            }
+            add(&self.seen.bytes_out, gone as u64);
+        }
+        for part in parts {
+            let left = part.get(gone.min(part.len())..).unwrap_or_default();
+            gone = gone.saturating_sub(part.len());
+            if left.is_empty() {
+                continue;
+            }
+            if !pool.shared.queued.take(left.len()) {
+                stats.add(Counter::BudgetClosed, 1);
+                self.give_up(tx, pool);
+                return Sent::Broken;
+            }
+            tx.queued = tx.queued.saturating_add(left.len());
+            tx.queue.push_back(left.to_vec());
+        }
+        if tx.queue.is_empty() {
+            return Sent::All;
+        }
+        stats.add(Counter::RepliesQueued, 1);
+        self.seen.queued.store(tx.queued, Relaxed);
+        self.watch(tx, pool);
+        Sent::Queued
+    }
+
+    fn offer(&self, parts: [&[u8]; 2]) -> std::io::Result<usize> {
+        let slices = parts.map(IoSlice::new);
+        let slices = match parts {
+            [_, []] => slices.get(..1),
+            [[], _] => slices.get(1..),
+            [_, _] => Some(&slices[..]),
+        };
+        loop {
+            match sys::socket::send(&self.stream, slices.unwrap_or_default()) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The socket has taken `len` bytes of the queue.
+    fn taken(&self, tx: &mut Tx, pool: &Pool, mut len: usize) {
+        add(&self.seen.bytes_out, len as u64);
+        tx.queued = tx.queued.saturating_sub(len);
+        self.seen.queued.store(tx.queued, Relaxed);
+        pool.shared.queued.give_back(len);
+        while let Some(first) = tx.queue.front() {
+            let left = first.len().saturating_sub(tx.sent);
+            if len < left {
+                tx.sent = tx.sent.saturating_add(len);
+                return;
+            }
+            len = len.saturating_sub(left);
+            tx.sent = 0;
+            tx.queue.pop_front();
+        }
+    }
+
+    /// Forgets what is queued; the socket's end wakes whoever watches it.
+    fn give_up(&self, tx: &mut Tx, pool: &Pool) {
+        if !tx.dead {
+            tx.dead = true;
+            pool.shared.queued.give_back(std::mem::take(&mut tx.queued));
+            self.seen.queued.store(0, Relaxed);
+            tx.queue = VecDeque::new();
+            self.cut();
+        }
+    }
+
+    /// Makes epoll watch for what is wanted now.
+    fn watch(&self, tx: &mut Tx, pool: &Pool) {
+        let empty = tx.queue.is_empty();
+        let wanted = Interest { readable: tx.reading && empty, writable: !empty };
+        let done = match tx.watched {
+            Some(watched) if watched == wanted => return,
+            Some(_) if wanted.is_none() => pool.epoll.delete(&self.stream),
+            Some(_) => pool.epoll.modify(&self.stream, tx.token, wanted),
+            None if wanted.is_none() => return,
+            None => pool.epoll.add(&self.stream, tx.token, wanted),
+        };
+        tx.watched = if wanted.is_none() { None } else { Some(wanted) };
+        if done.is_err() {
+            // Out of memory or over the user's limit of watches: better no connection than one
+            // that nobody looks after.
+            tx.watched = None;
+            tx.waiting = true;
+            self.give_up(tx, pool);
+        }
+    }
+}
+
+impl Tx {
+    fn state(&self) -> Sent {
+        match self.queue.is_empty() {
+            _ if self.dead => Sent::Broken,
+            true => Sent::All,
+            false => Sent::Queued,
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Datagrams: one socket per address, watched by every pool with EPOLLEXCLUSIVE, so that an
+//! arrival wakes one leader and busy leaders take what is left when they come by.
+//!
+//! A turn is one batch received, every call in it answered, one batch sent. Replies leave from
+//! the address and the interface that was asked. A call that may sleep first sends the replies
+//! before it and hands copies of the datagrams behind it to the core; its own reply leaves alone.
+//! A full socket makes the worker step aside like any other sleep before it waits for room.
+
+use crate::core::Core;
+use crate::limits::{DATAGRAM_PATIENCE, KEEP_BYTES};
+use crate::pool::{Mail, Pool};
+use crate::stats::{self, NS_PER_MS};
+use crate::worker::{Lent, Worker};
+use crossbeam_utils::CachePadded;
+use rpc::{MaySleep, Peer, Transport, Verdict};
+use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
+use std::mem;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use sys::mmsg::{self, BATCH, Batch, Datagram, Local, Outgoing};
+use telemetry::{Counter, WorkerStats};
+use xdr::Writer;
+
+/// One datagram socket.
+pub(crate) struct Port {
+    pub socket: UdpSocket,
+    pub local: SocketAddr,
+    pub adopted: bool,
+    /// Datagrams received and sent, by pool.
+    seen: Vec<CachePadded<[AtomicU64; 2]>>,
+}
+
+impl Port {
+    pub fn new(socket: UdpSocket, adopted: bool, pools: usize) -> std::io::Result<Self> {
+        let local = socket.local_addr()?;
+        let seen = (0..pools).map(|_| CachePadded::default()).collect();
+        Ok(Self { socket, local, adopted, seen })
+    }
+
+    /// Datagrams received and sent.
+    pub fn totals(&self) -> (u64, u64) {
+        let sum = |which: fn(&[AtomicU64; 2]) -> u64| self.seen.iter().map(|s| which(s)).sum();
+        (sum(|[received, _]| received.load(Relaxed)), sum(|[_, sent]| sent.load(Relaxed)))
+    }
+
+    fn count(&self, pool: usize, received: usize, sent: usize) {
+        if let Some([all_received, all_sent]) = self.seen.get(pool).map(|seen| &**seen) {
+            all_received.fetch_add(received as u64, Relaxed);
+            all_sent.fetch_add(sent as u64, Relaxed);
+        }
+    }
+}
+
+/// A datagram that another worker has received.
+pub(crate) struct Held {
+    port: u64,
+    bytes: Vec<u8>,
+    from: SocketAddr,
+    to: Local,
+}
+
+/// Where a turn's datagrams are.
+#[derive(Clone, Copy)]
+enum Source<'b> {
+    Batch(&'b Batch),
+    One(&'b Held),
+}
+
+impl<'b> Source<'b> {
+    fn at(self, index: usize) -> Option<Datagram<'b>> {
+        match self {
+            Self::Batch(batch) => batch.at(index),
+            Self::One(held) if index == 0 => Some(Datagram {
+                bytes: &held.bytes,
+                from: held.from,
+                to: held.to,
+                truncated: false,
+            }),
+            Self::One(_) => None,
+        }
+    }
+}
+
+/// A reply that has not been sent.
+struct Reply {
+    bytes: Writer,
+    to: SocketAddr,
+    from: Local,
+}
+
+/// A turn under way, as the calls in it see it.
+struct Turn<'b> {
+    pool: &'b Arc<Pool>,
+    stats: &'b WorkerStats,
+    number: u64,
+    port: &'b Port,
+    lease: u64,
+    source: Source<'b>,
+    /// The first datagram that nobody has begun to serve.
+    next: Cell<usize>,
+    attached: Cell<bool>,
+    replies: RefCell<Vec<Reply>>,
+    /// Memory of replies that were sent.
+    free: RefCell<Vec<Writer>>,
+}
+
+/// Receives a batch from a readable socket and answers it.
+pub(crate) fn serve_socket(worker: &mut Worker, number: u64) {
+    let shared = Arc::clone(&worker.pool.shared);
+    let Some(port) = usize::try_from(number).ok().and_then(|n| shared.ports.get(n)) else { return };
+    let mut batch = worker.kit.batch.take().unwrap_or_default();
+    worker.stats.add(Counter::ReceiveCalls, 1);
+    // An error is would-block, because another pool was quicker, or what became of an earlier
+    // reply (ICMP); the next turn tells.
+    if let Ok(count) = batch.receive(&port.socket)
+        && count > 0
+    {
+        worker.stats.add(Counter::Datagrams, count as u64);
+        port.count(worker.pool.index, count, 0);
+        serve(worker, number, port, Source::Batch(&batch));
+    }
+    worker.kit.batch = Some(batch);
+}
+
+/// Answers a datagram that another worker has received.
+pub(crate) fn serve_held(worker: &mut Worker, held: &Held) {
+    let shared = Arc::clone(&worker.pool.shared);
+    let port = usize::try_from(held.port).ok().and_then(|n| shared.ports.get(n));
+    if let Some(port) = port {
+        serve(worker, held.port, port, Source::One(held));
+    }
+}
+
+fn serve(worker: &mut Worker, number: u64, port: &Port, source: Source<'_>) {
+    let Worker { pool, stats, kit, core: leading, lent, .. } = worker;
+    let Some(core) = leading.take() else { return };
+    let now_ns = pool.shared.clock.now_ns();
+    pool.beat(now_ns);
+    let rescues = pool.rescues();
+    let lease = pool.lend(core);
+    *lent = Some(Lent { lease, token: None });
+    let turn = Turn {
+        pool,
+        stats,
+        number,
+        port,
+        lease,
+        source,
+        next: Cell::new(0),
+        attached: Cell::new(true),
+        replies: RefCell::new(Vec::new()),
+        free: RefCell::new(mem::take(&mut kit.replies)),
+    };
+    turn.run(&mut kit.reply, rescues, now_ns);
+    *leading = turn.finish(&mut kit.replies);
+    *lent = None;
+}
+
+impl Turn<'_> {
+    /// Answers datagram after datagram.
+    fn run(&self, reply: &mut Writer, rescues: u64, mut now_ns: u64) {
+        let shared = &self.pool.shared;
+        while let Some(datagram) = self.source.at(self.next.get()) {
+            self.next.set(self.next.get().saturating_add(1));
+            if datagram.truncated || datagram.from.port() == 0 {
+                self.stats.add(Counter::DatagramsDropped, 1);
+                continue;
+            }
+            crate::conn::add(&self.pool.seen.calls, 1);
+            reply.clear();
+            let now_ms = now_ns / NS_PER_MS;
+            let peer = self.peer(&datagram);
+            let done = shared.dispatcher.dispatch(datagram.bytes, peer, now_ms, self, reply);
+            let after_ns = shared.clock.now_ns();
+            let latency_ns = after_ns.saturating_sub(now_ns);
+            stats::count(self.stats, &done, latency_ns, datagram.bytes.len(), reply.len());
+            now_ns = after_ns;
+            if done.verdict == Verdict::Reply {
+                self.collect(reply, &datagram);
+            }
+            let rescued = self.pool.rescues() != rescues && !self.pool.holds(self.lease);
+            if !self.attached.get() || rescued {
+                return;
+            }
+            self.pool.beat(now_ns);
+        }
+    }
+
+    /// Both ends of a datagram; IPv4 through a socket of both families shows as IPv4.
+    fn peer(&self, datagram: &Datagram<'_>) -> Peer {
+        let local = datagram.to.ip.unwrap_or(self.port.local.ip());
+        Peer {
+            addr: canonical(datagram.from),
+            local: canonical(SocketAddr::new(local, self.port.local.port())),
+            transport: Transport::Udp,
+        }
+    }
+
+    fn collect(&self, reply: &mut Writer, datagram: &Datagram<'_>) {
+        let mut bytes = self.free.borrow_mut().pop().unwrap_or_default();
+        bytes.clear();
+        mem::swap(&mut bytes, reply);
+        let reply = Reply { bytes, to: datagram.from, from: datagram.to };
+        self.replies.borrow_mut().push(reply);
+    }
+
+    /// Sends what fits; `false` if the socket is full.
+    fn flush(&self) -> bool {
+        let mut replies = self.replies.borrow_mut();
+        while !replies.is_empty() {
+            let empty: SocketAddr = ([0, 0, 0, 0], 0).into();
+            let mut outgoing = [Outgoing { bytes: &[], to: empty, from: Local::default() }; BATCH];
+            for (place, reply) in outgoing.iter_mut().zip(replies.iter()) {
+                *place = Outgoing { bytes: reply.bytes.bytes(), to: reply.to, from: reply.from };
+            }
+            let count = replies.len().min(BATCH);
+            self.stats.add(Counter::SendCalls, 1);
+            let gone =
+                match mmsg::send(&self.port.socket, outgoing.get(..count).unwrap_or_default()) {
+                    Ok(sent) => {
+                        self.port.count(self.pool.index, 0, sent);
+                        sent
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+                    // The first cannot be sent at all: too long, or there is no way to its client.
+                    Err(_) => {
+                        self.stats.add(Counter::DatagramsDropped, 1);
+                        1
+                    }
+                };
+            let mut free = self.free.borrow_mut();
+            for reply in replies.drain(..gone.min(count)) {
+                if free.len() < BATCH && reply.bytes.capacity() <= KEEP_BYTES {
+                    free.push(reply.bytes);
+                }
+            }
+        }
+        true
+    }
+
+    /// Sends everything, waiting for room in the socket if need be. Not while leading.
+    fn flush_waiting(&self) {
+        while !self.flush() {
+            if !sys::socket::wait_writable(&self.port.socket, DATAGRAM_PATIENCE) {
+                let dropped = self.replies.borrow_mut().drain(..).len();
+                self.stats.add(Counter::DatagramsDropped, dropped as u64);
+            }
+        }
+    }
+
+    /// Hands the core on, with all datagrams that nobody has begun to serve.
+    fn step_aside(&self) {
+        if !self.attached.replace(false) {
+            return;
+        }
+        let held = self.rest();
+        match self.pool.reclaim(self.lease) {
+            Some(mut core) => {
+                core.datagrams.extend(held);
+                self.pool.hand_over(core, self.stats);
+            }
+            // The watchdog was quicker.
+            None => self.pool.post(Mail::Datagrams(held)),
+        }
+    }
+
+    fn rest(&self) -> Vec<Held> {
+        let mut held = Vec::new();
+        while let Some(datagram) = self.source.at(self.next.get()) {
+            self.next.set(self.next.get().saturating_add(1));
+            if datagram.truncated {
+                self.stats.add(Counter::DatagramsDropped, 1);
+                continue;
+            }
+            held.push(Held {
+                port: self.number,
+                bytes: datagram.bytes.to_vec(),
+                from: datagram.from,
+                to: datagram.to,
+            });
+        }
+        held
+    }
+
+    /// Ends the turn; the core, if this worker leads still.
+    fn finish(self, free: &mut Vec<Writer>) -> Option<Box<Core>> {
+        if !self.flush() {
+            self.step_aside();
+            self.flush_waiting();
+        }
+        let core = if self.attached.get() { self.pool.reclaim(self.lease) } else { None };
+        if core.is_none() && self.attached.get() {
+            let held = self.rest();
+            if !held.is_empty() {
+                self.pool.post(Mail::Datagrams(held));
+            }
+        }
+        *free = self.free.into_inner();
+        core
+    }
+}
+
+impl MaySleep for Turn<'_> {
+    fn about_to_sleep(&self) {
+        if self.attached.get() {
+            let all_sent = self.flush();
+            self.step_aside();
+            if !all_sent {
+                self.flush_waiting();
+            }
+        }
+    }
+}
+
+/// An IPv4 address that is written as IPv6, as IPv4.
+pub(crate) fn canonical(addr: SocketAddr) -> SocketAddr {
+    match addr.ip().to_canonical() {
+        std::net::IpAddr::V4(ip) => (ip, addr.port()).into(),
+        std::net::IpAddr::V6(_) => addr,
+    }
+}

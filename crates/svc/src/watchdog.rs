@@ -1,0 +1,148 @@
+//! The watchdog: finds leaders that are stuck in a call that did not say that it may sleep, and
+//! connections that make no progress.
+//!
+//! It looks at each pool's beat once in a tick while calls run, and sleeps without any timer when
+//! nothing has run for some ticks. Whoever lends a core wakes it ([`Alarm::wake`]): one load of a
+//! flag that hardly ever changes.
+//!
+//! No wake-up is lost: the watchdog raises the flag *first* and asks each pool's slot *then*; a
+//! leader lends through the slot's lock *first* and reads the flag *then*.
+
+use crate::lock;
+use crate::pool::Pool;
+use crate::server::Shared;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::Thread;
+use std::time::Duration;
+use telemetry::{Counter, WorkerStats};
+
+/// Between two looks at a pool. A call that was not marked holds its pool up for one to two.
+const TICK: Duration = Duration::from_millis(1);
+/// Ticks without any call before the watchdog goes to sleep.
+const QUIET_TICKS: u32 = 16;
+/// Between two looks for connections without progress, while there may be any.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Wakes the watchdog.
+#[derive(Debug, Default)]
+pub(crate) struct Alarm {
+    asleep: AtomicBool,
+    /// Set while the watchdog runs. Locked only when it has to be woken.
+    thread: Mutex<Option<Thread>>,
+}
+
+impl Alarm {
+    /// A call begins.
+    pub fn wake(&self) {
+        if self.asleep.load(Relaxed) {
+            self.call();
+        }
+    }
+
+    /// Wakes it in any case.
+    pub fn call(&self) {
+        self.asleep.store(false, Relaxed);
+        if let Some(thread) = &*lock(&self.thread) {
+            thread.unpark();
+        }
+    }
+}
+
+/// The watchdog's view of things.
+struct Watchdog<'a> {
+    shared: &'a Shared,
+    pools: &'a [Arc<Pool>],
+    stats: WorkerStats,
+    beats: Vec<u64>,
+    swept_ms: u64,
+}
+
+/// The watchdog's thread.
+pub(crate) fn watch(shared: &Shared, pools: &[Arc<Pool>]) {
+    *lock(&shared.alarm.thread) = Some(std::thread::current());
+    let stats = shared.telemetry.worker();
+    let mut dog = Watchdog { shared, pools, stats, beats: vec![0; pools.len()], swept_ms: 0 };
+    let mut quiet = 0_u32;
+    while !shared.stopped.load(Relaxed) {
+        quiet = if dog.look() { 0 } else { quiet.saturating_add(1) };
+        dog.sweep();
+        if quiet < QUIET_TICKS {
+            std::thread::park_timeout(TICK);
+        } else if dog.may_sleep() {
+            if dog.has_to_sweep() {
+                std::thread::park_timeout(dog.period());
+            } else {
+                std::thread::park();
+            }
+            shared.alarm.asleep.store(false, Relaxed);
+            quiet = 0;
+        }
+    }
+}
+
+impl Watchdog<'_> {
+    /// Compares each pool's beat with that of a tick ago; whether any call ran.
+    fn look(&mut self) -> bool {
+        let mut busy = false;
+        for (pool, last) in self.pools.iter().zip(&mut self.beats) {
+            let beat = pool.last_beat();
+            busy |= beat != 0 || *last != beat;
+            if beat != 0 && beat == *last {
+                pool.rescue(beat, &self.stats);
+            }
+            *last = beat;
+        }
+        busy
+    }
+
+    /// Raises the flag and makes sure that nothing began before it was seen.
+    fn may_sleep(&self) -> bool {
+        self.shared.alarm.asleep.store(true, Relaxed);
+        let serving = self.pools.iter().any(|pool| pool.is_serving());
+        if serving || self.shared.stopped.load(Relaxed) {
+            self.shared.alarm.asleep.store(false, Relaxed);
+            return false;
+        }
+        true
+    }
+
+    /// Whether there may be connections without progress.
+    fn has_to_sweep(&self) -> bool {
+        self.shared.partial.used() > 0 || self.shared.limits.idle_age_max.is_some()
+    }
+
+    /// Ends connections whose record makes no progress, or that were silent for too long.
+    fn sweep(&mut self) {
+        let now_ms = self.shared.clock.now_ms();
+        let since_ms = now_ms.saturating_sub(self.swept_ms);
+        if u128::from(since_ms) < self.period().as_millis() || !self.has_to_sweep() {
+            return;
+        }
+        self.swept_ms = now_ms;
+        let limits = &self.shared.limits;
+        for conn in self.shared.register.all() {
+            let seen = &conn.seen;
+            let silent_ms = now_ms.saturating_sub(seen.last_ms.load(Relaxed));
+            let silent = Duration::from_millis(silent_ms);
+            let at_rest = seen.in_flight.load(Relaxed) == 0 && seen.queued.load(Relaxed) == 0;
+            if !at_rest {
+                continue;
+            }
+            if seen.partial.load(Relaxed) > 0 && silent > limits.partial_age_max {
+                self.stats.add(Counter::RecordsTimedOut, 1);
+                conn.cut();
+            } else if limits.idle_age_max.is_some_and(|most| silent > most) {
+                conn.cut();
+            }
+        }
+    }
+
+    /// Between two sweeps: a twelfth of the shortest age, for tests and short limits.
+    fn period(&self) -> Duration {
+        let limits = &self.shared.limits;
+        let age =
+            limits.idle_age_max.map_or(limits.partial_age_max, |a| a.min(limits.partial_age_max));
+        (age / 12).clamp(TICK, SWEEP_EVERY)
+    }
+}

@@ -1,0 +1,338 @@
+//! A worker thread: leads its pool while it holds the core, parks when somebody else does.
+//!
+//! A worker owns its receive buffer and its reply buffers; connections own none. It keeps them
+//! from turn to turn and lets them go when nobody has called it for some seconds.
+
+use crate::conn::Rx;
+use crate::core::{Core, Found, TOKEN_INBOX, TOKEN_SOCKET};
+use crate::idle::{Seat, Spare};
+use crate::limits::{IDLE_THREAD_AGE, KEEP_BYTES, RECEIVE_BYTES};
+use crate::pool::{Look, Mail, Pool};
+use crate::transmit::{Fate, Sent};
+use crate::{stream, udp};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use sys::epoll::Ready;
+use sys::mmsg::Batch;
+use telemetry::{Counter, WorkerStats};
+use xdr::Writer;
+
+/// Stack of a worker; only what is touched costs memory.
+const STACK_BYTES: usize = 1 << 20;
+/// How long a leader rests after the kernel refused to tell it of events.
+const AFTER_FAILED_WAIT: Duration = Duration::from_millis(10);
+
+/// One worker thread.
+pub(crate) struct Worker {
+    pub pool: Arc<Pool>,
+    pub stats: WorkerStats,
+    pub kit: Kit,
+    /// The core, while this worker leads.
+    pub core: Option<Box<Core>>,
+    /// The turn under way.
+    pub lent: Option<Lent>,
+    seat: Arc<Seat>,
+}
+
+/// What a worker has to remember of a turn in case it panics.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lent {
+    pub lease: u64,
+    /// The connection that is out with this worker.
+    pub token: Option<u64>,
+}
+
+/// A worker's buffers.
+#[derive(Default)]
+pub(crate) struct Kit {
+    /// What was received; empty until first used.
+    pub receive: Vec<u8>,
+    /// The reply being written.
+    pub reply: Writer,
+    /// The replies before it.
+    pub collected: Writer,
+    /// Memory for the next large record.
+    pub spare: Writer,
+    /// Datagrams received together.
+    pub batch: Option<Batch>,
+    /// Memory for replies to datagrams.
+    pub replies: Vec<Writer>,
+}
+
+impl Kit {
+    /// Makes the receive buffer.
+    pub fn prepare(&mut self) {
+        if self.receive.is_empty() {
+            self.receive = vec![0; RECEIVE_BYTES];
+        }
+    }
+
+    /// Gives back what a rare large reply has grown.
+    pub fn trim(&mut self) {
+        for writer in [&mut self.reply, &mut self.collected] {
+            writer.clear_to(KEEP_BYTES);
+        }
+    }
+}
+
+/// Keeps the larger of two pieces of memory, within reason.
+pub(crate) fn keep(spare: &mut Writer, memory: Writer) {
+    if memory.capacity() > spare.capacity() && memory.capacity() <= KEEP_BYTES.saturating_mul(2) {
+        *spare = memory;
+    }
+}
+
+/// Why a worker ends.
+enum Exit {
+    /// There is no work for it; the crew has struck it out.
+    Spare,
+    /// The pool has stopped.
+    Retired,
+}
+
+/// Starts a worker that the crew has counted.
+///
+/// # Errors
+/// As std::thread::Builder::spawn; the crew is corrected.
+pub(crate) fn start(pool: &Arc<Pool>) -> io::Result<()> {
+    let name = format!("svc-{}", pool.index);
+    let for_thread = Arc::clone(pool);
+    let builder = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
+    match builder.spawn(move || work(&for_thread)) {
+        Ok(_detached) => Ok(()),
+        Err(error) => {
+            pool.crew.ended();
+            Err(error)
+        }
+    }
+}
+
+/// A worker thread from start to end. A panic, which only a bug in this crate can cause, costs
+/// the connection that was being served.
+fn work(pool: &Arc<Pool>) {
+    if !pool.cpus.is_empty()
+        && let Err(error) = sys::thread::run_on(&pool.cpus)
+    {
+        tracing::warn!(pool = pool.index, %error, "cannot bind a worker to its node's CPUs");
+    }
+    let mut worker = Worker {
+        pool: Arc::clone(pool),
+        stats: pool.shared.telemetry.worker(),
+        kit: Kit::default(),
+        core: None,
+        lent: None,
+        seat: Seat::new(),
+    };
+    worker.stats.add(Counter::ThreadsStarted, 1);
+    let exit = loop {
+        match catch_unwind(AssertUnwindSafe(|| worker.run())) {
+            Ok(exit) => break exit,
+            Err(_panic) => worker.recover(),
+        }
+    };
+    worker.stats.add(Counter::ThreadsExited, 1);
+    drop(worker);
+    match exit {
+        Exit::Spare => {}
+        Exit::Retired => pool.crew.ended(),
+    }
+}
+
+impl Worker {
+    fn run(&mut self) -> Exit {
+        loop {
+            while self.core.is_some() {
+                self.step();
+            }
+            match self.pool.look() {
+                Look::Lead(core) => self.core = Some(core),
+                Look::Retired => return Exit::Retired,
+                Look::Nothing => {
+                    if let Some(exit) = self.park() {
+                        return exit;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Parks until called, or for good if nobody needs this worker.
+    fn park(&mut self) -> Option<Exit> {
+        let crew = &self.pool.crew;
+        crew.sit(&self.seat);
+        // Whoever leaves the core calls a follower after that; whoever did so before this worker
+        // sat down may have found nobody.
+        if self.pool.is_waiting_for_a_leader() {
+            crew.stand(&self.seat);
+            return None;
+        }
+        let end = Instant::now().checked_add(IDLE_THREAD_AGE);
+        let mut rest = Some(IDLE_THREAD_AGE);
+        while !self.seat.was_called() {
+            let Some(left) = rest else {
+                std::thread::park();
+                continue;
+            };
+            std::thread::park_timeout(left);
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            rest = left.filter(|left| *left > Duration::ZERO);
+            if rest.is_none() && !self.seat.was_called() {
+                match crew.spare(&self.seat) {
+                    Spare::Leave => return Some(Exit::Spare),
+                    Spare::Stay => self.kit = Kit::default(),
+                    Spare::Called => return None,
+                }
+            } else if rest.is_none() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// One piece of the leader's work.
+    fn step(&mut self) {
+        let Some(core) = self.core.as_mut() else { return };
+        if let Some(token) = core.due.pop_front() {
+            self.due(token);
+        } else if let Some(held) = core.datagrams.pop_front() {
+            udp::serve_held(self, &held);
+        } else if let Some(ready) = core.next_event() {
+            self.ready(ready);
+        } else if core.is_finished() {
+            self.core = None;
+            self.pool.retire();
+        } else if let Err(error) = self.pool.epoll.wait(core.events(), None) {
+            tracing::error!(pool = self.pool.index, %error, "cannot wait for events");
+            std::thread::sleep(AFTER_FAILED_WAIT);
+        }
+    }
+
+    /// Something is ready.
+    fn ready(&mut self, ready: Ready) {
+        if ready.token == TOKEN_INBOX {
+            for mail in self.pool.mail() {
+                self.open(mail);
+            }
+            return;
+        }
+        if ready.token & TOKEN_SOCKET != 0 {
+            return udp::serve_socket(self, ready.token & !TOKEN_SOCKET);
+        }
+        let Some(core) = self.core.as_mut() else { return };
+        match core.take(ready.token) {
+            Found::Gone => {}
+            Found::Out(conn) => conn.mute(&self.pool),
+            Found::Rx(mut rx) => {
+                if ready.writable || rx.unsettled {
+                    // If it goes on from here, epoll tells again what there is to be read.
+                    rx.broken |= rx.conn.flush(&self.pool, &self.stats) == Sent::Broken;
+                    rx.unsettled = true;
+                    return bring_back(&self.pool, &self.stats, core, rx);
+                }
+                stream::serve(self, rx);
+            }
+        }
+    }
+
+    /// A connection has a tail, or its last look is due.
+    fn due(&mut self, token: u64) {
+        let Some(core) = self.core.as_mut() else { return };
+        let Found::Rx(mut rx) = core.take(token) else { return };
+        let last_look = core.stopping && !rx.looked;
+        rx.looked = core.stopping;
+        if (rx.tail.is_some() && !rx.conn.is_congested()) || last_look {
+            stream::serve(self, rx);
+        } else {
+            bring_back(&self.pool, &self.stats, core, rx);
+        }
+    }
+
+    /// Deals with what somebody left in the inbox.
+    fn open(&mut self, mail: Mail) {
+        let Some(core) = self.core.as_mut() else { return };
+        match mail {
+            Mail::Open(conn) => {
+                let token = core.insert(conn);
+                if core.stopping {
+                    core.due.push_back(token);
+                }
+                if let Found::Rx(rx) = core.take(token) {
+                    bring_back(&self.pool, &self.stats, core, rx);
+                }
+            }
+            Mail::Back(mut rx) => {
+                rx.looked = core.stopping;
+                bring_back(&self.pool, &self.stats, core, rx);
+            }
+            Mail::Ended(token) => {
+                if let Found::Rx(mut rx) = core.take(token) {
+                    rx.unsettled = true;
+                    bring_back(&self.pool, &self.stats, core, rx);
+                }
+            }
+            Mail::Datagrams(held) => core.datagrams.extend(held),
+            Mail::Stop => {
+                core.stopping = true;
+                core.due.extend(core.tokens());
+            }
+            Mail::Abort => {
+                core.stopping = true;
+                core.datagrams.clear();
+                for token in core.tokens() {
+                    strike_out(&self.pool, &self.stats, core, token);
+                }
+            }
+        }
+    }
+
+    /// Goes on after a panic: the core is kept, the connection that was out is given up.
+    fn recover(&mut self) {
+        tracing::error!(pool = self.pool.index, "a worker panicked; this is a bug");
+        let Some(Lent { lease, token }) = self.lent.take() else { return };
+        if let Some(mut core) = self.pool.reclaim(lease) {
+            if let Some(token) = token {
+                strike_out(&self.pool, &self.stats, &mut core, token);
+            }
+            self.core = Some(core);
+        }
+    }
+}
+
+/// Puts a connection back into the table and decides how it goes on.
+pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut rx: Box<Rx>) {
+    if !rx.charge(&pool.shared.partial) {
+        stats.add(Counter::BudgetClosed, 1);
+        rx.broken = true;
+    }
+    let token = rx.token;
+    if !rx.broken && !rx.unsettled && !core.stopping {
+        return core.put(rx);
+    }
+    rx.ending |= core.stopping && rx.looked;
+    let fate = match rx.broken {
+        true => Fate::Close,
+        false => rx.conn.settle(pool, rx.tail.is_some(), rx.ending),
+    };
+    rx.unsettled = fate != Fate::Read;
+    core.put(rx);
+    match fate {
+        Fate::Close => strike_out(pool, stats, core, token),
+        Fate::Serve => core.due.push_back(token),
+        Fate::Read | Fate::Wait => {}
+    }
+}
+
+/// Closes a connection and forgets it.
+fn strike_out(pool: &Pool, stats: &WorkerStats, core: &mut Core, token: u64) {
+    let Some((conn, rx)) = core.remove(token) else { return };
+    if let Some(mut rx) = rx {
+        rx.discharge(&pool.shared.partial);
+    }
+    conn.close(pool);
+    pool.shared.register.remove(&conn);
+    pool.connections.fetch_sub(1, Relaxed);
+    stats.add(Counter::ConnectionsClosed, 1);
+}
