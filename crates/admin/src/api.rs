@@ -211,8 +211,6 @@ pub struct SocketRow {
     pub transport: String,
     /// Where it is bound.
     pub local: String,
-    /// The pool that serves it, if one does.
-    pub pool: Option<u64>,
     /// Whether systemd handed it over.
     pub adopted: bool,
     /// Connections accepted or datagrams received.
@@ -244,6 +242,10 @@ pub struct PoolRow {
     pub promotions: u64,
     /// Times that one was needed and none was free.
     pub promotions_failed: u64,
+    /// Times that the watchdog found a call asleep that had not said so.
+    pub rescues: u64,
+    /// What its leader does: `waiting`, `serving`, `vacant`, `retired`.
+    pub leader: String,
 }
 
 /// One procedure.

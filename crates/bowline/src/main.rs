@@ -1,1 +1,99 @@
-fn main() {}
+//! The binary: reads the command line, builds the server's parts or asks a running one.
+//!
+//! Exit status: 0 done, 1 refused or failed, 2 a wrong command line. Every error is one line on
+//! standard error that says what to do.
+
+mod ask;
+mod check;
+mod cli;
+mod config;
+mod exporting;
+mod generate;
+mod logging;
+mod own_addresses;
+mod places;
+mod serve;
+mod settings;
+mod values;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+/// Exit status of a wrong command line.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("bowline: {}", one_line(&format!("{error:#}")));
+            ExitCode::from(if error.is::<cli::Usage>() { USAGE } else { 1 })
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(options) => serve::serve(*options),
+        Command::Check { file } => check::check(&file),
+        Command::Man { dir } => generate::man(&dir),
+        Command::Completions { shell } => Ok(generate::completions(shell)),
+        Command::Status(to) => ask::status(&to),
+        Command::Exports(to) => ask::exports(&to),
+        Command::Clients(to) => ask::clients(&to),
+        Command::Conns(to) => ask::conns(&to),
+        Command::Sockets(to) => ask::sockets(&to),
+        Command::Pools(to) => ask::pools(&to),
+        Command::Ops(to) => ask::ops(&to),
+        Command::Set { change, to } => ask::set(change, &to),
+        Command::Get { key, to } => ask::settings(key, &to),
+        Command::Reload(to) => ask::reload(&to),
+    }
+}
+
+/// Help and version go out as they are; an error becomes one line.
+fn usage(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind as Kind;
+    match error.kind() {
+        Kind::DisplayHelp | Kind::DisplayVersion => {
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        Kind::DisplayHelpOnMissingArgumentOrSubcommand | Kind::MissingSubcommand => {
+            eprintln!("bowline: no command: see `bowline --help`; `bowline serve DIR` serves DIR");
+            ExitCode::from(USAGE)
+        }
+        _ => {
+            let text = error.to_string();
+            // clap's first paragraph is the fault, the second a hint, then the usage
+            let told = text.split("\n\nUsage:").next().unwrap_or(&text);
+            let told = told.split("\n\nFor more information").next().unwrap_or(told);
+            let told = told.strip_prefix("error: ").unwrap_or(told);
+            let told = one_line(&told.replace("\n\n", "; "));
+            if told.contains(": see `") {
+                eprintln!("bowline: {told}");
+            } else {
+                eprintln!("bowline: {told}: see `bowline --help`");
+            }
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// Line ends and runs of blanks become one blank.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn errors_are_one_line() {
+        assert_eq!(super::one_line("a\n   b\n\n c"), "a b c");
+    }
+}

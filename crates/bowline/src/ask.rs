@@ -1,0 +1,330 @@
+//! The commands that ask a running server: one request each, printed as a table or as JSON.
+
+use crate::cli::Target;
+use crate::places;
+use crate::settings::Assignment;
+use admin::api::{
+    Changed, ClientRow, ConnRow, Counter, ExportRow, OpRow, PoolRow, Reloaded, Request, SettingRow,
+    SocketRow, Status,
+};
+use admin::{Align, Client, Table};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use Align::{Left, Right};
+
+/// `bowline status`.
+pub fn status(to: &Target) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Status, status_page)
+}
+
+/// `bowline exports`.
+pub fn exports(to: &Target) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Exports, |rows: &Vec<ExportRow>| {
+        let mut table = Table::new(&[
+            ("PATH", Left),
+            ("DIRECTORY", Left),
+            ("CLIENTS", Left),
+            ("OPTIONS", Left),
+            ("CALLS", Right),
+            ("ERRORS", Right),
+            ("READ", Right),
+            ("WRITTEN", Right),
+        ]);
+        for row in rows {
+            let numbers = [
+                admin::count(row.calls),
+                admin::count(row.errors),
+                admin::bytes(row.bytes_read),
+                admin::bytes(row.bytes_written),
+            ];
+            for (place, rule) in row.rules.iter().enumerate() {
+                if place == 0 {
+                    let words = [&row.path, &row.directory, &rule.clients, &rule.options];
+                    table.row(words.into_iter().chain(&numbers));
+                } else {
+                    table.row(["", "", &rule.clients, &rule.options]);
+                }
+            }
+        }
+        table.to_string()
+    })
+}
+
+/// `bowline clients`.
+pub fn clients(to: &Target) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Clients, |rows: &Vec<ClientRow>| {
+        let mut table = Table::new(&[
+            ("CLIENT", Left),
+            ("CONNS", Right),
+            ("CALLS", Right),
+            ("IN", Right),
+            ("OUT", Right),
+            ("MOUNTS", Left),
+        ]);
+        for row in rows {
+            table.row([
+                &row.address,
+                &row.connections.to_string(),
+                &admin::count(row.calls),
+                &admin::bytes(row.bytes_in),
+                &admin::bytes(row.bytes_out),
+                &row.mounts.join(" "),
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+/// `bowline conns`.
+pub fn conns(to: &Target) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Conns, |rows: &Vec<ConnRow>| {
+        let mut table = Table::new(&[
+            ("PEER", Left),
+            ("LOCAL", Left),
+            ("POOL", Right),
+            ("AGE", Right),
+            ("IDLE", Right),
+            ("CALLS", Right),
+            ("RUNNING", Right),
+            ("IN", Right),
+            ("OUT", Right),
+            ("UNSENT", Right),
+        ]);
+        for row in rows {
+            table.row([
+                &row.peer,
+                &row.local,
+                &row.pool.to_string(),
+                &admin::duration_s(row.age_s),
+                &admin::duration_s(row.idle_s),
+                &admin::count(row.calls),
+                &row.in_flight.to_string(),
+                &admin::bytes(row.bytes_in),
+                &admin::bytes(row.bytes_out),
+                &admin::bytes(row.unsent_bytes),
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+/// `bowline sockets`.
+pub fn sockets(to: &Target) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Sockets, |rows: &Vec<SocketRow>| {
+        let mut table = Table::new(&[
+            ("KIND", Left),
+            ("LOCAL", Left),
+            ("FROM", Left),
+            ("RECEIVED", Right),
+            ("SENT", Right),
+        ]);
+        for row in rows {
+            let from = if row.adopted { "systemd" } else { "bowline" };
+            table.row([
+                row.transport.as_str(),
+                &row.local,
+                from,
+                &admin::count(row.received),
+                &admin::count(row.sent),
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+/// `bowline pools`.
+pub fn pools(to: &Target) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Pools, |rows: &Vec<PoolRow>| {
+        let mut table = Table::new(&[
+            ("POOL", Right),
+            ("CPUS", Left),
+            ("THREADS", Right),
+            ("PARKED", Right),
+            ("MIN..MAX", Right),
+            ("CONNS", Right),
+            ("CALLS", Right),
+            ("PROMOTED", Right),
+            ("FAILED", Right),
+            ("RESCUED", Right),
+            ("LEADER", Left),
+        ]);
+        for row in rows {
+            let cpus = if row.cpus.is_empty() { "any" } else { &row.cpus };
+            table.row([
+                row.pool.to_string().as_str(),
+                cpus,
+                &row.threads.to_string(),
+                &row.parked.to_string(),
+                &format!("{}..{}", row.threads_min, row.threads_max),
+                &row.connections.to_string(),
+                &admin::count(row.calls),
+                &admin::count(row.promotions),
+                &admin::count(row.promotions_failed),
+                &admin::count(row.rescues),
+                &row.leader,
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+/// `bowline ops`.
+pub fn ops(to: &Target) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Ops, |rows: &Vec<OpRow>| {
+        let mut table = Table::new(&[
+            ("PROGRAM", Left),
+            ("PROCEDURE", Left),
+            ("CALLS", Right),
+            ("P50", Right),
+            ("P99", Right),
+            ("MAX", Right),
+            ("IN", Right),
+            ("OUT", Right),
+            ("ERRORS", Left),
+        ]);
+        for row in rows {
+            table.row([
+                &format!("{} v{}", row.program, row.version),
+                &row.procedure,
+                &admin::count(row.calls),
+                &admin::duration_ns(row.p50_ns),
+                &admin::duration_ns(row.p99_ns),
+                &admin::duration_ns(row.max_ns),
+                &admin::bytes(row.bytes_in),
+                &admin::bytes(row.bytes_out),
+                &counters(&row.errors),
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+/// `bowline set`.
+pub fn set(Assignment(value): Assignment, to: &Target) -> anyhow::Result<ExitCode> {
+    let request = Request::Set { key: value.name().to_owned(), value: value.to_string() };
+    show(to, &request, |done: &Changed| {
+        format!("{}: {} (was {})\n", done.key, done.value, done.before)
+    })
+}
+
+/// `bowline get`.
+pub fn settings(key: Option<String>, to: &Target) -> anyhow::Result<ExitCode> {
+    let one = key.is_some();
+    show(to, &Request::Get { key }, move |rows: &Vec<SettingRow>| match rows.as_slice() {
+        [row] if one => format!("{}\n", row.value),
+        rows => {
+            let columns = [("KEY", Left), ("VALUE", Left), ("CHANGES", Left), ("WHAT", Left)];
+            let mut table = Table::new(&columns);
+            for row in rows {
+                let live = if row.live { "live" } else { "at start" };
+                table.row([&row.key, &row.value, live, &row.about]);
+            }
+            table.to_string()
+        }
+    })
+}
+
+/// `bowline reload`.
+pub fn reload(to: &Target) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Reload, reloaded)
+}
+
+/// What a reload did, a line per difference.
+pub fn reloaded(done: &Reloaded) -> String {
+    let mut text = String::new();
+    for line in &done.changes {
+        let _ = writeln!(text, "{line}");
+    }
+    for note in &done.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    let changes = if done.changes.is_empty() { "nothing changed" } else { "applied" };
+    let _ = writeln!(text, "{changes}: {} exports", done.exports);
+    text
+}
+
+/// Asks, and prints the answer.
+fn show<T: DeserializeOwned + Serialize>(
+    to: &Target,
+    request: &Request,
+    page: impl FnOnce(&T) -> String,
+) -> anyhow::Result<ExitCode> {
+    let path = to.control.clone().unwrap_or_else(places::control_socket);
+    let answer: T = Client::connect(&path)?.ask(request)?;
+    let mut text = if to.json { serde_json::to_string_pretty(&answer)? } else { page(&answer) };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    // a reader that goes away early (`| head`) is no fault
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn counters(list: &[Counter]) -> String {
+    let shown = list.iter().map(|c| format!("{} {}", c.name, admin::count(c.value)));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn status_page(s: &Status) -> String {
+    let mut table = Table::new(&[("bowline", Left), (&s.version, Left)]);
+    let rights = if s.privileged { "acts as each client's user" } else { "not privileged" };
+    table.row(["process", &format!("{}, user {}, {rights}", s.pid, s.uid)]);
+    table.row(["up", &admin::duration_s(s.uptime_s)]);
+    table.row(["listens on", &s.listen.join(", ")]);
+    table.row(["portmapper", &s.portmap]);
+    table.row(["state", &s.state_dir]);
+    table.row(["exports", &s.exports.to_string()]);
+    table.row(["connections", &admin::count(s.connections)]);
+    let (all, recent) = (admin::per_second(s.calls_per_s), admin::per_second(s.calls_per_s_recent));
+    table.row([
+        "calls",
+        &format!("{}, {all} since the start, {recent} of late", admin::count(s.calls)),
+    ]);
+    table.row(["errors", &format!("{}, {} calls rejected", admin::count(s.errors), s.rejected)]);
+    let (read, written) = (admin::bytes(s.bytes_read), admin::bytes(s.bytes_written));
+    table.row(["data", &format!("{read} read, {written} written")]);
+    let (bytes_in, bytes_out) = (admin::bytes(s.bytes_in), admin::bytes(s.bytes_out));
+    table.row(["network", &format!("{bytes_in} in, {bytes_out} out")]);
+    table.row(["threads", &s.threads.to_string()]);
+    table.row(["memory", &admin::bytes(s.memory_bytes)]);
+    table.row(["open files", &format!("{} of {}", s.open_files, s.open_files_max)]);
+    if !s.counters.is_empty() {
+        table.row(["counters", &counters(&s.counters)]);
+    }
+    for warning in &s.warnings {
+        table.row(["warning", warning]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{reloaded, status_page};
+    use admin::api::{Reloaded, Status};
+
+    #[test]
+    fn the_status_page_names_what_matters() {
+        let status = Status {
+            version: "1.2.3".into(),
+            pid: 42,
+            listen: vec!["tcp 127.0.0.1:2049".into()],
+            warnings: vec!["look here".into()],
+            ..Status::default()
+        };
+        let page = status_page(&status);
+        for part in ["1.2.3", "42", "tcp 127.0.0.1:2049", "not privileged", "look here"] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+
+    #[test]
+    fn a_reload_is_a_difference() {
+        let done = Reloaded { changes: vec!["/a: gone".into()], exports: 2, notes: Vec::new() };
+        assert_eq!(reloaded(&done), "/a: gone\napplied: 2 exports\n");
+        assert_eq!(reloaded(&Reloaded::default()), "nothing changed: 0 exports\n");
+    }
+}

@@ -1,0 +1,227 @@
+//! The command line, in one definition: parsing, help, man pages and completions come from here.
+
+use crate::settings::Assignment;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use serde::Deserialize;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// A command line that is wrong in a way that only shows after parsing.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// Serves directories over NFS from user space: NFSv3 and NFSv2, TCP and UDP.
+#[derive(Debug, Parser)]
+#[command(
+    name = "bowline",
+    version,
+    about,
+    disable_help_subcommand = true,
+    after_help = "Try it:  bowline serve /some/dir     (prints the mount command)\n\
+                  Exit status: 0 done; 1 refused or failed; 2 wrong command line."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve directories until told to stop (SIGTERM, Ctrl-C)
+    ///
+    /// With nothing but a directory, serves it on 127.0.0.1:2049, TCP and UDP, to this machine
+    /// only, and prints the mount command. NFS and MOUNT share the port, so clients need no
+    /// portmapper. SIGHUP reads the exports again.
+    Serve(Box<ServeOptions>),
+    /// Show the server in one page
+    Status(Target),
+    /// Show what is exported to whom
+    Exports(Target),
+    /// Show who uses the server
+    Clients(Target),
+    /// Show the connections
+    Conns(Target),
+    /// Show the sockets that the server listens on
+    Sockets(Target),
+    /// Show the thread pools
+    Pools(Target),
+    /// Show calls, errors and times per procedure
+    Ops(Target),
+    /// Change a run-time setting of the running server
+    Set {
+        /// The setting and its new value, as in max-read=64K; `bowline get` lists them
+        #[arg(value_name = "KEY=VALUE")]
+        change: Assignment,
+        /// Which server.
+        #[command(flatten)]
+        to: Target,
+    },
+    /// Show run-time settings of the running server
+    Get {
+        /// One setting; all if left out
+        key: Option<String>,
+        /// Which server.
+        #[command(flatten)]
+        to: Target,
+    },
+    /// Read the exports again: all of them are applied, or nothing is
+    Reload(Target),
+    /// Check an exports(5) or configuration file, without a server
+    ///
+    /// Prints what would be exported to whom, and notes. A file whose name ends in .toml is a
+    /// configuration; another one is recognised by its content.
+    Check {
+        /// The file
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// Where to
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+    },
+    /// Print the completion script for a shell
+    ///
+    /// For bash: bowline completions bash > /etc/bash_completion.d/bowline
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Which running server, and how to print its answer.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+    /// The server's control socket [default: /run/bowline/control.sock, for an ordinary user
+    /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
+}
+
+/// What `bowline serve` can be told. Each has the key of the same name in the configuration file.
+#[derive(Debug, Default, Args)]
+pub struct ServeOptions {
+    /// Directories to serve: DIR is mounted as SERVER:/the/full/path, NAME=DIR as SERVER:/NAME;
+    /// NAME=mem: is an empty file system in memory
+    #[arg(value_name = "DIR|NAME=DIR", value_hint = ValueHint::DirPath)]
+    pub dirs: Vec<String>,
+    /// Listen on this address, IPv4 or IPv6, 0.0.0.0 or [::] for all; may be repeated [default:
+    /// 127.0.0.1]
+    #[arg(long, value_name = "ADDR", value_parser = listen_addr)]
+    pub listen: Vec<IpAddr>,
+    /// Listen on this port, for NFS and MOUNT, TCP and UDP [default: 2049]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// Let nobody change anything
+    #[arg(long)]
+    pub read_only: bool,
+    /// Who may mount the directories named here: an address, network (10.0.0.0/8), host name
+    /// with wildcards, @netgroup, or * for all; may be repeated [default: this machine only]
+    #[arg(long, value_name = "CIDR|HOST|*")]
+    pub client: Vec<String>,
+    /// Export what this exports(5) file says, as well
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub exports: Option<PathBuf>,
+    /// Take options from this TOML file; the command line goes before it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// How clients that ask a portmapper find the server [default: auto]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub portmap: Option<PortmapMode>,
+    /// Keep the handle key, export identities and inode tables here; must survive restarts
+    /// [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or
+    /// ~/.local/state/bowline]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub state_dir: Option<PathBuf>,
+    /// Make the control socket here [default: /run/bowline/control.sock, for an ordinary user
+    /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
+    /// Start with this run-time setting; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Assignment>,
+    /// After the start, mount the first export over the wire, list it and read and compare one
+    /// file, and print what was seen
+    #[arg(long)]
+    pub prove: bool,
+}
+
+/// `--portmap`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PortmapMode {
+    /// Register with a running rpcbind; without one, answer port 111 if other machines can reach
+    /// the server and the port is free; else do without
+    #[default]
+    Auto,
+    /// Register with the running rpcbind, or fail
+    Register,
+    /// Answer port 111, or fail
+    Serve,
+    /// Neither: clients must be told the port
+    Off,
+}
+
+/// An address to listen on, with or without the brackets of an IPv6 address.
+///
+/// # Errors
+/// What is wrong, for the operator.
+pub fn listen_addr(text: &str) -> Result<IpAddr, String> {
+    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+    inner.parse().map_err(|_| {
+        format!(
+            "{text:?} is not an IP address: name one of this machine's, as 192.0.2.7 or [::1], \
+             0.0.0.0 for all of IPv4, [::] for all of IPv6; the port goes to --port"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cli, Command};
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn serve_takes_what_the_contract_names() {
+        let line = "bowline serve /a x=/b --listen 0.0.0.0 --listen [::] --port 20049 --read-only \
+                    --client * --client 10.0.0.0/8 --exports e --config c --portmap off \
+                    --state-dir s --control k --set max-read=64K --prove";
+        let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
+        let Command::Serve(options) = cli.command else { unreachable!() };
+        assert_eq!(options.dirs, ["/a", "x=/b"]);
+        assert_eq!(options.listen.len(), 2);
+        assert_eq!(options.port, Some(20049));
+        assert_eq!(options.client, ["*", "10.0.0.0/8"]);
+        assert!(options.read_only && options.prove);
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for line in [
+            "bowline serve /a --listen localhost",
+            "bowline serve /a --listen 1.2.3.4:5",
+            "bowline serve /a --port 0",
+            "bowline serve /a --port 65536",
+            "bowline serve /a --set max-read",
+            "bowline serve /a --set max-reed=64K",
+            "bowline serve /a --set max-read=fast",
+            "bowline serve /a --portmap maybe",
+            "bowline fly",
+        ] {
+            assert!(Cli::try_parse_from(line.split_whitespace()).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! From the command line, the configuration file and the defaults to one [`Settings`].
+//!
+//! The command line goes before the file, the file before the defaults; a list that is given
+//! replaces the one below it. Paths in the file are relative to the file.
+
+mod file;
+mod place;
+
+pub use file::{File, read};
+pub use place::Place;
+
+use crate::cli::{PortmapMode, ServeOptions, Usage};
+use crate::places;
+use crate::settings::{Assignment, Values};
+use export::Source;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+
+/// NFS's port.
+const PORT: u16 = 2049;
+
+/// What `serve` does.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Directories by the command line or the configuration.
+    pub dirs: Vec<Dir>,
+    /// The exports(5) file.
+    pub exports: Option<PathBuf>,
+    /// Where to listen.
+    pub listen: Vec<IpAddr>,
+    /// The port.
+    pub port: u16,
+    /// Whether nobody may change `dirs`.
+    pub read_only: bool,
+    /// Who may mount `dirs`; empty: this machine.
+    pub clients: Vec<String>,
+    /// What to do about the portmapper.
+    pub portmap: PortmapMode,
+    /// Where state is kept.
+    pub state_dir: PathBuf,
+    /// Where the control socket is.
+    pub control: PathBuf,
+    /// Run-time settings to start with.
+    pub values: Values,
+    /// Whether to prove the service over the wire.
+    pub prove: bool,
+}
+
+/// Something to serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dir {
+    /// What clients mount: `/NAME`, or the directory's own full path.
+    pub name: Option<String>,
+    /// What is served.
+    pub source: Source,
+}
+
+impl Dir {
+    /// Parses `DIR` or `NAME=DIR`.
+    ///
+    /// # Errors
+    /// [`Usage`].
+    pub fn parse(text: &str, base: &Path) -> Result<Self, Usage> {
+        let (name, dir) = match text.split_once('=') {
+            Some((name, dir)) if !name.contains('/') => (Some(checked_name(name)?), dir),
+            _ => (None, text),
+        };
+        let source = match dir {
+            "" => return Err(Usage(format!("{text:?} names no directory: write DIR or NAME=DIR"))),
+            "mem:" => Source::Memory,
+            dir => Source::Directory(base.join(dir)),
+        };
+        if source == Source::Memory && name.is_none() {
+            return Err(Usage("a file system in memory needs a name: write NAME=mem:".into()));
+        }
+        Ok(Self { name, source })
+    }
+}
+
+fn checked_name(name: &str) -> Result<String, Usage> {
+    if name.is_empty() || name == "." || name == ".." || name.chars().any(char::is_control) {
+        return Err(Usage(format!("{name:?} cannot be an export's name: write NAME=DIR")));
+    }
+    Ok(name.to_owned())
+}
+
+/// Merges the layers.
+///
+/// # Errors
+/// A [`Usage`] for a wrong command line; what is wrong with the configuration file, and where.
+pub fn settle(options: ServeOptions) -> anyhow::Result<Settings> {
+    let (file, base) = match &options.config {
+        Some(path) => (read(path)?, path.parent().map(Path::to_path_buf).unwrap_or_default()),
+        None => (File::default(), PathBuf::new()),
+    };
+    let here = Path::new("");
+    let (dirs, dirs_base) =
+        if options.dirs.is_empty() { (file.dirs, base.as_path()) } else { (options.dirs, here) };
+    let dirs = dirs.iter().map(|d| Dir::parse(d, dirs_base)).collect::<Result<Vec<_>, _>>()?;
+    let within = |path: PathBuf| base.join(path);
+    let exports = options.exports.or(file.exports.map(within));
+    if dirs.is_empty() && exports.is_none() {
+        let what = "nothing to serve: name a directory, as in `bowline serve /some/dir`, or an \
+                    exports file with --exports";
+        return Err(Usage(what.into()).into());
+    }
+    let mut listen = first(options.listen, file.listen.into_iter().map(|a| a.0).collect());
+    if listen.is_empty() {
+        listen.push(Ipv4Addr::LOCALHOST.into());
+    }
+    let mut values = Values::default();
+    for Assignment(value) in file.set.into_iter().chain(options.set) {
+        values.put(value);
+    }
+    Ok(Settings {
+        dirs,
+        exports,
+        listen,
+        port: options.port.or(file.port.map(|p| p.0)).unwrap_or(PORT),
+        read_only: options.read_only || file.read_only.unwrap_or(false),
+        clients: first(options.client, file.client),
+        portmap: options.portmap.or(file.portmap).unwrap_or_default(),
+        state_dir: options
+            .state_dir
+            .or(file.state_dir.map(within))
+            .unwrap_or_else(places::state_dir),
+        control: options
+            .control
+            .or(file.control.map(within))
+            .unwrap_or_else(places::control_socket),
+        values,
+        prove: options.prove || file.prove.unwrap_or(false),
+    })
+}
+
+fn first<T>(above: Vec<T>, below: Vec<T>) -> Vec<T> {
+    if above.is_empty() { below } else { above }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dir, settle};
+    use crate::cli::{Cli, Command, PortmapMode, ServeOptions};
+    use clap::Parser;
+    use export::Source;
+    use std::path::Path;
+
+    fn options(line: &str) -> ServeOptions {
+        match Cli::try_parse_from(line.split_whitespace()).unwrap().command {
+            Command::Serve(options) => *options,
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_directory_alone_is_enough() {
+        let settings = settle(options("bowline serve /srv/x")).unwrap();
+        assert_eq!(settings.port, 2049);
+        assert_eq!(settings.listen, ["127.0.0.1".parse::<std::net::IpAddr>().unwrap()]);
+        assert!(settings.clients.is_empty() && !settings.read_only);
+        assert_eq!(settings.portmap, PortmapMode::Auto);
+    }
+
+    #[test]
+    fn nothing_to_serve_is_a_usage_error() {
+        let error = settle(options("bowline serve")).unwrap_err();
+        assert!(error.is::<crate::cli::Usage>(), "{error}");
+    }
+
+    #[test]
+    fn the_command_line_goes_before_the_file() {
+        let dir = std::env::temp_dir().join(format!("bowline-config-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("b.toml");
+        let text = "dirs = ['data', 'm=mem:']\nlisten = '[::]'\nport = 3049\nread-only = true\n\
+                    client = ['10.0.0.0/8', '*']\nportmap = 'off'\nstate-dir = 'state'\n\
+                    control = '/c'\nexports = 'e'\nprove = true\n\
+                    [set]\nmax-read = '64K'\nthreads = 4\n";
+        std::fs::write(&path, text).unwrap();
+        let line =
+            format!("bowline serve --config {} --port 4049 --set threads=2..8", path.display());
+        let settings = settle(options(&line)).unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(settings.port, 4049);
+        assert_eq!(settings.values.threads.to_string(), "2..8");
+        assert_eq!(settings.values.max_read.to_string(), "64K");
+        assert_eq!(settings.dirs[0].source, Source::Directory(dir.join("data")));
+        assert_eq!(settings.dirs[1].source, Source::Memory);
+        assert_eq!(settings.state_dir, dir.join("state"));
+        assert_eq!(settings.control, Path::new("/c"));
+        assert_eq!(settings.clients.len(), 2);
+        assert!(settings.read_only && settings.prove && settings.listen[0].is_ipv6());
+    }
+
+    #[test]
+    fn names_and_directories_are_told_apart() {
+        let parse = |text| Dir::parse(text, Path::new("")).map(|d| (d.name, d.source));
+        let dir = |p: &str| Source::Directory(p.into());
+        assert_eq!(parse("/a").unwrap(), (None, dir("/a")));
+        assert_eq!(parse("x=/a").unwrap(), (Some("x".into()), dir("/a")));
+        assert_eq!(parse("/a=b").unwrap(), (None, dir("/a=b")));
+        assert_eq!(parse("m=mem:").unwrap(), (Some("m".into()), Source::Memory));
+        for wrong in ["", "x=", "=/a", "..=/a", "mem:"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What is exported: from the settings' directories and the exports(5) file to export specs.
+//!
+//! The same way for `serve`, `reload` and `check`, so that what was checked is what is served.
+
+use crate::config::{Dir, Settings};
+use crate::own_addresses::own_addresses;
+use anyhow::{Context, anyhow, bail};
+use export::exports_file::{Parsed, parse};
+use export::{Client, ExportSpec, Network, Options, Rule, Source, Squash};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Largest exports file, in bytes; a larger one is some other file.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Bits of the loopback network's mask (RFC 6890).
+const LOOPBACK_BITS: u8 = 8;
+
+/// The user that an unprivileged server is, and whom everybody is mapped to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Itself {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+}
+
+/// What is to be exported, and what there is to say about it.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// The exports, in order.
+    pub specs: Vec<ExportSpec>,
+    /// What is accepted but has no effect, as `file:line:column: text`.
+    pub notes: Vec<String>,
+}
+
+/// All exports of these settings. `squash_to` is the user of an unprivileged server.
+///
+/// # Errors
+/// The first thing that is wrong, with its place if it is in a file.
+pub fn wanted(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Wanted> {
+    let mut wanted = Wanted { specs: of_dirs(settings, squash_to)?, notes: Vec::new() };
+    if let Some(path) = &settings.exports {
+        from_file(path, squash_to, &mut wanted)?;
+    }
+    for spec in &wanted.specs {
+        reachable(spec)?;
+    }
+    Ok(wanted)
+}
+
+/// The exports of the command line's or the configuration's directories.
+///
+/// # Errors
+/// A wrong client rule.
+pub fn of_dirs(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Vec<ExportSpec>> {
+    let rules = rules(settings, squash_to)?;
+    settings.dirs.iter().map(|dir| spec(dir, &rules)).collect()
+}
+
+/// The rules for directories of the command line.
+fn rules(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Vec<Rule>> {
+    let options = Options {
+        read_only: settings.read_only,
+        // an ordinary user's clients cannot have reserved ports either
+        secure: squash_to.is_none(),
+        ..Options::default()
+    };
+    let options = mapped(options, squash_to);
+    if settings.clients.is_empty() {
+        return Ok(this_machine().map(|client| Rule { client, options }).collect());
+    }
+    let rule = |client: &String| {
+        let client = Client::parse(client)
+            .map_err(|e| anyhow!(crate::cli::Usage(format!("--client {client}: {e}"))))?;
+        Ok(Rule { client, options })
+    };
+    settings.clients.iter().map(rule).collect()
+}
+
+/// An unprivileged server can only act as itself: everybody is mapped to it.
+fn mapped(options: Options, squash_to: Option<Itself>) -> Options {
+    match squash_to {
+        Some(Itself { uid, gid }) => {
+            Options { squash: Squash::All, anonuid: uid, anongid: gid, ..options }
+        }
+        None => options,
+    }
+}
+
+/// Clients that are this machine: the loopback network, and every address that it has now.
+fn this_machine() -> impl Iterator<Item = Client> {
+    let loopback =
+        Network::new(Ipv4Addr::new(127, 0, 0, 0).into(), LOOPBACK_BITS).map(Client::Network);
+    let loopback_v6 = Client::Address(std::net::Ipv6Addr::LOCALHOST.into());
+    let others = own_addresses().into_iter().filter(|address| !address.is_loopback());
+    loopback.into_iter().chain([loopback_v6]).chain(others.map(Client::Address))
+}
+
+fn spec(dir: &Dir, rules: &[Rule]) -> anyhow::Result<ExportSpec> {
+    let source = match &dir.source {
+        Source::Memory => Source::Memory,
+        Source::Directory(path) => Source::Directory(full_path(path)?),
+    };
+    let path = match (&dir.name, &source) {
+        (Some(name), _) => format!("/{name}").into_bytes(),
+        (None, Source::Directory(path)) => path.clone().into_os_string().into_vec(),
+        (None, Source::Memory) => bail!("a file system in memory needs a name: write NAME=mem:"),
+    };
+    Ok(ExportSpec { path, source, rules: rules.to_vec(), fsid: None })
+}
+
+/// The full path without `.`, `..`, double and trailing slashes. Symbolic links stay as they are
+/// written, but for a path with `..`, whose meaning depends on them.
+fn full_path(path: &Path) -> anyhow::Result<PathBuf> {
+    if path.components().any(|part| part == Component::ParentDir) {
+        return path.canonicalize().map_err(|e| unreachable_directory(path, &e));
+    }
+    let full = std::path::absolute(path).with_context(|| format!("{}", path.display()))?;
+    Ok(full.components().collect())
+}
+
+/// Adds what an exports(5) file says.
+fn from_file(path: &Path, squash_to: Option<Itself>, wanted: &mut Wanted) -> anyhow::Result<()> {
+    let parsed = parse(&read(path)?);
+    if let Some(error) = parsed.errors.first() {
+        let more = match parsed.errors.len() {
+            1 => String::new(),
+            n => format!(" (and {} more: bowline check {})", n - 1, path.display()),
+        };
+        bail!("{}:{error}{more}", path.display());
+    }
+    let Parsed { entries, notes, .. } = parsed;
+    wanted.notes.extend(notes.iter().map(|note| format!("{}:{note}", path.display())));
+    for mut spec in entries {
+        for rule in &mut spec.rules {
+            rule.options = mapped(rule.options, squash_to);
+        }
+        wanted.specs.push(spec);
+    }
+    Ok(())
+}
+
+/// The bytes of an exports file.
+///
+/// # Errors
+/// That it cannot be read.
+pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let named = || format!("cannot read the exports file {}", path.display());
+    let length = std::fs::metadata(path).with_context(named)?.len();
+    if length > FILE_BYTES_MAX {
+        bail!("{}: is larger than any exports file", path.display());
+    }
+    std::fs::read(path).with_context(named)
+}
+
+/// Whether the directory of a spec is one that this user can list.
+///
+/// # Errors
+/// What is wrong with it, and what to do.
+pub fn reachable(spec: &ExportSpec) -> anyhow::Result<()> {
+    let Source::Directory(path) = &spec.source else { return Ok(()) };
+    let meta = std::fs::metadata(path).map_err(|e| unreachable_directory(path, &e))?;
+    if !meta.is_dir() {
+        bail!("{} is not a directory: name the directory that it is in", path.display());
+    }
+    std::fs::read_dir(path).map(|_| ()).map_err(|e| unreachable_directory(path, &e))
+}
+
+fn unreachable_directory(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    let shown = path.display();
+    match error.kind() {
+        ErrorKind::NotFound => {
+            anyhow!("{shown} does not exist: make the directory, or name another")
+        }
+        ErrorKind::PermissionDenied => {
+            anyhow!("no permission for {shown}: run this as root or as the directory's owner")
+        }
+        ErrorKind::NotADirectory => anyhow!("{shown}: a part of the path is not a directory"),
+        _ => anyhow!("cannot serve {shown}: {error}"),
+    }
+}
+
+/// The first of several faults, and how many more there are.
+pub fn first_of<E: std::fmt::Display>(errors: &[E]) -> anyhow::Error {
+    match errors {
+        [] => anyhow!("the exports cannot be applied"),
+        [one] => anyhow!("{one}"),
+        [one, more @ ..] => anyhow!("{one} (and {} more)", more.len()),
+    }
+}
+
+/// The path as people read it.
+pub fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+/// Rules for people: clients and options, those with the same options together.
+pub fn rules_text(rules: &[Rule]) -> Vec<(String, String)> {
+    let mut groups: Vec<(Options, Vec<&Client>)> = Vec::new();
+    for rule in rules {
+        match groups.iter_mut().find(|(options, _)| *options == rule.options) {
+            Some((_, clients)) => clients.push(&rule.client),
+            None => groups.push((rule.options, vec![&rule.client])),
+        }
+    }
+    let own = own_addresses();
+    let text = |(options, clients): (Options, Vec<&Client>)| {
+        (clients_text(&clients, &own), options.text())
+    };
+    groups.into_iter().map(text).collect()
+}
+
+fn clients_text(clients: &[&Client], own: &[IpAddr]) -> String {
+    let is_own = |client: &&Client| match client {
+        Client::Address(address) => address.is_loopback() || own.contains(address),
+        other => other.to_string() == "127.0.0.0/8",
+    };
+    if !clients.is_empty() && clients.iter().all(is_own) {
+        return "this machine".to_owned();
+    }
+    clients.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Itself, rules_text, wanted};
+    use crate::cli::{Cli, Command};
+    use crate::config::{Settings, settle};
+    use clap::Parser;
+    use export::Squash;
+
+    fn settings(line: &[&str]) -> Settings {
+        match Cli::try_parse_from(line).unwrap().command {
+            Command::Serve(options) => settle(*options).unwrap(),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_directory_is_mounted_by_its_path_or_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap();
+        let named = format!("x={path}/");
+        let slashes = format!("{path}//./");
+        let found = wanted(&settings(&["bowline", "serve", &slashes, &named, "m=mem:"]), None);
+        let specs = found.unwrap().specs;
+        assert_eq!(specs[0].path, path.as_bytes());
+        assert_eq!(specs[1].path, b"/x");
+        assert_eq!(specs[0].source, specs[1].source);
+        assert_eq!(specs[2].path, b"/m");
+        let rule = &specs[0].rules[0];
+        assert_eq!(rule.client.to_string(), "127.0.0.0/8");
+        assert_eq!(rules_text(&specs[0].rules)[0].0, "this machine");
+        assert!(rule.options.secure && !rule.options.read_only);
+        assert_eq!(rule.options.squash, Squash::Root);
+    }
+
+    #[test]
+    fn an_ordinary_user_serves_as_itself() {
+        let itself = Some(Itself { uid: 7, gid: 8 });
+        let specs = wanted(&settings(&["bowline", "serve", "m=mem:"]), itself).unwrap().specs;
+        let options = specs[0].rules[0].options;
+        assert_eq!((options.squash, options.anonuid, options.anongid), (Squash::All, 7, 8));
+    }
+
+    #[test]
+    fn wrong_clients_and_files_are_named() {
+        let line = ["bowline", "serve", "m=mem:", "--client", "10.0.0.0/99"];
+        let told = wanted(&settings(&line), None).unwrap_err().to_string();
+        assert!(told.contains("--client 10.0.0.0/99"), "{told}");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("exports");
+        std::fs::write(&file, "/tmp *(rw)\n/tmp/x *(rw,fast,slow)\n").unwrap();
+        let line = ["bowline", "serve", "--exports", file.to_str().unwrap()];
+        let told = wanted(&settings(&line), None).unwrap_err().to_string();
+        assert!(told.contains("exports:2:") && told.contains("1 more"), "{told}");
+        let line = ["bowline", "serve", "--exports", "/no/such/file"];
+        let told = wanted(&settings(&line), None).unwrap_err().to_string();
+        assert!(told.contains("/no/such/file"), "{told}");
+    }
+}

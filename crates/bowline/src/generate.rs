@@ -1,0 +1,24 @@
+//! Man pages and completions, from the one definition of the command line.
+
+use crate::cli::Cli;
+use anyhow::Context;
+use clap::CommandFactory;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Writes `bowline.1` and a page for each command into `dir`.
+pub fn man(dir: &Path) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    clap_mangen::generate_to(Cli::command(), dir)
+        .with_context(|| format!("cannot write man pages into {}", dir.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the completion script for `shell`.
+pub fn completions(shell: clap_complete::Shell) -> ExitCode {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "bowline", &mut script);
+    // a reader that goes away early (`| head`) is no fault
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), &script);
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,65 @@
+//! Where files go by default: for root in the system's directories, for an ordinary user in the
+//! user's own.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// The user that this process acts as.
+pub fn own_uid() -> u32 {
+    // the kernel gives a process' directory to its effective user
+    std::fs::metadata("/proc/self").map_or(u32::MAX, |meta| meta.uid())
+}
+
+/// Where the control socket is if nobody says.
+pub fn control_socket() -> PathBuf {
+    control_socket_of(own_uid(), variable("XDG_RUNTIME_DIR"))
+}
+
+/// Where state is kept if nobody says.
+pub fn state_dir() -> PathBuf {
+    state_dir_of(own_uid(), variable("XDG_STATE_HOME"), variable("HOME"))
+}
+
+/// An absolute path in an environment variable.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+fn control_socket_of(uid: u32, runtime: Option<PathBuf>) -> PathBuf {
+    match (uid, runtime) {
+        (0, _) => "/run/bowline/control.sock".into(),
+        (_, Some(dir)) => dir.join("bowline.sock"),
+        (uid, None) => format!("/tmp/bowline-{uid}/control.sock").into(),
+    }
+}
+
+fn state_dir_of(uid: u32, state_home: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
+    match (uid, state_home, home) {
+        (0, _, _) => "/var/lib/bowline".into(),
+        (_, Some(dir), _) => dir.join("bowline"),
+        (_, None, Some(home)) => home.join(".local/state/bowline"),
+        (uid, None, None) => format!("/var/tmp/bowline-{uid}").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{control_socket_of, state_dir_of};
+    use std::path::Path;
+
+    #[test]
+    fn root_has_the_systems_places() {
+        assert_eq!(control_socket_of(0, Some("/x".into())), Path::new("/run/bowline/control.sock"));
+        assert_eq!(state_dir_of(0, Some("/x".into()), None), Path::new("/var/lib/bowline"));
+    }
+
+    #[test]
+    fn a_user_has_their_own() {
+        let runtime = Some("/run/user/7".into());
+        assert_eq!(control_socket_of(7, runtime), Path::new("/run/user/7/bowline.sock"));
+        assert_eq!(control_socket_of(7, None), Path::new("/tmp/bowline-7/control.sock"));
+        let home = Some("/home/u".into());
+        assert_eq!(state_dir_of(7, None, home), Path::new("/home/u/.local/state/bowline"));
+        assert_eq!(state_dir_of(7, Some("/s".into()), None), Path::new("/s/bowline"));
+    }
+}

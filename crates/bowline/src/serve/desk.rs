@@ -1,0 +1,259 @@
+//! The server as its operator sees it: answers what the control socket asks.
+//!
+//! Invariants: `values` is what is in force, changed only under its lock together with the part
+//! that it is for; a reload holds `reloading` so that two cannot mix. Neither lock is on the way
+//! of a call. `server` is `None` once it has been stopped.
+
+use super::{gather, process};
+use crate::config::Settings;
+use crate::exporting::{self, Itself};
+use crate::logging::LogHandle;
+use crate::settings::{self, ROWS, Value, Values, When};
+use admin::api::{
+    Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, RuleRow, SettingRow,
+    SocketRow, Status,
+};
+use admin::{Control, Refused};
+use export::{ExportSpec, Exports, Identity, Table};
+use nfs::Nfs;
+use nfs::mount::Mount;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use svc::Server;
+use telemetry::Telemetry;
+use vfs::Backend;
+
+/// Opens the files of an export.
+pub type Opener = Box<dyn Fn(&ExportSpec) -> anyhow::Result<Arc<dyn Backend>> + Send + Sync>;
+
+/// All that the operator may ask about.
+pub struct Desk {
+    /// What the server was started with.
+    pub settings: Settings,
+    /// The user that everybody is mapped to, without privileges.
+    pub squash_to: Option<Itself>,
+    /// The user that the server runs as.
+    pub uid: u32,
+    /// Where it listens.
+    pub listen: Vec<String>,
+    /// What was done about the portmapper.
+    pub portmap: String,
+    /// What the operator should know.
+    pub warnings: Vec<String>,
+    /// When it began to serve.
+    pub started: Instant,
+    /// The exports in force.
+    pub exports: Arc<Exports>,
+    /// What outlives the server.
+    pub identity: Identity,
+    /// Opens backends of new exports.
+    pub open: Opener,
+    /// NFS's live settings.
+    pub nfs: Arc<Nfs>,
+    /// Who mounted what.
+    pub mount: Arc<Mount>,
+    /// Counters.
+    pub telemetry: Arc<Telemetry>,
+    /// Sockets and threads; `None` after the stop.
+    pub server: RwLock<Option<Server>>,
+    /// The values in force.
+    pub values: Mutex<Values>,
+    /// The log's level.
+    pub log: LogHandle,
+    /// Calls and time when the status was last asked for.
+    pub last_asked: Mutex<(Instant, u64)>,
+    /// Held during a reload.
+    pub reloading: Mutex<()>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Desk {
+    /// Ends the service: no new calls, those that run get `patience` to finish.
+    pub fn stop(&self, patience: Duration) {
+        let server = self.server.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(server) = server {
+            server.stop(patience);
+        }
+    }
+
+    fn with_server<T: Default>(&self, ask: impl FnOnce(&Server) -> T) -> T {
+        let server = self.server.read().unwrap_or_else(PoisonError::into_inner);
+        server.as_ref().map(ask).unwrap_or_default()
+    }
+
+    /// Calls per second since the status was last asked for.
+    fn recent_rate(&self, calls: u64) -> f64 {
+        let mut last = lock(&self.last_asked);
+        let (before, then) = (last.1, last.0);
+        let elapsed = then.elapsed();
+        *last = (Instant::now(), calls);
+        rate(calls.saturating_sub(before), elapsed)
+    }
+
+    fn apply(&self, value: Value) -> Result<(), Refused> {
+        match value {
+            Value::Threads(range) => self
+                .with_server(|server| server.set_threads(range.min, range.max).err())
+                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
+            Value::MaxRead(size) => {
+                self.nfs.settings.max_read.store(size.bytes(), Ordering::Relaxed);
+                Ok(())
+            }
+            Value::MaxWrite(size) => {
+                self.nfs.settings.max_write.store(size.bytes(), Ordering::Relaxed);
+                Ok(())
+            }
+            Value::LogLevel(level) => {
+                self.log.set(level);
+                Ok(())
+            }
+            Value::PoolMode(_)
+            | Value::WakePolicy(_)
+            | Value::UdpSockets(_)
+            | Value::ZeroCopy(_)
+            | Value::TcpRcvbuf(_)
+            | Value::TcpSndbuf(_) => Err(Refused(format!(
+                "{name} cannot change while the server runs: restart it with --set {name}={value}",
+                name = value.name()
+            ))),
+        }
+    }
+}
+
+fn rate(calls: u64, elapsed: Duration) -> f64 {
+    let seconds = elapsed.as_secs_f64();
+    if seconds > 0.0 { calls as f64 / seconds } else { 0.0 }
+}
+
+impl Control for Desk {
+    fn status(&self) -> Status {
+        let snapshot = self.telemetry.snapshot();
+        let seen = process::look();
+        let totals = snapshot.totals;
+        let used = &snapshot.exports;
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_s: self.started.elapsed().as_secs(),
+            listen: self.listen.clone(),
+            privileged: self.squash_to.is_none(),
+            uid: self.uid,
+            state_dir: self.settings.state_dir.display().to_string(),
+            portmap: self.portmap.clone(),
+            exports: self.exports.load().exports().len() as u64,
+            connections: self.with_server(|server| server.conns().len()) as u64,
+            calls: totals.calls,
+            calls_per_s: rate(totals.calls, self.started.elapsed()),
+            calls_per_s_recent: self.recent_rate(totals.calls),
+            errors: totals.failed,
+            rejected: gather::counter(&snapshot, "calls-rejected"),
+            bytes_in: totals.bytes_in,
+            bytes_out: totals.bytes_out,
+            bytes_read: used.iter().map(|export| export.bytes_read).sum(),
+            bytes_written: used.iter().map(|export| export.bytes_written).sum(),
+            threads: seen.threads,
+            memory_bytes: seen.memory_bytes,
+            open_files: seen.open_files,
+            open_files_max: seen.open_files_max,
+            counters: gather::counters(&snapshot),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    fn exports(&self) -> Vec<ExportRow> {
+        let snapshot = self.telemetry.snapshot();
+        let table = self.exports.load();
+        let row = |export: &Arc<export::Export>| {
+            let used = snapshot.exports.iter().find(|row| row.index == export.index);
+            let rules = exporting::rules_text(export.rules());
+            let rule = |(clients, options)| RuleRow { clients, options };
+            ExportRow {
+                path: export.path_text(),
+                directory: export.source.to_string(),
+                id: export.id.0,
+                uuid: export::uuid_text(&export.uuid),
+                rules: rules.into_iter().map(rule).collect(),
+                calls: used.map_or(0, |row| row.calls),
+                errors: used.map_or(0, |row| row.failed),
+                bytes_read: used.map_or(0, |row| row.bytes_read),
+                bytes_written: used.map_or(0, |row| row.bytes_written),
+            }
+        };
+        table.exports().iter().map(row).collect()
+    }
+
+    fn clients(&self) -> Vec<ClientRow> {
+        gather::clients(&self.with_server(Server::conns), &self.mount.mounted())
+    }
+
+    fn conns(&self) -> Vec<ConnRow> {
+        gather::conns(&self.with_server(Server::conns))
+    }
+
+    fn sockets(&self) -> Vec<SocketRow> {
+        gather::sockets(&self.with_server(Server::sockets))
+    }
+
+    fn pools(&self) -> Vec<PoolRow> {
+        gather::pools(&self.with_server(Server::pools))
+    }
+
+    fn ops(&self) -> Vec<OpRow> {
+        gather::ops(&self.telemetry.snapshot())
+    }
+
+    fn set(&self, key: &str, value: &str) -> Result<Changed, Refused> {
+        let new = settings::parse(key, value).map_err(Refused)?;
+        let mut values = lock(&self.values);
+        let before = values.of(new.key());
+        if before != new {
+            self.apply(new)?;
+            values.put(new);
+            tracing::info!("{key} is now {new} (was {before})");
+        }
+        let (before, value) = (before.to_string(), new.to_string());
+        Ok(Changed { key: key.to_owned(), before, value })
+    }
+
+    fn settings(&self, key: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
+        if let Some(key) = key {
+            settings::row(key).map_err(Refused)?;
+        }
+        let values = *lock(&self.values);
+        let wanted = ROWS.iter().filter(|row| key.is_none_or(|key| key == row.name));
+        let row = |row: &settings::Row| SettingRow {
+            key: row.name.to_owned(),
+            value: values.of(row.key).to_string(),
+            live: row.when == When::Live,
+            about: row.about.to_owned(),
+        };
+        Ok(wanted.map(row).collect())
+    }
+
+    fn reload(&self) -> Result<Reloaded, Refused> {
+        let _one_at_a_time = lock(&self.reloading);
+        super::notify::reloading();
+        let done = self.reload_now();
+        super::notify::ready("serving");
+        done.map_err(|error| Refused(format!("{error:#}")))
+    }
+}
+
+impl Desk {
+    fn reload_now(&self) -> anyhow::Result<Reloaded> {
+        let wanted = exporting::wanted(&self.settings, self.squash_to)?;
+        let old = self.exports.load();
+        let open = |spec: &ExportSpec| (self.open)(spec);
+        let table = Table::build(&wanted.specs, &self.identity, &open, Some(&old))
+            .map_err(|errors| exporting::first_of(&errors))?;
+        let changes = Table::difference(&old, &table);
+        let exports = table.exports().len() as u64;
+        drop(old);
+        self.exports.replace(table);
+        Ok(Reloaded { changes, exports, notes: wanted.notes })
+    }
+}

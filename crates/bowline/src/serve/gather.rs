@@ -1,0 +1,225 @@
+//! Statistics in the words of the control socket: from telemetry's numbers to its rows.
+
+use admin::api::{ClientRow, ConnRow, Counter, OpRow, PoolRow, SocketRow};
+use nfs::mount::MountedBy;
+use proto::mount::MountError;
+use proto::nfs3::Nfsstat3;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use svc::{ConnInfo, Leader, PoolInfo, SocketInfo, SocketKind};
+use telemetry::Snapshot;
+
+/// Procedures that were called, the most called first.
+pub fn ops(snapshot: &Snapshot) -> Vec<OpRow> {
+    let called = snapshot.ops.iter().filter(|op| op.calls > 0);
+    let mut rows: Vec<OpRow> = called.map(op_row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
+    rows
+}
+
+fn op_row(op: &telemetry::OpRow) -> OpRow {
+    let errors = op
+        .errors
+        .iter()
+        .map(|error| Counter { name: status_name(&op.program, error.status), value: error.count });
+    OpRow {
+        program: op.program.clone(),
+        version: op.version,
+        procedure: op.procedure.clone(),
+        calls: op.calls,
+        errors: errors.collect(),
+        p50_ns: nanoseconds(op.latency.p50_us),
+        p99_ns: nanoseconds(op.latency.p99_us),
+        max_ns: nanoseconds(op.latency.max_us),
+        bytes_in: op.bytes_in,
+        bytes_out: op.bytes_out,
+    }
+}
+
+/// Counters that are not zero.
+pub fn counters(snapshot: &Snapshot) -> Vec<Counter> {
+    let all = snapshot.counters.iter().filter(|(_, value)| **value > 0);
+    all.map(|(name, value)| Counter { name: name.clone(), value: *value }).collect()
+}
+
+/// One counter by its name; 0 if there is none.
+pub fn counter(snapshot: &Snapshot, name: &str) -> u64 {
+    snapshot.counters.get(name).copied().unwrap_or(0)
+}
+
+/// Connections, the busiest first.
+pub fn conns(infos: &[ConnInfo]) -> Vec<ConnRow> {
+    let row = |info: &ConnInfo| ConnRow {
+        peer: info.peer.to_string(),
+        local: info.local.to_string(),
+        pool: info.pool as u64,
+        age_s: info.age_ms / 1000,
+        idle_s: info.idle_ms / 1000,
+        calls: info.calls,
+        bytes_in: info.bytes_in,
+        bytes_out: info.bytes_out,
+        in_flight: info.in_flight,
+        unsent_bytes: info.queued_bytes as u64,
+    };
+    let mut rows: Vec<ConnRow> = infos.iter().map(row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
+    rows
+}
+
+/// Clients: those that are connected, and those that said that they have something mounted.
+pub fn clients(conns: &[ConnInfo], mounted: &[MountedBy]) -> Vec<ClientRow> {
+    let mut rows: BTreeMap<IpAddr, ClientRow> = BTreeMap::new();
+    let empty = |address: IpAddr| ClientRow {
+        address: address.to_string(),
+        connections: 0,
+        calls: 0,
+        bytes_in: 0,
+        bytes_out: 0,
+        mounts: Vec::new(),
+    };
+    for conn in conns {
+        let address = conn.peer.ip().to_canonical();
+        let row = rows.entry(address).or_insert_with(|| empty(address));
+        row.connections += 1;
+        row.calls += conn.calls;
+        row.bytes_in += conn.bytes_in;
+        row.bytes_out += conn.bytes_out;
+    }
+    for mount in mounted {
+        let row = rows.entry(mount.client).or_insert_with(|| empty(mount.client));
+        row.mounts.push(mount.path.clone());
+    }
+    rows.into_values().collect()
+}
+
+/// Listening and datagram sockets.
+pub fn sockets(infos: &[SocketInfo]) -> Vec<SocketRow> {
+    let row = |info: &SocketInfo| SocketRow {
+        transport: transport(info.transport).to_owned(),
+        local: info.local.to_string(),
+        adopted: info.adopted,
+        received: info.received,
+        sent: info.sent,
+    };
+    infos.iter().map(row).collect()
+}
+
+/// `tcp` or `udp`.
+pub const fn transport(kind: SocketKind) -> &'static str {
+    match kind {
+        SocketKind::Tcp => "tcp",
+        SocketKind::Udp => "udp",
+    }
+}
+
+/// Thread pools.
+pub fn pools(infos: &[PoolInfo]) -> Vec<PoolRow> {
+    let row = |info: &PoolInfo| PoolRow {
+        pool: info.index as u64,
+        cpus: ranges(&info.cpus),
+        threads: info.threads as u64,
+        parked: info.parked as u64,
+        threads_min: info.threads_min as u64,
+        threads_max: info.threads_max as u64,
+        connections: info.connections as u64,
+        calls: info.calls,
+        promotions: info.promotions,
+        promotions_failed: info.promotions_failed,
+        rescues: info.rescues,
+        leader: leader(info.leader).to_owned(),
+    };
+    infos.iter().map(row).collect()
+}
+
+const fn leader(leader: Leader) -> &'static str {
+    match leader {
+        Leader::Waiting => "waiting",
+        Leader::Serving => "serving",
+        Leader::Vacant => "vacant",
+        Leader::Retired => "retired",
+    }
+}
+
+/// Rising numbers as `0-3,8`.
+fn ranges(numbers: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let text = |(first, last): (usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    runs.into_iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// What the protocol calls a status: `NOENT`, `STALE`; a number if it has no name.
+fn status_name(program: &str, status: u32) -> String {
+    let name = match program {
+        "nfs" => Nfsstat3::from_number(status).map(|s| format!("{s:?}")),
+        "mount" => MountError::from_number(status).map(|s| format!("{s:?}")),
+        _ => None,
+    };
+    name.map_or_else(|| status.to_string(), |name| name.to_uppercase())
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shown to people")]
+fn nanoseconds(us: f64) -> u64 {
+    (us * 1000.0).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{clients, counter, counters, ops, ranges, status_name};
+    use nfs::mount::MountedBy;
+    use telemetry::{Call, Counter, OpName, Telemetry};
+
+    #[test]
+    fn statuses_have_their_protocols_names() {
+        assert_eq!(status_name("nfs", 2), "NOENT");
+        assert_eq!(status_name("nfs", 10_001), "BADHANDLE");
+        assert_eq!(status_name("nfs", 99), "99");
+        assert_eq!(status_name("mount", 13), "ACCES");
+        assert_eq!(status_name("portmap", 13), "13");
+    }
+
+    #[test]
+    fn cpus_are_short() {
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[3]), "3");
+        assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+    }
+
+    #[test]
+    fn a_client_that_only_mounted_is_a_client() {
+        let mount = MountedBy {
+            client: "10.0.0.1".parse().unwrap(),
+            name: "x".into(),
+            path: "/a".into(),
+            version: 3,
+            transport: "tcp",
+            since_unix_s: 1,
+        };
+        let rows = clients(&[], &[mount]);
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].connections, rows[0].mounts.as_slice()), (0, &["/a".to_owned()][..]));
+    }
+
+    #[test]
+    fn only_what_was_called_is_shown() {
+        let name = |procedure| OpName { program: "nfs", version: 3, procedure };
+        let telemetry = Telemetry::new(vec![name("NULL"), name("GETATTR")]);
+        let worker = telemetry.worker();
+        worker.add(Counter::Connections, 2);
+        worker.call(&Call { op: 1, status: 70, latency_ns: 5_000, ..Call::default() });
+        let snapshot = telemetry.snapshot();
+        let rows = ops(&snapshot);
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].procedure.as_str(), rows[0].max_ns), ("GETATTR", 5_000));
+        assert_eq!(rows[0].errors[0].name, "STALE");
+        assert_eq!(counter(&snapshot, "connections"), 2);
+        assert_eq!(counters(&snapshot).len(), 1);
+    }
+}

@@ -1,0 +1,70 @@
+//! Who has a port: the process behind a listening or bound socket, found through `/proc`.
+
+use std::fs;
+
+/// The name and id of a process that is bound to `port` (`rpc.nfsd`-less kernel threads have no
+/// process), as far as this user may see.
+pub fn owner_of(port: u16) -> Option<String> {
+    let tables = ["tcp", "tcp6", "udp", "udp6"];
+    let inode = tables.iter().find_map(|table| {
+        let text = fs::read_to_string(format!("/proc/net/{table}")).ok()?;
+        let tcp = table.starts_with("tcp");
+        text.lines().skip(1).find_map(|line| bound(line, port, tcp))
+    })?;
+    if inode == 0 {
+        return Some("the kernel (its own NFS server?)".into());
+    }
+    process_with(inode).or_else(|| Some("a process of another user".into()))
+}
+
+/// The inode of a table's line, if it is bound to `port` (and, for TCP, listening).
+fn bound(line: &str, port: u16, tcp: bool) -> Option<u64> {
+    const LISTEN: &str = "0A";
+    let mut words = line.split_whitespace();
+    let (_, local_port) = words.nth(1)?.rsplit_once(':')?;
+    let state = words.nth(1)?;
+    if u16::from_str_radix(local_port, 16).ok()? != port || (tcp && state != LISTEN) {
+        return None;
+    }
+    words.nth(5)?.parse().ok()
+}
+
+/// The process that has a descriptor of the socket with this inode.
+fn process_with(inode: u64) -> Option<String> {
+    let target = format!("socket:[{inode}]");
+    for process in fs::read_dir("/proc").ok()?.flatten() {
+        let name = process.file_name();
+        let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let Ok(descriptors) = fs::read_dir(process.path().join("fd")) else { continue };
+        for descriptor in descriptors.flatten() {
+            if fs::read_link(descriptor.path()).is_ok_and(|to| to.as_os_str() == target.as_str()) {
+                let comm = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+                return Some(format!("{} (process {pid})", comm.trim_end()));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bound, owner_of};
+
+    #[test]
+    fn a_line_of_the_table_is_understood() {
+        let line = "   1: 0100007F:0801 00000000:0000 0A 00000000:00000000 00:00000000 00000000 \
+                    0        0 4711 1 0000000000000000 100 0 0 10 0";
+        assert_eq!(bound(line, 2049, true), Some(4711));
+        assert_eq!(bound(line, 2050, true), None);
+        assert_eq!(bound(&line.replace(" 0A ", " 01 "), 2049, true), None);
+        assert_eq!(bound("nonsense", 2049, true), None);
+    }
+
+    #[test]
+    fn finds_this_very_process() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let owner = owner_of(port).unwrap();
+        assert!(owner.contains(&format!("process {}", std::process::id())), "{owner}");
+    }
+}

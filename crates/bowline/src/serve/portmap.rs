@@ -1,0 +1,136 @@
+//! How clients that ask a portmapper find the server (`--portmap`).
+//!
+//! `auto` never disturbs: it registers with an rpcbind that runs; it answers port 111 itself only
+//! if other machines are meant to reach the server (a loopback server that took port 111 would
+//! only keep a later rpcbind from starting) and the port is free and allowed; else it does
+//! without, and says so. What was registered is taken back at the end.
+
+use crate::cli::PortmapMode;
+use anyhow::Context;
+use client::Client;
+use client::rpcbind::{self, Registered, Rpcbind};
+use proto::portmap::{Netid, PORT, Registration};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::time::Duration;
+
+/// Longest wait for rpcbind, which is on this machine.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Programs and versions that are found.
+const PROGRAMS: [(u32, u32); 5] =
+    [(100_003, 2), (100_003, 3), (100_005, 1), (100_005, 2), (100_005, 3)];
+
+/// What will be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    /// Register with rpcbind once the sockets are there; if `must`, a failure ends the start.
+    Register {
+        /// Whether the operator asked for it.
+        must: bool,
+    },
+    /// Answer on these addresses as well.
+    Serve(Vec<SocketAddr>),
+    /// Nothing, for this reason.
+    Neither(String),
+}
+
+/// Decides, for a server that listens on `listen`.
+///
+/// # Errors
+/// What the operator asked for cannot be had.
+pub fn plan(mode: PortmapMode, listen: &[SocketAddr]) -> anyhow::Result<Plan> {
+    let own: Vec<SocketAddr> = listen.iter().map(|a| SocketAddr::new(a.ip(), PORT)).collect();
+    match mode {
+        PortmapMode::Off => Ok(Plan::Neither("none (--portmap off)".into())),
+        PortmapMode::Register => Ok(Plan::Register { must: true }),
+        PortmapMode::Serve => {
+            may_serve(&own).map_err(|why| anyhow::anyhow!("cannot answer port {PORT}: {why}"))?;
+            Ok(Plan::Serve(own))
+        }
+        PortmapMode::Auto if rpcbind_answers() => Ok(Plan::Register { must: false }),
+        PortmapMode::Auto if listen.iter().all(|a| a.ip().is_loopback()) => {
+            let why = "none needed on this machine: the mount command names the port";
+            Ok(Plan::Neither(why.into()))
+        }
+        PortmapMode::Auto => Ok(match may_serve(&own) {
+            Ok(()) => Plan::Serve(own),
+            Err(why) => Plan::Neither(format!("none (no rpcbind, and port {PORT}: {why})")),
+        }),
+    }
+}
+
+/// Tries the sockets, and gives them back.
+fn may_serve(own: &[SocketAddr]) -> Result<(), String> {
+    for addr in own {
+        let tried = TcpListener::bind(addr).and_then(|_tcp| UdpSocket::bind(addr));
+        tried.map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => {
+                let who = super::port_owner::owner_of(PORT).unwrap_or_else(|| "something".into());
+                format!("{who} has it; try --portmap register, or off")
+            }
+            ErrorKind::PermissionDenied => "only root may; try --portmap off".to_owned(),
+            _ => format!("{error}; try --portmap off"),
+        })?;
+    }
+    Ok(())
+}
+
+/// What is found on these addresses.
+pub fn registrations(listen: &[SocketAddr]) -> Vec<Registration> {
+    let mut list = Vec::new();
+    for addr in listen {
+        for (program, version) in PROGRAMS {
+            for tcp in [true, false] {
+                list.push(Registration::new(program, version, tcp, *addr));
+            }
+        }
+    }
+    list
+}
+
+/// Registers what listens on `listen` with rpcbind, which keeps one address per program, version
+/// and transport: the first one counts.
+///
+/// # Errors
+/// There is no rpcbind, or another server is registered; nothing is left registered then.
+pub fn register(listen: &[SocketAddr]) -> anyhow::Result<Registered> {
+    let mut list: Vec<Registration> = Vec::new();
+    for service in registrations(listen) {
+        if !list.iter().any(|other| same_place(other, &service)) {
+            list.push(service);
+        }
+    }
+    rpcbind::register(&list, Rpcbind::default())
+        .context("cannot register (--portmap off does without)")
+}
+
+fn same_place(a: &Registration, b: &Registration) -> bool {
+    (a.program, a.version, a.netid) == (b.program, b.version, b.netid)
+}
+
+/// Whether an rpcbind answers on this machine.
+fn rpcbind_answers() -> bool {
+    let Rpcbind { socket, addr } = Rpcbind::default();
+    let client = Client::unix(&socket, PATIENCE).or_else(|_| Client::tcp(addr, PATIENCE));
+    let portmapper = proto::portmap::PROGRAM;
+    client.is_ok_and(|mut rpcbind| rpcbind.getversaddr(portmapper, 2, Netid::Tcp).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Plan, plan, registrations};
+    use crate::cli::PortmapMode;
+
+    #[test]
+    fn every_program_is_found_on_both_transports() {
+        let list = registrations(&["127.0.0.1:2049".parse().unwrap()]);
+        assert_eq!(list.len(), 10);
+        assert!(list.iter().all(|r| r.addr.port() == 2049));
+    }
+
+    #[test]
+    fn off_is_off() {
+        let plan = plan(PortmapMode::Off, &["0.0.0.0:2049".parse().unwrap()]).unwrap();
+        assert!(matches!(plan, Plan::Neither(_)));
+    }
+}

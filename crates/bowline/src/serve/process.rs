@@ -1,0 +1,66 @@
+//! What the kernel says about this process: memory, threads, descriptors. Read on demand.
+
+use std::fs;
+
+/// A look at the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Process {
+    /// Resident memory, in bytes.
+    pub memory_bytes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Open descriptors.
+    pub open_files: u64,
+    /// How many it may have.
+    pub open_files_max: u64,
+}
+
+/// Looks now; what cannot be read is 0.
+pub fn look() -> Process {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let kib = number_after(&status, "VmRSS:");
+    Process {
+        memory_bytes: kib * 1024,
+        threads: number_after(&status, "Threads:"),
+        open_files: fs::read_dir("/proc/self/fd").map_or(0, |dir| dir.count() as u64),
+        open_files_max: number_after(&limits, "Max open files"),
+    }
+}
+
+/// The user's name, if the machine's own table knows it.
+pub fn user_name(uid: u32) -> String {
+    let table = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = table.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| format!("{name} ({uid})"))
+    });
+    named.unwrap_or_else(|| uid.to_string())
+}
+
+/// The first number of the line that begins with `label`; 0 if there is none.
+fn number_after(text: &str, label: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(label));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{look, number_after, user_name};
+
+    #[test]
+    fn this_process_has_memory_threads_and_files() {
+        let seen = look();
+        assert!(seen.memory_bytes > 100_000 && seen.threads >= 1, "{seen:?}");
+        assert!(seen.open_files >= 3 && seen.open_files_max >= seen.open_files, "{seen:?}");
+    }
+
+    #[test]
+    fn lines_are_found_by_their_label() {
+        assert_eq!(number_after("A: 1\nB:\t 22 kB\n", "B:"), 22);
+        assert_eq!(number_after("A: x\n", "A:"), 0);
+        assert_eq!(user_name(0), "root (0)");
+        assert_eq!(user_name(4_000_000_001), "4000000001");
+    }
+}

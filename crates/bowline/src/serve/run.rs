@@ -1,0 +1,68 @@
+//! From "ready" to the end: signals, reload, the graceful stop.
+
+use super::desk::Desk;
+use super::notify;
+use super::start::Running;
+use crate::ask;
+use admin::Control;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use sys::signal::{Signal, Signals};
+
+/// How long calls that run may take to finish after SIGTERM.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Exit status after a second Ctrl-C (128 and the signal's number).
+const INTERRUPTED: i32 = 130;
+
+/// Serves until SIGTERM or Ctrl-C.
+pub fn run(running: Running) -> anyhow::Result<ExitCode> {
+    let Running { desk, signals, control, registered, files } = running;
+    let (sender, receiver) = channel();
+    std::thread::Builder::new().name("signals".into()).spawn(move || listen(&signals, &sender))?;
+    wait(&receiver, &desk);
+    notify::stopping();
+    tracing::info!("stopping: no new calls; what runs may finish");
+    if let Some(registered) = registered
+        && let Err(error) = registered.unregister()
+    {
+        tracing::warn!(%error, "rpcbind keeps a registration of ours");
+    }
+    drop(control);
+    desk.stop(PATIENCE);
+    drop(files);
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Passes signals on; the second one that asks for the end gets it at once.
+fn listen(signals: &Signals, sender: &Sender<Signal>) {
+    let mut ending = false;
+    while let Ok(signal) = signals.wait() {
+        match signal {
+            Signal::HangUp => {}
+            Signal::Terminate | Signal::Interrupt if ending => std::process::exit(INTERRUPTED),
+            Signal::Terminate | Signal::Interrupt => ending = true,
+        }
+        if sender.send(signal).is_err() && !ending {
+            return;
+        }
+    }
+}
+
+/// Waits for the signal that ends the server; reloads in between.
+fn wait(receiver: &Receiver<Signal>, desk: &Desk) {
+    while let Ok(signal) = receiver.recv() {
+        match signal {
+            Signal::Terminate | Signal::Interrupt => return,
+            Signal::HangUp => match desk.reload() {
+                Ok(done) => {
+                    for line in ask::reloaded(&done).lines() {
+                        tracing::info!("reload: {line}");
+                    }
+                }
+                Err(refused) => tracing::error!("reload refused, nothing changed: {refused}"),
+            },
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! From settings to a server that answers: builds the parts in order, undoes nothing by halves
+//! (what was built before a failure is dropped), and tells what it did.
+
+use super::announce::{Announcement, Offer, reachable};
+use super::desk::Desk;
+use super::opener::Files;
+use super::portmap::{self, Plan};
+use super::{gather, notify, port_owner, process, state_dir};
+use crate::config::Settings;
+use crate::exporting::{self, Itself};
+use crate::logging;
+use crate::values;
+use admin::{Control, ControlServer};
+use anyhow::{Context, anyhow};
+use client::rpcbind::Registered;
+use export::{ExportSpec, Exports, Identity, Source, Table};
+use nfs::mount::Mount;
+use nfs::portmap::Portmap;
+use nfs::{Nfs, NfsSettings};
+use rpc::{DispatchSettings, Dispatcher, Program};
+use std::io::{ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Instant;
+use svc::{Adopted, Server, StartError};
+use sys::identity::Capability;
+use sys::signal::Signals;
+use telemetry::{OpName, Telemetry};
+
+/// A server that answers, and what keeps it so.
+pub struct Running {
+    /// Answers the operator; has the server.
+    pub desk: Arc<Desk>,
+    /// What the outside asks.
+    pub signals: Signals,
+    /// The control socket.
+    pub control: ControlServer,
+    /// What rpcbind knows.
+    pub registered: Option<Registered>,
+    /// The open files of all exports.
+    pub files: Files,
+}
+
+/// Starts the server.
+///
+/// # Errors
+/// What is in the way, and what to do.
+pub fn start(settings: &Settings) -> anyhow::Result<Running> {
+    // before any thread: they inherit the signal mask, the capabilities and the file mode mask,
+    // and descriptors from systemd must not be taken by anything else first
+    let inherited = sys::inherited::take().context("a socket from systemd cannot be used")?;
+    let signals = Signals::take_over().context("cannot take signals over")?;
+    let log = logging::start(settings.values.log_level);
+    let own = sys::identity::own().context("who am I?")?;
+    let squash_to = (!is_privileged()).then_some(Itself { uid: own.uid, gid: own.gid });
+    sys::limits::raise_open_files();
+    sys::open::clear_umask();
+    if squash_to.is_none() {
+        sys::identity::drop_resource_capability().context("cannot drop CAP_SYS_RESOURCE")?;
+    }
+
+    let wanted = exporting::wanted(settings, squash_to)?;
+    make_control_dir(&settings.control, own.uid)?;
+    state_dir::make(&settings.state_dir)?;
+    let identity = Identity::open(&settings.state_dir)?;
+    let files = Files::start()?;
+    let open = files.opener(settings);
+    let opening = |spec: &ExportSpec| open(spec);
+    let table = Table::build(&wanted.specs, &identity, &opening, None)
+        .map_err(|errors| exporting::first_of(&errors))?;
+    let exports = Arc::new(Exports::new(identity.key(), table));
+
+    let adopted = Adopted { tcp: inherited.tcp, udp: inherited.udp };
+    let listen = listen_addrs(settings, &adopted)?;
+    let plan = portmap::plan(settings.portmap, &listen)?;
+    let nfs = Arc::new(Nfs::new(Arc::clone(&exports), NfsSettings::default()));
+    nfs.settings.max_read.store(settings.values.max_read.bytes(), Relaxed);
+    nfs.settings.max_write.store(settings.values.max_write.bytes(), Relaxed);
+    let mount = Arc::new(Mount::new(Arc::clone(&exports)).with_nfs(Arc::clone(&nfs)));
+    let dispatcher = Arc::new(dispatcher(&nfs, &mount, &listen));
+    let telemetry = Telemetry::new(op_names(&dispatcher));
+    let server = serve(settings, adopted, &listen, &plan, (dispatcher, Arc::clone(&telemetry)))?;
+
+    let (registered, portmap) = arrange(&plan, &listen)?;
+    let notes = notes(settings, squash_to, &wanted.notes);
+    let desk = Arc::new(Desk {
+        settings: settings.clone(),
+        squash_to,
+        uid: own.uid,
+        listen: shown_sockets(&server),
+        portmap,
+        warnings: notes,
+        started: Instant::now(),
+        exports,
+        identity,
+        open,
+        nfs,
+        mount,
+        telemetry,
+        server: RwLock::new(Some(server)),
+        values: Mutex::new(settings.values),
+        log,
+        last_asked: Mutex::new((Instant::now(), 0)),
+        reloading: Mutex::new(()),
+    });
+    let control = ControlServer::start(&settings.control, Arc::clone(&desk) as Arc<dyn Control>)?;
+    if settings.prove {
+        prove(&desk, &listen)?;
+    }
+    announce(&desk, &listen);
+    notify::ready("serving");
+    Ok(Running { desk, signals, control, registered, files })
+}
+
+/// Whether files can be served for each client's own user.
+fn is_privileged() -> bool {
+    let needed = [
+        Capability::DacOverride,
+        Capability::DacReadSearch,
+        Capability::SetGid,
+        Capability::SetUid,
+    ];
+    needed.into_iter().all(sys::identity::has)
+}
+
+/// The directory of the default control socket of an ordinary user is in `/tmp`, where anybody
+/// may have made it first.
+fn make_control_dir(control: &Path, uid: u32) -> anyhow::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    let Some(dir) = control.parent().filter(|dir| dir.starts_with("/tmp/") && !dir.exists()) else {
+        return match control.parent() {
+            Some(dir) if dir == Path::new(&format!("/tmp/bowline-{uid}")) => {
+                let meta = std::fs::symlink_metadata(dir)?;
+                let ours = meta.is_dir() && meta.uid() == uid && meta.mode() & 0o022 == 0;
+                let whose = "is not a directory of this user alone: choose another with --control";
+                if ours { Ok(()) } else { Err(anyhow!("{} {whose}", dir.display())) }
+            }
+            Some(_) | None => Ok(()),
+        };
+    };
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.with_context(|| format!("cannot make {}; name another path with --control", dir.display()))
+}
+
+/// Where the server will listen: on systemd's sockets if there are any, else as it was told.
+fn listen_addrs(settings: &Settings, adopted: &Adopted) -> anyhow::Result<Vec<SocketAddr>> {
+    let mut listen = Vec::new();
+    for socket in &adopted.tcp {
+        listen.push(socket.local_addr()?);
+    }
+    for socket in &adopted.udp {
+        listen.push(socket.local_addr()?);
+    }
+    listen.sort_unstable();
+    listen.dedup();
+    if listen.is_empty() {
+        listen.extend(settings.listen.iter().map(|ip| SocketAddr::new(*ip, settings.port)));
+    }
+    Ok(listen)
+}
+
+/// All programs share all sockets.
+fn dispatcher(nfs: &Arc<Nfs>, mount: &Arc<Mount>, listen: &[SocketAddr]) -> Dispatcher {
+    let services = Portmap::new(portmap::registrations(listen));
+    let programs: Vec<Box<dyn Program>> = vec![
+        Box::new(nfs::nfs_program(Arc::clone(nfs))),
+        Box::new(nfs::mount::mount_program(Arc::clone(mount))),
+        Box::new(nfs::portmap::portmap_program(Arc::new(services))),
+    ];
+    Dispatcher::new(programs, DispatchSettings::default())
+}
+
+fn op_names(dispatcher: &Dispatcher) -> Vec<OpName> {
+    let name = |op: &rpc::OpName| OpName {
+        program: op.program,
+        version: op.version,
+        procedure: op.procedure,
+    };
+    dispatcher.ops().iter().map(name).collect()
+}
+
+/// Opens the sockets and starts the threads.
+fn serve(
+    settings: &Settings,
+    adopted: Adopted,
+    listen: &[SocketAddr],
+    plan: &Plan,
+    (dispatcher, telemetry): (Arc<Dispatcher>, Arc<Telemetry>),
+) -> anyhow::Result<Server> {
+    let mut bind = Vec::new();
+    if adopted.tcp.is_empty() && adopted.udp.is_empty() {
+        bind.extend_from_slice(listen);
+    }
+    if let Plan::Serve(addrs) = plan {
+        bind.extend_from_slice(addrs);
+    }
+    let values = &settings.values;
+    let config = svc::Config {
+        tcp: bind.clone(),
+        udp: bind,
+        adopted,
+        threads: (values.threads.min, values.threads.max),
+        pool_mode: match values.pool_mode {
+            values::PoolMode::Global => svc::PoolMode::Global,
+            values::PoolMode::PerCpu => svc::PoolMode::PerCpu,
+            values::PoolMode::PerNode => svc::PoolMode::PerNode,
+        },
+        wake_policy: svc::WakePolicy::Adaptive,
+        limits: svc::Limits::default(),
+    };
+    Server::start(config, dispatcher, telemetry).map_err(explain)
+}
+
+/// What to do about a server that does not start.
+fn explain(error: StartError) -> anyhow::Error {
+    let StartError::Bind { addr, source, .. } = &error else { return error.into() };
+    match source.kind() {
+        ErrorKind::AddrInUse => {
+            let who = port_owner::owner_of(addr.port())
+                .map_or_else(String::new, |who| format!(" by {who}"));
+            anyhow!("{addr} is in use{who}: stop it, or choose another port with --port")
+        }
+        ErrorKind::PermissionDenied => anyhow!(
+            "no permission to listen on {addr}: ports below 1024 need root; choose another with \
+             --port"
+        ),
+        ErrorKind::AddrNotAvailable => anyhow!(
+            "{} is not an address of this machine (`ip address` shows them): choose another with \
+             --listen",
+            addr.ip()
+        ),
+        _ => error.into(),
+    }
+}
+
+/// Carries the plan out; says what was done.
+fn arrange(plan: &Plan, listen: &[SocketAddr]) -> anyhow::Result<(Option<Registered>, String)> {
+    match plan {
+        Plan::Neither(why) => Ok((None, why.clone())),
+        Plan::Serve(_) => Ok((None, "this server answers port 111".to_owned())),
+        Plan::Register { must } => match portmap::register(listen) {
+            Ok(done) => Ok((Some(done), "registered with rpcbind".to_owned())),
+            Err(error) if *must => Err(error),
+            Err(error) => Ok((None, format!("none ({error:#})"))),
+        },
+    }
+}
+
+/// What the operator should know.
+fn notes(settings: &Settings, squash_to: Option<Itself>, files: &[String]) -> Vec<String> {
+    let mut notes = files.to_vec();
+    if let Some(itself) = squash_to {
+        let user = process::user_name(itself.uid);
+        notes.push(format!(
+            "not privileged: everybody acts as {user}, owners cannot be changed and device nodes \
+             cannot be made; run it as root to serve each client's own user"
+        ));
+        if settings.clients.is_empty() && !settings.dirs.is_empty() {
+            notes.push(format!(
+                "every user of this machine who can call NFS acts as {user} in what is served"
+            ));
+        }
+    }
+    let beyond = settings.listen.iter().any(|ip| !ip.is_loopback());
+    if beyond && settings.clients.is_empty() && !settings.dirs.is_empty() {
+        notes.push(
+            "other machines can reach the server, but only this one may mount the directories \
+             named: say who else with --client"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn shown_sockets(server: &Server) -> Vec<String> {
+    let shown = |s: &svc::SocketInfo| format!("{} {}", gather::transport(s.transport), s.local);
+    server.sockets().iter().map(shown).collect()
+}
+
+/// Mounts, lists and reads over the wire.
+fn prove(desk: &Desk, listen: &[SocketAddr]) -> anyhow::Result<()> {
+    let table = desk.exports.load();
+    let (Some(export), Some(addr)) = (table.exports().first(), listen.first()) else {
+        return Ok(());
+    };
+    let local = match &export.source {
+        Source::Directory(dir) => Some(dir.as_path()),
+        Source::Memory => None,
+    };
+    let at = SocketAddr::new(from_here(addr.ip()), addr.port());
+    let seen = client::prove::prove(at, &export.path, local)
+        .with_context(|| format!("the server does not prove itself on {}", export.path_text()))?;
+    let mut line = format!("proof: mounted {}, {} entries", export.path_text(), seen.entries);
+    match &seen.file {
+        None => line.push_str(", no file to read"),
+        Some(file) => {
+            line.push_str(&format!(", read {file} ({})", admin::bytes(seen.bytes)));
+            if seen.compared {
+                line.push_str(", the same bytes as on disk");
+            }
+        }
+    }
+    say(&format!("{line}, in {}\n", admin::duration_ns(seen.elapsed_us.saturating_mul(1000))));
+    Ok(())
+}
+
+/// The address by which this machine reaches a socket of its own.
+const fn from_here(listen: IpAddr) -> IpAddr {
+    match listen {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+        ip => ip,
+    }
+}
+
+fn announce(desk: &Desk, listen: &[SocketAddr]) {
+    let offer = |export: &Arc<export::Export>| Offer {
+        path: export.path_text(),
+        directory: export.source.to_string(),
+        rules: exporting::rules_text(export.rules()),
+    };
+    let announcement = Announcement {
+        listen: listen.to_vec(),
+        exports: desk.exports.load().exports().iter().map(offer).collect(),
+        portmap: desk.portmap.clone(),
+        control: desk.settings.control.display().to_string(),
+        notes: desk.warnings.clone(),
+    };
+    let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let first = listen.first().map_or(any, SocketAddr::ip);
+    // only this machine may mount: then its loopback address is the one to use
+    let only_here = desk.settings.clients.is_empty() && !desk.settings.dirs.is_empty();
+    let address = if only_here { from_here(first) } else { reachable(first) };
+    say(&announcement.text(address));
+}
+
+/// To standard output; a closed one is no reason not to serve.
+fn say(text: &str) {
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

@@ -1,0 +1,354 @@
+//! Run-time settings: one row per key, and the values in force.
+//!
+//! `--set`, the configuration's `[set]` table, `bowline set` and `bowline get` all go through
+//! [`ROWS`]. [`Values`] is plain data; who shares it keeps it behind a lock of their own.
+
+use crate::values::{
+    BufferSize, LogLevel, PoolMode, ThreadRange, Transfer, UdpSockets, WakePolicy, ZeroCopy,
+};
+use std::str::FromStr;
+
+/// Most threads for each CPU by default; most of them sleep in a disk.
+const THREADS_PER_CPU: usize = 32;
+/// Bounds of the default for the most threads.
+const THREADS_DEFAULT: std::ops::RangeInclusive<usize> = 64..=512;
+
+/// Which setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// `threads`.
+    Threads,
+    /// `pool-mode`.
+    PoolMode,
+    /// `wake-policy`.
+    WakePolicy,
+    /// `udp-sockets`.
+    UdpSockets,
+    /// `zero-copy`.
+    ZeroCopy,
+    /// `tcp-rcvbuf`.
+    TcpRcvbuf,
+    /// `tcp-sndbuf`.
+    TcpSndbuf,
+    /// `max-read`.
+    MaxRead,
+    /// `max-write`.
+    MaxWrite,
+    /// `log-level`.
+    LogLevel,
+}
+
+/// A setting with its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// Fewest and most threads.
+    Threads(ThreadRange),
+    /// Which CPUs share a pool.
+    PoolMode(PoolMode),
+    /// Who is woken.
+    WakePolicy(WakePolicy),
+    /// The layout of UDP sockets.
+    UdpSockets(UdpSockets),
+    /// Whether READ copies.
+    ZeroCopy(ZeroCopy),
+    /// Receive buffers.
+    TcpRcvbuf(BufferSize),
+    /// Send buffers.
+    TcpSndbuf(BufferSize),
+    /// Largest READ.
+    MaxRead(Transfer),
+    /// Largest WRITE.
+    MaxWrite(Transfer),
+    /// What is logged.
+    LogLevel(LogLevel),
+}
+
+/// When a new value takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// At once, in a running server.
+    Live,
+    /// At the start: `serve --set`, or the configuration.
+    AtStart,
+    /// Never in this version: there is one value.
+    Fixed,
+}
+
+/// What is known about a setting.
+#[derive(Debug)]
+pub struct Row {
+    /// Which.
+    pub key: Key,
+    /// Its name.
+    pub name: &'static str,
+    /// When a new value takes effect.
+    pub when: When,
+    /// What it does, and its values.
+    pub about: &'static str,
+    parse: fn(&str) -> Result<Value, String>,
+}
+
+/// All settings, in the order in which they are shown.
+pub static ROWS: [Row; 10] = [
+    Row {
+        key: Key::Threads,
+        name: "threads",
+        when: When::Live,
+        about: "MIN..MAX: fewest and most threads that answer calls",
+        parse: |text| text.parse().map(Value::Threads),
+    },
+    Row {
+        key: Key::PoolMode,
+        name: "pool-mode",
+        when: When::AtStart,
+        about: "global|percpu|pernode: which CPUs share a pool of threads",
+        parse: |text| text.parse().map(Value::PoolMode),
+    },
+    Row {
+        key: Key::WakePolicy,
+        name: "wake-policy",
+        when: When::Fixed,
+        about: "adaptive|unlimited|cap:N|chain: who is woken for a call",
+        parse: |text| text.parse().map(Value::WakePolicy),
+    },
+    Row {
+        key: Key::UdpSockets,
+        name: "udp-sockets",
+        when: When::Fixed,
+        about: "single|interface|cpu|interface-cpu: how UDP sockets are laid out",
+        parse: |text| text.parse().map(Value::UdpSockets),
+    },
+    Row {
+        key: Key::ZeroCopy,
+        name: "zero-copy",
+        when: When::Fixed,
+        about: "on|off|auto: whether READ sends file pages without copying them",
+        parse: |text| text.parse().map(Value::ZeroCopy),
+    },
+    Row {
+        key: Key::TcpRcvbuf,
+        name: "tcp-rcvbuf",
+        when: When::Fixed,
+        about: "auto|0|SIZE: receive buffer of a connection; 0 leaves it to the kernel",
+        parse: |text| text.parse().map(Value::TcpRcvbuf),
+    },
+    Row {
+        key: Key::TcpSndbuf,
+        name: "tcp-sndbuf",
+        when: When::Fixed,
+        about: "auto|0|SIZE: send buffer of a connection; 0 leaves it to the kernel",
+        parse: |text| text.parse().map(Value::TcpSndbuf),
+    },
+    Row {
+        key: Key::MaxRead,
+        name: "max-read",
+        when: When::Live,
+        about: "SIZE, 4K to 1M: largest READ that new mounts are offered",
+        parse: |text| text.parse().map(Value::MaxRead),
+    },
+    Row {
+        key: Key::MaxWrite,
+        name: "max-write",
+        when: When::Live,
+        about: "SIZE, 4K to 1M: largest WRITE that new mounts are offered",
+        parse: |text| text.parse().map(Value::MaxWrite),
+    },
+    Row {
+        key: Key::LogLevel,
+        name: "log-level",
+        when: When::Live,
+        about: "error|warn|info|debug|trace: what goes to the log",
+        parse: |text| text.parse().map(Value::LogLevel),
+    },
+];
+
+/// The row of a name.
+///
+/// # Errors
+/// That there is none, with the names that there are.
+pub fn row(name: &str) -> Result<&'static Row, String> {
+    ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+        format!("no setting is called {name:?}: there are {}", names.join(", "))
+    })
+}
+
+/// Parses a value for a key.
+///
+/// # Errors
+/// Which key or value is wrong, and what is right.
+pub fn parse(name: &str, value: &str) -> Result<Value, String> {
+    let row = row(name)?;
+    let parsed = (row.parse)(value).map_err(|e| format!("{name}: {e} ({})", row.about))?;
+    let default = Values::default().of(row.key);
+    if row.when == When::Fixed && parsed != default {
+        return Err(format!("{name}={value}: not in this version, which has {default} only"));
+    }
+    Ok(parsed)
+}
+
+/// `KEY=VALUE` of the command line, checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Assignment(pub Value);
+
+impl FromStr for Assignment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, as in max-read=64K")?;
+        parse(key.trim(), value.trim()).map(Self)
+    }
+}
+
+impl Value {
+    /// The setting that it is a value of.
+    pub const fn key(&self) -> Key {
+        match self {
+            Self::Threads(_) => Key::Threads,
+            Self::PoolMode(_) => Key::PoolMode,
+            Self::WakePolicy(_) => Key::WakePolicy,
+            Self::UdpSockets(_) => Key::UdpSockets,
+            Self::ZeroCopy(_) => Key::ZeroCopy,
+            Self::TcpRcvbuf(_) => Key::TcpRcvbuf,
+            Self::TcpSndbuf(_) => Key::TcpSndbuf,
+            Self::MaxRead(_) => Key::MaxRead,
+            Self::MaxWrite(_) => Key::MaxWrite,
+            Self::LogLevel(_) => Key::LogLevel,
+        }
+    }
+
+    /// The name of its setting.
+    pub fn name(&self) -> &'static str {
+        ROWS.iter().find(|row| row.key == self.key()).map_or("", |row| row.name)
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Threads(v) => v.fmt(f),
+            Self::PoolMode(v) => v.fmt(f),
+            Self::WakePolicy(v) => v.fmt(f),
+            Self::UdpSockets(v) => v.fmt(f),
+            Self::ZeroCopy(v) => v.fmt(f),
+            Self::TcpRcvbuf(v) | Self::TcpSndbuf(v) => v.fmt(f),
+            Self::MaxRead(v) | Self::MaxWrite(v) => v.fmt(f),
+            Self::LogLevel(v) => v.fmt(f),
+        }
+    }
+}
+
+/// The values in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Values {
+    /// `threads`.
+    pub threads: ThreadRange,
+    /// `pool-mode`.
+    pub pool_mode: PoolMode,
+    /// `wake-policy`.
+    pub wake_policy: WakePolicy,
+    /// `udp-sockets`.
+    pub udp_sockets: UdpSockets,
+    /// `zero-copy`.
+    pub zero_copy: ZeroCopy,
+    /// `tcp-rcvbuf`.
+    pub tcp_rcvbuf: BufferSize,
+    /// `tcp-sndbuf`.
+    pub tcp_sndbuf: BufferSize,
+    /// `max-read`.
+    pub max_read: Transfer,
+    /// `max-write`.
+    pub max_write: Transfer,
+    /// `log-level`.
+    pub log_level: LogLevel,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let (low, high) = THREADS_DEFAULT.into_inner();
+        let max = (cpus * THREADS_PER_CPU).clamp(low, high).max(cpus);
+        Self {
+            threads: ThreadRange { min: cpus, max },
+            pool_mode: PoolMode::PerCpu,
+            wake_policy: WakePolicy::Adaptive,
+            udp_sockets: UdpSockets::Single,
+            zero_copy: ZeroCopy::Off,
+            tcp_rcvbuf: BufferSize::Kernel,
+            tcp_sndbuf: BufferSize::Kernel,
+            max_read: Transfer::MAX,
+            max_write: Transfer::MAX,
+            log_level: LogLevel::Info,
+        }
+    }
+}
+
+impl Values {
+    /// The value of one setting.
+    pub const fn of(&self, key: Key) -> Value {
+        match key {
+            Key::Threads => Value::Threads(self.threads),
+            Key::PoolMode => Value::PoolMode(self.pool_mode),
+            Key::WakePolicy => Value::WakePolicy(self.wake_policy),
+            Key::UdpSockets => Value::UdpSockets(self.udp_sockets),
+            Key::ZeroCopy => Value::ZeroCopy(self.zero_copy),
+            Key::TcpRcvbuf => Value::TcpRcvbuf(self.tcp_rcvbuf),
+            Key::TcpSndbuf => Value::TcpSndbuf(self.tcp_sndbuf),
+            Key::MaxRead => Value::MaxRead(self.max_read),
+            Key::MaxWrite => Value::MaxWrite(self.max_write),
+            Key::LogLevel => Value::LogLevel(self.log_level),
+        }
+    }
+
+    /// Takes a new value.
+    pub const fn put(&mut self, value: Value) {
+        match value {
+            Value::Threads(v) => self.threads = v,
+            Value::PoolMode(v) => self.pool_mode = v,
+            Value::WakePolicy(v) => self.wake_policy = v,
+            Value::UdpSockets(v) => self.udp_sockets = v,
+            Value::ZeroCopy(v) => self.zero_copy = v,
+            Value::TcpRcvbuf(v) => self.tcp_rcvbuf = v,
+            Value::TcpSndbuf(v) => self.tcp_sndbuf = v,
+            Value::MaxRead(v) => self.max_read = v,
+            Value::MaxWrite(v) => self.max_write = v,
+            Value::LogLevel(v) => self.log_level = v,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Assignment, ROWS, Values, When, parse};
+
+    #[test]
+    fn every_value_in_force_can_be_set_again() {
+        let mut values = Values::default();
+        for row in &ROWS {
+            let shown = values.of(row.key).to_string();
+            let value = parse(row.name, &shown).unwrap();
+            assert_eq!(value.name(), row.name);
+            values.put(value);
+        }
+        assert_eq!(values, Values::default());
+    }
+
+    #[test]
+    fn assignments_are_checked_once() {
+        let Assignment(value) = "max-read=64K".parse().unwrap();
+        let mut values = Values::default();
+        values.put(value);
+        assert_eq!(values.max_read.bytes(), 65536);
+        let wrong = "max-reed=64K".parse::<Assignment>().unwrap_err();
+        assert!(wrong.contains("max-read, max-write"), "{wrong}");
+    }
+
+    #[test]
+    fn what_comes_later_says_so() {
+        for (name, value) in [("udp-sockets", "cpu"), ("zero-copy", "on"), ("tcp-rcvbuf", "1M")] {
+            let error = parse(name, value).unwrap_err();
+            assert!(error.contains("not in this version"), "{error}");
+        }
+        assert!(ROWS.iter().any(|row| row.when == When::Fixed));
+    }
+}

@@ -1,0 +1,90 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_bowline_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_bowline_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_bowline_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_bowline_using_subcommand
+    set -l cmd (__fish_bowline_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c bowline -n "__fish_bowline_needs_command" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_needs_command" -s V -l version -d 'Print version'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "serve" -d 'Serve directories until told to stop (SIGTERM, Ctrl-C)'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "status" -d 'Show the server in one page'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "exports" -d 'Show what is exported to whom'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "clients" -d 'Show who uses the server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "conns" -d 'Show the connections'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "sockets" -d 'Show the sockets that the server listens on'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "pools" -d 'Show the thread pools'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "ops" -d 'Show calls, errors and times per procedure'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a run-time setting of the running server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show run-time settings of the running server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again: all of them are applied, or nothing is'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check an exports(5) or configuration file, without a server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "man" -d 'Write the man pages into a directory'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "completions" -d 'Print the completion script for a shell'
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l listen -d 'Listen on this address, IPv4 or IPv6, 0.0.0.0 or [::] for all; may be repeated [default: 127.0.0.1]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l port -d 'Listen on this port, for NFS and MOUNT, TCP and UDP [default: 2049]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l client -d 'Who may mount the directories named here: an address, network (10.0.0.0/8), host name with wildcards, @netgroup, or * for all; may be repeated [default: this machine only]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l exports -d 'Export what this exports(5) file says, as well' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l config -d 'Take options from this TOML file; the command line goes before it' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l portmap -d 'How clients that ask a portmapper find the server [default: auto]' -r -f -a "auto\t'Register with a running rpcbind; without one, answer port 111 if other machines can reach the server and the port is free; else do without'
+register\t'Register with the running rpcbind, or fail'
+serve\t'Answer port 111, or fail'
+off\t'Neither: clients must be told the port'"
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l state-dir -d 'Keep the handle key, export identities and inode tables here; must survive restarts [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or ~/.local/state/bowline]' -r -f -a "(__fish_complete_directories)"
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l control -d 'Make the control socket here [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l set -d 'Start with this run-time setting; may be repeated' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Let nobody change anything'
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l prove -d 'After the start, mount the first export over the wire, list it and read and compare one file, and print what was seen'
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand status" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand status" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand status" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand exports" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand exports" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand exports" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand clients" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand clients" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand clients" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand conns" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand conns" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand conns" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand sockets" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand sockets" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand sockets" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand pools" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand pools" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand pools" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand ops" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand ops" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand ops" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand set" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand set" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand set" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand get" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand get" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand get" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand reload" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand reload" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand reload" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand man" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
