@@ -23,6 +23,15 @@ impl Fid {
         Some(fid)
     }
 
+    /// A file id of eight bytes: for backends that number their objects.
+    pub fn from_u64(number: u64) -> Self {
+        let mut bytes = [0; Self::MAX];
+        if let Some(place) = bytes.first_chunk_mut::<8>() {
+            *place = number.to_be_bytes();
+        }
+        Self { len: 8, bytes }
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()

@@ -55,8 +55,7 @@ fn modes_decide_by_the_first_class_that_fits() {
                 };
                 let by_class = class & bits == bits;
                 let root = cred.uid == 0 && (bits & 1 == 0 || mode & 0o111 != 0);
-                let got =
-                    permits(&attr(FileType::Regular, mode), None, cred, Permission(bits));
+                let got = permits(&attr(FileType::Regular, mode), None, cred, Permission(bits));
                 assert_eq!(got, by_class || root, "{mode:o} {cred:?} {bits}");
             }
         }

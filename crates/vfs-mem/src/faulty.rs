@@ -1,0 +1,205 @@
+//! A backend that fails on demand: what a dying, full or slow disk does to the server above it.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use vfs::{
+    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
+    Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status, Time,
+    Verifier, Want, WriteDone,
+};
+
+/// A call of the trait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the trait's call of that name")]
+pub enum Verb {
+    Statfs,
+    Getattr,
+    Setattr,
+    Access,
+    Lookup,
+    Readlink,
+    Read,
+    Write,
+    Commit,
+    Create,
+    Mkdir,
+    Symlink,
+    Mknod,
+    Remove,
+    Rmdir,
+    Rename,
+    Link,
+    Readdir,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fault {
+    /// Which call it is about; `None`: all.
+    pub verb: Option<Verb>,
+    /// What it fails with; `None`: it works.
+    pub status: Option<Status>,
+    /// How long it takes, asleep.
+    pub delay: Duration,
+    /// Whether the delay is announced, as the trait demands.
+    pub announced: bool,
+}
+
+/// A backend with faults that can be changed while it is in use.
+pub struct Faulty<B> {
+    inner: B,
+    /// Locked to read or replace the fault only.
+    fault: Arc<Mutex<Fault>>,
+}
+
+impl<B: Backend> Faulty<B> {
+    /// Over another backend, with no fault yet.
+    pub fn new(inner: B) -> Self {
+        Self { inner, fault: Arc::default() }
+    }
+
+    /// The fault in force; keep a clone to change it later.
+    pub fn fault(&self) -> Arc<Mutex<Fault>> {
+        Arc::clone(&self.fault)
+    }
+
+    fn at(&self, cx: &Cx<'_>, verb: Verb) -> Result<&B> {
+        let fault = *self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if fault.verb.is_some_and(|only| only != verb) {
+            return Ok(&self.inner);
+        }
+        if !fault.delay.is_zero() {
+            if fault.announced {
+                cx.sleep.about_to_sleep();
+            }
+            std::thread::sleep(fault.delay);
+        }
+        fault.status.map_or(Ok(&self.inner), Err)
+    }
+}
+
+impl<B: Backend> Backend for Faulty<B> {
+    fn root(&self) -> Fid {
+        self.inner.root()
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn write_verifier(&self) -> Verifier {
+        self.inner.write_verifier()
+    }
+
+    fn statfs(&self, cx: &Cx<'_>, fid: &Fid) -> Result<StatFs> {
+        self.at(cx, Verb::Statfs)?.statfs(cx, fid)
+    }
+
+    fn getattr(&self, cx: &Cx<'_>, fid: &Fid, want: Want) -> Result<Attr> {
+        self.at(cx, Verb::Getattr)?.getattr(cx, fid, want)
+    }
+
+    fn setattr(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        set: &SetAttr,
+        guard: Option<Time>,
+    ) -> Result<Change> {
+        self.at(cx, Verb::Setattr)?.setattr(cx, fid, set, guard)
+    }
+
+    fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
+        self.at(cx, Verb::Access)?.access(cx, fid, mask)
+    }
+
+    fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
+        self.at(cx, Verb::Lookup)?.lookup(cx, dir, name)
+    }
+
+    fn readlink(&self, cx: &Cx<'_>, fid: &Fid, target: &mut Vec<u8>) -> Result<Attr> {
+        self.at(cx, Verb::Readlink)?.readlink(cx, fid, target)
+    }
+
+    fn read(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, data: &mut [u8]) -> Result<ReadDone> {
+        self.at(cx, Verb::Read)?.read(cx, fid, offset, data)
+    }
+
+    fn write(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        data: &[u8],
+        stable: Stability,
+    ) -> Result<WriteDone> {
+        self.at(cx, Verb::Write)?.write(cx, fid, offset, data, stable)
+    }
+
+    fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
+        self.at(cx, Verb::Commit)?.commit(cx, fid, offset, count)
+    }
+
+    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made> {
+        self.at(cx, Verb::Create)?.create(cx, dir, name, how)
+    }
+
+    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+        self.at(cx, Verb::Mkdir)?.mkdir(cx, dir, name, set)
+    }
+
+    fn symlink(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Result<Made> {
+        self.at(cx, Verb::Symlink)?.symlink(cx, dir, name, target, set)
+    }
+
+    fn mknod(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        kind: NodeKind,
+        set: &SetAttr,
+    ) -> Result<Made> {
+        self.at(cx, Verb::Mknod)?.mknod(cx, dir, name, kind, set)
+    }
+
+    fn remove(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        self.at(cx, Verb::Remove)?.remove(cx, dir, name)
+    }
+
+    fn rmdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        self.at(cx, Verb::Rmdir)?.rmdir(cx, dir, name)
+    }
+
+    fn rename(
+        &self,
+        cx: &Cx<'_>,
+        from: (&Fid, Name<'_>),
+        to: (&Fid, Name<'_>),
+    ) -> Result<(Change, Change)> {
+        self.at(cx, Verb::Rename)?.rename(cx, from, to)
+    }
+
+    fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)> {
+        self.at(cx, Verb::Link)?.link(cx, fid, dir, name)
+    }
+
+    fn readdir(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        cookie: u64,
+        nodes: bool,
+        sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
+    ) -> Result<Listing> {
+        self.at(cx, Verb::Readdir)?.readdir(cx, dir, cookie, nodes, sink)
+    }
+}

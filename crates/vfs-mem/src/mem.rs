@@ -1,0 +1,337 @@
+//! The file system's state behind its one lock, and the steps that operations are made of.
+
+use crate::inode::{Directory, Inode, Kind};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use vfs::access::{Permission, permits, sticky_permits};
+use vfs::{Attr, Change, Cred, Fid, Name, Node, Result, SetAttr, SetTime, Status, Time, WccAttr};
+
+/// How large a file system in memory may become.
+#[derive(Debug, Clone, Copy)]
+pub struct MemOptions {
+    /// Bytes of file data at the most.
+    pub bytes_max: u64,
+    /// Objects at the most.
+    pub inodes_max: u64,
+    /// Owner of the root directory.
+    pub owner: (u32, u32),
+    /// Mode of the root directory.
+    pub mode: u32,
+}
+
+impl Default for MemOptions {
+    fn default() -> Self {
+        Self { bytes_max: 1 << 30, inodes_max: 1 << 20, owner: (0, 0), mode: 0o755 }
+    }
+}
+
+/// The root's inode number.
+pub const ROOT: u64 = 1;
+
+/// Everything.
+pub struct State {
+    pub inodes: BTreeMap<u64, Inode>,
+    pub used: u64,
+    pub options: MemOptions,
+    next_ino: u64,
+    last: Time,
+}
+
+/// A file system in memory.
+pub struct Mem {
+    /// Held for one operation in memory; nothing blocks under it.
+    state: Mutex<State>,
+    pub(crate) verifier: [u8; 8],
+}
+
+impl Mem {
+    /// An empty file system.
+    pub fn new(options: MemOptions) -> Self {
+        let mut state = State {
+            inodes: BTreeMap::new(),
+            used: 0,
+            options,
+            next_ino: ROOT,
+            last: Time::default(),
+        };
+        let verifier = state.now();
+        let root = Kind::Directory(Directory::new(ROOT));
+        let (uid, gid) = options.owner;
+        state.add(uid, gid, options.mode, 2, root);
+        let nanos = verifier.sec.wrapping_mul(1_000_000_000).wrapping_add(i64::from(verifier.nsec));
+        Self { state: Mutex::new(state), verifier: nanos.to_ne_bytes() }
+    }
+
+    /// The state, for one operation.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The file id of an inode.
+pub fn fid(ino: u64) -> Fid {
+    Fid::from_u64(ino)
+}
+
+/// The inode of a file id.
+///
+/// # Errors
+/// [`Status::BadHandle`].
+pub fn ino(fid: &Fid) -> Result<u64> {
+    let bytes = <[u8; 8]>::try_from(fid.bytes()).map_err(|_| Status::BadHandle)?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+impl State {
+    /// The clock, later at each call.
+    pub fn now(&mut self) -> Time {
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let clock = Time {
+            sec: i64::try_from(clock.as_secs()).unwrap_or(i64::MAX),
+            nsec: clock.subsec_nanos(),
+        };
+        let next = if self.last.nsec < 999_999_999 {
+            Time { nsec: self.last.nsec + 1, ..self.last }
+        } else {
+            Time { sec: self.last.sec + 1, nsec: 0 }
+        };
+        self.last = clock.max(next);
+        self.last
+    }
+
+    /// A new object.
+    pub fn add(&mut self, uid: u32, gid: u32, mode: u32, nlink: u32, kind: Kind) -> u64 {
+        let (now, ino) = (self.now(), self.next_ino);
+        self.next_ino += 1;
+        let mode = mode & 0o7777;
+        let inode = Inode {
+            ino,
+            mode,
+            nlink,
+            uid,
+            gid,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            birth: now,
+            verifier: None,
+            kind,
+        };
+        self.inodes.insert(ino, inode);
+        ino
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    /// [`Status::BadHandle`]; [`Status::Stale`] for one that is gone.
+    pub fn get(&self, fid: &Fid) -> Result<&Inode> {
+        self.inodes.get(&ino(fid)?).ok_or(Status::Stale)
+    }
+
+    /// An object, to change it.
+    ///
+    /// # Errors
+    /// As [`State::get`].
+    pub fn get_mut(&mut self, fid: &Fid) -> Result<&mut Inode> {
+        self.inodes.get_mut(&ino(fid)?).ok_or(Status::Stale)
+    }
+
+    /// A directory, if the caller may do `want` there.
+    ///
+    /// # Errors
+    /// [`Status::NotDir`], [`Status::Acces`] and those of the id.
+    pub fn dir(
+        &self,
+        fid: &Fid,
+        cred: &Cred<'_>,
+        want: Permission,
+    ) -> Result<(&Inode, &Directory)> {
+        let inode = self.get(fid)?;
+        let Kind::Directory(dir) = &inode.kind else { return Err(Status::NotDir) };
+        check(&inode.attr(), cred, want)?;
+        Ok((inode, dir))
+    }
+
+    /// Where a name leads.
+    pub fn child(&self, fid: &Fid, name: Name<'_>) -> Option<u64> {
+        match &self.get(fid).ok()?.kind {
+            Kind::Directory(dir) => dir.by_name.get(name.bytes()).copied(),
+            Kind::Regular(_) | Kind::Symlink(_) | Kind::Special(..) => None,
+        }
+    }
+
+    /// Attributes by number; the caller knows that it is there.
+    ///
+    /// # Errors
+    /// [`Status::Stale`].
+    pub fn attr(&self, ino: u64) -> Result<Attr> {
+        self.inodes.get(&ino).map(Inode::attr).ok_or(Status::Stale)
+    }
+
+    /// An object with its id.
+    ///
+    /// # Errors
+    /// [`Status::Stale`].
+    pub fn node(&self, ino: u64) -> Result<Node> {
+        Ok(Node { fid: fid(ino), attr: self.attr(ino)? })
+    }
+
+    /// Lets a name lead to an object; the directory's times move.
+    ///
+    /// # Errors
+    /// [`Status::NotDir`] and those of the id.
+    pub fn enter(&mut self, dir: &Fid, name: Name<'_>, ino: u64) -> Result<()> {
+        self.touch_dir(dir, |entries| entries.insert(name.bytes(), ino))
+    }
+
+    /// Takes a name away; the directory's times move.
+    ///
+    /// # Errors
+    /// As [`State::enter`].
+    pub fn leave(&mut self, dir: &Fid, name: Name<'_>) -> Result<()> {
+        self.touch_dir(dir, |entries| entries.remove(name.bytes()))
+    }
+
+    fn touch_dir(&mut self, dir: &Fid, work: impl FnOnce(&mut Directory)) -> Result<()> {
+        let now = self.now();
+        let inode = self.get_mut(dir)?;
+        let Kind::Directory(entries) = &mut inode.kind else { return Err(Status::NotDir) };
+        work(entries);
+        (inode.mtime, inode.ctime) = (now, now);
+        Ok(())
+    }
+
+    /// One name less leads to an object; the last one takes it along.
+    pub fn unlink(&mut self, ino: u64) {
+        let now = self.now();
+        let Some(inode) = self.inodes.get_mut(&ino) else { return };
+        inode.ctime = now;
+        inode.nlink = inode.nlink.saturating_sub(1);
+        let gone = inode.nlink == 0 || matches!(inode.kind, Kind::Directory(_));
+        if gone && let Some(inode) = self.inodes.remove(&ino) {
+            self.used = self.used.saturating_sub(inode.attr().used);
+        }
+    }
+
+    /// Adds to the link count of a directory: its subdirectories' `..`.
+    pub fn count_subdir(&mut self, dir: u64, add: bool) {
+        if let Some(inode) = self.inodes.get_mut(&dir) {
+            inode.nlink =
+                if add { inode.nlink.saturating_add(1) } else { inode.nlink.saturating_sub(1) };
+        }
+    }
+
+    /// The change of an object that looked like `before`.
+    pub fn change(&self, fid: &Fid, before: WccAttr) -> Change {
+        Change { before: Some(before), after: self.get(fid).ok().map(Inode::attr) }
+    }
+
+    /// Whether the sticky bit lets the caller take `ino` out of `dir`.
+    ///
+    /// # Errors
+    /// [`Status::Perm`].
+    pub fn check_sticky(&self, dir: &Attr, ino: u64, cred: &Cred<'_>) -> Result<()> {
+        if sticky_permits(dir, &self.attr(ino)?, cred) { Ok(()) } else { Err(Status::Perm) }
+    }
+
+    /// Sets attributes after checking the caller's right to each.
+    ///
+    /// # Errors
+    /// [`Status`].
+    pub fn set(&mut self, fid: &Fid, cred: &Cred<'_>, set: &SetAttr) -> Result<()> {
+        let attr = self.get(fid)?.attr();
+        may_set(&attr, cred, set)?;
+        if let Some(size) = set.size {
+            self.resize(fid, cred, &attr, size)?;
+        }
+        let now = self.now();
+        let inode = self.get_mut(fid)?;
+        let changes_owner = set.uid.is_some_and(|uid| uid != inode.uid)
+            || set.gid.is_some_and(|gid| gid != inode.gid);
+        inode.uid = set.uid.unwrap_or(inode.uid);
+        inode.gid = set.gid.unwrap_or(inode.gid);
+        if changes_owner && inode.ftype() != vfs::FileType::Directory {
+            inode.mode = without_set_id(inode.mode);
+        }
+        if let Some(mode) = set.mode
+            && inode.ftype() != vfs::FileType::Symlink
+        {
+            let outsider = cred.uid != 0 && !cred.in_group(inode.gid);
+            inode.mode = mode & if outsider { 0o5777 } else { 0o7777 };
+        }
+        inode.atime = time(set.atime, inode.atime, now);
+        inode.mtime = time(set.mtime, inode.mtime, now);
+        if !set.is_empty() {
+            inode.ctime = now;
+        }
+        Ok(())
+    }
+
+    fn resize(&mut self, fid: &Fid, cred: &Cred<'_>, attr: &Attr, size: u64) -> Result<()> {
+        let now = self.now();
+        let inode = self.get_mut(fid)?;
+        let Kind::Regular(data) = &mut inode.kind else {
+            return Err(match attr.ftype {
+                vfs::FileType::Directory => Status::IsDir,
+                _ => Status::Inval,
+            });
+        };
+        if i64::try_from(size).is_err() {
+            return Err(Status::FBig);
+        }
+        let before = data.used();
+        data.resize(size);
+        let after = data.used();
+        inode.mtime = now;
+        if cred.uid != 0 {
+            inode.mode = without_set_id(inode.mode);
+        }
+        self.used = self.used.saturating_sub(before).saturating_add(after);
+        Ok(())
+    }
+}
+
+/// Whether the caller may do `want`.
+///
+/// # Errors
+/// [`Status::Acces`].
+pub fn check(attr: &Attr, cred: &Cred<'_>, want: Permission) -> Result<()> {
+    if permits(attr, None, cred, want) { Ok(()) } else { Err(Status::Acces) }
+}
+
+/// The mode after somebody else than root wrote the file or its owner changed.
+pub const fn without_set_id(mode: u32) -> u32 {
+    if mode & 0o010 != 0 { mode & !0o6000 } else { mode & !0o4000 }
+}
+
+fn time(set: SetTime, old: Time, now: Time) -> Time {
+    match set {
+        SetTime::Keep => old,
+        SetTime::Now => now,
+        SetTime::To(time) => time,
+    }
+}
+
+fn may_set(attr: &Attr, cred: &Cred<'_>, set: &SetAttr) -> Result<()> {
+    let owner = cred.uid == 0 || cred.uid == attr.uid;
+    let gives_away = set.uid.is_some_and(|uid| uid != attr.uid) && cred.uid != 0;
+    let strange_group = set.gid.is_some_and(|gid| gid != attr.gid)
+        && cred.uid != 0
+        && !(owner && set.gid.is_some_and(|gid| cred.in_group(gid)));
+    if gives_away || strange_group || set.mode.is_some() && !owner {
+        return Err(Status::Perm);
+    }
+    if set.size.is_some() && !vfs::access::data_access(attr, None, cred, true) {
+        return Err(Status::Acces);
+    }
+    let times = [set.atime, set.mtime];
+    if !owner && times.iter().any(|t| matches!(t, SetTime::To(_))) {
+        return Err(Status::Perm);
+    }
+    if !owner && times.contains(&SetTime::Now) {
+        check(attr, cred, Permission::WRITE)?;
+    }
+    Ok(())
+}
