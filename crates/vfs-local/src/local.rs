@@ -100,10 +100,13 @@ impl Local {
         }
         let root_fid =
             fid_of(dir.as_fd()).map_err(|status| kernel(io::Error::other(status.to_string())))?;
+        let backend = files.register();
         let finder = if !options.force_table && handles_work(dir.as_fd(), &root_fid) {
             Finder::Handles
         } else {
-            Finder::Table(open_table(options)?)
+            let table = Arc::new(open_table(options, backend)?);
+            files.add_table(&table);
+            Finder::Table(table)
         };
         let limits = crate::statfs::limits(dir.as_fd()).map_err(kernel)?;
         Ok(Self {
@@ -111,7 +114,7 @@ impl Local {
             root_fid,
             finder,
             actor: Actor::new().map_err(kernel)?,
-            backend: files.register(),
+            backend,
             files,
             verifier: WriteVerifier::default(),
             blind_reads: AtomicBool::new(false),
@@ -130,11 +133,6 @@ impl Local {
     /// Whether calls act as their callers; if not, everybody is the server's own user.
     pub const fn acts_as_callers(&self) -> bool {
         self.actor.changes()
-    }
-
-    /// Puts what only a power cut could lose of the server's own notes on disk.
-    pub fn sync_notes(&self) {
-        self.finder.sync();
     }
 
     /// The cache's key of an object.
@@ -284,9 +282,9 @@ fn handles_work(root: BorrowedFd<'_>, fid: &Fid) -> bool {
     by_handle && opened.is_ok()
 }
 
-fn open_table(options: &LocalOptions) -> std::result::Result<InodeTable, OpenError> {
+fn open_table(options: &LocalOptions, backend: u32) -> std::result::Result<InodeTable, OpenError> {
     let path = options.table.clone().unwrap_or_else(|| {
-        std::env::temp_dir().join(format!("bowline-names-{}", std::process::id()))
+        std::env::temp_dir().join(format!("bowline-names-{}-{backend}", std::process::id()))
     });
     let table = InodeTable::open(&path);
     if options.table.is_none() {

@@ -14,6 +14,7 @@ use crate::errno;
 use crate::inode_table::{FileKey, InodeTable};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use sys::file_handle::{self, KernelHandle};
 use sys::open::{How, open_entry, open_listing, reopen};
 use vfs::{Fid, Result, Status};
@@ -30,7 +31,7 @@ pub enum Finder {
     /// The kernel opens handles for us.
     Handles,
     /// Names are remembered.
-    Table(InodeTable),
+    Table(Arc<InodeTable>),
 }
 
 /// The id of an open object.
@@ -113,15 +114,6 @@ impl Finder {
             Self::Table(table) => {
                 table.remember(&file_key(dir)?, name, &file_key(fid)?).map_err(errno::from)
             }
-        }
-    }
-
-    /// Puts what was noted on disk; called now and then.
-    pub fn sync(&self) {
-        if let Self::Table(table) = self
-            && let Err(error) = table.sync()
-        {
-            tracing::warn!(%error, "the table of file names cannot be written");
         }
     }
 

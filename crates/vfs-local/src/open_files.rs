@@ -11,11 +11,12 @@
 //! behind the server's back gives its space back.
 
 use crate::errno;
+use crate::inode_table::InodeTable;
 use papaya::{Guard as _, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use vfs::access::Acl;
 use vfs::{Attr, Fid, FileType, Time};
 
@@ -29,6 +30,8 @@ const ENTRIES_MIN: usize = 16;
 const WRITER_IDLE_S: u32 = 2;
 /// Seconds after which an idle entry is closed.
 const IDLE_S: u32 = 30;
+/// Seconds between two syncs of the tables of names: what a power cut may take of them.
+const TABLE_SYNC_S: u32 = 5;
 /// Seconds for which a directory counts as cached by the kernel after it was listed.
 const LISTED_S: u32 = 60;
 /// Nanoseconds by which a change must be past before an ACL read after it is believed for good:
@@ -213,6 +216,8 @@ pub struct OpenFiles {
     /// Held by the one thread that evicts.
     evicting: AtomicBool,
     next_backend: AtomicU32,
+    /// The tables of names that are in use. Locked to copy or to add.
+    tables: Mutex<Vec<Weak<InodeTable>>>,
 }
 
 impl OpenFiles {
@@ -226,12 +231,20 @@ impl OpenFiles {
             now_s: AtomicU32::new(1),
             evicting: AtomicBool::new(false),
             next_backend: AtomicU32::new(0),
+            tables: Mutex::default(),
         }
     }
 
     /// A number for a backend that uses the cache.
     pub fn register(&self) -> u32 {
         self.next_backend.fetch_add(1, Relaxed)
+    }
+
+    /// Adds a table that has to be put on disk now and then.
+    pub(crate) fn add_table(&self, table: &Arc<InodeTable>) {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.retain(|known| known.strong_count() > 0);
+        tables.push(Arc::downgrade(table));
     }
 
     /// Entries at the most.
@@ -327,8 +340,21 @@ impl OpenFiles {
         self.evicting.store(false, std::sync::atomic::Ordering::Release);
     }
 
-    /// To be called each second with the seconds since the start: closes what is idle.
+    fn sync_tables(&self) {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for table in tables.iter().filter_map(Weak::upgrade) {
+            if let Err(error) = table.sync() {
+                tracing::warn!(%error, "the table of file names cannot be put on disk");
+            }
+        }
+    }
+
+    /// To be called each second with the seconds since the start: closes what is idle, and puts
+    /// tables of names on disk now and then.
     pub fn sweep(&self, now_s: u32) {
+        if now_s.is_multiple_of(TABLE_SYNC_S) {
+            self.sync_tables();
+        }
         self.now_s.store(now_s.max(1), Relaxed);
         let guard = self.map.guard();
         for (key, file) in self.map.iter(&guard) {
