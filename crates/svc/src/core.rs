@@ -34,6 +34,8 @@ pub(crate) struct Core {
     pub due: VecDeque<u64>,
     /// Datagrams that were received and not answered.
     pub datagrams: VecDeque<Held>,
+    /// Connections that were told the end and whose clients have not taken everything yet.
+    pub parting: Vec<u64>,
     /// The server stops: nothing new is read.
     pub stopping: bool,
 }
@@ -65,6 +67,7 @@ impl Core {
             open: 0,
             due: VecDeque::new(),
             datagrams: VecDeque::new(),
+            parting: Vec::new(),
             stopping: false,
         }
     }
@@ -113,6 +116,11 @@ impl Core {
         if let Some(place) = self.place(rx.token) {
             place.rx = Some(rx);
         }
+    }
+
+    /// A connection, wherever its `Rx` is.
+    pub fn conn(&mut self, token: u64) -> Option<Arc<Conn>> {
+        self.place(token)?.conn.clone()
     }
 
     /// Strikes a connection out; its last `Rx`, if it is here.

@@ -15,12 +15,16 @@ use crate::lock;
 use crate::pool::Pool;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice};
+use std::net::Shutdown;
 use std::sync::atomic::Ordering::Relaxed;
 use sys::epoll::Interest;
 use telemetry::{Counter, WorkerStats};
 
 /// Queued replies that are offered to the socket at once.
 const QUEUE_PARTS: usize = 16;
+
+/// Receives from a parting connection before others have their turn.
+const PARTING_READS: usize = 16;
 
 /// The state of a connection's sending side.
 #[derive(Default)]
@@ -158,6 +162,33 @@ impl Conn {
         if tx.watched.take().is_some() {
             let _ = pool.epoll.delete(&self.stream);
         }
+    }
+
+    /// Tells the client that nothing more will come; `false` if the connection is broken.
+    pub fn part(&self, pool: &Pool) -> bool {
+        let mut tx = lock(&self.tx);
+        tx.reading = false;
+        if tx.watched.take().is_some() {
+            let _ = pool.epoll.delete(&self.stream);
+        }
+        !tx.dead && self.stream.shutdown(Shutdown::Write).is_ok()
+    }
+
+    /// Whether the client has taken everything since it was told the end, or has gone. What it
+    /// sends is thrown away: were it left, closing would destroy what is on its way out.
+    pub fn has_parted(&self, buf: &mut [u8]) -> bool {
+        for _ in 0..PARTING_READS {
+            match sys::socket::receive(&self.stream, buf) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return sys::socket::unacknowledged(&self.stream) == 0;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return true,
+            }
+        }
+        false
     }
 
     /// Gives the connection up: forgets what is queued and ends it. Detached calls that still run

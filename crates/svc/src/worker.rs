@@ -25,6 +25,9 @@ const STACK_BYTES: usize = 1 << 20;
 /// How long a leader rests after the kernel refused to tell it of events.
 const AFTER_FAILED_WAIT: Duration = Duration::from_millis(10);
 
+/// Between two looks at connections that part.
+const PARTING_TICK: Duration = Duration::from_millis(2);
+
 /// One worker thread.
 pub(crate) struct Worker {
     pub pool: Arc<Pool>,
@@ -204,9 +207,31 @@ impl Worker {
         } else if core.is_finished() {
             self.core = None;
             self.pool.retire();
-        } else if let Err(error) = self.pool.epoll.wait(core.events(), None) {
+        } else {
+            self.wait();
+        }
+    }
+
+    /// Waits for events; while the server stops, not for longer than connections that part need.
+    fn wait(&mut self) {
+        let Some(core) = self.core.as_mut() else { return };
+        let parting = !core.parting.is_empty();
+        if let Err(error) = self.pool.epoll.wait(core.events(), parting.then_some(PARTING_TICK)) {
             tracing::error!(pool = self.pool.index, %error, "cannot wait for events");
             std::thread::sleep(AFTER_FAILED_WAIT);
+        }
+        if !parting {
+            return;
+        }
+        self.kit.prepare();
+        for token in std::mem::take(&mut core.parting) {
+            match core.conn(token) {
+                Some(conn) if conn.has_parted(&mut self.kit.receive) => {
+                    strike_out(&self.pool, &self.stats, core, token);
+                }
+                Some(_) => core.parting.push(token),
+                None => {}
+            }
         }
     }
 
@@ -317,8 +342,10 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
         false => rx.conn.settle(pool, rx.tail.is_some(), rx.ending),
     };
     rx.unsettled = fate != Fate::Read;
+    let parts = fate == Fate::Close && core.stopping && !rx.broken && rx.conn.part(pool);
     core.put(rx);
     match fate {
+        Fate::Close if parts => core.parting.push(token),
         Fate::Close => strike_out(pool, stats, core, token),
         Fate::Serve => core.due.push_back(token),
         Fate::Read | Fate::Wait => {}

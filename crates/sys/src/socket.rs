@@ -6,7 +6,7 @@ use rustix::net::{
 };
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// Connections that the kernel completes ahead of the server; it takes the lesser of this and
@@ -102,6 +102,15 @@ pub fn send(stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
             Ok(rustix::net::sendmsg(stream.as_fd(), parts, &mut control, flags)?)
         }
     }
+}
+
+/// How many bytes the peer has not acknowledged, the end of the stream included; 0 if the socket
+/// does not tell.
+pub fn unacknowledged(stream: &TcpStream) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the request writes one int to the place that it is given.
+    let done = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if done == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
 /// Waits until a datagram can be sent, at most `timeout`; tells whether one can.

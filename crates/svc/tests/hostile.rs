@@ -1,0 +1,178 @@
+//! Clients that are slow, broken or hostile harm nobody but themselves.
+
+mod toy;
+
+use bowline_svc::{Config, Limits, PoolMode};
+use std::io::Write;
+use std::time::Duration;
+use telemetry::Counter;
+use toy::{Client, ECHO, GIVE, NAP, NULL, Toy, config, message, opaque, record, until};
+
+/// Resident memory of this process, in bytes.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[test]
+fn a_client_that_never_reads_holds_up_itself_alone() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
+    let before = resident();
+    let mut lazy = toy.client();
+    let mut other = toy.client();
+    let wire: Vec<u8> = (0..400)
+        .flat_map(|xid| record(&message(xid, GIVE, &1_000_000_u32.to_be_bytes())))
+        .collect();
+    lazy.0.write_all(&wire).unwrap();
+    for xid in 0..200 {
+        assert_eq!(other.call(xid, ECHO, &opaque(b"x")), opaque(b"x"));
+    }
+    until("it is held up", || toy.server.conns()[0].queued_bytes > 0);
+    for xid in 0..200 {
+        assert_eq!(other.call(xid, ECHO, &opaque(b"x")), opaque(b"x"));
+    }
+    let conn = &toy.server.conns()[0];
+    assert!(conn.queued_bytes < 8 << 20 && conn.calls < 400, "{conn:?}");
+    assert!(resident() < before + (64 << 20), "{} more bytes", resident() - before);
+    // When it reads at last, it gets everything.
+    for xid in 0..400 {
+        let (got, results) = lazy.receive();
+        assert_eq!((got, results.len()), (xid, 1_000_004));
+    }
+    toy.stop();
+}
+
+#[test]
+fn sleepers_of_one_connection_are_bounded() {
+    let toy = Toy::with_limits(Limits { in_flight_max: 4, ..Limits::default() });
+    let mut client = toy.client();
+    let wire: Vec<u8> =
+        (0..40).flat_map(|xid| record(&message(xid, NAP, &30_u32.to_be_bytes()))).collect();
+    client.0.write_all(&wire).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..40 {
+        let in_flight = toy.server.conns().first().map_or(0, |conn| conn.in_flight);
+        assert!(in_flight <= 4, "{in_flight}");
+        seen.push(client.receive().0);
+    }
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..40));
+    toy.stop();
+}
+
+#[test]
+fn replies_that_nobody_takes_have_a_budget() {
+    let toy = Toy::with_limits(Limits { queued_bytes_max: 1000, ..Limits::default() });
+    let mut lazy = toy.client();
+    for xid in 0..40 {
+        lazy.send(xid, GIVE, &1_000_000_u32.to_be_bytes());
+        lazy.send(xid, GIVE, &3_000_000_u32.to_be_bytes());
+    }
+    until("the connection is closed", || toy.counter(Counter::BudgetClosed) >= 1);
+    until("it is forgotten", || toy.server.connections() == 0);
+    assert!(toy.client().call(1, NULL, &[]).is_empty());
+    toy.stop();
+}
+
+#[test]
+fn records_under_way_have_a_budget() {
+    let toy = Toy::with_limits(Limits { partial_bytes_max: 1 << 20, ..Limits::default() });
+    let wire = record(&message(1, ECHO, &opaque(&vec![1; 400_000])));
+    let mut half: Vec<Client> = (0..8).map(|_| toy.client()).collect();
+    for client in &mut half {
+        client.0.write_all(&wire[..300_000]).unwrap();
+    }
+    until("some are closed", || toy.counter(Counter::BudgetClosed) >= 1);
+    assert!(toy.server.connections() < 8 && toy.server.connections() > 0);
+    drop(half);
+    until("all are forgotten", || toy.server.connections() == 0);
+    assert!(toy.client().call(1, NULL, &[]).is_empty());
+    toy.stop();
+}
+
+#[test]
+fn a_half_sent_record_is_given_up_after_a_while() {
+    let limits = Limits { partial_age_max: Duration::from_millis(200), ..Limits::default() };
+    let toy = Toy::with_limits(limits);
+    let (mut half, mut idle) = (toy.client(), toy.client());
+    half.0.write_all(&record(&message(1, ECHO, &opaque(&[1; 500])))[..300]).unwrap();
+    assert!(half.is_closed());
+    until("it is counted", || toy.counter(Counter::RecordsTimedOut) == 1);
+    assert!(idle.call(1, NULL, &[]).is_empty(), "an idle connection stays");
+    toy.stop();
+}
+
+#[test]
+fn silent_connections_are_closed_if_that_is_wanted() {
+    let limits = Limits { idle_age_max: Some(Duration::from_millis(200)), ..Limits::default() };
+    let toy = Toy::with_limits(limits);
+    let mut client = toy.client();
+    assert!(client.call(1, NULL, &[]).is_empty());
+    assert!(client.is_closed());
+    toy.stop();
+}
+
+#[test]
+fn what_is_no_record_closes_the_connection() {
+    let toy = Toy::start(config());
+    let oversized = (u32::MAX >> 1).to_be_bytes();
+    let tiny: Vec<u8> = [0, 0, 0, 0].repeat(5000);
+    let garbage = record(&[0xff; 64]);
+    let ok = record(&message(1, NULL, &[]));
+    for (wire, counter) in [
+        (oversized.to_vec(), Counter::RecordsTooLarge),
+        (tiny, Counter::RecordsMalformed),
+        (garbage, Counter::RecordsMalformed),
+    ] {
+        let before = toy.counter(counter);
+        let mut client = toy.client();
+        // The call before it is answered.
+        client.0.write_all(&[ok.clone(), wire].concat()).unwrap();
+        assert_eq!(client.receive().0, 1);
+        assert!(client.is_closed());
+        until("it is counted", || toy.counter(counter) == before + 1);
+    }
+    toy.stop();
+}
+
+#[test]
+fn idle_connections_cost_little_and_delay_nobody() {
+    let toy = Toy::start(config());
+    let before = resident();
+    let mut idle: Vec<Client> = (0..2000).map(|_| toy.client()).collect();
+    until("all are there", || toy.server.connections() == 2000);
+    let cost = resident().saturating_sub(before) / 2000;
+    assert!(cost < 4096, "{cost} bytes each");
+    let pools = toy.server.pools();
+    assert!(pools.iter().all(|pool| pool.connections.abs_diff(pools[0].connections) <= 1));
+    let mut busy = toy.client();
+    for xid in 0..1000 {
+        assert!(busy.call(xid, NULL, &[]).is_empty());
+    }
+    for client in idle.iter_mut().step_by(100) {
+        assert!(client.call(1, NULL, &[]).is_empty());
+    }
+    drop(idle);
+    until("all are forgotten", || toy.server.connections() == 1);
+    toy.stop();
+}
+
+#[test]
+fn connections_are_limited_in_all_and_per_client() {
+    for limits in [
+        Limits { connections_max: 3, ..Limits::default() },
+        Limits { connections_per_client_max: 3, ..Limits::default() },
+    ] {
+        let toy = Toy::with_limits(limits);
+        let mut three: Vec<Client> = (0..3).map(|_| toy.client()).collect();
+        for client in &mut three {
+            assert!(client.call(1, NULL, &[]).is_empty());
+        }
+        assert!(toy.client().is_closed());
+        assert_eq!(toy.counter(Counter::ConnectionsRefused), 1);
+        drop(three);
+        until("there is room", || toy.server.connections() == 0);
+        assert!(toy.client().call(1, NULL, &[]).is_empty());
+        toy.stop();
+    }
+}

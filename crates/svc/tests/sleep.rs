@@ -1,0 +1,195 @@
+//! Calls that sleep: those that say so, those that do not, and what others see of it.
+
+mod toy;
+
+use bowline_svc::{Config, PoolMode, WakePolicy};
+use std::io::Write;
+use std::time::{Duration, Instant};
+use telemetry::Counter;
+use toy::{DOZE, ECHO, NAP, NULL, Toy, config, datagrams, message, opaque, record, results, until};
+
+fn ms(ms: u32) -> [u8; 4] {
+    ms.to_be_bytes()
+}
+
+#[test]
+fn a_sleeper_does_not_delay_others_on_its_connection() {
+    let toy = Toy::start(config());
+    let mut client = toy.client();
+    let mut wire = record(&message(1, NULL, &[]));
+    wire.extend(record(&message(2, NAP, &ms(500))));
+    for xid in 3..20 {
+        wire.extend(record(&message(xid, ECHO, &opaque(b"quick"))));
+    }
+    let start = Instant::now();
+    client.0.write_all(&wire).unwrap();
+    assert_eq!(client.receive().0, 1);
+    for xid in 3..20 {
+        assert_eq!(client.receive(), (xid, opaque(b"quick")));
+    }
+    let quick = start.elapsed();
+    assert_eq!(client.receive(), (2, ms(500).to_vec()));
+    assert!(start.elapsed() >= Duration::from_millis(500));
+    assert!(quick < Duration::from_millis(400), "the others took {quick:?}");
+    assert_eq!(toy.counter(Counter::Promotions), 1);
+    assert_eq!(toy.counter(Counter::WatchdogRescues), 0);
+    toy.stop();
+}
+
+#[test]
+fn sleepers_of_one_connection_sleep_side_by_side() {
+    let toy = Toy::start(config());
+    let mut client = toy.client();
+    let wire: Vec<u8> = (0..20).flat_map(|xid| record(&message(xid, NAP, &ms(300)))).collect();
+    let start = Instant::now();
+    client.0.write_all(&wire).unwrap();
+    let mut seen: Vec<u32> = (0..20).map(|_| client.receive().0).collect();
+    let took = start.elapsed();
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..20));
+    assert!(took < Duration::from_millis(1500), "20 naps of 300 ms took {took:?}");
+    toy.stop();
+}
+
+#[test]
+fn an_unmarked_sleeper_is_rescued() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
+    let (mut client, mut other) = (toy.client(), toy.client());
+    assert!(other.call(1, NULL, &[]).is_empty());
+    let mut wire = record(&message(1, DOZE, &ms(600)));
+    wire.extend(record(&message(2, ECHO, &opaque(b"behind"))));
+    let start = Instant::now();
+    client.0.write_all(&wire).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(other.call(2, NULL, &[]).is_empty());
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert_eq!(client.receive(), (1, ms(600).to_vec()));
+    assert_eq!(client.receive(), (2, opaque(b"behind")));
+    assert!(toy.counter(Counter::WatchdogRescues) >= 1);
+    // The connection is watched again.
+    assert_eq!(client.call(3, ECHO, &opaque(b"after")), opaque(b"after"));
+    toy.stop();
+}
+
+#[test]
+fn what_a_rescued_connection_sends_meanwhile_is_answered() {
+    let toy = Toy::start(config());
+    let mut client = toy.client();
+    client.send(1, DOZE, &ms(200));
+    std::thread::sleep(Duration::from_millis(50));
+    client.send(2, NULL, &[]);
+    assert_eq!(client.receive().0, 1);
+    assert_eq!(client.receive().0, 2);
+    toy.stop();
+}
+
+#[test]
+fn sleeping_datagrams_do_not_delay_the_others() {
+    for procedure in [NAP, DOZE] {
+        let toy = Toy::start(config());
+        let socket = datagrams(toy.udp);
+        let start = Instant::now();
+        socket.send(&message(0, procedure, &ms(500))).unwrap();
+        for xid in 1..12 {
+            socket.send(&message(xid, ECHO, &opaque(&[7; 99]))).unwrap();
+        }
+        let mut seen = Vec::new();
+        let mut buf = [0; 1000];
+        let mut quick = Duration::ZERO;
+        for _ in 0..12 {
+            let len = socket.recv(&mut buf).unwrap();
+            let (xid, got) = results(&buf[..len]);
+            assert_eq!(got, if xid == 0 { ms(500).to_vec() } else { opaque(&[7; 99]) });
+            seen.push(xid);
+            if seen.len() == 11 {
+                quick = start.elapsed();
+            }
+        }
+        if procedure == NAP {
+            assert_eq!(seen.last(), Some(&0));
+            assert!(quick < Duration::from_millis(400), "the others took {quick:?}");
+        }
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..12));
+        toy.stop();
+    }
+}
+
+#[test]
+fn one_thread_serves_all_in_turn() {
+    let one = Config { pool_mode: PoolMode::Global, threads: (1, 1), ..config() };
+    let toy = Toy::start(one);
+    let mut client = toy.client();
+    for xid in 0..5 {
+        client.send(xid, NAP, &ms(20));
+    }
+    let mut seen: Vec<u32> = (0..5).map(|_| client.receive().0).collect();
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..5));
+    assert!(toy.counter(Counter::PromotionsFailed) >= 5);
+    assert_eq!(toy.threads(), 1);
+    toy.stop();
+}
+
+#[test]
+fn threads_grow_with_sleepers_and_shrink_again() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, threads: (2, 16), ..config() });
+    assert_eq!(toy.threads(), 2);
+    let mut client = toy.client();
+    for xid in 0..12 {
+        client.send(xid, NAP, &ms(300));
+    }
+    for _ in 0..12 {
+        client.receive();
+    }
+    assert!(toy.threads() > 8, "{}", toy.threads());
+    until("threads leave", || toy.threads() == 2);
+    assert!(client.call(99, NULL, &[]).is_empty());
+    toy.server.set_threads(5, 8).unwrap();
+    until("threads come", || toy.threads() == 5);
+    assert!(toy.server.set_threads(5, 4).is_err());
+    toy.stop();
+}
+
+#[test]
+fn a_mix_of_everything_loses_nothing() {
+    let toy = Toy::start(config());
+    let clients: Vec<_> = (0..8)
+        .map(|seed: u32| {
+            let mut client = toy.client();
+            std::thread::spawn(move || {
+                let mut wire = Vec::new();
+                for xid in 0..300 {
+                    let kind = (seed + xid * 7) % 23;
+                    wire.extend(record(&match kind {
+                        0 => message(xid, NAP, &ms(2)),
+                        1 if xid % 5 == 0 => message(xid, DOZE, &ms(4)),
+                        2 => message(xid, toy::GIVE, &ms(40_000)),
+                        _ => message(xid, ECHO, &opaque(&vec![kind as u8; 1 + kind as usize * 40])),
+                    }));
+                }
+                let mut writer = client.0.try_clone().unwrap();
+                let sender = std::thread::spawn(move || writer.write_all(&wire).unwrap());
+                let mut seen: Vec<u32> = (0..300).map(|_| client.receive().0).collect();
+                seen.sort_unstable();
+                assert!(seen.into_iter().eq(0..300));
+                sender.join().unwrap();
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+    toy.stop();
+}
+
+#[test]
+fn policies_of_a_later_version_are_refused() {
+    let toy = Toy::start(config());
+    let error = toy.server.set_wake_policy(WakePolicy::Cap(5)).unwrap_err().to_string();
+    assert!(error.contains("not in this version"), "{error}");
+    toy.server.set_wake_policy(WakePolicy::Adaptive).unwrap();
+    assert!(toy.server.set_pool_mode(PoolMode::Global).is_err());
+    toy.server.set_pool_mode(PoolMode::PerCpu).unwrap();
+    toy.stop();
+}

@@ -1,0 +1,239 @@
+//! A small program over the real dispatcher, a server that serves it, and clients that speak the
+//! wire by hand.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use bowline_svc::{Config, Limits, Server};
+use rpc::{
+    Call, Credential, DispatchSettings, Dispatcher, Fault, Program, Reply, Request, Row, RowFlags,
+    Service, Transport, Version,
+};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use telemetry::{Counter, OpName, Telemetry};
+use xdr::{Reader, Writer};
+
+pub const PROGRAM: u32 = 400_000;
+pub const NULL: u32 = 0;
+/// Gives the argument back.
+pub const ECHO: u32 = 1;
+/// Sleeps so many milliseconds, and says so first.
+pub const NAP: u32 = 2;
+/// Sleeps so many milliseconds and does not say so.
+pub const DOZE: u32 = 3;
+/// Gives so many bytes.
+pub const GIVE: u32 = 4;
+
+/// Longest wait for anything that must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+pub struct State {
+    pub calls: AtomicU64,
+}
+
+type Ran = Result<(), Fault>;
+
+fn null(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    Ok(args.end()?)
+}
+
+fn echo(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    reply.opaque(args.opaque(usize::MAX)?);
+    Ok(args.end()?)
+}
+
+fn nap(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    call.sleep.about_to_sleep();
+    doze(state, call, args, reply)
+}
+
+fn doze(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    let ms = args.u32()?;
+    std::thread::sleep(Duration::from_millis(ms.into()));
+    // The arguments must be what they were when the call began.
+    reply.u32(ms);
+    call.sleep.about_to_sleep();
+    Ok(args.end()?)
+}
+
+fn give(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    let len = args.u32()?;
+    reply.opaque(&vec![0x5a; len as usize]);
+    Ok(args.end()?)
+}
+
+const PLAIN: RowFlags = RowFlags::PLAIN;
+static ROWS: [Row<State>; 5] = [
+    Row { name: "NULL", flags: PLAIN, run: null },
+    Row { name: "ECHO", flags: PLAIN, run: echo },
+    Row { name: "NAP", flags: PLAIN, run: nap },
+    Row { name: "DOZE", flags: PLAIN, run: doze },
+    Row { name: "GIVE", flags: PLAIN, run: give },
+];
+static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
+
+/// A running server of the toy program.
+pub struct Toy {
+    pub server: Server,
+    pub telemetry: Arc<Telemetry>,
+    pub state: Arc<State>,
+    pub tcp: SocketAddr,
+    pub udp: SocketAddr,
+}
+
+/// A server on 127.0.0.1 for both transports.
+pub fn config() -> Config {
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    Config { tcp: vec![any], udp: vec![any], threads: (2, 64), ..Config::default() }
+}
+
+impl Toy {
+    pub fn start(config: Config) -> Self {
+        let state = Arc::new(State::default());
+        let service = Service {
+            number: PROGRAM,
+            name: "toy",
+            versions: &VERSIONS,
+            state: Arc::clone(&state),
+        };
+        let programs: Vec<Box<dyn Program>> = vec![Box::new(service)];
+        let dispatcher = Arc::new(Dispatcher::new(programs, DispatchSettings::default()));
+        let names = dispatcher.ops().iter().map(|op| OpName {
+            program: op.program,
+            version: op.version,
+            procedure: op.procedure,
+        });
+        let telemetry = Telemetry::new(names.collect());
+        let server = Server::start(config, dispatcher, Arc::clone(&telemetry)).unwrap();
+        let addr = |transport| {
+            let addrs = server.local_addrs();
+            let found = addrs.iter().find(|(t, _)| *t == transport).map(|(_, a)| *a);
+            found.unwrap_or_else(|| ([0, 0, 0, 0], 0).into())
+        };
+        let (tcp, udp) = (addr(Transport::Tcp), addr(Transport::Udp));
+        Self { server, telemetry, state, tcp, udp }
+    }
+
+    pub fn with_limits(limits: Limits) -> Self {
+        Self::start(Config { limits, ..config() })
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(self.tcp)
+    }
+
+    pub fn counter(&self, counter: Counter) -> u64 {
+        let name = Counter::ALL.iter().find(|(c, _)| *c == counter).unwrap().1;
+        let snapshot = self.telemetry.snapshot();
+        snapshot.counters.iter().find(|(n, _)| **n == *name).map_or(0, |(_, value)| *value)
+    }
+
+    pub fn threads(&self) -> usize {
+        self.server.pools().iter().map(|pool| pool.threads).sum()
+    }
+
+    pub fn stop(self) {
+        assert!(self.server.stop(Duration::from_secs(10)), "the server did not stop in time");
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A call's message, without record mark.
+pub fn message(xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
+    let mut w = Writer::new();
+    let credential = Credential::None;
+    w.put(&Request { xid, program: PROGRAM, version: 1, procedure, credential });
+    w.raw(args);
+    w.bytes().to_vec()
+}
+
+/// A record in one fragment.
+pub fn record(message: &[u8]) -> Vec<u8> {
+    let mark = rpc::record::mark(message.len()).unwrap();
+    [&mark.to_be_bytes(), message].concat()
+}
+
+/// Opaque data.
+pub fn opaque(data: &[u8]) -> Vec<u8> {
+    let mut w = Writer::new();
+    w.opaque(data);
+    w.bytes().to_vec()
+}
+
+/// Xid and results of a successful reply.
+#[track_caller]
+pub fn results(reply: &[u8]) -> (u32, Vec<u8>) {
+    let reply = Reply::parse(reply).unwrap();
+    (reply.xid, reply.results.unwrap().rest().to_vec())
+}
+
+/// A client on one connection.
+pub struct Client(pub TcpStream);
+
+impl Client {
+    pub fn new(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(stream)
+    }
+
+    pub fn send(&mut self, xid: u32, procedure: u32, args: &[u8]) {
+        self.0.write_all(&record(&message(xid, procedure, args))).unwrap();
+    }
+
+    /// Xid and results of the next reply.
+    #[track_caller]
+    pub fn receive(&mut self) -> (u32, Vec<u8>) {
+        results(&self.try_receive().expect("a reply"))
+    }
+
+    pub fn try_receive(&mut self) -> std::io::Result<Vec<u8>> {
+        let mut mark = [0; 4];
+        self.0.read_exact(&mut mark)?;
+        let mark = u32::from_be_bytes(mark);
+        assert!(mark >> 31 == 1, "a reply in one fragment");
+        let mut reply = vec![0; (mark & (u32::MAX >> 1)) as usize];
+        self.0.read_exact(&mut reply)?;
+        Ok(reply)
+    }
+
+    #[track_caller]
+    pub fn call(&mut self, xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
+        self.send(xid, procedure, args);
+        let (got, results) = self.receive();
+        assert_eq!(got, xid);
+        results
+    }
+
+    /// Whether the server has closed the connection.
+    pub fn is_closed(&mut self) -> bool {
+        self.0.set_read_timeout(Some(PATIENCE)).unwrap();
+        !matches!(self.0.read(&mut [0; 1]), Ok(1))
+    }
+}
+
+/// A client without a connection.
+pub fn datagrams(to: SocketAddr) -> UdpSocket {
+    let any = if to.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+    let socket = UdpSocket::bind(any).unwrap();
+    socket.connect(to).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
