@@ -103,7 +103,7 @@ pub struct Status {
     pub bytes_in: u64,
     /// Bytes that went out.
     pub bytes_out: u64,
-    /// Data bytes that clients read.
+    /// Data bytes that clients read, directory listings included.
     pub bytes_read: u64,
     /// Data bytes that clients wrote.
     pub bytes_written: u64,

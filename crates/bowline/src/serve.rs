@@ -15,6 +15,7 @@ mod process;
 mod run;
 mod start;
 mod state_dir;
+mod sweep;
 
 use crate::cli::ServeOptions;
 use crate::config;

@@ -46,7 +46,7 @@ pub struct Desk {
     /// The exports in force.
     pub exports: Arc<Exports>,
     /// What outlives the server.
-    pub identity: Identity,
+    pub identity: Arc<Identity>,
     /// Opens backends of new exports.
     pub open: Opener,
     /// NFS's live settings.

@@ -1,14 +1,18 @@
 //! Opens the backends of exports, and keeps the descriptors that all of them share.
 
 use super::desk::Opener;
-use crate::config::Settings;
+use super::sweep::Sweeper;
+use crate::exporting::Itself;
 use anyhow::Context;
-use export::Source;
+use export::{Identity, Source};
+use std::path::PathBuf;
 use std::sync::Arc;
 use vfs::Backend;
-use vfs_local::{Local, LocalOptions, OpenFiles, Sweeper};
-use vfs_mem::Memory;
+use vfs_local::{Local, LocalOptions, OpenFiles};
+use vfs_mem::{Mem, MemOptions};
 
+/// Mode of a file system in memory: for everybody, as `/tmp`.
+const MEMORY_MODE: u32 = 0o1777;
 /// The open files of all exports; dropping it ends the thread that closes idle ones.
 pub struct Files {
     open: Arc<OpenFiles>,
@@ -21,23 +25,38 @@ impl Files {
     /// # Errors
     /// No thread is to be had.
     pub fn start() -> anyhow::Result<Self> {
-        let open = OpenFiles::new();
-        let sweeper = Sweeper::start(&open).context("cannot start a thread")?;
+        let open = Arc::new(OpenFiles::new(sys::limits::open_files()));
+        let swept = Arc::clone(&open);
+        let sweeper = Sweeper::start(move |now_s| swept.sweep(now_s))
+            .context("cannot start a thread: check the limits on processes")?;
         Ok(Self { open, _sweeper: sweeper })
     }
 
-    /// Opens the files of an export.
-    pub fn opener(&self, settings: &Settings) -> Opener {
+    /// Opens the files of an export; a table of names, where one is needed, is kept in
+    /// `state_dir` under the export's UUID.
+    pub fn opener(
+        &self,
+        state_dir: PathBuf,
+        identity: Arc<Identity>,
+        squash_to: Option<Itself>,
+    ) -> Opener {
         let open = Arc::clone(&self.open);
-        let options =
-            LocalOptions { state_dir: Some(settings.state_dir.clone()), ..LocalOptions::default() };
+        let owner = squash_to.map_or((0, 0), |itself| (itself.uid, itself.gid));
         Box::new(move |spec| -> anyhow::Result<Arc<dyn Backend>> {
-            Ok(match &spec.source {
+            match &spec.source {
                 Source::Directory(path) => {
-                    Arc::new(Local::open(path, &options, Arc::clone(&open))?)
+                    let uuid = export::uuid_text(&spec.uuid(&identity)?);
+                    let options = LocalOptions {
+                        table: Some(state_dir.join(format!("names-{uuid}"))),
+                        ..LocalOptions::default()
+                    };
+                    Ok(Arc::new(Local::open(path, &options, Arc::clone(&open))?))
                 }
-                Source::Memory => Arc::new(Memory::new()),
-            })
+                Source::Memory => {
+                    let options = MemOptions { owner, mode: MEMORY_MODE, ..MemOptions::default() };
+                    Ok(Arc::new(Mem::new(options)))
+                }
+            }
         })
     }
 }

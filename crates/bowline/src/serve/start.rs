@@ -64,9 +64,9 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     let wanted = exporting::wanted(settings, squash_to)?;
     make_control_dir(&settings.control, own.uid)?;
     state_dir::make(&settings.state_dir)?;
-    let identity = Identity::open(&settings.state_dir)?;
+    let identity = Arc::new(Identity::open(&settings.state_dir)?);
     let files = Files::start()?;
-    let open = files.opener(settings);
+    let open = files.opener(settings.state_dir.clone(), Arc::clone(&identity), squash_to);
     let opening = |spec: &ExportSpec| open(spec);
     let table = Table::build(&wanted.specs, &identity, &opening, None)
         .map_err(|errors| exporting::first_of(&errors))?;
