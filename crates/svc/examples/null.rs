@@ -140,12 +140,10 @@ fn load(
     Ok((answered as f64, cpu_time(pid)? - cpu, start.elapsed()))
 }
 
-/// CPU time of all threads of a process, to the nanosecond.
+/// CPU time of a process, with the threads that have ended; the kernel tells it in hundredths.
 fn cpu_time(pid: u32) -> Done<Duration> {
-    let mut total_ns = 0_u64;
-    for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
-        total_ns += text.split(' ').next().ok_or("no time")?.parse::<u64>()?;
-    }
-    Ok(Duration::from_nanos(total_ns))
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, fields) = text.rsplit_once(") ").ok_or("no name")?;
+    let times = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
+    Ok(Duration::from_millis(times.sum::<Result<u64, _>>()? * 10))
 }

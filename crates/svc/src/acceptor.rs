@@ -8,6 +8,7 @@ use crate::conn::Conn;
 use crate::core::TOKEN_INBOX;
 use crate::limits::EVENTS_PER_WAIT;
 use crate::pool::{Mail, Pool};
+use crate::register::Full;
 use crate::server::Shared;
 use crate::udp::canonical;
 use rpc::{Peer, Transport};
@@ -121,9 +122,13 @@ impl Acceptor<'_> {
         let conn = Arc::new(Conn::new(self.last_id, stream, peer, pool.index, now_ms));
         let limits = &self.shared.limits;
         let (max, per_client) = (self.shared.connections_max, limits.connections_per_client_max);
-        if !self.shared.register.add(&conn, max, per_client) {
+        if let Err(full) = self.shared.register.add(&conn, max, per_client) {
             self.stats.add(Counter::ConnectionsRefused, 1);
-            self.make_room();
+            match full {
+                Full::Server => self.make_room(),
+                // No reason to end another client's connection.
+                Full::Client => {}
+            }
             return;
         }
         self.stats.add(Counter::Connections, 1);

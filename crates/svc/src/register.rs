@@ -9,6 +9,15 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
+/// Why a connection is not taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The server has as many as it may.
+    Server,
+    /// Its client has.
+    Client,
+}
+
 /// The open connections.
 #[derive(Default)]
 pub(crate) struct Register(Mutex<State>);
@@ -21,18 +30,21 @@ struct State {
 
 impl Register {
     /// Takes a connection in, unless there are `max` already or `max_per_client` from its client.
-    pub fn add(&self, conn: &Arc<Conn>, max: usize, max_per_client: usize) -> bool {
+    ///
+    /// # Errors
+    /// [`Full`]: which of the two it was.
+    pub fn add(&self, conn: &Arc<Conn>, max: usize, max_per_client: usize) -> Result<(), Full> {
         let mut state = lock(&self.0);
         if state.conns.len() >= max {
-            return false;
+            return Err(Full::Server);
         }
         let count = state.clients.entry(conn.peer.addr.ip()).or_insert(0);
         if *count >= max_per_client {
-            return false;
+            return Err(Full::Client);
         }
         *count = count.saturating_add(1);
         state.conns.insert(conn.id, Arc::clone(conn));
-        true
+        Ok(())
     }
 
     /// Strikes a connection out.

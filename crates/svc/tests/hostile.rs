@@ -1,5 +1,7 @@
 //! Clients that are slow, broken or hostile harm nobody but themselves.
 
+#![allow(clippy::unwrap_used, reason = "test code")]
+
 mod toy;
 
 use bowline_svc::{Config, Limits, PoolMode};

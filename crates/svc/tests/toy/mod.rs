@@ -1,6 +1,7 @@
 //! A small program over the real dispatcher, a server that serves it, and clients that speak the
 //! wire by hand.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "test code")]
 
 use bowline_svc::{Config, Limits, Server};
 use rpc::{
