@@ -282,6 +282,8 @@ pub struct SettingRow {
     pub value: String,
     /// Whether `set` changes it in a running server.
     pub live: bool,
+    /// When it can be changed: `live`, `at start`, `not in this version`.
+    pub changes: String,
     /// What it does and which values it takes.
     pub about: String,
 }

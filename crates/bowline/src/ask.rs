@@ -220,8 +220,7 @@ pub fn settings(key: Option<String>, to: &Target) -> anyhow::Result<ExitCode> {
             let columns = [("KEY", Left), ("VALUE", Left), ("CHANGES", Left), ("WHAT", Left)];
             let mut table = Table::new(&columns);
             for row in rows {
-                let live = if row.live { "live" } else { "at start" };
-                table.row([&row.key, &row.value, live, &row.about]);
+                table.row([&row.key, &row.value, &row.changes, &row.about]);
             }
             table.to_string()
         }

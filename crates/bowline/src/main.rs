@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match run(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("bowline: {}", one_line(&format!("{error:#}")));
+            eprintln!("bowline: {}", one_line(&told(&error)));
             ExitCode::from(if error.is::<cli::Usage>() { USAGE } else { 1 })
         }
     }
@@ -85,6 +85,18 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
+/// An error with its causes, but for those that are already in the text above them.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
 /// Line ends and runs of blanks become one blank.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -92,6 +104,12 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow::anyhow!("deep").context("middle: deep").context("top");
+        assert_eq!(super::told(&error), "top: middle: deep");
+    }
+
     #[test]
     fn errors_are_one_line() {
         assert_eq!(super::one_line("a\n   b\n\n c"), "a b c");

@@ -229,6 +229,12 @@ impl Control for Desk {
             key: row.name.to_owned(),
             value: values.of(row.key).to_string(),
             live: row.when == When::Live,
+            changes: match row.when {
+                When::Live => "live",
+                When::AtStart => "at start",
+                When::Fixed => "not in this version",
+            }
+            .to_owned(),
             about: row.about.to_owned(),
         };
         Ok(wanted.map(row).collect())
@@ -239,7 +245,7 @@ impl Control for Desk {
         super::notify::reloading();
         let done = self.reload_now();
         super::notify::ready("serving");
-        done.map_err(|error| Refused(format!("{error:#}")))
+        done.map_err(|error| Refused(crate::told(&error)))
     }
 }
 

@@ -88,6 +88,19 @@ pub fn registrations(listen: &[SocketAddr]) -> Vec<Registration> {
     list
 }
 
+/// What this server's own portmapper answers: the services, and itself where it has port 111.
+pub fn answers(listen: &[SocketAddr], plan: &Plan) -> Vec<Registration> {
+    let mut list = registrations(listen);
+    if let Plan::Serve(own) = plan {
+        for (addr, version) in own.iter().flat_map(|addr| [2, 3, 4].map(|v| (addr, v))) {
+            for tcp in [true, false] {
+                list.push(Registration::new(proto::portmap::PROGRAM, version, tcp, *addr));
+            }
+        }
+    }
+    list
+}
+
 /// Registers what listens on `listen` with rpcbind, which keeps one address per program, version
 /// and transport: the first one counts.
 ///
@@ -118,7 +131,7 @@ fn rpcbind_answers() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, plan, registrations};
+    use super::{Plan, answers, plan, registrations};
     use crate::cli::PortmapMode;
 
     #[test]
@@ -126,6 +139,16 @@ mod tests {
         let list = registrations(&["127.0.0.1:2049".parse().unwrap()]);
         assert_eq!(list.len(), 10);
         assert!(list.iter().all(|r| r.addr.port() == 2049));
+    }
+
+    #[test]
+    fn a_portmapper_knows_itself() {
+        let listen = ["127.0.0.1:2049".parse().unwrap()];
+        let serve = Plan::Serve(vec!["127.0.0.1:111".parse().unwrap()]);
+        let own =
+            |plan: &Plan| answers(&listen, plan).iter().filter(|r| r.addr.port() == 111).count();
+        assert_eq!(own(&serve), 6);
+        assert_eq!(own(&Plan::Neither(String::new())), 0);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use anyhow::{Context, anyhow};
 use client::rpcbind::Registered;
 use export::{ExportSpec, Exports, Identity, Source, Table};
 use nfs::mount::Mount;
-use nfs::portmap::Portmap;
+use nfs::portmap::{Portmap, Registration};
 use nfs::{Nfs, NfsSettings};
 use rpc::{DispatchSettings, Dispatcher, Program};
 use std::io::{ErrorKind, Write};
@@ -79,7 +79,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     nfs.settings.max_read.store(settings.values.max_read.bytes(), Relaxed);
     nfs.settings.max_write.store(settings.values.max_write.bytes(), Relaxed);
     let mount = Arc::new(Mount::new(Arc::clone(&exports)).with_nfs(Arc::clone(&nfs)));
-    let dispatcher = Arc::new(dispatcher(&nfs, &mount, &listen));
+    let dispatcher = Arc::new(dispatcher(&nfs, &mount, portmap::answers(&listen, &plan)));
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let server = serve(settings, adopted, &listen, &plan, (dispatcher, Arc::clone(&telemetry)))?;
 
@@ -162,8 +162,8 @@ fn listen_addrs(settings: &Settings, adopted: &Adopted) -> anyhow::Result<Vec<So
 }
 
 /// All programs share all sockets.
-fn dispatcher(nfs: &Arc<Nfs>, mount: &Arc<Mount>, listen: &[SocketAddr]) -> Dispatcher {
-    let services = Portmap::new(portmap::registrations(listen));
+fn dispatcher(nfs: &Arc<Nfs>, mount: &Arc<Mount>, answers: Vec<Registration>) -> Dispatcher {
+    let services = Portmap::new(answers);
     let programs: Vec<Box<dyn Program>> = vec![
         Box::new(nfs::nfs_program(Arc::clone(nfs))),
         Box::new(nfs::mount::mount_program(Arc::clone(mount))),
@@ -243,7 +243,7 @@ fn arrange(plan: &Plan, listen: &[SocketAddr]) -> anyhow::Result<(Option<Registe
         Plan::Register { must } => match portmap::register(listen) {
             Ok(done) => Ok((Some(done), "registered with rpcbind".to_owned())),
             Err(error) if *must => Err(error),
-            Err(error) => Ok((None, format!("none ({error:#})"))),
+            Err(error) => Ok((None, format!("none ({})", crate::told(&error)))),
         },
     }
 }
@@ -292,7 +292,8 @@ fn prove(desk: &Desk, listen: &[SocketAddr]) -> anyhow::Result<()> {
     let at = SocketAddr::new(from_here(addr.ip()), addr.port());
     let seen = client::prove::prove(at, &export.path, local)
         .with_context(|| format!("the server does not prove itself on {}", export.path_text()))?;
-    let mut line = format!("proof: mounted {}, {} entries", export.path_text(), seen.entries);
+    let entries = if seen.entries == 1 { "entry" } else { "entries" };
+    let mut line = format!("proof: mounted {}, {} {entries}", export.path_text(), seen.entries);
     match &seen.file {
         None => line.push_str(", no file to read"),
         Some(file) => {

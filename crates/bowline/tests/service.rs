@@ -1,0 +1,284 @@
+//! A live server as its operator meets it: asked for its state, changed, reloaded, doubled, stopped,
+//! started by systemd, run by an ordinary user.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod rig;
+
+use rig::{BOWLINE, NOBODY, Server, free_port, is_root, text, told};
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_live_server_tells_its_state() {
+    let server = Server::start(&["--set", "max-read=64K"]);
+    let status = server.json("status");
+    let keys: Vec<&str> = status.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut expected = vec![
+        "version",
+        "pid",
+        "uptime_s",
+        "listen",
+        "privileged",
+        "uid",
+        "state_dir",
+        "portmap",
+        "exports",
+        "connections",
+        "calls",
+        "calls_per_s",
+        "calls_per_s_recent",
+        "errors",
+        "rejected",
+        "bytes_in",
+        "bytes_out",
+        "bytes_read",
+        "bytes_written",
+        "threads",
+        "memory_bytes",
+        "open_files",
+        "open_files_max",
+        "counters",
+        "warnings",
+    ];
+    expected.sort_unstable();
+    let mut keys = keys;
+    keys.sort_unstable();
+    assert_eq!(keys, expected);
+    assert_eq!(status["pid"], server.child.id());
+    assert_eq!(status["exports"], 1);
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    let listen = status["listen"].to_string();
+    for transport in ["tcp", "udp"] {
+        let at = format!("{transport} 127.0.0.1:{}", server.port);
+        assert!(listen.contains(&at), "{at}: {listen}");
+    }
+    let exports = server.json("exports");
+    assert_eq!(exports[0]["path"], server.served().to_str().unwrap());
+    assert_eq!(exports[0]["uuid"].as_str().unwrap().len(), 32);
+    for command in ["clients", "conns", "sockets", "pools", "ops"] {
+        assert!(server.json(command).is_array(), "{command}");
+        assert!(server.ask(&[command]).status.success());
+    }
+    assert!(server.json("sockets").as_array().unwrap().len() >= 2);
+    assert_eq!(text(&server.ask(&["get", "max-read"]).stdout), "64K\n");
+}
+
+#[test]
+fn calls_are_counted() {
+    let server = Server::start(&["--prove"]);
+    let proof = server.lines.concat();
+    assert!(proof.contains("hello.txt"), "{proof}");
+    let ops = server.json("ops");
+    let read = ops.as_array().unwrap().iter().find(|op| op["procedure"] == "READ");
+    let read = read.unwrap_or_else(|| panic!("no READ in {ops}"));
+    assert!(read["calls"].as_u64().unwrap() >= 1 && read["p50_ns"].as_u64().unwrap() > 0);
+    let status = server.json("status");
+    assert!(status["calls"].as_u64().unwrap() >= 4, "{status}");
+    assert!(status["bytes_read"].as_u64().unwrap() >= 13, "the file and the listing: {status}");
+}
+
+#[test]
+fn settings_change_while_it_runs() {
+    let server = Server::start(&[]);
+    let output = server.ask(&["set", "max-write=128K"]);
+    assert_eq!(text(&output.stdout), "max-write: 128K (was 1M)\n");
+    assert_eq!(text(&server.ask(&["get", "max-write"]).stdout), "128K\n");
+    assert!(server.ask(&["set", "log-level=debug"]).status.success());
+    assert!(server.ask(&["set", "threads=2..8"]).status.success());
+    let error = told(&server.ask(&["get", "max-reed"]), 1);
+    assert!(error.contains("max-read"), "{error}");
+    let all = server.json("get");
+    assert_eq!(all.as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn exports_are_read_again_as_a_whole_or_not_at_all() {
+    let base = tempfile::tempdir().unwrap();
+    let (one, two) = (base.path().join("one"), base.path().join("two"));
+    std::fs::create_dir(&one).unwrap();
+    std::fs::create_dir(&two).unwrap();
+    let file = base.path().join("exports");
+    let line = |dir: &Path, options: &str| format!("{} *({options})\n", dir.display());
+    std::fs::write(&file, line(&one, "ro")).unwrap();
+    let server = Server::start(&["--exports", file.to_str().unwrap()]);
+    assert_eq!(server.json("exports").as_array().unwrap().len(), 2);
+
+    std::fs::write(&file, line(&one, "rw") + &line(&two, "ro")).unwrap();
+    let output = server.ask(&["reload"]);
+    let shown = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for part in [one.to_str().unwrap(), two.to_str().unwrap(), "applied: 3 exports"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(text(&server.ask(&["reload"]).stdout).contains("nothing changed"));
+
+    std::fs::write(&file, line(&one, "rw") + &line(&two, "quick")).unwrap();
+    let error = told(&server.ask(&["reload"]), 1);
+    assert!(error.contains("exports:2:") && error.contains("quick"), "{error}");
+    assert_eq!(server.json("exports").as_array().unwrap().len(), 3);
+
+    std::fs::write(&file, line(&two, "ro")).unwrap();
+    server.signal("-HUP");
+    let begun = Instant::now();
+    while server.json("exports").as_array().unwrap().len() != 2 {
+        assert!(begun.elapsed() < Duration::from_secs(5), "SIGHUP reads them again");
+    }
+}
+
+#[test]
+fn a_second_server_is_told_what_is_taken() {
+    let server = Server::start(&[]);
+    let (port, base) = (server.port.to_string(), server.base.path());
+    let served = server.served();
+    let serve = |state: &Path, control: &Path, port: &str| {
+        Command::new(BOWLINE)
+            .arg("serve")
+            .arg(&served)
+            .args(["--portmap", "off", "--port", port, "--state-dir"])
+            .arg(state)
+            .arg("--control")
+            .arg(control)
+            .output()
+            .unwrap()
+    };
+    let other_port = free_port().to_string();
+    let error = told(&serve(&base.join("state"), &base.join("d.sock"), &other_port), 1);
+    assert!(error.contains("in use") && error.contains("--state-dir"), "{error}");
+    let error = told(&serve(&base.join("state2"), &base.join("d.sock"), &port), 1);
+    assert!(error.contains("in use") && error.contains("--port"), "{error}");
+    assert!(error.contains(&server.child.id().to_string()), "names the owner: {error}");
+    let error = told(&serve(&base.join("state2"), &server.control(), &other_port), 1);
+    assert!(error.contains("--control"), "{error}");
+    assert!(server.ask(&["status"]).status.success(), "the first one goes on");
+}
+
+#[test]
+fn sigterm_and_ctrl_c_end_it_with_status_0() {
+    for signal in ["-TERM", "-INT"] {
+        let mut server = Server::start(&[]);
+        server.signal(signal);
+        assert_eq!(server.ended(), Some(0), "{signal}");
+        assert!(!server.control().exists(), "the socket is gone");
+    }
+}
+
+#[test]
+fn after_a_kill_it_starts_again_at_once() {
+    let mut server = Server::start(&[]);
+    server.signal("-KILL");
+    assert_eq!(server.ended(), None);
+    let again = Command::new(BOWLINE)
+        .arg("serve")
+        .arg(server.served())
+        .args(["--portmap", "off", "--port", &server.port.to_string(), "--state-dir"])
+        .arg(server.base.path().join("state"))
+        .arg("--control")
+        .arg(server.control())
+        .stdout(Stdio::piped())
+        .spawn();
+    server.child = again.unwrap();
+    let mut first = [0; 7];
+    server.child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"bowline");
+    assert!(server.ask(&["status"]).status.success());
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_is_different() {
+    if !is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let mut server = Server::start_as(Some(NOBODY), &["--prove"]);
+    let lines = server.lines.concat();
+    assert!(lines.contains("not privileged") && lines.contains("hello.txt"), "{lines}");
+    let status = server.json("status");
+    assert_eq!(status["privileged"], false);
+    assert_eq!(status["uid"], NOBODY);
+    server.signal("-TERM");
+    assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
+fn a_second_ctrl_c_ends_it_at_once() {
+    let mut server = Server::start(&[]);
+    // a client that never lets go of half a record keeps the server waiting for a while
+    let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    std::io::Write::write_all(&mut client, &[0x80, 0, 0, 100, 1, 2, 3]).unwrap();
+    server.signal("-INT");
+    server.signal("-INT");
+    let status = server.ended();
+    assert!(matches!(status, Some(0 | 130)), "{status:?}");
+}
+
+#[test]
+fn systemd_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let next = || {
+        let mut message = [0; 4096];
+        let n = manager.recv(&mut message).unwrap();
+        text(&message[..n])
+    };
+    let mut server = Server::start_with(&[], |command| {
+        command.env("NOTIFY_SOCKET", &path);
+    });
+    assert!(next().contains("READY=1"));
+    assert!(server.ask(&["reload"]).status.success());
+    let reloading = next();
+    assert!(reloading.contains("RELOADING=1") && reloading.contains("MONOTONIC_USEC="));
+    assert!(next().contains("READY=1"));
+    server.signal("-TERM");
+    assert!(next().contains("STOPPING=1"));
+    assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
+fn systemds_sockets_are_taken_over() {
+    let base = tempfile::tempdir().unwrap();
+    let exports = base.path().join("exports");
+    std::fs::write(&exports, format!("{} *(ro,insecure)\n", base.path().display())).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    // as systemd does it: the socket is descriptor 3, the process id is the one that execs
+    let script = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0";
+    let mut child = Command::new("sh")
+        .args(["-c", script, BOWLINE, "serve", "--portmap", "off", "--prove", "--exports"])
+        .arg(&exports)
+        .arg("--state-dir")
+        .arg(base.path().join("state"))
+        .arg("--control")
+        .arg(base.path().join("c.sock"))
+        .stdin(Stdio::from(OwnedFd::from(listener)))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut out = child.stdout.take().unwrap();
+    let mut piece = [0; 4096];
+    while !said.contains("control: ") {
+        let n = out.read(&mut piece).unwrap();
+        assert!(n > 0, "the server ended: {said}");
+        said.push_str(&text(&piece[..n]));
+    }
+    let asked = Command::new(BOWLINE)
+        .args(["sockets", "--json", "--control"])
+        .arg(base.path().join("c.sock"))
+        .output()
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("proof: ") && said.contains(&addr.to_string()), "{said}");
+    let sockets: serde_json::Value = serde_json::from_slice(&asked.stdout).unwrap();
+    assert_eq!(sockets.as_array().unwrap().len(), 1, "nothing else is bound: {sockets}");
+    assert_eq!(sockets[0]["adopted"], true);
+    assert_eq!(sockets[0]["local"], addr.to_string());
+}
