@@ -87,7 +87,8 @@ fn name_to_handle(dir: BorrowedFd<'_>, name: &CStr, flags: i32) -> io::Result<Ke
     Ok(KernelHandle { kind, len: len.min(BYTES_MAX), bytes: raw.f_handle })
 }
 
-/// Opens an object of the file system that `mount` is on.
+/// Opens an object of the file system that `mount` is on; `mount` must be open for more than its
+/// path (`EBADF` else).
 ///
 /// # Errors
 /// `ESTALE` if it is gone, `EPERM` without the capability, what the kernel says else.

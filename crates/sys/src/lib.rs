@@ -5,6 +5,7 @@
 pub mod acl;
 pub mod dirent;
 pub mod epoll;
+pub mod errno;
 pub mod event;
 pub mod file_handle;
 pub mod identity;

@@ -1,6 +1,6 @@
 //! Attributes: `statx` of descriptors and entries, and the file system's figures.
 
-use rustix::fs::{AtFlags, Statx, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, StatVfsMountFlags, Statx, StatxAttributes, StatxFlags};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -91,6 +91,12 @@ pub struct FsFigures {
     pub name_max: u64,
     /// The file system's type, as `statfs` numbers it.
     pub kind: u64,
+    /// The file system's own id, 0 where it has none.
+    pub id: u64,
+    /// Whether the mount is read-only.
+    pub read_only: bool,
+    /// Whether nothing on the mount may be executed.
+    pub no_exec: bool,
 }
 
 /// Figures of the file system that an object is on.
@@ -106,5 +112,8 @@ pub fn figures(fd: BorrowedFd<'_>) -> io::Result<FsFigures> {
         files: [v.f_files, v.f_ffree, v.f_favail],
         name_max: v.f_namemax,
         kind: u64::try_from(kind).unwrap_or(0),
+        id: v.f_fsid,
+        read_only: v.f_flag.contains(StatVfsMountFlags::RDONLY),
+        no_exec: v.f_flag.contains(StatVfsMountFlags::NOEXEC),
     })
 }

@@ -21,8 +21,12 @@ impl Actor {
     /// # Errors
     /// What the kernel says.
     pub fn new() -> io::Result<Self> {
+        let own = identity::own()?;
         let needed = [Capability::SetUid, Capability::SetGid, Capability::DacOverride];
-        Ok(Self { own: identity::own()?, changes: needed.into_iter().all(identity::has) })
+        // only when the file system user leaves 0 does the kernel take the capabilities from the
+        // thread; any other user with capabilities would keep them as whomever it acts
+        let changes = own.uid == 0 && needed.into_iter().all(identity::has);
+        Ok(Self { own, changes })
     }
 
     /// Whether calls act as their callers.

@@ -13,10 +13,10 @@ pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid) -> Result<Change> {
     if cx.durability == Durability::Sync {
         cx.sleep.about_to_sleep();
         local.actor.be_server().map_err(errno::from)?;
-        let fd = match file.reader() {
+        // the one that was written through if it is there still, else any will do
+        let fd = match file.writer().or_else(|| file.reader()) {
             Some(fd) => fd,
-            // written to and unreadable for an ordinary user's server: any descriptor will do
-            None => local.writer(&file, fid).or_else(|_| local.reader(&file, fid))?,
+            None => local.reader(&file, fid).or_else(|_| local.writer(&file, fid))?,
         };
         local.synced(sys::io::sync_data(fd))?;
     }

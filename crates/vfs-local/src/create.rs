@@ -11,7 +11,7 @@ use crate::lookup::{adopt, entry_status};
 use crate::made::{Place, exists};
 use crate::setattr;
 use std::os::fd::AsFd;
-use sys::open::{How, create_new, open_entry};
+use sys::open::{How, create_new, open_entry, reopen};
 use vfs::{Attr, Create, Cx, Fid, FileType, Made, Name, Result, SetAttr, SetTime, Status, Time};
 
 /// The mode of a file until its owner says otherwise.
@@ -26,7 +26,14 @@ pub fn create(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create
     };
     let mode = set.mode.unwrap_or(MODE_DEFAULT);
     match place.as_caller(|| create_new(place.file.path(), name.bytes(), mode)) {
-        Ok(_) => place.finish(name, &set),
+        Ok(made) => {
+            // the very file that was made, whatever its name leads to by now
+            let by_name = || open_entry(place.file.path(), name.bytes(), How::Path, false);
+            let open = || reopen(made.as_fd(), How::Path).or_else(|_| by_name());
+            let fd = local.files.opening(open).map_err(errno::from)?;
+            drop(made);
+            place.finish_open(name, fd, &set)
+        }
         Err(Status::Exist) => match how {
             Create::Guarded(_) => Err(Status::Exist),
             Create::Unchecked(set) => take_over(&place, name, &set),

@@ -1,48 +1,58 @@
 //! What the kernel says, in the backend trait's words: the only place where one becomes the other.
 
 use std::io;
+use sys::errno::Errno;
 use vfs::Status;
 
-/// The status for an error of a system call.
+/// The status for an error of a system call. A number that no file operation should give is an I/O
+/// error, as the kernel's own server has it.
 pub fn status(error: &io::Error) -> Status {
-    // the numbers of asm-generic/errno, the same on x86-64, aarch64 and riscv64
-    match error.raw_os_error() {
-        Some(1) => Status::Perm,
-        Some(2) => Status::NoEnt,
-        Some(6 | 19) => Status::NxIo,
-        Some(11 | 12 | 23 | 24 | 16) => Status::Jukebox, // EAGAIN ENOMEM ENFILE EMFILE EBUSY
-        Some(13) => Status::Acces,
-        Some(17) => Status::Exist,
-        Some(18) => Status::XDev,
-        Some(20) => Status::NotDir,
-        Some(21) => Status::IsDir,
-        Some(22) => Status::Inval,
-        Some(26) => Status::Acces, // ETXTBSY
-        Some(27) => Status::FBig,
-        Some(28) => Status::NoSpc,
-        Some(30) => Status::RoFs,
-        Some(31) => Status::MLink,
-        Some(36) => Status::NameTooLong,
-        Some(39) => Status::NotEmpty,
-        Some(40) => Status::Symlink, // ELOOP: O_NOFOLLOW met a link
-        Some(75) => Status::FBig,    // EOVERFLOW
-        Some(95) => Status::NotSupp,
-        Some(116) => Status::Stale,
-        Some(122) => Status::DQuot,
-        _ => match error.kind() {
+    let Some(errno) = sys::errno::of(error) else {
+        return match error.kind() {
             io::ErrorKind::WouldBlock => Status::Jukebox,
             io::ErrorKind::Unsupported => Status::NotSupp,
+            io::ErrorKind::StorageFull => Status::NoSpc,
             _ => Status::Io,
-        },
+        };
+    };
+    match errno {
+        Errno::PERM => Status::Perm,
+        Errno::NOENT => Status::NoEnt,
+        Errno::NXIO => Status::NxIo,
+        // a running program and a busy mount point may not be changed; waiting does not help
+        Errno::ACCESS | Errno::TXTBSY | Errno::BUSY => Status::Acces,
+        Errno::EXIST => Status::Exist,
+        Errno::XDEV => Status::XDev,
+        Errno::NODEV => Status::NoDev,
+        Errno::NOTDIR => Status::NotDir,
+        Errno::ISDIR => Status::IsDir,
+        Errno::INVAL => Status::Inval,
+        Errno::FBIG | Errno::OVERFLOW => Status::FBig,
+        Errno::NOSPC => Status::NoSpc,
+        Errno::ROFS => Status::RoFs,
+        Errno::MLINK => Status::MLink,
+        Errno::NAMETOOLONG => Status::NameTooLong,
+        Errno::NOTEMPTY => Status::NotEmpty,
+        Errno::DQUOT => Status::DQuot,
+        Errno::STALE => Status::Stale,
+        // O_NOFOLLOW met a link
+        Errno::LOOP => Status::Symlink,
+        Errno::OPNOTSUPP | Errno::NOSYS => Status::NotSupp,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN | Errno::TIMEDOUT => {
+            Status::Jukebox
+        }
+        Errno::BADF | Errno::FAULT => Status::ServerFault,
+        _ => Status::Io,
     }
 }
 
-/// Whether the process or the machine is out of descriptors (EMFILE, ENFILE).
+/// Whether the process or the machine is out of descriptors.
 pub fn out_of_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(23 | 24))
+    matches!(sys::errno::of(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// For `map_err`.
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
 pub fn from(error: io::Error) -> Status {
     status(&error)
 }
@@ -61,6 +71,8 @@ mod tests {
             (122, Status::DQuot),
             (30, Status::RoFs),
             (24, Status::Jukebox),
+            (16, Status::Acces),
+            (19, Status::NoDev),
             (116, Status::Stale),
             (9999, Status::Io),
         ] {

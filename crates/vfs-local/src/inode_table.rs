@@ -4,7 +4,7 @@
 //!
 //! **The file** is a sequence of records in slots of 64 bytes; a record takes as many slots as it
 //! needs: magic, lengths, SipHash of the rest, key, parent's key, name. A later record of a key
-//! replaces the earlier one. A writer takes its slots by one atomic addition and writes them by one
+//! replaces the earlier one; one without a name says that the object is gone. A writer takes its slots by one atomic addition and writes them by one
 //! `pwrite`, so writers never wait for one another and no lock is held over I/O.
 //!
 //! **After a crash** any record may be missing or torn, and slots in between may be empty. Reading
@@ -171,7 +171,11 @@ impl InodeTable {
             let bytes = window.at(&table.file, slot)?;
             match decode(bytes) {
                 Some(record) => {
-                    table.index(hash(record.key), slot)?;
+                    if record.name.is_empty() {
+                        table.unindex(hash(record.key))?;
+                    } else {
+                        table.index(hash(record.key), slot)?;
+                    }
                     slot += record.slots as u64;
                 }
                 None => slot += 1,
@@ -216,6 +220,15 @@ impl InodeTable {
         Ok(())
     }
 
+    fn unindex(&self, hash: u64) -> io::Result<()> {
+        let shard = self.shard(hash)?;
+        let known = shard.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash);
+        if known.is_some() {
+            self.entries.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     fn slot_of(&self, key: &FileKey) -> Option<u64> {
         let hash = hash(key.bytes());
         let shard = self.shard(hash).ok()?;
@@ -249,14 +262,32 @@ impl InodeTable {
         if known.is_none() && self.entries.load(Ordering::Relaxed) >= ENTRIES_MAX {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let record = encode(key, parent, name)?;
+        let slot = self.append(&encode(key, parent, name)?)?;
+        self.index(hash(key.bytes()), slot)
+    }
+
+    /// Forgets an object. A record without a name says so after a restart.
+    ///
+    /// # Errors
+    /// What the kernel says; `StorageFull` at a limit. It is forgotten until a restart all the same.
+    pub fn forget(&self, key: &FileKey) -> io::Result<()> {
+        if self.locate(key).is_none() {
+            return Ok(());
+        }
+        self.unindex(hash(key.bytes()))?;
+        self.append(&encode(key, &FileKey { len: 0, bytes: [0; FileKey::MAX] }, b"")?)?;
+        Ok(())
+    }
+
+    /// Writes a record into slots that nobody else has; gives the first.
+    fn append(&self, record: &[u8]) -> io::Result<u64> {
         let slots = (record.len() / SLOT) as u64;
         let slot = self.next.fetch_add(slots, Ordering::Relaxed);
         if slot.saturating_add(slots) > SLOTS_MAX {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        self.file.write_all_at(&record, slot * SLOT as u64)?;
-        self.index(hash(key.bytes()), slot)
+        self.file.write_all_at(record, slot * SLOT as u64)?;
+        Ok(slot)
     }
 
     /// Where an object is: its parent and its name there.

@@ -10,6 +10,7 @@
 //! `cx.sleep.about_to_sleep()`.
 
 mod access;
+mod acl_cell;
 mod actor;
 mod attr;
 mod commit;

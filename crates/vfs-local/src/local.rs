@@ -1,5 +1,6 @@
 //! The backend itself: its parts, how an object is reached, and the trait's calls by file.
 
+use crate::access::MountState;
 use crate::actor::Actor;
 use crate::attr::{convert, file_type, living};
 use crate::errno;
@@ -7,9 +8,12 @@ use crate::inode_table::InodeTable;
 use crate::naming::{Finder, fid_of};
 use crate::open_files::{Key, OpenFile, OpenFiles};
 use crate::verifier::WriteVerifier;
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -72,6 +76,9 @@ pub enum OpenError {
 pub struct Local {
     pub(crate) root: OwnedFd,
     pub(crate) root_fid: Fid,
+    /// Device and inode number of the root.
+    pub(crate) root_id: (u64, u64),
+    pub(crate) mount: MountState,
     pub(crate) finder: Finder,
     pub(crate) actor: Actor,
     pub(crate) files: Arc<OpenFiles>,
@@ -93,18 +100,20 @@ impl Local {
         files: Arc<OpenFiles>,
     ) -> std::result::Result<Self, OpenError> {
         let kernel = |source| OpenError::Kernel { path: root.to_owned(), source };
-        let dir = sys::open::open_path(root).map_err(|e| explain(root, e))?;
-        if sys::open::open_listing(dir.as_fd()).is_err() {
+        let path = sys::open::open_path(root).map_err(|e| explain(root, e))?;
+        // handles are opened on a descriptor that is open for more than its path
+        let Ok(dir) = sys::open::open_listing(path.as_fd()) else {
             let what = "no permission to list it: run as a user who may, or change its mode";
             return Err(OpenError::Directory { path: root.to_owned(), what });
-        }
+        };
+        let root_stat = sys::stat::of_fd(dir.as_fd()).map_err(kernel)?;
         let root_fid =
             fid_of(dir.as_fd()).map_err(|status| kernel(io::Error::other(status.to_string())))?;
         let backend = files.register();
         let finder = if !options.force_table && handles_work(dir.as_fd(), &root_fid) {
             Finder::Handles
         } else {
-            let table = Arc::new(open_table(options, backend)?);
+            let table = Arc::new(open_table(options)?);
             files.add_table(&table);
             Finder::Table(table)
         };
@@ -112,6 +121,8 @@ impl Local {
         Ok(Self {
             root: dir,
             root_fid,
+            root_id: (root_stat.dev, root_stat.ino),
+            mount: MountState::default(),
             finder,
             actor: Actor::new().map_err(kernel)?,
             backend,
@@ -194,7 +205,13 @@ impl Local {
         self.actor.be_server().map_err(errno::from)?;
         let fd = self.finder_open(fid)?;
         let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
-        Ok(self.files.insert(self.key(fid), OpenFile::new(fd, file_type(stat.mode))))
+        let ftype = file_type(stat.mode);
+        // a directory that was moved out of the export takes what is below it along
+        if ftype == vfs::FileType::Directory && !crate::lookup::is_inside(self, fd.as_fd(), &stat)?
+        {
+            return Err(Status::Stale);
+        }
+        Ok(self.files.insert(self.key(fid), OpenFile::new(fd, ftype)))
     }
 
     /// Out of descriptors, some are closed and it is tried again.
@@ -242,16 +259,18 @@ impl Local {
         }
         cx.sleep.about_to_sleep();
         self.actor.be_server().map_err(errno::from)?;
-        let listing =
-            self.files.opening(|| sys::open::open_listing(dir.path())).map_err(errno::from)?;
-        self.synced(sys::io::sync(listing.as_fd()))
+        match self.files.opening(|| sys::open::open_listing(dir.path())) {
+            Ok(listing) => self.synced(sys::io::sync(listing.as_fd())),
+            // writable but not readable for an ordinary user's server
+            Err(e) if errno::status(&e) == Status::Acces => self.sync_everything(),
+            Err(e) => Err(errno::from(e)),
+        }
     }
 
     /// Puts the whole file system on disk: for objects that no descriptor can sync.
     pub(crate) fn sync_everything(&self) -> Result<()> {
         self.actor.be_server().map_err(errno::from)?;
-        let root = sys::open::open_listing(self.root.as_fd()).map_err(errno::from)?;
-        self.synced(sys::io::sync_filesystem(root.as_fd()))
+        self.synced(sys::io::sync_filesystem(self.root.as_fd()))
     }
 
     /// Passes a sync's result on; a failed one may have lost data that was promised to COMMIT.
@@ -282,16 +301,27 @@ fn handles_work(root: BorrowedFd<'_>, fid: &Fid) -> bool {
     by_handle && opened.is_ok()
 }
 
-fn open_table(options: &LocalOptions, backend: u32) -> std::result::Result<InodeTable, OpenError> {
-    let path = options.table.clone().unwrap_or_else(|| {
-        std::env::temp_dir().join(format!("bowline-names-{}-{backend}", std::process::id()))
-    });
-    let table = InodeTable::open(&path);
-    if options.table.is_none() {
-        // the open descriptor is enough; the name would outlive the server
-        std::fs::remove_file(&path).ok();
+fn open_table(options: &LocalOptions) -> std::result::Result<InodeTable, OpenError> {
+    if let Some(path) = &options.table {
+        return InodeTable::open(path)
+            .map_err(|source| OpenError::Table { path: path.clone(), source });
     }
+    // a directory of our own: others may write in the one for temporary files
+    let name = format!("bowline-names-{:016x}", RandomState::new().hash_one(std::process::id()));
+    let dir = std::env::temp_dir().join(name);
+    let path = dir.join("names");
+    let table = DirBuilder::new().mode(0o700).create(&dir).and_then(|()| InodeTable::open(&path));
+    // the open descriptor is enough; the names would outlive the server
+    std::fs::remove_file(&path).ok();
+    std::fs::remove_dir(&dir).ok();
     table.map_err(|source| OpenError::Table { path, source })
+}
+
+impl Drop for Local {
+    /// Lets go of the file system, so that it can be unmounted.
+    fn drop(&mut self) {
+        self.files.remove_backend(self.backend);
+    }
 }
 
 impl Backend for Local {

@@ -11,9 +11,10 @@ use crate::local::Local;
 use crate::naming::fid_of;
 use crate::open_files::OpenFile;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use sys::open::{How, open_entry, open_parent};
+use sys::stat::Stat;
 use vfs::access::Permission;
 use vfs::{Attr, Component, Cx, Fid, FileType, Found, Node, Result, Status};
 
@@ -103,20 +104,35 @@ fn parent(local: &Local, cx: &Cx<'_>, dir: &Fid, file: &OpenFile, attr: Attr) ->
     }
     cx.sleep.about_to_sleep();
     local.actor.be_server().map_err(errno::from)?;
-    let up = open_parent(file.path()).map_err(errno::from)?;
-    let fid = fid_of(up.as_fd())?;
-    let node_attr = living(&sys::stat::of_fd(up.as_fd()).map_err(errno::from)?)?;
-    let (mut at, mut at_fid) = (up, fid);
-    for _ in 0..DEPTH_MAX {
-        if at_fid == local.root_fid {
-            return Ok(Found { node: Node { fid, attr: node_attr }, dir: attr });
-        }
-        let above = open_parent(at.as_fd()).map_err(errno::from)?;
-        let above_fid = fid_of(above.as_fd())?;
-        if above_fid == at_fid {
-            break;
-        }
-        (at, at_fid) = (above, above_fid);
+    let up = local.files.opening(|| open_parent(file.path())).map_err(errno::from)?;
+    let stat = sys::stat::of_fd(up.as_fd()).map_err(errno::from)?;
+    if !is_inside(local, up.as_fd(), &stat)? {
+        return Err(Status::Acces);
     }
-    Err(Status::Acces)
+    let fid = fid_of(up.as_fd())?;
+    Ok(Found { node: Node { fid, attr: living(&stat)? }, dir: attr })
+}
+
+/// Whether a directory is the exported one or below it, as it is now.
+///
+/// # Errors
+/// What the kernel says.
+pub fn is_inside(local: &Local, dir: BorrowedFd<'_>, stat: &Stat) -> Result<bool> {
+    let id = |stat: &Stat| (stat.dev, stat.ino);
+    let mut stat = *stat;
+    let mut above: Option<OwnedFd> = None;
+    for _ in 0..DEPTH_MAX {
+        if id(&stat) == local.root_id {
+            return Ok(true);
+        }
+        let here = above.as_ref().map_or(dir, AsFd::as_fd);
+        let up = local.files.opening(|| open_parent(here)).map_err(errno::from)?;
+        let next = sys::stat::of_fd(up.as_fd()).map_err(errno::from)?;
+        // the top is its own parent, and a mount's root leads out of the file system
+        if id(&next) == id(&stat) || stat.mount_root {
+            return Ok(false);
+        }
+        (stat, above) = (next, Some(up));
+    }
+    Ok(false)
 }

@@ -80,12 +80,12 @@ impl<'p> Place<'p> {
     pub fn finish_open(&self, name: Name<'_>, fd: OwnedFd, set: &SetAttr) -> Result<Made> {
         let held = fd.try_clone().map_err(errno::from)?;
         let mut node = adopt(self.local, self.dir, name.bytes(), fd)?;
-        let rest = rest_of(set, &node.attr);
+        let rest = self.rest_of(set, &node.attr);
         if !rest.is_empty() {
             setattr::apply(self.local, self.cx, &node.fid, &rest)?;
         }
         if self.cx.durability == Durability::Sync {
-            self.sync_new(held, node.attr.ftype)?;
+            self.sync_new(&held, node.attr.ftype)?;
             self.sync()?;
         }
         let stat = sys::stat::of_fd(self.path_of(&node.fid)?.path()).map_err(errno::from)?;
@@ -93,12 +93,29 @@ impl<'p> Place<'p> {
         Ok(Made { node, dir: self.change() })
     }
 
+    /// What is left to set on an object that was made with its mode by its owner.
+    ///
+    /// Permission bits are what the kernel made of the client's under the directory's default ACL,
+    /// and a set-group-id bit that it inherited stays; only special bits that it left out are
+    /// added. Clients send ids along that only root may set: from others they mean nothing, as in
+    /// the kernel's server.
+    fn rest_of(&self, set: &SetAttr, made: &Attr) -> SetAttr {
+        let cred = self.local.actor.cred(&self.cx.cred);
+        let special = set.mode.unwrap_or(0) & 0o7000;
+        let mut rest = *set;
+        rest.mode = (special & !made.mode != 0).then_some(made.mode | special);
+        rest.uid = set.uid.filter(|uid| *uid != made.uid && cred.uid == 0);
+        rest.gid = set.gid.filter(|gid| *gid != made.gid && (cred.uid == 0 || cred.in_group(*gid)));
+        rest.size = set.size.filter(|size| made.ftype == FileType::Regular && *size != made.size);
+        rest
+    }
+
     fn path_of(&self, fid: &Fid) -> Result<Arc<OpenFile>> {
         self.local.hold(self.cx, fid).map(|(file, _)| file)
     }
 
     /// A new file or directory itself; other types are on disk with their directory.
-    fn sync_new(&self, path: OwnedFd, ftype: FileType) -> Result<()> {
+    fn sync_new(&self, path: &OwnedFd, ftype: FileType) -> Result<()> {
         let fd = match ftype {
             FileType::Regular => reopen(path.as_fd(), How::Read),
             FileType::Directory => open_listing(path.as_fd()),
@@ -114,16 +131,6 @@ impl<'p> Place<'p> {
             Err(_) => self.local.sync_everything(),
         }
     }
-}
-
-/// What is left to set on an object that was made with its mode by its owner.
-fn rest_of(set: &SetAttr, made: &Attr) -> SetAttr {
-    let mut rest = *set;
-    rest.mode = set.mode.filter(|mode| mode & 0o7777 != made.mode);
-    rest.uid = set.uid.filter(|uid| *uid != made.uid);
-    rest.gid = set.gid.filter(|gid| *gid != made.gid);
-    rest.size = set.size.filter(|size| made.ftype == FileType::Regular && *size != made.size);
-    rest
 }
 
 /// The status for making over an existing name: EEXIST, even where the kernel says that it is a

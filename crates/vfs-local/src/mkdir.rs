@@ -13,8 +13,5 @@ pub fn mkdir(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAtt
     let place = Place::new(local, cx, dir)?;
     let mode = set.mode.unwrap_or(MODE_DEFAULT);
     place.as_caller(|| make_dir(place.file.path(), name.bytes(), mode))?;
-    // the kernel has inherited a set-group-id bit that the client's mode knows nothing of
-    let inherited = place.before.mode & 0o2000;
-    let set = SetAttr { mode: set.mode.map(|mode| mode | inherited), ..*set };
-    place.finish(name, &set)
+    place.finish(name, set)
 }

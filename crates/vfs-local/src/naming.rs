@@ -8,11 +8,12 @@
 //! - *By table*: a persistent table remembers for each id its parent and its name. The path is put
 //!   together up to the root and opened component by component, never through a link and never
 //!   into another mount. What is found must have the very id. If it has not (somebody renamed
-//!   it behind our back), the directory where it was, and those around it, are searched once.
+//!   it behind our back), the directory where it was is searched once.
 
 use crate::errno;
 use crate::inode_table::{FileKey, InodeTable};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use sys::file_handle::{self, KernelHandle};
@@ -117,6 +118,17 @@ impl Finder {
         }
     }
 
+    /// Forgets an object that is no more.
+    pub fn forget(&self, fid: &Fid) {
+        if let Self::Table(table) = self
+            && let Ok(key) = file_key(fid)
+            && let Err(error) = table.forget(&key)
+        {
+            // the row does no harm but that of a search
+            tracing::warn!(%error, "the table of file names cannot be written");
+        }
+    }
+
     /// Opens an object, of which we have a path descriptor, for data.
     ///
     /// # Errors
@@ -194,79 +206,57 @@ impl Walk<'_> {
         Ok(at)
     }
 
-    /// The object is not where the table says: looks in the nearest directory that still is, and
-    /// below it, by inode number.
+    /// The object is not under the name that the table says: looks for it in its directory. If it
+    /// is not there either it is forgotten, so that the next call with this id costs nothing; a
+    /// look-up that meets it elsewhere brings it back.
     fn search(&self, fid: &Fid) -> Result<OwnedFd> {
-        let wanted = sys_inode(fid);
-        let (parent, _) = self.table.locate(&file_key(fid)?).ok_or(Status::Stale)?;
-        let parent = Fid::new(parent.bytes()).ok_or(Status::Stale)?;
-        let near = if parent == *self.root_fid {
-            self.root.try_clone_to_owned().map_err(errno::from)
+        let key = file_key(fid)?;
+        let (parent, _) = self.table.locate(&key).ok_or(Status::Stale)?;
+        let dir_fid = Fid::new(parent.bytes()).ok_or(Status::Stale)?;
+        let dir = if dir_fid == *self.root_fid {
+            self.root.try_clone_to_owned().map_err(errno::from)?
         } else {
-            self.open(&parent)
+            self.open(&dir_fid)?
         };
-        let mut todo = vec![(parent, near?)];
-        if parent != *self.root_fid {
-            let root = self.root.try_clone_to_owned().map_err(errno::from)?;
-            todo.insert(0, (*self.root_fid, root));
+        if let Some((name, fd)) = entry_of(dir.as_fd(), fid)? {
+            self.table.remember(&parent, &name, &key).map_err(errno::from)?;
+            return Ok(fd);
         }
-        let mut looked_at = 0;
-        while let Some((dir_fid, dir)) = todo.pop() {
-            for (name, ino, is_dir) in entries(dir.as_fd())? {
-                looked_at += 1;
-                if looked_at > SEARCH_MAX {
-                    return Err(Status::Stale);
-                }
-                if !is_dir && wanted.is_some_and(|w| w != ino) {
-                    continue;
-                }
-                let Ok(fd) = open_entry(dir.as_fd(), &name, How::Path, false) else { continue };
-                let found = fid_of(fd.as_fd())?;
-                if found == *fid {
-                    self.table
-                        .remember(&file_key(&dir_fid)?, &name, &file_key(fid)?)
-                        .map_err(errno::from)?;
-                    return Ok(fd);
-                }
-                if is_dir {
-                    todo.insert(0, (found, fd));
-                }
-            }
-        }
+        self.table.forget(&key).map_err(errno::from)?;
         Err(Status::Stale)
     }
 }
 
+/// The entry of a directory that is this object: its name, and open as a path.
+fn entry_of(dir: BorrowedFd<'_>, fid: &Fid) -> Result<Option<(Vec<u8>, OwnedFd)>> {
+    let wanted = inode_in(fid);
+    let listing = open_listing(dir).map_err(errno::from)?;
+    let mut found = None;
+    let mut looked_at = 0;
+    let mut room = sys::dirent::Room::default();
+    let listed = sys::dirent::list(listing.as_fd(), &mut room, &mut |entry| {
+        let name = entry.name.to_bytes();
+        let may_be = wanted.is_none_or(|ino| ino == entry.ino) && !matches!(name, b"." | b"..");
+        if may_be
+            && let Ok(fd) = open_entry(dir, name, How::Path, false)
+            && fid_of(fd.as_fd()) == Ok(*fid)
+        {
+            found = Some((name.to_vec(), fd));
+            return ControlFlow::Break(());
+        }
+        looked_at += 1;
+        if looked_at < SEARCH_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    listed.map(drop).map_err(errno::from)?;
+    Ok(found)
+}
+
 /// The inode number in an id, where we know the layout: ours, and the kernel's generic one.
-fn sys_inode(fid: &Fid) -> Option<u64> {
+fn inode_in(fid: &Fid) -> Option<u64> {
     let (kind, data) = fid.bytes().split_first()?;
     match (kind, data.len()) {
         (&KIND_INODE, _) => data.first_chunk().map(|b| u64::from_be_bytes(*b)),
         (1 | 2, 8..) => data.first_chunk().map(|b| u64::from(u32::from_ne_bytes(*b))),
         _ => None,
     }
-}
-
-/// Names, inode numbers and "is a directory" of a directory's entries, bounded.
-fn entries(dir: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, u64, bool)>> {
-    let listing = open_listing(dir).map_err(errno::from)?;
-    let mut room = sys::dirent::Room::default();
-    let mut found = Vec::new();
-    let end = sys::dirent::list(listing.as_fd(), &mut room, &mut |entry| {
-        let name = entry.name.to_bytes();
-        if !matches!(name, b"." | b"..") {
-            let stat = sys::stat::of_entry(listing.as_fd(), entry.name);
-            let is_dir = stat.is_ok_and(|s| {
-                !s.mount_root && crate::attr::file_type(s.mode) == vfs::FileType::Directory
-            });
-            found.push((name.to_vec(), entry.ino, is_dir));
-        }
-        if found.len() > SEARCH_MAX {
-            std::ops::ControlFlow::Break(())
-        } else {
-            std::ops::ControlFlow::Continue(())
-        }
-    });
-    let _whole = end.map_err(errno::from)?;
-    Ok(found)
 }

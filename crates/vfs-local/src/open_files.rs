@@ -6,10 +6,11 @@
 //!
 //! Bounds: at most [`OpenFiles::limit`] entries, each of up to three descriptors (a path, one for
 //! reading, one for writing). Beyond, those not used for longest (to a second) go first.
-//! [`OpenFiles::sweep`], called each second, closes descriptors for writing after two idle seconds
-//! (a program that was written may be run at once), everything after thirty, so that a file deleted
-//! behind the server's back gives its space back.
+//! [`OpenFiles::sweep`], called each second, closes what has not been written for two seconds (a
+//! program that was written may be run soon), everything after thirty idle seconds, and what was
+//! removed behind the server's back, so that it gives its space back.
 
+use crate::acl_cell::AclCell;
 use crate::errno;
 use crate::inode_table::InodeTable;
 use papaya::{Guard as _, HashMap};
@@ -17,8 +18,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use vfs::access::Acl;
-use vfs::{Attr, Fid, FileType, Time};
+use vfs::{Fid, FileType};
 
 /// Descriptors that are left to sockets, the log and the rest of the process.
 const RESERVE: u64 = 1024;
@@ -34,9 +34,14 @@ const IDLE_S: u32 = 30;
 const TABLE_SYNC_S: u32 = 5;
 /// Seconds for which a directory counts as cached by the kernel after it was listed.
 const LISTED_S: u32 = 60;
-/// Nanoseconds by which a change must be past before an ACL read after it is believed for good:
-/// a second change within one tick of the file system's clock leaves the same ctime.
-const TICK_NS: i128 = 20_000_000;
+/// Idle seconds after which an entry is asked whether its object is still there: often at first,
+/// because a file removed behind the server's back keeps its space while it is open.
+const ASKED_S: [u32; 5] = [1, 2, 4, 8, 16];
+/// Values that a batch of the map's garbage must have before it can be freed: one for each thread
+/// that is inside the map at that moment. Threads do not sleep inside, so these are few.
+const PADDING: u32 = 64;
+/// The backend number of padding.
+const NO_BACKEND: u32 = u32::MAX;
 
 /// Which object of which export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,18 +62,9 @@ pub struct OpenFile {
     used_s: AtomicU32,
     /// Second of the last listing, plus one; 0 is never.
     listed_s: AtomicU32,
-    /// The ACL that was found, with the ctime that it belongs to. Locked for the copy only.
-    acl: Mutex<Option<(Time, Option<Arc<Acl>>)>>,
-    /// Whether the ACL above says "none", for reading without the lock: the ctime's parts.
-    plain: PlainSince,
-}
-
-/// The ctime for which an object is known to have no ACL, in a form that a hot call reads freely.
-#[derive(Debug, Default)]
-struct PlainSince {
-    sec: std::sync::atomic::AtomicI64,
-    nsec: AtomicU32,
-    known: AtomicBool,
+    /// Second of the last writing.
+    written_s: AtomicU32,
+    acl: AclCell,
 }
 
 impl OpenFile {
@@ -81,8 +77,8 @@ impl OpenFile {
             writer: OnceLock::new(),
             used_s: AtomicU32::new(0),
             listed_s: AtomicU32::new(0),
-            acl: Mutex::new(None),
-            plain: PlainSince::default(),
+            written_s: AtomicU32::new(0),
+            acl: AclCell::default(),
         }
     }
 
@@ -99,6 +95,11 @@ impl OpenFile {
     /// The descriptor for reading, if there is one already.
     pub fn reader(&self) -> Option<BorrowedFd<'_>> {
         self.reader.get().map(AsFd::as_fd)
+    }
+
+    /// The descriptor for writing, if there is one already.
+    pub fn writer(&self) -> Option<BorrowedFd<'_>> {
+        self.writer.get().map(AsFd::as_fd)
     }
 
     /// The descriptor for reading; `open` makes it.
@@ -134,50 +135,27 @@ impl OpenFile {
         listed != 0 && now_s.saturating_sub(listed) < LISTED_S
     }
 
-    /// The ACL that belongs to these attributes. One that was read before is believed as long as
-    /// the ctime is the same.
-    ///
-    /// # Errors
-    /// What the kernel says when the ACL has to be read.
-    pub fn acl(&self, attr: &Attr) -> io::Result<Option<Arc<Acl>>> {
-        if self.ftype == FileType::Symlink || self.is_plain(attr.ctime) {
-            return Ok(None);
-        }
-        {
-            let known = self.acl.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((ctime, acl)) = &*known
-                && *ctime == attr.ctime
-            {
-                return Ok(acl.clone());
-            }
-        }
-        let value = sys::acl::access(self.path())?;
-        let acl = value.and_then(|value| Acl::parse(&value)).map(Arc::new);
-        if settled(attr.ctime) {
-            if acl.is_none() {
-                self.note_plain(attr.ctime);
-            }
-            *self.acl.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some((attr.ctime, acl.clone()));
-        }
-        Ok(acl)
+    /// What is known of the object's ACL.
+    pub const fn acl(&self) -> &AclCell {
+        &self.acl
     }
 
-    fn is_plain(&self, ctime: Time) -> bool {
-        let p = &self.plain;
-        p.known.load(std::sync::atomic::Ordering::Acquire)
-            && p.sec.load(Relaxed) == ctime.sec
-            && p.nsec.load(Relaxed) == ctime.nsec
+    /// Whether it is open for writing and nobody has written for a while.
+    fn writer_is_idle(&self, now_s: u32) -> bool {
+        let idle_s = now_s.saturating_sub(self.written_s.load(Relaxed));
+        self.writer.get().is_some() && idle_s > WRITER_IDLE_S
     }
 
-    /// Two writers may interleave; then `known` could belong to a mix of two ctimes, which is no
-    /// object's ctime or was "no ACL" for both.
-    fn note_plain(&self, ctime: Time) {
-        let p = &self.plain;
-        p.known.store(false, std::sync::atomic::Ordering::Release);
-        p.sec.store(ctime.sec, Relaxed);
-        p.nsec.store(ctime.nsec, Relaxed);
-        p.known.store(true, std::sync::atomic::Ordering::Release);
+    /// Notes that the descriptor for writing was used.
+    pub fn note_written(&self, now_s: u32) {
+        if self.written_s.load(Relaxed) != now_s {
+            self.written_s.store(now_s, Relaxed);
+        }
+    }
+
+    /// Whether the object has lost its last name.
+    fn is_removed(&self) -> bool {
+        sys::stat::of_fd(self.path()).is_ok_and(|stat| stat.nlink == 0)
     }
 
     fn use_at(&self, now_s: u32) {
@@ -200,16 +178,10 @@ fn get_or<'f>(
     Ok(slot.get_or_init(|| fd).as_fd())
 }
 
-/// Whether a moment is so far past that a later change must have a later ctime.
-fn settled(ctime: Time) -> bool {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let Ok(now) = now.map(|n| i128::try_from(n.as_nanos()).unwrap_or(0)) else { return false };
-    now - (i128::from(ctime.sec) * 1_000_000_000 + i128::from(ctime.nsec)) > TICK_NS
-}
-
 /// The cache.
 pub struct OpenFiles {
-    map: HashMap<Key, Arc<OpenFile>>,
+    /// `None` is padding, see [`OpenFiles::settle`].
+    map: HashMap<Key, Option<Arc<OpenFile>>>,
     limit: usize,
     /// Seconds since the start, as [`OpenFiles::sweep`] was told.
     now_s: AtomicU32,
@@ -270,7 +242,7 @@ impl OpenFiles {
     /// Does something with an open object if it is cached; it must not block in `work`.
     pub fn with<T>(&self, key: &Key, work: impl FnOnce(&Arc<OpenFile>) -> T) -> Option<T> {
         let guard = self.map.guard();
-        let file = self.map.get(key, &guard)?;
+        let file = self.map.get(key, &guard)?.as_ref()?;
         file.use_at(self.now_s());
         Some(work(file))
     }
@@ -283,18 +255,66 @@ impl OpenFiles {
         }
         let guard = self.map.guard();
         let file = Arc::new(file);
-        match self.map.try_insert(key, Arc::clone(&file), &guard) {
+        match self.map.try_insert(key, Some(Arc::clone(&file)), &guard) {
             Ok(_) => file,
-            Err(occupied) => Arc::clone(occupied.current),
+            Err(occupied) => occupied.current.as_ref().map_or(file, Arc::clone),
         }
     }
 
     /// Closes an object, once nobody uses it.
     pub fn remove(&self, key: &Key) {
         let guard = self.map.guard();
-        if self.map.remove(key, &guard).is_some() {
-            guard.flush();
+        let Some(Some(gone)) = self.map.remove(key, &guard) else { return };
+        let gone = Arc::downgrade(gone);
+        drop(guard);
+        self.settle(&[gone]);
+    }
+
+    /// Closes everything of a backend that goes away.
+    pub fn remove_backend(&self, backend: u32) {
+        self.close_if(usize::MAX, |key, _| key.backend == backend);
+    }
+
+    /// Closes up to `most` entries that `judge` condemns; says how many.
+    fn close_if(&self, most: usize, judge: impl Fn(&Key, &OpenFile) -> bool) -> usize {
+        let guard = self.map.guard();
+        let mut gone: Vec<Weak<OpenFile>> = Vec::new();
+        for (key, file) in self.map.iter(&guard) {
+            let Some(file) = file else { continue };
+            if gone.len() >= most {
+                break;
+            }
+            let same = |_: &Key, now: &Option<Arc<OpenFile>>| {
+                now.as_ref().is_some_and(|now| Arc::ptr_eq(now, file))
+            };
+            if judge(key, file) && matches!(self.map.remove_if(key, same, &guard), Ok(Some(_))) {
+                gone.push(Arc::downgrade(file));
+            }
         }
+        drop(guard);
+        self.settle(&gone);
+        gone.len()
+    }
+
+    /// Has the map free what was taken out of it, so that its descriptors are closed now and not
+    /// when others are. The map's garbage is freed in batches of more values than threads are
+    /// inside the map; a batch that is too small is filled up with padding.
+    fn settle(&self, gone: &[Weak<OpenFile>]) {
+        if gone.is_empty() {
+            return;
+        }
+        self.map.guard().flush();
+        if gone.iter().all(|file| file.strong_count() == 0) {
+            return;
+        }
+        let guard = self.map.guard();
+        for number in 0..PADDING {
+            let Some(fid) = Fid::new(&number.to_ne_bytes()) else { break };
+            let key = Key { backend: NO_BACKEND, fid };
+            self.map.insert(key, None, &guard);
+            self.map.remove(&key, &guard);
+        }
+        guard.flush();
     }
 
     /// Runs something that opens descriptors; if there are none left, closes some and tries again.
@@ -322,21 +342,15 @@ impl OpenFiles {
         if self.evicting.swap(true, std::sync::atomic::Ordering::Acquire) {
             return;
         }
-        let guard = self.map.guard();
         let now_s = self.now_s();
         let mut left = count;
         for idle_s in [8, 2, 1, 0] {
-            for (key, file) in self.map.iter(&guard) {
-                if left == 0 {
-                    break;
-                }
-                if now_s.saturating_sub(file.used_s.load(Relaxed)) >= idle_s {
-                    self.map.remove(key, &guard);
-                    left -= 1;
-                }
+            let idle = |file: &OpenFile| now_s.saturating_sub(file.used_s.load(Relaxed));
+            left -= self.close_if(left, |_, file| idle(file) >= idle_s);
+            if left == 0 {
+                break;
             }
         }
-        guard.flush();
         self.evicting.store(false, std::sync::atomic::Ordering::Release);
     }
 
@@ -356,15 +370,12 @@ impl OpenFiles {
             self.sync_tables();
         }
         self.now_s.store(now_s.max(1), Relaxed);
-        let guard = self.map.guard();
-        for (key, file) in self.map.iter(&guard) {
+        self.close_if(usize::MAX, |_, file| {
             let idle_s = now_s.saturating_sub(file.used_s.load(Relaxed));
-            let writer = file.writer.get().is_some();
-            if idle_s > IDLE_S || writer && idle_s > WRITER_IDLE_S {
-                self.map.remove(key, &guard);
-            }
-        }
-        guard.flush();
+            idle_s > IDLE_S
+                || file.writer_is_idle(now_s)
+                || ASKED_S.contains(&idle_s) && file.is_removed()
+        });
     }
 }
 
@@ -396,10 +407,12 @@ mod tests {
         files.insert(key(1), file());
         let kept = files.insert(key(2), file());
         kept.writer_or(|| sys::open::open_path("/".as_ref())).unwrap();
+        kept.note_written(1);
         files.sweep(3);
         assert_eq!(files.with(&key(2), |_| ()), Some(()));
-        files.sweep(6);
-        assert_eq!(files.with(&key(2), |_| ()), None, "a writer leaves after two seconds");
+        files.sweep(4);
+        let left = files.with(&key(2), |_| ());
+        assert_eq!(left, None, "a writer leaves after two seconds, though others read");
         assert_eq!(files.with(&key(1), |_| ()), Some(()));
         files.sweep(100);
         assert!(files.is_empty());
@@ -414,5 +427,56 @@ mod tests {
         // the other end sees the end of the stream only once our descriptor is closed
         alive.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
         assert_eq!(std::io::Read::read(&mut &alive, &mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_removed_file_is_closed_at_once_while_others_use_the_cache() {
+        let files = std::sync::Arc::new(OpenFiles::new(30_000));
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        files.insert(key(u32::MAX), file());
+        let readers = [(); 3].map(|()| {
+            let (files, stop) = (files.clone(), stop.clone());
+            std::thread::spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert_eq!(files.with(&key(u32::MAX), |_| ()), Some(()));
+                }
+            })
+        });
+        for n in 0..300 {
+            let held = std::sync::Arc::downgrade(&files.insert(key(n), file()));
+            files.remove(&key(n));
+            // a reader that was inside the map at that moment frees it when it leaves
+            let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
+            while held.strong_count() > 0 {
+                assert!(std::time::Instant::now() < until, "still open");
+                std::thread::yield_now();
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    }
+
+    #[test]
+    fn what_was_removed_behind_our_back_is_closed_by_the_sweep() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let fd = std::fs::File::create(&path).unwrap().into();
+        let files = OpenFiles::new(3000);
+        files.sweep(10);
+        files.insert(key(1), OpenFile::new(fd, FileType::Regular));
+        files.sweep(11);
+        assert!(!files.is_empty());
+        std::fs::remove_file(&path).unwrap();
+        files.sweep(12);
+        assert!(files.is_empty());
+    }
+
+    #[test]
+    fn a_backend_that_goes_takes_only_its_own_with_it() {
+        let files = OpenFiles::new(3000);
+        files.insert(key(1), file());
+        files.insert(Key { backend: 1, ..key(1) }, file());
+        files.remove_backend(0);
+        assert_eq!((files.len(), files.with(&key(1), |_| ())), (1, None));
     }
 }

@@ -10,7 +10,6 @@ use crate::errno;
 use crate::local::Local;
 use crate::naming::{fid_of, fid_of_entry};
 use crate::open_files::OpenFile;
-use std::ffi::CStr;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use sys::dirent::{Entry, Room, list, seek};
@@ -38,6 +37,8 @@ pub fn readdir(
     if cookie != 0 {
         position(listing.as_fd(), cookie)?;
     }
+    // what is behind a name is for those who may search the directory
+    let nodes = nodes && check(local, cx, &file, &attr, Permission::EXEC).is_ok();
     let lister = Lister { local, dir, file: &file, listing: listing.as_fd(), attr, nodes };
     let eof = lister.run(sink)?;
     file.note_listed(now_s);
@@ -96,30 +97,26 @@ impl Lister<'_> {
             b"." => Ok(Some(Node { fid: *self.dir, attr: self.attr })),
             b".." => Ok(None),
             name => {
-                let node = match self.by_name(entry.name)? {
+                let node = match self.by_name(entry)? {
                     Some(node) => Some(node),
                     None => self.opened(name)?,
                 };
-                if let Some(node) = &node {
-                    self.local.finder.remember(self.dir, name, &node.fid)?;
-                }
-                Ok(node)
+                // an id that the table did not take would lead nowhere
+                let known = |node: &Node| self.local.finder.remember(self.dir, name, &node.fid);
+                Ok(node.filter(|node| known(node).is_ok()))
             }
         }
     }
 
-    /// Id and attributes by two calls on the name, taken only if both met the same inode.
-    fn by_name(&self, name: &CStr) -> Result<Option<Node>> {
-        let Ok(stat) = sys::stat::of_entry(self.listing, name) else { return Ok(None) };
-        if stat.mount_root || stat.dev != self.attr.fsid {
-            return Ok(None);
-        }
-        let fid = match fid_of_entry(self.listing, name) {
+    /// Id and attributes by two calls on the name, taken only if the inode is the one listed: then
+    /// the handle, which was taken in between, is that inode's as well.
+    fn by_name(&self, entry: &Entry<'_>) -> Result<Option<Node>> {
+        let fid = match fid_of_entry(self.listing, entry.name) {
             Ok(Some(fid)) => fid,
             Ok(None) | Err(_) => return Ok(None),
         };
-        let again = sys::stat::of_entry(self.listing, name);
-        let same = again.is_ok_and(|again| (again.ino, again.btime) == (stat.ino, stat.btime));
+        let Ok(stat) = sys::stat::of_entry(self.listing, entry.name) else { return Ok(None) };
+        let same = stat.ino == entry.ino && stat.dev == self.attr.fsid && !stat.mount_root;
         Ok(same.then(|| Node { fid, attr: convert(&stat) }))
     }
 

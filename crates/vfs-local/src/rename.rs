@@ -2,9 +2,9 @@
 
 use crate::local::Local;
 use crate::made::Place;
-use crate::remove::fid_at;
+use crate::remove::victim_at;
 use sys::namespace;
-use vfs::{Change, Cx, Fid, Name, Result, Status};
+use vfs::{Change, Cx, Fid, Name, Result};
 
 /// See [`vfs::Backend::rename`].
 pub fn rename(
@@ -15,15 +15,13 @@ pub fn rename(
 ) -> Result<(Change, Change)> {
     let source = Place::new(local, cx, from_dir)?;
     let target = Place::new(local, cx, to_dir)?;
-    let moved = fid_at(&source, from.bytes());
-    let replaced = fid_at(&target, to.bytes());
-    source
-        .as_caller(|| {
-            namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())
-        })
-        .map_err(|status| if status == Status::Jukebox { Status::Acces } else { status })?;
-    if let Some(replaced) = replaced.filter(|fid| Some(*fid) != moved) {
-        local.files.remove(&local.key(&replaced));
+    let moved = victim_at(&source, from.bytes()).map(|moved| moved.fid);
+    let replaced = victim_at(&target, to.bytes());
+    source.as_caller(|| {
+        namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())
+    })?;
+    if let Some(replaced) = replaced.filter(|replaced| Some(replaced.fid) != moved) {
+        replaced.went(&target);
     }
     if let Some(moved) = moved {
         local.finder.remember(to_dir, to.bytes(), &moved)?;

@@ -4,7 +4,7 @@
 //! the caller need not have permission for now: who may write data at this call (the owner always,
 //! see [`vfs::access::data_access`]) may cut it.
 
-use crate::access::check_data;
+use crate::access::{check, check_data};
 use crate::errno;
 use crate::local::Local;
 use crate::open_files::OpenFile;
@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::AsFd;
 use sys::namespace::{When, set_mode, set_owner, set_times};
 use sys::open::open_listing;
+use vfs::access::Permission;
 use vfs::{
     Attr, Change, Cx, Durability, Fid, FileType, Result, SetAttr, SetTime, Status, Time,
     need_regular,
@@ -70,9 +71,10 @@ pub fn apply_and_sync(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> R
 /// What the kernel says.
 pub fn apply(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
     let (file, attr) = local.hold(cx, fid)?;
+    may_resize(local, cx, &file, &attr, set)?;
     let result = owner_and_mode(local, cx, &file, &attr, set)
-        .and_then(|()| size(local, cx, fid, &file, &attr, set))
-        .and_then(|()| times(local, cx, &file, set));
+        .and_then(|()| size(local, cx, fid, &file, set))
+        .and_then(|()| times(local, cx, &file, &attr, set));
     local.actor.be_server().map_err(errno::from)?;
     result
 }
@@ -102,10 +104,10 @@ fn owner_and_mode(
     Ok(())
 }
 
-fn size(
+/// Whether the size may be set: asked before anything else is, so that nothing is done by half.
+fn may_resize(
     local: &Local,
     cx: &Cx<'_>,
-    fid: &Fid,
     file: &OpenFile,
     attr: &Attr,
     set: &SetAttr,
@@ -118,16 +120,33 @@ fn size(
     if i64::try_from(size).is_err() {
         return Err(Status::FBig);
     }
-    check_data(local, cx, file, attr, true)?;
+    check_data(local, cx, file, attr, true)
+}
+
+fn size(local: &Local, cx: &Cx<'_>, fid: &Fid, file: &OpenFile, set: &SetAttr) -> Result<()> {
+    let Some(size) = set.size else { return Ok(()) };
     let fd = local.writer(file, fid)?;
+    file.note_written(local.files.now_s());
     as_caller(local, cx, || sys::io::truncate(fd, size))
 }
 
-fn times(local: &Local, cx: &Cx<'_>, file: &OpenFile, set: &SetAttr) -> Result<()> {
-    if (set.atime, set.mtime) == (SetTime::Keep, SetTime::Keep) {
-        return Ok(());
+/// Who may write may set times to the clock (RFC 1813 §3.3.2), also one of the two alone, which the
+/// kernel's call leaves to the owner: a client sends that with each truncation.
+fn times(local: &Local, cx: &Cx<'_>, file: &OpenFile, attr: &Attr, set: &SetAttr) -> Result<()> {
+    let set_them = || set_times(file.path(), when(set.atime), when(set.mtime));
+    match (set.atime, set.mtime) {
+        (SetTime::Keep, SetTime::Keep) => Ok(()),
+        (SetTime::Keep, SetTime::Now) | (SetTime::Now, SetTime::Keep)
+            if local.actor.cred(&cx.cred).uid != attr.uid =>
+        {
+            check(local, cx, file, attr, Permission::WRITE)?;
+            local.actor.be_server().and_then(|()| set_them()).map_err(errno::from)
+        }
+        (
+            SetTime::Keep | SetTime::Now | SetTime::To(_),
+            SetTime::Keep | SetTime::Now | SetTime::To(_),
+        ) => as_caller(local, cx, set_them),
     }
-    as_caller(local, cx, || set_times(file.path(), when(set.atime), when(set.mtime)))
 }
 
 fn when(time: SetTime) -> When {

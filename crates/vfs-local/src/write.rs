@@ -27,6 +27,7 @@ pub fn write(
     check_data(local, cx, &file, &before, true)?;
     let fd = local.writer(&file, fid)?;
     become_writer(local, cx, &before)?;
+    file.note_written(local.files.now_s());
     let count = put(fd, offset, data)?;
     let committed = settle(local, cx, fd, stable)?;
     Ok(WriteDone { count, committed, file: change(local, &file, &before) })

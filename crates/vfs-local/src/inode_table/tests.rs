@@ -24,6 +24,24 @@ fn it_remembers_over_a_restart_and_takes_the_newest() {
 }
 
 #[test]
+fn what_is_forgotten_stays_forgotten_and_may_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("names");
+    let table = InodeTable::open(&path).unwrap();
+    table.remember(&key(0), b"gone", &key(1)).unwrap();
+    table.remember(&key(0), b"back", &key(2)).unwrap();
+    for n in [1, 2, 3] {
+        table.forget(&key(n)).unwrap();
+    }
+    assert_eq!(table.locate(&key(1)), None);
+    table.remember(&key(0), b"back", &key(2)).unwrap();
+    drop(table);
+    let table = InodeTable::open(&path).unwrap();
+    assert_eq!(table.locate(&key(1)), None);
+    assert_eq!(table.locate(&key(2)), Some((key(0), b"back".to_vec())));
+}
+
+#[test]
 fn what_is_known_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
