@@ -218,6 +218,17 @@ fn a_second_ctrl_c_ends_it_at_once() {
 }
 
 #[test]
+fn state_inside_an_export_is_pointed_out() {
+    let outside = Server::start(&[]);
+    assert!(!outside.lines.concat().contains("state directory"), "{:?}", outside.lines);
+    // the rig keeps state where temporary directories are
+    let exports = outside.base.path().join("exports");
+    std::fs::write(&exports, format!("{} *(ro)\n", std::env::temp_dir().display())).unwrap();
+    let inside = Server::start(&["--exports", exports.to_str().unwrap()]);
+    assert!(inside.lines.concat().contains("put it elsewhere with --state-dir"));
+}
+
+#[test]
 fn systemd_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");

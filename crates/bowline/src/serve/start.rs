@@ -84,7 +84,8 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     let server = serve(settings, adopted, &listen, &plan, (dispatcher, Arc::clone(&telemetry)))?;
 
     let (registered, portmap) = arrange(&plan, &listen)?;
-    let notes = notes(settings, squash_to, &wanted.notes);
+    let mut notes = notes(settings, squash_to, &wanted.notes);
+    notes.extend(state_inside(settings, &wanted.specs));
     let desk = Arc::new(Desk {
         settings: settings.clone(),
         squash_to,
@@ -272,6 +273,21 @@ fn notes(settings: &Settings, squash_to: Option<Itself>, files: &[String]) -> Ve
         );
     }
     notes
+}
+
+/// Whether a client could reach the handle key through an export.
+fn state_inside(settings: &Settings, specs: &[ExportSpec]) -> Option<String> {
+    let state = settings.state_dir.canonicalize().ok()?;
+    let inside = specs.iter().find(|spec| match &spec.source {
+        Source::Directory(dir) => dir.canonicalize().is_ok_and(|dir| state.starts_with(dir)),
+        Source::Memory => false,
+    })?;
+    Some(format!(
+        "the state directory {} is inside the export {}: clients who act as its owner can read \
+         the key of all file handles; put it elsewhere with --state-dir",
+        state.display(),
+        exporting::shown(&inside.path)
+    ))
 }
 
 fn shown_sockets(server: &Server) -> Vec<String> {
