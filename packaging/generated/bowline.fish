@@ -40,7 +40,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read th
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check an exports(5) or configuration file, without a server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "man" -d 'Write the man pages into a directory'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "completions" -d 'Print the completion script for a shell'
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l listen -d 'Listen on this address, IPv4 or IPv6, 0.0.0.0 or [::] for all; may be repeated [default: 127.0.0.1]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l listen -d 'Listen on this address, IPv4 or IPv6, 0.0.0.0 or :: for all; may be repeated [default: 127.0.0.1]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l port -d 'Listen on this port, for NFS and MOUNT, TCP and UDP [default: 2049]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l client -d 'Who may mount the directories named here: an address, network (10.0.0.0/8), host name with wildcards, @netgroup, or * for all; may be repeated [default: this machine only]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l exports -d 'Export what this exports(5) file says, as well' -r -F

@@ -113,7 +113,7 @@ pub struct ServeOptions {
     /// NAME=mem: is an empty file system in memory
     #[arg(value_name = "DIR|NAME=DIR", value_hint = ValueHint::DirPath)]
     pub dirs: Vec<String>,
-    /// Listen on this address, IPv4 or IPv6, 0.0.0.0 or [::] for all; may be repeated [default:
+    /// Listen on this address, IPv4 or IPv6, 0.0.0.0 or :: for all; may be repeated [default:
     /// 127.0.0.1]
     #[arg(long, value_name = "ADDR", value_parser = listen_addr)]
     pub listen: Vec<IpAddr>,
