@@ -212,7 +212,6 @@ def filesystem_figures():
     # the client rounds up to its own block size
     assert 0 <= v.f_frsize * v.f_blocks - real[0] * real[1] < v.f_frsize
     assert v.f_namemax == 255
-    assert os.pathconf(".", "PC_LINK_MAX") > 1000
 
 
 def read_only_export():
