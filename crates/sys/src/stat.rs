@@ -91,8 +91,6 @@ pub struct FsFigures {
     pub name_max: u64,
     /// The file system's type, as `statfs` numbers it.
     pub kind: u64,
-    /// The file system's own id, 0 where it has none.
-    pub id: u64,
     /// Whether the mount is read-only.
     pub read_only: bool,
     /// Whether nothing on the mount may be executed.
@@ -112,7 +110,6 @@ pub fn figures(fd: BorrowedFd<'_>) -> io::Result<FsFigures> {
         files: [v.f_files, v.f_ffree, v.f_favail],
         name_max: v.f_namemax,
         kind: u64::try_from(kind).unwrap_or(0),
-        id: v.f_fsid,
         read_only: v.f_flag.contains(StatVfsMountFlags::RDONLY),
         no_exec: v.f_flag.contains(StatVfsMountFlags::NOEXEC),
     })

@@ -1,0 +1,120 @@
+//! Ids outlive the server, and what was promised before a restart holds after it.
+
+mod support;
+
+use bowline_vfs_local::Naming;
+use std::fs;
+use support::{ROOT, Stage, each, find, is_root, make, name, of, put, take};
+use vfs::{Backend, Create, SetAttr, Status, Want};
+
+#[test]
+fn ids_are_good_after_a_restart() {
+    each(|stage| {
+        let cx = of(ROOT);
+        let (dir, file, verifier) = {
+            let local = stage.serve();
+            let made = local.mkdir(&cx, &local.root(), name("d"), &SetAttr::default()).unwrap();
+            let file = make(&local, &cx, &made.node.fid, "f", 0o644).unwrap().node.fid;
+            put(&local, &cx, &file, b"kept").unwrap();
+            (made.node.fid, file, local.write_verifier())
+        };
+        let local = stage.serve();
+        assert_eq!(take(&local, &cx, &file).unwrap(), b"kept");
+        assert_eq!(find(&local, &cx, &dir, "f").unwrap().0, file);
+        assert_ne!(local.write_verifier(), verifier);
+    });
+}
+
+#[test]
+fn ids_follow_a_rename_by_anybody() {
+    each(|stage| {
+        let cx = of(ROOT);
+        let file = {
+            let local = stage.serve();
+            let root = local.root();
+            let a = local.mkdir(&cx, &root, name("a"), &SetAttr::default()).unwrap().node.fid;
+            let b = local.mkdir(&cx, &root, name("b"), &SetAttr::default()).unwrap().node.fid;
+            let file = make(&local, &cx, &a, "f", 0o644).unwrap().node.fid;
+            put(&local, &cx, &file, b"moved").unwrap();
+            local.rename(&cx, (&a, name("f")), (&b, name("g"))).unwrap();
+            file
+        };
+        // behind our back, within its directory, while the server is down
+        fs::rename(stage.tree.join("b/g"), stage.tree.join("b/h")).unwrap();
+        fs::write(stage.tree.join("b/g"), "another").unwrap();
+        fs::rename(stage.tree.join("b"), stage.tree.join("c")).unwrap();
+        let local = stage.serve();
+        assert_eq!(take(&local, &cx, &file).unwrap(), b"moved");
+        // into another directory: by handle at once, by table when it is met there
+        stage.files.sweep(1000);
+        fs::rename(stage.tree.join("c/h"), stage.tree.join("a/h")).unwrap();
+        let now = take(&local, &cx, &file);
+        match stage.naming {
+            Naming::Handles => assert_eq!(now.unwrap(), b"moved"),
+            Naming::Table => assert_eq!(now, Err(Status::Stale)),
+        }
+        let (a, _) = find(&local, &cx, &local.root(), "a").unwrap();
+        assert_eq!(find(&local, &cx, &a, "h").unwrap().0, file);
+        assert_eq!(take(&local, &cx, &file).unwrap(), b"moved");
+    });
+}
+
+#[test]
+fn an_id_of_a_removed_file_never_means_a_new_one() {
+    each(|stage| {
+        let cx = of(ROOT);
+        let local = stage.serve();
+        for round in 0..50 {
+            let old = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid;
+            if round % 2 == 0 {
+                local.remove(&cx, &local.root(), name("f")).unwrap();
+            } else {
+                fs::remove_file(stage.tree.join("f")).unwrap();
+            }
+            let new = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid;
+            assert_ne!(old, new);
+            assert_eq!(local.getattr(&cx, &old, Want::STAT), Err(Status::Stale));
+            local.remove(&cx, &local.root(), name("f")).unwrap();
+        }
+    });
+}
+
+#[test]
+fn an_exclusive_create_is_recognised_after_a_restart() {
+    each(|stage| {
+        let cx = of(ROOT);
+        for verifier in [[1, 2, 3, 4, 5, 6, 7, 8], [0xff; 8], [0; 8]] {
+            let file = format!("x{}", verifier[0]);
+            let made = {
+                let local = stage.serve();
+                let how = Create::Exclusive(verifier);
+                local.create(&cx, &local.root(), name(&file), how).unwrap().node.fid
+            };
+            let local = stage.serve();
+            let again = |bytes| {
+                let how = Create::Exclusive(bytes);
+                local.create(&cx, &local.root(), name(&file), how).map(|made| made.node.fid)
+            };
+            assert_eq!(again(verifier), Ok(made), "{verifier:?}");
+            assert_eq!(again([9; 8]), Err(Status::Exist));
+            put(&local, &cx, &made, b"used").unwrap();
+            assert_eq!(again(verifier), Err(Status::Exist), "it is in use already");
+        }
+    });
+}
+
+#[test]
+fn ids_survive_a_change_of_the_naming() {
+    if !is_root() {
+        eprintln!("ids_survive_a_change_of_the_naming skipped: needs root");
+        return;
+    }
+    let mut stage = Stage::new(Naming::Table);
+    let cx = of(ROOT);
+    let file = {
+        let local = stage.serve();
+        make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid
+    };
+    stage.naming = Naming::Handles;
+    assert!(stage.serve().getattr(&cx, &file, Want::STAT).is_ok());
+}
