@@ -13,9 +13,6 @@ if [ -z "${INSIDE:-}" ]; then
   INSIDE=1 exec unshare -n -m --kill-child --fork --pid --mount-proc "$0" "$@"
 fi
 ip link set lo up
-ip link add dummy0 type dummy
-ip addr add 192.0.2.1/24 dev dummy0
-ip link set dummy0 up
 mount -t tmpfs none /run
 mkdir -p /run/rpcbind /run/ganesha /run/dbus
 work=$(mktemp -d)

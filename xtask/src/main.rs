@@ -23,7 +23,8 @@ fn main() -> Result<()> {
         println!("{finding}");
     }
     if !findings.is_empty() {
-        bail!("{} findings", findings.len());
+        println!("xtask {rule}: {} findings", findings.len());
+        std::process::exit(1);
     }
     println!("xtask {rule}: in order");
     Ok(())
