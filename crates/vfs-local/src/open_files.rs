@@ -110,7 +110,7 @@ impl OpenFile {
         &self,
         open: impl FnOnce() -> io::Result<OwnedFd>,
     ) -> io::Result<BorrowedFd<'_>> {
-        get_or(&self.reader, open)
+        opened_or(&self.reader, open)
     }
 
     /// The descriptor for writing; `open` makes it.
@@ -121,7 +121,7 @@ impl OpenFile {
         &self,
         open: impl FnOnce() -> io::Result<OwnedFd>,
     ) -> io::Result<BorrowedFd<'_>> {
-        get_or(&self.writer, open)
+        opened_or(&self.writer, open)
     }
 
     /// Notes that the directory was listed.
