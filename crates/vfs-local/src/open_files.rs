@@ -166,7 +166,7 @@ impl OpenFile {
     }
 }
 
-fn get_or<'f>(
+fn opened_or<'f>(
     slot: &'f OnceLock<OwnedFd>,
     open: impl FnOnce() -> io::Result<OwnedFd>,
 ) -> io::Result<BorrowedFd<'f>> {
