@@ -26,7 +26,7 @@ install() {
 }
 
 toolchain() {
-  install cc:gcc git:git
+  install cc:gcc c++:g++ git:git
   if ! command -v cargo >/dev/null; then
     install rustup:rustup || true
     command -v rustup >/dev/null || { say "no Rust: install it from https://rustup.rs and run this again"; exit 1; }
