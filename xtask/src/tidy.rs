@@ -49,7 +49,7 @@ fn functions(path: &str, lines: &[&str]) -> Vec<String> {
     for (start, line) in lines.iter().enumerate() {
         let body = line.trim_start();
         let indent = line.len() - body.len();
-        if !is_function(body) || !has_body(&lines, start) {
+        if !is_function(body) || !has_body(lines, start) {
             continue;
         }
         let close = format!("{}}}", " ".repeat(indent));
