@@ -173,8 +173,7 @@ pub fn in_child(test: &str, wrapper: &[&str]) -> bool {
 }
 
 /// Without any privilege.
-pub const AS_NOBODY: [&str; 4] =
-    ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+pub const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 /// Descriptors of this process that lead to a deleted file with this in its path.
 pub fn deleted_open(part: &str) -> usize {
