@@ -79,7 +79,7 @@ check() {
   toolchain
   cargo fmt --all -- --check
   cargo clippy --quiet --workspace --all-targets -- -D warnings
-  RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items
+  RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --quiet --workspace --no-deps --document-private-items
   cargo xtask all
 }
 
