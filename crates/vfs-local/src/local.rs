@@ -227,12 +227,11 @@ impl Local {
     }
 
     /// Puts an object that was just opened into the cache, unless it is there.
-    pub(crate) fn adopt(&self, fid: &Fid, fd: OwnedFd, ftype: vfs::FileType) -> Arc<OpenFile> {
+    pub(crate) fn adopt(&self, fid: &Fid, fd: OwnedFd, ftype: vfs::FileType) {
         let key = self.key(fid);
-        if let Some(known) = self.files.with(&key, Arc::clone) {
-            return known;
+        if self.files.with(&key, |_| ()).is_none() {
+            self.files.insert(key, OpenFile::new(fd, ftype));
         }
-        self.files.insert(key, OpenFile::new(fd, ftype))
     }
 
     /// A descriptor for data, opened if there is none yet.

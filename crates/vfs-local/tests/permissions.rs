@@ -1,6 +1,8 @@
 //! Who may do what: the check in user space against the kernel's own, and the kernel's rules for
 //! changes.
 
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
+
 mod support;
 
 use std::fs;
@@ -87,7 +89,7 @@ fn access_answers_as_the_kernel_does() {
                             compared += 1;
                         }
                         if acl.is_some() {
-                            run_setfacl_off(path);
+                            take_acl_away(path);
                         }
                     }
                 }
@@ -97,7 +99,7 @@ fn access_answers_as_the_kernel_does() {
     });
 }
 
-fn run_setfacl_off(path: &std::path::Path) {
+fn take_acl_away(path: &std::path::Path) {
     // an ACL of the three basic entries is none
     let basic = acl(&[(1, 7, u32::MAX), (4, 7, u32::MAX), (0x20, 7, u32::MAX)]);
     sys::acl::set_access(path, &basic).unwrap();

@@ -1,10 +1,12 @@
 //! What the tests share: a served directory in either naming mode, callers, mounts that go away.
 #![allow(dead_code, reason = "each test uses a part")]
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 use bowline_vfs_local::{Local, LocalOptions, Naming, OpenFiles};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use vfs::{
     Attr, Awake, Backend, Component, Create, Cred, Cx, Durability, Fid, Made, Name, Result,
@@ -143,6 +145,16 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         run("umount", &["-l", self.0.to_str().unwrap()]);
+    }
+}
+
+/// Waits for something that is so at once but for the children of other tests of this process:
+/// between fork and exec they hold copies of our descriptors.
+pub fn soon(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(5);
+    while !is_so() {
+        assert!(Instant::now() < until, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
