@@ -8,7 +8,7 @@ use export::{Identity, Source};
 use std::path::PathBuf;
 use std::sync::Arc;
 use vfs::Backend;
-use vfs_local::{Local, LocalOptions, OpenFiles};
+use vfs_local::{Local, LocalOptions, Naming, OpenFiles};
 use vfs_mem::{Mem, MemOptions};
 
 /// Mode of a file system in memory: for everybody, as `/tmp`.
@@ -50,7 +50,15 @@ impl Files {
                         table: Some(state_dir.join(format!("names-{uuid}"))),
                         ..LocalOptions::default()
                     };
-                    Ok(Arc::new(Local::open(path, &options, Arc::clone(&open))?))
+                    let local = Local::open(path, &options, Arc::clone(&open))?;
+                    if local.naming() == Naming::Table {
+                        tracing::info!(
+                            "{} is served by a table of names in the state directory: the kernel \
+                             opens no handles for this process or file system",
+                            path.display()
+                        );
+                    }
+                    Ok(Arc::new(local))
                 }
                 Source::Memory => {
                     let options = MemOptions { owner, mode: MEMORY_MODE, ..MemOptions::default() };
