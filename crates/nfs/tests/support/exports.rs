@@ -39,3 +39,8 @@ pub fn of(rows: &[Row<'_>]) -> Exports {
     let table = Table::build(&specs, &identity, &open, None).unwrap();
     Exports::new(Key([7; 16]), table)
 }
+
+/// An empty file system in memory, its root writable by root only.
+pub fn mem() -> Arc<dyn vfs::Backend> {
+    Arc::new(vfs_mem::Mem::new(vfs_mem::MemOptions::default()))
+}
