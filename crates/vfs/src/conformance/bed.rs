@@ -1,0 +1,134 @@
+//! What a check works with: a fresh backend, callers, and short ways to say what it does.
+
+use super::Traits;
+use crate::{
+    Attr, Awake, Backend, Component, Create, Cred, Cx, Durability, Fid, Made, Name, Node, Result,
+    SetAttr, Stability, Status, Want,
+};
+use std::ops::ControlFlow;
+
+/// Root.
+pub const ROOT: Cred<'static> = Cred { uid: 0, gid: 0, groups: &[] };
+
+/// A backend under test.
+pub struct Bed {
+    /// The backend.
+    pub backend: Box<dyn Backend>,
+    /// What it can do.
+    pub traits: Traits,
+}
+
+/// An entry as a listing gave it: name, cookie, node.
+pub type Listed = (Vec<u8>, u64, Option<Node>);
+
+impl Bed {
+    pub fn new(backend: Box<dyn Backend>, traits: Traits) -> Self {
+        Self { backend, traits }
+    }
+
+    /// Root's calls.
+    pub fn cx(&self) -> Cx<'static> {
+        self.by(ROOT)
+    }
+
+    /// Somebody's calls. Durability does not show from here, so the fast one is used.
+    pub fn by<'a>(&self, cred: Cred<'a>) -> Cx<'a> {
+        Cx { cred, sleep: &Awake, durability: Durability::Async }
+    }
+
+    pub fn root(&self) -> Fid {
+        self.backend.root()
+    }
+
+    pub fn file(&self, name: &str) -> Fid {
+        self.file_in(&self.root(), name)
+    }
+
+    pub fn file_in(&self, dir: &Fid, name: &str) -> Fid {
+        let set = SetAttr { mode: Some(0o644), ..SetAttr::default() };
+        self.create(dir, name, Create::Guarded(set)).unwrap().node.fid
+    }
+
+    pub fn create(&self, dir: &Fid, name: &str, how: Create) -> Result<Made> {
+        self.backend.create(&self.cx(), dir, word(name), how)
+    }
+
+    pub fn dir(&self, name: &str) -> Fid {
+        self.dir_in(&self.root(), name)
+    }
+
+    pub fn dir_in(&self, dir: &Fid, name: &str) -> Fid {
+        let set = SetAttr { mode: Some(0o755), ..SetAttr::default() };
+        self.backend.mkdir(&self.cx(), dir, word(name), &set).unwrap().node.fid
+    }
+
+    pub fn lookup(&self, dir: &Fid, name: &str) -> Result<Fid> {
+        let name = Component::new(name.as_bytes())?;
+        self.backend.lookup(&self.cx(), dir, name).map(|found| found.node.fid)
+    }
+
+    pub fn attr(&self, fid: &Fid) -> Attr {
+        self.backend.getattr(&self.cx(), fid, Want::STAT).unwrap()
+    }
+
+    pub fn set(&self, fid: &Fid, set: SetAttr) -> Result<()> {
+        self.backend.setattr(&self.cx(), fid, &set, None).map(drop)
+    }
+
+    pub fn write(&self, fid: &Fid, offset: u64, data: &[u8]) -> Result<()> {
+        let done = self.backend.write(&self.cx(), fid, offset, data, Stability::Unstable)?;
+        assert_eq!(done.count, data.len());
+        Ok(())
+    }
+
+    pub fn read(&self, fid: &Fid, offset: u64, len: usize) -> Result<(Vec<u8>, bool)> {
+        let mut data = vec![0xee; len];
+        let done = self.backend.read(&self.cx(), fid, offset, &mut data)?;
+        data.truncate(done.count);
+        Ok((data, done.eof))
+    }
+
+    /// Entries after a cookie, at most `limit`; whether the end was reached.
+    pub fn list(
+        &self,
+        dir: &Fid,
+        cookie: u64,
+        limit: usize,
+        nodes: bool,
+    ) -> Result<(Vec<Listed>, bool)> {
+        let mut entries = Vec::new();
+        let listing = self.backend.readdir(&self.cx(), dir, cookie, nodes, &mut |entry| {
+            if entries.len() == limit {
+                return ControlFlow::Break(());
+            }
+            entries.push((entry.name.to_vec(), entry.cookie, entry.node));
+            ControlFlow::Continue(())
+        })?;
+        Ok((entries, listing.eof))
+    }
+
+    /// All names but `.` and `..`, sorted.
+    pub fn names(&self, dir: &Fid) -> Vec<String> {
+        let (entries, eof) = self.list(dir, 0, usize::MAX, false).unwrap();
+        assert!(eof);
+        let mut names: Vec<String> =
+            entries.into_iter().map(|(name, ..)| String::from_utf8(name).unwrap()).collect();
+        names.retain(|name| !matches!(name.as_str(), "." | ".."));
+        names.sort();
+        names
+    }
+}
+
+/// A name that is one.
+pub fn word(name: &str) -> Name<'_> {
+    Name::new(name.as_bytes()).unwrap()
+}
+
+/// Asserts a failure.
+#[track_caller]
+pub fn refused<T>(result: Result<T>, status: Status) {
+    match result {
+        Ok(_) => panic!("it worked, and should have failed with {status:?}"),
+        Err(got) => assert_eq!(got, status),
+    }
+}

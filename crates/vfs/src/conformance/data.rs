@@ -1,0 +1,102 @@
+//! Reading and writing.
+
+use super::bed::{Bed, refused};
+use super::checks;
+use crate::{SetAttr, Stability, Status};
+
+checks! {
+    what_is_written_is_read,
+    reads_end_at_the_end,
+    holes_read_as_zeros_far_beyond_4_gib,
+    cutting_and_growing,
+    nothing_is_nothing,
+    stability_is_at_least_what_was_asked,
+    writing_moves_the_times,
+    directories_hold_no_data,
+    offsets_beyond_any_file_are_refused,
+}
+
+fn what_is_written_is_read(bed: &Bed) {
+    let file = bed.file("f");
+    let data: Vec<u8> = (0..100_000u32).map(|n| n.to_be_bytes()[3] ^ n.to_be_bytes()[2]).collect();
+    bed.write(&file, 0, &data).unwrap();
+    assert_eq!(bed.read(&file, 0, 100_000).unwrap(), (data.clone(), true));
+    assert_eq!(bed.read(&file, 4095, 3).unwrap(), (data[4095..4098].to_vec(), false));
+    bed.write(&file, 50_000, b"over").unwrap();
+    assert_eq!(bed.read(&file, 49_999, 6).unwrap().0[1..5], *b"over");
+    assert_eq!(bed.attr(&file).size, 100_000);
+}
+
+fn reads_end_at_the_end(bed: &Bed) {
+    let file = bed.file("f");
+    assert_eq!(bed.read(&file, 0, 10).unwrap(), (Vec::new(), true));
+    bed.write(&file, 0, b"12345").unwrap();
+    assert_eq!(bed.read(&file, 3, 10).unwrap(), (b"45".to_vec(), true));
+    assert_eq!(bed.read(&file, 3, 2).unwrap(), (b"45".to_vec(), true));
+    assert_eq!(bed.read(&file, 5, 10).unwrap(), (Vec::new(), true));
+    assert_eq!(bed.read(&file, 1 << 40, 10).unwrap(), (Vec::new(), true));
+}
+
+fn holes_read_as_zeros_far_beyond_4_gib(bed: &Bed) {
+    let file = bed.file("f");
+    let far = (5 << 30) + 123;
+    bed.write(&file, far, b"far").unwrap();
+    assert_eq!(bed.attr(&file).size, far + 3);
+    assert!(bed.attr(&file).used < 1 << 20);
+    assert_eq!(bed.read(&file, far - 4, 7).unwrap(), (b"\0\0\0\0far".to_vec(), true));
+    assert_eq!(bed.read(&file, 1 << 32, 8).unwrap(), (vec![0; 8], false));
+}
+
+fn cutting_and_growing(bed: &Bed) {
+    let file = bed.file("f");
+    let size = |n| SetAttr { size: Some(n), ..SetAttr::default() };
+    bed.write(&file, 0, &[7; 10_000]).unwrap();
+    bed.set(&file, size(5000)).unwrap();
+    bed.set(&file, size(9000)).unwrap();
+    let (data, eof) = bed.read(&file, 0, 20_000).unwrap();
+    assert!(eof && data.len() == 9000);
+    assert!(data[..5000].iter().all(|b| *b == 7) && data[5000..].iter().all(|b| *b == 0));
+}
+
+fn nothing_is_nothing(bed: &Bed) {
+    let file = bed.file("f");
+    bed.write(&file, 0, b"x").unwrap();
+    let before = bed.attr(&file);
+    bed.write(&file, 100, b"").unwrap();
+    assert_eq!((bed.attr(&file).size, bed.attr(&file).mtime), (1, before.mtime));
+    assert_eq!(bed.read(&file, 0, 0).unwrap().0, b"");
+}
+
+fn stability_is_at_least_what_was_asked(bed: &Bed) {
+    let file = bed.file("f");
+    for stable in [Stability::Unstable, Stability::DataSync, Stability::FileSync] {
+        let done = bed.backend.write(&bed.cx(), &file, 0, b"data", stable).unwrap();
+        assert!(done.committed >= stable);
+    }
+    bed.backend.commit(&bed.cx(), &file, 0, 0).unwrap();
+    bed.backend.commit(&bed.cx(), &file, 1 << 40, 5).unwrap();
+}
+
+fn writing_moves_the_times(bed: &Bed) {
+    let file = bed.file("f");
+    let before = bed.attr(&file);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let done = bed.backend.write(&bed.cx(), &file, 0, b"x", Stability::Unstable).unwrap();
+    assert_eq!(done.file.before, Some(before.wcc()));
+    let after = done.file.after.unwrap();
+    assert!(after.mtime > before.mtime && after.ctime > before.ctime && after.size == 1);
+}
+
+fn directories_hold_no_data(bed: &Bed) {
+    let dir = bed.dir("d");
+    refused(bed.read(&dir, 0, 10), Status::IsDir);
+    refused(bed.write(&dir, 0, b"x"), Status::IsDir);
+    refused(bed.backend.commit(&bed.cx(), &dir, 0, 0), Status::IsDir);
+}
+
+fn offsets_beyond_any_file_are_refused(bed: &Bed) {
+    let file = bed.file("f");
+    refused(bed.write(&file, u64::MAX - 1, b"xyz"), Status::FBig);
+    refused(bed.write(&file, i64::MAX.cast_unsigned(), b"x"), Status::FBig);
+    assert_eq!(bed.attr(&file).size, 0);
+}

@@ -1,0 +1,66 @@
+//! The suite that every backend passes: what the trait promises, call by call.
+//!
+//! A backend's own tests call [`run`] with a way to make fresh, empty backends; each check gets one
+//! of its own. A check that fails panics with its name and what it saw.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "test support: a failed check ends the test"
+)]
+
+mod bed;
+mod data;
+mod links;
+mod listing;
+mod names;
+mod objects;
+mod permissions;
+
+use bed::Bed;
+
+use crate::Backend;
+
+/// What the backend under test can do.
+#[derive(Debug, Clone, Copy)]
+pub struct Traits {
+    /// Calls act as their callers; else everybody is `own`.
+    pub acts_as_callers: bool,
+    /// Device nodes can be made.
+    pub device_nodes: bool,
+    /// User and group that own what the first caller makes: (0, 0) where calls act as callers.
+    pub own: (u32, u32),
+}
+
+/// A check.
+pub(crate) type Check = (&'static str, fn(&Bed));
+
+/// Runs every check that the traits allow; gives their names.
+pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, traits: Traits) -> Vec<&'static str> {
+    let mut all: Vec<Check> = Vec::new();
+    for group in [objects::CHECKS, data::CHECKS, names::CHECKS, links::CHECKS, listing::CHECKS] {
+        all.extend_from_slice(group);
+    }
+    if traits.acts_as_callers {
+        all.extend_from_slice(permissions::CHECKS);
+    }
+    for (name, check) in &all {
+        let bed = Bed::new(fresh(), traits);
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&bed)));
+        if let Err(cause) = result {
+            eprintln!("conformance: {name} failed");
+            std::panic::resume_unwind(cause);
+        }
+    }
+    all.into_iter().map(|(name, _)| name).collect()
+}
+
+/// Names each function of a list.
+macro_rules! checks {
+    ($($name:ident,)*) => {
+        /// The checks of this file.
+        pub const CHECKS: &[super::Check] = &[$((stringify!($name), $name),)*];
+    };
+}
+pub(crate) use checks;
