@@ -282,11 +282,11 @@ pub fn link(
 ) -> Result<(Attr, Change)> {
     let (ino, ftype) = state.get(file).map(|inode| (inode.ino, inode.ftype()))?;
     state.dir(dir, &cx.cred, Permission::EXEC)?;
-    if state.child(dir, name).is_some() {
-        return Err(Status::Exist);
-    }
     if ftype == FileType::Directory {
         return Err(Status::Perm);
+    }
+    if state.child(dir, name).is_some() {
+        return Err(Status::Exist);
     }
     let parent = changeable(state, cx, dir)?;
     state.enter(dir, name, ino)?;
