@@ -1,7 +1,7 @@
 //! The backend trait: what a file system must offer to be exported, in no protocol's words.
 //!
 //! Owns: the neutral types (attributes, names, status, file ids) and the trait. Never sees wire
-//! types, sockets or exports. Every backend passes the same [`conformance`] suite.
+//! types, sockets or exports. Every backend passes the same `conformance` suite.
 
 pub mod access;
 mod attr;

@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::missing_panics_doc,
+    clippy::needless_pass_by_value,
     reason = "test support: a failed check ends the test"
 )]
 
