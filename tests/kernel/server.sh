@@ -4,7 +4,8 @@
 # with the binary BOWLINE, and does what the guest asks for through files in $KC_JOB:
 #   ask      a shell command to run here (the guest's ask.py waits for the file answer)
 #   restart  kill -9 the server and start it again
-# KIND: ext4 (a plain directory), tmpfs, small (a tmpfs of 8 MiB), user (an ordinary user's server).
+# KIND: ext4 (a plain directory), tmpfs, small (a tmpfs of 8 MiB), user (an ordinary user's server),
+# container (root without CAP_DAC_READ_SEARCH, as containers have it).
 set -u
 bowline=$1 kind=$2
 shift 2
@@ -32,6 +33,9 @@ if [ "$kind" = user ]; then
   run="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
     ${run/$bowline/$KC_JOB/bowline}"
   run=${run/control.sock/run\/control.sock}
+fi
+if [ "$kind" = container ]; then
+  run="setpriv --bounding-set=-dac_read_search --inh-caps=-dac_read_search $run"
 fi
 while :; do
   $run &

@@ -90,6 +90,16 @@ fn access_as_other_users() {
 }
 
 #[test]
+fn access_in_a_container() {
+    guest("container", "access", "", 240);
+}
+
+#[test]
+fn loss_in_a_container() {
+    guest("container", "loss", "", 300);
+}
+
+#[test]
 fn loss() {
     guest("ext4", "loss", "", 300);
 }

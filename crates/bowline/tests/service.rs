@@ -293,3 +293,22 @@ fn systemds_sockets_are_taken_over() {
     assert_eq!(sockets[0]["adopted"], true);
     assert_eq!(sockets[0]["local"], addr.to_string());
 }
+
+#[test]
+fn root_that_cannot_become_others_is_refused() {
+    if !is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let output = Command::new("setpriv")
+        .args(["--bounding-set=-setuid", "--inh-caps=-setuid", BOWLINE, "serve"])
+        .arg(base.path())
+        .args(["--port", &free_port().to_string(), "--portmap", "off", "--state-dir"])
+        .arg(base.path().join("state"))
+        .arg("--control")
+        .arg(base.path().join("c.sock"))
+        .output()
+        .unwrap();
+    assert!(told(&output, 1).contains("CAP_SETUID"));
+}

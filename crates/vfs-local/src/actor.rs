@@ -15,6 +15,15 @@ pub struct Actor {
     changes: bool,
 }
 
+/// Whether this process can act as its callers: root's user, with the right to override permissions
+/// and to become others.
+///
+/// # Errors
+/// What the kernel says.
+pub fn acts_as_callers() -> io::Result<bool> {
+    Actor::new().map(|actor| actor.changes())
+}
+
 impl Actor {
     /// Finds out what this process may do.
     ///

@@ -37,5 +37,6 @@ mod symlink;
 mod verifier;
 mod write;
 
+pub use actor::acts_as_callers;
 pub use local::{Local, LocalOptions, Naming, OpenError};
 pub use open_files::OpenFiles;

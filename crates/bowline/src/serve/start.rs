@@ -11,7 +11,7 @@ use crate::exporting::{self, Itself};
 use crate::logging;
 use crate::values;
 use admin::{Control, ControlServer};
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use client::rpcbind::Registered;
 use export::{ExportSpec, Exports, Identity, Source, Table};
 use nfs::mount::Mount;
@@ -54,7 +54,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     let signals = Signals::take_over().context("cannot take signals over")?;
     let log = logging::start(settings.values.log_level);
     let own = sys::identity::own().context("who am I?")?;
-    let squash_to = (!is_privileged()).then_some(Itself { uid: own.uid, gid: own.gid });
+    let squash_to = (!is_privileged()?).then_some(Itself { uid: own.uid, gid: own.gid });
     sys::limits::raise_open_files();
     sys::open::clear_umask();
     if squash_to.is_none() {
@@ -115,15 +115,20 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     Ok(Running { desk, signals, control, registered, files })
 }
 
-/// Whether files can be served for each client's own user.
-fn is_privileged() -> bool {
-    let needed = [
-        Capability::DacOverride,
-        Capability::DacReadSearch,
-        Capability::SetGid,
-        Capability::SetUid,
-    ];
-    needed.into_iter().all(sys::identity::has)
+/// Whether files are served for each client's own user: what the backends will do.
+///
+/// # Errors
+/// The process may override permissions but not become its callers: everybody would be root.
+fn is_privileged() -> anyhow::Result<bool> {
+    let privileged = vfs_local::acts_as_callers().context("cannot tell who this process is")?;
+    if !privileged && sys::identity::has(Capability::DacOverride) {
+        bail!(
+            "this process may override permissions but not act as other users, so every client \
+             would have root's rights: give it CAP_SETUID and CAP_SETGID as root, or run it as an \
+             ordinary user without capabilities"
+        );
+    }
+    Ok(privileged)
 }
 
 /// The directory of the default control socket of an ordinary user is in `/tmp`, where anybody
