@@ -66,13 +66,19 @@ test_all() {
   BOWLINE_TALLY=$(mktemp -d)
   export BOWLINE_TALLY
   trap 'rm -rf "$BOWLINE_TALLY"' EXIT
-  cargo test --package bowline
+  cargo test --workspace --exclude bowline --lib --bins --tests
+  cargo test --package bowline --test kernel_client
   local checks=0 file
   for file in "$BOWLINE_TALLY"/*; do
     [ -e "$file" ] && checks=$((checks + $(cat "$file")))
   done
   echo "kernel-client checks: $checks passed"
-  cargo test --workspace --exclude bowline
+  local others=()
+  for file in crates/bowline/tests/*.rs; do
+    file=$(basename "$file" .rs)
+    [ "$file" = kernel_client ] || others+=(--test "$file")
+  done
+  cargo test --package bowline --bins "${others[@]}"
 }
 
 check() {
