@@ -2,7 +2,7 @@
 //! user's own.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The user that this process acts as.
 pub fn own_uid() -> u32 {
@@ -17,7 +17,16 @@ pub fn control_socket() -> PathBuf {
 
 /// Where state is kept if nobody says.
 pub fn state_dir() -> PathBuf {
-    state_dir_of(own_uid(), variable("XDG_STATE_HOME"), variable("HOME"))
+    let uid = own_uid();
+    // a home inherited from whoever started the server, as setpriv and containers leave it, is no
+    // place for this user's files
+    let home = variable("HOME").filter(|home| belongs_to(home, uid));
+    state_dir_of(uid, variable("XDG_STATE_HOME"), home)
+}
+
+/// Whether a file is there and a user's own.
+pub fn belongs_to(path: &Path, uid: u32) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == uid)
 }
 
 /// An absolute path in an environment variable.
@@ -44,8 +53,16 @@ fn state_dir_of(uid: u32, state_home: Option<PathBuf>, home: Option<PathBuf>) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{control_socket_of, state_dir_of};
+    use super::{belongs_to, control_socket_of, own_uid, state_dir_of};
     use std::path::Path;
+
+    #[test]
+    fn another_users_home_is_not_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(belongs_to(dir.path(), own_uid()));
+        assert!(!belongs_to(dir.path(), own_uid() ^ 1));
+        assert!(!belongs_to(&dir.path().join("none"), own_uid()));
+    }
 
     #[test]
     fn root_has_the_systems_places() {

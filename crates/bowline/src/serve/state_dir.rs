@@ -1,5 +1,6 @@
 //! Making the state directory; `export::Identity` locks it for the life of the server.
 
+use crate::places::{belongs_to, own_uid};
 use anyhow::{Context, bail};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -16,12 +17,22 @@ const HINT: &str = "name another state directory with --state-dir";
 pub fn make(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
     match DirBuilder::new().recursive(true).mode(0o700).create(path) {
-        Ok(()) => Ok(()),
+        Ok(()) => own(path),
         Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
             bail!("the state directory {shown} is not a directory: {HINT}")
         }
         Err(e) => Err(e).with_context(|| format!("cannot make {shown}; {HINT}")),
     }
+}
+
+/// An ordinary user's state must be the user's own: in a place like `/var/tmp` somebody else may
+/// have made the directory first, to read the key that seals handles.
+fn own(path: &Path) -> anyhow::Result<()> {
+    let uid = own_uid();
+    if uid != 0 && !belongs_to(path, uid) {
+        bail!("the state directory {} belongs to somebody else: {HINT}", path.display());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
