@@ -138,28 +138,6 @@ fn what_is_no_record_closes_the_connection() {
 }
 
 #[test]
-fn idle_connections_cost_little_and_delay_nobody() {
-    let toy = Toy::start(config());
-    let before = resident();
-    let mut idle: Vec<Client> = (0..2000).map(|_| toy.client()).collect();
-    until("all are there", || toy.server.connections() == 2000);
-    let cost = resident().saturating_sub(before) / 2000;
-    assert!(cost < 4096, "{cost} bytes each");
-    let pools = toy.server.pools();
-    assert!(pools.iter().all(|pool| pool.connections.abs_diff(pools[0].connections) <= 1));
-    let mut busy = toy.client();
-    for xid in 0..1000 {
-        assert!(busy.call(xid, NULL, &[]).is_empty());
-    }
-    for client in idle.iter_mut().step_by(100) {
-        assert!(client.call(1, NULL, &[]).is_empty());
-    }
-    drop(idle);
-    until("all are forgotten", || toy.server.connections() == 1);
-    toy.stop();
-}
-
-#[test]
 fn connections_are_limited_in_all_and_per_client() {
     for limits in [
         Limits { connections_max: 3, ..Limits::default() },
