@@ -1,0 +1,8 @@
+//! `bowline bench`: a load generator for any NFS server, named experiments, and their report.
+//!
+//! The way of a measurement, each step one folder:
+//! `load/` makes calls and counts answers → `experiments/` starts servers, runs variants in turn
+//! and compares them → [`result`] is what they found, as data → `report/` draws it as one page.
+//! `lab/` has the networks that an experiment needs, `peer/` the other servers.
+
+pub mod result;

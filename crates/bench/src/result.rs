@@ -1,0 +1,223 @@
+//! What an experiment found, as data: written by `experiments`, read by `report`, kept on disk.
+//!
+//! A directory of results has `machine.json` (one [`Machine`]) and for each experiment one
+//! `NAME.json` (one [`Findings`]). The report draws what is here and computes nothing of its own, so
+//! whoever doubts a picture finds every number of it in the file, raw trials included.
+//!
+//! Invariants: names of measures carry their unit last (`calls_per_s`, `server_cpu_us_per_call`,
+//! `read_mb_per_s`; MB is 10^6 bytes); a [`Trial`] is one run of one variant, and trials of different
+//! variants are interleaved in `sequence`.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The machine and the programs that the figures belong to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The day, `2026-11-21`, and time in UTC at which the run began (RFC 3339).
+    pub started: String,
+    /// Version and commit of Bowline.
+    pub bowline: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor, as the kernel names it.
+    pub cpu_model: String,
+    /// CPUs that may be used.
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Distribution.
+    pub system: String,
+    /// True if the run had root's rights (namespaces, real-time priority).
+    pub privileged: bool,
+    /// Network sysctls and other facts that change results.
+    pub facts: Vec<Fact>,
+}
+
+/// A named value for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// What it is.
+    pub name: String,
+    /// Its value, unit included.
+    pub value: String,
+}
+
+/// How an experiment ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome", content = "why")]
+pub enum Outcome {
+    /// All variants were measured.
+    Done,
+    /// Some were; the rest is named.
+    Partial(String),
+    /// This machine cannot run it: what is missing.
+    Unable(String),
+    /// It failed: at whose side.
+    Failed(String),
+}
+
+/// One experiment's result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// As on the command line: `rsync-walk`.
+    pub name: String,
+    /// One line for a heading.
+    pub title: String,
+    /// What is asked, in a sentence or two.
+    pub question: String,
+    /// True for a short run, whose spread is wide.
+    pub quick: bool,
+    /// When it began (RFC 3339, UTC).
+    pub started: String,
+    /// Seconds that it took.
+    pub took_s: f64,
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// The commands that started the servers.
+    pub commands: Vec<String>,
+    /// Sizes, counts, link parameters.
+    pub setup: Vec<Fact>,
+    /// How much the same variant differed from round to round, as a share of its median: the noise.
+    pub noise: Option<f64>,
+    /// Everything that was measured.
+    pub trials: Vec<Trial>,
+    /// Variants against each other.
+    pub ratios: Vec<Ratio>,
+    /// What was hoped for, and whether it held.
+    pub targets: Vec<Target>,
+    /// Tables for people; the original experiment's figures among them.
+    pub tables: Vec<Table>,
+    /// Pictures.
+    pub plots: Vec<Plot>,
+    /// Remarks: what limits a figure, what was left out.
+    pub notes: Vec<String>,
+}
+
+/// One run of one variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Which variant: `cap:5`.
+    pub variant: String,
+    /// The value on the x axis, if the experiment has one: clients, bytes, entries.
+    pub at: Option<f64>,
+    /// Trials of one round belong together.
+    pub round: u32,
+    /// The order in which trials ran.
+    pub sequence: u32,
+    /// What was measured; the unit is the name's end.
+    pub measures: BTreeMap<String, f64>,
+}
+
+/// A variant against another: ratios inside rounds, so that slow drift of the machine cancels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// What is compared.
+    pub measure: String,
+    /// The numerator's variant.
+    pub of: String,
+    /// The denominator's variant.
+    pub to: String,
+    /// The value on the x axis, if any.
+    pub at: Option<f64>,
+    /// Median over the rounds.
+    pub median: f64,
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+    /// Rounds.
+    pub rounds: u32,
+}
+
+/// A hoped-for figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// What should be: `cap:5 gains at least 1.3 times at every client count`.
+    pub wish: String,
+    /// What was measured, in words with its unit.
+    pub found: String,
+    /// Whether it holds.
+    pub held: bool,
+}
+
+/// A table for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// Caption.
+    pub title: String,
+    /// Names of the columns, units included.
+    pub columns: Vec<String>,
+    /// Rows of as many cells as there are columns.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plot {
+    /// Caption.
+    pub title: String,
+    /// How the series are drawn.
+    pub shape: Shape,
+    /// The x axis.
+    pub x: Axis,
+    /// The y axis.
+    pub y: Axis,
+    /// For [`Shape::StackedBars`]: the names of the bars; a point's `x` is an index into it.
+    pub bars: Vec<String>,
+    /// What is drawn.
+    pub series: Vec<Series>,
+}
+
+/// How the series of a plot are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// Points joined by lines, with whiskers from `low` to `high`.
+    Lines,
+    /// Bars of stacked parts, one bar for each of `bars`, one part for each series.
+    StackedBars,
+    /// Bars side by side in groups, one group for each of `bars`, one bar for each series.
+    GroupedBars,
+    /// A value over time: thin lines, no marks.
+    OverTime,
+    /// Latency against the share of calls that were no slower (x: the share in percent from the top on a
+    /// log scale as HDR plots are drawn: 0, 90, 99, 99.9 …; y: microseconds).
+    Percentiles,
+}
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// What it shows.
+    pub label: String,
+    /// Its unit; empty for a count.
+    pub unit: String,
+    /// A logarithmic scale.
+    pub log: bool,
+}
+
+/// A line, or the parts of one colour.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// As in the legend.
+    pub name: String,
+    /// True for the figures of the original experiment; drawn dashed.
+    pub original: bool,
+    /// In the order of x.
+    pub points: Vec<Point>,
+}
+
+/// A point, with its spread.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Position.
+    pub x: f64,
+    /// Median.
+    pub y: f64,
+    /// Smallest, where there were several.
+    pub low: Option<f64>,
+    /// Largest.
+    pub high: Option<f64>,
+}
