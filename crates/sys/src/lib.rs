@@ -3,6 +3,7 @@
 //! sound. Nothing here knows of NFS.
 
 pub mod acl;
+pub mod child;
 pub mod dirent;
 pub mod epoll;
 pub mod errno;
@@ -15,8 +16,10 @@ pub mod limits;
 pub mod mmsg;
 pub mod name_service;
 pub mod namespace;
+pub mod netns;
 pub mod open;
 pub mod signal;
 pub mod socket;
 pub mod stat;
 pub mod thread;
+pub mod tun;

@@ -65,6 +65,15 @@ pub fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
+/// Has a close throw away what is not acknowledged yet, and tell the peer by a reset: the socket of a
+/// measurement must not stay behind as an orphan with megabytes in its queue.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
+    Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
+}
+
 /// A datagram socket on `addr` that tells where each datagram was sent to.
 ///
 /// # Errors

@@ -24,6 +24,41 @@ pub fn run_on(cpus: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
+/// Lets the calling thread wake within a microsecond of the time it asked for; the default is 50.
+///
+/// # Errors
+/// As prctl(2) with `PR_SET_TIMERSLACK`.
+pub fn wake_on_time() -> io::Result<()> {
+    let slack_ns: libc::c_ulong = 1000;
+    // SAFETY: PR_SET_TIMERSLACK takes its argument by value and concerns this thread only.
+    match unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Runs the calling thread before all ordinary ones (`SCHED_FIFO`, the lowest priority of it); what
+/// it starts afterwards is ordinary again.
+///
+/// # Errors
+/// As sched_setscheduler(2): `CAP_SYS_NICE` is missing.
+pub fn run_first() -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: 0 is the calling thread; the parameter outlives the call, which only reads it.
+    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Processor time that the calling thread has used.
+pub fn cpu_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
+}
+
 /// The processors of each memory node, from `/sys`; empty where the kernel does not tell.
 pub fn nodes() -> Vec<Vec<usize>> {
     let Ok(dir) = std::fs::read_dir("/sys/devices/system/node") else { return Vec::new() };
@@ -54,7 +89,19 @@ fn parse_cpu_list(list: &str) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{allowed_cpus, parse_cpu_list, run_on};
+    use super::{allowed_cpus, cpu_time, parse_cpu_list, run_on, wake_on_time};
+
+    #[test]
+    fn a_thread_that_sleeps_uses_no_time_and_may_wake_on_time() {
+        std::thread::spawn(|| {
+            wake_on_time().unwrap();
+            let before = cpu_time();
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            assert!(cpu_time() - before < std::time::Duration::from_millis(100));
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn lists_of_the_kernel_are_read() {
