@@ -53,7 +53,15 @@ pub fn of_entry(dir: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<Stat> 
     statx(dir, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-fn statx(fd: BorrowedFd<'_>, name: &std::ffi::CStr, flags: AtFlags) -> io::Result<Stat> {
+/// The same by a name that has no NUL at its end; one of at most 255 bytes needs no memory.
+///
+/// # Errors
+/// What the kernel says.
+pub fn of_name(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
+    statx(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn statx(fd: BorrowedFd<'_>, name: impl rustix::path::Arg, flags: AtFlags) -> io::Result<Stat> {
     let flags = flags | AtFlags::NO_AUTOMOUNT;
     let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     Ok(convert(&rustix::fs::statx(fd, name, flags, mask)?))

@@ -24,6 +24,7 @@ mod lookup;
 mod made;
 mod mkdir;
 mod mknod;
+mod names;
 mod naming;
 mod open_files;
 mod read;

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use sys::open::How;
+use sys::stat::Stat;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Durability, Fid, Found,
     Limits, Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status,
@@ -211,7 +212,7 @@ impl Local {
         {
             return Err(Status::Stale);
         }
-        Ok(self.files.insert(self.key(fid), OpenFile::new(fd, ftype)))
+        Ok(self.files.insert(self.key(fid), OpenFile::new(fd, &stat)))
     }
 
     /// Out of descriptors, some are closed and it is tried again.
@@ -227,10 +228,10 @@ impl Local {
     }
 
     /// Puts an object that was just opened into the cache, unless it is there.
-    pub(crate) fn adopt(&self, fid: &Fid, fd: OwnedFd, ftype: vfs::FileType) {
+    pub(crate) fn adopt(&self, fid: &Fid, fd: OwnedFd, stat: &Stat) {
         let key = self.key(fid);
         if self.files.with(&key, |_| ()).is_none() {
-            self.files.insert(key, OpenFile::new(fd, ftype));
+            self.files.insert(key, OpenFile::new(fd, stat));
         }
     }
 

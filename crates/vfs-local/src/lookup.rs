@@ -1,13 +1,17 @@
-//! LOOKUP: the entry is opened as a path, so that attributes and id are one object's, and stays
-//! open for the calls that follow.
+//! LOOKUP, in three ways, the first that serves:
 //!
-//! First only as far as the kernel's caches reach; a name that needs the disk is looked up after
-//! other calls were let on.
+//! 1. *Hinted*: the name was looked up lately and its object is still open here. One `statx` of the
+//!    directory, for the right to search it, one of the name; if the name leads to the very object
+//!    that is open, that is the answer. See [`crate::names`] for why a hint cannot mislead.
+//! 2. *Warm*: the entry is opened as a path as far as the kernel's caches reach, so that attributes
+//!    and id are one object's, and stays open for the calls that follow.
+//! 3. *Cold*: the same after other calls were let on, for a name that needs the disk.
 
 use crate::access::check;
-use crate::attr::living;
+use crate::attr::{convert, living};
 use crate::errno;
 use crate::local::Local;
+use crate::names::{Hint, Tag};
 use crate::naming::fid_of;
 use crate::open_files::OpenFile;
 use std::io;
@@ -51,24 +55,36 @@ fn warm(local: &Local, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<Fou
     if local.actor.be_server().is_err() {
         return Ok(None);
     }
+    let tag = local.files.names().tag(&local.key(dir), name);
     let looked = local.files.with(&local.key(dir), |file: &Arc<OpenFile>| {
         let attr = local.stat(file)?;
         if attr.ftype != FileType::Directory {
             return Err(Status::NotDir);
         }
         check(local, cx, file, &attr, Permission::EXEC)?;
+        if let Some(node) = hinted(local, file.path(), name, tag)? {
+            return Ok(Warm::Found(Found { node, dir: attr }));
+        }
         match open_entry(file.path(), name, How::Path, true) {
-            Ok(fd) => Ok(Some((fd, attr))),
-            Err(e) if errno::status(&e) == Status::NoEnt => Err(Status::NoEnt),
-            Err(_) => Ok(None),
+            Ok(fd) => Ok(Warm::Opened(fd, attr)),
+            Err(e) if errno::status(&e) == Status::NoEnt => {
+                local.files.names().note_absent(tag, local.files.now_s());
+                Err(Status::NoEnt)
+            }
+            Err(_) => Ok(Warm::Cold),
         }
     });
     match looked {
-        Some(Ok(Some((fd, attr)))) => {
+        Some(Ok(Warm::Found(found))) => {
+            // it may have been somewhere else in between
+            local.finder.remember(dir, name, &found.node.fid)?;
+            Ok(Some(found))
+        }
+        Some(Ok(Warm::Opened(fd, attr))) => {
             let node = adopt(local, dir, name, fd)?;
             Ok(Some(Found { node, dir: attr }))
         }
-        Some(Ok(None)) | None => Ok(None),
+        Some(Ok(Warm::Cold)) | None => Ok(None),
         Some(Err(status)) => {
             if status == Status::Stale {
                 local.files.remove(&local.key(dir));
@@ -78,13 +94,53 @@ fn warm(local: &Local, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<Fou
     }
 }
 
-/// The node of an entry that was just opened; it goes into the cache and into the table.
+/// How far a look-up came without waiting.
+enum Warm {
+    Found(Found),
+    Opened(OwnedFd, Attr),
+    Cold,
+}
+
+/// What a hint leads to, proven by one question to the kernel; `None` if there is no hint or it is
+/// not what the name leads to now.
+///
+/// The object is held open from before the question until after the answer was compared, so its
+/// inode number is nobody else's in between. A mount point shows as one, or by its device.
+fn hinted(local: &Local, dir: BorrowedFd<'_>, name: &[u8], tag: Tag) -> Result<Option<Node>> {
+    let now_s = local.files.now_s();
+    let names = local.files.names();
+    match names.find(tag, now_s) {
+        None => Ok(None),
+        Some(Hint::Absent { renew }) => match sys::stat::of_name(dir, name) {
+            Err(e) if errno::status(&e) == Status::NoEnt => {
+                if renew {
+                    names.note_absent(tag, now_s);
+                }
+                Err(Status::NoEnt)
+            }
+            Ok(_) | Err(_) => Ok(None),
+        },
+        Some(Hint::Object(fid)) => {
+            let looked = local.files.with(&local.key(&fid), |file| {
+                let stat = sys::stat::of_name(dir, name).ok()?;
+                let same = file.is(&stat) && !stat.mount_root && stat.nlink > 0;
+                same.then(|| Node { fid, attr: convert(&stat) })
+            });
+            Ok(looked.flatten())
+        }
+    }
+}
+
+/// The node of an entry that was just opened; it goes into the cache and into the table, and its
+/// name leads to it from now on.
 pub fn adopt(local: &Local, dir: &Fid, name: &[u8], fd: OwnedFd) -> Result<Node> {
     let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
     let attr: Attr = living(&stat).map_err(|_| Status::NoEnt)?;
     let fid = fid_of(fd.as_fd())?;
     local.finder.remember(dir, name, &fid)?;
-    local.adopt(&fid, fd, attr.ftype);
+    local.adopt(&fid, fd, &stat);
+    let names = local.files.names();
+    names.note(names.tag(&local.key(dir), name), &fid, local.files.now_s());
     Ok(Node { fid, attr })
 }
 

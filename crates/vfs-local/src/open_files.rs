@@ -11,13 +11,16 @@
 //! removed behind the server's back, so that it gives its space back.
 
 use crate::acl_cell::AclCell;
+use crate::attr::file_type;
 use crate::errno;
 use crate::inode_table::InodeTable;
+use crate::names::Names;
 use papaya::{Guard as _, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use sys::stat::Stat;
 use vfs::{Fid, FileType};
 
 /// Descriptors that are left to sockets, the log and the rest of the process.
@@ -56,6 +59,10 @@ pub struct Key {
 pub struct OpenFile {
     path: OwnedFd,
     ftype: FileType,
+    /// Device and inode number, which nothing else has as long as this is open.
+    id: (u64, u64),
+    /// The time of creation, where it is known.
+    birth: Option<(i64, u32)>,
     reader: OnceLock<OwnedFd>,
     writer: OnceLock<OwnedFd>,
     /// Second of the last use, of [`OpenFiles::now_s`].
@@ -68,11 +75,13 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// An object that was opened as a path.
-    pub fn new(path: OwnedFd, ftype: FileType) -> Self {
+    /// An object that was opened as a path, and its attributes.
+    pub fn new(path: OwnedFd, stat: &Stat) -> Self {
         Self {
             path,
-            ftype,
+            ftype: file_type(stat.mode),
+            id: (stat.dev, stat.ino),
+            birth: stat.btime,
             reader: OnceLock::new(),
             writer: OnceLock::new(),
             used_s: AtomicU32::new(0),
@@ -90,6 +99,13 @@ impl OpenFile {
     /// The type, which an object keeps for life.
     pub const fn ftype(&self) -> FileType {
         self.ftype
+    }
+
+    /// Whether these are attributes of this very object: its number cannot be another's while it
+    /// is open here. The time of creation is compared for file systems whose numbers are not to be
+    /// trusted.
+    pub fn is(&self, stat: &Stat) -> bool {
+        self.id == (stat.dev, stat.ino) && self.birth == stat.btime
     }
 
     /// The descriptor for reading, if there is one already.
@@ -188,6 +204,8 @@ pub struct OpenFiles {
     /// Held by the one thread that evicts.
     evicting: AtomicBool,
     next_backend: AtomicU32,
+    /// What names led to lately.
+    names: Names,
     /// The tables of names that are in use. Locked to copy or to add.
     tables: Mutex<Vec<Weak<InodeTable>>>,
 }
@@ -197,9 +215,11 @@ impl OpenFiles {
     pub fn new(descriptors_max: u64) -> Self {
         let share = descriptors_max.saturating_sub(RESERVE.min(descriptors_max / 2)) / 3;
         let share = usize::try_from(share).unwrap_or(ENTRIES_MAX);
+        let limit = share.clamp(ENTRIES_MIN, ENTRIES_MAX);
         Self {
             map: HashMap::new(),
-            limit: share.clamp(ENTRIES_MIN, ENTRIES_MAX),
+            limit,
+            names: Names::new(limit),
             now_s: AtomicU32::new(1),
             evicting: AtomicBool::new(false),
             next_backend: AtomicU32::new(0),
@@ -217,6 +237,11 @@ impl OpenFiles {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         tables.retain(|known| known.strong_count() > 0);
         tables.push(Arc::downgrade(table));
+    }
+
+    /// What names led to lately.
+    pub(crate) const fn names(&self) -> &Names {
+        &self.names
     }
 
     /// Entries at the most.
@@ -382,14 +407,20 @@ impl OpenFiles {
 #[cfg(test)]
 mod tests {
     use super::{Key, OpenFile, OpenFiles};
-    use vfs::{Fid, FileType};
+    use std::os::fd::{AsFd, OwnedFd};
+    use vfs::Fid;
 
     fn key(n: u32) -> Key {
         Key { backend: 0, fid: Fid::new(&n.to_be_bytes()).unwrap() }
     }
 
+    fn opened(fd: OwnedFd) -> OpenFile {
+        let stat = sys::stat::of_fd(fd.as_fd()).unwrap();
+        OpenFile::new(fd, &stat)
+    }
+
     fn file() -> OpenFile {
-        OpenFile::new(sys::open::open_path("/".as_ref()).unwrap(), FileType::Directory)
+        opened(sys::open::open_path("/".as_ref()).unwrap())
     }
 
     #[test]
@@ -422,7 +453,7 @@ mod tests {
     fn a_removed_file_is_really_closed() {
         let files = OpenFiles::new(3000);
         let (alive, held) = std::os::unix::net::UnixStream::pair().unwrap();
-        files.insert(key(1), OpenFile::new(held.into(), FileType::Socket));
+        files.insert(key(1), opened(held.into()));
         files.remove(&key(1));
         // the other end sees the end of the stream only once our descriptor is closed
         alive.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
@@ -463,7 +494,7 @@ mod tests {
         let fd = std::fs::File::create(&path).unwrap().into();
         let files = OpenFiles::new(3000);
         files.sweep(10);
-        files.insert(key(1), OpenFile::new(fd, FileType::Regular));
+        files.insert(key(1), opened(fd));
         files.sweep(11);
         assert!(!files.is_empty());
         std::fs::remove_file(&path).unwrap();

@@ -127,12 +127,17 @@ pub fn names(local: &Local, cx: &Cx<'_>, dir: &Fid, most: usize, nodes: bool) ->
     }
 }
 
-/// A tmpfs that is unmounted in the end.
+/// A mount that is undone in the end.
 pub struct Mounted(PathBuf);
 
 impl Mounted {
     pub fn tmpfs(at: &Path, options: &str) -> Self {
         run("mount", &["-t", "tmpfs", "-o", options, "none", at.to_str().unwrap()]);
+        Self(at.to_owned())
+    }
+
+    pub fn bind(from: &Path, at: &Path) -> Self {
+        run("mount", &["--bind", from.to_str().unwrap(), at.to_str().unwrap()]);
         Self(at.to_owned())
     }
 

@@ -1,0 +1,179 @@
+//! What names led to lately: hints that make a repeated LOOKUP two `statx` and nothing else.
+//!
+//! A hint is never believed. It says which object a name may lead to; the look-up then takes that
+//! object out of the cache of open files and compares it with what the kernel says of the name
+//! *now*. While our descriptor is open the kernel cannot give the object's inode number to another,
+//! so equal device and inode numbers mean the same object, and a hint that is old, torn (its words
+//! are written one by one) or another name's (two names may share a slot) only costs the long way.
+//! That is why no lock and no sequence number guards a slot.
+//!
+//! "Nothing is there" is a hint as well: it says that the kernel knew that without asking the disk,
+//! and will again for a while.
+//!
+//! A slot is written when a name is looked up that was not in it, and when a hint of absence is
+//! renewed; a look-up that repeats writes nothing.
+
+use crate::open_files::Key;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use vfs::Fid;
+
+/// Slots at the most: as many as there are open files, 4 MiB.
+pub const SLOTS_MAX: usize = 65_536;
+/// Seconds for which the kernel is taken to remember that a name is not there.
+const ABSENT_S: u32 = 30;
+/// Seconds after which a hint of absence that proved right is renewed.
+const RENEW_S: u32 = 10;
+/// Words of a file id in a slot.
+const FID_WORDS: usize = Fid::MAX / 8;
+/// The length that stands for "nothing is there".
+const ABSENT: u64 = 0xff;
+
+/// What a name may lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// This object.
+    Object(Fid),
+    /// Nothing; `renew` if that is to be noted again should it be so.
+    Absent {
+        /// Whether the note grows old.
+        renew: bool,
+    },
+}
+
+/// The key of a name in a directory; 0 is no name's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag(u64);
+
+/// One cache line.
+#[repr(align(64))]
+#[derive(Default)]
+struct Slot {
+    tag: AtomicU64,
+    /// The id's length, or [`ABSENT`]; above it the second in which that was noted.
+    about: AtomicU64,
+    fid: [AtomicU64; FID_WORDS],
+}
+
+/// The hints of all exports.
+pub struct Names {
+    slots: Box<[Slot]>,
+    hasher: RandomState,
+}
+
+impl Names {
+    /// Room for about this many names.
+    pub fn new(count: usize) -> Self {
+        let count = count.min(SLOTS_MAX).next_power_of_two();
+        let slots = (0..count).map(|_| Slot::default()).collect();
+        Self { slots, hasher: RandomState::new() }
+    }
+
+    /// The key of a name.
+    pub fn tag(&self, dir: &Key, name: &[u8]) -> Tag {
+        Tag(self.hasher.hash_one((dir, name)).max(1))
+    }
+
+    /// What is known of a name.
+    pub fn find(&self, tag: Tag, now_s: u32) -> Option<Hint> {
+        let slot = self.slot(tag)?;
+        if slot.tag.load(Relaxed) != tag.0 {
+            return None;
+        }
+        let about = slot.about.load(Relaxed);
+        if about & 0xff == ABSENT {
+            let age_s = u64::from(now_s).saturating_sub(about >> 8);
+            let renew = age_s > u64::from(RENEW_S);
+            return (age_s <= u64::from(ABSENT_S)).then_some(Hint::Absent { renew });
+        }
+        let mut bytes = [0; Fid::MAX];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(&slot.fid) {
+            place.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
+        }
+        let len = usize::try_from(about & 0xff).ok()?;
+        bytes.get(..len).and_then(Fid::new).map(Hint::Object)
+    }
+
+    /// Notes what a name leads to.
+    pub fn note(&self, tag: Tag, fid: &Fid, now_s: u32) {
+        if self.find(tag, now_s) == Some(Hint::Object(*fid)) {
+            return;
+        }
+        let Some(slot) = self.slot(tag) else { return };
+        slot.tag.store(0, Relaxed);
+        let mut chunks = fid.bytes().chunks(8);
+        for word in &slot.fid {
+            let mut bytes = [0; 8];
+            let chunk = chunks.next().unwrap_or_default();
+            if let Some(place) = bytes.get_mut(..chunk.len()) {
+                place.copy_from_slice(chunk);
+            }
+            word.store(u64::from_ne_bytes(bytes), Relaxed);
+        }
+        slot.about.store(fid.bytes().len() as u64, Relaxed);
+        slot.tag.store(tag.0, Relaxed);
+    }
+
+    /// Notes that a name leads to nothing, and that the kernel knows it.
+    pub fn note_absent(&self, tag: Tag, now_s: u32) {
+        let Some(slot) = self.slot(tag) else { return };
+        slot.about.store(u64::from(now_s) << 8 | ABSENT, Relaxed);
+        slot.tag.store(tag.0, Relaxed);
+    }
+
+    fn slot(&self, tag: Tag) -> Option<&Slot> {
+        // a power of two of slots: the mask leaves an index that is one
+        let mask = self.slots.len().checked_sub(1)?;
+        self.slots.get(usize::try_from(tag.0).ok()? & mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hint, Names};
+    use crate::open_files::Key;
+    use vfs::Fid;
+
+    #[test]
+    fn a_name_is_found_in_its_own_directory_only() {
+        let names = Names::new(1024);
+        let dir = |n| Key { backend: n, fid: Fid::from_u64(7) };
+        let fid = Fid::new(&[9; Fid::MAX]).unwrap();
+        let tag = names.tag(&dir(1), b"name");
+        assert_eq!(names.find(tag, 1), None);
+        names.note(tag, &fid, 1);
+        assert_eq!(names.find(tag, 1), Some(Hint::Object(fid)));
+        for other in [names.tag(&dir(2), b"name"), names.tag(&dir(1), b"name2")] {
+            assert_eq!(names.find(other, 1), None);
+        }
+        let short = Fid::new(&[1, 2, 3]).unwrap();
+        names.note(tag, &short, 1);
+        assert_eq!(names.find(tag, 1), Some(Hint::Object(short)));
+    }
+
+    #[test]
+    fn absence_is_forgotten_unless_it_is_renewed() {
+        let names = Names::new(16);
+        let tag = names.tag(&Key { backend: 0, fid: Fid::from_u64(1) }, b"none");
+        names.note_absent(tag, 100);
+        assert_eq!(names.find(tag, 105), Some(Hint::Absent { renew: false }));
+        assert_eq!(names.find(tag, 125), Some(Hint::Absent { renew: true }));
+        names.note_absent(tag, 125);
+        assert_eq!(names.find(tag, 140), Some(Hint::Absent { renew: true }));
+        assert_eq!(names.find(tag, 156), None);
+    }
+
+    #[test]
+    fn more_names_than_slots_push_each_other_out() {
+        let names = Names::new(4);
+        let dir = Key { backend: 0, fid: Fid::from_u64(1) };
+        for n in 0u64..100 {
+            let tag = names.tag(&dir, &n.to_be_bytes());
+            names.note(tag, &Fid::from_u64(n), 1);
+            assert_eq!(names.find(tag, 1), Some(Hint::Object(Fid::from_u64(n))));
+        }
+        let left =
+            (0u64..100).filter(|n| names.find(names.tag(&dir, &n.to_be_bytes()), 1).is_some());
+        assert!((1..=4).contains(&left.count()));
+    }
+}
