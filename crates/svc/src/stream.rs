@@ -6,10 +6,15 @@
 //!
 //! Small replies are collected and leave together at the end; they are sent earlier before a call
 //! that may sleep, so that nobody waits for another's disk, and when they have become many bytes.
+//!
+//! A turn ends early, between two records, when it has lasted for [`TURN_NS`]: what is left of the
+//! receive buffer becomes a tail, and the others that are ready have their turn before it. So a
+//! client that floods the server waits for itself.
 
 use crate::conn::{Conn, Rx, Tail};
 use crate::limits::{
-    BATCH_BYTES, DIRECT_BYTES_MIN, DIRECT_BYTES_PER_TURN, KEEP_BYTES, RECEIVE_BYTES, REPLY_COPY_MAX,
+    BATCH_BYTES, DIRECT_BYTES_MIN, DIRECT_BYTES_PER_TURN, KEEP_BYTES, RECEIVE_BYTES,
+    REPLY_COPY_MAX, TURN_NS,
 };
 use crate::pool::{Mail, Pool};
 use crate::stats::{self, NS_PER_MS};
@@ -148,6 +153,7 @@ impl<'b> Turn<'b> {
         mut now_ns: u64,
     ) -> End {
         let shared = &self.pool.shared;
+        let end_ns = now_ns.saturating_add(TURN_NS);
         let mut record = first;
         loop {
             crate::conn::add(&self.pool.seen.calls, 1);
@@ -183,6 +189,10 @@ impl<'b> Turn<'b> {
                 Sent::Broken => return End::Broken,
             }
             if self.pool.rescues() != self.rescues && !self.pool.holds(self.lease) {
+                return End::Paused;
+            }
+            if now_ns >= end_ns && !input.is_empty() && !shared.partial.is_tight() {
+                self.stats.add(Counter::TurnsCut, 1);
                 return End::Paused;
             }
             record = match self.next(input, spare) {

@@ -195,20 +195,32 @@ impl Worker {
         None
     }
 
-    /// One piece of the leader's work.
+    /// One piece of the leader's work. Everybody who is ready has a turn before a connection that
+    /// sent more than one turn takes has its next; one such turn, and it is looked again who is
+    /// ready.
     fn step(&mut self) {
         let Some(core) = self.core.as_mut() else { return };
-        if let Some(token) = core.due.pop_front() {
-            self.due(token);
+        if let Some(ready) = core.next_event() {
+            self.ready(ready);
         } else if let Some(held) = core.datagrams.pop_front() {
             udp::serve_held(self, &held);
-        } else if let Some(ready) = core.next_event() {
-            self.ready(ready);
+        } else if let Some(token) = core.due.pop_front() {
+            self.due(token);
+            self.peek();
         } else if core.is_finished() {
             self.core = None;
             self.pool.retire();
         } else {
             self.wait();
+        }
+    }
+
+    /// Looks who is ready, without waiting.
+    fn peek(&mut self) {
+        if let Some(core) = self.core.as_mut()
+            && let Err(error) = self.pool.epoll.wait(core.events(), Some(Duration::ZERO))
+        {
+            tracing::error!(pool = self.pool.index, %error, "cannot ask for events");
         }
     }
 

@@ -63,6 +63,9 @@ counters! {
     BytesCopied = "bytes-copied",
     /// Payload bytes that went from the page cache to the socket inside the kernel.
     BytesNotCopied = "bytes-not-copied",
+    /// Turns of connections that ended before all calls received were answered, so that others
+    /// had theirs.
+    TurnsCut = "turns-cut",
     /// Sends that found the socket full and left bytes in the queue.
     RepliesQueued = "replies-queued",
 }

@@ -27,6 +27,9 @@ pub const DOZE: u32 = 3;
 /// Gives so many bytes.
 pub const GIVE: u32 = 4;
 
+/// Keeps the CPU busy for so many microseconds.
+pub const SPIN: u32 = 5;
+
 /// Longest wait for anything that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -70,13 +73,25 @@ fn give(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writ
     Ok(args.end()?)
 }
 
+fn spin(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let begun = Instant::now();
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    let us = args.u32()?;
+    reply.u32(us);
+    while begun.elapsed() < Duration::from_micros(us.into()) {
+        std::hint::spin_loop();
+    }
+    Ok(args.end()?)
+}
+
 const PLAIN: RowFlags = RowFlags::PLAIN;
-static ROWS: [Row<State>; 5] = [
+static ROWS: [Row<State>; 6] = [
     Row { name: "NULL", flags: PLAIN, run: null },
     Row { name: "ECHO", flags: PLAIN, run: echo },
     Row { name: "NAP", flags: PLAIN, run: nap },
     Row { name: "DOZE", flags: PLAIN, run: doze },
     Row { name: "GIVE", flags: PLAIN, run: give },
+    Row { name: "SPIN", flags: PLAIN, run: spin },
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 
