@@ -5,4 +5,5 @@
 //! and compares them → [`result`] is what they found, as data → `report/` draws it as one page.
 //! `lab/` has the networks that an experiment needs, `peer/` the other servers.
 
+pub mod load;
 pub mod result;

@@ -18,6 +18,7 @@ pub mod name_service;
 pub mod namespace;
 pub mod netns;
 pub mod open;
+pub mod outgoing;
 pub mod signal;
 pub mod socket;
 pub mod stat;

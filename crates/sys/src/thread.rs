@@ -59,6 +59,13 @@ pub fn cpu_time() -> std::time::Duration {
     std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
 }
 
+/// The CPU time that the calling thread has used, in nanoseconds.
+pub fn cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// The processors of each memory node, from `/sys`; empty where the kernel does not tell.
 pub fn nodes() -> Vec<Vec<usize>> {
     let Ok(dir) = std::fs::read_dir("/sys/devices/system/node") else { return Vec::new() };

@@ -1,0 +1,133 @@
+//! The load generator: simulated clients that call an NFS server and time its answers.
+//!
+//! The way of a call: `work/` decides what to ask → `seat` gives it a lane and an xid → `ask` encodes →
+//! `wire` sends; the answer comes back through `wire` → `seat` → `answer` → `tally`. `drive` is the loop of one
+//! thread; `scene` is what is prepared on the server beforehand.
+//!
+//! Threads share nothing while they run but the scene, which is only read, and a flag to stop.
+
+mod answer;
+mod ask;
+mod drive;
+mod error;
+mod op;
+mod pattern;
+mod plan;
+mod recording;
+mod report;
+mod scene;
+mod seat;
+mod tally;
+mod wire;
+mod work;
+
+pub use error::LoadError;
+pub use op::{Op, Version};
+pub use plan::{CLIENTS_MAX, DEPTH_MAX, Pace, Plan, Proto, Stable, Workload};
+pub use report::{Fairness, Latency, LoadReport, OpReport, ServerReport};
+pub use scene::{OWN_DIR, Scene};
+pub use tally::Live;
+
+use ask::Head;
+use drive::{Client, Driven, Stage};
+use seat::Seat;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+use tally::Tally;
+use wire::Wire;
+
+/// Reserved ports that are left to others.
+const RESERVED_SPARE: usize = 112;
+
+/// A load that has ended.
+#[derive(Debug)]
+pub struct Run {
+    /// What was counted.
+    pub report: LoadReport,
+    /// Why it ended early, if it did.
+    pub error: Option<LoadError>,
+}
+
+/// The user that client number `client` is.
+fn identity(plan: &Plan, client: usize) -> client::Identity {
+    let number = u32::try_from(client).unwrap_or(0);
+    let id = if plan.uid == 0 { 0 } else { plan.uid.wrapping_add(number) };
+    let mut identity = client::Identity::new(id, id);
+    identity.machine = format!("bench-{client}");
+    identity
+}
+
+/// Connects all clients and deals them out to the threads.
+fn seat_all(plan: &Plan, scene: &Arc<Scene>) -> Result<Vec<Vec<Client>>, LoadError> {
+    let threads = plan.threads.clamp(1, plan.clients);
+    let per_thread = plan.clients.div_ceil(threads);
+    let mut dealt: Vec<Vec<Client>> = Vec::with_capacity(threads);
+    for client in 0..plan.clients {
+        let index = client.checked_rem(plan.servers.len()).unwrap_or(0);
+        let server = *plan.servers.get(index).ok_or_else(|| LoadError::Plan("no server".into()))?;
+        let wire = Wire::open(plan, client, server)?;
+        let head = Head::new(plan.version, &identity(plan, client), plan.proto == Proto::Tcp);
+        let number = client.checked_rem(per_thread).unwrap_or(0);
+        let work = work::of(plan, scene, client);
+        let seat = Seat::new(plan, client, number, server, head, work);
+        if number == 0 {
+            dealt.push(Vec::with_capacity(per_thread));
+        }
+        if let Some(hand) = dealt.last_mut() {
+            hand.push(Client::new(seat, wire));
+        }
+    }
+    Ok(dealt)
+}
+
+/// Whether clients take reserved ports where the plan leaves it open: as the kernel's client does, if
+/// the process may and there are enough of them.
+fn with_ports(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    let enough = plan.clients + RESERVED_SPARE <= 512;
+    let may = || {
+        let first = plan.servers.first().copied();
+        first.is_some_and(|server| sys::outgoing::bind_reserved(server).is_ok())
+    };
+    plan.reserved_ports = Some(plan.reserved_ports.unwrap_or_else(|| enough && may()));
+    plan
+}
+
+/// Makes the load that `plan` describes, on the calling thread's network namespace. `live` may be read by
+/// others meanwhile, and `stop` ends it early.
+///
+/// # Errors
+/// Only what keeps it from beginning; later faults are in [`Run::error`], with what was counted.
+pub fn run(
+    plan: &Plan,
+    scene: &Arc<Scene>,
+    live: &Live,
+    stop: &AtomicBool,
+) -> Result<Run, LoadError> {
+    plan.check().map_err(LoadError::Plan)?;
+    sys::limits::raise_open_files();
+    let plan = with_ports(plan);
+    let hands = seat_all(&plan, scene)?;
+    let broken = AtomicBool::new(false);
+    let stage = Stage { plan: &plan, live, stop, broken: &broken, start: Instant::now() };
+    let driven: Vec<Driven> = std::thread::scope(|scope| {
+        let stage = &stage;
+        let threads: Vec<_> = hands
+            .into_iter()
+            .enumerate()
+            .map(|(thread, clients)| scope.spawn(move || drive::drive(stage, thread, clients)))
+            .collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    });
+    let mut tally = Tally::new(0);
+    let mut error = None;
+    let mut counted = std::time::Duration::ZERO;
+    for one in driven {
+        tally.add(one.tally);
+        error = error.or(one.error);
+        counted = counted.max(one.counted);
+    }
+    let report = report::report(&plan, &tally, counted, error.as_ref());
+    Ok(Run { report, error })
+}

@@ -1,0 +1,107 @@
+//! The operations that a load is made of, whatever the version: names, numbers on the wire.
+
+use proto::{nfs2, nfs3};
+
+/// The NFS version that is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// RFC 1094.
+    V2,
+    /// RFC 1813.
+    V3,
+}
+
+impl Version {
+    /// The number.
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::V2 => nfs2::VERSION,
+            Self::V3 => nfs3::VERSION,
+        }
+    }
+}
+
+macro_rules! operations {
+    ($($(#[$meta:meta])* $op:ident = $name:literal, $v3:ident, $v2:expr;)*) => {
+        /// One operation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Op {
+            $($(#[$meta])* $op,)*
+        }
+
+        impl Op {
+            /// All, in the order of their indices.
+            pub const ALL: &'static [Self] = &[$(Self::$op,)*];
+
+            /// As in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$op => $name,)* }
+            }
+
+            /// The procedure's number; `None` where the version has no such procedure.
+            pub const fn procedure(self, version: Version) -> Option<u32> {
+                match (version, self) {
+                    $((Version::V3, Self::$op) => Some(nfs3::procedure::$v3),)*
+                    $((Version::V2, Self::$op) => $v2,)*
+                }
+            }
+
+            /// The position in [`Op::ALL`].
+            pub const fn index(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}
+
+operations! {
+    /// Nothing.
+    Null = "null", NULL, Some(nfs2::procedure::NULL);
+    /// Attributes.
+    Getattr = "getattr", GETATTR, Some(nfs2::procedure::GETATTR);
+    /// Sets times.
+    Setattr = "setattr", SETATTR, Some(nfs2::procedure::SETATTR);
+    /// A name in a directory.
+    Lookup = "lookup", LOOKUP, Some(nfs2::procedure::LOOKUP);
+    /// What is allowed.
+    Access = "access", ACCESS, None;
+    /// What a link says.
+    Readlink = "readlink", READLINK, Some(nfs2::procedure::READLINK);
+    /// Data.
+    Read = "read", READ, Some(nfs2::procedure::READ);
+    /// Data.
+    Write = "write", WRITE, Some(nfs2::procedure::WRITE);
+    /// A new file.
+    Create = "create", CREATE, Some(nfs2::procedure::CREATE);
+    /// A name less.
+    Remove = "remove", REMOVE, Some(nfs2::procedure::REMOVE);
+    /// Entries.
+    Readdir = "readdir", READDIR, Some(nfs2::procedure::READDIR);
+    /// Entries with attributes and handles.
+    Readdirplus = "readdirplus", READDIRPLUS, None;
+    /// Space.
+    Fsstat = "fsstat", FSSTAT, Some(nfs2::procedure::STATFS);
+    /// Data onto the disk.
+    Commit = "commit", COMMIT, None;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Op, Version};
+
+    #[test]
+    fn an_index_finds_its_operation() {
+        for op in Op::ALL {
+            assert_eq!(Op::ALL.get(op.index()), Some(op));
+        }
+    }
+
+    #[test]
+    fn what_version_2_lacks_has_no_number() {
+        let lacking: Vec<_> =
+            Op::ALL.iter().filter(|op| op.procedure(Version::V2).is_none()).collect();
+        assert_eq!(lacking, [&Op::Access, &Op::Readdirplus, &Op::Commit]);
+        assert_eq!(Op::Fsstat.procedure(Version::V2), Some(17));
+    }
+}

@@ -1,0 +1,317 @@
+//! What load is to be made: everything that a person can choose, as types that cannot be wrong.
+
+use super::op::Version;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The most calls that one client may have under way: an xid keeps this many apart.
+pub const DEPTH_MAX: usize = 1 << SLOT_BITS;
+/// Bits of an xid that say which of its client's calls it is.
+pub(crate) const SLOT_BITS: u32 = 12;
+/// The most simulated clients: each has a socket.
+pub const CLIENTS_MAX: usize = 60_000;
+
+/// How calls travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proto {
+    /// A connection for each client.
+    Tcp,
+    /// A socket for each client.
+    Udp,
+}
+
+impl FromStr for Proto {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "tcp" => Ok(Self::Tcp),
+            "udp" => Ok(Self::Udp),
+            _ => Err(format!("{text}: not a transport; one of tcp, udp")),
+        }
+    }
+}
+
+impl Proto {
+    /// As on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// What the clients do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Workload {
+    /// The empty call.
+    Null,
+    /// Attributes of files at random.
+    Getattr,
+    /// Rights on files at random.
+    Access,
+    /// Names at random.
+    Lookup,
+    /// Directories from end to end.
+    Readdir,
+    /// The same with attributes and handles.
+    Readdirplus,
+    /// A tree as rsync walks it from an old client.
+    Walk,
+    /// Data of files at random offsets.
+    Read,
+    /// Each client its own file, from start to end and again.
+    Write,
+    /// A file made and removed.
+    Create,
+    /// A day in an office.
+    Mixed,
+    /// A recorded list of calls.
+    Replay(PathBuf),
+}
+
+impl Workload {
+    /// The names, as on the command line.
+    pub const NAMES: [&'static str; 12] = [
+        "null",
+        "getattr",
+        "access",
+        "lookup",
+        "readdir",
+        "readdirplus",
+        "walk",
+        "read",
+        "write",
+        "create",
+        "mixed",
+        "replay",
+    ];
+
+    /// The name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Getattr => "getattr",
+            Self::Access => "access",
+            Self::Lookup => "lookup",
+            Self::Readdir => "readdir",
+            Self::Readdirplus => "readdirplus",
+            Self::Walk => "walk",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Create => "create",
+            Self::Mixed => "mixed",
+            Self::Replay(_) => "replay",
+        }
+    }
+
+    /// Whether version 2 has what it takes.
+    pub const fn fits(&self, version: Version) -> bool {
+        match version {
+            Version::V3 => true,
+            Version::V2 => {
+                !matches!(self, Self::Access | Self::Readdirplus | Self::Walk | Self::Mixed)
+            }
+        }
+    }
+
+    /// Whether it changes files.
+    pub const fn writes(&self) -> bool {
+        matches!(self, Self::Write | Self::Create | Self::Mixed)
+    }
+}
+
+impl FromStr for Workload {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "null" => Self::Null,
+            "getattr" => Self::Getattr,
+            "access" => Self::Access,
+            "lookup" => Self::Lookup,
+            "readdir" => Self::Readdir,
+            "readdirplus" => Self::Readdirplus,
+            "walk" => Self::Walk,
+            "read" => Self::Read,
+            "write" => Self::Write,
+            "create" => Self::Create,
+            "mixed" => Self::Mixed,
+            _ => {
+                let known = Self::NAMES.join(", ");
+                return Err(format!("{text}: not a workload; one of {known}"));
+            }
+        })
+    }
+}
+
+/// When a call goes out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// When its place is free: as fast as the server answers.
+    Closed,
+    /// At this many calls a second over all clients, whether the server keeps up or not. A call's
+    /// time counts from the moment at which it was due, so that a server that stalls is charged for
+    /// the calls that had to wait (coordinated omission).
+    Open(f64),
+}
+
+/// How safe a WRITE must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stable {
+    /// UNSTABLE, and a COMMIT at the end of each file.
+    Unstable,
+    /// FILE_SYNC.
+    FileSync,
+}
+
+/// A load.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Addresses of the server; clients are spread over them evenly.
+    pub servers: Vec<SocketAddr>,
+    /// The port of MOUNT; `None`: NFS's own, else what the port mapper says.
+    pub mount_port: Option<u16>,
+    /// What is mounted.
+    pub export: String,
+    /// Version.
+    pub version: Version,
+    /// Transport.
+    pub proto: Proto,
+    /// What the clients do.
+    pub workload: Workload,
+    /// Simulated clients, each with a socket and an identity of its own.
+    pub clients: usize,
+    /// Calls that each client has under way.
+    pub depth: usize,
+    /// Threads that the clients share.
+    pub threads: usize,
+    /// Closed or open.
+    pub pace: Pace,
+    /// Run without counting, first.
+    pub warmup: Duration,
+    /// How long is counted.
+    pub time: Duration,
+    /// Bytes of a READ, a WRITE, or a piece of a directory.
+    pub size: u32,
+    /// Files that `read` works on.
+    pub files: usize,
+    /// Bytes of each of them.
+    pub file_size: u64,
+    /// How safe a WRITE must be.
+    pub stable: Stable,
+    /// A server that answers nothing for this long is given up.
+    pub timeout: Duration,
+    /// A datagram is sent again after this long; twice as long for each time more.
+    pub retransmit: Duration,
+    /// The user id of the first client; each client has the next, unless it is 0: then all are root.
+    pub uid: u32,
+    /// Clients take ports below 1024, as exports marked `secure` want it. `None`: if the process may
+    /// and there are enough of them.
+    pub reserved_ports: Option<bool>,
+    /// For the choices that are made at random.
+    pub seed: u64,
+    /// CPUs that the threads are bound to; empty: any.
+    pub cpus: Vec<usize>,
+}
+
+impl Plan {
+    /// A load of one client at depth 1 for a second, to be changed as wanted.
+    pub fn new(server: SocketAddr, export: &str, workload: Workload) -> Self {
+        Self {
+            servers: vec![server],
+            mount_port: None,
+            export: export.to_owned(),
+            version: Version::V3,
+            proto: Proto::Tcp,
+            workload,
+            clients: 1,
+            depth: 1,
+            threads: 1,
+            pace: Pace::Closed,
+            warmup: Duration::from_millis(200),
+            time: Duration::from_secs(1),
+            size: 32 << 10,
+            files: 8,
+            file_size: 4 << 20,
+            stable: Stable::Unstable,
+            timeout: Duration::from_secs(10),
+            retransmit: Duration::from_millis(500),
+            uid: 0,
+            reserved_ports: None,
+            seed: 1,
+            cpus: Vec::new(),
+        }
+    }
+
+    /// # Errors
+    /// What does not go together, in a line that says what to change.
+    pub fn check(&self) -> Result<(), String> {
+        if self.servers.is_empty() {
+            return Err("no server: name one".into());
+        }
+        if self.clients == 0 || self.clients > CLIENTS_MAX {
+            return Err(format!("{} clients: 1 to {CLIENTS_MAX}", self.clients));
+        }
+        if self.depth == 0 || self.depth > DEPTH_MAX {
+            return Err(format!("a depth of {}: 1 to {DEPTH_MAX}", self.depth));
+        }
+        if !self.workload.fits(self.version) {
+            let name = self.workload.name();
+            return Err(format!("workload {name} needs NFS version 3: version 2 lacks its calls"));
+        }
+        let most = match (self.version, self.proto) {
+            (Version::V2, _) => 8192,
+            (Version::V3, Proto::Udp) => 60 << 10,
+            (Version::V3, Proto::Tcp) => 4 << 20,
+        };
+        if self.size == 0 || self.size > most {
+            return Err(format!("a size of {} bytes: 1 to {most} here", self.size));
+        }
+        if let Pace::Open(rate) = self.pace
+            && !(rate.is_finite() && rate > 0.0)
+        {
+            return Err(format!("a rate of {rate} calls/s: more than 0"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Plan, Proto, Workload};
+    use crate::load::op::Version;
+
+    #[test]
+    fn every_name_but_replay_is_a_workload() {
+        for name in Workload::NAMES {
+            match name.parse::<Workload>() {
+                Ok(workload) => assert_eq!(workload.name(), name),
+                Err(_) => assert_eq!(name, "replay"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let good = Plan::new("127.0.0.1:2049".parse().unwrap(), "/x", Workload::Read);
+        assert_eq!(good.check(), Ok(()));
+        let bad = |change: fn(&mut Plan)| {
+            let mut plan = good.clone();
+            change(&mut plan);
+            plan.check().unwrap_err()
+        };
+        assert!(bad(|p| p.clients = 0).contains("clients"));
+        assert!(bad(|p| p.depth = 5000).contains("depth"));
+        assert!(bad(|p| (p.proto, p.size) = (Proto::Udp, 1 << 20)).contains("61440"));
+    }
+
+    #[test]
+    fn version_2_lacks_access() {
+        assert!(!Workload::Access.fits(Version::V2));
+        assert!(Workload::Read.fits(Version::V2));
+    }
+}

@@ -1,0 +1,83 @@
+//! `write`: each client its own file, from start to end and again, a COMMIT at each end.
+//!
+//! Before the COMMIT all WRITEs of the round are answered: lanes that come early wait.
+
+use super::{Work, own};
+use crate::load::answer::Body;
+use crate::load::ask::Ask;
+use crate::load::op::Version;
+use crate::load::pattern;
+use crate::load::plan::{Plan, Stable};
+use crate::load::scene::Scene;
+use crate::load::tally::Checks;
+use client::Fh;
+use proto::nfs3::StableHow;
+
+pub(super) struct Writes {
+    file: Fh,
+    data: Vec<u8>,
+    len: u64,
+    offset: u64,
+    stable: StableHow,
+    version: Version,
+    under_way: usize,
+    committing: bool,
+}
+
+impl Writes {
+    pub(super) fn new(scene: &Scene, plan: &Plan, client: usize) -> Self {
+        let mut data = vec![0; plan.size as usize];
+        pattern::fill(u32::try_from(client).unwrap_or(0), 0, &mut data);
+        let stable = match plan.stable {
+            Stable::Unstable => StableHow::Unstable,
+            Stable::FileSync => StableHow::FileSync,
+        };
+        Self {
+            file: own(&scene.own_files, client, scene),
+            data,
+            len: plan.file_size.max(u64::from(plan.size)),
+            offset: 0,
+            stable,
+            version: plan.version,
+            under_way: 0,
+            committing: false,
+        }
+    }
+}
+
+impl Work for Writes {
+    fn next(&mut self, _: usize) -> Option<Ask<'_>> {
+        if self.committing {
+            return None;
+        }
+        if self.offset >= self.len {
+            if self.under_way > 0 {
+                return None;
+            }
+            self.offset = 0;
+            // what was written stable, and version 2, where all is, needs no COMMIT
+            if self.stable == StableHow::Unstable && self.version == Version::V3 {
+                self.committing = true;
+                return Some(Ask::Commit(&self.file));
+            }
+        }
+        let offset = self.offset;
+        self.offset += self.data.len() as u64;
+        self.under_way += 1;
+        Some(Ask::Write(&self.file, offset, &self.data, self.stable))
+    }
+
+    fn answered(&mut self, _: usize, status: u32, body: &Body<'_>, checks: &mut Checks) {
+        if self.committing {
+            self.committing = false;
+            return;
+        }
+        self.under_way = self.under_way.saturating_sub(1);
+        match body {
+            Body::Written(count) => checks.bytes_written += u64::from(*count),
+            // version 2 writes all or fails
+            _ if status == 0 => checks.bytes_written += self.data.len() as u64,
+            _ => {}
+        }
+    }
+}
