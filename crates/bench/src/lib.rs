@@ -3,7 +3,8 @@
 //! The way of a measurement, each step one folder:
 //! `load/` makes calls and counts answers → `experiments/` starts servers, runs variants in turn
 //! and compares them → [`result`] is what they found, as data → `report/` draws it as one page.
-//! `lab/` has the networks that an experiment needs, `peer/` the other servers.
+//! `lab/` has the networks that an experiment needs, `subject/` the servers under test.
 
+pub mod lab;
 pub mod load;
 pub mod result;

@@ -1,0 +1,56 @@
+//! The networks that an experiment needs, made on one machine and gone with this process.
+//!
+//! ```text
+//!   [`Namespace`]  a private network: run a closure or start a server in it
+//!   [`veth`]       a cable between two of them, with addresses and counters
+//!   [`Link`]       a long or slow line between two of them: rate, round trip, queue, loss
+//! ```
+//!
+//! Invariants: nothing here has a name outside this process (namespaces are held by descriptors), so
+//! nothing stays behind however the process ends; settings are written inside private namespaces only.
+//! All of it needs root, `ip` (package iproute2) and, for a [`Link`], `/dev/net/tun`; what is missing
+//! is said by [`LabError::Unable`].
+
+pub mod link;
+pub mod namespace;
+mod netem;
+mod ring;
+mod simulator;
+pub mod sockstat;
+pub mod veth;
+
+pub use link::{DirectionReport, Link, LinkOptions, LinkReport, Via};
+pub use namespace::Namespace;
+pub use veth::{Interface, Subnet, Traffic};
+
+use crate::result::Outcome;
+use std::io;
+
+/// Why there is no such network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LabError {
+    /// This machine or this user cannot have it: what is missing, and where to get it.
+    #[error("{0}")]
+    Unable(String),
+    /// It should have worked.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl LabError {
+    /// What an experiment says that stops here.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::Unable(why) => Outcome::Unable(why.clone()),
+            Self::Failed(why) => Outcome::Failed(why.clone()),
+        }
+    }
+
+    /// `doing` failed in the kernel: a missing right is the user's affair, all else is a failure.
+    fn of(doing: &str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::Unable(format!("{doing} needs root")),
+            _ => Self::Failed(format!("{doing}: {error}")),
+        }
+    }
+}
