@@ -1,5 +1,7 @@
 //! The command line, in one definition: parsing, help, man pages and completions come from here.
 
+pub mod bench;
+
 use crate::settings::Assignment;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use serde::Deserialize;
@@ -78,6 +80,9 @@ pub enum Command {
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
     },
+    /// Measure NFS servers: loads, experiments, reports
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Write the man pages into a directory
     #[command(hide = true)]
     Man {

@@ -4,6 +4,7 @@
 //! standard error that says what to do.
 
 mod ask;
+mod bench;
 mod check;
 mod cli;
 mod config;
@@ -41,6 +42,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(options) => serve::serve(*options),
         Command::Check { file } => check::check(&file),
+        Command::Bench(what) => bench::bench(what),
         Command::Man { dir } => generate::man(&dir),
         Command::Completions { shell } => Ok(generate::completions(shell)),
         Command::Status(to) => ask::status(&to),

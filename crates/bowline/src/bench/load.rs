@@ -1,0 +1,209 @@
+//! `bowline bench load`: one load on one server, or on two in turn.
+
+use super::progress;
+use crate::cli::bench::LoadOptions;
+use admin::{
+    Align::{Left, Right},
+    Table,
+};
+use bench::load::{Latency, Live, LoadReport, Plan, Run, Scene};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Rounds when two servers are compared.
+const ROUNDS: usize = 3;
+
+/// What is written as JSON.
+#[derive(Serialize)]
+struct Output {
+    loads: Vec<LoadReport>,
+}
+
+/// One of the servers that get the load.
+struct Side {
+    name: String,
+    plan: Plan,
+    scene: Arc<Scene>,
+}
+
+/// Runs `bowline bench load`.
+pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
+    let plan = options.plan(&options.server).map_err(crate::cli::Usage)?;
+    let other = match &options.vs {
+        Some(vs) => Some(options.plan(std::slice::from_ref(vs)).map_err(crate::cli::Usage)?),
+        None => None,
+    };
+    let stop = progress::stop_on_signals()?;
+    let mut sides = vec![prepare(options.server.join(","), plan)?];
+    if let (Some(plan), Some(vs)) = (other, &options.vs) {
+        sides.push(prepare(vs.clone(), plan)?);
+    }
+    let rounds = if sides.len() > 1 { ROUNDS } else { 1 };
+    let mut loads = Vec::new();
+    let mut failure = None;
+    'rounds: for _ in 0..rounds {
+        for side in &sides {
+            let run = one(side, options.quiet, &stop)?;
+            if !(options.quiet && options.json.is_some()) {
+                print(&page(&side.name, &run.report))?;
+            }
+            loads.push(run.report);
+            if let Some(error) = run.error {
+                failure = Some(error);
+                break 'rounds;
+            }
+            if stop.load(Relaxed) {
+                break 'rounds;
+            }
+        }
+    }
+    if !options.keep {
+        for side in &sides {
+            // after a failure the server may be gone: the first error is the one to tell
+            let cleared = side.scene.clear(&side.plan);
+            if failure.is_none() {
+                cleared?;
+            }
+        }
+    }
+    let clean = loads.iter().all(LoadReport::is_clean);
+    if let Some(file) = &options.json {
+        write_json(file, &Output { loads })?;
+    }
+    match failure {
+        Some(error) => Err(error.into()),
+        None => Ok(ExitCode::from(u8::from(!clean))),
+    }
+}
+
+fn prepare(name: String, plan: Plan) -> anyhow::Result<Side> {
+    let scene = Arc::new(Scene::prepare(&plan)?);
+    Ok(Side { name, plan, scene })
+}
+
+fn one(side: &Side, quiet: bool, stop: &AtomicBool) -> anyhow::Result<Run> {
+    let live = Live::new(side.plan.threads);
+    let label = format!("{} {}", side.plan.workload.name(), side.name);
+    let expected = side.plan.warmup + side.plan.time;
+    let run = progress::with_bar(&label, expected, &live, quiet, || {
+        bench::load::run(&side.plan, &side.scene, &live, stop)
+    })?;
+    Ok(run)
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
+}
+
+fn write_json(file: &std::path::Path, output: &Output) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(output)? + "\n";
+    if file.as_os_str() == "-" {
+        return print(&text);
+    }
+    std::fs::write(file, text).map_err(|e| anyhow::anyhow!("{}: {e}", file.display()))
+}
+
+/// A time with as many digits as it deserves.
+fn time(us: f64) -> String {
+    match us {
+        us if us < 10.0 => format!("{us:.2} us"),
+        us if us < 1000.0 => format!("{us:.0} us"),
+        us if us < 1e6 => format!("{:.2} ms", us / 1e3),
+        us => format!("{:.2} s", us / 1e6),
+    }
+}
+
+fn times(latency: &Latency) -> [String; 5] {
+    let Latency { p50_us, p90_us, p99_us, p999_us, max_us, .. } = *latency;
+    [p50_us, p90_us, p99_us, p999_us, max_us].map(time)
+}
+
+/// The result for people.
+fn page(name: &str, report: &LoadReport) -> String {
+    let mut page = String::new();
+    let rate = report.rate_per_s.map_or_else(String::new, |rate| format!(" at {rate:.0} calls/s"));
+    let _ = writeln!(
+        page,
+        "{name}: {} v{}/{}, {} clients x {}{rate}, {:.1} s",
+        report.workload, report.version, report.proto, report.clients, report.depth, report.seconds
+    );
+    let _ = write!(page, "  {:.0} calls/s", report.calls_per_s);
+    for (what, mb_per_s) in [("read", report.read_mb_per_s), ("written", report.write_mb_per_s)] {
+        if mb_per_s > 0.0 {
+            let _ = write!(page, ", {mb_per_s:.1} MB/s {what}");
+        }
+    }
+    let _ = writeln!(page, ", {:.2} us of client CPU per call", report.client_cpu_us_per_call);
+    let mut table = Table::new(&[
+        ("  OPERATION", Left),
+        ("CALLS", Right),
+        ("P50", Right),
+        ("P90", Right),
+        ("P99", Right),
+        ("P99.9", Right),
+        ("MAX", Right),
+        ("ERRORS", Left),
+    ]);
+    let all = [("all".to_owned(), report.calls, report.latency, String::new())];
+    let each = report.operations.iter().map(|op| {
+        let errors: Vec<_> =
+            op.errors.iter().map(|(name, calls)| format!("{name} {calls}")).collect();
+        (op.op.clone(), op.calls, op.latency, errors.join(", "))
+    });
+    let rows: Vec<_> = if report.operations.len() > 1 {
+        all.into_iter().chain(each).collect()
+    } else {
+        each.collect()
+    };
+    for (op, calls, latency, errors) in rows {
+        let [p50, p90, p99, p999, max] = times(&latency);
+        table.row([format!("  {op}"), admin::count(calls), p50, p90, p99, p999, max, errors]);
+    }
+    let _ = write!(page, "{table}");
+    remarks(&mut page, report);
+    page
+}
+
+/// What else a person wants to know, a line each.
+fn remarks(page: &mut String, report: &LoadReport) {
+    if report.clients > 1 {
+        let fair = &report.fairness;
+        let _ = writeln!(
+            page,
+            "  calls per client {} .. {} .. {} (least, median, most), Jain's index {:.3}",
+            fair.least, fair.median, fair.most, fair.jain
+        );
+    }
+    if report.servers.len() > 1 {
+        for server in &report.servers {
+            let _ = writeln!(
+                page,
+                "  {}: {} clients, {:.0} calls/s",
+                server.address, server.clients, server.calls_per_s
+            );
+        }
+    }
+    if report.checked > 0 || report.wrong > 0 {
+        let _ =
+            writeln!(page, "  data of {} READs compared, {} wrong", report.checked, report.wrong);
+    }
+    for (what, calls) in [
+        ("datagrams sent again", report.retransmitted),
+        ("calls lost", report.lost),
+        ("answers to no call (duplicates)", report.strays),
+        ("calls that were due and never went out", report.late),
+        ("short READs", report.short_reads),
+    ] {
+        if calls > 0 {
+            let _ = writeln!(page, "  {what}: {calls}");
+        }
+    }
+    if let Some(why) = &report.incomplete {
+        let _ = writeln!(page, "  incomplete: {why}");
+    }
+}

@@ -1,0 +1,69 @@
+//! What a person sees while a load runs: a bar with the current rate, on a terminal only; and Ctrl-C.
+
+use bench::load::Live;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use sys::signal::Signals;
+
+/// How often the bar is drawn.
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// Ends what runs when a signal comes; the flag is set once and stays.
+///
+/// # Errors
+/// No descriptors or memory left.
+pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let signals = Signals::take_over()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        while signals.wait().is_ok() {
+            if flag.swap(true, Relaxed) {
+                // a second Ctrl-C: whoever cannot wait for the last answers
+                std::process::exit(130);
+            }
+        }
+    });
+    Ok(stop)
+}
+
+/// Draws a bar for `work`, which takes about `expected`, while it runs.
+pub fn with_bar<T: Send>(
+    label: &str,
+    expected: Duration,
+    live: &Live,
+    quiet: bool,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    if quiet {
+        return work();
+    }
+    let length = u64::try_from(expected.as_millis()).unwrap_or(u64::MAX);
+    let bar = ProgressBar::new(length.max(1));
+    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+    bar.set_prefix(label.to_owned());
+    let done = AtomicBool::new(false);
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = Instant::now();
+            let (mut before, mut at) = (0, start);
+            while !done.load(Relaxed) {
+                std::thread::sleep(REDRAW);
+                let (calls, now) = (live.calls(), Instant::now());
+                #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+                let rate = calls.saturating_sub(before) as f64 / (now - at).as_secs_f64();
+                (before, at) = (calls, now);
+                bar.set_position(u64::try_from(start.elapsed().as_millis()).unwrap_or(length));
+                bar.set_message(format!("{rate:.0} calls/s"));
+            }
+        });
+        let result = work();
+        done.store(true, Relaxed);
+        result
+    });
+    bar.finish_and_clear();
+    result
+}

@@ -1,0 +1,196 @@
+//! The command line of `bowline bench`.
+
+use bench::load::{Pace, Plan, Proto, Stable, Version, Workload};
+use clap::{Args, Subcommand, ValueHint};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// NFS's own port.
+const NFS_PORT: u16 = 2049;
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Make a load on any NFS server and time its answers
+    Load(Box<LoadOptions>),
+}
+
+/// `bowline bench load`.
+#[derive(Debug, Args)]
+pub struct LoadOptions {
+    /// The server; more than one address of it, with commas, stand for its interfaces
+    #[arg(long, value_name = "HOST[:PORT]", required = true, value_delimiter = ',')]
+    pub server: Vec<String>,
+    /// What to mount
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub export: String,
+    /// null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, mixed, replay
+    #[arg(long, value_name = "W", default_value = "getattr")]
+    pub workload: String,
+    /// For `replay`: the recorded list, a line each: OPERATION PATH [OFFSET COUNT]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub calls: Option<PathBuf>,
+    /// tcp or udp
+    #[arg(long, default_value = "tcp")]
+    pub proto: Proto,
+    /// NFS version
+    #[arg(long, value_name = "2|3", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
+    pub vers: u8,
+    /// Simulated clients, each with a socket and a user of its own
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub clients: usize,
+    /// Calls that each client has under way
+    #[arg(long, value_name = "D", default_value_t = 1)]
+    pub depth: usize,
+    /// How long to count
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    pub seconds: f64,
+    /// How long to run before counting
+    #[arg(long, value_name = "S", default_value_t = 0.5)]
+    pub warmup: f64,
+    /// Calls a second over all clients, whether the server keeps up or not (open loop; a call's time
+    /// counts from when it was due) [default: as fast as the server answers]
+    #[arg(long, value_name = "CALLS/S")]
+    pub rate: Option<f64>,
+    /// Bytes of a READ, a WRITE, or a piece of a directory, as in 4K, 1M
+    #[arg(long, default_value = "32K", value_parser = size)]
+    pub size: u32,
+    /// Files that `read` reads
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub files: usize,
+    /// Bytes of each file, read or written
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = size)]
+    pub file_size: u32,
+    /// WRITE with FILE_SYNC instead of UNSTABLE and COMMIT
+    #[arg(long)]
+    pub sync: bool,
+    /// Threads of the generator [default: half of the CPUs, at most 4]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// The port of MOUNT, if it is neither NFS's nor known to the port mapper
+    #[arg(long, value_name = "N")]
+    pub mount_port: Option<u16>,
+    /// The user of the first client; each has the next; 0: all are root
+    #[arg(long, default_value_t = 0)]
+    pub uid: u32,
+    /// Give up a server that says nothing for this long
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    pub timeout: f64,
+    /// Send a datagram again after this long
+    #[arg(long, value_name = "MS", default_value_t = 500)]
+    pub retransmit_ms: u64,
+    /// The server's process, if it is on this machine: its CPU time per call, switches, memory
+    #[arg(long, value_name = "PID")]
+    pub server_pid: Option<u32>,
+    /// Bowline's control socket: the same, and bytes copied and not copied
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
+    /// A second server with the same export: both get the load in turn, three times
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub vs: Option<String>,
+    /// Write the result as JSON; - for standard output
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Leave the files that the load has made, for the next one
+    #[arg(long)]
+    pub keep: bool,
+    /// No progress bar
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// A size as 4096, 4K or 1M, at most 1 GiB.
+fn size(text: &str) -> Result<u32, String> {
+    let (digits, shift) = match text.strip_suffix(['K', 'k']) {
+        Some(digits) => (digits, 10),
+        None => match text.strip_suffix(['M', 'm']) {
+            Some(digits) => (digits, 20),
+            None => (text, 0),
+        },
+    };
+    let value: Option<u64> = digits.parse().ok();
+    let bytes = value.and_then(|v| v.checked_mul(1 << shift)).filter(|v| *v <= 1 << 30);
+    let bytes = bytes.and_then(|v| u32::try_from(v).ok());
+    bytes.ok_or_else(|| format!("{text}: not a size; as in 4096, 32K, 1M, at most 1024M"))
+}
+
+/// The address of `HOST[:PORT]`, `[V6]:PORT` or `V6`.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let resolved = if let Ok(address) = text.parse::<SocketAddr>() {
+        Some(address)
+    } else if let Ok(ip) = text.trim_matches(['[', ']']).parse() {
+        Some(SocketAddr::new(ip, NFS_PORT))
+    } else {
+        let with_port =
+            if text.contains(':') { text.to_owned() } else { format!("{text}:{NFS_PORT}") };
+        with_port.to_socket_addrs().ok().and_then(|mut all| all.next())
+    };
+    resolved.ok_or_else(|| format!("--server {text}: no such host, or not HOST[:PORT]"))
+}
+
+impl LoadOptions {
+    /// The load that is asked for, on these servers.
+    ///
+    /// # Errors
+    /// What is wrong, for the operator.
+    pub fn plan(&self, servers: &[String]) -> Result<Plan, String> {
+        let servers = servers.iter().map(|s| address(s)).collect::<Result<Vec<_>, _>>()?;
+        let first = servers.first().copied().ok_or("--server: name one")?;
+        let workload = match (self.workload.as_str(), &self.calls) {
+            ("replay", Some(calls)) => Workload::Replay(calls.clone()),
+            ("replay", None) => return Err("--workload replay wants --calls FILE".into()),
+            (_, Some(_)) => return Err("--calls goes with --workload replay".into()),
+            (name, None) => name.parse()?,
+        };
+        let seconds = |name: &str, value: f64| {
+            Duration::try_from_secs_f64(value)
+                .map_err(|_| format!("--{name} {value}: a number of seconds, 0 or more"))
+        };
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let plan = Plan {
+            servers,
+            mount_port: self.mount_port,
+            version: if self.vers == 2 { Version::V2 } else { Version::V3 },
+            proto: self.proto,
+            clients: self.clients,
+            depth: self.depth,
+            threads: self.threads.unwrap_or((cpus / 2).clamp(1, 4)).max(1),
+            pace: self.rate.map_or(Pace::Closed, Pace::Open),
+            warmup: seconds("warmup", self.warmup)?,
+            time: seconds("seconds", self.seconds)?,
+            size: if self.vers == 2 { self.size.min(8192) } else { self.size },
+            files: self.files,
+            file_size: u64::from(self.file_size),
+            stable: if self.sync { Stable::FileSync } else { Stable::Unstable },
+            timeout: seconds("timeout", self.timeout)?,
+            retransmit: Duration::from_millis(self.retransmit_ms),
+            uid: self.uid,
+            seed: u64::from(std::process::id()),
+            ..Plan::new(first, &self.export, workload)
+        };
+        plan.check().map(|()| plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{address, size};
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("32K"), Ok(32 << 10));
+        assert_eq!(size("1M"), Ok(1 << 20));
+        assert!(size("1G").is_err() && size("x").is_err() && size("99999999M").is_err());
+    }
+
+    #[test]
+    fn servers_are_read() {
+        assert_eq!(address("127.0.0.1").unwrap().port(), 2049);
+        assert_eq!(address("127.0.0.1:99").unwrap().port(), 99);
+        assert_eq!(address("[::1]:99").unwrap().to_string(), "[::1]:99");
+        assert_eq!(address("::1").unwrap().to_string(), "[::1]:2049");
+        assert!(address("no.such.host.invalid").is_err());
+    }
+}
