@@ -221,3 +221,34 @@ pub struct Point {
     /// Largest.
     pub high: Option<f64>,
 }
+
+/// The time, as results give it (RFC 3339, UTC).
+pub fn now() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    text(since.map_or(0, |since| since.as_secs()))
+}
+
+/// Seconds since 1970 as a date (Howard Hinnant's civil-from-days, for years after 1970).
+fn text(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn dates_are_right() {
+        assert_eq!(super::text(0), "1970-01-01T00:00:00Z");
+        assert_eq!(super::text(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(super::text(1_795_257_671), "2026-11-21T10:41:11Z");
+    }
+}
