@@ -9,3 +9,4 @@ pub mod experiments;
 pub mod lab;
 pub mod load;
 pub mod result;
+pub mod subject;

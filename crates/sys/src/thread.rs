@@ -66,6 +66,28 @@ pub fn cpu_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// Processor time that a process has used, that of its ended threads included; exact, where
+/// `/proc` counts in hundredths of a second.
+///
+/// # Errors
+/// As clock_getcpuclockid(3): there is no such process.
+pub fn process_cpu_time(pid: u32) -> io::Result<std::time::Duration> {
+    let Ok(pid) = libc::pid_t::try_from(pid) else { return Err(io::ErrorKind::NotFound.into()) };
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: the call writes one clock id to a place that outlives it.
+    let error = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes one timespec to a place that outlives it.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Ok(std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos))
+}
+
 /// The processors of each memory node, from `/sys`; empty where the kernel does not tell.
 pub fn nodes() -> Vec<Vec<usize>> {
     let Ok(dir) = std::fs::read_dir("/sys/devices/system/node") else { return Vec::new() };
@@ -96,7 +118,20 @@ fn parse_cpu_list(list: &str) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{allowed_cpus, cpu_time, parse_cpu_list, run_on, wake_on_time};
+    use super::{allowed_cpus, cpu_time, parse_cpu_list, process_cpu_time, run_on, wake_on_time};
+
+    #[test]
+    fn the_time_of_ended_threads_is_the_process_own() {
+        let own = std::process::id();
+        let before = process_cpu_time(own).unwrap();
+        let used = std::thread::spawn(|| {
+            while cpu_time() < std::time::Duration::from_millis(30) {}
+            cpu_time()
+        });
+        let used = used.join().unwrap();
+        assert!(process_cpu_time(own).unwrap() - before >= used);
+        assert!(process_cpu_time(u32::MAX).is_err() && process_cpu_time(0x3fff_ffff).is_err());
+    }
 
     #[test]
     fn a_thread_that_sleeps_uses_no_time_and_may_wake_on_time() {

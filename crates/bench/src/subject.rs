@@ -1,0 +1,157 @@
+//! The servers that are measured: started as children of this process, known by address and pid,
+//! gone with it.
+//!
+//! ```text
+//!   bowline   this very binary, or another build of it, with any settings
+//!   ganesha   Debian's nfs-ganesha with a configuration made here
+//!   knfsd     the kernel's server, where there is one
+//!   command   any command line with {DIR} and {PORT} in it
+//! ```
+//!
+//! Each `start` returns when the server answers NULL of NFS and of MOUNT, or says in one line why it
+//! does not. Invariant: a server lives as long as its [`Subject`] at most, and never longer than this
+//! process, SIGKILL included.
+
+pub mod bowline;
+pub mod command;
+mod error;
+pub mod ganesha;
+pub mod knfsd;
+pub mod meter;
+mod ports;
+mod process;
+mod ready;
+mod scratch;
+mod wrapped;
+
+pub use error::SubjectError;
+pub use process::Place;
+pub use scratch::Scratch;
+
+use crate::lab::Namespace;
+use admin::api::{Changed, Request};
+use meter::Reading;
+use process::Process;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A running server under test; stopped when dropped.
+#[derive(Debug)]
+pub struct Subject {
+    name: String,
+    addr: IpAddr,
+    port: u16,
+    mount_port: u16,
+    export: String,
+    command: String,
+    control: Option<PathBuf>,
+    /// Processes whose work is the server's.
+    pids: Vec<u32>,
+    process: Process,
+    place: Place,
+    // after the process: it must be gone before its files are
+    _scratch: Scratch,
+}
+
+impl Subject {
+    /// What it is called in tables: `bowline`, `ganesha`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it answers NFS, as seen from its own network.
+    pub fn nfs(&self) -> SocketAddr {
+        SocketAddr::new(self.addr, self.port)
+    }
+
+    /// Where it answers NFS at another of its addresses.
+    pub fn nfs_at(&self, addr: IpAddr) -> SocketAddr {
+        SocketAddr::new(addr, self.port)
+    }
+
+    /// The port of MOUNT.
+    pub fn mount_port(&self) -> u16 {
+        self.mount_port
+    }
+
+    /// The path that is mounted.
+    pub fn export(&self) -> &str {
+        &self.export
+    }
+
+    /// The command line that started it, for people who want to repeat it.
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Its process id; the first, if it has several.
+    pub fn pid(&self) -> u32 {
+        self.pids.first().copied().unwrap_or_else(|| self.process.pid())
+    }
+
+    /// The network that it is in, if not this process' own.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        self.place.namespace.as_ref()
+    }
+
+    /// Its control socket; Bowline alone has one.
+    pub fn control(&self) -> Option<&Path> {
+        self.control.as_deref()
+    }
+
+    /// What it has used so far.
+    ///
+    /// # Errors
+    /// [`SubjectError::Died`].
+    pub fn reading(&mut self) -> Result<Reading, SubjectError> {
+        self.check()?;
+        Reading::of(&self.pids).ok_or_else(|| self.process.died(&self.name))
+    }
+
+    /// Whether it is still there.
+    ///
+    /// # Errors
+    /// [`SubjectError::Died`], with its last words.
+    pub fn check(&mut self) -> Result<(), SubjectError> {
+        if self.process.is_alive() { Ok(()) } else { Err(self.process.died(&self.name)) }
+    }
+
+    /// Changes a run-time setting of the running server and gives the value now in force.
+    ///
+    /// # Errors
+    /// [`SubjectError::Refused`]: it has no such setting or refuses the value, or is not Bowline.
+    pub fn set(&self, key: &str, value: &str) -> Result<String, SubjectError> {
+        let request = Request::Set { key: key.to_owned(), value: value.to_owned() };
+        self.ask::<Changed>(&request).map(|changed| changed.value)
+    }
+
+    /// Asks the control socket.
+    ///
+    /// # Errors
+    /// As [`Subject::set`].
+    pub fn ask<T: serde::de::DeserializeOwned>(
+        &self,
+        request: &Request,
+    ) -> Result<T, SubjectError> {
+        let refused = |why: String| SubjectError::Refused { name: self.name.clone(), why };
+        let Some(path) = &self.control else {
+            return Err(refused("it has no control socket".into()));
+        };
+        let client = admin::Client::connect(path);
+        client
+            .and_then(|mut client| client.ask(request))
+            .map_err(|error| refused(error.to_string()))
+    }
+
+    /// Stops it: asks it to finish, and kills it after `patience`. Dropping does the same with a
+    /// patience of a few seconds.
+    ///
+    /// # Errors
+    /// [`SubjectError::Died`] if it was gone already.
+    pub fn stop(mut self, patience: Duration) -> Result<(), SubjectError> {
+        self.check()?;
+        self.process.stop(patience);
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! Directories for one run: exports, state, sockets. Gone when dropped; those of a run that was killed
+//! are removed by the next one.
+//!
+//! A directory's name carries the pid of its run; one whose process no longer exists is stale.
+
+use super::SubjectError;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// What the names begin with; the pid and a number follow.
+const PREFIX: &str = "bowline-bench-";
+
+/// A directory of this run.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new one where temporary files belong (`TMPDIR`, else `/tmp`).
+    ///
+    /// # Errors
+    /// [`SubjectError::Io`]: no room, no permission.
+    pub fn new() -> Result<Self, SubjectError> {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// A new one in memory, so that no disk is measured; where temporary files belong if the machine
+    /// has no `/dev/shm`.
+    ///
+    /// # Errors
+    /// As [`Scratch::new`].
+    pub fn in_memory() -> Result<Self, SubjectError> {
+        Self::below(Path::new("/dev/shm")).or_else(|_| Self::new())
+    }
+
+    /// A new one below `base`.
+    ///
+    /// # Errors
+    /// As [`Scratch::new`].
+    pub fn below(base: &Path) -> Result<Self, SubjectError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        remove_stale(base);
+        let number = NEXT.fetch_add(1, Relaxed);
+        let path = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        // Others may look in: a server may act as any user, and what is here is nobody's secret.
+        let made = std::fs::DirBuilder::new().mode(0o755).create(&path);
+        made.map_err(|e| SubjectError::io(&format!("cannot make {}", path.display()), &e))?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes a directory in it.
+    ///
+    /// # Errors
+    /// As [`Scratch::new`].
+    pub fn dir(&self, name: &str) -> Result<PathBuf, SubjectError> {
+        let path = self.0.join(name);
+        let made = std::fs::create_dir_all(&path);
+        made.map_err(|e| SubjectError::io(&format!("cannot make {}", path.display()), &e))?;
+        Ok(path)
+    }
+
+    /// Writes a file in it.
+    ///
+    /// # Errors
+    /// As [`Scratch::new`].
+    pub fn file(&self, name: &str, text: &str) -> Result<PathBuf, SubjectError> {
+        let path = self.0.join(name);
+        let done = std::fs::write(&path, text);
+        done.map_err(|e| SubjectError::io(&format!("cannot write {}", path.display()), &e))?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Removes what this user's dead runs left in `base`.
+fn remove_stale(base: &Path) {
+    let own_uid = std::fs::metadata("/proc/self").map(|own| own.uid()).ok();
+    let Ok(entries) = std::fs::read_dir(base) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|n| n.strip_prefix(PREFIX)?.split('-').next());
+        let Some(Ok(pid)) = pid.map(str::parse) else { continue };
+        let own = entry.metadata().is_ok_and(|m| m.is_dir() && Some(m.uid()) == own_uid);
+        if own && !sys::child::exists(pid) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scratch;
+
+    #[test]
+    fn a_directory_goes_and_so_do_those_of_dead_runs() {
+        let base = Scratch::new().unwrap();
+        // no process has a number this large
+        let stale = base.dir("bowline-bench-1073741823-0/deep").unwrap();
+        let other = base.dir("bowline-bench-x").unwrap();
+        let own = base.path().join(format!("bowline-bench-{}-77", std::process::id()));
+        std::fs::create_dir(&own).unwrap();
+        let inner = Scratch::below(base.path()).unwrap();
+        let file = inner.file("f", "text").unwrap();
+        assert!(!stale.exists() && other.exists() && own.exists() && file.exists());
+        let path = inner.path().to_path_buf();
+        drop(inner);
+        assert!(!path.exists());
+        assert!(Scratch::below(&path).is_err());
+    }
+}
