@@ -5,6 +5,7 @@
 //! and compares them → [`result`] is what they found, as data → `report/` draws it as one page.
 //! `lab/` has the networks that an experiment needs, `subject/` the servers under test.
 
+pub mod auth_table;
 pub mod experiments;
 pub mod lab;
 pub mod load;

@@ -23,4 +23,4 @@ pub use export::{Export, ExportId, ExportSpec, Fsid, Rule, Source, uuid_text};
 pub use handle::{Handle, Key, OVERHEAD};
 pub use identity::{Identity, IdentityError, parse_uuid};
 pub use options::{ANONYMOUS_ID, Options, Squash};
-pub use table::{BuildError, EXPORTS_MAX, Exports, Table};
+pub use table::{BuildError, EXPORTS_MAX, Exports, HeldTable, Table};

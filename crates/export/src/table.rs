@@ -7,9 +7,9 @@ use crate::export::{Export, ExportId, ExportSpec};
 use crate::handle::{self, Envelope, Handle, Key};
 use crate::identity::{Identity, IdentityError};
 use crate::resolver::Resolver;
-use arc_swap::{ArcSwap, Guard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use sys::snapshot::{Held, Long, Snapshot};
 use vfs::{Backend, Fid, Status};
 
 /// Most exports of one server; the statistics tell 256 of them apart.
@@ -199,27 +199,36 @@ fn below<'p>(export: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix(b"/") }
 }
 
+/// A table, kept for the length of a call.
+pub type HeldTable<'e> = Held<'e, Table, Long>;
+
 /// The exports in force, and the key that seals their handles.
 pub struct Exports {
-    table: ArcSwap<Table>,
+    table: Snapshot<Table, Long>,
     key: Key,
 }
 
 impl Exports {
     /// Serves a table.
     pub fn new(key: Key, table: Table) -> Self {
-        Self { table: ArcSwap::from_pointee(table), key }
+        Self { table: Snapshot::new(table), key }
     }
 
     /// The table in force; the guard keeps it for the length of a call.
-    pub fn load(&self) -> Guard<Arc<Table>> {
+    pub fn load(&self) -> HeldTable<'_> {
         self.table.load()
     }
 
-    /// Puts another table in force and gives back the one before. Calls that run finish under
-    /// the table that they began with.
-    pub fn replace(&self, table: Table) -> Arc<Table> {
-        self.table.swap(Arc::new(table))
+    /// Puts another table in force. Calls that run finish under the table that they began with,
+    /// which goes when the last of them has ended and [`Exports::collect`] is called.
+    pub fn replace(&self, table: Table) {
+        self.table.replace(table);
+    }
+
+    /// Lets go of replaced tables that no call reads any more, and with them of file systems that
+    /// are no longer exported; how many are left. To be called each second.
+    pub fn collect(&self) -> usize {
+        self.table.collect()
     }
 
     /// The wire handle of an object.

@@ -1,27 +1,29 @@
 //! Authentication flavours (RFC 5531 §8.2, §10) and the table that calls look them up in.
 //!
-//! Flavours can be added and removed while calls run. A call reads the table through a guard of
-//! `arc_swap`: no lock, and no write that another thread's call would see. Writers copy the table
-//! and swap it; `writing` keeps them apart and is never held while anything waits.
+//! Flavours can be added and removed while calls run. A call reads the table as a
+//! [`Snapshot`]: no lock, no reference count, no write that another thread's call would see.
+//! Writers copy the table and swap it; `writing` keeps them apart and is never held while anything
+//! waits.
 //!
-//! Invariant: [`AuthTable::remove`] returns only when no call is inside the flavour any more.
+//! Invariant: [`AuthTable::remove`] returns only when no call is inside the flavour any more. A
+//! call that has been told who is calling goes on with what it was told.
 
 mod none;
-mod sys;
+mod unix;
 
 use crate::Credential;
-use arc_swap::ArcSwap;
+use ::sys::snapshot::{Brief, Snapshot};
 use proto::rpc::{AuthStat, OpaqueAuth, flavor};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub use none::AuthNone;
-pub use sys::AuthSysFlavor;
+pub use unix::AuthSysFlavor;
 
 /// Flavour numbers are below this: RPCSEC_GSS (6) and TLS (7) are the highest on the wire.
 pub const FLAVORS_MAX: usize = 8;
 
-/// How long [`AuthTable::remove`] sleeps before it looks again for calls inside the flavour.
+/// How long [`AuthTable::remove`] sleeps before it looks again for tables that are being dropped.
 const REMOVE_POLL: Duration = Duration::from_micros(100);
 
 /// A way to tell who is calling.
@@ -57,7 +59,7 @@ type Slots = [Option<Entry>; FLAVORS_MAX];
 
 /// The flavours in force.
 pub struct AuthTable {
-    slots: ArcSwap<Slots>,
+    slots: Snapshot<Slots, Brief>,
     /// Guards the way from copying `slots` to swapping it.
     writing: Mutex<()>,
 }
@@ -69,7 +71,7 @@ impl Default for AuthTable {
         for (slot, flavor) in slots.iter_mut().zip(standard) {
             *slot = Some(Arc::new(flavor));
         }
-        Self { slots: ArcSwap::from_pointee(slots), writing: Mutex::new(()) }
+        Self { slots: Snapshot::new(slots), writing: Mutex::new(()) }
     }
 }
 
@@ -107,31 +109,31 @@ impl AuthTable {
             return Err(AddError::Taken(number));
         }
         *slot = Some(Arc::new(flavor));
-        self.slots.store(Arc::new(slots));
+        self.slots.replace(slots);
         Ok(())
     }
 
     /// Takes a flavour out of force, waits until the last call has left it, and hands it back;
     /// `None` if it is not there. Never to be called from inside a flavour.
     pub fn remove(&self, number: u32) -> Option<Box<dyn Flavor>> {
-        let mut entry = self.take(number)?;
-        // Every table that holds the entry counts once, and a table lives as long as a call
-        // reads it: with the last count gone, no call can be inside, nor come to be.
+        let (entry, replaced) = {
+            let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slots = Slots::clone(&self.slots.load());
+            let entry = slots.get_mut(index(number)?)?.take()?;
+            (entry, self.slots.begin_replacing(slots))
+        };
+        drop(replaced.wait());
+        // Nobody can be inside any more, nor come to be. Older tables that hold the entry have no
+        // readers either; they go now, unless another writer is just dropping them.
+        let mut entry = entry;
         loop {
+            self.slots.collect();
             match Arc::try_unwrap(entry) {
                 Ok(flavor) => return Some(flavor),
                 Err(shared) => entry = shared,
             }
             std::thread::sleep(REMOVE_POLL);
         }
-    }
-
-    fn take(&self, number: u32) -> Option<Entry> {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut slots = Slots::clone(&self.slots.load());
-        let entry = slots.get_mut(index(number)?)?.take()?;
-        self.slots.store(Arc::new(slots));
-        Some(entry)
     }
 }
 

@@ -20,6 +20,7 @@ pub mod netns;
 pub mod open;
 pub mod outgoing;
 pub mod signal;
+pub mod snapshot;
 pub mod socket;
 pub mod stat;
 pub mod thread;

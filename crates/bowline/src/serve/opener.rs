@@ -4,18 +4,20 @@ use super::desk::Opener;
 use super::sweep::Sweeper;
 use crate::exporting::Itself;
 use anyhow::Context;
-use export::{Identity, Source};
+use export::{Exports, Identity, Source};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use vfs::Backend;
 use vfs_local::{Local, LocalOptions, Naming, OpenFiles};
 use vfs_mem::{Mem, MemOptions};
 
 /// Mode of a file system in memory: for everybody, as `/tmp`.
 const MEMORY_MODE: u32 = 0o1777;
-/// The open files of all exports; dropping it ends the thread that closes idle ones.
+/// The open files of all exports; dropping it ends the thread that closes idle ones, and lets go of
+/// exports that were taken away once their last call has ended.
 pub struct Files {
     open: Arc<OpenFiles>,
+    exports: Arc<OnceLock<Weak<Exports>>>,
     _sweeper: Sweeper,
 }
 
@@ -26,10 +28,22 @@ impl Files {
     /// No thread is to be had.
     pub fn start() -> anyhow::Result<Self> {
         let open = Arc::new(OpenFiles::new(sys::limits::open_files()));
-        let swept = Arc::clone(&open);
-        let sweeper = Sweeper::start(move |now_s| swept.sweep(now_s))
+        let exports: Arc<OnceLock<Weak<Exports>>> = Arc::default();
+        let (swept, theirs) = (Arc::clone(&open), Arc::clone(&exports));
+        let sweep = move |now_s| {
+            swept.sweep(now_s);
+            if let Some(exports) = theirs.get().and_then(Weak::upgrade) {
+                exports.collect();
+            }
+        };
+        let sweeper = Sweeper::start(sweep)
             .context("cannot start a thread: check the limits on processes")?;
-        Ok(Self { open, _sweeper: sweeper })
+        Ok(Self { open, exports, _sweeper: sweeper })
+    }
+
+    /// Has these exports looked after, from now on; once.
+    pub fn look_after(&self, exports: &Arc<Exports>) {
+        self.exports.get_or_init(|| Arc::downgrade(exports));
     }
 
     /// Opens the files of an export; a table of names, where one is needed, is kept in

@@ -75,6 +75,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     let adopted = Adopted { tcp: inherited.tcp, udp: inherited.udp };
     let listen = listen_addrs(settings, &adopted)?;
     let plan = portmap::plan(settings.portmap, &listen)?;
+    files.look_after(&exports);
     let nfs = Arc::new(Nfs::new(Arc::clone(&exports), NfsSettings::default()));
     nfs.settings.max_read.store(settings.values.max_read.bytes(), Relaxed);
     nfs.settings.max_write.store(settings.values.max_write.bytes(), Relaxed);

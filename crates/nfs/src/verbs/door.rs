@@ -5,10 +5,9 @@
 
 use super::{Answer, New};
 use crate::Nfs;
-use export::{Export, Exports, Handle, Options, Table};
+use export::{Export, Exports, Handle, HeldTable, Options, Table};
 use rpc::{Call, Credential, MaySleep, Peer};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use vfs::{AccessMask, Attr, Backend, Cx, Fid, Made, Status, Want};
 
 /// What a verb is going to do with an object.
@@ -57,7 +56,7 @@ impl vfs::Sleep for Sleeper<'_> {
 /// A call at the door: everything that has to live as long as the verb runs.
 pub struct Door<'c> {
     exports: &'c Exports,
-    table: arc_swap::Guard<Arc<Table>>,
+    table: HeldTable<'c>,
     peer: Peer,
     credential: &'c Credential<'c>,
     export: &'c mut Option<u16>,

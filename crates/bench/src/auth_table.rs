@@ -1,0 +1,170 @@
+//! The table of authentication flavours under four kinds of sharing, for the experiment
+//! `auth-scale`: the server's own, and the three that it replaced or avoids.
+//!
+//! Each variant does what a call does: find the flavour of a credential in a table that others may
+//! change, and let it say who is calling. The flavour is AUTH_NONE, which does nothing, so that
+//! what is measured is the way to it. Threads do that as fast as they can, each bound to a
+//! processor of its own as far as there are any; a thread's time is its own processor time, so a
+//! machine that is busy elsewhere costs calls, not nanoseconds.
+
+use proto::rpc::OpaqueAuth;
+use rpc::auth::{AuthNone, AuthTable, Flavor};
+use std::hint::black_box;
+use std::sync::{Arc, Barrier, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// Look-ups between two glances at the clock.
+const BATCH: u64 = 1000;
+
+/// How threads share the table (`auth-table`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// One lock around the look-up: the kernel before 2009.
+    Mutex,
+    /// A lock that readers share.
+    RwLock,
+    /// A lock-free pointer and a reference count taken for the length of the call.
+    Arc,
+    /// Bowline: each thread says in its own slot that it reads.
+    Snapshot,
+}
+
+impl Sharing {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 4] = [Self::Mutex, Self::RwLock, Self::Arc, Self::Snapshot];
+
+    /// Its name in `auth-table=`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutex => "mutex",
+            Self::RwLock => "rwlock",
+            Self::Arc => "arc",
+            Self::Snapshot => "snapshot",
+        }
+    }
+}
+
+type Slots = [Option<Box<dyn Flavor>>; 8];
+
+/// A table under one kind of sharing.
+enum Table {
+    Mutex(Mutex<Slots>),
+    RwLock(RwLock<Slots>),
+    Arc(sys::snapshot::Snapshot<Arc<Slots>, sys::snapshot::Brief>),
+    Snapshot(AuthTable),
+}
+
+fn slots() -> Slots {
+    let mut slots = Slots::default();
+    if let Some(first) = slots.first_mut() {
+        *first = Some(Box::new(AuthNone));
+    }
+    slots
+}
+
+impl Table {
+    fn new(sharing: Sharing) -> Self {
+        match sharing {
+            Sharing::Mutex => Self::Mutex(Mutex::new(slots())),
+            Sharing::RwLock => Self::RwLock(RwLock::new(slots())),
+            Sharing::Arc => Self::Arc(sys::snapshot::Snapshot::new(Arc::new(slots()))),
+            Sharing::Snapshot => Self::Snapshot(AuthTable::default()),
+        }
+    }
+
+    /// One look-up; whether the flavour took the credential.
+    #[inline]
+    fn ask(&self, credential: &OpaqueAuth<'_>) -> bool {
+        match self {
+            Self::Mutex(slots) => {
+                accepts(&slots.lock().unwrap_or_else(PoisonError::into_inner), credential)
+            }
+            Self::RwLock(slots) => {
+                accepts(&slots.read().unwrap_or_else(PoisonError::into_inner), credential)
+            }
+            Self::Arc(slots) => {
+                let held = slots.load();
+                let mine = Arc::clone(&*held);
+                drop(held);
+                accepts(&mine, credential)
+            }
+            Self::Snapshot(table) => table.authenticate(credential, &OpaqueAuth::NONE).is_ok(),
+        }
+    }
+}
+
+fn accepts(slots: &Slots, credential: &OpaqueAuth<'_>) -> bool {
+    let index = usize::try_from(credential.flavor).unwrap_or(usize::MAX);
+    let flavor = slots.get(index).and_then(Option::as_ref);
+    flavor.is_some_and(|flavor| flavor.authenticate(credential, &OpaqueAuth::NONE).is_ok())
+}
+
+/// Nanoseconds that one look-up takes of its thread's processor time, with this many threads at
+/// it for this long.
+pub fn look_up_ns(sharing: Sharing, threads: usize, how_long: Duration) -> f64 {
+    let table = Table::new(sharing);
+    let cpus = sys::thread::allowed_cpus().unwrap_or_default();
+    let begin = Barrier::new(threads);
+    let (mut ns, mut calls) = (0u64, 0u64);
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads)
+            .map(|n| {
+                let (table, begin) = (&table, &begin);
+                let cpu = cpus.get(n.checked_rem(cpus.len()).unwrap_or(0)).copied();
+                scope.spawn(move || {
+                    if let Some(cpu) = cpu {
+                        // a thread that may not be bound wanders; the figure is then no worse
+                        sys::thread::run_on(&[cpu]).ok();
+                    }
+                    begin.wait();
+                    work(table, how_long)
+                })
+            })
+            .collect();
+        for thread in running {
+            let Ok((cpu_ns, count)) = thread.join() else { continue };
+            ns = ns.saturating_add(cpu_ns);
+            calls = calls.saturating_add(count);
+        }
+    });
+    ns as f64 / calls.max(1) as f64
+}
+
+/// Looks up for a while: nanoseconds and look-ups. Each thread stops by itself: one that runs before
+/// all others (`chrt`) would keep whoever tells it to from doing so.
+fn work(table: &Table, how_long: Duration) -> (u64, u64) {
+    let begun = Instant::now();
+    let (before, mut calls) = (sys::thread::cpu_ns(), 0u64);
+    while begun.elapsed() < how_long {
+        for _ in 0..BATCH {
+            black_box(table.ask(black_box(&OpaqueAuth::NONE)));
+        }
+        calls = calls.saturating_add(BATCH);
+    }
+    (sys::thread::cpu_ns().saturating_sub(before), calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sharing, Table, look_up_ns};
+    use proto::rpc::OpaqueAuth;
+    use std::time::Duration;
+
+    #[test]
+    fn every_kind_of_sharing_finds_the_flavour_and_only_that() {
+        for sharing in Sharing::ALL {
+            let table = Table::new(sharing);
+            assert!(table.ask(&OpaqueAuth::NONE), "{sharing:?}");
+            let unknown = OpaqueAuth { flavor: 6, body: b"" };
+            assert!(!table.ask(&unknown), "{sharing:?}");
+        }
+    }
+
+    #[test]
+    fn a_measurement_counts_time_and_calls() {
+        for sharing in Sharing::ALL {
+            let ns = look_up_ns(sharing, 2, Duration::from_millis(20));
+            assert!(ns > 0.1 && ns < 1e6, "{sharing:?}: {ns}");
+        }
+    }
+}
