@@ -20,6 +20,10 @@ pub struct Config {
     pub pool_mode: PoolMode,
     /// Who is woken for a call.
     pub wake_policy: WakePolicy,
+    /// How datagram sockets are laid out.
+    pub udp_sockets: UdpSockets,
+    /// Bytes for each buffer of each datagram socket; `None`: as the sysctls allow.
+    pub udp_buffer: Option<usize>,
     /// What peers may make grow.
     pub limits: Limits,
 }
@@ -33,6 +37,8 @@ impl Default for Config {
             threads: (2, 128),
             pool_mode: PoolMode::PerCpu,
             wake_policy: WakePolicy::Adaptive,
+            udp_sockets: UdpSockets::default(),
+            udp_buffer: None,
             limits: Limits::default(),
         }
     }
@@ -141,9 +147,62 @@ impl fmt::Display for WakePolicy {
     }
 }
 
+/// How datagram sockets are laid out on each address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UdpSockets {
+    /// One, in both directions.
+    #[default]
+    Single,
+    /// One for each interface.
+    Interface,
+    /// One for each CPU.
+    Cpu,
+    /// One for each CPU of each interface.
+    InterfaceCpu,
+}
+
+impl UdpSockets {
+    /// Whether interfaces have sockets of their own.
+    pub const fn by_interface(self) -> bool {
+        matches!(self, Self::Interface | Self::InterfaceCpu)
+    }
+
+    /// Whether CPUs have sockets of their own.
+    pub const fn by_cpu(self) -> bool {
+        matches!(self, Self::Cpu | Self::InterfaceCpu)
+    }
+}
+
+impl FromStr for UdpSockets {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        match text {
+            "single" => Ok(Self::Single),
+            "interface" => Ok(Self::Interface),
+            "cpu" => Ok(Self::Cpu),
+            "interface-cpu" => Ok(Self::InterfaceCpu),
+            _ => Err(SettingError(format!(
+                "{text:?} is none of single, interface, cpu, interface-cpu"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for UdpSockets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Single => "single",
+            Self::Interface => "interface",
+            Self::Cpu => "cpu",
+            Self::InterfaceCpu => "interface-cpu",
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{PoolMode, WakePolicy};
+    use super::{PoolMode, UdpSockets, WakePolicy};
 
     #[test]
     fn what_is_printed_is_what_is_read() {
@@ -152,6 +211,9 @@ mod tests {
         }
         for text in ["global", "percpu", "pernode"] {
             assert_eq!(text.parse::<PoolMode>().unwrap().to_string(), text);
+        }
+        for text in ["single", "interface", "cpu", "interface-cpu"] {
+            assert_eq!(text.parse::<UdpSockets>().unwrap().to_string(), text);
         }
         for text in ["cap:0", "cap:", "lifo", ""] {
             assert!(text.parse::<WakePolicy>().is_err(), "{text}");

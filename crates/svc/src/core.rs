@@ -16,7 +16,7 @@ use sys::epoll::{Events, Ready};
 
 /// The token of the pool's own event.
 pub(crate) const TOKEN_INBOX: u64 = u64::MAX;
-/// Tokens of datagram sockets have this bit and the socket's index.
+/// Tokens of datagram sockets have this bit and the socket's number.
 pub(crate) const TOKEN_SOCKET: u64 = 1 << 63;
 /// Bits of a token that are the place in the table; above it is the count of its uses.
 const PLACE_BITS: u32 = 32;

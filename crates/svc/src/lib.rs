@@ -26,7 +26,7 @@ mod udp;
 mod watchdog;
 mod worker;
 
-pub use config::{Adopted, Config, PoolMode, SettingError, WakePolicy};
+pub use config::{Adopted, Config, PoolMode, SettingError, UdpSockets, WakePolicy};
 pub use limits::Limits;
 pub use server::{Server, StartError};
 pub use stats::{ConnInfo, Leader, PoolInfo, SocketInfo, SocketKind};

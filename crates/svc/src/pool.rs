@@ -33,7 +33,7 @@
 //! - The slot's lock, the crew's and the inbox's are never held together.
 
 use crate::conn::{Conn, Rx};
-use crate::core::{Core, TOKEN_INBOX, TOKEN_SOCKET};
+use crate::core::{Core, TOKEN_INBOX};
 use crate::idle::{Called, Crew};
 use crate::lock;
 use crate::server::Shared;
@@ -54,7 +54,7 @@ pub(crate) struct Pool {
     /// The CPUs that its threads are bound to; empty: any.
     pub cpus: Vec<usize>,
     pub shared: Arc<Shared>,
-    pub epoll: Epoll,
+    pub epoll: Arc<Epoll>,
     pub crew: Crew,
     /// Connections handed to it that have not closed.
     pub connections: AtomicUsize,
@@ -127,11 +127,9 @@ impl Pool {
         threads: (usize, usize),
         shared: Arc<Shared>,
     ) -> io::Result<Self> {
-        let (epoll, event) = (Epoll::new()?, Event::new()?);
+        let (epoll, event) = (Arc::new(Epoll::new()?), Event::new()?);
         epoll.add(&event, TOKEN_INBOX, Interest::READABLE)?;
-        for (number, port) in shared.ports.iter().enumerate() {
-            epoll.add_exclusive(&port.socket, TOKEN_SOCKET | number as u64)?;
-        }
+        shared.ports.enter(index, &epoll)?;
         Ok(Self {
             index,
             cpus,

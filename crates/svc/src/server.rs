@@ -1,17 +1,17 @@
 //! The server: binds, starts the threads, tells what it knows, stops.
 
 use crate::acceptor::{self, Listener};
-use crate::config::{Config, PoolMode, SettingError, WakePolicy};
+use crate::config::{Config, PoolMode, SettingError, UdpSockets, WakePolicy};
 use crate::limits::{Budget, DESCRIPTORS_RESERVED, Limits};
 use crate::lock;
 use crate::pool::{Mail, Pool};
 use crate::register::Register;
 use crate::stats::{Clock, ConnInfo, PoolInfo, SocketInfo, SocketKind};
-use crate::udp::Port;
+use crate::udp::{Ports, keeper};
 use crate::watchdog::{self, Alarm};
 use rpc::{Dispatcher, Transport};
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     /// The most connections, as far as the descriptors reach.
     pub connections_max: usize,
     pub listeners: Vec<Listener>,
-    pub ports: Vec<Port>,
+    pub ports: Arc<Ports>,
     pub register: Register,
     /// Memory for records under way.
     pub partial: Budget,
@@ -78,6 +78,7 @@ pub struct Server {
     wake_policy: Mutex<WakePolicy>,
     acceptor: JoinHandle<()>,
     watchdog: JoinHandle<()>,
+    keeper: JoinHandle<()>,
 }
 
 impl Server {
@@ -96,7 +97,8 @@ impl Server {
         let limits = config.limits;
         let descriptors = sys::socket::descriptors_max();
         let room = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors / 2);
-        let ports = bind_ports(&config.udp, config.adopted.udp, layout.len())?;
+        let adopted = config.adopted.udp;
+        let ports = Ports::bind(&config.udp, adopted, config.udp_sockets, config.udp_buffer)?;
         let (listeners, sockets) = bind_listeners(&config.tcp, config.adopted.tcp)?;
         let shared = Arc::new(Shared {
             dispatcher,
@@ -118,23 +120,33 @@ impl Server {
         for (index, (cpus, threads)) in layout.into_iter().zip(threads).enumerate() {
             pools.push(Arc::new(Pool::new(index, cpus, threads, Arc::clone(&shared))?));
         }
-        let (acceptor, watchdog) = launch(&shared, &pools, sockets).inspect_err(|_| {
+        let [acceptor, watchdog, keeper] = launch(&shared, &pools, sockets).inspect_err(|_| {
             shared.stopping.store(true, Relaxed);
             shared.accept_end.raise();
             shared.stopped.store(true, Relaxed);
             shared.alarm.call();
+            shared.ports.stop();
             for pool in &pools {
                 pool.post(Mail::Abort);
             }
         })?;
         let wake_policy = Mutex::new(wake_policy);
-        Ok(Self { shared, pools, pool_mode: config.pool_mode, wake_policy, acceptor, watchdog })
+        Ok(Self {
+            shared,
+            pools,
+            pool_mode: config.pool_mode,
+            wake_policy,
+            acceptor,
+            watchdog,
+            keeper,
+        })
     }
 
     /// Where it listens.
     pub fn local_addrs(&self) -> Vec<(Transport, SocketAddr)> {
         let tcp = self.shared.listeners.iter().map(|l| (Transport::Tcp, l.local));
-        tcp.chain(self.shared.ports.iter().map(|p| (Transport::Udp, p.local))).collect()
+        let udp = self.shared.ports.local_addrs();
+        tcp.chain(udp.into_iter().map(|local| (Transport::Udp, local))).collect()
     }
 
     /// The open connections, in the order in which they came.
@@ -176,15 +188,18 @@ impl Server {
             transport: SocketKind::Tcp,
             local: listener.local,
             adopted: listener.adopted,
+            interface: None,
+            cpu: None,
             received: listener.accepted.load(Relaxed),
             sent: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            drops: 0,
+            buffer_in: 0,
+            buffer_out: 0,
+            note: String::new(),
         });
-        let udp = self.shared.ports.iter().map(|port| {
-            let (received, sent) = port.totals();
-            let (local, adopted) = (port.local, port.adopted);
-            SocketInfo { transport: SocketKind::Udp, local, adopted, received, sent }
-        });
-        tcp.chain(udp).collect()
+        tcp.chain(self.shared.ports.infos()).collect()
     }
 
     /// The pools.
@@ -239,6 +254,27 @@ impl Server {
         *lock(&self.wake_policy)
     }
 
+    /// Changes how datagram sockets are laid out; nothing that was received is lost.
+    ///
+    /// # Errors
+    /// [`SettingError`]: the kernel refuses; nothing has changed then.
+    pub fn set_udp_sockets(&self, layout: UdpSockets) -> Result<(), SettingError> {
+        self.shared.ports.set_mode(layout)
+    }
+
+    /// How datagram sockets are laid out.
+    pub fn udp_sockets(&self) -> UdpSockets {
+        self.shared.ports.mode()
+    }
+
+    /// Sizes the buffers of datagram sockets; `None`: as the sysctls allow.
+    ///
+    /// # Errors
+    /// [`SettingError`]: the kernel refuses.
+    pub fn set_udp_buffer(&self, bytes: Option<usize>) -> Result<(), SettingError> {
+        self.shared.ports.set_buffer(bytes)
+    }
+
     /// Changes how many pools there are.
     ///
     /// # Errors
@@ -268,6 +304,8 @@ impl Server {
         self.shared.accept_end.raise();
         // A panic of either thread has been reported by its own message.
         let _ = self.acceptor.join();
+        self.shared.ports.stop();
+        let _ = self.keeper.join();
         for pool in &self.pools {
             pool.post(Mail::Stop);
         }
@@ -292,15 +330,19 @@ impl Server {
     }
 }
 
-/// Starts the threads: the acceptor's and the watchdog's.
+/// Starts the threads: the acceptor's, the watchdog's and that of the keeper of datagram sockets.
 fn launch(
     shared: &Arc<Shared>,
     pools: &[Arc<Pool>],
     sockets: Vec<TcpListener>,
-) -> io::Result<(JoinHandle<()>, JoinHandle<()>)> {
+) -> io::Result<[JoinHandle<()>; 3]> {
     for pool in pools {
         pool.fill()?;
     }
+    let epoll = keeper::prepare(&shared.ports)?;
+    let ports = Arc::clone(&shared.ports);
+    let keeper =
+        Builder::new().name("udp-keeper".into()).spawn(move || keeper::keep(ports, epoll))?;
     let epoll = acceptor::watch(shared, &sockets)?;
     let (theirs, those) = (Arc::clone(shared), pools.to_vec());
     let watchdog =
@@ -309,7 +351,7 @@ fn launch(
     let acceptor = Builder::new()
         .name("acceptor".into())
         .spawn(move || acceptor::accept(&theirs, &those, &epoll, &sockets))?;
-    Ok((acceptor, watchdog))
+    Ok([acceptor, watchdog, keeper])
 }
 
 /// The CPUs of each pool; an empty list is any CPU.
@@ -369,25 +411,6 @@ fn bind_listeners(
         sockets.push(socket);
     }
     Ok((listeners, sockets))
-}
-
-/// Binds the datagram sockets and takes the inherited ones.
-fn bind_ports(
-    addrs: &[SocketAddr],
-    adopted: Vec<UdpSocket>,
-    pools: usize,
-) -> Result<Vec<Port>, StartError> {
-    let mut ports = Vec::new();
-    for addr in addrs {
-        let bind = |source| StartError::Bind { transport: Transport::Udp, addr: *addr, source };
-        let socket = sys::socket::bind_datagrams(*addr).map_err(bind)?;
-        ports.push(Port::new(socket, false, pools).map_err(bind)?);
-    }
-    for socket in adopted {
-        sys::mmsg::tell_destinations(&socket).map_err(StartError::Adopt)?;
-        ports.push(Port::new(socket, true, pools).map_err(StartError::Adopt)?);
-    }
-    Ok(ports)
 }
 
 #[cfg(test)]

@@ -59,10 +59,26 @@ pub struct SocketInfo {
     pub local: SocketAddr,
     /// Whether somebody else has bound it.
     pub adopted: bool,
+    /// The interface whose datagrams it takes; `None`: all, or all that have no socket.
+    pub interface: Option<String>,
+    /// Which of the sockets it is that datagrams are shared out to by CPU.
+    pub cpu: Option<u32>,
     /// Connections accepted or datagrams received.
     pub received: u64,
     /// Datagrams sent.
     pub sent: u64,
+    /// Bytes of the datagrams received.
+    pub bytes_in: u64,
+    /// Bytes of the datagrams sent.
+    pub bytes_out: u64,
+    /// Datagrams that found no room in the kernel's buffer.
+    pub drops: u64,
+    /// Bytes of the kernel's buffer for what arrives, by its own count; 0: it sizes it itself.
+    pub buffer_in: usize,
+    /// Bytes of the kernel's buffer for what leaves, by its own count; 0: it sizes it itself.
+    pub buffer_out: usize,
+    /// What the operator should know.
+    pub note: String,
 }
 
 /// What the core of a pool does.

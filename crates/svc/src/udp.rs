@@ -1,61 +1,44 @@
-//! Datagrams: one socket per address, watched by every pool with EPOLLEXCLUSIVE, so that an
-//! arrival wakes one leader and busy leaders take what is left when they come by.
+//! Datagrams: one socket per address, or one for each interface, CPU or both (`layout.rs`), each
+//! watched by every pool with EPOLLEXCLUSIVE, so that an arrival wakes one leader and busy leaders
+//! take what is left when they come by. All workers serve all sockets in turn: a thread for each
+//! interface would leave the busiest one behind.
 //!
 //! A turn is one batch received, every call in it answered, one batch sent. Replies leave from
-//! the address and the interface that was asked. A call that may sleep first sends the replies
+//! the address and the interface that was asked, by a socket of the worker's own where there is
+//! one (`outlet.rs`). A call that may sleep first sends the replies
 //! before it and hands copies of the datagrams behind it to the core; its own reply leaves alone.
 //! A full socket makes the worker step aside like any other sleep before it waits for room.
+
+pub(crate) mod keeper;
+mod layout;
+mod leaving;
+mod outlet;
+mod port;
+mod ports;
+
+pub(crate) use outlet::Outlet;
+pub(crate) use ports::Ports;
 
 use crate::core::Core;
 use crate::limits::{DATAGRAM_PATIENCE, KEEP_BYTES};
 use crate::pool::{Mail, Pool};
 use crate::stats::{self, NS_PER_MS};
 use crate::worker::{Lent, Worker};
-use crossbeam_utils::CachePadded;
+use outlet::Way;
+use port::{Port, Traffic};
 use rpc::{MaySleep, Peer, Transport, Verdict};
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sys::mmsg::{self, BATCH, Batch, Datagram, Local, Outgoing};
 use telemetry::{Counter, WorkerStats};
 use xdr::Writer;
 
-/// One datagram socket.
-pub(crate) struct Port {
-    pub socket: UdpSocket,
-    pub local: SocketAddr,
-    pub adopted: bool,
-    /// Datagrams received and sent, by pool.
-    seen: Vec<CachePadded<[AtomicU64; 2]>>,
-}
-
-impl Port {
-    pub fn new(socket: UdpSocket, adopted: bool, pools: usize) -> std::io::Result<Self> {
-        let local = socket.local_addr()?;
-        let seen = (0..pools).map(|_| CachePadded::default()).collect();
-        Ok(Self { socket, local, adopted, seen })
-    }
-
-    /// Datagrams received and sent.
-    pub fn totals(&self) -> (u64, u64) {
-        let sum = |which: fn(&[AtomicU64; 2]) -> u64| self.seen.iter().map(|s| which(s)).sum();
-        (sum(|[received, _]| received.load(Relaxed)), sum(|[_, sent]| sent.load(Relaxed)))
-    }
-
-    fn count(&self, pool: usize, received: usize, sent: usize) {
-        if let Some([all_received, all_sent]) = self.seen.get(pool).map(|seen| &**seen) {
-            all_received.fetch_add(received as u64, Relaxed);
-            all_sent.fetch_add(sent as u64, Relaxed);
-        }
-    }
-}
-
 /// A datagram that another worker has received.
 pub(crate) struct Held {
-    port: u64,
+    port: Arc<Port>,
     bytes: Vec<u8>,
     from: SocketAddr,
     to: Local,
@@ -94,8 +77,8 @@ struct Reply {
 struct Turn<'b> {
     pool: &'b Arc<Pool>,
     stats: &'b WorkerStats,
-    number: u64,
-    port: &'b Port,
+    port: &'b Arc<Port>,
+    way: Way<'b>,
     lease: u64,
     source: Source<'b>,
     /// The first datagram that nobody has begun to serve.
@@ -109,7 +92,9 @@ struct Turn<'b> {
 /// Receives a batch from a readable socket and answers it.
 pub(crate) fn serve_socket(worker: &mut Worker, number: u64) {
     let shared = Arc::clone(&worker.pool.shared);
-    let Some(port) = usize::try_from(number).ok().and_then(|n| shared.ports.get(n)) else { return };
+    let table = shared.ports.table();
+    // a socket that was struck out may have an event left
+    let Some(port) = table.find(number) else { return };
     let mut batch = worker.kit.batch.take().unwrap_or_default();
     worker.stats.add(Counter::ReceiveCalls, 1);
     // An error is would-block, because another pool was quicker, or what became of an earlier
@@ -117,23 +102,20 @@ pub(crate) fn serve_socket(worker: &mut Worker, number: u64) {
     if let Ok(count) = batch.receive(&port.socket)
         && count > 0
     {
-        worker.stats.add(Counter::Datagrams, count as u64);
-        port.count(worker.pool.index, count, 0);
-        serve(worker, number, port, Source::Batch(&batch));
+        let (received, bytes_in) = (count as u64, batch.bytes() as u64);
+        worker.stats.add(Counter::Datagrams, received);
+        port.count(worker.pool.index, Traffic { received, bytes_in, ..Traffic::default() });
+        serve(worker, port, Source::Batch(&batch));
     }
     worker.kit.batch = Some(batch);
 }
 
 /// Answers a datagram that another worker has received.
 pub(crate) fn serve_held(worker: &mut Worker, held: &Held) {
-    let shared = Arc::clone(&worker.pool.shared);
-    let port = usize::try_from(held.port).ok().and_then(|n| shared.ports.get(n));
-    if let Some(port) = port {
-        serve(worker, held.port, port, Source::One(held));
-    }
+    serve(worker, &held.port, Source::One(held));
 }
 
-fn serve(worker: &mut Worker, number: u64, port: &Port, source: Source<'_>) {
+fn serve(worker: &mut Worker, port: &Arc<Port>, source: Source<'_>) {
     let Worker { pool, stats, kit, core: leading, lent, .. } = worker;
     let Some(core) = leading.take() else { return };
     let now_ns = pool.shared.clock.now_ns();
@@ -144,8 +126,8 @@ fn serve(worker: &mut Worker, number: u64, port: &Port, source: Source<'_>) {
     let turn = Turn {
         pool,
         stats,
-        number,
         port,
+        way: pool.shared.ports.outlets.way(&mut kit.outlets, port),
         lease,
         source,
         next: Cell::new(0),
@@ -218,12 +200,15 @@ impl Turn<'_> {
             let count = replies.len().min(BATCH);
             self.stats.add(Counter::SendCalls, 1);
             let gone =
-                match mmsg::send(&self.port.socket, outgoing.get(..count).unwrap_or_default()) {
+                match mmsg::send(self.way.socket(), outgoing.get(..count).unwrap_or_default()) {
                     Ok(sent) => {
-                        self.port.count(self.pool.index, 0, sent);
+                        self.count_sent(replies.get(..sent).unwrap_or_default());
                         sent
                     }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        self.stats.add(Counter::UdpSendsFull, 1);
+                        return false;
+                    }
                     Err(error) if error.kind() == ErrorKind::Interrupted => 0,
                     // The first cannot be sent at all: too long, or there is no way to its client.
                     Err(_) => {
@@ -241,10 +226,16 @@ impl Turn<'_> {
         true
     }
 
+    fn count_sent(&self, replies: &[Reply]) {
+        let bytes_out = replies.iter().map(|reply| reply.bytes.len() as u64).sum();
+        let traffic = Traffic { sent: replies.len() as u64, bytes_out, ..Traffic::default() };
+        self.port.count(self.pool.index, traffic);
+    }
+
     /// Sends everything, waiting for room in the socket if need be. Not while leading.
     fn flush_waiting(&self) {
         while !self.flush() {
-            if !sys::socket::wait_writable(&self.port.socket, DATAGRAM_PATIENCE) {
+            if !sys::socket::wait_writable(self.way.socket(), DATAGRAM_PATIENCE) {
                 let dropped = self.replies.borrow_mut().drain(..).len();
                 self.stats.add(Counter::DatagramsDropped, dropped as u64);
             }
@@ -276,7 +267,7 @@ impl Turn<'_> {
                 continue;
             }
             held.push(Held {
-                port: self.number,
+                port: Arc::clone(self.port),
                 bytes: datagram.bytes.to_vec(),
                 from: datagram.from,
                 to: datagram.to,

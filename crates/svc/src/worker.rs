@@ -9,6 +9,7 @@ use crate::idle::{Seat, Spare};
 use crate::limits::{IDLE_THREAD_AGE, KEEP_BYTES, RECEIVE_BYTES};
 use crate::pool::{Look, Mail, Pool};
 use crate::transmit::{Fate, Sent};
+use crate::udp::Outlet;
 use crate::{stream, udp};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,6 +64,8 @@ pub(crate) struct Kit {
     pub batch: Option<Batch>,
     /// Memory for replies to datagrams.
     pub replies: Vec<Writer>,
+    /// Sockets for replies to datagrams.
+    pub outlets: Vec<Outlet>,
 }
 
 impl Kit {

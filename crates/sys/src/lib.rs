@@ -4,6 +4,7 @@
 
 pub mod acl;
 pub mod child;
+pub mod datagram;
 pub mod dirent;
 pub mod epoll;
 pub mod errno;
@@ -16,6 +17,7 @@ pub mod limits;
 pub mod mmsg;
 pub mod name_service;
 pub mod namespace;
+pub mod netlink;
 pub mod netns;
 pub mod open;
 pub mod outgoing;

@@ -140,6 +140,11 @@ impl Batch {
         })
     }
 
+    /// Bytes of all datagrams together.
+    pub fn bytes(&self) -> usize {
+        self.arrivals.iter().map(|arrival| arrival.len).sum()
+    }
+
     /// How many datagrams there are.
     pub fn len(&self) -> usize {
         self.arrivals.len()
@@ -352,12 +357,12 @@ unsafe fn put_control<T>(
 #[cfg(test)]
 mod tests {
     use super::{Batch, Outgoing, send};
-    use crate::socket::bind_datagrams;
+    use crate::datagram::bind_alone;
     use std::net::{SocketAddr, UdpSocket};
 
     /// Two datagrams to a socket bound to every address; the answers come from the one asked.
     fn asked_address_answers(any: &str, asked: &str) {
-        let server = bind_datagrams(any.parse().unwrap()).unwrap();
+        let server = bind_alone(any.parse().unwrap()).unwrap();
         let port = server.local_addr().unwrap().port();
         let asked: SocketAddr = (asked.parse::<std::net::IpAddr>().unwrap(), port).into();
         let client = UdpSocket::bind((asked.ip(), 0)).unwrap();

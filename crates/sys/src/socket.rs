@@ -12,8 +12,6 @@ use std::time::Duration;
 /// Connections that the kernel completes ahead of the server; it takes the lesser of this and
 /// `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
-/// Bytes asked for in each direction of a datagram socket, where nothing else holds a burst back.
-const DATAGRAM_BUFFER: usize = 4 << 20;
 /// A silent peer is asked for a sign of life after this long,
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(120);
 /// and again after this long,
@@ -74,21 +72,6 @@ pub fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
 }
 
-/// A datagram socket on `addr` that tells where each datagram was sent to.
-///
-/// # Errors
-/// As bind(2) and setsockopt(2).
-pub fn bind_datagrams(addr: SocketAddr) -> io::Result<UdpSocket> {
-    let fd = new_socket(addr, SocketType::DGRAM)?;
-    rustix::net::bind(&fd, &addr)?;
-    // As far as the sysctls allow; the default holds only a handful of large transfers.
-    let _ = sockopt::set_socket_recv_buffer_size(&fd, DATAGRAM_BUFFER);
-    let _ = sockopt::set_socket_send_buffer_size(&fd, DATAGRAM_BUFFER);
-    let socket = UdpSocket::from(fd);
-    crate::mmsg::tell_destinations(&socket)?;
-    Ok(socket)
-}
-
 /// Receives what is there, at most a buffer full; 0 is the end of the stream.
 ///
 /// # Errors
@@ -146,7 +129,8 @@ pub fn is_shortage(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{accept, bind_datagrams, listen, prepare, receive, send};
+    use super::{accept, listen, prepare, receive, send};
+    use crate::datagram::bind_alone;
     use std::io::{ErrorKind, IoSlice, Read, Write};
     use std::net::TcpStream;
 
@@ -173,8 +157,8 @@ mod tests {
         let four = listen("0.0.0.0:0".parse().unwrap()).unwrap();
         let port = four.local_addr().unwrap().port();
         listen((std::net::Ipv6Addr::UNSPECIFIED, port).into()).unwrap();
-        let four = bind_datagrams("0.0.0.0:0".parse().unwrap()).unwrap();
+        let four = bind_alone("0.0.0.0:0".parse().unwrap()).unwrap();
         let port = four.local_addr().unwrap().port();
-        bind_datagrams((std::net::Ipv6Addr::UNSPECIFIED, port).into()).unwrap();
+        bind_alone((std::net::Ipv6Addr::UNSPECIFIED, port).into()).unwrap();
     }
 }

@@ -88,6 +88,13 @@ pub fn process_cpu_time(pid: u32) -> io::Result<std::time::Duration> {
     Ok(std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos))
 }
 
+/// How many processors are running, whether this process may use them or not; 1 if the kernel does
+/// not tell.
+pub fn online_cpus() -> u32 {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    u32::try_from(parse_cpu_list(&list).len()).unwrap_or(u32::MAX).max(1)
+}
+
 /// The processors of each memory node, from `/sys`; empty where the kernel does not tell.
 pub fn nodes() -> Vec<Vec<usize>> {
     let Ok(dir) = std::fs::read_dir("/sys/devices/system/node") else { return Vec::new() };

@@ -39,6 +39,10 @@ counters! {
     Datagrams = "datagrams",
     /// Datagrams dropped: truncated, or no call.
     DatagramsDropped = "datagrams-dropped",
+    /// Replies to datagrams that waited for another worker's to leave by the same socket.
+    UdpSendsWaited = "udp-sends-waited",
+    /// Times that a datagram socket was full when replies were to be sent.
+    UdpSendsFull = "udp-sends-full",
     /// Retransmissions that met the first call still running.
     DuplicatesDropped = "duplicates-dropped",
     /// Retransmissions answered from the reply cache.

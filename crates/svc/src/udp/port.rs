@@ -1,0 +1,109 @@
+//! One datagram socket that receives, and what is known of it.
+
+use super::layout::Place;
+use crate::lock;
+use crossbeam_utils::CachePadded;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use telemetry::{Counter, WorkerStats};
+
+/// Counters of a socket: each pool has one of so many sets to itself, or shares it with few.
+const STRIPES: usize = 8;
+
+/// Datagrams and bytes, both ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Traffic {
+    pub received: u64,
+    pub bytes_in: u64,
+    pub sent: u64,
+    pub bytes_out: u64,
+}
+
+/// One datagram socket.
+pub(crate) struct Port {
+    /// Never given to two sockets.
+    pub number: u64,
+    pub socket: UdpSocket,
+    pub local: SocketAddr,
+    pub place: Place,
+    /// Whether somebody else has bound it.
+    pub adopted: bool,
+    /// Hidden, and to be closed when it is empty.
+    pub leaving: AtomicBool,
+    /// Held while a reply leaves in more than one piece, which the kernel joins by socket.
+    cork: Mutex<()>,
+    seen: [CachePadded<Seen>; STRIPES],
+}
+
+#[derive(Default)]
+struct Seen {
+    received: AtomicU64,
+    bytes_in: AtomicU64,
+    sent: AtomicU64,
+    bytes_out: AtomicU64,
+}
+
+impl Port {
+    pub fn new(
+        number: u64,
+        socket: UdpSocket,
+        place: Place,
+        adopted: bool,
+    ) -> std::io::Result<Self> {
+        let local = socket.local_addr()?;
+        Ok(Self {
+            number,
+            socket,
+            local,
+            place,
+            adopted,
+            leaving: AtomicBool::new(false),
+            cork: Mutex::new(()),
+            seen: Default::default(),
+        })
+    }
+
+    /// Whether it is to be closed.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Relaxed)
+    }
+
+    /// Everything that came and went.
+    pub fn totals(&self) -> Traffic {
+        let mut all = Traffic::default();
+        for seen in &self.seen {
+            all.received = all.received.wrapping_add(seen.received.load(Relaxed));
+            all.bytes_in = all.bytes_in.wrapping_add(seen.bytes_in.load(Relaxed));
+            all.sent = all.sent.wrapping_add(seen.sent.load(Relaxed));
+            all.bytes_out = all.bytes_out.wrapping_add(seen.bytes_out.load(Relaxed));
+        }
+        all
+    }
+
+    /// Counts a batch that a worker of `pool` has received or sent.
+    pub fn count(&self, pool: usize, traffic: Traffic) {
+        let Some(seen) = self.seen.get(pool % STRIPES) else { return };
+        if traffic.received > 0 {
+            seen.received.fetch_add(traffic.received, Relaxed);
+            seen.bytes_in.fetch_add(traffic.bytes_in, Relaxed);
+        }
+        if traffic.sent > 0 {
+            seen.sent.fetch_add(traffic.sent, Relaxed);
+            seen.bytes_out.fetch_add(traffic.bytes_out, Relaxed);
+        }
+    }
+
+    /// Alone with the socket, to send one reply in several pieces; counts if another worker is at
+    /// it. Whoever has it does not wait for anything.
+    pub fn cork(&self, stats: &WorkerStats) -> MutexGuard<'_, ()> {
+        match self.cork.try_lock() {
+            Ok(corked) => corked,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                stats.add(Counter::UdpSendsWaited, 1);
+                lock(&self.cork)
+            }
+        }
+    }
+}

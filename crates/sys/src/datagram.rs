@@ -1,0 +1,316 @@
+//! Datagram sockets that share one port: bound to an interface, members of a group that is steered
+//! by CPU, or for sending only.
+//!
+//! # How several sockets share a port
+//!
+//! The first socket of a port is bound alone ([`bind_alone`]): whoever has the port already makes
+//! that fail. Only then it is told to share ([`share`]), so that later ones of the same user may
+//! bind beside it. Linux gives a datagram to the socket that fits best: one that is bound to the
+//! interface it came by before one that is not. Sockets with the same address and interface are a
+//! group ([`join`]), in which a program of three instructions chooses by the CPU that handles the
+//! arrival ([`steer_by_cpu`]).
+//!
+//! A socket is taken out without losing anything by [`hide`]: connected to a peer that does not
+//! exist, it fits no datagram any more, and those that come find the next best socket. What it has
+//! received stays. When all processors have passed a grace period ([`settle_arrivals`]), nobody
+//! still delivers to it.
+//!
+//! A socket for sending only ([`transmit_only`]) has the port but an address that no datagram is
+//! sent to; each reply names its own source. So no steering has to keep datagrams off it, and it
+//! belongs to no group whose order would change when a thread ends.
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// The IPv4 dummy address (RFC 7600 §4.8, in the registry of RFC 6890): no packet is sent to it.
+const DUMMY_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
+/// An address of the discard-only prefix (RFC 6666).
+const DUMMY_V6: Ipv6Addr = Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 1);
+/// The peer of a hidden IPv6 socket: a group never sends.
+const NOBODY_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+/// The port of the peer of a hidden socket: discard.
+const NOBODY_PORT: u16 = 9;
+/// Buffers that nobody has chosen: so many bytes in each direction, as far as the sysctls allow;
+/// nothing else holds a burst back, and the kernel's default has room for a handful of large
+/// transfers only.
+pub const BUFFER_AUTO: usize = 4 << 20;
+
+/// The sizes of a socket's buffers as the kernel counts them, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Buffers {
+    /// For what has arrived.
+    pub receive: usize,
+    /// For what is to leave.
+    pub send: usize,
+}
+
+/// What the kernel knows of a socket's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// The buffers.
+    pub buffers: Buffers,
+    /// Bytes of memory that hold what has arrived and was not received.
+    pub unread_bytes: usize,
+    /// Datagrams that found no room.
+    pub drops: u64,
+}
+
+fn new_socket(addr: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?;
+    if addr.is_ipv6() {
+        sockopt::set_ipv6_v6only(&fd, true)?;
+    }
+    Ok(fd)
+}
+
+fn bound(fd: OwnedFd, addr: SocketAddr) -> io::Result<UdpSocket> {
+    rustix::net::bind(&fd, &addr)?;
+    let socket = UdpSocket::from(fd);
+    crate::mmsg::tell_destinations(&socket)?;
+    Ok(socket)
+}
+
+/// A socket on `addr` that tells where each datagram was sent to; fails if anybody has the port.
+///
+/// # Errors
+/// As bind(2) and setsockopt(2).
+pub fn bind_alone(addr: SocketAddr) -> io::Result<UdpSocket> {
+    bound(new_socket(addr)?, addr)
+}
+
+/// Lets later sockets of the same user bind beside this one.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn share(socket: &UdpSocket) -> io::Result<()> {
+    Ok(sockopt::set_socket_reuseport(socket, true)?)
+}
+
+/// One more socket on `addr`, for what arrives by the interface with that number, or by any. With
+/// others of the same address and interface it makes a group.
+///
+/// # Errors
+/// As bind(2) and setsockopt(2): a port that is taken on that interface, an interface that is
+/// gone.
+pub fn join(addr: SocketAddr, interface: Option<u32>) -> io::Result<UdpSocket> {
+    let fd = new_socket(addr)?;
+    if let Some(index) = interface {
+        bind_to_interface(&fd, index)?;
+    }
+    sockopt::set_socket_reuseport(&fd, true)?;
+    bound(fd, addr)
+}
+
+/// A socket with that port for replies, each of which names its source; receives nothing.
+///
+/// # Errors
+/// As bind(2) and setsockopt(2).
+pub fn transmit_only(family: SocketAddr) -> io::Result<UdpSocket> {
+    let fd = new_socket(family)?;
+    let ip = match family.ip() {
+        IpAddr::V4(_) => IpAddr::V4(DUMMY_V4),
+        IpAddr::V6(_) => IpAddr::V6(DUMMY_V6),
+    };
+    let free = |on| match ip {
+        IpAddr::V4(_) => sockopt::set_ip_freebind(&fd, on),
+        IpAddr::V6(_) => sockopt::set_ipv6_freebind(&fd, on),
+    };
+    free(true)?;
+    sockopt::set_socket_reuseport(&fd, true)?;
+    rustix::net::bind(&fd, &SocketAddr::new(ip, family.port()))?;
+    // from here on the kernel checks again that a reply's source is ours
+    free(false)?;
+    let socket = UdpSocket::from(fd);
+    discard_arrivals(&socket)?;
+    Ok(socket)
+}
+
+/// Makes datagrams that arrive on the `members` sockets of the group that `socket` is in be taken
+/// by the one whose turn it is by the number of the CPU that handles them.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn steer_by_cpu(socket: &UdpSocket, members: u32) -> io::Result<()> {
+    let load_cpu = (libc::SKF_AD_OFF + libc::SKF_AD_CPU) as u32;
+    run_program(
+        socket,
+        libc::SO_ATTACH_REUSEPORT_CBPF,
+        [
+            instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, load_cpu),
+            instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, members.max(1)),
+            instruction(libc::BPF_RET | libc::BPF_A, 0),
+        ],
+    )
+}
+
+/// Takes the program away; the group is steered by a hash of addresses and ports again.
+///
+/// # Errors
+/// As setsockopt(2): there is no program.
+pub fn stop_steering(socket: &UdpSocket) -> io::Result<()> {
+    set_int(socket, libc::SO_DETACH_REUSEPORT_BPF, 0)
+}
+
+/// Takes a socket that is alone in its group by now out of it, so that it is weighed against
+/// others by itself: of a group, the first that Linux finds is taken, even if another fits better.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn leave_group(socket: &UdpSocket) -> io::Result<()> {
+    // binding to no interface, which it was before, makes Linux file it anew
+    set_int(socket, libc::SO_BINDTOIFINDEX, 0)
+}
+
+/// Makes the socket fit no datagram any more; what it has received stays.
+///
+/// # Errors
+/// As connect(2): there is no way to anywhere, for one because its interface is down. Then nothing
+/// arrives by it either.
+pub fn hide(socket: &UdpSocket, interface: Option<u32>) -> io::Result<()> {
+    let own = socket.local_addr()?.ip();
+    let here: SocketAddr = match own {
+        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, NOBODY_PORT).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, NOBODY_PORT).into(),
+        // a specific address reaches itself
+        specific @ (IpAddr::V4(_) | IpAddr::V6(_)) => (specific, NOBODY_PORT).into(),
+    };
+    let far: SocketAddr = match (own, interface) {
+        // whatever has no route is taken to be at the other end of the interface
+        (IpAddr::V4(_), Some(_)) => (DUMMY_V4, NOBODY_PORT).into(),
+        (IpAddr::V6(_), Some(index)) => SocketAddrV6::new(NOBODY_V6, NOBODY_PORT, 0, index).into(),
+        (IpAddr::V4(_) | IpAddr::V6(_), None) => here,
+    };
+    // the loopback interface has no route for groups of its own
+    rustix::net::connect(socket, &far).or_else(|_| rustix::net::connect(socket, &here))?;
+    Ok(())
+}
+
+/// Waits until no processor still delivers a datagram by what it knew before this call: a grace
+/// period of the kernel, some ten milliseconds.
+pub fn settle_arrivals() {
+    use rustix::thread::{MembarrierCommand, membarrier};
+    if membarrier(MembarrierCommand::Global).is_err() {
+        // processors without a tick have no such barrier; a delivery takes microseconds
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Whether a datagram waits to be received.
+pub fn has_arrivals(socket: &UdpSocket) -> bool {
+    let now = rustix::event::Timespec::default();
+    let mut fds = [rustix::event::PollFd::new(socket, rustix::event::PollFlags::IN)];
+    matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(1))
+        && fds.iter().any(|fd| fd.revents().contains(rustix::event::PollFlags::IN))
+}
+
+/// Asks for buffers of so many bytes; beyond the sysctls' limits only with `CAP_NET_ADMIN`.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn size_buffers(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
+    let asked = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX / 2);
+    // the kernel doubles what is asked for, for its own bookkeeping
+    for (force, plain) in
+        [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+    {
+        if set_int(socket, force, asked).is_err() {
+            set_int(socket, plain, asked)?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks for [`BUFFER_AUTO`] in each direction, as far as the sysctls allow.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn size_buffers_auto(socket: &UdpSocket) -> io::Result<()> {
+    sockopt::set_socket_recv_buffer_size(socket, BUFFER_AUTO)?;
+    Ok(sockopt::set_socket_send_buffer_size(socket, BUFFER_AUTO)?)
+}
+
+/// What the kernel knows of the socket's memory; all 0 if it does not tell.
+pub fn memory(socket: &UdpSocket) -> Memory {
+    let mut words = [0_u32; 16];
+    let mut len = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: the option fills an array of u32, of which it gets the address and the size.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            words.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if done != 0 {
+        return Memory::default();
+    }
+    let word = |at: libc::c_int| {
+        usize::try_from(at).ok().and_then(|at| words.get(at)).copied().unwrap_or(0)
+    };
+    Memory {
+        buffers: Buffers {
+            receive: word(libc::SK_MEMINFO_RCVBUF) as usize,
+            send: word(libc::SK_MEMINFO_SNDBUF) as usize,
+        },
+        unread_bytes: word(libc::SK_MEMINFO_RMEM_ALLOC) as usize,
+        drops: word(libc::SK_MEMINFO_DROPS).into(),
+    }
+}
+
+fn bind_to_interface(fd: &OwnedFd, index: u32) -> io::Result<()> {
+    let index = libc::c_int::try_from(index).unwrap_or(libc::c_int::MAX);
+    set_int(fd, libc::SO_BINDTOIFINDEX, index)
+}
+
+/// Throws away whatever arrives.
+fn discard_arrivals(socket: &UdpSocket) -> io::Result<()> {
+    run_program(socket, libc::SO_ATTACH_FILTER, [instruction(libc::BPF_RET | libc::BPF_K, 0)])
+}
+
+fn instruction(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
+/// Gives the kernel a classic BPF program for the socket.
+fn run_program<const N: usize>(
+    socket: &UdpSocket,
+    option: libc::c_int,
+    mut program: [libc::sock_filter; N],
+) -> io::Result<()> {
+    let program = libc::sock_fprog { len: N as libc::c_ushort, filter: program.as_mut_ptr() };
+    // SAFETY: the option takes a sock_fprog, whose pointer leads to as many instructions as it
+    // says; the kernel copies them.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn set_int(fd: &impl AsRawFd, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: the option takes an int, and gets a pointer to one and its size.
+    let done = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests;

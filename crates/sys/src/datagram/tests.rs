@@ -1,0 +1,134 @@
+//! Sockets that share a port, on the loopback interface: no privilege needed.
+
+use super::{
+    has_arrivals, hide, join, leave_group, memory, settle_arrivals, share, size_buffers,
+    steer_by_cpu, stop_steering, transmit_only,
+};
+use crate::mmsg::{self, Batch, Outgoing};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+fn loopback() -> u32 {
+    crate::netlink::links().unwrap().into_iter().find(|link| link.loopback).unwrap().index
+}
+
+/// A base on any port, shared, and a client of it.
+fn base(any: &str) -> (UdpSocket, SocketAddr, UdpSocket) {
+    let base = super::bind_alone(any.parse().unwrap()).unwrap();
+    let addr = base.local_addr().unwrap();
+    let other = super::bind_alone(addr).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::AddrInUse, "the port is taken before it is shared");
+    share(&base).unwrap();
+    let alone = super::bind_alone(addr).unwrap_err();
+    assert_eq!(alone.kind(), ErrorKind::AddrInUse, "and after");
+    let here: SocketAddr = if addr.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }.parse().unwrap();
+    let client = UdpSocket::bind(here).unwrap();
+    client.connect((here.ip(), addr.port())).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    (base, addr, client)
+}
+
+/// Which of the sockets gets a datagram.
+fn taken_by(client: &UdpSocket, sockets: &[&UdpSocket]) -> usize {
+    client.send(b"?").unwrap();
+    // on the loopback interface delivery is done when the send returns
+    let got: Vec<usize> = (0..sockets.len()).filter(|n| has_arrivals(sockets[*n])).collect();
+    assert_eq!(got.len(), 1, "exactly one socket gets it: {got:?}");
+    sockets[got[0]].recv(&mut [0; 8]).unwrap();
+    got[0]
+}
+
+fn an_interface_comes_first_until_it_hides(any: &str) {
+    let (base, addr, client) = base(any);
+    assert_eq!(taken_by(&client, &[&base]), 0);
+    let index = loopback();
+    let own = join(addr, Some(index)).unwrap();
+    assert_eq!(taken_by(&client, &[&base, &own]), 1);
+    client.send(b"kept").unwrap();
+    hide(&own, Some(index)).unwrap();
+    settle_arrivals();
+    assert_eq!(taken_by(&client, &[&base]), 0);
+    assert!(has_arrivals(&own), "what it has received stays");
+    let mut buf = [0; 8];
+    let len = own.recv(&mut buf).unwrap();
+    assert_eq!(&buf[..len], b"kept");
+}
+
+#[test]
+fn an_ipv4_interface_comes_first_until_it_hides() {
+    an_interface_comes_first_until_it_hides("0.0.0.0:0");
+    an_interface_comes_first_until_it_hides("127.0.0.1:0");
+}
+
+#[test]
+fn an_ipv6_interface_comes_first_until_it_hides() {
+    an_interface_comes_first_until_it_hides("[::]:0");
+    an_interface_comes_first_until_it_hides("[::1]:0");
+}
+
+fn a_group_is_steered_and_dissolved(any: &str) {
+    let cpus = crate::thread::allowed_cpus().unwrap();
+    let (base, addr, client) = base(any);
+    let second = join(addr, None).unwrap();
+    steer_by_cpu(&base, 2).unwrap();
+    for cpu in &cpus {
+        crate::thread::run_on(&[*cpu]).unwrap();
+        assert_eq!(taken_by(&client, &[&base, &second]), cpu % 2, "CPU {cpu}");
+    }
+    crate::thread::run_on(&cpus).unwrap();
+    stop_steering(&base).unwrap();
+    hide(&second, None).unwrap();
+    for _ in 0..4 {
+        assert_eq!(taken_by(&client, &[&base, &second]), 0);
+    }
+    drop(second);
+    leave_group(&base).unwrap();
+    let own = join(addr, Some(loopback())).unwrap();
+    assert_eq!(taken_by(&client, &[&base, &own]), 1, "not the group's first, but what fits best");
+}
+
+#[test]
+fn groups_of_both_families_are_steered_by_cpu() {
+    // each on a thread of its own, which goes from CPU to CPU
+    for any in ["0.0.0.0:0", "[::]:0"] {
+        std::thread::spawn(move || a_group_is_steered_and_dissolved(any)).join().unwrap();
+    }
+}
+
+fn a_reply_leaves_by_a_socket_that_receives_nothing(any: &str) {
+    let (base, addr, client) = base(any);
+    let out = transmit_only(addr).unwrap();
+    client.send(b"ask").unwrap();
+    let mut batch = Batch::new();
+    assert_eq!(batch.receive(&base).unwrap(), 1);
+    assert!(!has_arrivals(&out));
+    let asked = batch.at(0).unwrap();
+    let reply = Outgoing { bytes: b"told", to: asked.from, from: asked.to };
+    assert_eq!(mmsg::send(&out, &[reply]).unwrap(), 1);
+    // connected: a reply from elsewhere would not be received
+    let mut buf = [0; 8];
+    let len = client.recv(&mut buf).unwrap();
+    assert_eq!(&buf[..len], b"told");
+}
+
+#[test]
+fn replies_of_both_families_leave_by_sockets_that_receive_nothing() {
+    for any in ["0.0.0.0:0", "127.0.0.1:0", "[::]:0", "[::1]:0"] {
+        a_reply_leaves_by_a_socket_that_receives_nothing(any);
+    }
+}
+
+#[test]
+fn buffers_are_as_asked_and_what_finds_no_room_is_counted() {
+    let (base, _, client) = base("127.0.0.1:0");
+    size_buffers(&base, 16 << 10).unwrap();
+    assert_eq!(memory(&base).buffers.receive, 16 << 10);
+    for _ in 0..64 {
+        client.send(&[0; 1000]).unwrap();
+    }
+    let seen = memory(&base);
+    assert!(seen.drops > 0 && seen.unread_bytes > 0, "{seen:?}");
+    while base.recv(&mut [0; 1000]).is_ok() {}
+    assert_eq!(memory(&base).unread_bytes, 0);
+}
