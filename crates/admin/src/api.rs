@@ -213,10 +213,26 @@ pub struct SocketRow {
     pub local: String,
     /// Whether systemd handed it over.
     pub adopted: bool,
+    /// The interface whose datagrams it takes; none: all, or all that have no socket.
+    pub interface: Option<String>,
+    /// Which of the sockets it is that datagrams are shared out to by CPU.
+    pub cpu: Option<u32>,
     /// Connections accepted or datagrams received.
     pub received: u64,
     /// Datagrams sent.
     pub sent: u64,
+    /// Bytes of the datagrams received.
+    pub bytes_in: u64,
+    /// Bytes of the datagrams sent.
+    pub bytes_out: u64,
+    /// Datagrams that found no room in the kernel's buffer.
+    pub drops: u64,
+    /// Bytes of the kernel's buffer for what arrives; 0: it sizes it itself.
+    pub buffer_in: u64,
+    /// Bytes of the kernel's buffer for what leaves; 0: it sizes it itself.
+    pub buffer_out: u64,
+    /// What the operator should know.
+    pub note: String,
 }
 
 /// One pool of threads.

@@ -10,6 +10,7 @@ use admin::api::{
 use admin::{Align, Client, Table};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -118,22 +119,54 @@ pub fn sockets(to: &Target) -> anyhow::Result<ExitCode> {
         let mut table = Table::new(&[
             ("KIND", Left),
             ("LOCAL", Left),
+            ("INTERFACE", Left),
+            ("CPU", Right),
             ("FROM", Left),
             ("RECEIVED", Right),
             ("SENT", Right),
+            ("IN", Right),
+            ("OUT", Right),
+            ("DROPS", Right),
+            ("NOTE", Left),
         ]);
         for row in rows {
             let from = if row.adopted { "systemd" } else { "bowline" };
+            let cpu = row.cpu.map_or_else(String::new, |cpu| cpu.to_string());
             table.row([
                 row.transport.as_str(),
                 &row.local,
+                row.interface.as_deref().unwrap_or("any"),
+                &cpu,
                 from,
                 &admin::count(row.received),
                 &admin::count(row.sent),
+                &admin::bytes(row.bytes_in),
+                &admin::bytes(row.bytes_out),
+                &admin::count(row.drops),
+                &row.note,
             ]);
         }
-        table.to_string()
+        table.to_string() + &balance(rows)
     })
+}
+
+/// How evenly the interfaces that sent anything were served, in a line.
+fn balance(rows: &[SocketRow]) -> String {
+    let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in rows {
+        if let Some(interface) = row.interface.as_deref().filter(|_| row.bytes_out > 0) {
+            let sent = bytes.entry(interface).or_default();
+            *sent = sent.saturating_add(row.bytes_out);
+        }
+    }
+    let (least, most) = (bytes.values().min(), bytes.values().max());
+    match (least, most) {
+        (Some(least), Some(most)) if bytes.len() > 1 => {
+            let ratio = *most as f64 / *least as f64;
+            format!("UDP bytes out over {} interfaces, most / least: {ratio:.2}\n", bytes.len())
+        }
+        _ => String::new(),
+    }
 }
 
 /// `bowline pools`.

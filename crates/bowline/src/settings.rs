@@ -4,7 +4,8 @@
 //! [`ROWS`]. [`Values`] is plain data; who shares it keeps it behind a lock of their own.
 
 use crate::values::{
-    BufferSize, LogLevel, PoolMode, ThreadRange, Transfer, UdpSockets, WakePolicy, ZeroCopy,
+    BufferSize, LogLevel, PoolMode, ThreadRange, Transfer, UdpBuffer, UdpSockets, WakePolicy,
+    ZeroCopy,
 };
 use std::str::FromStr;
 
@@ -24,6 +25,8 @@ pub enum Key {
     WakePolicy,
     /// `udp-sockets`.
     UdpSockets,
+    /// `udp-buffer`.
+    UdpBuffer,
     /// `zero-copy`.
     ZeroCopy,
     /// `tcp-rcvbuf`.
@@ -49,6 +52,8 @@ pub enum Value {
     WakePolicy(WakePolicy),
     /// The layout of UDP sockets.
     UdpSockets(UdpSockets),
+    /// The buffers of UDP sockets.
+    UdpBuffer(UdpBuffer),
     /// Whether READ copies.
     ZeroCopy(ZeroCopy),
     /// Receive buffers.
@@ -89,7 +94,7 @@ pub struct Row {
 }
 
 /// All settings, in the order in which they are shown.
-pub static ROWS: [Row; 10] = [
+pub static ROWS: [Row; 11] = [
     Row {
         key: Key::Threads,
         name: "threads",
@@ -114,9 +119,16 @@ pub static ROWS: [Row; 10] = [
     Row {
         key: Key::UdpSockets,
         name: "udp-sockets",
-        when: When::Fixed,
+        when: When::Live,
         about: "single|interface|cpu|interface-cpu: how UDP sockets are laid out",
         parse: |text| text.parse().map(Value::UdpSockets),
+    },
+    Row {
+        key: Key::UdpBuffer,
+        name: "udp-buffer",
+        when: When::Live,
+        about: "auto|SIZE: buffers of each UDP socket; auto is what the sysctls allow, up to 4M",
+        parse: |text| text.parse().map(Value::UdpBuffer),
     },
     Row {
         key: Key::ZeroCopy,
@@ -208,6 +220,7 @@ impl Value {
             Self::PoolMode(_) => Key::PoolMode,
             Self::WakePolicy(_) => Key::WakePolicy,
             Self::UdpSockets(_) => Key::UdpSockets,
+            Self::UdpBuffer(_) => Key::UdpBuffer,
             Self::ZeroCopy(_) => Key::ZeroCopy,
             Self::TcpRcvbuf(_) => Key::TcpRcvbuf,
             Self::TcpSndbuf(_) => Key::TcpSndbuf,
@@ -230,6 +243,7 @@ impl std::fmt::Display for Value {
             Self::PoolMode(v) => v.fmt(f),
             Self::WakePolicy(v) => v.fmt(f),
             Self::UdpSockets(v) => v.fmt(f),
+            Self::UdpBuffer(v) => v.fmt(f),
             Self::ZeroCopy(v) => v.fmt(f),
             Self::TcpRcvbuf(v) | Self::TcpSndbuf(v) => v.fmt(f),
             Self::MaxRead(v) | Self::MaxWrite(v) => v.fmt(f),
@@ -249,6 +263,8 @@ pub struct Values {
     pub wake_policy: WakePolicy,
     /// `udp-sockets`.
     pub udp_sockets: UdpSockets,
+    /// `udp-buffer`.
+    pub udp_buffer: UdpBuffer,
     /// `zero-copy`.
     pub zero_copy: ZeroCopy,
     /// `tcp-rcvbuf`.
@@ -273,6 +289,7 @@ impl Default for Values {
             pool_mode: PoolMode::PerCpu,
             wake_policy: WakePolicy::Adaptive,
             udp_sockets: UdpSockets::Single,
+            udp_buffer: UdpBuffer::Auto,
             zero_copy: ZeroCopy::Off,
             tcp_rcvbuf: BufferSize::Kernel,
             tcp_sndbuf: BufferSize::Kernel,
@@ -291,6 +308,7 @@ impl Values {
             Key::PoolMode => Value::PoolMode(self.pool_mode),
             Key::WakePolicy => Value::WakePolicy(self.wake_policy),
             Key::UdpSockets => Value::UdpSockets(self.udp_sockets),
+            Key::UdpBuffer => Value::UdpBuffer(self.udp_buffer),
             Key::ZeroCopy => Value::ZeroCopy(self.zero_copy),
             Key::TcpRcvbuf => Value::TcpRcvbuf(self.tcp_rcvbuf),
             Key::TcpSndbuf => Value::TcpSndbuf(self.tcp_sndbuf),
@@ -307,6 +325,7 @@ impl Values {
             Value::PoolMode(v) => self.pool_mode = v,
             Value::WakePolicy(v) => self.wake_policy = v,
             Value::UdpSockets(v) => self.udp_sockets = v,
+            Value::UdpBuffer(v) => self.udp_buffer = v,
             Value::ZeroCopy(v) => self.zero_copy = v,
             Value::TcpRcvbuf(v) => self.tcp_rcvbuf = v,
             Value::TcpSndbuf(v) => self.tcp_sndbuf = v,
@@ -345,7 +364,7 @@ mod tests {
 
     #[test]
     fn what_comes_later_says_so() {
-        for (name, value) in [("udp-sockets", "cpu"), ("zero-copy", "on"), ("tcp-rcvbuf", "1M")] {
+        for (name, value) in [("zero-copy", "on"), ("tcp-rcvbuf", "1M")] {
             let error = parse(name, value).unwrap_err();
             assert!(error.contains("not in this version"), "{error}");
         }

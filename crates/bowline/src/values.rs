@@ -11,6 +11,11 @@ pub const TRANSFER_MIN: u64 = 4096;
 /// Largest transfer size, in bytes: what the record limit and the buffers are made for.
 pub const TRANSFER_MAX: u64 = 1 << 20;
 
+/// Smallest buffer of a UDP socket, in bytes: below it not even small calls fit.
+pub const UDP_BUFFER_MIN: u64 = 4096;
+/// Largest buffer of a UDP socket, in bytes: a second of a 10 Gbit/s line.
+pub const UDP_BUFFER_MAX: u64 = 1 << 30;
+
 /// A number of bytes, as `65536`, `64K`, `64KiB`, `1M`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
@@ -140,6 +145,50 @@ impl fmt::Display for BufferSize {
     }
 }
 
+/// The buffers of UDP sockets, each direction: as large as the sysctls allow up to 4 MiB, or fixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UdpBuffer {
+    /// As large as the sysctls allow, 4 MiB at most.
+    Auto,
+    /// So many bytes, [`UDP_BUFFER_MIN`] to [`UDP_BUFFER_MAX`].
+    Fixed(Size),
+}
+
+impl UdpBuffer {
+    /// Bytes, if fixed.
+    pub fn bytes(self) -> Option<usize> {
+        match self {
+            Self::Auto => None,
+            Self::Fixed(size) => usize::try_from(size.0).ok(),
+        }
+    }
+}
+
+impl FromStr for UdpBuffer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let size: Size = text.parse().map_err(|error| format!("{error}; or auto"))?;
+        if (UDP_BUFFER_MIN..=UDP_BUFFER_MAX).contains(&size.0) {
+            return Ok(Self::Fixed(size));
+        }
+        let (min, max) = (Size(UDP_BUFFER_MIN), Size(UDP_BUFFER_MAX));
+        Err(format!("{size} is out of range: {min} to {max}, or auto"))
+    }
+}
+
+impl fmt::Display for UdpBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Fixed(size) => size.fmt(f),
+        }
+    }
+}
+
 /// Declares a setting that takes one of a few words.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -263,7 +312,9 @@ impl fmt::Display for WakePolicy {
 
 #[cfg(test)]
 mod tests {
-    use super::{BufferSize, LogLevel, PoolMode, Size, ThreadRange, Transfer, WakePolicy};
+    use super::{
+        BufferSize, LogLevel, PoolMode, Size, ThreadRange, Transfer, UdpBuffer, WakePolicy,
+    };
     use std::fmt::{Debug, Display};
     use std::str::FromStr;
 
@@ -286,6 +337,7 @@ mod tests {
         same::<ThreadRange>(&["1..1", "2..64", "1..4096"]);
         same::<Transfer>(&["4K", "64K", "1M", "12K"]);
         same::<BufferSize>(&["auto", "0", "256K"]);
+        same::<UdpBuffer>(&["auto", "256K", "1G"]);
         same::<WakePolicy>(&["adaptive", "unlimited", "cap:5", "chain"]);
         same::<PoolMode>(&["global", "percpu", "pernode"]);
         same::<LogLevel>(&["error", "trace"]);
@@ -305,6 +357,7 @@ mod tests {
         wrong::<ThreadRange>(&["", "0", "4..2", "1..4097", "a..b", "..", "1...2"]);
         wrong::<Transfer>(&["0", "1K", "5000", "2M"]);
         wrong::<BufferSize>(&["", "none"]);
+        wrong::<UdpBuffer>(&["", "0", "2G", "2K", "none"]);
         wrong::<WakePolicy>(&["cap:0", "cap:", "cap", "lifo"]);
         wrong::<PoolMode>(&["cpu", ""]);
     }

@@ -94,7 +94,7 @@ fn settings_change_while_it_runs() {
     let error = told(&server.ask(&["get", "max-reed"]), 1);
     assert!(error.contains("max-read"), "{error}");
     let all = server.json("get");
-    assert_eq!(all.as_array().unwrap().len(), 10);
+    assert_eq!(all.as_array().unwrap().len(), 11);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::config::Settings;
 use crate::exporting::{self, Itself};
 use crate::logging::LogHandle;
 use crate::settings::{self, ROWS, Value, Values, When};
+use crate::values::UdpSockets;
 use admin::api::{
     Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, RuleRow, SettingRow,
     SocketRow, Status,
@@ -99,6 +100,12 @@ impl Desk {
             Value::Threads(range) => self
                 .with_server(|server| server.set_threads(range.min, range.max).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
+            Value::UdpSockets(layout) => self
+                .with_server(|server| server.set_udp_sockets(udp_sockets(layout)).err())
+                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
+            Value::UdpBuffer(buffer) => self
+                .with_server(|server| server.set_udp_buffer(buffer.bytes()).err())
+                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::MaxRead(size) => {
                 self.nfs.settings.max_read.store(size.bytes(), Ordering::Relaxed);
                 Ok(())
@@ -113,7 +120,6 @@ impl Desk {
             }
             Value::PoolMode(_)
             | Value::WakePolicy(_)
-            | Value::UdpSockets(_)
             | Value::ZeroCopy(_)
             | Value::TcpRcvbuf(_)
             | Value::TcpSndbuf(_) => Err(Refused(format!(
@@ -121,6 +127,16 @@ impl Desk {
                 name = value.name()
             ))),
         }
+    }
+}
+
+/// The setting in the words of the server's crate.
+pub const fn udp_sockets(layout: UdpSockets) -> svc::UdpSockets {
+    match layout {
+        UdpSockets::Single => svc::UdpSockets::Single,
+        UdpSockets::Interface => svc::UdpSockets::Interface,
+        UdpSockets::Cpu => svc::UdpSockets::Cpu,
+        UdpSockets::InterfaceCpu => svc::UdpSockets::InterfaceCpu,
     }
 }
 

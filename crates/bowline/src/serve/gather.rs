@@ -98,8 +98,16 @@ pub fn sockets(infos: &[SocketInfo]) -> Vec<SocketRow> {
         transport: transport(info.transport).to_owned(),
         local: info.local.to_string(),
         adopted: info.adopted,
+        interface: info.interface.clone(),
+        cpu: info.cpu,
         received: info.received,
         sent: info.sent,
+        bytes_in: info.bytes_in,
+        bytes_out: info.bytes_out,
+        drops: info.drops,
+        buffer_in: info.buffer_in as u64,
+        buffer_out: info.buffer_out as u64,
+        note: info.note.clone(),
     };
     infos.iter().map(row).collect()
 }

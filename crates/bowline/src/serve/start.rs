@@ -5,7 +5,7 @@ use super::announce::{Announcement, Offer, reachable};
 use super::desk::Desk;
 use super::opener::Files;
 use super::portmap::{self, Plan};
-use super::{gather, notify, port_owner, process, state_dir};
+use super::{desk, gather, notify, port_owner, process, state_dir};
 use crate::config::Settings;
 use crate::exporting::{self, Itself};
 use crate::logging;
@@ -17,14 +17,14 @@ use export::{ExportSpec, Exports, Identity, Source, Table};
 use nfs::mount::Mount;
 use nfs::portmap::{Portmap, Registration};
 use nfs::{Nfs, NfsSettings};
-use rpc::{DispatchSettings, Dispatcher, Program};
+use rpc::{DispatchSettings, Dispatcher, Program, Transport};
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
-use svc::{Adopted, Server, StartError};
+use svc::{Adopted, Server, SocketKind, StartError};
 use sys::identity::Capability;
 use sys::signal::Signals;
 use telemetry::{OpName, Telemetry};
@@ -215,6 +215,8 @@ fn serve(
             values::PoolMode::PerNode => svc::PoolMode::PerNode,
         },
         wake_policy: svc::WakePolicy::Adaptive,
+        udp_sockets: desk::udp_sockets(values.udp_sockets),
+        udp_buffer: values.udp_buffer.bytes(),
         limits: svc::Limits::default(),
     };
     Server::start(config, dispatcher, telemetry).map_err(explain)
@@ -296,9 +298,16 @@ fn state_inside(settings: &Settings, specs: &[ExportSpec]) -> Option<String> {
     ))
 }
 
+/// Where it listens; how many sockets that takes is shown by `bowline sockets`.
 fn shown_sockets(server: &Server) -> Vec<String> {
-    let shown = |s: &svc::SocketInfo| format!("{} {}", gather::transport(s.transport), s.local);
-    server.sockets().iter().map(shown).collect()
+    let kind = |transport| match transport {
+        Transport::Tcp => SocketKind::Tcp,
+        Transport::Udp => SocketKind::Udp,
+    };
+    let addrs = server.local_addrs().into_iter();
+    addrs
+        .map(|(transport, addr)| format!("{} {addr}", gather::transport(kind(transport))))
+        .collect()
 }
 
 /// Mounts, lists and reads over the wire.
