@@ -15,6 +15,8 @@ use sys::netlink::LinkWatch;
 const TOKEN_LINKS: u64 = 1;
 /// Between two looks at hidden sockets that are not empty.
 const LOOK: Duration = Duration::from_millis(1);
+/// Between two looks at sockets that were struck out and that a call still uses.
+const USED_LOOK: Duration = Duration::from_millis(50);
 /// Changes of interfaces come in bursts; what comes within this is one change.
 const BURST: Duration = Duration::from_millis(5);
 /// Between two attempts to bind what could not be bound.
@@ -26,6 +28,8 @@ struct Keeper {
     epoll: Epoll,
     watch: Option<LinkWatch>,
     leaving: Vec<Leaving<Exiting>>,
+    /// Whether a socket that was struck out is in use still.
+    used: bool,
     retried: Instant,
 }
 
@@ -42,7 +46,8 @@ pub(crate) fn prepare(ports: &Ports) -> std::io::Result<Epoll> {
 /// The keeper's thread.
 pub(crate) fn keep(ports: Arc<Ports>, epoll: Epoll) {
     let retried = Instant::now();
-    let mut keeper = Keeper { ports, epoll, watch: None, leaving: Vec::new(), retried };
+    let mut keeper =
+        Keeper { ports, epoll, watch: None, leaving: Vec::new(), used: false, retried };
     let mut events = Events::with_capacity(2);
     keeper.look();
     while !keeper.ports.stopping.load(Relaxed) {
@@ -68,6 +73,9 @@ impl Keeper {
     fn rest(&self) -> Option<Duration> {
         if !self.leaving.is_empty() {
             return Some(LOOK);
+        }
+        if self.used {
+            return Some(USED_LOOK);
         }
         self.ports.is_short().then_some(RETRY)
     }
@@ -112,5 +120,6 @@ impl Keeper {
         self.leaving.retain_mut(|leaving| !leaving.advance());
         // striking one out may have begun another change
         self.leaving.extend(self.ports.leavers());
+        self.used = self.ports.close_unused();
     }
 }

@@ -7,7 +7,8 @@
 //! 2. *settled*: every processor that chose this socket before it hid has delivered. From here on
 //!    its queue only shrinks, so that one look that finds it empty is enough;
 //! 3. *struck out*: empty, and no epoll and no table leads to it any more. Workers that are in the
-//!    middle of a turn have a reference of their own; the last one that lets go closes it.
+//!    middle of a turn still read the table that had it; when the last of them has gone it is
+//!    closed.
 //!
 //! Nobody waits for anybody under a lock: the keeper looks again later if the queue is not empty,
 //! and no worker ever waits for the keeper. `tests/socket_removal.rs` runs this file against all

@@ -20,7 +20,6 @@ use crate::core::TOKEN_SOCKET;
 use crate::lock;
 use crate::server::StartError;
 use crate::stats::{SocketInfo, SocketKind};
-use arc_swap::{ArcSwap, Guard};
 use rpc::Transport;
 use std::collections::BTreeMap;
 use std::io;
@@ -31,6 +30,7 @@ use sys::datagram;
 use sys::epoll::Epoll;
 use sys::event::Event;
 use sys::netlink::Link;
+use sys::snapshot::{Held, Long, Snapshot};
 
 /// The sockets that workers receive from, by rising number.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Table {
 
 /// All datagram sockets.
 pub(crate) struct Ports {
-    table: ArcSwap<Table>,
+    table: Snapshot<Table, Long>,
     book: Mutex<Book>,
     pub outlets: Outlets,
     /// Wakes the keeper.
@@ -152,7 +152,7 @@ impl Ports {
             book.keep(socket, place, true).map_err(StartError::Adopt)?;
         }
         let ports = Arc::new(Self {
-            table: ArcSwap::default(),
+            table: Snapshot::new(Table::default()),
             outlets: Outlets::new(Arc::clone(&event)),
             book: Mutex::new(book),
             event,
@@ -172,9 +172,15 @@ impl Ports {
         Ok(ports)
     }
 
-    /// The sockets as they are now.
-    pub fn table(&self) -> Guard<Arc<Table>> {
+    /// The sockets as they are now. They stay open as long as this is held, for a call that sleeps
+    /// included.
+    pub fn table(&self) -> Held<'_, Table, Long> {
         self.table.load()
+    }
+
+    /// Closes what was struck out and nobody uses any more; whether something is left.
+    pub fn close_unused(&self) -> bool {
+        self.table.collect() > 0
     }
 
     /// A pool begins to watch all sockets, those to come included.
@@ -305,7 +311,7 @@ impl Ports {
             book.leaving.push(Leaving::begin(exit));
         }
         book.steer();
-        self.table.store(Arc::new(Table(book.ports.clone())));
+        self.table.replace(Table(book.ports.clone()));
         book.tell(trouble);
         if let Err(error) = self.outlets.fill(&addrs, book.buffer) {
             tracing::debug!(%error, "no sockets for sending only: replies leave as calls came");
