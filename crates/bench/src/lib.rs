@@ -6,6 +6,8 @@
 //! `lab/` has the networks that an experiment needs, `subject/` the servers under test.
 
 pub mod auth_table;
+pub mod canned;
+pub mod compare;
 pub mod experiments;
 pub mod lab;
 pub mod load;

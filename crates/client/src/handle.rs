@@ -13,6 +13,9 @@ impl Fh {
     /// The longest handle.
     pub const MAX: usize = 64;
 
+    /// No bytes: no server gives this one.
+    pub const EMPTY: Self = Self { len: 0, bytes: [0; Self::MAX] };
+
     /// A handle of these bytes, or `None` where there are too many.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut fh = Self { len: u8::try_from(bytes.len()).ok()?, bytes: [0; Self::MAX] };

@@ -13,6 +13,17 @@ pub enum LoadError {
     /// The server cannot be talked to, or refuses what every load begins with.
     #[error("{0}")]
     Server(#[from] client::Error),
+    /// The load wants to make something and may not.
+    #[error(
+        "cannot make {name} on the server: {source}; is the export read-only, or root squashed? \
+         (--uid names the user)"
+    )]
+    NotWritable {
+        /// What was to be made.
+        name: String,
+        /// What the server says.
+        source: client::Error,
+    },
     /// The export has nothing that the workload could work on.
     #[error("{0}")]
     Nothing(String),

@@ -67,20 +67,9 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// The name of an object.
-    pub(crate) fn name(&self, object: &Object) -> &[u8] {
-        let start = object.name_at as usize;
-        self.names.get(start..start + usize::from(object.name_len)).unwrap_or_default()
-    }
-
-    /// Mounts the export, and reads and makes what the workload needs.
-    ///
-    /// # Errors
-    /// Whatever the server refuses; an export without anything to work on.
-    pub fn prepare(plan: &Plan) -> Result<Self, LoadError> {
-        plan.check().map_err(LoadError::Plan)?;
-        let mut scene = Self {
-            root: Fh::new(&[]).ok_or_else(|| LoadError::Plan(String::new()))?,
+    const fn nowhere() -> Self {
+        Self {
+            root: Fh::EMPTY,
             dirs: Vec::new(),
             objects: Vec::new(),
             names: Vec::new(),
@@ -89,7 +78,38 @@ impl Scene {
             own_dirs: Vec::new(),
             own_files: Vec::new(),
             steps: Vec::new(),
-        };
+        }
+    }
+
+    /// The name of an object.
+    pub(crate) fn name(&self, object: &Object) -> &[u8] {
+        let start = object.name_at as usize;
+        self.names.get(start..start + usize::from(object.name_len)).unwrap_or_default()
+    }
+
+    /// A scene that no server knows, for servers that do not look at handles: one directory of 64 files.
+    pub fn made_up(plan: &Plan) -> Self {
+        let fh = |n: u8| Fh::new(&[n; 32]).unwrap_or(Fh::EMPTY);
+        let mut scene = Self::nowhere();
+        scene.root = fh(0xff);
+        scene.dirs = vec![Dir { fh: scene.root, first: 0, count: 64 }];
+        for n in 0..64_u8 {
+            let name = format!("file{n}").into_bytes();
+            scene.add(0, &Listed { name, fh: fh(n), is_dir: false, size: plan.file_size });
+            scene.files.push((fh(n), plan.file_size.max(u64::from(plan.size))));
+        }
+        scene.own_dirs = vec![scene.root; plan.clients];
+        scene.own_files = vec![fh(0); plan.clients];
+        scene
+    }
+
+    /// Mounts the export, and reads and makes what the workload needs.
+    ///
+    /// # Errors
+    /// Whatever the server refuses; an export without anything to work on.
+    pub fn prepare(plan: &Plan) -> Result<Self, LoadError> {
+        plan.check().map_err(LoadError::Plan)?;
+        let mut scene = Self::nowhere();
         let mut hand = Hand::connect(plan)?;
         match &plan.workload {
             Workload::Null => return hand.null().map(|()| scene).map_err(LoadError::Server),
@@ -164,7 +184,10 @@ impl Scene {
     fn find_files(&mut self, hand: &mut Hand, plan: &Plan) -> Result<(), LoadError> {
         match self.make_files(hand, plan) {
             Ok(()) => Ok(()),
-            Err(LoadError::Server(client::Error::Nfs { name, .. })) => {
+            Err(
+                LoadError::NotWritable { source: client::Error::Nfs { name, .. }, .. }
+                | LoadError::Server(client::Error::Nfs { name, .. }),
+            ) => {
                 self.read_tree(hand, OBJECTS_MAX)?;
                 let large = |o: &&Object| !o.is_dir && o.size >= u64::from(plan.size);
                 self.files = self.objects.iter().filter(large).map(|o| (o.fh, o.size)).collect();
@@ -396,6 +419,10 @@ impl Hand {
         };
         match made {
             Ok(()) | Err(client::Error::Nfs { number: EXIST, .. }) => {}
+            Err(source @ client::Error::Nfs { .. }) => {
+                let name = String::from_utf8_lossy(name).into_owned();
+                return Err(LoadError::NotWritable { name, source });
+            }
             Err(other) => return Err(other.into()),
         }
         self.must_find(dir, name)

@@ -1,0 +1,265 @@
+//! The bound: a server that answers every call with a canned reply of the right size and does nothing else.
+//!
+//! What it costs is what sockets, wake-ups and this machine cost today; no server that answers with the
+//! same replies over the same connections can be cheaper by more than its own thrift. One loop a CPU, as
+//! many as Bowline has, each with one `recv` and one `send` a visit. It reads no handle and no credential,
+//! and serves nobody any data: it is for `bowline bench compare` alone.
+//!
+//! Invariant: a connection belongs to one loop, which alone touches it.
+
+use proto::nfs3::procedure as p;
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use sys::epoll::{Epoll, Events, Interest};
+
+/// Bytes received at once; a WRITE of 1 MiB takes several turns.
+const RECEIVE: usize = 256 << 10;
+/// The longest canned READ.
+const READ_MAX: usize = 4 << 20;
+/// Bytes of a header of an accepted reply, its mark included.
+const HEADER: usize = 28;
+/// Bytes of a `post_op_attr` with attributes (RFC 1813 §2.6).
+const POST_OP_ATTR: usize = 88;
+/// Where the procedure stands in a call, its mark included.
+const PROCEDURE_AT: usize = 24;
+
+/// One connection of a loop.
+struct Peer {
+    stream: TcpStream,
+    /// Bytes of the record under way that are still to come and need not be kept.
+    skip: usize,
+    /// The start of a record, not yet whole.
+    head: Vec<u8>,
+    out: Vec<u8>,
+    sent: usize,
+}
+
+/// Accepts connections on `port` of the loopback for ever, and deals them out to one loop a CPU.
+///
+/// # Errors
+/// The port is taken, or the machine gives no threads.
+pub fn serve(port: u16) -> io::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    let cpus = sys::thread::allowed_cpus()?;
+    let mut loops = Vec::new();
+    for cpu in cpus {
+        let (epoll, inbox) = (Arc::new(Epoll::new()?), Arc::new(Mutex::new(HashMap::new())));
+        let (its_epoll, its_inbox) = (Arc::clone(&epoll), Arc::clone(&inbox));
+        std::thread::Builder::new().name("canned".into()).spawn(move || {
+            let _ = sys::thread::run_on(&[cpu]);
+            answer(&its_epoll, &its_inbox)
+        })?;
+        loops.push((epoll, inbox));
+    }
+    let mut next = loops.iter().cycle();
+    for (token, stream) in (0_u64..).zip(listener.incoming()) {
+        let (Ok(stream), Some((epoll, inbox))) = (stream, next.next()) else { continue };
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        let added = {
+            let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            inbox.insert(token, stream.try_clone()?);
+            epoll.add(&stream, token, Interest::READABLE)
+        };
+        added?;
+    }
+    Ok(())
+}
+
+type Inbox = Mutex<HashMap<u64, TcpStream>>;
+
+fn answer(epoll: &Epoll, inbox: &Inbox) -> io::Result<()> {
+    let mut peers: HashMap<u64, Peer> = HashMap::new();
+    let mut events = Events::with_capacity(256);
+    let mut buffer = vec![0; RECEIVE];
+    let canned = vec![0; READ_MAX + HEADER + POST_OP_ATTR + 16];
+    loop {
+        epoll.wait(&mut events, None)?;
+        for index in 0..events.len() {
+            let Some(ready) = events.at(index) else { continue };
+            let peer = match peers.entry(ready.token) {
+                std::collections::hash_map::Entry::Occupied(peer) => peer.into_mut(),
+                std::collections::hash_map::Entry::Vacant(place) => {
+                    let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Some(stream) = inbox.remove(&ready.token) else { continue };
+                    let (head, out) = (Vec::new(), Vec::new());
+                    place.insert(Peer { stream, skip: 0, head, out, sent: 0 })
+                }
+            };
+            match peer.visit(&mut buffer, &canned) {
+                Ok(full) => {
+                    let interest = Interest { readable: true, writable: full };
+                    if full || ready.writable {
+                        epoll.modify(&peer.stream, ready.token, interest)?;
+                    }
+                }
+                Err(_) => drop(peers.remove(&ready.token)),
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// One receive, the replies to what it brought, one send. True: the socket takes no more.
+    fn visit(&mut self, buffer: &mut [u8], canned: &[u8]) -> io::Result<bool> {
+        if self.sent < self.out.len() {
+            return self.flush();
+        }
+        let got = match self.stream.read(buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(got) => got,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        let mut input = buffer.get(..got).unwrap_or_default();
+        loop {
+            let skipped = self.skip.min(input.len());
+            self.skip -= skipped;
+            input = input.get(skipped..).unwrap_or_default();
+            if input.is_empty() {
+                break;
+            }
+            if self.head.is_empty() && input.len() >= PROCEDURE_AT + 4 {
+                // the usual case: nothing is copied
+                self.begin(input, canned);
+                continue;
+            }
+            let (now, rest) = input.split_at((PROCEDURE_AT + 4 - self.head.len()).min(input.len()));
+            self.head.extend_from_slice(now);
+            input = rest;
+            if self.head.len() >= PROCEDURE_AT + 4 {
+                let head = std::mem::take(&mut self.head);
+                self.begin(&head, canned);
+                self.skip -= head.len();
+            }
+        }
+        self.flush()
+    }
+
+    /// Queues the reply to the record that begins with `head`; its bytes, the head's included, are to be
+    /// skipped then.
+    fn begin(&mut self, head: &[u8], canned: &[u8]) {
+        let word = |at: usize| {
+            head.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_be_bytes(*bytes))
+        };
+        let record = (word(0) & 0x7fff_ffff) as usize;
+        self.skip = record + 4;
+        let procedure = word(PROCEDURE_AT);
+        // the count of a READ is the last word of its record
+        let count = if procedure == p::READ { word(record) as usize } else { 0 };
+        let body = match procedure {
+            p::NULL => 0,
+            p::GETATTR => 4 + 84,
+            p::ACCESS => 4 + POST_OP_ATTR + 4,
+            p::LOOKUP => 4 + 4 + 40 + 2 * POST_OP_ATTR,
+            p::READ => 4 + POST_OP_ATTR + 12 + count.min(READ_MAX),
+            p::WRITE => 4 + 28 + POST_OP_ATTR + 16,
+            _ => 4 + POST_OP_ATTR,
+        };
+        let len = u32::try_from(HEADER - 4 + body).unwrap_or(u32::MAX) | 0x8000_0000;
+        self.out.extend_from_slice(&len.to_be_bytes());
+        self.out.extend_from_slice(head.get(4..8).unwrap_or_default());
+        // REPLY, accepted, no verifier, SUCCESS, NFS3_OK, and zeros: no attributes, no data counted
+        self.out.extend_from_slice(&1_u32.to_be_bytes());
+        let zeros = HEADER - 12 + body;
+        let start = self.out.len();
+        self.out.extend_from_slice(canned.get(..zeros).unwrap_or_default());
+        self.dress(start + HEADER - 12, procedure, count.min(READ_MAX));
+    }
+
+    /// Makes the zeros of a body decode: the numbers that must fit each other.
+    fn dress(&mut self, body: usize, procedure: u32, count: usize) {
+        let count = u32::try_from(count).unwrap_or(0);
+        let mut put = |at: usize, value: u32| {
+            if let Some(place) = self.out.get_mut(body + at..).and_then(<[u8]>::first_chunk_mut) {
+                *place = value.to_be_bytes();
+            }
+        };
+        let (yes, regular) = (1, 1);
+        match procedure {
+            p::GETATTR => put(4, regular),
+            p::ACCESS => {
+                put(4, yes);
+                put(8, regular);
+            }
+            p::LOOKUP => {
+                put(4, 40);
+                for at in [48, 48 + POST_OP_ATTR] {
+                    put(at, yes);
+                    put(at + 4, regular);
+                }
+            }
+            p::READ => {
+                put(4, yes);
+                put(8, regular);
+                put(4 + POST_OP_ATTR, count);
+                put(12 + POST_OP_ATTR, count);
+            }
+            p::WRITE => {
+                put(4, yes);
+                put(32, yes);
+                put(36, regular);
+                // what was asked for is not known: the smallest that is not an error
+                put(32 + POST_OP_ATTR, 1);
+            }
+            _ => {}
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<bool> {
+        while let Some(rest) = self.out.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match self.stream.write(rest) {
+                Ok(sent) => self.sent += sent,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(e) => return Err(e),
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load::{Live, Plan, Scene, Workload, run};
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    /// The loads of a comparison decode what the bound answers: it is the same work for the client.
+    #[test]
+    fn every_canned_reply_decodes() {
+        let port = {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            free.local_addr().unwrap().port()
+        };
+        std::thread::spawn(move || super::serve(port));
+        let server = ([127, 0, 0, 1], port).into();
+        let until = std::time::Instant::now() + Duration::from_secs(10);
+        while std::net::TcpStream::connect(server).is_err() {
+            assert!(std::time::Instant::now() < until, "the bound does not listen");
+        }
+        for (workload, size) in [
+            (Workload::Null, 4096),
+            (Workload::Getattr, 4096),
+            (Workload::Access, 4096),
+            (Workload::Lookup, 4096),
+            (Workload::Read, 4096),
+            (Workload::Read, 1 << 20),
+            (Workload::Write, 300_000),
+        ] {
+            let mut plan = Plan::new(server, "/", workload.clone());
+            (plan.clients, plan.depth, plan.size) = (2, 3, size);
+            (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_millis(100));
+            let scene = Arc::new(Scene::made_up(&plan));
+            let run = run(&plan, &scene, &Live::new(1), &AtomicBool::new(false)).unwrap();
+            assert!(run.error.is_none(), "{}: {:?}", workload.name(), run.error);
+            assert!(run.report.calls > 0 && run.report.errors == 0, "{:?}", run.report);
+            assert_eq!(run.report.short_reads, 0, "{}", workload.name());
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Bowline against another server: the same loads in turn, µs of server CPU per call beside each other.
+//!
+//! Three servers get each load round after round: Bowline, the peer, and the bound (`canned`), which does
+//! nothing but move bytes. Ratios are taken inside a round. All three see the same client and the same
+//! machine; absolute figures of different days do not compare, ratios do.
+//!
+//! Server CPU per call is all that its processes used from the first connection to the last answer, divided
+//! by all calls answered in that time, the warm-up's included.
+
+use crate::experiments::{Cannot, Setting, median, spread};
+use crate::load::{Live, LoadReport, Plan, Proto, Scene, Workload, run};
+use crate::subject::{Place, Scratch, Subject, SubjectError, bowline, command, ganesha, knfsd};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The other server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Peer {
+    /// Debian's nfs-ganesha.
+    Ganesha,
+    /// The kernel's server.
+    Knfsd,
+    /// A command line with {DIR} and {PORT}.
+    Command(String),
+}
+
+impl From<&str> for Peer {
+    fn from(text: &str) -> Self {
+        match text {
+            "ganesha" => Self::Ganesha,
+            "knfsd" => Self::Knfsd,
+            other => Self::Command(other.to_owned()),
+        }
+    }
+}
+
+/// One load of the comparison.
+struct Row {
+    name: &'static str,
+    workload: Workload,
+    proto: Proto,
+    clients: usize,
+    depth: usize,
+    size: u32,
+}
+
+const fn row(
+    name: &'static str,
+    workload: Workload,
+    clients: usize,
+    depth: usize,
+    size: u32,
+) -> Row {
+    Row { name, workload, proto: Proto::Tcp, clients, depth, size }
+}
+
+const fn udp(name: &'static str, workload: Workload, size: u32) -> Row {
+    Row { name, workload, proto: Proto::Udp, clients: 16, depth: 1, size }
+}
+
+const ROWS: [Row; 18] = [
+    row("NULL", Workload::Null, 16, 1, 0),
+    row("NULL, 64 clients", Workload::Null, 64, 1, 0),
+    row("NULL, 4 x 16 in flight", Workload::Null, 4, 16, 0),
+    row("GETATTR", Workload::Getattr, 16, 1, 0),
+    row("GETATTR, 64 clients", Workload::Getattr, 64, 1, 0),
+    row("GETATTR, 4 x 16 in flight", Workload::Getattr, 4, 16, 0),
+    row("ACCESS", Workload::Access, 16, 1, 0),
+    row("LOOKUP", Workload::Lookup, 16, 1, 0),
+    row("READ 4 KiB", Workload::Read, 16, 1, 4 << 10),
+    row("READ 32 KiB", Workload::Read, 16, 1, 32 << 10),
+    row("READ 1 MiB", Workload::Read, 8, 1, 1 << 20),
+    row("WRITE 32 KiB", Workload::Write, 16, 1, 32 << 10),
+    row("WRITE 1 MiB", Workload::Write, 8, 1, 1 << 20),
+    row("CREATE and REMOVE", Workload::Create, 16, 1, 0),
+    row("READDIRPLUS 8 KiB", Workload::Readdirplus, 16, 1, 8 << 10),
+    row("mixed, 8 KiB", Workload::Mixed, 16, 1, 8 << 10),
+    udp("NULL, UDP", Workload::Null, 0),
+    udp("READ 32 KiB, UDP", Workload::Read, 32 << 10),
+];
+
+/// One server's figures for one load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Its name.
+    pub server: String,
+    /// µs of server CPU per call, one for each round.
+    pub us_per_call: Vec<f64>,
+    /// Calls a second.
+    pub calls_per_s: Vec<f64>,
+    /// The time that 99 of 100 calls did not exceed, in µs.
+    pub p99_us: Vec<f64>,
+    /// Why there are none, or fewer.
+    pub remark: Option<String>,
+}
+
+/// One load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// Its name.
+    pub load: String,
+    /// Bowline's, the peer's, the bound's.
+    pub figures: Vec<Figures>,
+}
+
+/// A whole comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// When it began.
+    pub started: String,
+    /// Seconds of each load.
+    pub seconds: f64,
+    /// The commands that started the servers.
+    pub commands: Vec<String>,
+    /// The loads.
+    pub loads: Vec<Compared>,
+}
+
+/// A ratio of two servers' costs inside the rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+impl Compared {
+    /// How many times as much as the server at `of` the one at `to` costs; `None` where one has no figure.
+    pub fn ratio(&self, of: usize, to: usize) -> Option<Spread> {
+        let (of, to) = (self.figures.get(of)?, self.figures.get(to)?);
+        let ratios: Vec<f64> =
+            of.us_per_call.iter().zip(&to.us_per_call).map(|(of, to)| to / of).collect();
+        let (low, high) = spread(&ratios);
+        let middle = median(&ratios);
+        middle.is_finite().then_some(Spread { median: middle, low, high })
+    }
+}
+
+impl From<SubjectError> for Cannot {
+    fn from(error: SubjectError) -> Self {
+        match error {
+            SubjectError::Unable(_) | SubjectError::NotInstalled { .. } => {
+                Self::Unable(error.to_string())
+            }
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Runs the loads on Bowline, the peer and the bound, `rounds` times in turn.
+///
+/// # Errors
+/// [`Cannot`]: the peer is not installed, a server does not start, or a person stops it.
+pub fn compare(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Comparison, Cannot> {
+    let scratch = Scratch::new()?;
+    let dir = scratch.dir("export")?;
+    let seconds = setting.pick(0.5, 2.0);
+    let place = Place::default();
+    fill(&dir)?;
+    let started = crate::result::now();
+    let bound = format!("'{}' bench canned --port {{PORT}}", setting.bowline.display());
+    let servers = vec![
+        bowline::start(&bowline::Options::of_dir(&dir))?,
+        start_peer(peer, &dir, &place)?,
+        command::start(&bound, &dir, &place)?,
+    ];
+    let commands = servers.iter().map(|server| server.command().to_owned()).collect();
+    let mut comparison = Comparison { started, seconds, commands, loads: Vec::new() };
+    let mut servers = Servers { all: servers, seconds };
+    for row in &ROWS {
+        let name = |server: &Subject| Figures { server: server.name().into(), ..Figures::default() };
+        let mut figures: Vec<Figures> = servers.all.iter().map(name).collect();
+        if let Some(bound) = figures.last_mut() {
+            bound.server = "bound".into();
+        }
+        for round in 0..rounds {
+            for (index, figures) in figures.iter_mut().enumerate() {
+                setting.go_on()?;
+                let server = &figures.server;
+                (setting.say)(&format!("{}: {server}, round {} of {rounds}", row.name, round + 1));
+                if figures.remark.is_none() {
+                    servers.measure(row, index, figures, setting);
+                }
+            }
+        }
+        comparison.loads.push(Compared { load: row.name.to_owned(), figures });
+    }
+    Ok(comparison)
+}
+
+fn start_peer(peer: &Peer, dir: &Path, place: &Place) -> Result<Subject, SubjectError> {
+    match peer {
+        Peer::Ganesha => ganesha::start(dir, place),
+        Peer::Knfsd => knfsd::start(dir, place),
+        Peer::Command(template) => command::start(template, dir, place),
+    }
+}
+
+/// What there is to look at besides what loads make: 64 directories of 16 files.
+fn fill(dir: &Path) -> Result<(), Cannot> {
+    for d in 0..64 {
+        let sub = dir.join(format!("dir{d}"));
+        std::fs::create_dir(&sub)?;
+        for f in 0..16 {
+            std::fs::write(sub.join(format!("file{f}")), b"what there is to look at\n")?;
+        }
+    }
+    Ok(())
+}
+
+struct Servers {
+    all: Vec<Subject>,
+    seconds: f64,
+}
+
+impl Servers {
+    /// Runs one load on one server; what goes wrong becomes the remark.
+    fn measure(&mut self, row: &Row, index: usize, figures: &mut Figures, setting: &Setting<'_>) {
+        let is_bound = index + 1 == self.all.len();
+        let Some(server) = self.all.get_mut(index) else { return };
+        if is_bound && (row.proto == Proto::Udp || !has_canned_reply(&row.workload)) {
+            figures.remark = Some("no canned reply".into());
+            return;
+        }
+        match one(row, server, self.seconds, is_bound, setting) {
+            Ok((us_per_call, report)) if report.calls > 0 => {
+                figures.us_per_call.push(us_per_call);
+                figures.calls_per_s.push(report.calls_per_s);
+                figures.p99_us.push(report.latency.p99_us);
+                if report.errors > 0 || report.wrong > 0 {
+                    let (errors, wrong) = (report.errors, report.wrong);
+                    figures.remark = Some(format!("{errors} calls failed, {wrong} wrong data"));
+                }
+            }
+            Ok(_) => figures.remark = Some("no call was answered".into()),
+            Err(error) => figures.remark = Some(error.to_string()),
+        }
+    }
+}
+
+const fn has_canned_reply(workload: &Workload) -> bool {
+    matches!(
+        workload,
+        Workload::Null
+            | Workload::Getattr
+            | Workload::Access
+            | Workload::Lookup
+            | Workload::Read
+            | Workload::Write
+    )
+}
+
+/// One load on one server: µs of its CPU per call, and what the load says.
+fn one(
+    row: &Row,
+    server: &mut Subject,
+    seconds: f64,
+    is_bound: bool,
+    setting: &Setting<'_>,
+) -> Result<(f64, LoadReport), Cannot> {
+    let mut plan = Plan::new(server.nfs(), server.export(), row.workload.clone());
+    (plan.proto, plan.clients, plan.depth) = (row.proto, row.clients, row.depth);
+    plan.mount_port = (server.mount_port() != server.nfs().port()).then(|| server.mount_port());
+    if row.size > 0 {
+        plan.size = row.size;
+    }
+    (plan.warmup, plan.time) = (Duration::from_secs_f64(seconds / 4.0), Duration::from_secs_f64(seconds));
+    let scene = if is_bound { Scene::made_up(&plan) } else { Scene::prepare(&plan)? };
+    let (scene, live) = (Arc::new(scene), Live::new(plan.threads));
+    let before = server.reading()?;
+    let run = run(&plan, &scene, &live, setting.stop)?;
+    let usage = server.reading()?.since(&before);
+    if !is_bound {
+        scene.clear(&plan)?;
+    }
+    if let Some(error) = run.error {
+        return Err(error.into());
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    let us_per_call = usage.cpu_ns as f64 / 1000.0 / live.calls().max(1) as f64;
+    Ok((us_per_call, run.report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compared, Figures, Peer};
+
+    #[test]
+    fn ratios_are_taken_inside_rounds() {
+        let figures = |us: &[f64]| Figures { us_per_call: us.to_vec(), ..Figures::default() };
+        let load = String::new();
+        let compared =
+            Compared { load, figures: vec![figures(&[10.0, 20.0]), figures(&[30.0, 60.0])] };
+        let ratio = compared.ratio(0, 1).unwrap();
+        assert!((ratio.median - 3.0).abs() < 1e-9 && (ratio.low - 3.0).abs() < 1e-9);
+        assert_eq!(compared.ratio(0, 2), None);
+    }
+
+    #[test]
+    fn a_peer_is_a_name_or_a_command() {
+        assert_eq!(Peer::from("ganesha"), Peer::Ganesha);
+        assert_eq!(Peer::from("x {DIR} {PORT}"), Peer::Command("x {DIR} {PORT}".into()));
+    }
+}
