@@ -142,7 +142,9 @@ impl Peer {
     /// skipped then.
     fn begin(&mut self, head: &[u8], canned: &[u8]) {
         let word = |at: usize| {
-            head.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_be_bytes(*bytes))
+            head.get(at..)
+                .and_then(<[u8]>::first_chunk)
+                .map_or(0, |bytes| u32::from_be_bytes(*bytes))
         };
         let record = (word(0) & 0x7fff_ffff) as usize;
         self.skip = record + 4;

@@ -173,7 +173,8 @@ pub fn compare(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Compar
     let mut comparison = Comparison { started, seconds, commands, loads: Vec::new() };
     let mut servers = Servers { all: servers, seconds };
     for row in &ROWS {
-        let name = |server: &Subject| Figures { server: server.name().into(), ..Figures::default() };
+        let name =
+            |server: &Subject| Figures { server: server.name().into(), ..Figures::default() };
         let mut figures: Vec<Figures> = servers.all.iter().map(name).collect();
         if let Some(bound) = figures.last_mut() {
             bound.server = "bound".into();
@@ -269,7 +270,8 @@ fn one(
     if row.size > 0 {
         plan.size = row.size;
     }
-    (plan.warmup, plan.time) = (Duration::from_secs_f64(seconds / 4.0), Duration::from_secs_f64(seconds));
+    (plan.warmup, plan.time) =
+        (Duration::from_secs_f64(seconds / 4.0), Duration::from_secs_f64(seconds));
     let scene = if is_bound { Scene::made_up(&plan) } else { Scene::prepare(&plan)? };
     let (scene, live) = (Arc::new(scene), Live::new(plan.threads));
     let before = server.reading()?;

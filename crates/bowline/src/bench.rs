@@ -2,6 +2,7 @@
 //!
 //! Exit status: 0 if everything was measured and no call failed; 1 else.
 
+mod compare;
 mod load;
 mod progress;
 
@@ -12,5 +13,23 @@ use std::process::ExitCode;
 pub fn bench(what: Bench) -> anyhow::Result<ExitCode> {
     match what {
         Bench::Load(options) => load::load(&options),
+        Bench::Compare(options) => compare::compare(&options),
+        Bench::Canned { port } => Ok(bench::canned::serve(port).map(|()| ExitCode::SUCCESS)?),
     }
+}
+
+/// Prints text in one go.
+fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
+}
+
+/// Writes data as JSON into a file; `-` is standard output.
+fn write_json(file: &std::path::Path, data: &impl serde::Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(data)? + "\n";
+    if file.as_os_str() == "-" {
+        return print(&text);
+    }
+    std::fs::write(file, text).map_err(|e| anyhow::anyhow!("{}: {e}", file.display()))
 }

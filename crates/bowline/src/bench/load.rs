@@ -1,6 +1,6 @@
 //! `bowline bench load`: one load on one server, or on two in turn.
 
-use super::progress;
+use super::{print, progress, write_json};
 use crate::cli::bench::LoadOptions;
 use admin::{
     Align::{Left, Right},
@@ -9,7 +9,6 @@ use admin::{
 use bench::load::{Latency, Live, LoadReport, Plan, Run, Scene};
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -93,19 +92,6 @@ fn one(side: &Side, quiet: bool, stop: &AtomicBool) -> anyhow::Result<Run> {
         bench::load::run(&side.plan, &side.scene, &live, stop)
     })?;
     Ok(run)
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
-}
-
-fn write_json(file: &std::path::Path, output: &Output) -> anyhow::Result<()> {
-    let text = serde_json::to_string_pretty(output)? + "\n";
-    if file.as_os_str() == "-" {
-        return print(&text);
-    }
-    std::fs::write(file, text).map_err(|e| anyhow::anyhow!("{}: {e}", file.display()))
 }
 
 /// A time with as many digits as it deserves.

@@ -67,3 +67,25 @@ pub fn with_bar<T: Send>(
     bar.finish_and_clear();
     result
 }
+
+/// A line that says what is going on, on a terminal only.
+pub struct Spinner(ProgressBar);
+
+impl Spinner {
+    /// Without words yet.
+    pub fn new() -> Self {
+        let bar = ProgressBar::new_spinner();
+        bar.enable_steady_tick(REDRAW);
+        Self(bar)
+    }
+
+    /// Replaces what is said.
+    pub fn say(&self, text: &str) {
+        self.0.set_message(text.to_owned());
+    }
+
+    /// Leaves the line empty.
+    pub fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -14,6 +14,33 @@ const NFS_PORT: u16 = 2049;
 pub enum Bench {
     /// Make a load on any NFS server and time its answers
     Load(Box<LoadOptions>),
+    /// Run the same loads against Bowline and another server, in turn
+    Compare(CompareOptions),
+    /// Answer every call with a canned reply: the bound that comparisons measure
+    #[command(hide = true)]
+    Canned {
+        /// Where to listen, on 127.0.0.1
+        #[arg(long)]
+        port: u16,
+    },
+}
+
+/// `bowline bench compare`.
+#[derive(Debug, Args)]
+pub struct CompareOptions {
+    /// The other server: `ganesha` (Debian's nfs-ganesha), `knfsd` (the kernel's), or a command that
+    /// serves {DIR} on {PORT} in the foreground
+    #[arg(long, value_name = "ganesha|knfsd|CMD")]
+    pub peer: String,
+    /// Fewer rounds and shorter ones
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds [default: 7, with --quick 3]
+    #[arg(long)]
+    pub rounds: Option<u32>,
+    /// Write the table as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
 }
 
 /// `bowline bench load`.

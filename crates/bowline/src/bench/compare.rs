@@ -1,0 +1,116 @@
+//! `bowline bench compare`: runs the comparison and prints one table.
+
+use super::progress::{Spinner, stop_on_signals};
+use super::{print, write_json};
+use crate::cli::bench::CompareOptions;
+use admin::Align::{Left, Right};
+use admin::Table;
+use bench::compare::{Compared, Comparison, Peer, Spread, compare as run};
+use bench::experiments::{Setting, median, spread};
+use bench::subject::Scratch;
+use std::process::ExitCode;
+
+/// Rounds of a whole and of a quick comparison.
+const ROUNDS: (u32, u32) = (7, 3);
+
+/// Runs `bowline bench compare`.
+pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
+    let stop = stop_on_signals()?;
+    let scratch = Scratch::new()?;
+    let spinner = Spinner::new();
+    let setting = Setting {
+        quick: options.quick,
+        bowline: std::env::current_exe()?,
+        scratch: scratch.path().to_path_buf(),
+        stop: &stop,
+        say: &|text| spinner.say(text),
+    };
+    let rounds = options.rounds.unwrap_or(if options.quick { ROUNDS.1 } else { ROUNDS.0 });
+    let comparison = run(&Peer::from(options.peer.as_str()), &setting, rounds);
+    spinner.end();
+    let comparison = comparison?;
+    print(&page(&comparison))?;
+    if let Some(file) = &options.json {
+        write_json(file, &comparison)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cost(us: &[f64]) -> String {
+    if us.is_empty() {
+        return "-".to_owned();
+    }
+    let (low, high) = spread(us);
+    format!("{:.1} [{low:.1}-{high:.1}]", median(us))
+}
+
+fn times(ratio: Option<Spread>) -> String {
+    ratio.map_or_else(
+        || "-".to_owned(),
+        |Spread { median, low, high }| format!("x{median:.2} [{low:.2}-{high:.2}]"),
+    )
+}
+
+fn rate(per_s: &[f64]) -> String {
+    if per_s.is_empty() { "-".to_owned() } else { format!("{:.0}", median(per_s)) }
+}
+
+/// The table for people.
+fn page(comparison: &Comparison) -> String {
+    let name = |index: usize| {
+        let first = comparison.loads.first();
+        first.and_then(|load| load.figures.get(index)).map_or("-", |f| f.server.as_str())
+    };
+    let peer = name(1).to_uppercase();
+    let columns = [
+        "LOAD".to_owned(),
+        "BOWLINE us/call".to_owned(),
+        format!("{peer} us/call"),
+        "BOUND us/call".to_owned(),
+        format!("{peer}/BOWLINE"),
+        "BOUND/BOWLINE".to_owned(),
+        "BOWLINE calls/s".to_owned(),
+        format!("{peer} calls/s"),
+    ];
+    let columns: Vec<_> =
+        columns.iter().map(|c| (c.as_str(), if c == "LOAD" { Left } else { Right })).collect();
+    let mut table = Table::new(&columns);
+    let mut remarks = String::new();
+    for load in &comparison.loads {
+        table.row(cells(load));
+        for figures in &load.figures {
+            if let Some(remark) = figures.remark.as_ref().filter(|r| *r != "no canned reply") {
+                remarks.push_str(&format!("{}, {}: {remark}\n", load.load, figures.server));
+            }
+        }
+    }
+    let rounds = comparison
+        .loads
+        .iter()
+        .flat_map(|load| &load.figures)
+        .map(|figures| figures.us_per_call.len())
+        .max()
+        .unwrap_or(0);
+    format!(
+        "{table}{remarks}us of server CPU per call: median [smallest-largest] of {rounds} rounds in turn, {} s \
+         each, {}\nratios inside rounds: how many times as much the peer needs; how near the bound is \
+         (canned replies, 1 = nothing to gain)\n",
+        comparison.seconds, comparison.started
+    )
+}
+
+fn cells(load: &Compared) -> [String; 8] {
+    let figures = |index: usize| load.figures.get(index);
+    let us = |index| figures(index).map_or_else(String::new, |f| cost(&f.us_per_call));
+    let per_s = |index| figures(index).map_or_else(String::new, |f| rate(&f.calls_per_s));
+    [
+        load.load.clone(),
+        us(0),
+        us(1),
+        us(2),
+        times(load.ratio(0, 1)),
+        times(load.ratio(0, 2)),
+        per_s(0),
+        per_s(1),
+    ]
+}
