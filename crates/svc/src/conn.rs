@@ -117,6 +117,11 @@ impl Rx {
         fits
     }
 
+    /// Whether it holds memory for what has not been answered.
+    pub const fn is_charged(&self) -> bool {
+        self.charged > 0
+    }
+
     /// Gives back all that was charged; for a connection that closes.
     pub fn discharge(&mut self, budget: &Budget) {
         budget.give_back(std::mem::take(&mut self.charged));

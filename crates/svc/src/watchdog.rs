@@ -6,12 +6,17 @@
 //! flag that hardly ever changes.
 //!
 //! No wake-up is lost: the watchdog raises the flag *first* and asks each pool's slot *then*; a
-//! leader lends through the slot's lock *first* and reads the flag *then*.
+//! leader lends through the slot's lock *first* and reads the flag *then*. The same between the
+//! budget of partial records and the flag, with a fence on both sides.
 
 use crate::lock;
 use crate::pool::Pool;
 use crate::server::Shared;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::Duration;
@@ -38,6 +43,12 @@ impl Alarm {
         if self.asleep.load(Relaxed) {
             self.call();
         }
+    }
+
+    /// A connection holds memory that has been taken from the budget, and may make no progress.
+    pub fn wake_for_memory(&self) {
+        fence(SeqCst);
+        self.wake();
     }
 
     /// Wakes it in any case.
@@ -104,6 +115,7 @@ impl Watchdog<'_> {
             self.shared.alarm.asleep.store(false, Relaxed);
             return false;
         }
+        fence(SeqCst);
         true
     }
 

@@ -347,6 +347,9 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
         stats.add(Counter::BudgetClosed, 1);
         rx.broken = true;
     }
+    if rx.is_charged() {
+        pool.shared.alarm.wake_for_memory();
+    }
     let token = rx.token;
     if !rx.broken && !rx.unsettled && !core.stopping {
         return core.put(rx);

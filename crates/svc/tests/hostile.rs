@@ -97,6 +97,8 @@ fn a_half_sent_record_is_given_up_after_a_while() {
     let limits = Limits { partial_age_max: Duration::from_millis(200), ..Limits::default() };
     let toy = Toy::with_limits(limits);
     let (mut half, mut idle) = (toy.client(), toy.client());
+    // Long enough for the watchdog to have gone to sleep without a timer.
+    std::thread::sleep(Duration::from_millis(100));
     half.0.write_all(&record(&message(1, ECHO, &opaque(&[1; 500])))[..300]).unwrap();
     assert!(half.is_closed());
     until("it is counted", || toy.counter(Counter::RecordsTimedOut) == 1);
