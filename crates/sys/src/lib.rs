@@ -25,5 +25,6 @@ pub mod signal;
 pub mod snapshot;
 pub mod socket;
 pub mod stat;
+pub mod tcp;
 pub mod thread;
 pub mod tun;

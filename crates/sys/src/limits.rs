@@ -16,6 +16,18 @@ pub fn open_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// Bytes of a page.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// Bytes of the machine's memory; 0 if it does not tell.
+pub fn memory_bytes() -> u64 {
+    // SAFETY: sysconf takes a number and gives one.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    u64::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
+}
+
 /// Sets the soft limit of open descriptors; for tests that run out of them.
 ///
 /// # Errors

@@ -34,9 +34,21 @@ fn new_socket(addr: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
 /// # Errors
 /// As bind(2): the address is in use, not this machine's, or the port needs a privilege.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    listen_with(addr, |_| Ok(()))
+}
+
+/// A listener on `addr` that is set up before the first connection can come.
+///
+/// # Errors
+/// As bind(2), and what `set_up` fails with.
+pub fn listen_with(
+    addr: SocketAddr,
+    set_up: impl FnOnce(&OwnedFd) -> io::Result<()>,
+) -> io::Result<TcpListener> {
     let fd = new_socket(addr, SocketType::STREAM)?;
     sockopt::set_socket_reuseaddr(&fd, true)?;
     rustix::net::bind(&fd, &addr)?;
+    set_up(&fd)?;
     rustix::net::listen(&fd, BACKLOG)?;
     Ok(fd.into())
 }
