@@ -1,5 +1,6 @@
 //! One export: what it is to be ([`ExportSpec`]) and what it is ([`Export`]).
 
+use crate::buffers::{BufferSizes, LiveSizes};
 use crate::clients::Client;
 use crate::identity::{Identity, IdentityError};
 use crate::options::Options;
@@ -138,6 +139,8 @@ pub struct Export {
     pub source: Source,
     /// Its file system.
     pub backend: Arc<dyn Backend>,
+    /// What its connections' buffers are to be, where the rule does not say.
+    buffers: LiveSizes,
     verdicts: Arc<Verdicts>,
     resolver: Arc<Resolver>,
 }
@@ -156,6 +159,7 @@ impl Export {
             path: spec.path.clone(),
             source: spec.source.clone(),
             backend,
+            buffers: LiveSizes::default(),
             verdicts: Arc::new(Verdicts::new(spec.rules.clone())),
             resolver: Arc::clone(resolver),
         }
@@ -192,6 +196,17 @@ impl Export {
     /// `about_to_sleep` first. False if the services gave no answer in that time.
     pub fn resolve_blocking(&self, client: IpAddr) -> bool {
         self.resolver.wait_for(&self.verdicts, client.to_canonical())
+    }
+
+    /// What a client with these options wants of its connections' buffers.
+    pub fn buffers_for(&self, options: &Options) -> BufferSizes {
+        options.buffers.or(self.buffers.get())
+    }
+
+    /// Changes what connections' buffers are to be where the client's rule does not say; counts
+    /// from the next call on.
+    pub fn set_buffers(&self, sizes: BufferSizes) {
+        self.buffers.put(sizes);
     }
 
     /// The rules, in the order written.

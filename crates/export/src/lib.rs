@@ -7,6 +7,7 @@
 //! export, and a worker waits for them only where the caller asks for it by
 //! [`Export::resolve_blocking`].
 
+mod buffers;
 mod clients;
 mod difference;
 mod export;
@@ -18,6 +19,7 @@ mod resolver;
 mod table;
 mod verdicts;
 
+pub use buffers::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizeError, BufferSizes};
 pub use clients::{Client, ClientError, Network, Pattern};
 pub use export::{Export, ExportId, ExportSpec, Fsid, Rule, Source, uuid_text};
 pub use handle::{Handle, Key, OVERHEAD};

@@ -1,5 +1,6 @@
 //! What a client may do with an export, and whom its users are mapped to.
 
+use crate::buffers::{BufferSize, BufferSizes};
 use vfs::{Cred, Durability};
 
 /// `nobody` and `nogroup` on Linux: whom squashed users act as unless told otherwise.
@@ -32,6 +33,9 @@ pub struct Options {
     pub durability: Durability,
     /// Whether the client must use a port below 1024 (`secure`, the default of exports(5)).
     pub secure: bool,
+    /// Buffers of the connections that the client uses the export over (`tcp-rcvbuf=`,
+    /// `tcp-sndbuf=`).
+    pub buffers: BufferSizes,
 }
 
 impl Default for Options {
@@ -43,6 +47,7 @@ impl Default for Options {
             anongid: ANONYMOUS_ID,
             durability: Durability::Sync,
             secure: true,
+            buffers: BufferSizes::default(),
         }
     }
 }
@@ -89,6 +94,12 @@ impl Options {
         );
         if (self.anonuid, self.anongid) != (ANONYMOUS_ID, ANONYMOUS_ID) {
             words.push(format!("anonuid={},anongid={}", self.anonuid, self.anongid));
+        }
+        let BufferSizes { receive, send } = self.buffers;
+        for (name, size) in [("tcp-rcvbuf", receive), ("tcp-sndbuf", send)] {
+            if size != BufferSize::Unset {
+                words.push(format!("{name}={size}"));
+            }
         }
         words.join(",")
     }

@@ -1,5 +1,6 @@
 //! What a procedure knows of the call that it answers, and what it tells the server about it.
 
+use crate::wish::BufferWishes;
 use proto::rpc::{AuthSysParms, GROUPS_MAX, Groups};
 use std::net::SocketAddr;
 
@@ -98,6 +99,8 @@ pub struct Outcome {
     pub bytes_read: u32,
     /// Payload bytes that a WRITE took.
     pub bytes_written: u32,
+    /// What the export wants of the connection's buffers.
+    pub buffers: BufferWishes,
 }
 
 /// One call, as its procedure sees it.

@@ -14,7 +14,10 @@ mod programs;
 
 use crate::auth::AuthTable;
 use crate::reply_cache::{CacheUse, Lookup, ReplyCache, Ticket};
-use crate::{Call, Fault, MaySleep, OpIndex, OpName, Outcome, Peer, Program, RowFlags, Transport};
+use crate::{
+    BufferWishes, Call, Fault, MaySleep, OpIndex, OpName, Outcome, Peer, Program, RowFlags,
+    Transport,
+};
 use header::Unreadable;
 use programs::{Found, Programs};
 use proto::rpc::{Accepted, AuthStat, CallHeader, Denied, RPC_VERSION, ReplyHeader};
@@ -96,7 +99,13 @@ pub struct Done {
 
 impl Done {
     const fn new(verdict: Verdict, op: Option<OpIndex>, rejected: Option<Reject>) -> Self {
-        let outcome = Outcome { export: None, status: 0, bytes_read: 0, bytes_written: 0 };
+        let outcome = Outcome {
+            export: None,
+            status: 0,
+            bytes_read: 0,
+            bytes_written: 0,
+            buffers: BufferWishes::NONE,
+        };
         Self { verdict, op, outcome, rejected, duplicate: None }
     }
 }

@@ -11,6 +11,7 @@ pub mod record;
 mod reply;
 mod reply_cache;
 mod request;
+mod wish;
 
 pub use call::{AuthSys, Call, Credential, Fault, MaySleep, Outcome, Peer, Transport};
 pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
@@ -18,3 +19,4 @@ pub use program::{Handler, OpIndex, OpName, Program, Row, RowFlags, RowInfo, Ser
 pub use reply::{Refusal, Reply};
 pub use reply_cache::CacheUse;
 pub use request::Request;
+pub use wish::{BufferWish, BufferWishes};

@@ -224,13 +224,25 @@ fn a_retransmission_gets_the_first_reply_again() {
     let toy = toy();
     let record = call(procedure::COUNT, b"");
     let (first, bytes) = answer(&toy, &record);
-    let outcome = Outcome { export: Some(3), status: 17, bytes_read: 1, bytes_written: 2 };
+    let outcome = Outcome {
+        export: Some(3),
+        status: 17,
+        bytes_read: 1,
+        bytes_written: 2,
+        ..Outcome::default()
+    };
     assert_eq!((first.outcome, first.duplicate), (outcome, None));
     let mut reply = Writer::new();
     let again = toy.dispatch_from(peer(Transport::Tcp, 999), &record, &mut reply);
     assert_eq!((again.verdict, again.duplicate), (Verdict::Reply, Some(Duplicate::Replayed)));
     assert_eq!((again.op, again.rejected), (Some(OpIndex(2)), None));
-    let outcome = Outcome { export: Some(3), status: 17, bytes_read: 0, bytes_written: 0 };
+    let outcome = Outcome {
+        export: Some(3),
+        status: 17,
+        bytes_read: 0,
+        bytes_written: 0,
+        ..Outcome::default()
+    };
     assert_eq!(again.outcome, outcome);
     assert_eq!(reply.bytes(), bytes);
     assert_eq!(toy.count(), 1);

@@ -2,6 +2,7 @@
 
 use super::Parsed;
 use super::lexer::Word;
+use crate::buffers::BufferSize;
 use crate::export::Fsid;
 use crate::identity::parse_uuid;
 use crate::options::{Options, Squash};
@@ -101,6 +102,10 @@ impl OptionSet {
 
     fn with_value(&mut self, name: &[u8], value: &[u8], shown: &str) -> Fate {
         let number = || std::str::from_utf8(value).ok().and_then(parse_id);
+        let buffer = || {
+            let text = String::from_utf8_lossy(value);
+            text.parse::<BufferSize>().map_err(|error| error.to_string())
+        };
         let wrong = |what: &str| Fate::Wrong(format!("{shown}: {what}"));
         match name {
             b"anonuid" => match number() {
@@ -114,6 +119,14 @@ impl OptionSet {
             b"fsid" => match parse_fsid(value) {
                 Some(fsid) => self.fsid = Some(fsid),
                 None => return wrong("write a number, a UUID or root"),
+            },
+            b"tcp-rcvbuf" => match buffer() {
+                Ok(size) => self.options.buffers.receive = size,
+                Err(why) => return wrong(&why),
+            },
+            b"tcp-sndbuf" => match buffer() {
+                Ok(size) => self.options.buffers.send = size,
+                Err(why) => return wrong(&why),
             },
             other => return Fate::Wrong(not_here(other, shown)),
         }
@@ -147,6 +160,7 @@ fn not_here(name: &[u8], shown: &str) -> String {
         b"xprtsec" => format!("{shown}: only xprtsec=none is in this version"),
         b"mp" | b"mountpoint" | b"refer" | b"replicas" | b"pnfs" | b"security_label"
         | b"nordirplus" => format!("{shown} is not in this version: remove it"),
+        b"tcp-rcvbuf" | b"tcp-sndbuf" => format!("{shown} wants a value: {shown}=16M"),
         b"anonuid" | b"anongid" | b"fsid" => format!("{shown} wants a value: {shown}=NUMBER"),
         _ => format!("unknown option {shown}"),
     }

@@ -1,6 +1,7 @@
 //! Lines as administrators write them, right and wrong.
 
 use super::{ENTRIES_MAX, REMARKS_MAX, parse, print};
+use crate::buffers::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizes};
 use crate::clients::Client;
 use crate::export::{ExportSpec, Fsid, Rule, Source};
 use crate::options::{Options, Squash};
@@ -62,6 +63,9 @@ fn what_is_not_in_this_version_is_said_so() {
         ("anonuid=-1", "no user id"),
         ("anongid=4294967295", "no group id"),
         ("fsid=x", "UUID"),
+        ("tcp-rcvbuf", "wants a value"),
+        ("tcp-rcvbuf=big", "no buffer size"),
+        ("tcp-sndbuf=1G", "4K to 512M"),
         ("RO", "unknown option RO"),
         ("ro=x", "unknown option ro=x"),
     ] {
@@ -116,6 +120,17 @@ fn ids_and_fsids() {
 }
 
 #[test]
+fn buffers_are_an_option_of_a_client() {
+    let parsed = parse(b"/a 10.0.0.0/8(rw,tcp-rcvbuf=16M,tcp-sndbuf=auto) *(ro,tcp-rcvbuf=0)");
+    assert_eq!(parsed.errors, []);
+    let [far, all] = parsed.entries[0].rules.as_slice() else { panic!() };
+    let sizes = BufferSizes { receive: BufferSize::Bytes(16 << 20), send: BufferSize::Auto };
+    assert_eq!(far.options.buffers, sizes);
+    assert_eq!(all.options.buffers, BufferSizes::default());
+    assert!(far.options.text().ends_with("tcp-rcvbuf=16M,tcp-sndbuf=auto"));
+}
+
+#[test]
 fn a_continued_comment_swallows_the_next_line_and_quotes_keep_blanks() {
     let parsed = parse(b"# /a *(rw) \\\n/b *(rw)\n\"/c \\\nd\" \"h\"(ro)\n/e\\q #x\n");
     assert_eq!(parsed.errors, []);
@@ -163,14 +178,27 @@ fn any_client() -> impl Strategy<Value = Client> {
 fn any_options() -> impl Strategy<Value = Options> {
     let squash = prop_oneof![Just(Squash::None), Just(Squash::Root), Just(Squash::All)];
     let ids = (0..u32::MAX, 0..u32::MAX);
-    (any::<[bool; 3]>(), squash, ids).prop_map(|([read_only, sync, secure], squash, ids)| Options {
-        read_only,
-        squash,
-        anonuid: ids.0,
-        anongid: ids.1,
-        durability: if sync { Durability::Sync } else { Durability::Async },
-        secure,
+    let sizes = (any_size(), any_size());
+    let flags = any::<[bool; 3]>();
+    (flags, squash, ids, sizes).prop_map(|([read_only, sync, secure], squash, ids, sizes)| {
+        Options {
+            read_only,
+            squash,
+            anonuid: ids.0,
+            anongid: ids.1,
+            durability: if sync { Durability::Sync } else { Durability::Async },
+            secure,
+            buffers: BufferSizes { receive: sizes.0, send: sizes.1 },
+        }
     })
+}
+
+fn any_size() -> impl Strategy<Value = BufferSize> {
+    prop_oneof![
+        Just(BufferSize::Unset),
+        Just(BufferSize::Auto),
+        (BUFFER_MIN..=BUFFER_MAX).prop_map(BufferSize::Bytes),
+    ]
 }
 
 fn any_spec() -> impl Strategy<Value = ExportSpec> {

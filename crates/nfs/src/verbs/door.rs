@@ -5,8 +5,8 @@
 
 use super::{Answer, New};
 use crate::Nfs;
-use export::{Export, Exports, Handle, HeldTable, Options, Table};
-use rpc::{Call, Credential, MaySleep, Peer};
+use export::{BufferSize, BufferSizes, Export, Exports, Handle, HeldTable, Options, Table};
+use rpc::{BufferWish, BufferWishes, Call, Credential, MaySleep, Peer};
 use std::net::SocketAddr;
 use vfs::{AccessMask, Attr, Backend, Cx, Fid, Made, Status, Want};
 
@@ -60,6 +60,7 @@ pub struct Door<'c> {
     peer: Peer,
     credential: &'c Credential<'c>,
     export: &'c mut Option<u16>,
+    buffers: &'c mut BufferWishes,
     sleep: Sleeper<'c>,
     /// Room for the groups that squashing may have to change.
     groups: [u32; 16],
@@ -74,6 +75,7 @@ impl<'c> Door<'c> {
             peer: call.peer,
             credential: &call.credential,
             export: &mut call.outcome.export,
+            buffers: &mut call.outcome.buffers,
             sleep: Sleeper(call.sleep),
             groups: [0; 16],
         }
@@ -90,6 +92,7 @@ impl<'c> Door<'c> {
         let (export, fid) = self.exports.open(table, handle)?;
         *self.export = Some(export.index);
         let options = options_for(export, self.peer.addr, self.sleep.0)?;
+        *self.buffers = wishes(export.buffers_for(options));
         let auth = match self.credential {
             Credential::None => None,
             Credential::Sys(sys) => Some((sys.uid, sys.gid, sys.groups())),
@@ -106,6 +109,18 @@ impl<'c> Door<'c> {
         }
         Ok(target)
     }
+}
+
+/// The sizes in the transport's words.
+const fn wishes(sizes: BufferSizes) -> BufferWishes {
+    const fn wish(size: BufferSize) -> BufferWish {
+        match size {
+            BufferSize::Unset => BufferWish::NONE,
+            BufferSize::Auto => BufferWish::AUTO,
+            BufferSize::Bytes(bytes) => BufferWish::bytes(bytes),
+        }
+    }
+    BufferWishes { receive: wish(sizes.receive), send: wish(sizes.send) }
 }
 
 /// What this client may do with an export.

@@ -1,7 +1,8 @@
 //! Exports for tests, to this machine only, with a key that dies with the test.
 
 use export::{
-    Client, ExportSpec, Exports, Fsid, Identity, Key, Options, Rule, Source, Squash, Table,
+    BufferSize, BufferSizes, Client, ExportSpec, Exports, Fsid, Identity, Key, Options, Rule,
+    Source, Squash, Table,
 };
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub const RW: Options = Options {
     anongid: 65534,
     durability: Durability::Sync,
     secure: true,
+    buffers: BufferSizes { receive: BufferSize::Unset, send: BufferSize::Unset },
 };
 /// The same without changes.
 pub const RO: Options = Options { read_only: true, ..RW };

@@ -58,7 +58,13 @@ fn echo(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Write
 
 fn count(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
     reply.u32(state.count.fetch_add(1, Ordering::SeqCst));
-    call.outcome = Outcome { export: Some(3), status: 17, bytes_read: 1, bytes_written: 2 };
+    call.outcome = Outcome {
+        export: Some(3),
+        status: 17,
+        bytes_read: 1,
+        bytes_written: 2,
+        ..Outcome::default()
+    };
     Ok(())
 }
 

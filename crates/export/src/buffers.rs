@@ -1,0 +1,170 @@
+//! The size of a connection's socket buffer, as people write it: `auto`, `0` or a number of bytes.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Smallest buffer that can be asked for, in bytes: a page. Sizes under the kernel's own default
+/// change nothing anyway.
+pub const BUFFER_MIN: u32 = 4096;
+/// Largest, in bytes: the kernel doubles it, and no TCP window is larger than 1 GiB (RFC 7323
+/// §2.3).
+pub const BUFFER_MAX: u32 = 512 << 20;
+
+/// What is wanted of a socket buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BufferSize {
+    /// Nothing here (`0`): what is said elsewhere counts, and in the end `auto`.
+    #[default]
+    Unset,
+    /// The kernel's own sizing, by what the connection does.
+    Auto,
+    /// At least so many bytes, [`BUFFER_MIN`] to [`BUFFER_MAX`].
+    Bytes(u32),
+}
+
+/// A text that is no buffer size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BufferSizeError {
+    /// Not a number.
+    #[error("{0:?} is no buffer size: write auto, 0, or bytes with K, M or G, as in 16M")]
+    Nothing(String),
+    /// Out of range.
+    #[error("a buffer of {0:?} is out of range: 4K to 512M, or auto, or 0")]
+    Range(String),
+}
+
+impl FromStr for BufferSize {
+    type Err = BufferSizeError;
+
+    fn from_str(text: &str) -> Result<Self, BufferSizeError> {
+        match text {
+            "auto" => return Ok(Self::Auto),
+            "0" => return Ok(Self::Unset),
+            _ => {}
+        }
+        let nothing = || BufferSizeError::Nothing(text.to_owned());
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let scale: u64 = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "kib" => 1 << 10,
+            "m" | "mib" => 1 << 20,
+            "g" | "gib" => 1 << 30,
+            _ => return Err(nothing()),
+        };
+        let number: u64 = number.parse().map_err(|_| nothing())?;
+        let bytes = number.checked_mul(scale).and_then(|bytes| u32::try_from(bytes).ok());
+        let fits = bytes.filter(|bytes| (BUFFER_MIN..=BUFFER_MAX).contains(bytes));
+        fits.map(Self::Bytes).ok_or_else(|| BufferSizeError::Range(text.to_owned()))
+    }
+}
+
+impl fmt::Display for BufferSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unset => f.write_str("0"),
+            Self::Auto => f.write_str("auto"),
+            Self::Bytes(bytes) => {
+                let units = [(20, "M"), (10, "K")];
+                match units.into_iter().find(|(shift, _)| bytes.trailing_zeros() >= *shift) {
+                    Some((shift, unit)) => write!(f, "{}{unit}", bytes >> shift),
+                    None => bytes.fmt(f),
+                }
+            }
+        }
+    }
+}
+
+impl BufferSize {
+    /// This, or `other` if nothing is said here.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        match self {
+            Self::Unset => other,
+            Self::Auto | Self::Bytes(_) => self,
+        }
+    }
+
+    const fn to_word(self) -> u32 {
+        match self {
+            Self::Unset => 0,
+            Self::Auto => 1,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    const fn from_word(word: u32) -> Self {
+        match word {
+            0 => Self::Unset,
+            1 => Self::Auto,
+            bytes => Self::Bytes(bytes),
+        }
+    }
+}
+
+/// Both sizes of a connection: of what arrives, and of what leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct BufferSizes {
+    /// `tcp-rcvbuf`.
+    pub receive: BufferSize,
+    /// `tcp-sndbuf`.
+    pub send: BufferSize,
+}
+
+impl BufferSizes {
+    /// These, each side that says nothing replaced by the other's.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self { receive: self.receive.or(other.receive), send: self.send.or(other.send) }
+    }
+}
+
+/// Sizes that an operator changes while calls read them: one word, so that a call sees both sides
+/// of one change.
+#[derive(Debug, Default)]
+pub(crate) struct LiveSizes(AtomicU64);
+
+impl LiveSizes {
+    pub fn get(&self) -> BufferSizes {
+        let word = self.0.load(Relaxed);
+        BufferSizes {
+            receive: BufferSize::from_word((word >> 32) as u32),
+            send: BufferSize::from_word((word & u64::from(u32::MAX)) as u32),
+        }
+    }
+
+    pub fn put(&self, sizes: BufferSizes) {
+        let word = u64::from(sizes.receive.to_word()) << 32 | u64::from(sizes.send.to_word());
+        self.0.store(word, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BufferSize, BufferSizes, LiveSizes};
+
+    #[test]
+    fn what_is_shown_is_what_is_read() {
+        for text in ["auto", "0", "4K", "16M", "512M", "5000", "1025K"] {
+            assert_eq!(text.parse::<BufferSize>().unwrap().to_string(), text);
+        }
+        let told = "1GiB".parse::<BufferSize>().unwrap_err().to_string();
+        assert!(told.contains("4K to 512M"), "{told}");
+        assert_eq!("16mib".parse::<BufferSize>(), Ok(BufferSize::Bytes(16 << 20)));
+        for text in ["", "K", "-1", "1K", "1.5M", "16X", "513M", "99999999999999999999"] {
+            assert!(text.parse::<BufferSize>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn live_sizes_keep_what_they_are_given() {
+        let live = LiveSizes::default();
+        assert_eq!(live.get(), BufferSizes::default());
+        let sizes = BufferSizes { receive: BufferSize::Bytes(512 << 20), send: BufferSize::Auto };
+        live.put(sizes);
+        assert_eq!(live.get(), sizes);
+        let more = BufferSizes { receive: BufferSize::Auto, send: BufferSize::Unset };
+        assert_eq!(more.or(sizes), BufferSizes { receive: BufferSize::Auto, ..sizes });
+    }
+}
