@@ -4,6 +4,7 @@
 //! When descriptors or memory run out it ends the connection that has been silent for longest,
 //! if that is long enough, and rests instead of spinning.
 
+use crate::buffers::ConnBuffers;
 use crate::conn::Conn;
 use crate::core::TOKEN_INBOX;
 use crate::limits::EVENTS_PER_WAIT;
@@ -14,8 +15,8 @@ use crate::udp::canonical;
 use rpc::{Peer, Transport};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use sys::epoll::{Epoll, Events, Interest};
 use telemetry::{Counter, WorkerStats};
@@ -32,13 +33,16 @@ const ACCEPTS_PER_TURN: usize = 64;
 pub(crate) struct Listener {
     pub local: SocketAddr,
     pub adopted: bool,
+    /// The socket, while the acceptor has it.
+    pub socket: Weak<TcpListener>,
     /// Connections accepted.
     pub accepted: AtomicU64,
 }
 
 impl Listener {
-    pub const fn new(local: SocketAddr, adopted: bool) -> Self {
-        Self { local, adopted, accepted: AtomicU64::new(0) }
+    pub fn new(socket: &Arc<TcpListener>, adopted: bool) -> io::Result<Self> {
+        let local = socket.local_addr()?;
+        Ok(Self { local, adopted, socket: Arc::downgrade(socket), accepted: AtomicU64::new(0) })
     }
 }
 
@@ -54,7 +58,7 @@ struct Acceptor<'a> {
 ///
 /// # Errors
 /// No descriptors or memory left.
-pub(crate) fn watch(shared: &Shared, sockets: &[TcpListener]) -> io::Result<Epoll> {
+pub(crate) fn watch(shared: &Shared, sockets: &[Arc<TcpListener>]) -> io::Result<Epoll> {
     let epoll = Epoll::new()?;
     epoll.add(&shared.accept_end, TOKEN_INBOX, Interest::READABLE)?;
     for (number, socket) in sockets.iter().enumerate() {
@@ -64,7 +68,12 @@ pub(crate) fn watch(shared: &Shared, sockets: &[TcpListener]) -> io::Result<Epol
 }
 
 /// The acceptor's thread.
-pub(crate) fn accept(shared: &Shared, pools: &[Arc<Pool>], epoll: &Epoll, sockets: &[TcpListener]) {
+pub(crate) fn accept(
+    shared: &Shared,
+    pools: &[Arc<Pool>],
+    epoll: &Epoll,
+    sockets: &[Arc<TcpListener>],
+) {
     let stats = shared.telemetry.worker();
     let mut acceptor = Acceptor { shared, pools, stats, last_id: 0 };
     let mut events = Events::with_capacity(EVENTS_PER_WAIT);
@@ -119,7 +128,8 @@ impl Acceptor<'_> {
             Peer { addr: canonical(peer), local: canonical(local), transport: Transport::Tcp };
         self.last_id = self.last_id.saturating_add(1);
         let now_ms = self.shared.clock.now_ms();
-        let conn = Arc::new(Conn::new(self.last_id, stream, peer, pool.index, now_ms));
+        let buffers = ConnBuffers::new(&self.shared.buffers);
+        let conn = Arc::new(Conn::new(self.last_id, stream, peer, pool.index, now_ms, buffers));
         let limits = &self.shared.limits;
         let (max, per_client) = (self.shared.connections_max, limits.connections_per_client_max);
         if let Err(full) = self.shared.register.add(&conn, max, per_client) {
@@ -132,6 +142,7 @@ impl Acceptor<'_> {
             return;
         }
         self.stats.add(Counter::Connections, 1);
+        self.shared.buffers.admit(&conn, &self.stats);
         pool.connections.fetch_add(1, Relaxed);
         pool.post(Mail::Open(conn));
     }

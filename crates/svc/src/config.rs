@@ -1,6 +1,8 @@
 //! What a server is started with, and the settings that people write, as types that parse once.
 
 use crate::Limits;
+use crate::buffers::BufferRules;
+use rpc::BufferWishes;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::str::FromStr;
@@ -26,6 +28,8 @@ pub struct Config {
     pub udp_buffer: Option<usize>,
     /// What peers may make grow.
     pub limits: Limits,
+    /// What connections' socket buffers are to be.
+    pub buffers: Box<dyn BufferRules>,
 }
 
 impl Default for Config {
@@ -40,6 +44,7 @@ impl Default for Config {
             udp_sockets: UdpSockets::default(),
             udp_buffer: None,
             limits: Limits::default(),
+            buffers: Box::new(BufferWishes::NONE),
         }
     }
 }

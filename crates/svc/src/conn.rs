@@ -3,6 +3,7 @@
 //!
 //! An idle connection is one `Conn`, one empty `Rx` and a place in a table: a few hundred bytes.
 
+use crate::buffers::ConnBuffers;
 use crate::limits::Budget;
 use crate::transmit::Tx;
 use rpc::Peer;
@@ -24,6 +25,7 @@ pub(crate) struct Conn {
     pub(crate) stream: TcpStream,
     /// Guards all that is on its way out, and what epoll is told about the socket.
     pub(crate) tx: Mutex<Tx>,
+    pub(crate) buffers: ConnBuffers,
     pub seen: Seen,
 }
 
@@ -49,9 +51,17 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
 
 impl Conn {
     /// A connection that no pool watches yet.
-    pub fn new(id: u64, stream: TcpStream, peer: Peer, pool: usize, now_ms: u64) -> Self {
+    pub fn new(
+        id: u64,
+        stream: TcpStream,
+        peer: Peer,
+        pool: usize,
+        now_ms: u64,
+        buffers: ConnBuffers,
+    ) -> Self {
         let seen = Seen { last_ms: AtomicU64::new(now_ms), ..Seen::default() };
-        Self { id, peer, pool, since_ms: now_ms, stream, tx: Mutex::new(Tx::default()), seen }
+        let tx = Mutex::new(Tx::default());
+        Self { id, peer, pool, since_ms: now_ms, stream, tx, buffers, seen }
     }
 
     /// Ends it from outside; the pool finds it closed and clears up.

@@ -11,9 +11,11 @@
 //! epoll_ctl and a send); the register of connections.
 
 mod acceptor;
+mod buffers;
 mod config;
 mod conn;
 mod core;
+mod gauge;
 mod idle;
 mod limits;
 mod pool;
@@ -26,7 +28,9 @@ mod udp;
 mod watchdog;
 mod worker;
 
+pub use buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
 pub use config::{Adopted, Config, PoolMode, SettingError, UdpSockets, WakePolicy};
+pub use gauge::{Limit, LinkInfo};
 pub use limits::Limits;
 pub use server::{Server, StartError};
 pub use stats::{ConnInfo, Leader, PoolInfo, SocketInfo, SocketKind};

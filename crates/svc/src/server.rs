@@ -1,7 +1,10 @@
 //! The server: binds, starts the threads, tells what it knows, stops.
 
 use crate::acceptor::{self, Listener};
+use crate::buffers::{Applied, BufferRules, BufferTotals, Buffers};
 use crate::config::{Config, PoolMode, SettingError, UdpSockets, WakePolicy};
+use crate::conn::Conn;
+use crate::gauge;
 use crate::limits::{Budget, DESCRIPTORS_RESERVED, Limits};
 use crate::lock;
 use crate::pool::{Mail, Pool};
@@ -56,6 +59,8 @@ pub(crate) struct Shared {
     pub listeners: Vec<Listener>,
     pub ports: Arc<Ports>,
     pub register: Register,
+    /// Connections' socket buffers.
+    pub buffers: Buffers,
     /// Memory for records under way.
     pub partial: Budget,
     /// Memory for replies that clients have not taken.
@@ -99,7 +104,8 @@ impl Server {
         let room = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors / 2);
         let adopted = config.adopted.udp;
         let ports = Ports::bind(&config.udp, adopted, config.udp_sockets, config.udp_buffer)?;
-        let (listeners, sockets) = bind_listeners(&config.tcp, config.adopted.tcp)?;
+        let buffers = Buffers::new(config.buffers);
+        let (listeners, sockets) = bind_listeners(&config.tcp, config.adopted.tcp, &buffers)?;
         let shared = Arc::new(Shared {
             dispatcher,
             telemetry,
@@ -108,6 +114,7 @@ impl Server {
             listeners,
             ports,
             register: Register::default(),
+            buffers,
             partial: Budget::new(limits.partial_bytes_max),
             queued: Budget::new(limits.queued_bytes_max),
             clock: Clock::new(),
@@ -152,29 +159,40 @@ impl Server {
     /// The open connections, in the order in which they came.
     pub fn conns(&self) -> Vec<ConnInfo> {
         let now_ms = self.shared.clock.now_ms();
-        let mut conns: Vec<ConnInfo> = self
-            .shared
-            .register
-            .all()
-            .iter()
-            .map(|conn| ConnInfo {
-                id: conn.id,
-                peer: conn.peer.addr,
-                local: conn.peer.local,
-                transport: SocketKind::Tcp,
-                age_ms: now_ms.saturating_sub(conn.since_ms),
-                idle_ms: now_ms.saturating_sub(conn.seen.last_ms.load(Relaxed)),
-                calls: conn.seen.calls.load(Relaxed),
-                bytes_in: conn.seen.bytes_in.load(Relaxed),
-                bytes_out: conn.seen.bytes_out.load(Relaxed),
-                queued_bytes: conn.seen.queued.load(Relaxed),
-                partial_bytes: conn.seen.partial.load(Relaxed),
-                in_flight: conn.seen.in_flight.load(Relaxed),
-                pool: conn.pool,
-            })
-            .collect();
+        self.sorted_conns().iter().map(|conn| ConnInfo::new(conn, now_ms)).collect()
+    }
+
+    /// The same with what limits each of them now, as seen over a time in which the caller waits.
+    pub fn measured_conns(&self, over: Duration) -> Vec<ConnInfo> {
+        let conns = self.sorted_conns();
+        let links = gauge::measure(&conns, over);
+        let now_ms = self.shared.clock.now_ms();
+        let both = conns.iter().zip(links);
+        both.map(|(conn, link)| ConnInfo { link, ..ConnInfo::new(conn, now_ms) }).collect()
+    }
+
+    fn sorted_conns(&self) -> Vec<Arc<Conn>> {
+        let mut conns = self.shared.register.all();
         conns.sort_unstable_by_key(|conn| conn.id);
         conns
+    }
+
+    /// Changes what connections' socket buffers are to be: of new ones, and of those that are
+    /// open, as far as the kernel lets them grow.
+    pub fn set_buffers(&self, rules: Box<dyn BufferRules>) -> Applied {
+        let stats = self.shared.telemetry.worker();
+        let applied = self.shared.buffers.change(rules, &self.shared.register, &stats);
+        for listener in &self.shared.listeners {
+            if let Some(socket) = listener.socket.upgrade() {
+                self.shared.buffers.prepare_listener(&*socket);
+            }
+        }
+        applied
+    }
+
+    /// What the buffers of all connections together may hold.
+    pub fn buffer_totals(&self) -> BufferTotals {
+        self.shared.buffers.totals()
     }
 
     /// How many connections are open.
@@ -334,7 +352,7 @@ impl Server {
 fn launch(
     shared: &Arc<Shared>,
     pools: &[Arc<Pool>],
-    sockets: Vec<TcpListener>,
+    sockets: Vec<Arc<TcpListener>>,
 ) -> io::Result<[JoinHandle<()>; 3]> {
     for pool in pools {
         pool.fill()?;
@@ -396,18 +414,25 @@ fn share((min, max): (usize, usize), pools: usize) -> Result<Vec<(usize, usize)>
 fn bind_listeners(
     addrs: &[SocketAddr],
     adopted: Vec<TcpListener>,
-) -> Result<(Vec<Listener>, Vec<TcpListener>), StartError> {
+    buffers: &Buffers,
+) -> Result<(Vec<Listener>, Vec<Arc<TcpListener>>), StartError> {
     let mut listeners = Vec::new();
     let mut sockets = Vec::new();
     for addr in addrs {
         let bind = |source| StartError::Bind { transport: Transport::Tcp, addr: *addr, source };
-        let socket = sys::socket::listen(*addr).map_err(bind)?;
-        listeners.push(Listener::new(socket.local_addr().map_err(bind)?, false));
+        let set_up = |fd: &_| {
+            buffers.prepare_listener(fd);
+            Ok(())
+        };
+        let socket = Arc::new(sys::socket::listen_with(*addr, set_up).map_err(bind)?);
+        listeners.push(Listener::new(&socket, false).map_err(bind)?);
         sockets.push(socket);
     }
     for socket in adopted {
         socket.set_nonblocking(true).map_err(StartError::Adopt)?;
-        listeners.push(Listener::new(socket.local_addr().map_err(StartError::Adopt)?, true));
+        buffers.prepare_listener(&socket);
+        let socket = Arc::new(socket);
+        listeners.push(Listener::new(&socket, true).map_err(StartError::Adopt)?);
         sockets.push(socket);
     }
     Ok((listeners, sockets))

@@ -3,9 +3,12 @@
 //! Nothing here stops a call: the numbers are read with relaxed loads while they change, so that
 //! two of them need not be of the same instant.
 
+use crate::conn::Conn;
+use crate::gauge::LinkInfo;
 use rpc::{Done, Duplicate, Reject};
 use serde::Serialize;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use telemetry::{Counter, WorkerStats};
 
@@ -38,6 +41,30 @@ pub struct ConnInfo {
     pub in_flight: u64,
     /// Its pool.
     pub pool: usize,
+    /// How it does, if that was asked for.
+    pub link: Option<LinkInfo>,
+}
+
+impl ConnInfo {
+    /// What is known without asking the kernel.
+    pub(crate) fn new(conn: &Conn, now_ms: u64) -> Self {
+        Self {
+            id: conn.id,
+            peer: conn.peer.addr,
+            local: conn.peer.local,
+            transport: SocketKind::Tcp,
+            age_ms: now_ms.saturating_sub(conn.since_ms),
+            idle_ms: now_ms.saturating_sub(conn.seen.last_ms.load(Relaxed)),
+            calls: conn.seen.calls.load(Relaxed),
+            bytes_in: conn.seen.bytes_in.load(Relaxed),
+            bytes_out: conn.seen.bytes_out.load(Relaxed),
+            queued_bytes: conn.seen.queued.load(Relaxed),
+            partial_bytes: conn.seen.partial.load(Relaxed),
+            in_flight: conn.seen.in_flight.load(Relaxed),
+            pool: conn.pool,
+            link: None,
+        }
+    }
 }
 
 /// The kind of a socket.

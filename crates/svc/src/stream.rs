@@ -21,7 +21,7 @@ use crate::stats::{self, NS_PER_MS};
 use crate::transmit::Sent;
 use crate::worker::{Lent, Worker, bring_back, keep};
 use rpc::record::{MARK_LEN, Record, RecordError};
-use rpc::{MaySleep, Peer, Verdict};
+use rpc::{BufferWishes, MaySleep, Peer, Verdict};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
@@ -171,6 +171,7 @@ impl<'b> Turn<'b> {
             let latency_ns = after_ns.saturating_sub(now_ns);
             stats::count(self.stats, &done, latency_ns, record.len(), reply.len());
             now_ns = after_ns;
+            self.heed(done.outcome.buffers);
             if let Record::Joined(memory) = record {
                 keep(spare, memory);
             }
@@ -204,6 +205,15 @@ impl<'b> Turn<'b> {
                 }
             };
             self.pool.beat(now_ns);
+        }
+    }
+
+    /// Gives the connection the buffers that the export of a call wants.
+    fn heed(&self, wishes: BufferWishes) {
+        if wishes != BufferWishes::NONE
+            && let Some(conn) = self.rx.borrow().as_ref().map(|rx| &rx.conn).or(self.left.get())
+        {
+            conn.heed(wishes, self.stats);
         }
     }
 

@@ -70,6 +70,10 @@ counters! {
     /// Turns of connections that ended before all calls received were answered, so that others
     /// had theirs.
     TurnsCut = "turns-cut",
+    /// Socket buffers that a sysctl made smaller than what was asked for.
+    TcpBuffersClamped = "tcp-buffers-clamped",
+    /// Socket buffers that the budget of the machine's TCP memory made smaller, or refused.
+    TcpBuffersCut = "tcp-buffers-cut",
     /// Sends that found the socket full and left bytes in the queue.
     RepliesQueued = "replies-queued",
 }

@@ -218,6 +218,7 @@ fn serve(
         udp_sockets: desk::udp_sockets(values.udp_sockets),
         udp_buffer: values.udp_buffer.bytes(),
         limits: svc::Limits::default(),
+        buffers: Box::new(rpc::BufferWishes::NONE),
     };
     Server::start(config, dispatcher, telemetry).map_err(explain)
 }

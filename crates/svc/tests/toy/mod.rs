@@ -5,8 +5,8 @@
 
 use bowline_svc::{Config, Limits, Server};
 use rpc::{
-    Call, Credential, DispatchSettings, Dispatcher, Fault, Program, Reply, Request, Row, RowFlags,
-    Service, Transport, Version,
+    BufferWish, Call, Credential, DispatchSettings, Dispatcher, Fault, Program, Reply, Request,
+    Row, RowFlags, Service, Transport, Version,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -29,6 +29,8 @@ pub const GIVE: u32 = 4;
 
 /// Keeps the CPU busy for so many microseconds.
 pub const SPIN: u32 = 5;
+/// Wants a receive buffer of so many bytes, as an export does.
+pub const WISH: u32 = 6;
 
 /// Longest wait for anything that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,14 +86,20 @@ fn spin(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writ
     Ok(args.end()?)
 }
 
+fn wish(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    call.outcome.buffers.receive = BufferWish::bytes(args.u32()?);
+    Ok(args.end()?)
+}
+
 const PLAIN: RowFlags = RowFlags::PLAIN;
-static ROWS: [Row<State>; 6] = [
+static ROWS: [Row<State>; 7] = [
     Row { name: "NULL", flags: PLAIN, run: null },
     Row { name: "ECHO", flags: PLAIN, run: echo },
     Row { name: "NAP", flags: PLAIN, run: nap },
     Row { name: "DOZE", flags: PLAIN, run: doze },
     Row { name: "GIVE", flags: PLAIN, run: give },
     Row { name: "SPIN", flags: PLAIN, run: spin },
+    Row { name: "WISH", flags: PLAIN, run: wish },
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 
