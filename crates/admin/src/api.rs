@@ -260,8 +260,49 @@ pub struct PoolRow {
     pub promotions_failed: u64,
     /// Times that the watchdog found a call asleep that had not said so.
     pub rescues: u64,
-    /// What its leader does: `waiting`, `serving`, `vacant`, `retired`.
+    /// What its leader does: `waiting`, `queueing`, `serving`, `vacant`, `retired`.
     pub leader: String,
+    /// Who is woken for a call.
+    pub wake_policy: String,
+    /// Threads that sleep over a call, under a policy with a queue.
+    pub blocked: u64,
+    /// Threads beyond the most, for MOUNT and portmap while all others are blocked.
+    pub reserves: u64,
+    /// Connections and datagrams that wait in the queue now.
+    pub queued: u64,
+    /// Times that a connection or socket became ready (the kernel's packets-arrived).
+    pub arrived: u64,
+    /// Connections and datagrams put into the queue.
+    pub enqueued: u64,
+    /// Of these, those for which no thread was woken (the kernel's sockets-enqueued).
+    pub waited: u64,
+    /// Of these, those for which there was a parked thread but enough were on the way.
+    pub overloads_avoided: u64,
+    /// Threads woken (the kernel's threads-woken).
+    pub woken: u64,
+    /// Threads that left after some seconds without work (the kernel's threads-timedout).
+    pub timed_out: u64,
+    /// Times that every thread was blocked and no more could be started.
+    pub exhausted: u64,
+    /// Times that the watchdog woke a thread for a queue that nobody came for.
+    pub unstuck: u64,
+    /// How long work waited in the queue.
+    pub queue_delay: DelayRow,
+    /// How long it took from waking a thread until it ran.
+    pub wake_delay: DelayRow,
+}
+
+/// How long something took, over all times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DelayRow {
+    /// How often.
+    pub count: u64,
+    /// The mean, in nanoseconds.
+    pub mean_ns: u64,
+    /// What 99 of 100 did not exceed, in nanoseconds.
+    pub p99_ns: u64,
+    /// The longest, in nanoseconds.
+    pub max_ns: u64,
 }
 
 /// One procedure.

@@ -90,7 +90,7 @@ fn answer(epoll: &Epoll, inbox: &Inbox) -> io::Result<()> {
             };
             match peer.visit(&mut buffer, &canned) {
                 Ok(full) => {
-                    let interest = Interest { readable: true, writable: full };
+                    let interest = Interest { readable: true, writable: full, edge: false };
                     if full || ready.writable {
                         epoll.modify(&peer.stream, ready.token, interest)?;
                     }

@@ -169,6 +169,10 @@ fn balance(rows: &[SocketRow]) -> String {
     }
 }
 
+fn microseconds(ns: u64) -> String {
+    format!("{} us", ns.div_ceil(1000))
+}
+
 /// `bowline pools`.
 pub fn pools(to: &Target) -> anyhow::Result<ExitCode> {
     show(to, &Request::Pools, |rows: &Vec<PoolRow>| {
@@ -177,12 +181,20 @@ pub fn pools(to: &Target) -> anyhow::Result<ExitCode> {
             ("CPUS", Left),
             ("THREADS", Right),
             ("PARKED", Right),
+            ("BLOCKED", Right),
             ("MIN..MAX", Right),
             ("CONNS", Right),
             ("CALLS", Right),
+            ("POLICY", Left),
+            ("ARRIVED", Right),
+            ("QUEUED", Right),
+            ("WOKEN", Right),
+            ("TIMED OUT", Right),
             ("PROMOTED", Right),
             ("FAILED", Right),
             ("RESCUED", Right),
+            ("QUEUE p99", Right),
+            ("WAKE p99", Right),
             ("LEADER", Left),
         ]);
         for row in rows {
@@ -192,12 +204,20 @@ pub fn pools(to: &Target) -> anyhow::Result<ExitCode> {
                 cpus,
                 &row.threads.to_string(),
                 &row.parked.to_string(),
+                &row.blocked.to_string(),
                 &format!("{}..{}", row.threads_min, row.threads_max),
                 &row.connections.to_string(),
                 &admin::count(row.calls),
+                &row.wake_policy,
+                &admin::count(row.arrived),
+                &admin::count(row.waited),
+                &admin::count(row.wake_delay.count),
+                &admin::count(row.timed_out),
                 &admin::count(row.promotions),
                 &admin::count(row.promotions_failed),
                 &admin::count(row.rescues),
+                &microseconds(row.queue_delay.p99_ns),
+                &microseconds(row.wake_delay.p99_ns),
                 &row.leader,
             ]);
         }

@@ -112,7 +112,7 @@ pub static ROWS: [Row; 11] = [
     Row {
         key: Key::WakePolicy,
         name: "wake-policy",
-        when: When::Fixed,
+        when: When::Live,
         about: "adaptive|unlimited|cap:N|chain: who is woken for a call",
         parse: |text| text.parse().map(Value::WakePolicy),
     },

@@ -3,6 +3,7 @@
 use crate::Limits;
 use crate::buffers::BufferRules;
 use rpc::BufferWishes;
+use serde::Serialize;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::str::FromStr;
@@ -100,28 +101,23 @@ impl fmt::Display for PoolMode {
 }
 
 /// Who is woken for a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(into = "String")]
 pub enum WakePolicy {
-    /// Leaders run to completion, followers step in before a call sleeps.
+    /// Leaders run calls to completion, followers step in before a call sleeps.
     #[default]
     Adaptive,
-    /// Every call wakes a thread.
+    /// Each connection that is ready wakes a thread (the kernel of 2004).
     Unlimited,
-    /// At most so many threads are on their way.
+    /// The same, but only while fewer than so many are woken and have not run yet (that of 2009).
     Cap(u32),
-    /// Each woken thread wakes the next.
+    /// One thread is woken at a time, and wakes the next if there is more (that of today).
     Chain,
 }
 
-impl WakePolicy {
-    /// Refuses what this version does not do.
-    pub(crate) fn supported(self) -> Result<Self, SettingError> {
-        match self {
-            Self::Adaptive => Ok(self),
-            Self::Unlimited | Self::Cap(_) | Self::Chain => Err(SettingError(format!(
-                "wake-policy={self} is not in this version: use wake-policy=adaptive"
-            ))),
-        }
+impl From<WakePolicy> for String {
+    fn from(policy: WakePolicy) -> Self {
+        policy.to_string()
     }
 }
 

@@ -4,8 +4,10 @@
 //! An idle connection is one `Conn`, one empty `Rx` and a place in a table: a few hundred bytes.
 
 use crate::buffers::ConnBuffers;
+use crate::home::Home;
 use crate::limits::Budget;
 use crate::transmit::Tx;
+use crate::urgent::Mark;
 use rpc::Peer;
 use rpc::record::Partial;
 use std::net::{Shutdown, TcpStream};
@@ -26,6 +28,10 @@ pub(crate) struct Conn {
     /// Guards all that is on its way out, and what epoll is told about the socket.
     pub(crate) tx: Mutex<Tx>,
     pub(crate) buffers: ConnBuffers,
+    /// Where the other half is.
+    pub home: Home<Box<Rx>>,
+    /// Whether it is used for calls that go first.
+    pub mark: Mark,
     pub seen: Seen,
 }
 
@@ -60,8 +66,19 @@ impl Conn {
         buffers: ConnBuffers,
     ) -> Self {
         let seen = Seen { last_ms: AtomicU64::new(now_ms), ..Seen::default() };
-        let tx = Mutex::new(Tx::default());
-        Self { id, peer, pool, since_ms: now_ms, stream, tx, buffers, seen }
+        let (tx, home) = (Mutex::new(Tx::default()), Home::away());
+        Self {
+            id,
+            peer,
+            pool,
+            since_ms: now_ms,
+            stream,
+            tx,
+            home,
+            mark: Mark::default(),
+            buffers,
+            seen,
+        }
     }
 
     /// Ends it from outside; the pool finds it closed and clears up.
@@ -70,7 +87,7 @@ impl Conn {
     }
 }
 
-/// The half that receives. In the pool's table, or with the one worker that serves it.
+/// The half that receives. At [`Conn::home`], or with the one worker that serves it.
 pub(crate) struct Rx {
     pub conn: Arc<Conn>,
     /// Its place in the pool's table.
@@ -87,6 +104,11 @@ pub(crate) struct Rx {
     pub broken: bool,
     /// Whether something but reading goes on, so that the table has to be told after each turn.
     pub unsettled: bool,
+    /// The last receive left something, or may have, that an edge-triggered epoll will not tell
+    /// of again.
+    pub more: bool,
+    /// As `more`, until a receive finds nothing: the end of the stream may have come with data.
+    pub until_empty: bool,
     /// Bytes taken from the budget for `partial` and `tail`.
     charged: usize,
 }
@@ -102,6 +124,8 @@ impl Rx {
             looked: false,
             broken: false,
             unsettled: true,
+            more: false,
+            until_empty: false,
             charged: 0,
         }
     }

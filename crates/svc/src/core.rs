@@ -2,12 +2,13 @@
 //! wait, and the work that other workers handed back. Whoever holds the [`Core`] is the leader.
 //!
 //! Invariants:
-//! - A place in the table is free, or holds a connection whose `Rx` is here or out with exactly
-//!   one worker.
+//! - A place in the table is free, or holds a connection whose `Rx` is at its home or out with
+//!   exactly one worker.
 //! - A token is never used for two connections, so that an event that is left over from a
 //!   connection that has closed meets nothing.
 
 use crate::conn::{Conn, Rx};
+use crate::home::Took;
 use crate::limits::EVENTS_PER_WAIT;
 use crate::udp::Held;
 use std::collections::VecDeque;
@@ -38,13 +39,14 @@ pub(crate) struct Core {
     pub parting: Vec<u64>,
     /// The server stops: nothing new is read.
     pub stopping: bool,
+    /// Whether epoll was told to report connections edge-triggered.
+    pub edge: bool,
 }
 
 #[derive(Default)]
 struct Place {
     uses: u64,
     conn: Option<Arc<Conn>>,
-    rx: Option<Box<Rx>>,
 }
 
 /// What a token leads to.
@@ -69,6 +71,7 @@ impl Core {
             datagrams: VecDeque::new(),
             parting: Vec::new(),
             stopping: false,
+            edge: false,
         }
     }
 
@@ -85,36 +88,30 @@ impl Core {
         &mut self.events
     }
 
-    /// Gives a connection a place; its token.
-    pub fn insert(&mut self, conn: Arc<Conn>) -> u64 {
+    /// Gives a connection a place; its receiving half, which knows its token.
+    pub fn insert(&mut self, conn: Arc<Conn>) -> Box<Rx> {
         let index = self.free.pop().unwrap_or_else(|| {
             self.table.push(Place::default());
             self.table.len().saturating_sub(1)
         });
-        let Some(place) = self.table.get_mut(index) else { return TOKEN_INBOX };
-        place.uses = if place.uses >= USES_MAX { 1 } else { place.uses.saturating_add(1) };
-        let token = (place.uses << PLACE_BITS) | index as u64;
-        conn.enter(token);
-        place.rx = Some(Box::new(Rx::new(Arc::clone(&conn), token)));
-        place.conn = Some(conn);
-        self.open = self.open.saturating_add(1);
-        token
-    }
-
-    /// Takes a connection out to be served; [`Core::put`] brings it back.
-    pub fn take(&mut self, token: u64) -> Found {
-        let Some(place) = self.place(token) else { return Found::Gone };
-        match (place.rx.take(), &place.conn) {
-            (Some(rx), _) => Found::Rx(rx),
-            (None, Some(conn)) => Found::Out(Arc::clone(conn)),
-            (None, None) => Found::Gone,
+        let mut token = TOKEN_INBOX;
+        if let Some(place) = self.table.get_mut(index) {
+            place.uses = if place.uses >= USES_MAX { 1 } else { place.uses.saturating_add(1) };
+            token = (place.uses << PLACE_BITS) | index as u64;
+            conn.enter(token);
+            place.conn = Some(Arc::clone(&conn));
+            self.open = self.open.saturating_add(1);
         }
+        Box::new(Rx::new(conn, token))
     }
 
-    /// Brings a connection back.
-    pub fn put(&mut self, rx: Box<Rx>) {
-        if let Some(place) = self.place(rx.token) {
-            place.rx = Some(rx);
+    /// Takes a connection out to be served; it goes back to its home.
+    pub fn take(&mut self, token: u64) -> Found {
+        let Some(Place { conn: Some(conn), .. }) = self.place(token) else { return Found::Gone };
+        match conn.home.take() {
+            Took::It(rx) => Found::Rx(rx),
+            Took::Out => Found::Out(Arc::clone(conn)),
+            Took::Closed => Found::Gone,
         }
     }
 
@@ -127,7 +124,7 @@ impl Core {
     pub fn remove(&mut self, token: u64) -> Option<(Arc<Conn>, Option<Box<Rx>>)> {
         let place = self.place(token)?;
         let conn = place.conn.take()?;
-        let rx = place.rx.take();
+        let rx = conn.home.close();
         self.free.push(index(token));
         self.open = self.open.saturating_sub(1);
         Some((conn, rx))

@@ -6,9 +6,12 @@
 //! sockets are watched by all pools. One acceptor hands new connections out evenly; one watchdog
 //! looks after calls that sleep without having said so.
 //!
+//! Under `wake-policy=unlimited|cap:N|chain` the leader does not run calls: it queues connections
+//! that are ready, and worker threads take them, as in the kernel's server (`handover.rs`).
+//!
 //! Locks, each held for a few instructions or one non-blocking system call, never two at a time
-//! except as named: a pool's slot, its inbox, its crew; a connection's transmit lock (under it:
-//! epoll_ctl and a send); the register of connections.
+//! except as named: a pool's hand-over, its inbox; a connection's home, its transmit lock (under
+//! it: epoll_ctl and a send); the register of connections.
 
 mod acceptor;
 mod buffers;
@@ -16,15 +19,18 @@ mod config;
 mod conn;
 mod core;
 mod gauge;
-mod idle;
+mod handover;
+mod home;
 mod limits;
 mod pool;
 mod register;
 mod server;
 mod stats;
 mod stream;
+mod sync;
 mod transmit;
 mod udp;
+mod urgent;
 mod watchdog;
 mod worker;
 
@@ -33,7 +39,7 @@ pub use config::{Adopted, Config, PoolMode, SettingError, UdpSockets, WakePolicy
 pub use gauge::{Limit, LinkInfo};
 pub use limits::Limits;
 pub use server::{Server, StartError};
-pub use stats::{ConnInfo, Leader, PoolInfo, SocketInfo, SocketKind};
+pub use stats::{ConnInfo, Delay, Leader, PoolInfo, SocketInfo, SocketKind};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

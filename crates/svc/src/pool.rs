@@ -1,48 +1,51 @@
 //! A pool, and how its core goes from thread to thread.
 //!
-//! # The promotion protocol
+//! The [`Core`] is one box. Whoever holds it leads: waits in epoll, receives, and either runs
+//! calls to completion and sends (`wake-policy=adaptive`), or puts what is ready into the queue.
+//! Nobody else touches what is in it. `handover.rs` tells how it and the queue go from thread to
+//! thread.
 //!
-//! The [`Core`] is one box. Whoever holds it leads: waits in epoll, receives, runs calls to
-//! completion, sends. Nobody else touches what is in it. The pool has a **slot** for it, and the
-//! core is in one of these states:
+//! # Promotion
 //!
-//! - *taken*: the leader holds it itself, while it waits, receives and tidies up;
-//! - *lent*: the leader runs calls, and has left the core in the slot under a lease, a number of
-//!   that one turn. It comes back for the core with the lease when the turn ends;
-//! - *free*: nobody leads. The first worker that looks takes it;
-//! - *retired*: the pool has stopped.
-//!
-//! A call that may sleep says so (`MaySleep::about_to_sleep`). Its worker then sends the replies
-//! of the batch so far, takes the core back with its lease, gives the connection back to it
-//! together with the unread rest of the receive buffer (copied, for the call's arguments lie in
-//! the buffer), leaves the core free and calls a follower. From then on it is **detached**: it
-//! finishes its own call, sends that reply under the connection's transmit lock, and looks at the
-//! slot: it leads if the core is free still, else it parks. So the calls that one client
-//! pipelines on one connection run side by side, each on a thread of its own.
+//! While it runs calls, the leader has left the core under a lease. A call that may sleep says so
+//! (`MaySleep::about_to_sleep`). Its worker then sends the replies of the batch so far, takes the
+//! core back with its lease, gives the connection back to it together with the unread rest of the
+//! receive buffer (copied, for the call's arguments lie in the buffer), leaves the core free and
+//! calls a follower. From then on it is **detached**: it finishes its own call, sends that reply
+//! under the connection's transmit lock, and looks for more to do: it leads if the core is free
+//! still, else it parks. So the calls that one client pipelines on one connection run side by
+//! side, each on a thread of its own.
 //!
 //! A call that sleeps without having said so is found by the watchdog: the pool's beat stands
-//! still. It turns *lent* into *free* and calls a follower. The worker finds at the end of that
-//! call, or when it says at last that it may sleep, that its lease is void; it goes on as
-//! detached, and gives the connection and the rest back through the inbox.
+//! still. It makes the core free and calls a follower. The worker finds at the end of that call,
+//! or when it says at last that it may sleep, that its lease is void; it goes on as detached, and
+//! gives the connection and the rest back through the inbox.
+//!
+//! # The queue
+//!
+//! Under the other policies a worker has a connection without having the core. What it can decide
+//! alone it does ([`Pool::give_back`]): that the connection is home again, or queued again. What
+//! needs the table, closing above all, goes through the inbox. A call that may sleep gives the
+//! connection back first, so that here too the calls of one connection run side by side.
 //!
 //! Invariants:
-//! - The core is in the slot, or with exactly one worker. A lease fits one turn, and only once.
-//! - When the core is free, a follower is on its way to it, or every thread there may be is busy
-//!   with a call and looks at the slot before it parks. (A worker sits down *first* and looks
-//!   again *then*; the core is left *first* and a follower called *then*.)
-//! - The slot's lock, the crew's and the inbox's are never held together.
+//! - What the inbox holds is looked at by the next leader.
+//! - The hand-over's lock, a connection's and the inbox's are never held together.
 
+use crate::config::WakePolicy;
 use crate::conn::{Conn, Rx};
 use crate::core::{Core, TOKEN_INBOX};
-use crate::idle::{Called, Crew};
+use crate::handover::{Call, Handover, Role, Seat, Standing};
+use crate::home::Put;
 use crate::lock;
 use crate::server::Shared;
 use crate::stats::Leader;
+use crate::transmit::Fate;
 use crate::udp::Held;
 use crate::worker;
 use crossbeam_utils::CachePadded;
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use sys::epoll::{Epoll, Interest};
 use sys::event::Event;
@@ -55,7 +58,7 @@ pub(crate) struct Pool {
     pub cpus: Vec<usize>,
     pub shared: Arc<Shared>,
     pub epoll: Arc<Epoll>,
-    pub crew: Crew,
+    pub hand: Handover<Box<Core>, Work>,
     /// Connections handed to it that have not closed.
     pub connections: AtomicUsize,
     pub seen: Seen,
@@ -63,31 +66,34 @@ pub(crate) struct Pool {
     beat: CachePadded<AtomicU64>,
     /// How often the watchdog has stepped in; a worker whose turn began before looks closer.
     rescues: AtomicU64,
-    slot: Mutex<Slot>,
+    /// The policy is one with a queue: the leader runs no calls.
+    queueing: AtomicBool,
+    /// Epoll reports connections edge-triggered. Written by the leader before it tells epoll so;
+    /// read under a connection's transmit lock.
+    edge: AtomicBool,
+    /// The leader has seen the order to stop. Written before it looks at any connection for that.
+    stopping: AtomicBool,
     inbox: Mutex<Vec<Mail>>,
     event: Event,
 }
 
-/// What the statistics know of a pool. The first is written by the leader alone.
+/// What the statistics know of a pool. The first is written by the leader alone while there is
+/// no queue.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub calls: CachePadded<AtomicU64>,
+    pub arrived: CachePadded<AtomicU64>,
     pub promotions: AtomicU64,
     pub promotions_failed: AtomicU64,
     pub wakeups: AtomicU64,
 }
 
-struct Slot {
-    core: State,
-    /// The last lease given out.
-    lease: u64,
-}
-
-enum State {
-    Taken,
-    Lent(Box<Core>),
-    Free(Box<Core>),
-    Retired,
+/// What waits in the queue.
+pub(crate) enum Work {
+    /// A connection that is ready, or has a tail.
+    Conn(Box<Rx>),
+    /// A datagram that the leader has received.
+    Datagram(Held),
 }
 
 /// What others leave for the leader.
@@ -98,22 +104,18 @@ pub(crate) enum Mail {
     Back(Box<Rx>),
     /// A detached call of this connection has ended.
     Ended(u64),
+    /// The worker that served this connection panicked.
+    Panicked(u64),
+    /// A worker is back; the reserve thread need not lead any longer.
+    Relieve,
+    /// The policy has changed.
+    Policy,
     /// Datagrams come back from a worker whose lease was void.
     Datagrams(Vec<Held>),
     /// Read what has arrived, answer it, close.
     Stop,
     /// Close at once.
     Abort,
-}
-
-/// What a worker finds in the slot.
-pub(crate) enum Look {
-    /// The core: lead.
-    Lead(Box<Core>),
-    /// Somebody else leads.
-    Nothing,
-    /// The pool has stopped.
-    Retired,
 }
 
 impl Pool {
@@ -125,6 +127,7 @@ impl Pool {
         index: usize,
         cpus: Vec<usize>,
         threads: (usize, usize),
+        policy: WakePolicy,
         shared: Arc<Shared>,
     ) -> io::Result<Self> {
         let (epoll, event) = (Arc::new(Epoll::new()?), Event::new()?);
@@ -135,116 +138,161 @@ impl Pool {
             cpus,
             shared,
             epoll,
-            crew: Crew::new(threads),
+            hand: Handover::new(Box::new(Core::new()), threads, policy),
             connections: AtomicUsize::new(0),
             seen: Seen::default(),
             beat: CachePadded::default(),
             rescues: AtomicU64::new(0),
-            slot: Mutex::new(Slot { core: State::Free(Box::new(Core::new())), lease: 0 }),
+            queueing: AtomicBool::new(policy != WakePolicy::Adaptive),
+            edge: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
             inbox: Mutex::new(Vec::new()),
             event,
         })
     }
 
-    /// Leaves the core in the slot for a turn; the lease to come back with.
+    /// Leaves the core under a lease for a turn; the lease to come back with.
     pub fn lend(&self, core: Box<Core>) -> u64 {
-        let lease = {
-            let mut slot = lock(&self.slot);
-            slot.lease = slot.lease.wrapping_add(1);
-            slot.core = State::Lent(core);
-            slot.lease
-        };
+        let lease = self.hand.lend(core);
         self.shared.alarm.wake();
         lease
     }
 
     /// Takes the core back at the end of a turn; `None` if the lease is void.
     pub fn reclaim(&self, lease: u64) -> Option<Box<Core>> {
-        let mut slot = lock(&self.slot);
-        if slot.lease != lease {
-            return None;
+        let core = self.hand.reclaim(lease);
+        if core.is_some() {
+            self.beat.store(0, Relaxed);
         }
-        match std::mem::replace(&mut slot.core, State::Taken) {
-            State::Lent(core) => {
-                self.beat.store(0, Relaxed);
-                Some(core)
-            }
-            other @ (State::Taken | State::Free(_) | State::Retired) => {
-                slot.core = other;
-                None
-            }
-        }
-    }
-
-    /// Whether a turn's lease still holds.
-    pub fn holds(&self, lease: u64) -> bool {
-        let slot = lock(&self.slot);
-        slot.lease == lease && matches!(slot.core, State::Lent(_))
-    }
-
-    /// Takes the core if it is free.
-    pub fn look(&self) -> Look {
-        let mut slot = lock(&self.slot);
-        match std::mem::replace(&mut slot.core, State::Taken) {
-            State::Free(core) => Look::Lead(core),
-            State::Retired => {
-                slot.core = State::Retired;
-                Look::Retired
-            }
-            other @ (State::Taken | State::Lent(_)) => {
-                slot.core = other;
-                Look::Nothing
-            }
-        }
-    }
-
-    /// Whether a worker that has just sat down should look at the slot again.
-    pub fn is_waiting_for_a_leader(&self) -> bool {
-        matches!(lock(&self.slot).core, State::Free(_) | State::Retired)
+        core
     }
 
     /// Leaves the core to whoever comes first, and calls a follower.
     pub fn hand_over(self: &Arc<Self>, core: Box<Core>, stats: &WorkerStats) {
-        lock(&self.slot).core = State::Free(core);
         self.seen.promotions.fetch_add(1, Relaxed);
         stats.add(Counter::Promotions, 1);
-        self.call_follower(stats);
+        let call = self.hand.leave(core, self.shared.clock.now_ns());
+        if matches!(call, Call::Nobody | Call::Start(Role::Reserve)) {
+            // Not lost: the core waits for the first worker whose call ends.
+            self.seen.promotions_failed.fetch_add(1, Relaxed);
+            stats.add(Counter::PromotionsFailed, 1);
+        }
+        self.call(call, stats);
     }
 
     /// Frees the core of a leader whose beat has stood still at `beat`.
     pub fn rescue(self: &Arc<Self>, beat: u64, stats: &WorkerStats) {
-        {
-            let mut slot = lock(&self.slot);
-            if self.beat.load(Relaxed) != beat {
-                return;
+        let is_stuck = || {
+            let stuck = self.beat.load(Relaxed) == beat;
+            if stuck {
+                self.beat.store(0, Relaxed);
+                self.rescues.fetch_add(1, Relaxed);
             }
-            match std::mem::replace(&mut slot.core, State::Taken) {
-                State::Lent(core) => slot.core = State::Free(core),
-                other @ (State::Taken | State::Free(_) | State::Retired) => {
-                    slot.core = other;
-                    return;
-                }
-            }
-            self.beat.store(0, Relaxed);
-            self.rescues.fetch_add(1, Relaxed);
+            stuck
+        };
+        if let Some(call) = self.hand.rescue(self.shared.clock.now_ns(), is_stuck) {
+            stats.add(Counter::WatchdogRescues, 1);
+            self.call(call, stats);
         }
-        stats.add(Counter::WatchdogRescues, 1);
-        self.call_follower(stats);
+    }
+
+    /// Queues work and calls whom the policy says.
+    pub fn enqueue(self: &Arc<Self>, work: Work, urgent: bool, stats: &WorkerStats) {
+        let call = self.hand.enqueue(work, urgent, self.shared.clock.now_ns());
+        self.call(call, stats);
+        self.shared.alarm.wake();
+    }
+
+    /// A worker without the core gives a connection back: home, to the queue, or to the leader.
+    pub fn give_back(self: &Arc<Self>, mut rx: Box<Rx>, stats: &WorkerStats) {
+        if !rx.charge(&self.shared.partial) {
+            stats.add(Counter::BudgetClosed, 1);
+            rx.broken = true;
+        }
+        if rx.is_charged() {
+            self.shared.alarm.wake_for_memory();
+        }
+        loop {
+            if rx.broken || self.stopping.load(Relaxed) {
+                return self.post(Mail::Back(rx));
+            }
+            if rx.unsettled {
+                match rx.conn.settle(self, rx.tail.is_some(), rx.ending) {
+                    Fate::Close => return self.post(Mail::Back(rx)),
+                    Fate::Serve => return self.enqueue(Work::Conn(rx), false, stats),
+                    // Epoll was told to look again.
+                    Fate::Read => (rx.unsettled, rx.more, rx.until_empty) = (false, false, false),
+                    Fate::Wait => {}
+                }
+            } else if rx.more || rx.until_empty {
+                return self.enqueue(Work::Conn(rx), false, stats);
+            }
+            let conn = Arc::clone(&rx.conn);
+            match conn.home.put(rx) {
+                Put::Done => return,
+                Put::Closed(mut rx) => return rx.discharge(&self.shared.partial),
+                Put::Again(back) => rx = back,
+            }
+            rx.until_empty = true;
+            if !rx.unsettled && conn.is_muted() {
+                rx.unsettled = true;
+            } else if rx.unsettled {
+                rx.broken |= conn.flush(self, stats) == crate::transmit::Sent::Broken;
+            }
+        }
     }
 
     /// The pool is done: all threads are to end.
     pub fn retire(&self) {
-        lock(&self.slot).core = State::Retired;
-        self.crew.call_all();
+        unpark(&self.hand.retire(self.shared.clock.now_ns()));
     }
 
-    /// What the slot says about the leader.
+    /// Changes the fewest and the most threads.
+    pub fn resize(&self, threads: (usize, usize)) {
+        // Those that are parked look again whether there are too many of them.
+        unpark(&self.hand.resize(threads, self.shared.clock.now_ns()));
+    }
+
+    /// Changes who is woken for a call.
+    ///
+    /// # Errors
+    /// As [`Pool::fill`]: under a queue there is one thread more, which fills it.
+    pub fn set_policy(self: &Arc<Self>, policy: WakePolicy, stats: &WorkerStats) -> io::Result<()> {
+        let call = self.hand.set_policy(policy, self.shared.clock.now_ns());
+        self.queueing.store(policy != WakePolicy::Adaptive, Relaxed);
+        self.call(call, stats);
+        self.post(Mail::Policy);
+        self.fill()
+    }
+
+    /// Whether the leader is to put what is ready into the queue.
+    pub fn is_queueing(&self) -> bool {
+        self.queueing.load(Relaxed)
+    }
+
+    /// Whether epoll is to report connections edge-triggered; under a transmit lock.
+    pub fn is_edge(&self) -> bool {
+        self.edge.load(Relaxed)
+    }
+
+    /// The leader changes how epoll reports connections, and tells it after this.
+    pub fn set_edge(&self, edge: bool) {
+        self.edge.store(edge, Relaxed);
+    }
+
+    /// The leader has seen the order to stop.
+    pub fn set_stopping(&self) {
+        self.stopping.store(true, Relaxed);
+    }
+
+    /// What the leader does.
     pub fn leader(&self) -> Leader {
-        match lock(&self.slot).core {
-            State::Taken => Leader::Waiting,
-            State::Lent(_) => Leader::Serving,
-            State::Free(_) => Leader::Vacant,
-            State::Retired => Leader::Retired,
+        match self.hand.standing() {
+            Standing::Taken if self.is_queueing() => Leader::Queueing,
+            Standing::Taken => Leader::Waiting,
+            Standing::Lent => Leader::Serving,
+            Standing::Free => Leader::Vacant,
+            Standing::Retired => Leader::Retired,
         }
     }
 
@@ -258,9 +306,10 @@ impl Pool {
         self.beat.load(Relaxed)
     }
 
-    /// Whether a call is running, as seen after everything that the slot's lock has ordered.
+    /// Whether a call is running or waits, as seen after everything that the hand-over's lock has
+    /// ordered.
     pub fn is_serving(&self) -> bool {
-        matches!(lock(&self.slot).core, State::Lent(_))
+        self.hand.standing() == Standing::Lent || !self.hand.is_empty()
     }
 
     /// How often the watchdog has stepped in.
@@ -280,18 +329,20 @@ impl Pool {
         std::mem::take(&mut lock(&self.inbox))
     }
 
-    /// Wakes the follower that parked last, or starts one.
-    fn call_follower(self: &Arc<Self>, stats: &WorkerStats) {
-        match self.crew.call() {
-            Called::Woken => {
+    /// Wakes or starts whom the hand-over says.
+    pub fn call(self: &Arc<Self>, call: Call, stats: &WorkerStats) {
+        match call {
+            Call::Nobody => {}
+            Call::Wake(seat) => {
                 self.seen.wakeups.fetch_add(1, Relaxed);
                 stats.add(Counter::Wakeups, 1);
+                seat.unpark();
             }
-            Called::MayStart if worker::start(self).is_ok() => {}
-            Called::MayStart | Called::Nobody => {
-                // Not lost: the core waits for the first worker whose call ends.
-                self.seen.promotions_failed.fetch_add(1, Relaxed);
-                stats.add(Counter::PromotionsFailed, 1);
+            // If it cannot be started, the first worker whose call ends does what is to be done.
+            Call::Start(role) => {
+                if let Err(error) = worker::start(self, role) {
+                    tracing::warn!(pool = self.index, %error, "cannot start a thread");
+                }
             }
         }
     }
@@ -301,9 +352,15 @@ impl Pool {
     /// # Errors
     /// As std::thread::Builder::spawn: too many threads, or no memory.
     pub fn fill(self: &Arc<Self>) -> io::Result<()> {
-        while self.crew.below_min() {
-            worker::start(self)?;
+        while self.hand.below_min() {
+            worker::start(self, Role::Worker)?;
         }
         Ok(())
+    }
+}
+
+fn unpark(seats: &[Arc<Seat>]) {
+    for seat in seats {
+        seat.unpark();
     }
 }

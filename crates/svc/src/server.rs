@@ -9,7 +9,7 @@ use crate::limits::{Budget, DESCRIPTORS_RESERVED, Limits};
 use crate::lock;
 use crate::pool::{Mail, Pool};
 use crate::register::Register;
-use crate::stats::{Clock, ConnInfo, PoolInfo, SocketInfo, SocketKind};
+use crate::stats::{Clock, ConnInfo, Delay, PoolInfo, SocketInfo, SocketKind};
 use crate::udp::{Ports, keeper};
 use crate::watchdog::{self, Alarm};
 use rpc::{Dispatcher, Transport};
@@ -96,7 +96,7 @@ impl Server {
         dispatcher: Arc<Dispatcher>,
         telemetry: Arc<Telemetry>,
     ) -> Result<Self, StartError> {
-        let wake_policy = config.wake_policy.supported()?;
+        let wake_policy = config.wake_policy;
         let layout = layout(config.pool_mode, config.threads.1)?;
         let threads = share(config.threads, layout.len())?;
         let limits = config.limits;
@@ -125,7 +125,13 @@ impl Server {
         });
         let mut pools = Vec::with_capacity(layout.len());
         for (index, (cpus, threads)) in layout.into_iter().zip(threads).enumerate() {
-            pools.push(Arc::new(Pool::new(index, cpus, threads, Arc::clone(&shared))?));
+            pools.push(Arc::new(Pool::new(
+                index,
+                cpus,
+                threads,
+                wake_policy,
+                Arc::clone(&shared),
+            )?));
         }
         let [acceptor, watchdog, keeper] = launch(&shared, &pools, sockets).inspect_err(|_| {
             shared.stopping.store(true, Relaxed);
@@ -222,15 +228,16 @@ impl Server {
 
     /// The pools.
     pub fn pools(&self) -> Vec<PoolInfo> {
+        let wake_policy = self.wake_policy();
         let info = |pool: &Arc<Pool>| {
-            let (threads, parked, threads_min, threads_max) = pool.crew.count();
+            let (count, tally) = (pool.hand.count(), pool.hand.tally());
             PoolInfo {
                 index: pool.index,
                 cpus: pool.cpus.clone(),
-                threads,
-                parked,
-                threads_min,
-                threads_max,
+                threads: count.threads,
+                parked: count.parked,
+                threads_min: count.min,
+                threads_max: count.max,
                 leader: pool.leader(),
                 connections: pool.connections.load(Relaxed),
                 calls: pool.seen.calls.load(Relaxed),
@@ -238,6 +245,19 @@ impl Server {
                 promotions_failed: pool.seen.promotions_failed.load(Relaxed),
                 rescues: pool.rescues(),
                 wakeups: pool.seen.wakeups.load(Relaxed),
+                wake_policy,
+                blocked: count.blocked,
+                reserves: count.reserves,
+                queued: count.queued,
+                arrived: pool.seen.arrived.load(Relaxed),
+                enqueued: tally.enqueued,
+                waited: tally.waited,
+                overloads_avoided: tally.overloads_avoided,
+                timed_out: tally.timed_out,
+                exhausted: tally.exhausted,
+                unstuck: tally.unstuck,
+                queue_delay: Delay::from(&tally.queue_delay),
+                wake_delay: Delay::from(&tally.wake_delay),
             }
         };
         self.pools.iter().map(info).collect()
@@ -250,21 +270,24 @@ impl Server {
     /// refuses more threads now.
     pub fn set_threads(&self, min: usize, max: usize) -> Result<(), SettingError> {
         for (pool, threads) in self.pools.iter().zip(share((min, max), self.pools.len())?) {
-            pool.crew.resize(threads);
-            pool.fill().map_err(|error| SettingError(format!("cannot start threads: {error}")))?;
-            // Those that are parked look again whether there are too many of them.
-            pool.crew.call_all();
+            pool.resize(threads);
+            pool.fill().map_err(cannot_start)?;
         }
         Ok(())
     }
 
-    /// Changes who is woken for a call.
+    /// Changes who is woken for a call. Calls that are queued or run are not disturbed.
     ///
     /// # Errors
-    /// [`SettingError`]: the policy is not in this version.
+    /// [`SettingError`]: the kernel refuses the thread that a queue needs; the policy is in force
+    /// all the same, with the threads that there are.
     pub fn set_wake_policy(&self, policy: WakePolicy) -> Result<(), SettingError> {
-        *lock(&self.wake_policy) = policy.supported()?;
-        Ok(())
+        let mut wake_policy = lock(&self.wake_policy);
+        *wake_policy = policy;
+        let stats = self.shared.telemetry.worker();
+        let results = self.pools.iter().map(|pool| pool.set_policy(policy, &stats));
+        let first = results.fold(Ok(()), io::Result::and);
+        first.map_err(cannot_start)
     }
 
     /// Who is woken for a call.
@@ -329,7 +352,7 @@ impl Server {
         }
         let mut done = true;
         for pool in &self.pools {
-            done &= pool.crew.wait_until_gone(deadline);
+            done &= pool.hand.wait_until_gone(deadline);
         }
         if !done {
             for pool in &self.pools {
@@ -338,7 +361,7 @@ impl Server {
             let now = Instant::now();
             let deadline = now.checked_add(ABORT_PATIENCE).unwrap_or(now);
             for pool in &self.pools {
-                pool.crew.wait_until_gone(deadline);
+                pool.hand.wait_until_gone(deadline);
             }
         }
         self.shared.stopped.store(true, Relaxed);
@@ -346,6 +369,11 @@ impl Server {
         let _ = self.watchdog.join();
         done
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
+fn cannot_start(error: io::Error) -> SettingError {
+    SettingError(format!("cannot start threads: {error}"))
 }
 
 /// Starts the threads: the acceptor's, the watchdog's and that of the keeper of datagram sockets.

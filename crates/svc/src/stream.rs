@@ -57,15 +57,26 @@ enum End {
     Detached,
 }
 
+/// How a turn's worker stands to its pool.
+#[derive(Debug, Clone, Copy)]
+enum Stand {
+    /// It leads, and has lent the core.
+    Leads {
+        lease: u64,
+        /// How often the watchdog had stepped in when the turn began.
+        rescues: u64,
+    },
+    /// It took the connection from the queue. `one`: for one call only.
+    Works { one: bool },
+}
+
 /// A turn under way, as the calls in it see it.
 struct Turn<'b> {
     pool: &'b Arc<Pool>,
     stats: &'b WorkerStats,
     peer: Peer,
     token: u64,
-    lease: u64,
-    /// How often the watchdog had stepped in when the turn began.
-    rescues: u64,
+    stand: Stand,
     /// The connection, until the worker is detached.
     rx: RefCell<Option<Box<Rx>>>,
     /// Replies that have not been sent.
@@ -86,6 +97,7 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
         Some(_) => Received::Nothing,
         None => receive(&mut rx, &mut worker.kit.receive, &worker.stats),
     };
+    let one = worker.is_reserve();
     let Worker { pool, stats, kit, core: leading, lent, .. } = worker;
     let now_ns = pool.shared.clock.now_ns();
     rx.conn.seen.last_ms.store(now_ns / NS_PER_MS, Relaxed);
@@ -114,22 +126,29 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
         }
     };
     let Some(first) = first else {
-        let Some(core) = leading.as_mut() else { return };
         tidy(&mut rx, &mut kit.spare);
-        return bring_back(pool, stats, core, rx);
+        return match leading.as_mut() {
+            Some(core) => bring_back(pool, stats, core, rx),
+            None => pool.give_back(rx, stats),
+        };
     };
-    let Some(core) = leading.take() else { return };
-    pool.beat(now_ns);
-    let rescues = pool.rescues();
-    let lease = pool.lend(core);
+    rx.conn.begins_with(&first);
+    let (stand, lease) = match leading.take() {
+        Some(core) => {
+            pool.beat(now_ns);
+            let rescues = pool.rescues();
+            let lease = pool.lend(core);
+            (Stand::Leads { lease, rescues }, Some(lease))
+        }
+        None => (Stand::Works { one }, None),
+    };
     *lent = Some(Lent { lease, token: Some(rx.token) });
     let turn = Turn {
         pool,
         stats,
         peer: rx.conn.peer,
         token: rx.token,
-        lease,
-        rescues,
+        stand,
         rx: RefCell::new(Some(rx)),
         collected: RefCell::new(mem::take(&mut kit.collected)),
         rest: Cell::new(input),
@@ -156,7 +175,10 @@ impl<'b> Turn<'b> {
         let end_ns = now_ns.saturating_add(TURN_NS);
         let mut record = first;
         loop {
-            crate::conn::add(&self.pool.seen.calls, 1);
+            match self.stand {
+                Stand::Leads { .. } => crate::conn::add(&self.pool.seen.calls, 1),
+                Stand::Works { .. } => _ = self.pool.seen.calls.fetch_add(1, Relaxed),
+            }
             self.rest.set(input);
             reply.clear();
             let start = reply.mark();
@@ -176,6 +198,9 @@ impl<'b> Turn<'b> {
                 keep(spare, memory);
             }
             if let Some(conn) = self.left.get() {
+                if let Stand::Works { .. } = self.stand {
+                    self.pool.hand.resumes();
+                }
                 if conn.finish(self.pool, self.stats, reply.bytes()) {
                     self.pool.post(Mail::Ended(self.token));
                 }
@@ -189,7 +214,7 @@ impl<'b> Turn<'b> {
                 Sent::Queued => return End::Paused,
                 Sent::Broken => return End::Broken,
             }
-            if self.pool.rescues() != self.rescues && !self.pool.holds(self.lease) {
+            if self.has_to_stop() {
                 return End::Paused;
             }
             if now_ns >= end_ns && !input.is_empty() && !shared.partial.is_tight() {
@@ -204,7 +229,19 @@ impl<'b> Turn<'b> {
                     return End::Broken;
                 }
             };
-            self.pool.beat(now_ns);
+            if let Stand::Leads { .. } = self.stand {
+                self.pool.beat(now_ns);
+            }
+        }
+    }
+
+    /// Whether the connection is to be given back before its next record.
+    fn has_to_stop(&self) -> bool {
+        match self.stand {
+            Stand::Leads { lease, rescues } => {
+                self.pool.rescues() != rescues && !self.pool.hand.holds(lease)
+            }
+            Stand::Works { one } => one,
         }
     }
 
@@ -278,7 +315,11 @@ impl<'b> Turn<'b> {
             }
         }
         tidy(&mut rx, spare);
-        match self.pool.reclaim(self.lease) {
+        let Stand::Leads { lease, .. } = self.stand else {
+            self.pool.give_back(rx, self.stats);
+            return None;
+        };
+        match self.pool.reclaim(lease) {
             Some(mut core) => {
                 bring_back(self.pool, self.stats, &mut core, rx);
                 Some(core)
@@ -303,7 +344,12 @@ impl MaySleep for Turn<'_> {
         rx.unsettled = true;
         // It was empty: the connection is taken out of `rx` only once.
         let _ = self.left.set(conn);
-        match self.pool.reclaim(self.lease) {
+        let Stand::Leads { lease, .. } = self.stand else {
+            self.pool.give_back(rx, self.stats);
+            let call = self.pool.hand.blocks(self.pool.shared.clock.now_ns());
+            return self.pool.call(call, self.stats);
+        };
+        match self.pool.reclaim(lease) {
             Some(mut core) => {
                 bring_back(self.pool, self.stats, &mut core, rx);
                 self.pool.hand_over(core, self.stats);
@@ -316,11 +362,15 @@ impl MaySleep for Turn<'_> {
 
 /// One receive. A record of which much is missing takes the bytes where they belong.
 fn receive(rx: &mut Rx, buf: &mut [u8], stats: &WorkerStats) -> Received {
+    rx.more = true;
     if rx.partial.missing() < DIRECT_BYTES_MIN {
         return match receive_once(rx, buf, stats) {
-            Ok(0) => Received::End,
-            Ok(len) => Received::Bytes(len),
-            Err(none) => none,
+            Ok(0) => drained(rx, Received::End),
+            Ok(len) => {
+                rx.more = len >= buf.len();
+                Received::Bytes(len)
+            }
+            Err(none) => drained(rx, none),
         };
     }
     let conn = Arc::clone(&rx.conn);
@@ -330,21 +380,31 @@ fn receive(rx: &mut Rx, buf: &mut [u8], stats: &WorkerStats) -> Received {
         let room = space.len();
         stats.add(Counter::ReceiveCalls, 1);
         match sys::socket::receive(&conn.stream, space) {
-            Ok(0) => return Received::End,
+            Ok(0) => return drained(rx, Received::End),
             Ok(len) => {
                 rx.partial.received(len);
                 crate::conn::add(&conn.seen.bytes_in, len as u64);
                 total = total.saturating_add(len);
                 if len < room {
+                    rx.more = false;
                     break;
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                (rx.more, rx.until_empty) = (false, false);
+                break;
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return Received::Broken,
+            Err(_) => return drained(rx, Received::Broken),
         }
     }
     if total == 0 { Received::Nothing } else { Received::Placed }
+}
+
+/// A receive found nothing, or nothing more for ever.
+const fn drained(rx: &mut Rx, received: Received) -> Received {
+    (rx.more, rx.until_empty) = (false, false);
+    received
 }
 
 fn receive_once(rx: &Rx, buf: &mut [u8], stats: &WorkerStats) -> Result<usize, Received> {

@@ -135,7 +135,9 @@ impl Conn {
         let busy = tx.in_flight >= pool.shared.limits.in_flight_max;
         tx.waiting = busy || ending;
         tx.reading = !ending && !has_tail && !busy;
-        self.watch(&mut tx, pool);
+        // Edge-triggered, it tells of what came meanwhile only if it is told anew.
+        let anew = pool.is_edge() && tx.reading;
+        self.watch_anew(&mut tx, pool, anew);
         match has_tail {
             _ if tx.dead => Fate::Close,
             true if empty && !busy => Fate::Serve,
@@ -162,6 +164,16 @@ impl Conn {
         if tx.watched.take().is_some() {
             let _ = pool.epoll.delete(&self.stream);
         }
+    }
+
+    /// Whether epoll does not watch it for reading, and did not when that was last decided.
+    pub fn is_muted(&self) -> bool {
+        !lock(&self.tx).reading
+    }
+
+    /// Tells epoll of a new way to report it.
+    pub fn rearm(&self, pool: &Pool) {
+        self.watch(&mut lock(&self.tx), pool);
     }
 
     /// Tells the client that nothing more will come; `false` if the connection is broken.
@@ -288,10 +300,16 @@ impl Conn {
 
     /// Makes epoll watch for what is wanted now.
     fn watch(&self, tx: &mut Tx, pool: &Pool) {
+        self.watch_anew(tx, pool, false);
+    }
+
+    /// Makes epoll watch for what is wanted now; `anew`: and tell again of what is there.
+    fn watch_anew(&self, tx: &mut Tx, pool: &Pool, anew: bool) {
         let empty = tx.queue.is_empty();
-        let wanted = Interest { readable: tx.reading && empty, writable: !empty };
+        let (readable, writable) = (tx.reading && empty, !empty);
+        let wanted = Interest { readable, writable, edge: pool.is_edge() };
         let done = match tx.watched {
-            Some(watched) if watched == wanted => return,
+            Some(watched) if watched == wanted && !anew => return,
             Some(_) if wanted.is_none() => pool.epoll.delete(&self.stream),
             Some(_) => pool.epoll.modify(&self.stream, tx.token, wanted),
             None if wanted.is_none() => return,

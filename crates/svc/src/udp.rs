@@ -32,6 +32,7 @@ use std::io::ErrorKind;
 use std::mem;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use sys::mmsg::{self, BATCH, Batch, Datagram, Local, Outgoing};
 use telemetry::{Counter, WorkerStats};
 use xdr::Writer;
@@ -42,6 +43,14 @@ pub(crate) struct Held {
     bytes: Vec<u8>,
     from: SocketAddr,
     to: Local,
+    truncated: bool,
+}
+
+impl Held {
+    /// The message.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Where a turn's datagrams are.
@@ -59,7 +68,7 @@ impl<'b> Source<'b> {
                 bytes: &held.bytes,
                 from: held.from,
                 to: held.to,
-                truncated: false,
+                truncated: held.truncated,
             }),
             Self::One(_) => None,
         }
@@ -79,7 +88,8 @@ struct Turn<'b> {
     stats: &'b WorkerStats,
     port: &'b Arc<Port>,
     way: Way<'b>,
-    lease: u64,
+    /// `None` for a worker that took the datagram from the queue.
+    lease: Option<u64>,
     source: Source<'b>,
     /// The first datagram that nobody has begun to serve.
     next: Cell<usize>,
@@ -110,6 +120,27 @@ pub(crate) fn serve_socket(worker: &mut Worker, number: u64) {
     worker.kit.batch = Some(batch);
 }
 
+/// Receives a batch from a readable socket for others to answer.
+pub(crate) fn receive(worker: &mut Worker, number: u64) -> Vec<Held> {
+    let table = worker.pool.shared.ports.table();
+    let Some(port) = table.find(number) else { return Vec::new() };
+    let batch = worker.kit.batch.get_or_insert_default();
+    worker.stats.add(Counter::ReceiveCalls, 1);
+    // As in serve_socket.
+    let count = batch.receive(&port.socket).unwrap_or(0);
+    let (received, bytes_in) = (count as u64, batch.bytes() as u64);
+    worker.stats.add(Counter::Datagrams, received);
+    port.count(worker.pool.index, Traffic { received, bytes_in, ..Traffic::default() });
+    let held = |datagram: Datagram<'_>| Held {
+        port: Arc::clone(port),
+        bytes: datagram.bytes.to_vec(),
+        from: datagram.from,
+        to: datagram.to,
+        truncated: datagram.truncated,
+    };
+    (0..count).map_while(|index| batch.at(index)).map(held).collect()
+}
+
 /// Answers a datagram that another worker has received.
 pub(crate) fn serve_held(worker: &mut Worker, held: &Held) {
     serve(worker, &held.port, Source::One(held));
@@ -117,11 +148,12 @@ pub(crate) fn serve_held(worker: &mut Worker, held: &Held) {
 
 fn serve(worker: &mut Worker, port: &Arc<Port>, source: Source<'_>) {
     let Worker { pool, stats, kit, core: leading, lent, .. } = worker;
-    let Some(core) = leading.take() else { return };
     let now_ns = pool.shared.clock.now_ns();
-    pool.beat(now_ns);
     let rescues = pool.rescues();
-    let lease = pool.lend(core);
+    let lease = leading.take().map(|core| {
+        pool.beat(now_ns);
+        pool.lend(core)
+    });
     *lent = Some(Lent { lease, token: None });
     let turn = Turn {
         pool,
@@ -150,7 +182,10 @@ impl Turn<'_> {
                 self.stats.add(Counter::DatagramsDropped, 1);
                 continue;
             }
-            crate::conn::add(&self.pool.seen.calls, 1);
+            match self.lease {
+                Some(_) => crate::conn::add(&self.pool.seen.calls, 1),
+                None => _ = self.pool.seen.calls.fetch_add(1, Relaxed),
+            }
             reply.clear();
             let now_ms = now_ns / NS_PER_MS;
             let peer = self.peer(&datagram);
@@ -162,11 +197,13 @@ impl Turn<'_> {
             if done.verdict == Verdict::Reply {
                 self.collect(reply, &datagram);
             }
-            let rescued = self.pool.rescues() != rescues && !self.pool.holds(self.lease);
-            if !self.attached.get() || rescued {
+            let is_void = |lease| self.pool.rescues() != rescues && !self.pool.hand.holds(lease);
+            if !self.attached.get() || self.lease.is_some_and(is_void) {
                 return;
             }
-            self.pool.beat(now_ns);
+            if self.lease.is_some() {
+                self.pool.beat(now_ns);
+            }
         }
     }
 
@@ -247,8 +284,12 @@ impl Turn<'_> {
         if !self.attached.replace(false) {
             return;
         }
+        let Some(lease) = self.lease else {
+            let call = self.pool.hand.blocks(self.pool.shared.clock.now_ns());
+            return self.pool.call(call, self.stats);
+        };
         let held = self.rest();
-        match self.pool.reclaim(self.lease) {
+        match self.pool.reclaim(lease) {
             Some(mut core) => {
                 core.datagrams.extend(held);
                 self.pool.hand_over(core, self.stats);
@@ -271,6 +312,7 @@ impl Turn<'_> {
                 bytes: datagram.bytes.to_vec(),
                 from: datagram.from,
                 to: datagram.to,
+                truncated: false,
             });
         }
         held
@@ -282,14 +324,20 @@ impl Turn<'_> {
             self.step_aside();
             self.flush_waiting();
         }
-        let core = if self.attached.get() { self.pool.reclaim(self.lease) } else { None };
+        *free = self.free.take();
+        let Some(lease) = self.lease else {
+            if !self.attached.get() {
+                self.pool.hand.resumes();
+            }
+            return None;
+        };
+        let core = if self.attached.get() { self.pool.reclaim(lease) } else { None };
         if core.is_none() && self.attached.get() {
             let held = self.rest();
             if !held.is_empty() {
                 self.pool.post(Mail::Datagrams(held));
             }
         }
-        *free = self.free.into_inner();
         core
     }
 }

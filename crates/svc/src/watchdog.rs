@@ -66,6 +66,8 @@ struct Watchdog<'a> {
     pools: &'a [Arc<Pool>],
     stats: WorkerStats,
     beats: Vec<u64>,
+    /// What each pool's threads had taken from its queue at the last look.
+    taken: Vec<u64>,
     swept_ms: u64,
 }
 
@@ -73,7 +75,14 @@ struct Watchdog<'a> {
 pub(crate) fn watch(shared: &Shared, pools: &[Arc<Pool>]) {
     *lock(&shared.alarm.thread) = Some(std::thread::current());
     let stats = shared.telemetry.worker();
-    let mut dog = Watchdog { shared, pools, stats, beats: vec![0; pools.len()], swept_ms: 0 };
+    let mut dog = Watchdog {
+        shared,
+        pools,
+        stats,
+        beats: vec![0; pools.len()],
+        taken: vec![0; pools.len()],
+        swept_ms: 0,
+    };
     let mut quiet = 0_u32;
     while !shared.stopped.load(Relaxed) {
         quiet = if dog.look() { 0 } else { quiet.saturating_add(1) };
@@ -96,6 +105,13 @@ impl Watchdog<'_> {
     /// Compares each pool's beat with that of a tick ago; whether any call ran.
     fn look(&mut self) -> bool {
         let mut busy = false;
+        let now_ns = self.shared.clock.now_ns();
+        for (pool, taken) in self.pools.iter().zip(&mut self.taken) {
+            let before = *taken;
+            let call = pool.hand.stalled(taken, now_ns);
+            pool.call(call, &self.stats);
+            busy |= before != *taken || !pool.hand.is_empty();
+        }
         for (pool, last) in self.pools.iter().zip(&mut self.beats) {
             let beat = pool.last_beat();
             busy |= beat != 0 || *last != beat;

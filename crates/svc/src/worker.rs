@@ -1,15 +1,18 @@
-//! A worker thread: leads its pool while it holds the core, parks when somebody else does.
+//! A worker thread: leads its pool while it holds the core; else it takes work from the queue, and
+//! parks when there is none.
 //!
 //! A worker owns its receive buffer and its reply buffers; connections own none. It keeps them
 //! from turn to turn and lets them go when nobody has called it for some seconds.
 
 use crate::conn::Rx;
 use crate::core::{Core, Found, TOKEN_INBOX, TOKEN_SOCKET};
-use crate::idle::{Seat, Spare};
+use crate::handover::{Next, Role, Seat, Spare};
+use crate::home::Put;
 use crate::limits::{IDLE_THREAD_AGE, KEEP_BYTES, RECEIVE_BYTES};
-use crate::pool::{Look, Mail, Pool};
+use crate::pool::{Mail, Pool, Work};
 use crate::transmit::{Fate, Sent};
-use crate::udp::Outlet;
+use crate::udp::{Held, Outlet};
+use crate::urgent::{goes_first, is_urgent, looks_urgent};
 use crate::{stream, udp};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,13 +41,16 @@ pub(crate) struct Worker {
     pub core: Option<Box<Core>>,
     /// The turn under way.
     pub lent: Option<Lent>,
+    /// A worker has come for the core that this reserve thread has.
+    relieved: bool,
     seat: Arc<Seat>,
 }
 
 /// What a worker has to remember of a turn in case it panics.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lent {
-    pub lease: u64,
+    /// The lease of the core; `None` without it.
+    pub lease: Option<u64>,
     /// The connection that is out with this worker.
     pub token: Option<u64>,
 }
@@ -93,24 +99,28 @@ pub(crate) fn keep(spare: &mut Writer, memory: Writer) {
 
 /// Why a worker ends.
 enum Exit {
-    /// There is no work for it; the crew has struck it out.
+    /// There is no work for it; the hand-over has struck it off.
     Spare,
     /// The pool has stopped.
     Retired,
 }
 
-/// Starts a worker that the crew has counted.
+/// Starts a thread that the hand-over has counted.
 ///
 /// # Errors
-/// As std::thread::Builder::spawn; the crew is corrected.
-pub(crate) fn start(pool: &Arc<Pool>) -> io::Result<()> {
-    let name = format!("svc-{}", pool.index);
+/// As std::thread::Builder::spawn; the hand-over is corrected.
+pub(crate) fn start(pool: &Arc<Pool>, role: Role) -> io::Result<()> {
+    let name = match role {
+        Role::Worker => format!("svc-{}", pool.index),
+        Role::Reserve => format!("reserve-{}", pool.index),
+    };
+    let now_ns = pool.shared.clock.now_ns();
     let for_thread = Arc::clone(pool);
     let builder = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
-    match builder.spawn(move || work(&for_thread)) {
+    match builder.spawn(move || work(&for_thread, role, now_ns)) {
         Ok(_detached) => Ok(()),
         Err(error) => {
-            pool.crew.ended();
+            pool.hand.not_started(role);
             Err(error)
         }
     }
@@ -118,7 +128,7 @@ pub(crate) fn start(pool: &Arc<Pool>) -> io::Result<()> {
 
 /// A worker thread from start to end. A panic, which only a bug in this crate can cause, costs
 /// the connection that was being served.
-fn work(pool: &Arc<Pool>) {
+fn work(pool: &Arc<Pool>, role: Role, started_ns: u64) {
     if !pool.cpus.is_empty()
         && let Err(error) = sys::thread::run_on(&pool.cpus)
     {
@@ -130,7 +140,8 @@ fn work(pool: &Arc<Pool>) {
         kit: Kit::default(),
         core: None,
         lent: None,
-        seat: Seat::new(),
+        relieved: false,
+        seat: Seat::started(role, started_ns),
     };
     worker.stats.add(Counter::ThreadsStarted, 1);
     let exit = loop {
@@ -143,7 +154,7 @@ fn work(pool: &Arc<Pool>) {
     drop(worker);
     match exit {
         Exit::Spare => {}
-        Exit::Retired => pool.crew.ended(),
+        Exit::Retired => pool.hand.ended(role),
     }
 }
 
@@ -153,31 +164,34 @@ impl Worker {
             while self.core.is_some() {
                 self.step();
             }
-            match self.pool.look() {
-                Look::Lead(core) => self.core = Some(core),
-                Look::Retired => return Exit::Retired,
-                Look::Nothing => {
+            match self.pool.hand.next(&self.seat, self.pool.shared.clock.now_ns()) {
+                Next::Work(work, also) => {
+                    self.pool.call(also, &self.stats);
+                    self.work(work);
+                }
+                Next::Lead(core, also) => {
+                    self.core = Some(core);
+                    self.pool.call(also, &self.stats);
+                }
+                Next::Park { relieve } => {
+                    if relieve {
+                        self.pool.post(Mail::Relieve);
+                    }
                     if let Some(exit) = self.park() {
                         return exit;
                     }
                 }
+                Next::Leave => return Exit::Spare,
+                Next::Retired => return Exit::Retired,
             }
         }
     }
 
     /// Parks until called, or for good if nobody needs this worker.
     fn park(&mut self) -> Option<Exit> {
-        let crew = &self.pool.crew;
-        crew.sit(&self.seat);
-        // Whoever leaves the core calls a follower after that; whoever did so before this worker
-        // sat down may have found nobody.
-        if self.pool.is_waiting_for_a_leader() {
-            crew.stand(&self.seat);
-            return None;
-        }
         let end = Instant::now().checked_add(IDLE_THREAD_AGE);
         let mut rest = Some(IDLE_THREAD_AGE);
-        while !self.seat.was_called() {
+        while !self.seat.is_called() {
             let Some(left) = rest else {
                 std::thread::park();
                 continue;
@@ -185,17 +199,53 @@ impl Worker {
             std::thread::park_timeout(left);
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             rest = left.filter(|left| *left > Duration::ZERO);
-            if rest.is_none() && !self.seat.was_called() {
-                match crew.spare(&self.seat) {
+            if rest.is_none() && !self.seat.is_called() {
+                match self.pool.hand.spare(&self.seat) {
                     Spare::Leave => return Some(Exit::Spare),
                     Spare::Stay => self.kit = Kit::default(),
                     Spare::Called => return None,
                 }
-            } else if rest.is_none() {
-                return None;
             }
         }
         None
+    }
+
+    /// A piece of work from the queue.
+    fn work(&mut self, work: Work) {
+        match work {
+            Work::Datagram(held) => udp::serve_held(self, &held),
+            Work::Conn(rx) if self.is_reserve() && !looks_urgent(&rx) => {
+                self.pool.enqueue(Work::Conn(rx), false, &self.stats);
+            }
+            Work::Conn(mut rx) => {
+                let conn = Arc::clone(&rx.conn);
+                if rx.unsettled && (rx.tail.is_none() || conn.is_congested()) && !rx.looked {
+                    rx.broken |= conn.flush(&self.pool, &self.stats) == Sent::Broken;
+                    return self.pool.give_back(rx, &self.stats);
+                }
+                stream::serve(self, rx);
+            }
+        }
+    }
+
+    /// Whether this is a reserve thread.
+    pub fn is_reserve(&self) -> bool {
+        self.seat.role() == Role::Reserve
+    }
+
+    /// Whether this leader puts what is ready into the queue instead of serving it.
+    fn is_queueing(&self) -> bool {
+        self.pool.is_queueing() || self.is_reserve()
+    }
+
+    /// Serves a connection, or queues it.
+    fn serve(&mut self, rx: Box<Rx>) {
+        if self.is_queueing() {
+            let urgent = goes_first(&rx);
+            self.pool.enqueue(Work::Conn(rx), urgent, &self.stats);
+        } else {
+            stream::serve(self, rx);
+        }
     }
 
     /// One piece of the leader's work. Everybody who is ready has a turn before a connection that
@@ -206,11 +256,11 @@ impl Worker {
         if let Some(ready) = core.next_event() {
             self.ready(ready);
         } else if let Some(held) = core.datagrams.pop_front() {
-            udp::serve_held(self, &held);
+            self.datagram(held);
         } else if let Some(token) = core.due.pop_front() {
             self.due(token);
             self.peek();
-        } else if core.is_finished() {
+        } else if core.is_finished() && self.pool.hand.is_empty() {
             self.core = None;
             self.pool.retire();
         } else {
@@ -230,8 +280,13 @@ impl Worker {
     /// Waits for events; while the server stops, not for longer than connections that part need.
     fn wait(&mut self) {
         let Some(core) = self.core.as_mut() else { return };
+        if core.edge != self.pool.is_queueing() {
+            switch(&self.pool, core);
+        }
+        // While it stops, workers may empty the queue without a word.
+        let soon = !core.parting.is_empty() || (core.stopping && core.is_finished());
         let parting = !core.parting.is_empty();
-        if let Err(error) = self.pool.epoll.wait(core.events(), parting.then_some(PARTING_TICK)) {
+        if let Err(error) = self.pool.epoll.wait(core.events(), soon.then_some(PARTING_TICK)) {
             tracing::error!(pool = self.pool.index, %error, "cannot wait for events");
             std::thread::sleep(AFTER_FAILED_WAIT);
         }
@@ -256,15 +311,28 @@ impl Worker {
             for mail in self.pool.mail() {
                 self.open(mail);
             }
-            return;
+            return self.stand_down();
         }
+        crate::conn::add(&self.pool.seen.arrived, 1);
         if ready.token & TOKEN_SOCKET != 0 {
-            return udp::serve_socket(self, ready.token & !TOKEN_SOCKET);
+            return self.socket(ready.token & !TOKEN_SOCKET);
         }
         let Some(core) = self.core.as_mut() else { return };
-        match core.take(ready.token) {
-            Found::Gone => {}
-            Found::Out(conn) => conn.mute(&self.pool),
+        let mut found = core.take(ready.token);
+        if let Found::Out(conn) = &found
+            && !core.edge
+        {
+            // Or epoll would tell of it again and again. If it came home between the two looks
+            // it finds itself muted, and is settled below or by whoever brings it.
+            conn.mute(&self.pool);
+            found = core.take(ready.token);
+            if let Found::Rx(rx) = &mut found {
+                rx.unsettled = true;
+            }
+        }
+        match found {
+            // Who brings it back is told that it is wanted.
+            Found::Gone | Found::Out(_) => {}
             Found::Rx(mut rx) => {
                 if ready.writable || rx.unsettled {
                     // If it goes on from here, epoll tells again what there is to be read.
@@ -272,8 +340,29 @@ impl Worker {
                     rx.unsettled = true;
                     return bring_back(&self.pool, &self.stats, core, rx);
                 }
-                stream::serve(self, rx);
+                rx.until_empty |= ready.ended;
+                self.serve(rx);
             }
+        }
+    }
+
+    /// A datagram socket is readable.
+    fn socket(&mut self, number: u64) {
+        if !self.is_queueing() {
+            return udp::serve_socket(self, number);
+        }
+        for held in udp::receive(self, number) {
+            self.datagram(held);
+        }
+    }
+
+    /// Answers a datagram that was received, or queues it.
+    fn datagram(&mut self, held: Held) {
+        if self.is_queueing() {
+            let urgent = is_urgent(held.bytes());
+            self.pool.enqueue(Work::Datagram(held), urgent, &self.stats);
+        } else {
+            udp::serve_held(self, &held);
         }
     }
 
@@ -284,7 +373,7 @@ impl Worker {
         let last_look = core.stopping && !rx.looked;
         rx.looked = core.stopping;
         if (rx.tail.is_some() && !rx.conn.is_congested()) || last_look {
-            stream::serve(self, rx);
+            self.serve(rx);
         } else {
             bring_back(&self.pool, &self.stats, core, rx);
         }
@@ -295,13 +384,11 @@ impl Worker {
         let Some(core) = self.core.as_mut() else { return };
         match mail {
             Mail::Open(conn) => {
-                let token = core.insert(conn);
+                let rx = core.insert(conn);
                 if core.stopping {
-                    core.due.push_back(token);
+                    core.due.push_back(rx.token);
                 }
-                if let Found::Rx(rx) = core.take(token) {
-                    bring_back(&self.pool, &self.stats, core, rx);
-                }
+                bring_back(&self.pool, &self.stats, core, rx);
             }
             Mail::Back(mut rx) => {
                 rx.looked = core.stopping;
@@ -314,12 +401,18 @@ impl Worker {
                 }
             }
             Mail::Datagrams(held) => core.datagrams.extend(held),
+            Mail::Panicked(token) => strike_out(&self.pool, &self.stats, core, token),
+            Mail::Relieve => self.relieved = true,
+            // Before the next wait.
+            Mail::Policy => {}
             Mail::Stop => {
                 core.stopping = true;
+                self.pool.set_stopping();
                 core.due.extend(core.tokens());
             }
             Mail::Abort => {
                 core.stopping = true;
+                self.pool.set_stopping();
                 core.datagrams.clear();
                 for token in core.tokens() {
                     strike_out(&self.pool, &self.stats, core, token);
@@ -328,10 +421,24 @@ impl Worker {
         }
     }
 
+    /// A reserve that was relieved leaves the core to the worker that came for it.
+    fn stand_down(&mut self) {
+        if std::mem::take(&mut self.relieved)
+            && self.is_reserve()
+            && let Some(core) = self.core.take()
+        {
+            let call = self.pool.hand.leave(core, self.pool.shared.clock.now_ns());
+            self.pool.call(call, &self.stats);
+        }
+    }
+
     /// Goes on after a panic: the core is kept, the connection that was out is given up.
     fn recover(&mut self) {
         tracing::error!(pool = self.pool.index, "a worker panicked; this is a bug");
         let Some(Lent { lease, token }) = self.lent.take() else { return };
+        let Some(lease) = lease else {
+            return token.into_iter().for_each(|token| self.pool.post(Mail::Panicked(token)));
+        };
         if let Some(mut core) = self.pool.reclaim(lease) {
             if let Some(token) = token {
                 strike_out(&self.pool, &self.stats, &mut core, token);
@@ -350,23 +457,46 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
     if rx.is_charged() {
         pool.shared.alarm.wake_for_memory();
     }
-    let token = rx.token;
-    if !rx.broken && !rx.unsettled && !core.stopping {
-        return core.put(rx);
+    loop {
+        let token = rx.token;
+        let conn = Arc::clone(&rx.conn);
+        let mut fate = Fate::Read;
+        if rx.broken || rx.unsettled || core.stopping {
+            rx.ending |= core.stopping && rx.looked;
+            fate = match rx.broken {
+                true => Fate::Close,
+                false => conn.settle(pool, rx.tail.is_some(), rx.ending),
+            };
+            rx.unsettled = fate != Fate::Read;
+        }
+        let parts = fate == Fate::Close && core.stopping && !rx.broken && conn.part(pool);
+        match conn.home.put(rx) {
+            Put::Done => {}
+            // Something happened while it was out: decide anew.
+            Put::Again(mut back) => {
+                back.unsettled = true;
+                rx = back;
+                continue;
+            }
+            Put::Closed(mut rx) => return rx.discharge(&pool.shared.partial),
+        }
+        return match fate {
+            Fate::Close if parts => core.parting.push(token),
+            Fate::Close => strike_out(pool, stats, core, token),
+            Fate::Serve => core.due.push_back(token),
+            Fate::Read | Fate::Wait => {}
+        };
     }
-    rx.ending |= core.stopping && rx.looked;
-    let fate = match rx.broken {
-        true => Fate::Close,
-        false => rx.conn.settle(pool, rx.tail.is_some(), rx.ending),
-    };
-    rx.unsettled = fate != Fate::Read;
-    let parts = fate == Fate::Close && core.stopping && !rx.broken && rx.conn.part(pool);
-    core.put(rx);
-    match fate {
-        Fate::Close if parts => core.parting.push(token),
-        Fate::Close => strike_out(pool, stats, core, token),
-        Fate::Serve => core.due.push_back(token),
-        Fate::Read | Fate::Wait => {}
+}
+
+/// Tells epoll how the leader wants to hear of connections from now on.
+fn switch(pool: &Pool, core: &mut Core) {
+    core.edge = pool.is_queueing();
+    pool.set_edge(core.edge);
+    for token in core.tokens() {
+        if let Some(conn) = core.conn(token) {
+            conn.rearm(pool);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod toy;
 
-use bowline_svc::{Config, PoolMode, WakePolicy};
+use bowline_svc::{Config, PoolMode};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use telemetry::Counter;
@@ -34,7 +34,9 @@ fn a_sleeper_does_not_delay_others_on_its_connection() {
     // On a machine that hardly lets the leader run, the watchdog may be quicker.
     let promotions = toy.counter(Counter::Promotions);
     assert!(promotions <= 1, "{promotions}");
-    assert!(promotions + toy.counter(Counter::WatchdogRescues) >= 1);
+    if toy.is_adaptive() {
+        assert!(promotions + toy.counter(Counter::WatchdogRescues) >= 1);
+    }
     toy.stop();
 }
 
@@ -68,7 +70,9 @@ fn an_unmarked_sleeper_is_rescued() {
     let mut replies = [client.receive(), client.receive()];
     replies.sort_unstable();
     assert_eq!(replies, [(1, ms(600).to_vec()), (2, opaque(b"behind"))]);
-    assert!(toy.counter(Counter::WatchdogRescues) >= 1);
+    if toy.is_adaptive() {
+        assert!(toy.counter(Counter::WatchdogRescues) >= 1);
+    }
     // The connection is watched again.
     assert_eq!(client.call(3, ECHO, &opaque(b"after")), opaque(b"after"));
     toy.stop();
@@ -130,7 +134,9 @@ fn one_thread_serves_all_in_turn() {
     let mut seen: Vec<u32> = (0..5).map(|_| client.receive().0).collect();
     seen.sort_unstable();
     assert!(seen.into_iter().eq(0..5));
-    assert!(toy.counter(Counter::PromotionsFailed) >= 1);
+    if toy.is_adaptive() {
+        assert!(toy.counter(Counter::PromotionsFailed) >= 1);
+    }
     assert_eq!(toy.threads(), 1);
     toy.stop();
 }
@@ -184,16 +190,5 @@ fn a_mix_of_everything_loses_nothing() {
     for client in clients {
         client.join().unwrap();
     }
-    toy.stop();
-}
-
-#[test]
-fn policies_of_a_later_version_are_refused() {
-    let toy = Toy::start(config());
-    let error = toy.server.set_wake_policy(WakePolicy::Cap(5)).unwrap_err().to_string();
-    assert!(error.contains("not in this version"), "{error}");
-    toy.server.set_wake_policy(WakePolicy::Adaptive).unwrap();
-    assert!(toy.server.set_pool_mode(PoolMode::Global).is_err());
-    toy.server.set_pool_mode(PoolMode::PerCpu).unwrap();
     toy.stop();
 }

@@ -16,13 +16,15 @@ pub struct Interest {
     pub readable: bool,
     /// When it can be written.
     pub writable: bool,
+    /// Tell once when it becomes so (edge-triggered), not as long as it is so.
+    pub edge: bool,
 }
 
 impl Interest {
     /// Reading only.
-    pub const READABLE: Self = Self { readable: true, writable: false };
+    pub const READABLE: Self = Self { readable: true, writable: false, edge: false };
     /// Nothing.
-    pub const NONE: Self = Self { readable: false, writable: false };
+    pub const NONE: Self = Self { readable: false, writable: false, edge: false };
 
     /// Whether there is nothing to be told.
     pub const fn is_none(self) -> bool {
@@ -33,6 +35,7 @@ impl Interest {
         let mut flags = epoll::EventFlags::empty();
         flags.set(epoll::EventFlags::IN | epoll::EventFlags::RDHUP, self.readable);
         flags.set(epoll::EventFlags::OUT, self.writable);
+        flags.set(epoll::EventFlags::ET, self.edge);
         flags
     }
 }
@@ -46,6 +49,8 @@ pub struct Ready {
     pub readable: bool,
     /// Whether it can be written.
     pub writable: bool,
+    /// Whether the other side has ended it, or an error has.
+    pub ended: bool,
 }
 
 /// The ready events of one wait.
@@ -70,6 +75,7 @@ impl Events {
             token: event.data.u64(),
             readable: flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR),
             writable: flags.contains(F::OUT),
+            ended: flags.intersects(F::RDHUP | F::HUP | F::ERR),
         })
     }
 
@@ -170,7 +176,7 @@ mod tests {
             (events.len(), ready.token, ready.readable, ready.writable),
             (1, 7, true, false)
         );
-        epoll.modify(&near, 8, Interest { readable: false, writable: true }).unwrap();
+        epoll.modify(&near, 8, Interest { readable: false, writable: true, edge: false }).unwrap();
         epoll.wait(&mut events, None).unwrap();
         let ready = events.at(0).unwrap();
         assert_eq!((ready.token, ready.readable, ready.writable), (8, false, true));

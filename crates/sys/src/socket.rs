@@ -93,6 +93,15 @@ pub fn receive(stream: &TcpStream, buf: &mut [u8]) -> io::Result<usize> {
     Ok(len)
 }
 
+/// Looks at what is there without taking it.
+///
+/// # Errors
+/// As recv(2); would-block if nothing is there.
+pub fn peek(stream: &TcpStream, buf: &mut [u8]) -> io::Result<usize> {
+    let (len, _) = rustix::net::recv(stream, buf, RecvFlags::DONTWAIT | RecvFlags::PEEK)?;
+    Ok(len)
+}
+
 /// Sends `parts` one behind the other, as much as fits now. Never raises SIGPIPE.
 ///
 /// # Errors

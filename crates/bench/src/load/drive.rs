@@ -212,7 +212,7 @@ impl Driver<'_> {
         let full = flow == Flow::Full;
         if full != client.full {
             client.full = full;
-            let interest = Interest { readable: true, writable: full };
+            let interest = Interest { readable: true, writable: full, edge: false };
             let changed = self.epoll.modify(client.wire.fd(), token as u64, interest);
             changed.map_err(|source| LoadError::Io { doing: "epoll_ctl", source })?;
         }

@@ -100,6 +100,9 @@ impl Desk {
             Value::Threads(range) => self
                 .with_server(|server| server.set_threads(range.min, range.max).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
+            Value::WakePolicy(policy) => self
+                .with_server(|server| server.set_wake_policy(gather::wake_policy(policy)).err())
+                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::UdpSockets(layout) => self
                 .with_server(|server| server.set_udp_sockets(udp_sockets(layout)).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
@@ -118,14 +121,12 @@ impl Desk {
                 self.log.set(level);
                 Ok(())
             }
-            Value::PoolMode(_)
-            | Value::WakePolicy(_)
-            | Value::ZeroCopy(_)
-            | Value::TcpRcvbuf(_)
-            | Value::TcpSndbuf(_) => Err(Refused(format!(
-                "{name} cannot change while the server runs: restart it with --set {name}={value}",
-                name = value.name()
-            ))),
+            Value::PoolMode(_) | Value::ZeroCopy(_) | Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => {
+                Err(Refused(format!(
+                    "{name} cannot change while the server runs: restart it with --set {name}={value}",
+                    name = value.name()
+                )))
+            }
         }
     }
 }

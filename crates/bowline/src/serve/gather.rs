@@ -1,6 +1,7 @@
 //! Statistics in the words of the control socket: from telemetry's numbers to its rows.
 
-use admin::api::{ClientRow, ConnRow, Counter, OpRow, PoolRow, SocketRow};
+use crate::values;
+use admin::api::{ClientRow, ConnRow, Counter, DelayRow, OpRow, PoolRow, SocketRow};
 use nfs::mount::MountedBy;
 use proto::mount::MountError;
 use proto::nfs3::Nfsstat3;
@@ -135,13 +136,43 @@ pub fn pools(infos: &[PoolInfo]) -> Vec<PoolRow> {
         promotions_failed: info.promotions_failed,
         rescues: info.rescues,
         leader: leader(info.leader).to_owned(),
+        wake_policy: info.wake_policy.to_string(),
+        blocked: info.blocked as u64,
+        reserves: info.reserves as u64,
+        queued: info.queued as u64,
+        arrived: info.arrived,
+        enqueued: info.enqueued,
+        waited: info.waited,
+        overloads_avoided: info.overloads_avoided,
+        woken: info.wakeups,
+        timed_out: info.timed_out,
+        exhausted: info.exhausted,
+        unstuck: info.unstuck,
+        queue_delay: delay(&info.queue_delay),
+        wake_delay: delay(&info.wake_delay),
     };
     infos.iter().map(row).collect()
+}
+
+const fn delay(delay: &svc::Delay) -> DelayRow {
+    let svc::Delay { count, mean_ns, p99_ns, max_ns } = *delay;
+    DelayRow { count, mean_ns, p99_ns, max_ns }
+}
+
+/// The setting as the server takes it.
+pub const fn wake_policy(policy: values::WakePolicy) -> svc::WakePolicy {
+    match policy {
+        values::WakePolicy::Adaptive => svc::WakePolicy::Adaptive,
+        values::WakePolicy::Unlimited => svc::WakePolicy::Unlimited,
+        values::WakePolicy::Cap(most) => svc::WakePolicy::Cap(most),
+        values::WakePolicy::Chain => svc::WakePolicy::Chain,
+    }
 }
 
 const fn leader(leader: Leader) -> &'static str {
     match leader {
         Leader::Waiting => "waiting",
+        Leader::Queueing => "queueing",
         Leader::Serving => "serving",
         Leader::Vacant => "vacant",
         Leader::Retired => "retired",

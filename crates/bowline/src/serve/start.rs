@@ -214,7 +214,7 @@ fn serve(
             values::PoolMode::PerCpu => svc::PoolMode::PerCpu,
             values::PoolMode::PerNode => svc::PoolMode::PerNode,
         },
-        wake_policy: svc::WakePolicy::Adaptive,
+        wake_policy: gather::wake_policy(values.wake_policy),
         udp_sockets: desk::udp_sockets(values.udp_sockets),
         udp_buffer: values.udp_buffer.bytes(),
         limits: svc::Limits::default(),

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "test code")]
 
-use bowline_svc::{Config, Limits, Server};
+use bowline_svc::{Config, Limits, Server, WakePolicy};
 use rpc::{
     BufferWish, Call, Credential, DispatchSettings, Dispatcher, Fault, Program, Reply, Request,
     Row, RowFlags, Service, Transport, Version,
@@ -115,7 +115,11 @@ pub struct Toy {
 /// A server on 127.0.0.1 for both transports.
 pub fn config() -> Config {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    Config { tcp: vec![any], udp: vec![any], threads: (2, 64), ..Config::default() }
+    // For a whole run of the tests under another policy.
+    let wake_policy = std::env::var("TOY_WAKE_POLICY").map_or(WakePolicy::Adaptive, |policy| {
+        policy.parse().expect("TOY_WAKE_POLICY names a policy")
+    });
+    Config { tcp: vec![any], udp: vec![any], threads: (2, 64), wake_policy, ..Config::default() }
 }
 
 impl Toy {
@@ -147,6 +151,10 @@ impl Toy {
 
     pub fn with_limits(limits: Limits) -> Self {
         Self::start(Config { limits, ..config() })
+    }
+
+    pub fn is_adaptive(&self) -> bool {
+        self.server.wake_policy() == WakePolicy::Adaptive
     }
 
     pub fn client(&self) -> Client {

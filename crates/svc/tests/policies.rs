@@ -1,0 +1,247 @@
+//! The policies with a queue, and changing from one to the other while calls run.
+
+mod toy;
+
+use bowline_svc::{Config, PoolInfo, PoolMode, WakePolicy};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use toy::{
+    DOZE, ECHO, GIVE, NAP, NULL, Toy, config, datagrams, message, opaque, record, results, until,
+};
+
+const QUEUES: [WakePolicy; 4] =
+    [WakePolicy::Unlimited, WakePolicy::Cap(5), WakePolicy::Cap(1), WakePolicy::Chain];
+
+fn ms(ms: u32) -> [u8; 4] {
+    ms.to_be_bytes()
+}
+
+fn one_pool(wake_policy: WakePolicy, threads: (usize, usize)) -> Toy {
+    Toy::start(Config { wake_policy, threads, pool_mode: PoolMode::Global, ..config() })
+}
+
+fn pool(toy: &Toy) -> PoolInfo {
+    toy.server.pools().swap_remove(0)
+}
+
+/// Calls of every kind on some connections and over datagrams, each answered exactly once, while
+/// `meanwhile` is called again and again.
+fn mix(toy: &Toy, mut meanwhile: impl FnMut(usize)) {
+    let (tcp, udp) = (toy.tcp, toy.udp);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let done = &done;
+        let streams: Vec<_> = (0..6)
+            .map(|seed| scope.spawn(move || stream_of_calls(toy::Client::new(tcp), seed)))
+            .collect();
+        let socket = datagrams(udp);
+        let packets = scope.spawn(move || {
+            let mut buf = [0; 2000];
+            for xid in 0..300 {
+                socket.send(&message(xid, ECHO, &opaque(&[7; 300]))).unwrap();
+                let len = socket.recv(&mut buf).unwrap();
+                assert_eq!(results(&buf[..len]), (xid, opaque(&[7; 300])));
+            }
+        });
+        let watch = scope.spawn(move || {
+            for stream in streams {
+                stream.join().unwrap();
+            }
+            packets.join().unwrap();
+            done.store(true, Ordering::Relaxed);
+        });
+        let mut turn = 0;
+        while !done.load(Ordering::Relaxed) && !watch.is_finished() {
+            meanwhile(turn);
+            turn += 1;
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        watch.join().unwrap();
+    });
+}
+
+fn stream_of_calls(mut client: toy::Client, seed: u32) {
+    const CALLS: u32 = 400;
+    let mut wire = Vec::new();
+    for xid in 0..CALLS {
+        wire.extend(record(&match (seed + xid * 7) % 23 {
+            0 => message(xid, NAP, &ms(2)),
+            1 if xid % 5 == 0 => message(xid, DOZE, &ms(4)),
+            2 => message(xid, GIVE, &ms(40_000)),
+            3 => message(xid, ECHO, &opaque(&[9; 50_000])),
+            kind => message(xid, ECHO, &opaque(&vec![kind as u8; 1 + kind as usize * 40])),
+        }));
+    }
+    let mut writer = client.0.try_clone().unwrap();
+    let sender = std::thread::spawn(move || {
+        // In pieces, so that connections become ready while they are out.
+        for piece in wire.chunks(20_011) {
+            writer.write_all(piece).unwrap();
+            std::thread::yield_now();
+        }
+    });
+    let mut seen: Vec<u32> = (0..CALLS).map(|_| client.receive().0).collect();
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..CALLS));
+    sender.join().unwrap();
+    // And one at a time.
+    for xid in 0..100 {
+        assert!(client.call(xid, NULL, &[]).is_empty());
+    }
+}
+
+#[test]
+fn every_policy_answers_every_call_once() {
+    for policy in QUEUES {
+        let toy = one_pool(policy, (2, 32));
+        mix(&toy, |_| ());
+        // The ends of the connections may be in the queue still.
+        until("all is taken", || pool(&toy).queue_delay.count == pool(&toy).enqueued);
+        let pool = pool(&toy);
+        assert_eq!(pool.wake_policy, policy);
+        assert!(pool.enqueued > 300 && pool.arrived > 300, "{pool:?}");
+        assert_eq!((pool.queued, pool.promotions), (0, 0), "{pool:?}");
+        toy.stop();
+    }
+}
+
+#[test]
+fn policies_change_under_load() {
+    let toy = one_pool(WakePolicy::Adaptive, (2, 32));
+    let all = [WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Chain, WakePolicy::Cap(3)];
+    mix(&toy, |turn| toy.server.set_wake_policy(all[turn % all.len()]).unwrap());
+    toy.server.set_wake_policy(WakePolicy::Adaptive).unwrap();
+    mix(&toy, |_| ());
+    until("connections of clients that have gone are gone", || toy.server.connections() == 0);
+    toy.stop();
+}
+
+#[test]
+fn sleepers_of_one_connection_sleep_side_by_side() {
+    for policy in QUEUES {
+        let toy = one_pool(policy, (1, 32));
+        let mut client = toy.client();
+        let wire: Vec<u8> = (0..20).flat_map(|xid| record(&message(xid, NAP, &ms(300)))).collect();
+        let start = Instant::now();
+        client.0.write_all(&wire).unwrap();
+        let mut seen: Vec<u32> = (0..20).map(|_| client.receive().0).collect();
+        let took = start.elapsed();
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..20));
+        assert!(took < Duration::from_millis(1500), "{policy}: 20 naps of 300 ms took {took:?}");
+        toy.stop();
+    }
+}
+
+#[test]
+fn work_behind_unmarked_sleepers_is_found() {
+    for policy in QUEUES {
+        let toy = one_pool(policy, (1, 8));
+        let mut sleepers: Vec<_> = (0..4).map(|_| toy.client()).collect();
+        for sleeper in &mut sleepers {
+            sleeper.send(1, DOZE, &ms(800));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let start = Instant::now();
+        assert!(toy.client().call(1, NULL, &[]).is_empty());
+        let took = start.elapsed();
+        assert!(took < Duration::from_millis(600), "{policy}: {took:?}");
+        assert!(pool(&toy).unstuck >= 1, "{policy}: nobody was called for the queue");
+        for sleeper in &mut sleepers {
+            assert_eq!(sleeper.receive().0, 1);
+        }
+        toy.stop();
+    }
+}
+
+#[test]
+fn threads_are_started_when_all_are_blocked_and_not_before() {
+    for policy in QUEUES {
+        let toy = one_pool(policy, (2, 64));
+        // Calls that never sleep, more at once than there are threads.
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let mut client = toy.client();
+                    for xid in 0..400 {
+                        assert!(client.call(xid, NULL, &[]).is_empty());
+                    }
+                });
+            }
+        });
+        assert_eq!(pool(&toy).threads, 2, "{policy}: busy threads are not blocked");
+        let mut clients: Vec<_> = (0..10).map(|_| toy.client()).collect();
+        for client in &mut clients {
+            client.send(1, NAP, &ms(400));
+        }
+        until("all sleep", || pool(&toy).blocked == 10);
+        assert!((10..=12).contains(&pool(&toy).threads), "{policy}: {:?}", pool(&toy));
+        for client in &mut clients {
+            assert_eq!(client.receive().0, 1);
+        }
+        toy.stop();
+    }
+}
+
+#[test]
+fn threads_leave_after_five_seconds_without_work() {
+    let toys = QUEUES.map(|policy| one_pool(policy, (2, 64)));
+    let mut grown = Vec::new();
+    for toy in &toys {
+        let mut clients: Vec<_> = (0..10).map(|_| toy.client()).collect();
+        for client in &mut clients {
+            client.send(1, NAP, &ms(200));
+        }
+        for client in &mut clients {
+            client.receive();
+        }
+        assert!(pool(toy).threads >= 10, "{:?}", pool(toy));
+        grown.push(Instant::now());
+    }
+    for (toy, grown) in toys.into_iter().zip(grown) {
+        until("threads leave", || pool(&toy).threads == 2);
+        assert!(grown.elapsed() > Duration::from_secs(4), "they stay for a while");
+        assert!(pool(&toy).timed_out >= 8, "{:?}", pool(&toy));
+        assert!(toy.client().call(9, NULL, &[]).is_empty());
+        toy.stop();
+    }
+}
+
+#[test]
+fn a_cap_leaves_threads_alone_that_unlimited_wakes() {
+    let woken = [WakePolicy::Unlimited, WakePolicy::Cap(1)].map(|policy| {
+        let toy = one_pool(policy, (32, 32));
+        until("all are parked", || pool(&toy).parked == 32);
+        let before = pool(&toy);
+        let mut clients: Vec<_> = (0..32).map(|_| toy.client()).collect();
+        for round in 0..20 {
+            for client in &mut clients {
+                client.send(round, NULL, &[]);
+            }
+            for client in &mut clients {
+                client.receive();
+            }
+        }
+        let after = pool(&toy);
+        assert!(after.wake_delay.max_ns > 0 && after.wake_delay.p99_ns > 0, "{after:?}");
+        toy.stop();
+        (after.wakeups - before.wakeups, after.overloads_avoided)
+    });
+    let [(unlimited, none_avoided), (capped, avoided)] = woken;
+    assert_eq!(none_avoided, 0);
+    assert!(avoided > 0 && capped < unlimited, "{woken:?}");
+}
+
+#[test]
+fn a_waiting_leader_hears_of_a_new_policy() {
+    let toy = one_pool(WakePolicy::Adaptive, (1, 4));
+    let mut client = toy.client();
+    assert!(client.call(1, NULL, &[]).is_empty());
+    for (xid, policy) in QUEUES.into_iter().chain([WakePolicy::Adaptive]).enumerate() {
+        toy.server.set_wake_policy(policy).unwrap();
+        assert_eq!(client.call(xid as u32, ECHO, &opaque(b"x")), opaque(b"x"), "{policy}");
+        assert_eq!(toy.server.wake_policy(), policy);
+    }
+    toy.stop();
+}
