@@ -88,6 +88,19 @@ pub trait MaySleep {
     fn about_to_sleep(&self);
 }
 
+/// Why a READ's data was copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Copied {
+    /// The way that the reply takes sends no ranges of files.
+    NotTaken,
+    /// It was shorter than what is worth sending as a range.
+    Short,
+    /// It was not in memory.
+    Cold,
+    /// There is no file behind it that can be sent.
+    NoFile,
+}
+
 /// What a procedure tells the statistics about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
@@ -101,6 +114,8 @@ pub struct Outcome {
     pub bytes_written: u32,
     /// What the export wants of the connection's buffers.
     pub buffers: BufferWishes,
+    /// Why the payload of a READ was copied; `None`: it is a range of a file, or there is none.
+    pub copied: Option<Copied>,
 }
 
 /// One call, as its procedure sees it.

@@ -105,6 +105,7 @@ impl Done {
             bytes_read: 0,
             bytes_written: 0,
             buffers: BufferWishes::NONE,
+            copied: None,
         };
         Self { verdict, op, outcome, rejected, duplicate: None }
     }
@@ -220,7 +221,7 @@ fn run_and_keep(
 ) -> Done {
     let start = reply.mark();
     let done = run(found, request, reply);
-    if done.verdict == Verdict::Reply && done.rejected.is_none() {
+    if done.verdict == Verdict::Reply && done.rejected.is_none() && !reply.has_ranges() {
         ticket.finish(reply.since(start), done.outcome);
     }
     done

@@ -13,7 +13,7 @@ mod reply_cache;
 mod request;
 mod wish;
 
-pub use call::{AuthSys, Call, Credential, Fault, MaySleep, Outcome, Peer, Transport};
+pub use call::{AuthSys, Call, Copied, Credential, Fault, MaySleep, Outcome, Peer, Transport};
 pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
 pub use program::{Handler, OpIndex, OpName, Program, Row, RowFlags, RowInfo, Service, Version};
 pub use reply::{Refusal, Reply};

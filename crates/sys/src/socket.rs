@@ -6,7 +6,7 @@ use rustix::net::{
 };
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Connections that the kernel completes ahead of the server; it takes the lesser of this and
@@ -107,7 +107,18 @@ pub fn peek(stream: &TcpStream, buf: &mut [u8]) -> io::Result<usize> {
 /// # Errors
 /// As sendmsg(2); would-block if nothing fits.
 pub fn send(stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    send_with(stream, parts, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+}
+
+/// As [`send`], but more follows at once: the last bytes may wait for it to fill a packet.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_ahead(stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    send_with(stream, parts, SendFlags::NOSIGNAL | SendFlags::DONTWAIT | SendFlags::MORE)
+}
+
+fn send_with(stream: &TcpStream, parts: &[IoSlice<'_>], flags: SendFlags) -> io::Result<usize> {
     match parts {
         [one] => Ok(rustix::net::send(stream, one, flags)?),
         _ => {
@@ -115,6 +126,21 @@ pub fn send(stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
             Ok(rustix::net::sendmsg(stream.as_fd(), parts, &mut control, flags)?)
         }
     }
+}
+
+/// Sends `len` bytes of a file from `offset` out of the page cache, as many as fit now; 0 if the
+/// file ends before `offset`. Waits for the disk if a page is not in the cache. To a broken socket
+/// it raises SIGPIPE, which Rust's runtime ignores.
+///
+/// # Errors
+/// As sendfile(2); would-block if nothing fits, invalid input where a file cannot be sent so.
+pub fn send_file(
+    socket: impl AsFd,
+    file: BorrowedFd<'_>,
+    mut offset: u64,
+    len: usize,
+) -> io::Result<usize> {
+    Ok(rustix::fs::sendfile(socket, file, Some(&mut offset), len)?)
 }
 
 /// How many bytes the peer has not acknowledged, the end of the stream included; 0 if the socket

@@ -28,6 +28,7 @@ mod names;
 mod naming;
 mod open_files;
 mod read;
+mod read_range;
 mod readdir;
 mod readlink;
 mod remove;

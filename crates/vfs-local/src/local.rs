@@ -21,8 +21,8 @@ use sys::open::How;
 use sys::stat::Stat;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Durability, Fid, Found,
-    Limits, Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status,
-    Time, Verifier, Want, WriteDone,
+    Limits, Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs,
+    Status, Time, Verifier, Want, WriteDone,
 };
 
 /// How a directory is served.
@@ -86,6 +86,8 @@ pub struct Local {
     pub(crate) verifier: WriteVerifier,
     /// Whether reads cannot tell if they would block (`RWF_NOWAIT` unknown to the file system).
     pub(crate) blind_reads: AtomicBool,
+    /// Whether nobody tells what is in the page cache (an old kernel, a file of somebody else).
+    pub(crate) blind_cache: AtomicBool,
     limits: Limits,
     backend: u32,
 }
@@ -130,6 +132,7 @@ impl Local {
             files,
             verifier: WriteVerifier::default(),
             blind_reads: AtomicBool::new(false),
+            blind_cache: AtomicBool::new(false),
             limits,
         })
     }
@@ -369,6 +372,17 @@ impl Backend for Local {
 
     fn read(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, data: &mut [u8]) -> Result<ReadDone> {
         crate::read::read(self, cx, fid, offset, data)
+    }
+
+    fn read_range(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        count: usize,
+        shortest: usize,
+    ) -> Result<Ranged> {
+        crate::read_range::read_range(self, cx, fid, (offset, count), shortest)
     }
 
     fn write(

@@ -63,7 +63,8 @@ pub struct OpenFile {
     id: (u64, u64),
     /// The time of creation, where it is known.
     birth: Option<(i64, u32)>,
-    reader: OnceLock<OwnedFd>,
+    /// Shared with replies that send the file's pages.
+    reader: OnceLock<Arc<OwnedFd>>,
     writer: OnceLock<OwnedFd>,
     /// Second of the last use, of [`OpenFiles::now_s`].
     used_s: AtomicU32,
@@ -113,6 +114,12 @@ impl OpenFile {
         self.reader.get().map(AsFd::as_fd)
     }
 
+    /// The descriptor for reading, if there is one already, to be kept for longer than the object
+    /// is cached.
+    pub fn shared_reader(&self) -> Option<&Arc<OwnedFd>> {
+        self.reader.get()
+    }
+
     /// The descriptor for writing, if there is one already.
     pub fn writer(&self) -> Option<BorrowedFd<'_>> {
         self.writer.get().map(AsFd::as_fd)
@@ -126,7 +133,7 @@ impl OpenFile {
         &self,
         open: impl FnOnce() -> io::Result<OwnedFd>,
     ) -> io::Result<BorrowedFd<'_>> {
-        opened_or(&self.reader, open)
+        opened_or(&self.reader, || open().map(Arc::new))
     }
 
     /// The descriptor for writing; `open` makes it.
@@ -182,10 +189,10 @@ impl OpenFile {
     }
 }
 
-fn opened_or<'f>(
-    slot: &'f OnceLock<OwnedFd>,
-    open: impl FnOnce() -> io::Result<OwnedFd>,
-) -> io::Result<BorrowedFd<'f>> {
+fn opened_or<F: AsFd>(
+    slot: &OnceLock<F>,
+    open: impl FnOnce() -> io::Result<F>,
+) -> io::Result<BorrowedFd<'_>> {
     if let Some(fd) = slot.get() {
         return Ok(fd.as_fd());
     }

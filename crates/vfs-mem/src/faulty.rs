@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
-    Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status, Time,
-    Verifier, Want, WriteDone,
+    Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs, Status,
+    Time, Verifier, Want, WriteDone,
 };
 
 /// A call of the trait.
@@ -124,6 +124,17 @@ impl<B: Backend> Backend for Faulty<B> {
 
     fn read(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, data: &mut [u8]) -> Result<ReadDone> {
         self.at(cx, Verb::Read)?.read(cx, fid, offset, data)
+    }
+
+    fn read_range(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        count: usize,
+        shortest: usize,
+    ) -> Result<Ranged> {
+        self.at(cx, Verb::Read)?.read_range(cx, fid, offset, count, shortest)
     }
 
     fn write(

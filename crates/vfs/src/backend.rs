@@ -9,6 +9,8 @@
 
 use crate::{Attr, Component, Fid, FileType, Name, Result, SetAttr, Status, Time, WccAttr};
 use std::ops::{BitAnd, BitOr, ControlFlow};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Who is asking, after squashing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +174,32 @@ pub struct ReadDone {
     pub eof: bool,
     /// The file's attributes after the read.
     pub attr: Attr,
+}
+
+/// What READ gives where the caller can send a file's pages itself.
+#[derive(Debug)]
+pub enum Ranged {
+    /// The data is `done.count` bytes of this file, from the offset that was asked for. All of it
+    /// was in memory a moment ago.
+    File {
+        /// The file, open for reading.
+        file: Arc<OwnedFd>,
+        /// What there is.
+        done: ReadDone,
+    },
+    /// It has to be copied.
+    Copy(WhyCopy),
+}
+
+/// Why data has to be copied although the caller would take a range of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyCopy {
+    /// There is no file behind it, or not one that can be sent.
+    NoFile,
+    /// There are fewer bytes than it is worth the trouble for.
+    Short,
+    /// It has to come from the disk, and whoever sends must not wait for that.
+    Cold,
 }
 
 /// How safe written data is (`stable_how`, RFC 1813 §3.3.7), in rising order.
@@ -344,6 +372,23 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`Status`].
     fn read(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, data: &mut [u8]) -> Result<ReadDone>;
+
+    /// As [`Backend::read`] of `count` bytes, but gives the file instead of the data, if there are
+    /// `shortest` bytes at least and they are in memory. Never waits for the data.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn read_range(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        count: usize,
+        shortest: usize,
+    ) -> Result<Ranged> {
+        let _ = (cx, fid, offset, count, shortest);
+        Ok(Ranged::Copy(WhyCopy::NoFile))
+    }
 
     /// Writes `data` at `offset`, as safe as `stable` says or safer. Counts as a change of the
     /// file even if `data` is empty only where POSIX says so (it does not).

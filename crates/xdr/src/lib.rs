@@ -12,7 +12,7 @@ mod reader;
 mod writer;
 
 pub use reader::{Decode, Error, Reader};
-pub use writer::{Encode, Mark, Writer};
+pub use writer::{Encode, FileRange, Mark, Segment, Writer};
 
 /// Bytes that XDR adds after `len` bytes of opaque data to reach a multiple of four
 /// (RFC 4506 §4.10).

@@ -1,6 +1,8 @@
 //! The codec against RFC 4506's layout, byte by byte, and against itself.
 
-use super::{Error, Reader, Writer, padded, padding};
+use super::{Error, FileRange, Reader, Segment, Writer, padded, padding};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 #[test]
 fn padding_reaches_the_next_multiple_of_four() {
@@ -70,4 +72,40 @@ fn space_becomes_reply_only_when_advanced() {
 #[test]
 fn leftovers_are_seen() {
     assert_eq!(Reader::new(&[1, 2]).end(), Err(Error::Trailing(2)));
+}
+
+/// What the segments of a writer are, a range as its offset and length.
+fn shape(w: &Writer) -> Vec<Result<Vec<u8>, (u64, usize)>> {
+    let part = |segment| match segment {
+        Segment::Bytes(bytes) => Ok(bytes.to_vec()),
+        Segment::File(range) => Err((range.offset, range.len)),
+    };
+    w.segments().map(part).collect()
+}
+
+#[test]
+fn ranges_stand_where_they_were_written() {
+    let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
+    let range = |offset, len| FileRange { file: Arc::clone(&file), offset, len };
+    let mut w = Writer::new();
+    w.raw(b"head");
+    w.range(range(7, 5));
+    w.pad(5);
+    let mark = w.mark();
+    w.range(range(0, 4));
+    w.range(range(4, 4));
+    assert_eq!((w.len(), w.total_len()), (7, 20));
+    let first = [Ok(b"head".to_vec()), Err((7, 5)), Ok(vec![0; 3])];
+    assert_eq!(shape(&w)[..3], first);
+    assert_eq!(shape(&w)[3..], [Err((0, 4)), Err((4, 4))]);
+    w.rewind(mark);
+    assert_eq!(shape(&w), first, "undone with the bytes behind the mark");
+    let mut all = Writer::new();
+    all.raw(b"ab");
+    w.append_to(&mut all);
+    assert!(w.is_empty() && !w.has_ranges());
+    assert_eq!(shape(&all)[..2], [Ok(b"abhead".to_vec()), Err((7, 5))]);
+    all.clear();
+    assert_eq!((shape(&all), all.total_len()), (Vec::new(), 0));
+    assert_eq!(Arc::strong_count(&file), 1, "nothing holds the file any more");
 }

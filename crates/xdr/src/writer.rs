@@ -2,6 +2,36 @@
 //!
 //! The buffer's memory beyond [`Writer::len`] is always initialised, so that a READ can let the
 //! kernel fill it in place without clearing it first; it is cleared once, when it grows.
+//!
+//! A reply is a list of segments: bytes, and ranges of open files that stand between them. A range
+//! is written like opaque data, but nobody reads it: whoever sends the reply has the kernel take
+//! it from the page cache. Only a writer that was told so takes ranges
+//! ([`Writer::take_ranges`]); all others hold nothing but bytes.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// A part of an open file. Its length is promised: if the file shrinks before it is sent, zeros
+/// take the place of what is gone.
+#[derive(Debug, Clone)]
+pub struct FileRange {
+    /// The file, open for reading; kept open until the range is sent. The count is on the file
+    /// itself: only those that read the same file at the same time write the same cache line.
+    pub file: Arc<OwnedFd>,
+    /// Where the range begins.
+    pub offset: u64,
+    /// Bytes.
+    pub len: usize,
+}
+
+/// A part of what was written.
+#[derive(Debug, Clone, Copy)]
+pub enum Segment<'w> {
+    /// Bytes; never none.
+    Bytes(&'w [u8]),
+    /// A range of a file.
+    File(&'w FileRange),
+}
 
 /// A type that is written to a reply.
 pub trait Encode {
@@ -11,7 +41,10 @@ pub trait Encode {
 
 /// A position to come back to: for patching a length, or for undoing what follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark(usize);
+pub struct Mark {
+    at: usize,
+    ranges: usize,
+}
 
 /// A growing reply.
 #[derive(Debug, Default)]
@@ -19,37 +52,91 @@ pub struct Writer {
     /// Initialised throughout; only the first `len` bytes are the reply.
     buf: Vec<u8>,
     len: usize,
+    /// Ranges, each with the number of bytes before it, in order.
+    ranges: Vec<(usize, FileRange)>,
+    /// The shortest range that is worth it; `None` takes none.
+    range_min: Option<usize>,
 }
 
 impl Writer {
     /// An empty writer that owns no memory yet.
     pub const fn new() -> Self {
-        Self { buf: Vec::new(), len: 0 }
+        Self { buf: Vec::new(), len: 0, ranges: Vec::new(), range_min: None }
     }
 
     /// An empty writer with room for `capacity` bytes.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { buf: vec![0; capacity], len: 0 }
+        Self { buf: vec![0; capacity], ..Self::new() }
     }
 
-    /// What has been written.
+    /// Says from which length on ranges are taken; `None`: not at all, as at first.
+    pub const fn take_ranges(&mut self, shortest: Option<usize>) {
+        self.range_min = shortest;
+    }
+
+    /// From which length on ranges are taken.
+    pub const fn range_min(&self) -> Option<usize> {
+        self.range_min
+    }
+
+    /// Appends a range as it is, without length or padding. What takes no ranges ([`Self::range_min`])
+    /// must not be given one.
+    pub fn range(&mut self, range: FileRange) {
+        self.ranges.push((self.len, range));
+    }
+
+    /// Whether there are ranges among what was written.
+    pub const fn has_ranges(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// Bytes of everything that was written, ranges included.
+    pub fn total_len(&self) -> usize {
+        let ranges = self.ranges.iter().map(|(_, range)| range.len);
+        ranges.fold(self.len, usize::saturating_add)
+    }
+
+    /// What has been written, in order.
+    pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        let end = (self.len, None);
+        let places = self.ranges.iter().map(|(at, range)| (*at, Some(range))).chain([end]);
+        let mut from = 0_usize;
+        places
+            .flat_map(move |(at, range)| {
+                let bytes = self.buf.get(std::mem::replace(&mut from, at)..at).unwrap_or_default();
+                let bytes = (!bytes.is_empty()).then_some(Segment::Bytes(bytes));
+                [bytes, range.map(Segment::File)]
+            })
+            .flatten()
+    }
+
+    /// Moves everything that was written to the end of `other`.
+    pub fn append_to(&mut self, other: &mut Self) {
+        let before = other.len;
+        other.raw(self.bytes());
+        let ranges = self.ranges.drain(..);
+        other.ranges.extend(ranges.map(|(at, range)| (before.saturating_add(at), range)));
+        self.len = 0;
+    }
+
+    /// The bytes that have been written.
     pub fn bytes(&self) -> &[u8] {
         self.buf.get(..self.len).unwrap_or_default()
     }
 
-    /// What has been written since `mark`.
+    /// The bytes that have been written since `mark`.
     pub fn since(&self, mark: Mark) -> &[u8] {
-        self.buf.get(mark.0..self.len).unwrap_or_default()
+        self.buf.get(mark.at..self.len).unwrap_or_default()
     }
 
-    /// How many bytes have been written.
+    /// How many bytes have been written, without ranges.
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Whether nothing has been written.
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len == 0 && self.ranges.is_empty()
     }
 
     /// How many bytes of memory the writer holds on to.
@@ -58,13 +145,14 @@ impl Writer {
     }
 
     /// Forgets what was written and keeps the memory.
-    pub const fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.len = 0;
+        self.ranges.clear();
     }
 
     /// Forgets what was written, and gives memory beyond `keep` bytes back.
     pub fn clear_to(&mut self, keep: usize) {
-        self.len = 0;
+        self.clear();
         if self.buf.len() > keep {
             self.buf.truncate(keep);
             self.buf.shrink_to(keep);
@@ -73,22 +161,23 @@ impl Writer {
 
     /// The current position.
     pub const fn mark(&self) -> Mark {
-        Mark(self.len)
+        Mark { at: self.len, ranges: self.ranges.len() }
     }
 
-    /// How many bytes were written since `mark`.
+    /// How many bytes were written since `mark`, without ranges.
     pub const fn written_since(&self, mark: Mark) -> usize {
-        self.len.saturating_sub(mark.0)
+        self.len.saturating_sub(mark.at)
     }
 
     /// Undoes everything written since `mark`.
     pub fn rewind(&mut self, mark: Mark) {
-        self.len = self.len.min(mark.0);
+        self.len = self.len.min(mark.at);
+        self.ranges.truncate(mark.ranges);
     }
 
     /// Overwrites the word at `mark`, which must have been written since.
     pub fn patch_u32(&mut self, mark: Mark, value: u32) {
-        let place = self.buf.get_mut(mark.0..self.len).and_then(|b| b.first_chunk_mut::<4>());
+        let place = self.buf.get_mut(mark.at..self.len).and_then(|b| b.first_chunk_mut::<4>());
         if let Some(place) = place {
             *place = value.to_be_bytes();
         }

@@ -1,12 +1,13 @@
-//! READLINK and READ (RFC 1094 §2.2.6, §2.2.7). As in version 3, the backend fills the reply in
-//! place, behind room that is left for the attributes.
+//! READLINK and READ (RFC 1094 §2.2.6, §2.2.7). As in version 3, the data is a range of the
+//! file, or the backend fills the reply in place, behind room that is left for the attributes.
 
 use super::{arguments, attr, finish, serve};
-use crate::{Nfs, verbs};
+use crate::Nfs;
+use crate::verbs::{self, Wanted};
 use proto::nfs2::{Fh2, MAXDATA, Nfsstat2, ReadArgs2};
 use proto::nfs3::NoBody;
 use rpc::{Call, Fault};
-use xdr::{Encode, Reader, Writer};
+use xdr::{Encode, FileRange, Reader, Writer};
 
 /// What comes before the data: status, attributes, the data's length.
 const HEAD: usize = 4 + 68 + 4;
@@ -41,22 +42,29 @@ pub(super) fn read(
 ) -> Result<(), Fault> {
     let a: ReadArgs2 = arguments(args)?;
     let count = MAXDATA.min(a.count as usize);
+    let wanted = Wanted { offset: u64::from(a.offset), count, range_min: reply.range_min() };
     let start = reply.mark();
     reply.space(HEAD);
     reply.advance(HEAD);
-    let done = nfs.long(&a.file).and_then(|file| {
-        verbs::read(nfs, call, file.bytes(), u64::from(a.offset), reply.space(count))
-    });
+    let read = nfs
+        .long(&a.file)
+        .and_then(|file| verbs::read(nfs, call, file.bytes(), &wanted, |count| reply.space(count)));
     reply.rewind(start);
-    let done = match done {
-        Ok(done) => done,
+    let read = match read {
+        Ok(read) => read,
         Err(failed) => return finish::<NoBody>(call, reply, &Err(failed)),
     };
+    let done = read.done;
     let len = u32::try_from(done.count).unwrap_or_default();
     reply.put(&Nfsstat2::Ok);
     reply.put(&attr::fattr2(&done.attr));
     reply.u32(len);
-    reply.advance(done.count);
+    match read.file {
+        Some(file) => {
+            reply.range(FileRange { file, offset: wanted.offset, len: done.count });
+        }
+        None => reply.advance(done.count),
+    }
     reply.pad(done.count);
     call.outcome.status = Nfsstat2::Ok.number();
     call.outcome.bytes_read = len;

@@ -1,15 +1,17 @@
-//! READ (RFC 1813 §3.3.6). The backend fills the reply in place: the data is neither copied nor
-//! held anywhere else.
+//! READ (RFC 1813 §3.3.6). The data is a range of the file, which the kernel sends from the page
+//! cache; or the backend fills the reply in place, where it is neither copied again nor held anywhere
+//! else.
 //!
 //! The attributes stand before the data on the wire and are known only after it: room is left
 //! for all that comes before the data, and filled when the data is there.
 
 use super::{arguments, attr, finish, status};
-use crate::{Nfs, verbs};
+use crate::Nfs;
+use crate::verbs::{self, Wanted};
 use proto::nfs3::{FATTR3_LEN, Nfsstat3, NoBody, ReadArgs, Res};
 use rpc::{Call, Fault};
 use vfs::ReadDone;
-use xdr::{Reader, Writer};
+use xdr::{FileRange, Reader, Writer};
 
 /// What comes before the data: status, attributes with their boolean, count, eof and the data's
 /// length.
@@ -23,16 +25,22 @@ pub(super) fn read(
 ) -> Result<(), Fault> {
     let a: ReadArgs<'_> = arguments(args)?;
     let count = a.count.min(nfs.settings.read_max(call.peer.transport)) as usize;
+    let wanted = Wanted { offset: a.offset, count, range_min: reply.range_min() };
     let start = reply.mark();
     reply.space(HEAD);
     reply.advance(HEAD);
-    let done = verbs::read(nfs, call, a.file.0, a.offset, reply.space(count));
+    let read = verbs::read(nfs, call, a.file.0, &wanted, |count| reply.space(count));
     reply.rewind(start);
-    match done {
-        Ok(done) => {
-            let count = head(reply, &done);
-            reply.advance(done.count);
-            reply.pad(done.count);
+    match read {
+        Ok(read) => {
+            let count = head(reply, &read.done);
+            match read.file {
+                Some(file) => {
+                    reply.range(FileRange { file, offset: a.offset, len: read.done.count })
+                }
+                None => reply.advance(read.done.count),
+            }
+            reply.pad(read.done.count);
             call.outcome.status = Nfsstat3::Ok.number();
             call.outcome.bytes_read = count;
             Ok(())

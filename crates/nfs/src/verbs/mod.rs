@@ -42,7 +42,7 @@ pub use lookup::{Seen, lookup};
 pub use mkdir::mkdir;
 pub use mknod::mknod;
 pub use pathconf::pathconf;
-pub use read::read;
+pub use read::{Read, Wanted, read};
 pub use readdir::{Entry, readdir};
 pub use readlink::readlink;
 pub use remove::remove;

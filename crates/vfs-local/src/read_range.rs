@@ -1,0 +1,191 @@
+//! READ without copying: finds out whether a range is in memory, and gives the file itself.
+//!
+//! Whoever sends the range holds a connection's transmit lock and leads a pool; it must not wait for
+//! the disk. So the page cache is asked first, as cheaply as the kernel allows:
+//!
+//! - a read of one byte with `RWF_NOWAIT` says of its page whether it is there *and* filled;
+//! - cachestat(2) counts the pages of a whole range that are there, filled or not.
+//!
+//! Up to [`PROBED_PAGES`] each page is probed. Beyond, all pages are counted, and one is probed in
+//! each [`STRIDE`]: pages that are there and not filled are being read ahead, in pieces that are no
+//! smaller. What can go wrong after that is a page that is evicted between question and answer;
+//! the kernel then waits for it, which the watchdog notices.
+//!
+//! The attributes are fetched before the data leaves. So READ says what was true at one moment: the
+//! size that goes with the attributes decides how much there is to be read and whether it is the
+//! end. If the file changes before its pages have left, the reply carries newer bytes, and zeros in
+//! place of those that were cut off, as the kernel's own server may.
+
+use crate::access::check_data;
+use crate::local::Local;
+use crate::open_files::OpenFile;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use sys::io::PAGE;
+use vfs::{Cx, Fid, Ranged, ReadDone, Result, Status, WhyCopy, need_regular};
+
+/// Ranges of so many pages are probed page by page: a probe costs half of what counting does.
+const PROBED_PAGES: u64 = 3;
+/// Bytes of which one is probed once all pages are known to be there: what the kernel reads ahead
+/// at once unless it is told otherwise.
+const STRIDE: u64 = 128 << 10;
+
+/// See [`vfs::Backend::read_range`].
+pub fn read_range(
+    local: &Local,
+    cx: &Cx<'_>,
+    fid: &Fid,
+    (offset, count): (u64, usize),
+    shortest: usize,
+) -> Result<Ranged> {
+    if i64::try_from(offset).is_err() || local.blind_reads.load(Relaxed) {
+        return Ok(Ranged::Copy(WhyCopy::NoFile));
+    }
+    let key = local.key(fid);
+    let cached = local.files.with(&key, |file| {
+        let fd = file.shared_reader()?;
+        Some(judge(local, cx, file, fd, (offset, count), shortest))
+    });
+    let ranged = match cached.flatten() {
+        Some(ranged) => ranged,
+        None => {
+            let (file, attr) = local.hold(cx, fid)?;
+            need_regular(attr.ftype)?;
+            check_data(local, cx, &file, &attr, false)?;
+            local.reader(&file, fid)?;
+            match file.shared_reader() {
+                Some(fd) => judge(local, cx, &file, fd, (offset, count), shortest),
+                None => Ok(Ranged::Copy(WhyCopy::NoFile)),
+            }
+        }
+    };
+    if matches!(ranged, Err(Status::Stale)) {
+        local.files.remove(&key);
+    }
+    ranged
+}
+
+/// Permission, how much there is, and whether it is in memory.
+fn judge(
+    local: &Local,
+    cx: &Cx<'_>,
+    file: &OpenFile,
+    fd: &Arc<OwnedFd>,
+    (offset, count): (u64, usize),
+    shortest: usize,
+) -> Result<Ranged> {
+    let attr = local.stat(file)?;
+    need_regular(attr.ftype)?;
+    check_data(local, cx, file, &attr, false)?;
+    let left = attr.size.saturating_sub(offset);
+    let count = count.min(usize::try_from(left).unwrap_or(usize::MAX));
+    if count < shortest.max(1) {
+        return Ok(Ranged::Copy(WhyCopy::Short));
+    }
+    if !in_memory(local, fd.as_fd(), offset, count as u64) {
+        return Ok(Ranged::Copy(WhyCopy::Cold));
+    }
+    let eof = count as u64 == left;
+    Ok(Ranged::File { file: Arc::clone(fd), done: ReadDone { count, eof, attr } })
+}
+
+/// Whether all of a range within the file is in the page cache.
+fn in_memory(local: &Local, fd: BorrowedFd<'_>, offset: u64, len: u64) -> bool {
+    let start = offset - offset % PAGE;
+    let last = offset.saturating_add(len).saturating_sub(1);
+    let pages = (last - start) / PAGE + 1;
+    let mut stride = PAGE;
+    if pages > PROBED_PAGES && !local.blind_cache.load(Relaxed) {
+        match sys::io::cached(fd, start, last - start + 1) {
+            Ok(cached) if cached < pages.saturating_mul(PAGE) => return false,
+            Ok(_) => stride = STRIDE,
+            Err(_) => local.blind_cache.store(true, Relaxed),
+        }
+    }
+    let mut at = start;
+    while at < last {
+        if !is_filled(local, fd, at) {
+            return false;
+        }
+        at = at.saturating_add(stride);
+    }
+    stride == PAGE || is_filled(local, fd, last)
+}
+
+/// Whether the page of a byte that was within the file a moment ago is there.
+fn is_filled(local: &Local, fd: BorrowedFd<'_>, at: u64) -> bool {
+    match sys::io::read_nowait(fd, &mut [0], at) {
+        Ok(_) => true,
+        Err(e) => {
+            if e.kind() == ErrorKind::Unsupported {
+                local.blind_reads.store(true, Relaxed);
+            }
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_range;
+    use crate::{Local, LocalOptions, OpenFiles};
+    use std::io::{Read, Seek};
+    use std::sync::Arc;
+    use vfs::{Awake, Backend, Component, Cred, Cx, Durability, Name, Ranged, Status, WhyCopy};
+
+    const ROOT: Cx<'_> = Cx {
+        cred: Cred { uid: 0, gid: 0, groups: &[] },
+        sleep: &Awake,
+        durability: Durability::Async,
+    };
+
+    #[test]
+    fn what_is_in_memory_is_given_as_a_range() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let bytes: Vec<u8> = (0..300_000_u32).flat_map(u32::to_be_bytes).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let local =
+            Local::open(dir.path(), &LocalOptions::default(), Arc::new(OpenFiles::new(3000)));
+        let local = local.unwrap();
+        let name = Component::Name(Name::new(b"file").unwrap());
+        let fid = local.lookup(&ROOT, &local.root(), name).unwrap().node.fid;
+        let range = |offset, count, shortest| match read_range(
+            &local,
+            &ROOT,
+            &fid,
+            (offset, count),
+            shortest,
+        ) {
+            Ok(Ranged::File { file, done }) => {
+                let mut file = std::fs::File::from(file.try_clone().unwrap());
+                file.seek(std::io::SeekFrom::Start(offset)).unwrap();
+                let mut got = vec![0; done.count];
+                file.read_exact(&mut got).unwrap();
+                assert!(bytes[usize::try_from(offset).unwrap()..].starts_with(&got));
+                Ok((done.count, done.eof))
+            }
+            Ok(Ranged::Copy(why)) => Err(why),
+            Err(status) => panic!("{status}"),
+        };
+        assert_eq!(range(0, 4096, 4096), Ok((4096, false)));
+        assert_eq!(range(5, 1 << 20, 4096), Ok((1 << 20, false)));
+        assert_eq!(range(0, 4 << 20, 4096), Ok((bytes.len(), true)));
+        assert_eq!(range(1_190_000, 65_536, 4096), Ok((10_000, true)));
+        assert_eq!(range(1_199_000, 65_536, 4096), Err(WhyCopy::Short));
+        assert_eq!(range(1_200_000, 65_536, 0), Err(WhyCopy::Short), "nothing is no range");
+        assert_eq!(range(u64::MAX, 65_536, 0), Err(WhyCopy::NoFile));
+        let others = Cx { cred: Cred { uid: 4711, gid: 4711, groups: &[] }, ..ROOT };
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, mode).unwrap();
+        if local.acts_as_callers() {
+            let refused = read_range(&local, &others, &fid, (0, 8192), 4096);
+            assert!(matches!(refused, Err(Status::Acces)));
+        }
+        std::fs::remove_file(&path).unwrap();
+        let gone = read_range(&local, &ROOT, &fid, (0, 8192), 4096);
+        assert!(matches!(gone, Err(Status::Stale)));
+    }
+}
