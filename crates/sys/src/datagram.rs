@@ -17,7 +17,10 @@
 //!
 //! A socket for sending only ([`transmit_only`]) has the port but an address that no datagram is
 //! sent to; each reply names its own source. So no steering has to keep datagrams off it, and it
-//! belongs to no group whose order would change when a thread ends.
+//! belongs to no group whose order would change when a thread ends. Linux ends its search for a
+//! socket that is in the way of a new one at the first that may be shared, which would be one of
+//! these, whoever else has the port on an interface. So they are also marked `SO_REUSEADDR`, as is
+//! each new socket while it is bound: two that are so marked are no matter to each other.
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io;
@@ -90,6 +93,14 @@ pub fn share(socket: &UdpSocket) -> io::Result<()> {
     Ok(sockopt::set_socket_reuseport(socket, true)?)
 }
 
+/// From here on nobody else may bind beside this one.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn unshare(socket: &UdpSocket) -> io::Result<()> {
+    Ok(sockopt::set_socket_reuseport(socket, false)?)
+}
+
 /// One more socket on `addr`, for what arrives by the interface with that number, or by any. With
 /// others of the same address and interface it makes a group.
 ///
@@ -102,7 +113,11 @@ pub fn join(addr: SocketAddr, interface: Option<u32>) -> io::Result<UdpSocket> {
         bind_to_interface(&fd, index)?;
     }
     sockopt::set_socket_reuseport(&fd, true)?;
-    bound(fd, addr)
+    // not in the way of sockets for sending only; nobody else is to profit from it
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    let socket = bound(fd, addr)?;
+    sockopt::set_socket_reuseaddr(&socket, false)?;
+    Ok(socket)
 }
 
 /// A socket with that port for replies, each of which names its source; receives nothing.
@@ -120,6 +135,7 @@ pub fn transmit_only(family: SocketAddr) -> io::Result<UdpSocket> {
         IpAddr::V6(_) => sockopt::set_ipv6_freebind(&fd, on),
     };
     free(true)?;
+    sockopt::set_socket_reuseaddr(&fd, true)?;
     sockopt::set_socket_reuseport(&fd, true)?;
     rustix::net::bind(&fd, &SocketAddr::new(ip, family.port()))?;
     // from here on the kernel checks again that a reply's source is ours

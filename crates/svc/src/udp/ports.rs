@@ -358,11 +358,26 @@ impl Book {
 
     /// Binds the socket of a place beside those that there are.
     fn bind(&mut self, place: Place) -> io::Result<()> {
-        let Some(addr) = self.addresses.get(place.address) else { return Ok(()) };
-        let socket = datagram::join(*addr, place.interface)?;
+        let Some(addr) = self.addresses.get(place.address).copied() else { return Ok(()) };
+        if place.is_base() {
+            self.make_sure_of(place.address, addr)?;
+        }
+        let socket = datagram::join(addr, place.interface)?;
         self.keep(socket, place, false)?;
         if place.is_base() {
             self.dissolve(place);
+        }
+        Ok(())
+    }
+
+    /// Whether nobody else has the port of an address that has no base. Linux ends its search for
+    /// somebody at the first of our own sockets, so each interface that we have none on is tried.
+    fn make_sure_of(&self, address: usize, addr: SocketAddr) -> io::Result<()> {
+        for link in &self.links {
+            let place = Place { address, interface: Some(link.index), member: 0 };
+            if !self.has(place) {
+                drop(datagram::join(addr, place.interface)?);
+            }
         }
         Ok(())
     }

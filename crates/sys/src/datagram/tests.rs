@@ -2,7 +2,7 @@
 
 use super::{
     has_arrivals, hide, join, leave_group, memory, settle_arrivals, share, size_buffers,
-    steer_by_cpu, stop_steering, transmit_only,
+    steer_by_cpu, stop_steering, transmit_only, unshare,
 };
 use crate::mmsg::{self, Batch, Outgoing};
 use std::io::ErrorKind;
@@ -116,6 +116,19 @@ fn a_reply_leaves_by_a_socket_that_receives_nothing(any: &str) {
 fn replies_of_both_families_leave_by_sockets_that_receive_nothing() {
     for any in ["0.0.0.0:0", "127.0.0.1:0", "[::]:0", "[::1]:0"] {
         a_reply_leaves_by_a_socket_that_receives_nothing(any);
+    }
+}
+
+#[test]
+fn sockets_for_sending_only_hide_nobody_who_has_the_port() {
+    let index = Some(loopback());
+    let other = join("0.0.0.0:0".parse().unwrap(), index).unwrap();
+    let addr = other.local_addr().unwrap();
+    let _out = transmit_only(addr).unwrap();
+    unshare(&other).unwrap();
+    for interface in [None, index] {
+        let error = join(addr, interface).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse, "{interface:?}");
     }
 }
 
