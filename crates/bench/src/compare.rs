@@ -2,13 +2,13 @@
 //!
 //! Three servers get each load round after round: Bowline, the peer, and the bound (`canned`), which does
 //! nothing but move bytes. Ratios are taken inside a round. All three see the same client and the same
-//! machine; absolute figures of different days do not compare, ratios do.
+//! machine, and export the same directory in memory (tmpfs), so that no disk is measured; absolute figures of different days do not compare, ratios do.
 //!
 //! Server CPU per call is all that its processes used from the first connection to the last answer, divided
 //! by all calls answered in that time, the warm-up's included.
 
-use crate::experiments::{Cannot, Setting, median, spread};
-use crate::load::{Live, LoadReport, Plan, Proto, Scene, Workload, run};
+use crate::experiments::{Cannot, Loaded, Setting, aim, loaded, median, spread};
+use crate::load::{Plan, Proto, Scene, Workload};
 use crate::subject::{Place, Scratch, Subject, SubjectError, bowline, command, ganesha, knfsd};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -141,23 +141,13 @@ impl Compared {
     }
 }
 
-impl From<SubjectError> for Cannot {
-    fn from(error: SubjectError) -> Self {
-        match error {
-            SubjectError::Unable(_) | SubjectError::NotInstalled { .. } => {
-                Self::Unable(error.to_string())
-            }
-            _ => Self::Failed(error.to_string()),
-        }
-    }
-}
-
 /// Runs the loads on Bowline, the peer and the bound, `rounds` times in turn.
 ///
 /// # Errors
 /// [`Cannot`]: the peer is not installed, a server does not start, or a person stops it.
 pub fn compare(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Comparison, Cannot> {
-    let scratch = Scratch::new()?;
+    // In memory, where syncing is free: servers differ in what they sync, and disks in how long it takes.
+    let scratch = Scratch::in_memory()?;
     let dir = scratch.dir("export")?;
     let seconds = setting.pick(0.5, 2.0);
     let place = Place::default();
@@ -229,14 +219,10 @@ impl Servers {
             return;
         }
         match one(row, server, self.seconds, is_bound, setting) {
-            Ok((us_per_call, report)) if report.calls > 0 => {
-                figures.us_per_call.push(us_per_call);
-                figures.calls_per_s.push(report.calls_per_s);
-                figures.p99_us.push(report.latency.p99_us);
-                if report.errors > 0 || report.wrong > 0 {
-                    let (errors, wrong) = (report.errors, report.wrong);
-                    figures.remark = Some(format!("{errors} calls failed, {wrong} wrong data"));
-                }
+            Ok(loaded) if loaded.calls > 0 => {
+                figures.us_per_call.push(loaded.us_per_call());
+                figures.calls_per_s.push(loaded.report.calls_per_s);
+                figures.p99_us.push(loaded.report.latency.p99_us);
             }
             Ok(_) => figures.remark = Some("no call was answered".into()),
             Err(error) => figures.remark = Some(error.to_string()),
@@ -256,36 +242,29 @@ const fn has_canned_reply(workload: &Workload) -> bool {
     )
 }
 
-/// One load on one server: µs of its CPU per call, and what the load says.
+/// One load on one server.
 fn one(
     row: &Row,
     server: &mut Subject,
     seconds: f64,
     is_bound: bool,
     setting: &Setting<'_>,
-) -> Result<(f64, LoadReport), Cannot> {
+) -> Result<Loaded, Cannot> {
     let mut plan = Plan::new(server.nfs(), server.export(), row.workload.clone());
+    aim(&mut plan, server);
     (plan.proto, plan.clients, plan.depth) = (row.proto, row.clients, row.depth);
-    plan.mount_port = (server.mount_port() != server.nfs().port()).then(|| server.mount_port());
     if row.size > 0 {
         plan.size = row.size;
     }
     (plan.warmup, plan.time) =
         (Duration::from_secs_f64(seconds / 4.0), Duration::from_secs_f64(seconds));
     let scene = if is_bound { Scene::made_up(&plan) } else { Scene::prepare(&plan)? };
-    let (scene, live) = (Arc::new(scene), Live::new(plan.threads));
-    let before = server.reading()?;
-    let run = run(&plan, &scene, &live, setting.stop)?;
-    let usage = server.reading()?.since(&before);
+    let scene = Arc::new(scene);
+    let loaded = loaded(&plan, &scene, server, setting);
     if !is_bound {
         scene.clear(&plan)?;
     }
-    if let Some(error) = run.error {
-        return Err(error.into());
-    }
-    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-    let us_per_call = usage.cpu_ns as f64 / 1000.0 / live.calls().max(1) as f64;
-    Ok((us_per_call, run.report))
+    loaded
 }
 
 #[cfg(test)]

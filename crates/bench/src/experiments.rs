@@ -5,13 +5,16 @@
 //! its loads and fills in [`Findings`]. The frame around it (this file) tells the time, catches what
 //! went wrong, and computes noise. A file of this folder is one experiment; `rounds` has what they share.
 
+mod loaded;
 mod rounds;
 
+pub use loaded::{Loaded, aim, loaded};
 pub use rounds::{Rounds, axis, fact, line, measures, median, spread};
 
 use crate::lab::LabError;
 use crate::load::LoadError;
 use crate::result::{Findings, Outcome};
+use crate::subject::SubjectError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -87,6 +90,17 @@ impl From<LabError> for Cannot {
             Outcome::Done | Outcome::Partial(_) | Outcome::Failed(_) => {
                 Self::Failed(error.to_string())
             }
+        }
+    }
+}
+
+impl From<SubjectError> for Cannot {
+    fn from(error: SubjectError) -> Self {
+        match error {
+            SubjectError::Unable(_) | SubjectError::NotInstalled { .. } => {
+                Self::Unable(error.to_string())
+            }
+            _ => Self::Failed(error.to_string()),
         }
     }
 }

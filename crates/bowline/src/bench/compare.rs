@@ -93,7 +93,7 @@ fn page(comparison: &Comparison) -> String {
         .unwrap_or(0);
     format!(
         "{table}{remarks}us of server CPU per call: median [smallest-largest] of {rounds} rounds in turn, {} s \
-         each, {}\nratios inside rounds: how many times as much the peer needs; how near the bound is \
+         each, files in memory, {}\nratios inside rounds: how many times as much the peer needs; how near the bound is \
          (canned replies, 1 = nothing to gain)\n",
         comparison.seconds, comparison.started
     )
