@@ -11,5 +11,7 @@ pub mod compare;
 pub mod experiments;
 pub mod lab;
 pub mod load;
+pub mod machine;
+pub mod mktree;
 pub mod result;
 pub mod subject;

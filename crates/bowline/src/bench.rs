@@ -4,6 +4,7 @@
 
 mod compare;
 mod load;
+mod mktree;
 mod progress;
 
 use crate::cli::bench::Bench;
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 pub fn bench(what: Bench) -> anyhow::Result<ExitCode> {
     match what {
         Bench::Load(options) => load::load(&options),
+        Bench::Mktree(options) => mktree::mktree(&options),
         Bench::Compare(options) => compare::compare(&options),
         Bench::Canned { port } => Ok(bench::canned::serve(port).map(|()| ExitCode::SUCCESS)?),
     }

@@ -94,3 +94,24 @@ fn any_command_can_be_the_server() {
     assert!(server.export().ends_with("served dir"));
     server.check().unwrap();
 }
+
+#[test]
+fn the_recorded_experiments_tree_is_made_and_continued() {
+    let scratch = Scratch::new().unwrap();
+    let top = scratch.path().join("tree");
+    let run = |scale: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"));
+        command.args(["bench", "mktree", "--json", "--scale", scale]).arg(&top).output().unwrap()
+    };
+    for present in [0, 54 + 807] {
+        let output = run("0.005");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let made: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&made["directories"], &made["files"]), (&54.into(), &807.into()));
+        assert_eq!(made["present"], present);
+    }
+    let refused = run("0");
+    assert_eq!(refused.status.code(), Some(1));
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(words.starts_with("bowline: a scale of 0") && words.lines().count() == 1, "{words}");
+}

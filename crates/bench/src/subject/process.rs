@@ -8,7 +8,7 @@ use super::SubjectError;
 use crate::lab::Namespace;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,6 +81,8 @@ impl Process {
     pub fn start(mut command: Command, package: &str, place: &Place) -> Result<Self, SubjectError> {
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // Ctrl-C is for this process, which ends the child when it has what it wants
+        command.process_group(0);
         sys::child::die_with_parent(&mut command);
         let (tell, started) = mpsc::channel();
         let (hold, held) = mpsc::channel();

@@ -16,6 +16,11 @@ pub enum Bench {
     Load(Box<LoadOptions>),
     /// Run the same loads against Bowline and another server, in turn
     Compare(CompareOptions),
+    /// Make the tree that the walk is about: 10,841 directories and 161,480 files
+    ///
+    /// The same scale gives the same tree on every machine. Made again, it gets what is missing.
+    /// Files have sizes but no data.
+    Mktree(MktreeOptions),
     /// Answer every call with a canned reply: the bound that comparisons measure
     #[command(hide = true)]
     Canned {
@@ -23,6 +28,20 @@ pub enum Bench {
         #[arg(long)]
         port: u16,
     },
+}
+
+/// `bowline bench mktree`.
+#[derive(Debug, Args)]
+pub struct MktreeOptions {
+    /// Where; an empty or a new directory
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// How large, as in 0.1 or 10
+    #[arg(long, value_name = "F", default_value_t = 1.0)]
+    pub scale: f64,
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `bowline bench compare`.

@@ -1,0 +1,40 @@
+//! `bowline bench mktree`: the recorded experiment's tree, in a directory.
+
+use super::{print, progress};
+use crate::cli::bench::MktreeOptions;
+use bench::mktree;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Runs `bowline bench mktree`.
+pub fn mktree(options: &MktreeOptions) -> anyhow::Result<ExitCode> {
+    let stop = progress::stop_on_signals()?;
+    let shown = std::io::stderr().is_terminal();
+    let tell = |done: u64, total: u64| {
+        if shown {
+            eprint!("\r{done} of {total} ");
+            let _ = std::io::stderr().flush();
+        }
+    };
+    let made = mktree::make(&options.dir, options.scale, &stop, &tell);
+    if shown {
+        eprintln!();
+    }
+    let made = made?;
+    if options.json {
+        print(&(serde_json::to_string_pretty(&made)? + "\n"))?;
+    } else {
+        print(&format!(
+            "{}: {} directories and {} files, {} levels deep, sizes of {} in all; {} of them were \
+             there before; {:.1} s\n",
+            options.dir.display(),
+            made.directories,
+            made.files,
+            made.depth,
+            admin::bytes(made.bytes),
+            made.present,
+            made.seconds
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
