@@ -30,17 +30,24 @@ pub fn seek(dir: BorrowedFd<'_>, position: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Room for one batch.
-pub struct Room(Box<[MaybeUninit<u8>]>);
+/// Room for one batch; meant to live on the stack.
+pub struct Room([MaybeUninit<u8>; BATCH]);
 
 impl Default for Room {
     fn default() -> Self {
-        Self(vec![MaybeUninit::uninit(); BATCH].into_boxed_slice())
+        Self([MaybeUninit::uninit(); BATCH])
     }
 }
 
-/// Gives the entries from the descriptor's position on, until `sink` breaks. `Continue` means that
-/// the end was reached. The descriptor's position is then behind the last batch, not behind the
+impl Room {
+    /// The first bytes of it, for listings that will not take a whole batch.
+    fn part(&mut self, bytes: usize) -> &mut [MaybeUninit<u8>] {
+        self.0.get_mut(..bytes.min(BATCH)).unwrap_or_default()
+    }
+}
+
+/// Gives the entries from the descriptor's position on, fetched `batch` bytes at a time, until `sink`
+/// breaks. `Continue` means that the end was reached. The descriptor's position is then behind the last batch, not behind the
 /// last entry given.
 ///
 /// # Errors
@@ -48,9 +55,10 @@ impl Default for Room {
 pub fn list(
     dir: BorrowedFd<'_>,
     room: &mut Room,
+    batch: usize,
     sink: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
 ) -> io::Result<ControlFlow<()>> {
-    let mut entries = RawDir::new(dir, &mut room.0);
+    let mut entries = RawDir::new(dir, room.part(batch));
     while let Some(entry) = entries.next() {
         let entry = entry?;
         let entry =

@@ -106,7 +106,10 @@ enum Warm {
 ///
 /// The object is held open from before the question until after the answer was compared, so its
 /// inode number is nobody else's in between. A mount point shows as one, or by its device.
-fn hinted(local: &Local, dir: BorrowedFd<'_>, name: &[u8], tag: Tag) -> Result<Option<Node>> {
+///
+/// # Errors
+/// [`Status::NoEnt`] if the name leads to nothing, as it did before.
+pub fn hinted(local: &Local, dir: BorrowedFd<'_>, name: &[u8], tag: Tag) -> Result<Option<Node>> {
     let now_s = local.files.now_s();
     let names = local.files.names();
     match names.find(tag, now_s) {

@@ -234,7 +234,7 @@ fn entry_of(dir: BorrowedFd<'_>, fid: &Fid) -> Result<Option<(Vec<u8>, OwnedFd)>
     let mut found = None;
     let mut looked_at = 0;
     let mut room = sys::dirent::Room::default();
-    let listed = sys::dirent::list(listing.as_fd(), &mut room, &mut |entry| {
+    let listed = sys::dirent::list(listing.as_fd(), &mut room, sys::dirent::BATCH, &mut |entry| {
         let name = entry.name.to_bytes();
         let may_be = wanted.is_none_or(|ino| ino == entry.ino) && !matches!(name, b"." | b"..");
         if may_be

@@ -73,6 +73,9 @@ pub struct OpenFile {
     /// Second of the last writing.
     written_s: AtomicU32,
     acl: AclCell,
+    /// A directory, open for listing, while nobody lists through it. Locked to take it or to put
+    /// it back.
+    listing: Mutex<Option<OwnedFd>>,
 }
 
 impl OpenFile {
@@ -89,6 +92,7 @@ impl OpenFile {
             listed_s: AtomicU32::new(0),
             written_s: AtomicU32::new(0),
             acl: AclCell::default(),
+            listing: Mutex::new(None),
         }
     }
 
@@ -145,6 +149,20 @@ impl OpenFile {
         open: impl FnOnce() -> io::Result<OwnedFd>,
     ) -> io::Result<BorrowedFd<'_>> {
         opened_or(&self.writer, open)
+    }
+
+    /// Takes the descriptor for listing, if it is there and nobody else has it. Kept from call to
+    /// call because some file systems (overlays) read a directory whole when it is opened.
+    pub fn take_listing(&self) -> Option<OwnedFd> {
+        self.listing.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Puts a descriptor for listing back; if there is one by now, it is closed.
+    pub fn put_listing(&self, listing: OwnedFd) {
+        let mut place = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let spare = place.replace(listing);
+        drop(place);
+        drop(spare);
     }
 
     /// Notes that the directory was listed.

@@ -1,8 +1,13 @@
 //! READDIR and READDIRPLUS: the kernel's own positions are the cookies, so they are as stable as the
 //! file system makes them, and nothing is remembered between calls.
 //!
-//! Each call lists through a descriptor of its own: two listings never share a position. Memory is
-//! one batch of 32 KiB, whatever the directory's size.
+//! Each call lists through a descriptor that nobody else has meanwhile: two listings never share a
+//! position. It stays open for the next. Memory is one batch of 32 KiB on the stack, whatever the
+//! directory's size.
+//!
+//! Ids and attributes of entries cost one system call for an object that is open here and known by
+//! this name (see [`crate::names`]), two for others, an open only where those two do not fit
+//! together.
 
 use crate::access::check;
 use crate::attr::convert;
@@ -12,7 +17,7 @@ use crate::naming::{fid_of, fid_of_entry};
 use crate::open_files::OpenFile;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
-use sys::dirent::{Entry, Room, list, seek};
+use sys::dirent::{BATCH, Entry, Room, list, seek};
 use sys::open::{How, open_entry, open_listing};
 use vfs::access::Permission;
 use vfs::{Attr, Cx, DirEntry, Fid, Listing, Node, Result, Status};
@@ -33,14 +38,16 @@ pub fn readdir(
         cx.sleep.about_to_sleep();
     }
     local.actor.be_server().map_err(errno::from)?;
-    let listing = local.files.opening(|| open_listing(file.path())).map_err(errno::from)?;
-    if cookie != 0 {
-        position(listing.as_fd(), cookie)?;
-    }
+    let listing = match file.take_listing() {
+        Some(listing) => listing,
+        None => local.files.opening(|| open_listing(file.path())).map_err(errno::from)?,
+    };
+    position(listing.as_fd(), cookie)?;
     // what is behind a name is for those who may search the directory
     let nodes = nodes && check(local, cx, &file, &attr, Permission::EXEC).is_ok();
     let lister = Lister { local, dir, file: &file, listing: listing.as_fd(), attr, nodes };
     let eof = lister.run(sink)?;
+    file.put_listing(listing);
     file.note_listed(now_s);
     Ok(Listing { eof, dir: local.stat(&file)? })
 }
@@ -69,7 +76,9 @@ impl Lister<'_> {
     /// Gives entries until the sink breaks; whether the end was reached.
     fn run(&self, sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>) -> Result<bool> {
         let mut failed = None;
-        let end = list(self.listing, &mut Room::default(), &mut |entry| {
+        // an entry with attributes takes several times the room in the reply
+        let batch = if self.nodes { BATCH / 2 } else { BATCH };
+        let end = list(self.listing, &mut Room::default(), batch, &mut |entry| {
             let node = match self.node(&entry) {
                 Ok(node) => node,
                 Err(status) => {
@@ -97,15 +106,24 @@ impl Lister<'_> {
             b"." => Ok(Some(Node { fid: *self.dir, attr: self.attr })),
             b".." => Ok(None),
             name => {
-                let node = match self.by_name(entry)? {
+                let node = match self.known(name) {
                     Some(node) => Some(node),
-                    None => self.opened(name)?,
+                    None => match self.by_name(entry)? {
+                        Some(node) => Some(node),
+                        None => self.opened(name)?,
+                    },
                 };
                 // an id that the table did not take would lead nowhere
                 let known = |node: &Node| self.local.finder.remember(self.dir, name, &node.fid);
                 Ok(node.filter(|node| known(node).is_ok()))
             }
         }
+    }
+
+    /// Id and attributes of an object that is open here and was looked up by this name.
+    fn known(&self, name: &[u8]) -> Option<Node> {
+        let tag = self.local.files.names().tag(&self.local.key(self.dir), name);
+        crate::lookup::hinted(self.local, self.file.path(), name, tag).ok().flatten()
     }
 
     /// Id and attributes by two calls on the name, taken only if the inode is the one listed: then

@@ -143,7 +143,11 @@ impl Mounted {
 
     pub fn remount(&self, options: &str) {
         let options = format!("remount,{options}");
-        run("mount", &["-o", &options, self.0.to_str().unwrap()]);
+        let arguments = ["-o", &options, self.0.to_str().unwrap()];
+        // busy as long as a child of another test has our descriptors
+        soon("the mount not to be busy", || {
+            Command::new("mount").args(arguments).status().unwrap().success()
+        });
     }
 }
 
