@@ -11,15 +11,39 @@ use std::io;
 /// The most groups that a thread is given; AUTH_SYS carries 16, server-side look-ups more.
 const GROUPS_MAX: usize = 1024;
 
-#[derive(Default, PartialEq, Eq)]
+/// Ids that are remembered as ones that work.
+const TRIED_MAX: usize = 8;
+
+#[derive(Default)]
 struct Current {
     /// `None`: as the process was started.
     other: Option<(u32, u32)>,
-    groups: Vec<u32>,
+    /// Whom nobody has changed yet has those that the process was started with.
+    groups: Option<Vec<u32>>,
+    /// The groups before the first change.
+    started_with: Option<Vec<u32>>,
+}
+
+impl Current {
+    fn set_groups(&mut self, groups: &[u32]) -> io::Result<()> {
+        if self.groups.as_deref() == Some(groups) {
+            return Ok(());
+        }
+        // forgotten first: after a failure nobody may believe the old ones; the memory stays
+        let mut kept = self.groups.take().unwrap_or_default();
+        set_groups(groups)?;
+        kept.clear();
+        kept.extend_from_slice(groups);
+        self.groups = Some(kept);
+        Ok(())
+    }
 }
 
 thread_local! {
     static CURRENT: RefCell<Current> = RefCell::default();
+    /// Ids that this thread has had: which ids exist never changes in the life of a process, so
+    /// that taking them on again cannot fail. The oldest makes room.
+    static TRIED: RefCell<[Option<(u32, u32)>; TRIED_MAX]> = const { RefCell::new([None; TRIED_MAX]) };
 }
 
 /// The process's own identity, as it was started.
@@ -52,18 +76,39 @@ pub fn own() -> io::Result<Own> {
 /// What the kernel says; the thread then acts as nobody in particular and must try again.
 pub fn act_as(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
     CURRENT.with_borrow_mut(|current| {
-        if current.other == Some((uid, gid)) && current.groups == groups {
+        let groups = groups.get(..groups.len().min(GROUPS_MAX)).unwrap_or_default();
+        if current.other == Some((uid, gid)) && current.groups.as_deref() == Some(groups) {
             return Ok(());
         }
-        let groups = groups.get(..groups.len().min(GROUPS_MAX)).unwrap_or_default();
+        if current.started_with.is_none() {
+            current.started_with = Some(own()?.groups);
+        }
         // forgotten first: after a failure half way nobody may believe the old identity
-        *current = Current { other: Some((u32::MAX, u32::MAX)), groups: Vec::new() };
-        set_groups(groups)?;
+        current.other = Some((u32::MAX, u32::MAX));
+        current.set_groups(groups)?;
         set_fs_ids(uid, gid)?;
         current.other = Some((uid, gid));
-        current.groups.extend_from_slice(groups);
         Ok(())
     })
+}
+
+/// Whether the calling thread acts as this user now.
+pub fn acts_as(uid: u32, gid: u32, groups: &[u32]) -> bool {
+    CURRENT.with_borrow(|current| {
+        current.other == Some((uid, gid)) && current.groups.as_deref() == Some(groups)
+    })
+}
+
+/// Lets the calling thread act as the process again, whoever it was: for code that does not know
+/// what ran on the thread before.
+///
+/// # Errors
+/// What the kernel says.
+pub fn act_as_process() -> io::Result<()> {
+    let groups = CURRENT.with_borrow(|current| current.started_with.clone());
+    let Some(groups) = groups else { return Ok(()) };
+    let uid = rustix::process::geteuid().as_raw();
+    act_as_self(&Own { uid, gid: rustix::process::getegid().as_raw(), groups })
 }
 
 /// Lets the calling thread act as the process again.
@@ -75,9 +120,10 @@ pub fn act_as_self(own: &Own) -> io::Result<()> {
         if current.other.is_none() {
             return Ok(());
         }
+        current.other = Some((u32::MAX, u32::MAX));
         set_fs_ids(own.uid, own.gid)?;
-        set_groups(&own.groups)?;
-        *current = Current::default();
+        current.set_groups(&own.groups)?;
+        current.other = None;
         Ok(())
     })
 }
@@ -88,17 +134,30 @@ fn set_groups(groups: &[u32]) -> io::Result<()> {
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Both calls give the id in force before; whether they worked is seen by asking again.
+/// Both calls give the id in force before; whether they worked is seen by asking again, the first
+/// time.
 fn set_fs_ids(uid: u32, gid: u32) -> io::Result<()> {
-    for (call, id) in [(libc::SYS_setfsgid, gid), (libc::SYS_setfsuid, uid)] {
+    let calls = [(libc::SYS_setfsgid, gid), (libc::SYS_setfsuid, uid)];
+    for (call, id) in calls {
         // SAFETY: no memory is involved.
         unsafe { libc::syscall(call, id) };
+    }
+    if TRIED.with_borrow(|tried| tried.contains(&Some((uid, gid)))) {
+        return Ok(());
+    }
+    for (call, id) in calls {
         // SAFETY: no memory is involved; -1 changes nothing and gives the id in force.
         let now = unsafe { libc::syscall(call, u32::MAX) };
         if u32::try_from(now & 0xffff_ffff).ok() != Some(id) {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
     }
+    TRIED.with_borrow_mut(|tried| {
+        tried.rotate_right(1);
+        if let Some(first) = tried.first_mut() {
+            *first = Some((uid, gid));
+        }
+    });
     Ok(())
 }
 

@@ -1,8 +1,10 @@
 //! Whom a call acts as, and who checks.
 //!
 //! A server that may change identities lets the kernel check and own what callers make: the thread
-//! takes on the caller's ids, lazily, and keeps them until another identity is needed. One that
-//! may not is its own user for everybody.
+//! takes on the caller's ids, lazily, and keeps them until another identity is needed, over the end
+//! of the call. So nothing may be assumed of the identity at the start of a call: whatever the
+//! kernel checks comes after one of the `be_` functions. What needs a descriptor only (attributes,
+//! reading, syncing) needs none. A server that may not is its own user for everybody.
 
 use std::io;
 use sys::identity::{self, Capability, Own};
@@ -58,6 +60,18 @@ impl Actor {
     /// What the kernel says.
     pub fn be_caller(&self, caller: &Cred<'_>) -> io::Result<()> {
         if self.changes { identity::act_as(caller.uid, caller.gid, caller.groups) } else { Ok(()) }
+    }
+
+    /// From here on the thread acts as the caller or as the server, whichever costs nothing: for
+    /// what the caller has been found to have the right to.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn be_either(&self, caller: &Cred<'_>) -> io::Result<()> {
+        if self.changes && !identity::acts_as(caller.uid, caller.gid, caller.groups) {
+            return identity::act_as_self(&self.own);
+        }
+        Ok(())
     }
 
     /// From here on the thread acts as the server.

@@ -9,9 +9,10 @@ use crate::errno;
 use crate::local::Local;
 use crate::lookup::{adopt, entry_status};
 use crate::made::{Place, exists};
+use crate::open_files::OpenFile;
 use crate::setattr;
 use std::os::fd::AsFd;
-use sys::open::{How, create_new, open_entry, reopen};
+use sys::open::{How, create_new, open_entry};
 use vfs::{Attr, Create, Cx, Fid, FileType, Made, Name, Result, SetAttr, SetTime, Status, Time};
 
 /// The mode of a file until its owner says otherwise.
@@ -26,13 +27,12 @@ pub fn create(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create
     };
     let mode = set.mode.unwrap_or(MODE_DEFAULT);
     match place.as_caller(|| create_new(place.file.path(), name.bytes(), mode)) {
+        // The very file that was made, whatever its name leads to by now; it stays open for the
+        // writing that usually follows.
         Ok(made) => {
-            // the very file that was made, whatever its name leads to by now
-            let by_name = || open_entry(place.file.path(), name.bytes(), How::Path, false);
-            let open = || reopen(made.as_fd(), How::Path).or_else(|_| by_name());
-            let fd = local.files.opening(open).map_err(errno::from)?;
-            drop(made);
-            place.finish_open(name, fd, &set)
+            let stat = sys::stat::of_fd(made.as_fd()).map_err(errno::from)?;
+            let file = OpenFile::made(made, &stat, local.files.now_s());
+            place.finish_open(name, file, &stat, &set)
         }
         Err(Status::Exist) => match how {
             Create::Guarded(_) => Err(Status::Exist),
@@ -82,6 +82,7 @@ fn retried(place: &Place<'_>, name: Name<'_>, verifier: [u8; 8]) -> Result<Made>
 }
 
 fn existing(place: &Place<'_>, name: Name<'_>) -> Result<vfs::Node> {
+    place.local.actor.be_server().map_err(errno::from)?;
     let fd = place
         .local
         .files

@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use sys::open::How;
-use sys::stat::Stat;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Durability, Fid, Found,
     Limits, Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs,
@@ -103,6 +102,8 @@ impl Local {
         files: Arc<OpenFiles>,
     ) -> std::result::Result<Self, OpenError> {
         let kernel = |source| OpenError::Kernel { path: root.to_owned(), source };
+        // what the process may do is asked below, not what the last caller may
+        sys::identity::act_as_process().map_err(kernel)?;
         let path = sys::open::open_path(root).map_err(|e| explain(root, e))?;
         // handles are opened on a descriptor that is open for more than its path
         let Ok(dir) = sys::open::open_listing(path.as_fd()) else {
@@ -230,12 +231,11 @@ impl Local {
         }
     }
 
-    /// Puts an object that was just opened into the cache, unless it is there.
-    pub(crate) fn adopt(&self, fid: &Fid, fd: OwnedFd, stat: &Stat) {
+    /// Puts an object that was just opened into the cache, unless it is there; gives what is.
+    pub(crate) fn adopt(&self, fid: &Fid, file: OpenFile) -> Arc<OpenFile> {
         let key = self.key(fid);
-        if self.files.with(&key, |_| ()).is_none() {
-            self.files.insert(key, OpenFile::new(fd, stat));
-        }
+        let known = self.files.with(&key, Arc::clone);
+        known.unwrap_or_else(|| self.files.insert(key, file))
     }
 
     /// A descriptor for data, opened if there is none yet.
@@ -261,9 +261,16 @@ impl Local {
             return Ok(());
         }
         cx.sleep.about_to_sleep();
-        self.actor.be_server().map_err(errno::from)?;
-        match self.files.opening(|| sys::open::open_listing(dir.path())) {
-            Ok(listing) => self.synced(sys::io::sync(listing.as_fd())),
+        let open = || {
+            self.actor.be_server()?;
+            self.files.opening(|| sys::open::open_listing(dir.path()))
+        };
+        match dir.take_listing().map_or_else(open, Ok) {
+            Ok(listing) => {
+                let result = self.synced(sys::io::sync(listing.as_fd()));
+                dir.put_listing(listing);
+                result
+            }
             // writable but not readable for an ordinary user's server
             Err(e) if errno::status(&e) == Status::Acces => self.sync_everything(),
             Err(e) => Err(errno::from(e)),

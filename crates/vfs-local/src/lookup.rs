@@ -52,7 +52,8 @@ pub fn lookup(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Res
 
 /// The look-up as far as nothing has to be waited for; `None` if it takes more.
 fn warm(local: &Local, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<Found>> {
-    if local.actor.be_server().is_err() {
+    // the right to search is checked below, so that the caller's own identity will do
+    if local.actor.be_either(&cx.cred).is_err() {
         return Ok(None);
     }
     let tag = local.files.names().tag(&local.key(dir), name);
@@ -136,15 +137,33 @@ pub fn hinted(local: &Local, dir: BorrowedFd<'_>, name: &[u8], tag: Tag) -> Resu
 
 /// The node of an entry that was just opened; it goes into the cache and into the table, and its
 /// name leads to it from now on.
+///
+/// # Errors
+/// What the kernel says; [`Status::NoEnt`] if it has gone meanwhile.
 pub fn adopt(local: &Local, dir: &Fid, name: &[u8], fd: OwnedFd) -> Result<Node> {
     let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
-    let attr: Attr = living(&stat).map_err(|_| Status::NoEnt)?;
-    let fid = fid_of(fd.as_fd())?;
+    let file = OpenFile::new(fd, &stat);
+    adopt_file(local, dir, name, file, &stat).map(|(node, _)| node)
+}
+
+/// The same for an object with its attributes; gives what is in the cache now.
+///
+/// # Errors
+/// As [`adopt`].
+pub fn adopt_file(
+    local: &Local,
+    dir: &Fid,
+    name: &[u8],
+    file: OpenFile,
+    stat: &Stat,
+) -> Result<(Node, Arc<OpenFile>)> {
+    let attr: Attr = living(stat).map_err(|_| Status::NoEnt)?;
+    let fid = fid_of(file.path())?;
     local.finder.remember(dir, name, &fid)?;
-    local.adopt(&fid, fd, &stat);
+    let file = local.adopt(&fid, file);
     let names = local.files.names();
     names.note(names.tag(&local.key(dir), name), &fid, local.files.now_s());
-    Ok(Node { fid, attr })
+    Ok((Node { fid, attr }, file))
 }
 
 /// A mount point shows as a step into another mount: it is there, and closed.

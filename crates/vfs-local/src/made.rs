@@ -3,13 +3,14 @@
 
 use crate::errno;
 use crate::local::Local;
-use crate::lookup::adopt;
+use crate::lookup::adopt_file;
 use crate::open_files::OpenFile;
 use crate::setattr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use sys::open::{How, open_entry, open_listing, reopen};
+use sys::stat::Stat;
 use vfs::{Attr, Change, Cx, Durability, Fid, FileType, Made, Name, Result, SetAttr, Status};
 
 /// A directory in which something is going to change.
@@ -32,7 +33,7 @@ impl<'p> Place<'p> {
         Ok(Self { local, cx, dir, file, before })
     }
 
-    /// Does something as the caller; afterwards the thread is the server again.
+    /// Does something as the caller, who the thread then goes on being.
     ///
     /// # Errors
     /// What the kernel says.
@@ -41,9 +42,7 @@ impl<'p> Place<'p> {
             self.local.actor.be_caller(&self.cx.cred)?;
             work()
         };
-        let result = self.local.files.opening(run);
-        self.local.actor.be_server().map_err(errno::from)?;
-        result.map_err(errno::from)
+        self.local.files.opening(run).map_err(errno::from)
     }
 
     /// The directory around the change.
@@ -65,31 +64,42 @@ impl<'p> Place<'p> {
     /// # Errors
     /// Those of setting and syncing; the object then stays, as RFC 1813 §3.3.8 allows.
     pub fn finish(&self, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+        // who could make it may search the directory
+        self.local.actor.be_either(&self.cx.cred).map_err(errno::from)?;
         let fd = self
             .local
             .files
             .opening(|| open_entry(self.file.path(), name.bytes(), How::Path, false))
             .map_err(errno::from)?;
-        self.finish_open(name, fd, set)
+        let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
+        let file = OpenFile::new(fd, &stat);
+        self.finish_open(name, file, &stat, set)
     }
 
     /// The same for an object that is open already.
     ///
     /// # Errors
     /// As [`Place::finish`].
-    pub fn finish_open(&self, name: Name<'_>, fd: OwnedFd, set: &SetAttr) -> Result<Made> {
-        let held = fd.try_clone().map_err(errno::from)?;
-        let mut node = adopt(self.local, self.dir, name.bytes(), fd)?;
+    pub fn finish_open(
+        &self,
+        name: Name<'_>,
+        file: OpenFile,
+        stat: &Stat,
+        set: &SetAttr,
+    ) -> Result<Made> {
+        let (mut node, file) = adopt_file(self.local, self.dir, name.bytes(), file, stat)?;
         let rest = self.rest_of(set, &node.attr);
         if !rest.is_empty() {
             setattr::apply(self.local, self.cx, &node.fid, &rest)?;
         }
         if self.cx.durability == Durability::Sync {
-            self.sync_new(&held, node.attr.ftype)?;
+            self.sync_new(&file)?;
             self.sync()?;
         }
-        let stat = sys::stat::of_fd(self.path_of(&node.fid)?.path()).map_err(errno::from)?;
-        node.attr = crate::attr::convert(&stat);
+        if !rest.is_empty() {
+            let stat = sys::stat::of_fd(file.path()).map_err(errno::from)?;
+            node.attr = crate::attr::convert(&stat);
+        }
         Ok(Made { node, dir: self.change() })
     }
 
@@ -110,15 +120,15 @@ impl<'p> Place<'p> {
         rest
     }
 
-    fn path_of(&self, fid: &Fid) -> Result<Arc<OpenFile>> {
-        self.local.hold(self.cx, fid).map(|(file, _)| file)
-    }
-
     /// A new file or directory itself; other types are on disk with their directory.
-    fn sync_new(&self, path: &OwnedFd, ftype: FileType) -> Result<()> {
-        let fd = match ftype {
-            FileType::Regular => reopen(path.as_fd(), How::Read),
-            FileType::Directory => open_listing(path.as_fd()),
+    fn sync_new(&self, file: &OpenFile) -> Result<()> {
+        if let Some(fd) = file.writer() {
+            return self.local.synced(sys::io::sync(fd));
+        }
+        self.local.actor.be_server().map_err(errno::from)?;
+        let fd = match file.ftype() {
+            FileType::Regular => reopen(file.path(), How::Read),
+            FileType::Directory => open_listing(file.path()),
             FileType::Symlink
             | FileType::Block
             | FileType::Char

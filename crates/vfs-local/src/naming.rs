@@ -118,6 +118,11 @@ impl Finder {
         }
     }
 
+    /// Whether names are remembered, and have to be forgotten.
+    pub const fn remembers(&self) -> bool {
+        matches!(self, Self::Table(_))
+    }
+
     /// Forgets an object that is no more.
     pub fn forget(&self, fid: &Fid) {
         if let Self::Table(table) = self

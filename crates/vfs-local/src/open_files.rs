@@ -58,6 +58,8 @@ pub struct Key {
 /// An open object.
 pub struct OpenFile {
     path: OwnedFd,
+    /// Whether `path` is open for writing as well.
+    path_writes: bool,
     ftype: FileType,
     /// Device and inode number, which nothing else has as long as this is open.
     id: (u64, u64),
@@ -83,6 +85,7 @@ impl OpenFile {
     pub fn new(path: OwnedFd, stat: &Stat) -> Self {
         Self {
             path,
+            path_writes: false,
             ftype: file_type(stat.mode),
             id: (stat.dev, stat.ino),
             birth: stat.btime,
@@ -94,6 +97,14 @@ impl OpenFile {
             acl: AclCell::default(),
             listing: Mutex::new(None),
         }
+    }
+
+    /// A regular file that was just made, open for writing, and its attributes.
+    pub fn made(fd: OwnedFd, stat: &Stat, now_s: u32) -> Self {
+        let mut file = Self::new(fd, stat);
+        file.path_writes = true;
+        file.note_written(now_s);
+        file
     }
 
     /// The descriptor for attributes and look-ups.
@@ -126,7 +137,7 @@ impl OpenFile {
 
     /// The descriptor for writing, if there is one already.
     pub fn writer(&self) -> Option<BorrowedFd<'_>> {
-        self.writer.get().map(AsFd::as_fd)
+        if self.path_writes { Some(self.path()) } else { self.writer.get().map(AsFd::as_fd) }
     }
 
     /// The descriptor for reading; `open` makes it.
@@ -148,7 +159,7 @@ impl OpenFile {
         &self,
         open: impl FnOnce() -> io::Result<OwnedFd>,
     ) -> io::Result<BorrowedFd<'_>> {
-        opened_or(&self.writer, open)
+        if self.path_writes { Ok(self.path()) } else { opened_or(&self.writer, open) }
     }
 
     /// Takes the descriptor for listing, if it is there and nobody else has it. Kept from call to
@@ -184,7 +195,7 @@ impl OpenFile {
     /// Whether it is open for writing and nobody has written for a while.
     fn writer_is_idle(&self, now_s: u32) -> bool {
         let idle_s = now_s.saturating_sub(self.written_s.load(Relaxed));
-        self.writer.get().is_some() && idle_s > WRITER_IDLE_S
+        self.writer().is_some() && idle_s > WRITER_IDLE_S
     }
 
     /// Notes that the descriptor for writing was used.

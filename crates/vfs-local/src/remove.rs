@@ -1,10 +1,13 @@
 //! REMOVE and RMDIR: the kernel decides, as the caller; the descriptor kept of what went is closed.
 
 use crate::local::Local;
+use crate::lookup::hinted;
 use crate::made::Place;
 use crate::naming::fid_of;
+use crate::open_files::OpenFile;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use sys::namespace;
 use sys::open::{How, open_entry};
 use vfs::{Change, Cx, Fid, Name, Result};
@@ -35,23 +38,47 @@ fn gone(place: &Place<'_>, name: Name<'_>, remove: impl Fn() -> io::Result<()>) 
 pub struct Victim {
     /// Its id.
     pub fid: Fid,
-    fd: OwnedFd,
+    held: Held,
+}
+
+/// What keeps the victim's number its own until we have looked whether it is gone.
+enum Held {
+    Cached(Arc<OpenFile>),
+    Opened(OwnedFd),
 }
 
 /// What a name leads to; of no interest if it cannot be had.
 pub fn victim_at(place: &Place<'_>, name: &[u8]) -> Option<Victim> {
-    let open = || open_entry(place.file.path(), name, How::Path, false);
-    let fd = place.local.files.opening(open).ok()?;
-    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, fd })
+    let Place { local, cx, dir, file, .. } = place;
+    local.actor.be_either(&cx.cred).ok()?;
+    let tag = local.files.names().tag(&local.key(dir), name);
+    if let Ok(Some(node)) = hinted(local, file.path(), name, tag)
+        && let Some(held) = local.files.with(&local.key(&node.fid), Arc::clone)
+    {
+        return Some(Victim { fid: node.fid, held: Held::Cached(held) });
+    }
+    local.actor.be_server().ok()?;
+    let open = || open_entry(file.path(), name, How::Path, false);
+    let fd = local.files.opening(open).ok()?;
+    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, held: Held::Opened(fd) })
 }
 
 impl Victim {
     /// Closes what is kept of it. If another hard link is left, it is opened again when it is
     /// asked for; else the table forgets it, so that its id is stale without a search.
     pub fn went(self, place: &Place<'_>) {
-        place.local.files.remove(&place.local.key(&self.fid));
-        if sys::stat::of_fd(self.fd.as_fd()).is_ok_and(|stat| stat.nlink == 0) {
-            place.local.finder.forget(&self.fid);
+        let local = place.local;
+        let fd = match &self.held {
+            Held::Cached(file) => file.path(),
+            Held::Opened(fd) => fd.as_fd(),
+        };
+        let needs_forgetting =
+            local.finder.remembers() && sys::stat::of_fd(fd).is_ok_and(|stat| stat.nlink == 0);
+        let Self { fid, held } = self;
+        drop(held);
+        local.files.remove(&local.key(&fid));
+        if needs_forgetting {
+            local.finder.forget(&fid);
         }
     }
 }

@@ -52,10 +52,13 @@ pub fn apply_and_sync(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> R
             Ok(fd) => local.synced(sys::io::sync(fd)),
             Err(_) => local.sync_everything(),
         },
-        FileType::Directory => match open_listing(file.path()) {
-            Ok(fd) => local.synced(sys::io::sync(fd.as_fd())),
-            Err(_) => local.sync_everything(),
-        },
+        FileType::Directory => {
+            local.actor.be_server().map_err(errno::from)?;
+            match open_listing(file.path()) {
+                Ok(fd) => local.synced(sys::io::sync(fd.as_fd())),
+                Err(_) => local.sync_everything(),
+            }
+        }
         // there is no descriptor that could be synced
         FileType::Symlink
         | FileType::Block
@@ -72,11 +75,9 @@ pub fn apply_and_sync(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> R
 pub fn apply(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
     let (file, attr) = local.hold(cx, fid)?;
     may_resize(local, cx, &file, &attr, set)?;
-    let result = owner_and_mode(local, cx, &file, &attr, set)
-        .and_then(|()| size(local, cx, fid, &file, set))
-        .and_then(|()| times(local, cx, &file, &attr, set));
-    local.actor.be_server().map_err(errno::from)?;
-    result
+    owner_and_mode(local, cx, &file, &attr, set)?;
+    size(local, cx, fid, &file, set)?;
+    times(local, cx, &file, &attr, set)
 }
 
 fn as_caller(local: &Local, cx: &Cx<'_>, work: impl FnOnce() -> io::Result<()>) -> Result<()> {

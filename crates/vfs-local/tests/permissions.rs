@@ -182,6 +182,7 @@ fn what_callers_make_is_theirs_and_no_more() {
         let dev = local.mknod(&of(ANN), &root, name("null"), device, &SetAttr::default());
         assert_eq!(dev.map(drop), Err(Status::Perm));
         // sticky directories
+        sys::identity::act_as_process().unwrap();
         fs::set_permissions(&stage.tree, fs::Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(local.remove(&of(BOB), &root, name("f")), Err(Status::Perm));
         let by_ann = local.link(&of(ANN), &made.node.fid, &root, name("g")).unwrap();

@@ -82,6 +82,7 @@ impl Stage {
 pub fn each(run: impl Fn(&Stage)) {
     if is_root() {
         run(&Stage::new(Naming::Handles));
+        sys::identity::act_as_process().unwrap();
     }
     run(&Stage::new(Naming::Table));
 }
