@@ -3,6 +3,7 @@
 //! ```text
 //!   [`Namespace`]  a private network: run a closure or start a server in it
 //!   [`veth`]       a cable between two of them, with addresses and counters
+//!   [`Cables`]     a server and its clients with several cables between them
 //!   [`Link`]       a long or slow line between two of them: rate, round trip, queue, loss
 //! ```
 //!
@@ -11,6 +12,7 @@
 //! All of it needs root, `ip` (package iproute2) and, for a [`Link`], `/dev/net/tun`; what is missing
 //! is said by [`LabError::Unable`].
 
+pub mod cables;
 pub mod link;
 pub mod namespace;
 mod netem;
@@ -19,6 +21,7 @@ mod simulator;
 pub mod sockstat;
 pub mod veth;
 
+pub use cables::Cables;
 pub use link::{DirectionReport, Link, LinkOptions, LinkReport, Via};
 pub use namespace::Namespace;
 pub use veth::{Interface, Subnet, Traffic};

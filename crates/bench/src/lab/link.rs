@@ -122,10 +122,10 @@ pub struct Link {
     pub server_addr: IpAddr,
     /// The client's address.
     pub client_addr: IpAddr,
-    /// The server's address of the other family.
-    pub server_addr_v6: IpAddr,
+    /// The server's IPv6 address, if the kernel has IPv6.
+    pub server_addr_v6: Option<IpAddr>,
     /// The client's.
-    pub client_addr_v6: IpAddr,
+    pub client_addr_v6: Option<IpAddr>,
     maker: Maker,
     options: LinkOptions,
     before: Mutex<Before>,
@@ -183,10 +183,12 @@ impl Link {
         } else {
             Maker::Simulator(simulate(ends, wire, &options)?)
         };
+        let has_v6 = server.sysctl("net.ipv6.conf.all.disable_ipv6").is_ok_and(|off| off == "0");
         for (end, (v4, v6)) in ends.into_iter().zip(V4.into_iter().zip(V6)) {
             let interface = Interface::of(end, INTERFACE);
             interface.up()?;
-            for subnet in [Subnet::new(v4, 24), Subnet::new(v6, 64)] {
+            let subnets = [Subnet::new(v4, 24), Subnet::new(v6, 64)];
+            for subnet in subnets.into_iter().filter(|subnet| subnet.addr.is_ipv4() || has_v6) {
                 interface.add_address(subnet)?;
                 interface.pin_congestion(subnet, CONGESTION)?;
             }
@@ -198,8 +200,8 @@ impl Link {
             client,
             server_addr: server_addr.into(),
             client_addr: client_addr.into(),
-            server_addr_v6: server_v6.into(),
-            client_addr_v6: client_v6.into(),
+            server_addr_v6: has_v6.then_some(server_v6.into()),
+            client_addr_v6: has_v6.then_some(client_v6.into()),
             maker,
             options,
             before,
