@@ -6,7 +6,7 @@ mod net;
 mod toy;
 
 use bowline_svc::{Config, SocketInfo, UdpSockets};
-use net::{Load, Net, alone, ip};
+use net::{Load, Net, address6, alone, ip};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -172,14 +172,14 @@ fn replies_leave_from_the_address_and_by_the_interface_that_was_asked() {
         net.cable(2);
         ip("link set lo up");
         ip("address add 10.0.1.77/24 dev s1");
-        ip("address add fd00:1::77/64 dev s1 nodad");
+        address6("fd00:1::77/64 dev s1");
         net.at_clients(|| {
             // the other cable's address by this cable
             ip("route add 10.0.77.1/32 via 10.0.1.1");
             ip("route add fd00:77::1/128 via fd00:1::1");
         });
         ip("address add 10.0.77.1/32 dev s2");
-        ip("address add fd00:77::1/128 dev s2 nodad");
+        address6("fd00:77::1/128 dev s2");
         let toy = start(&[any4(), any6()], UdpSockets::Single);
         for mode in ALL {
             toy.server.set_udp_sockets(mode).unwrap();

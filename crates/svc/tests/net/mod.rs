@@ -7,8 +7,8 @@ use crate::toy::{ECHO, message, opaque, results};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,19 @@ pub fn ip(args: &str) {
     assert!(output.status.success(), "ip {args}: {error}");
 }
 
+/// Adds an IPv6 address, as in `::1/64 dev eth0`, and waits until it is in force: the kernel does
+/// that later, and both ends must be up.
+#[track_caller]
+pub fn address6(args: &str) {
+    ip(&format!("address add {args} nodad"));
+    let addr = args.split('/').next().unwrap();
+    crate::toy::until("the address is in force", || {
+        let shown = Command::new("ip").args("-6 route show table local".split(' ')).output();
+        let shown = String::from_utf8_lossy(&shown.unwrap().stdout).into_owned();
+        shown.lines().any(|line| line.starts_with(&format!("local {addr} ")))
+    });
+}
+
 impl Net {
     /// Runs something in the clients' namespace.
     pub fn at_clients<T: Send + 'static>(&self, run: impl FnOnce() -> T + Send + 'static) -> T {
@@ -68,13 +81,13 @@ impl Net {
         let there = format!("/proc/{}/fd/{}", std::process::id(), self.clients.as_raw_fd());
         ip(&format!("link add s{n} type veth peer name c{n} netns {there}"));
         ip(&format!("address add 10.0.{n}.1/24 dev s{n}"));
-        ip(&format!("address add fd00:{n}::1/64 dev s{n} nodad"));
         ip(&format!("link set s{n} up"));
         self.at_clients(move || {
             ip(&format!("address add 10.0.{n}.2/24 dev c{n}"));
-            ip(&format!("address add fd00:{n}::2/64 dev c{n} nodad"));
             ip(&format!("link set c{n} up"));
+            address6(&format!("fd00:{n}::2/64 dev c{n}"));
         });
+        address6(&format!("fd00:{n}::1/64 dev s{n}"));
     }
 
     /// A client's socket that hears only what comes from `to`.
@@ -94,7 +107,10 @@ impl Net {
         socket.set_read_timeout(Some(if again { AGAIN } else { PATIENCE })).unwrap();
         let shared = Arc::new(Seen::default());
         let seen = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || call_on(&socket, &seen, again));
+        let thread = std::thread::spawn(move || {
+            let done = call_on(&socket, &seen, again);
+            *lock(&seen.failed) = done.err();
+        });
         Load { seen: shared, thread }
     }
 }
@@ -107,12 +123,14 @@ pub struct Seen {
     pub repeated: AtomicU64,
     /// Replies to calls that had been answered.
     pub twice: AtomicU64,
+    /// Why the client gave up.
+    failed: Mutex<Option<String>>,
 }
 
 /// A client that calls without rest.
 pub struct Load {
     pub seen: Arc<Seen>,
-    thread: JoinHandle<Result<(), String>>,
+    thread: JoinHandle<()>,
 }
 
 impl Load {
@@ -123,7 +141,8 @@ impl Load {
         let start = Instant::now();
         while self.seen.answered.load(Relaxed) < before + more {
             assert!(start.elapsed() < PATIENCE, "no answers any more");
-            assert!(!self.thread.is_finished(), "the client has given up");
+            let failed = lock(&self.seen.failed).clone();
+            assert_eq!(failed, None, "the client has given up");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -132,9 +151,14 @@ impl Load {
     #[track_caller]
     pub fn stop(self) -> u64 {
         self.seen.stop.store(true, Relaxed);
-        self.thread.join().unwrap().unwrap();
+        self.thread.join().unwrap();
+        assert_eq!(*lock(&self.seen.failed), None);
         self.seen.answered.load(Relaxed)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn call_on(socket: &UdpSocket, seen: &Seen, again: bool) -> Result<(), String> {
