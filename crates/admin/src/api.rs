@@ -115,10 +115,26 @@ pub struct Status {
     pub open_files: u64,
     /// How many it may have.
     pub open_files_max: u64,
+    /// Socket buffers of all connections.
+    #[serde(default)]
+    pub tcp_memory: TcpMemory,
     /// Named counters that are not zero, for those who look closer.
     pub counters: Vec<Counter>,
     /// What the operator should know.
     pub warnings: Vec<String>,
+}
+
+/// What socket buffers hold and may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TcpMemory {
+    /// What buffers with a set size hold if all are full.
+    pub promised_bytes: u64,
+    /// The most that the server promises: the first number of `net.ipv4.tcp_mem`.
+    pub promised_bytes_max: u64,
+    /// What all TCP of the machine holds now.
+    pub machine_bytes: u64,
+    /// From where on the kernel slows all connections down; 0 if it does not show it.
+    pub machine_bytes_pressure: u64,
 }
 
 /// A named counter.
@@ -202,6 +218,55 @@ pub struct ConnRow {
     pub in_flight: u64,
     /// Bytes of replies that wait for the client to read.
     pub unsent_bytes: u64,
+    /// What limits it, as seen for a quarter of a second; missing if it has just ended.
+    #[serde(default)]
+    pub link: Option<LinkRow>,
+}
+
+/// How a connection does now.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkRow {
+    /// What limits it: `idle`, `client` (it asks for no more), `server` (what arrived is not
+    /// read), `receive-window`, `send-buffer`, `client-window`, `congestion`.
+    pub limit: String,
+    /// The setting that would lift the limit, as `tcp-rcvbuf=2M`.
+    pub lift: Option<String>,
+    /// Bytes received per second.
+    pub in_bytes_per_s: u64,
+    /// Bytes per second that the client took.
+    pub out_bytes_per_s: u64,
+    /// Round trip, smoothed; 0 if not known.
+    pub rtt_us: u64,
+    /// The shortest round trip of late; 0 if not known.
+    pub rtt_min_us: u64,
+    /// The window that the server offers.
+    pub window_bytes: u64,
+    /// The window that the client offers.
+    pub client_window_bytes: u64,
+    /// What the server's congestion control allows in flight.
+    pub congestion_window_bytes: u64,
+    /// What the network has delivered to the client of late, per second.
+    pub delivery_bytes_per_s: u64,
+    /// Segments that the server sent again.
+    pub retransmits: u64,
+    /// Segments that came out of order: some before them were lost.
+    pub out_of_order: u64,
+    /// Bytes that have arrived and were not read.
+    pub unread_bytes: u64,
+    /// The receive buffer, with the kernel's overhead: twice what a setting says.
+    pub receive_buffer_bytes: u64,
+    /// The send buffer, with the kernel's overhead.
+    pub send_buffer_bytes: u64,
+    /// What is set for the receive buffer: `auto` or a size.
+    pub receive_buffer: String,
+    /// What is set for the send buffer.
+    pub send_buffer: String,
+    /// Why the receive buffer is less than that: a sysctl, or `window-scale`.
+    pub receive_buffer_cut_by: Option<String>,
+    /// Why the send buffer is less than that.
+    pub send_buffer_cut_by: Option<String>,
+    /// Its congestion control.
+    pub congestion_control: String,
 }
 
 /// One listening or datagram socket.
@@ -354,6 +419,9 @@ pub struct Changed {
     pub before: String,
     /// The value now in force.
     pub value: String,
+    /// What there is to say about it: limits that it meets, what it did.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// What `reload` changed.

@@ -4,8 +4,8 @@ use crate::cli::Target;
 use crate::places;
 use crate::settings::Assignment;
 use admin::api::{
-    Changed, ClientRow, ConnRow, Counter, ExportRow, OpRow, PoolRow, Reloaded, Request, SettingRow,
-    SocketRow, Status,
+    Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, PoolRow, Reloaded, Request,
+    SettingRow, SocketRow, Status, TcpMemory,
 };
 use admin::{Align, Client, Table};
 use serde::Serialize;
@@ -94,23 +94,65 @@ pub fn conns(to: &Target) -> anyhow::Result<ExitCode> {
             ("IN", Right),
             ("OUT", Right),
             ("UNSENT", Right),
+            ("RTT", Right),
+            ("WINDOW", Right),
+            ("RCVBUF", Right),
+            ("SNDBUF", Right),
+            ("RETRANS", Right),
+            ("NOW", Right),
+            ("LIMIT", Left),
         ]);
         for row in rows {
-            table.row([
-                &row.peer,
-                &row.local,
-                &row.pool.to_string(),
-                &admin::duration_s(row.age_s),
-                &admin::duration_s(row.idle_s),
-                &admin::count(row.calls),
-                &row.in_flight.to_string(),
-                &admin::bytes(row.bytes_in),
-                &admin::bytes(row.bytes_out),
-                &admin::bytes(row.unsent_bytes),
-            ]);
+            let cells = [
+                row.peer.clone(),
+                row.local.clone(),
+                row.pool.to_string(),
+                admin::duration_s(row.age_s),
+                admin::duration_s(row.idle_s),
+                admin::count(row.calls),
+                row.in_flight.to_string(),
+                admin::bytes(row.bytes_in),
+                admin::bytes(row.bytes_out),
+                admin::bytes(row.unsent_bytes),
+            ];
+            let link = row.link.as_ref().map(link_cells);
+            table.row(cells.into_iter().chain(link.into_iter().flatten()));
         }
         table.to_string()
     })
+}
+
+/// What limits a connection, and what would lift that.
+fn link_cells(link: &LinkRow) -> [String; 7] {
+    let rtt = if link.rtt_us == 0 {
+        "-".to_owned()
+    } else {
+        admin::duration_ns(link.rtt_us.saturating_mul(1000))
+    };
+    let now = format!("{}/s", admin::bytes(link.in_bytes_per_s.max(link.out_bytes_per_s)));
+    let limit = match &link.lift {
+        Some(lift) => format!("{}: try {lift}", link.limit),
+        None => link.limit.clone(),
+    };
+    [
+        rtt,
+        admin::bytes(link.window_bytes),
+        buffer(
+            &link.receive_buffer,
+            link.receive_buffer_bytes,
+            link.receive_buffer_cut_by.as_ref(),
+        ),
+        buffer(&link.send_buffer, link.send_buffer_bytes, link.send_buffer_cut_by.as_ref()),
+        admin::count(link.retransmits),
+        now,
+        limit,
+    ]
+}
+
+/// A buffer: what is set, what it is, and a mark if it is less.
+fn buffer(wanted: &str, bytes: u64, cut_by: Option<&String>) -> String {
+    let mark = if cut_by.is_some() { "!" } else { "" };
+    format!("{wanted}{mark} {}", admin::bytes(bytes))
 }
 
 /// `bowline sockets`.
@@ -258,9 +300,13 @@ pub fn ops(to: &Target) -> anyhow::Result<ExitCode> {
 
 /// `bowline set`.
 pub fn set(Assignment(value): Assignment, to: &Target) -> anyhow::Result<ExitCode> {
-    let request = Request::Set { key: value.name().to_owned(), value: value.to_string() };
+    let request = Request::Set { key: value.full_name(), value: value.to_string() };
     show(to, &request, |done: &Changed| {
-        format!("{}: {} (was {})\n", done.key, done.value, done.before)
+        let mut text = format!("{}: {} (was {})\n", done.key, done.value, done.before);
+        for note in &done.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
     })
 }
 
@@ -343,6 +389,7 @@ fn status_page(s: &Status) -> String {
     table.row(["network", &format!("{bytes_in} in, {bytes_out} out")]);
     table.row(["threads", &s.threads.to_string()]);
     table.row(["memory", &admin::bytes(s.memory_bytes)]);
+    table.row(["tcp buffers", &tcp_memory(&s.tcp_memory)]);
     table.row(["open files", &format!("{} of {}", s.open_files, s.open_files_max)]);
     if !s.counters.is_empty() {
         table.row(["counters", &counters(&s.counters)]);
@@ -351,6 +398,17 @@ fn status_page(s: &Status) -> String {
         table.row(["warning", warning]);
     }
     table.to_string()
+}
+
+fn tcp_memory(memory: &TcpMemory) -> String {
+    let promised = admin::bytes(memory.promised_bytes);
+    let max = admin::bytes(memory.promised_bytes_max);
+    let machine = admin::bytes(memory.machine_bytes);
+    let pressure = match memory.machine_bytes_pressure {
+        0 => String::new(),
+        bytes => format!(" of {} that would slow all connections down", admin::bytes(bytes)),
+    };
+    format!("{promised} promised of at most {max}; the machine's TCP holds {machine}{pressure}")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod ask;
 mod bench;
+mod buffers;
 mod check;
 mod cli;
 mod config;

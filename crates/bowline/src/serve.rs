@@ -5,6 +5,7 @@
 //! way of a call.
 
 mod announce;
+mod buffers;
 mod desk;
 mod gather;
 mod notify;

@@ -3,9 +3,9 @@
 //! `--set`, the configuration's `[set]` table, `bowline set` and `bowline get` all go through
 //! [`ROWS`]. [`Values`] is plain data; who shares it keeps it behind a lock of their own.
 
+use crate::buffers::{Rules, Scope, Scoped, Sizes};
 use crate::values::{
-    BufferSize, LogLevel, PoolMode, ThreadRange, Transfer, UdpBuffer, UdpSockets, WakePolicy,
-    ZeroCopy,
+    LogLevel, PoolMode, ThreadRange, Transfer, UdpBuffer, UdpSockets, WakePolicy, ZeroCopy,
 };
 use std::str::FromStr;
 
@@ -42,7 +42,7 @@ pub enum Key {
 }
 
 /// A setting with its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// Fewest and most threads.
     Threads(ThreadRange),
@@ -56,10 +56,10 @@ pub enum Value {
     UdpBuffer(UdpBuffer),
     /// Whether READ copies.
     ZeroCopy(ZeroCopy),
-    /// Receive buffers.
-    TcpRcvbuf(BufferSize),
-    /// Send buffers.
-    TcpSndbuf(BufferSize),
+    /// Receive buffers, and whose.
+    TcpRcvbuf(Scoped),
+    /// Send buffers, and whose.
+    TcpSndbuf(Scoped),
     /// Largest READ.
     MaxRead(Transfer),
     /// Largest WRITE.
@@ -140,16 +140,18 @@ pub static ROWS: [Row; 11] = [
     Row {
         key: Key::TcpRcvbuf,
         name: "tcp-rcvbuf",
-        when: When::Fixed,
-        about: "auto|0|SIZE: receive buffer of a connection; 0 leaves it to the kernel",
-        parse: |text| text.parse().map(Value::TcpRcvbuf),
+        when: When::Live,
+        about: "auto|0|SIZE: least receive buffer of a connection; auto: the kernel's own sizing; \
+                tcp-rcvbuf@NETWORK and tcp-rcvbuf@/EXPORT for some; 0: the default again",
+        parse: |text| Scoped::parse(Scope::All, text).map(Value::TcpRcvbuf),
     },
     Row {
         key: Key::TcpSndbuf,
         name: "tcp-sndbuf",
-        when: When::Fixed,
-        about: "auto|0|SIZE: send buffer of a connection; 0 leaves it to the kernel",
-        parse: |text| text.parse().map(Value::TcpSndbuf),
+        when: When::Live,
+        about: "auto|0|SIZE: least send buffer of a connection; auto: the kernel's own sizing; \
+                tcp-sndbuf@NETWORK and tcp-sndbuf@/EXPORT for some; 0: the default again",
+        parse: |text| Scoped::parse(Scope::All, text).map(Value::TcpSndbuf),
     },
     Row {
         key: Key::MaxRead,
@@ -174,11 +176,12 @@ pub static ROWS: [Row; 11] = [
     },
 ];
 
-/// The row of a name.
+/// The row of a name; what it may be followed by (`@` and for whom) does not matter.
 ///
 /// # Errors
 /// That there is none, with the names that there are.
 pub fn row(name: &str) -> Result<&'static Row, String> {
+    let name = name.split_once('@').map_or(name, |(name, _)| name);
     ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
         let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
         format!("no setting is called {name:?}: there are {}", names.join(", "))
@@ -191,7 +194,14 @@ pub fn row(name: &str) -> Result<&'static Row, String> {
 /// Which key or value is wrong, and what is right.
 pub fn parse(name: &str, value: &str) -> Result<Value, String> {
     let row = row(name)?;
-    let parsed = (row.parse)(value).map_err(|e| format!("{name}: {e} ({})", row.about))?;
+    let scope = name.split_once('@').map(|(_, scope)| scope);
+    let parsed = match (row.key, scope) {
+        (Key::TcpRcvbuf, Some(scope)) => scoped(scope, value).map(Value::TcpRcvbuf),
+        (Key::TcpSndbuf, Some(scope)) => scoped(scope, value).map(Value::TcpSndbuf),
+        (_, Some(_)) => return Err(format!("{} is one for all: nothing follows it", row.name)),
+        (_, None) => (row.parse)(value),
+    };
+    let parsed = parsed.map_err(|e| format!("{name}: {e} ({})", row.about))?;
     let default = Values::default().of(row.key);
     if row.when == When::Fixed && parsed != default {
         return Err(format!("{name}={value}: not in this version, which has {default} only"));
@@ -199,15 +209,19 @@ pub fn parse(name: &str, value: &str) -> Result<Value, String> {
     Ok(parsed)
 }
 
+fn scoped(scope: &str, value: &str) -> Result<Scoped, String> {
+    Scoped::parse(Scope::parse(scope)?, value)
+}
+
 /// `KEY=VALUE` of the command line, checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment(pub Value);
 
 impl FromStr for Assignment {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, as in max-read=64K")?;
+        let (key, value) = text.rsplit_once('=').ok_or("write KEY=VALUE, as in max-read=64K")?;
         parse(key.trim(), value.trim()).map(Self)
     }
 }
@@ -230,6 +244,14 @@ impl Value {
         }
     }
 
+    /// The name of its setting, with for whom it is.
+    pub fn full_name(&self) -> String {
+        match self {
+            Self::TcpRcvbuf(v) | Self::TcpSndbuf(v) => format!("{}{}", self.name(), v.scope),
+            _ => self.name().to_owned(),
+        }
+    }
+
     /// The name of its setting.
     pub fn name(&self) -> &'static str {
         ROWS.iter().find(|row| row.key == self.key()).map_or("", |row| row.name)
@@ -245,7 +267,7 @@ impl std::fmt::Display for Value {
             Self::UdpSockets(v) => v.fmt(f),
             Self::UdpBuffer(v) => v.fmt(f),
             Self::ZeroCopy(v) => v.fmt(f),
-            Self::TcpRcvbuf(v) | Self::TcpSndbuf(v) => v.fmt(f),
+            Self::TcpRcvbuf(v) | Self::TcpSndbuf(v) => v.size.fmt(f),
             Self::MaxRead(v) | Self::MaxWrite(v) => v.fmt(f),
             Self::LogLevel(v) => v.fmt(f),
         }
@@ -253,7 +275,7 @@ impl std::fmt::Display for Value {
 }
 
 /// The values in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Values {
     /// `threads`.
     pub threads: ThreadRange,
@@ -268,9 +290,9 @@ pub struct Values {
     /// `zero-copy`.
     pub zero_copy: ZeroCopy,
     /// `tcp-rcvbuf`.
-    pub tcp_rcvbuf: BufferSize,
+    pub tcp_rcvbuf: Sizes,
     /// `tcp-sndbuf`.
-    pub tcp_sndbuf: BufferSize,
+    pub tcp_sndbuf: Sizes,
     /// `max-read`.
     pub max_read: Transfer,
     /// `max-write`.
@@ -291,8 +313,8 @@ impl Default for Values {
             udp_sockets: UdpSockets::Single,
             udp_buffer: UdpBuffer::Auto,
             zero_copy: ZeroCopy::Off,
-            tcp_rcvbuf: BufferSize::Kernel,
-            tcp_sndbuf: BufferSize::Kernel,
+            tcp_rcvbuf: Sizes::default(),
+            tcp_sndbuf: Sizes::default(),
             max_read: Transfer::MAX,
             max_write: Transfer::MAX,
             log_level: LogLevel::Info,
@@ -302,7 +324,7 @@ impl Default for Values {
 
 impl Values {
     /// The value of one setting.
-    pub const fn of(&self, key: Key) -> Value {
+    pub fn of(&self, key: Key) -> Value {
         match key {
             Key::Threads => Value::Threads(self.threads),
             Key::PoolMode => Value::PoolMode(self.pool_mode),
@@ -310,16 +332,39 @@ impl Values {
             Key::UdpSockets => Value::UdpSockets(self.udp_sockets),
             Key::UdpBuffer => Value::UdpBuffer(self.udp_buffer),
             Key::ZeroCopy => Value::ZeroCopy(self.zero_copy),
-            Key::TcpRcvbuf => Value::TcpRcvbuf(self.tcp_rcvbuf),
-            Key::TcpSndbuf => Value::TcpSndbuf(self.tcp_sndbuf),
+            Key::TcpRcvbuf => Value::TcpRcvbuf(self.tcp_rcvbuf.of(&Scope::All)),
+            Key::TcpSndbuf => Value::TcpSndbuf(self.tcp_sndbuf.of(&Scope::All)),
             Key::MaxRead => Value::MaxRead(self.max_read),
             Key::MaxWrite => Value::MaxWrite(self.max_write),
             Key::LogLevel => Value::LogLevel(self.log_level),
         }
     }
 
+    /// The value that another one would replace.
+    pub fn before(&self, new: &Value) -> Value {
+        match new {
+            Value::TcpRcvbuf(new) => Value::TcpRcvbuf(self.tcp_rcvbuf.of(&new.scope)),
+            Value::TcpSndbuf(new) => Value::TcpSndbuf(self.tcp_sndbuf.of(&new.scope)),
+            other => self.of(other.key()),
+        }
+    }
+
+    /// All values of a setting: for everybody, and for some.
+    pub fn all_of(&self, key: Key) -> Vec<Value> {
+        match key {
+            Key::TcpRcvbuf => self.tcp_rcvbuf.list().into_iter().map(Value::TcpRcvbuf).collect(),
+            Key::TcpSndbuf => self.tcp_sndbuf.list().into_iter().map(Value::TcpSndbuf).collect(),
+            other => vec![self.of(other)],
+        }
+    }
+
+    /// Both settings of connections' buffers.
+    pub fn buffers(&self) -> Rules {
+        Rules { receive: self.tcp_rcvbuf.clone(), send: self.tcp_sndbuf.clone() }
+    }
+
     /// Takes a new value.
-    pub const fn put(&mut self, value: Value) {
+    pub fn put(&mut self, value: Value) {
         match value {
             Value::Threads(v) => self.threads = v,
             Value::PoolMode(v) => self.pool_mode = v,
@@ -327,8 +372,8 @@ impl Values {
             Value::UdpSockets(v) => self.udp_sockets = v,
             Value::UdpBuffer(v) => self.udp_buffer = v,
             Value::ZeroCopy(v) => self.zero_copy = v,
-            Value::TcpRcvbuf(v) => self.tcp_rcvbuf = v,
-            Value::TcpSndbuf(v) => self.tcp_sndbuf = v,
+            Value::TcpRcvbuf(v) => self.tcp_rcvbuf.put(v),
+            Value::TcpSndbuf(v) => self.tcp_sndbuf.put(v),
             Value::MaxRead(v) => self.max_read = v,
             Value::MaxWrite(v) => self.max_write = v,
             Value::LogLevel(v) => self.log_level = v,
@@ -363,11 +408,29 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_later_says_so() {
-        for (name, value) in [("zero-copy", "on"), ("tcp-rcvbuf", "1M")] {
-            let error = parse(name, value).unwrap_err();
-            assert!(error.contains("not in this version"), "{error}");
+    fn buffers_may_be_for_some() {
+        let mut values = Values::default();
+        for (text, name) in [
+            ("tcp-rcvbuf=16M", "tcp-rcvbuf"),
+            ("tcp-rcvbuf@10.0.0.0/8=4M", "tcp-rcvbuf@10.0.0.0/8"),
+            ("tcp-sndbuf@/srv/a=b=1M", "tcp-sndbuf@/srv/a=b"),
+        ] {
+            let Assignment(value) = text.parse().unwrap();
+            assert_eq!(value.full_name(), name);
+            assert_ne!(values.before(&value), value);
+            values.put(value.clone());
+            assert_eq!(values.before(&value), value);
         }
+        assert_eq!(values.all_of(super::Key::TcpRcvbuf).len(), 2);
+        for wrong in ["tcp-rcvbuf@nowhere=1M", "max-read@10.0.0.0/8=64K", "tcp-rcvbuf@=1M"] {
+            assert!(wrong.parse::<Assignment>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_comes_later_says_so() {
+        let error = parse("zero-copy", "on").unwrap_err();
+        assert!(error.contains("not in this version"), "{error}");
         assert!(ROWS.iter().any(|row| row.when == When::Fixed));
     }
 }

@@ -112,39 +112,6 @@ impl fmt::Display for ThreadRange {
     }
 }
 
-/// A socket buffer: left to the kernel, or fixed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BufferSize {
-    /// Sized by what the client does.
-    Auto,
-    /// The kernel's own sizing (`0`).
-    Kernel,
-    /// So many bytes.
-    Fixed(Size),
-}
-
-impl FromStr for BufferSize {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "0" => Ok(Self::Kernel),
-            size => Ok(Self::Fixed(size.parse().map_err(|e| format!("{e}; or auto, or 0"))?)),
-        }
-    }
-}
-
-impl fmt::Display for BufferSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Kernel => f.write_str("0"),
-            Self::Fixed(size) => size.fmt(f),
-        }
-    }
-}
-
 /// The buffers of UDP sockets, each direction: as large as the sysctls allow up to 4 MiB, or fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UdpBuffer {
@@ -312,9 +279,7 @@ impl fmt::Display for WakePolicy {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        BufferSize, LogLevel, PoolMode, Size, ThreadRange, Transfer, UdpBuffer, WakePolicy,
-    };
+    use super::{LogLevel, PoolMode, Size, ThreadRange, Transfer, UdpBuffer, WakePolicy};
     use std::fmt::{Debug, Display};
     use std::str::FromStr;
 
@@ -336,7 +301,6 @@ mod tests {
         same::<Size>(&["0", "1", "1023", "1K", "64K", "3M", "1G", "1025"]);
         same::<ThreadRange>(&["1..1", "2..64", "1..4096"]);
         same::<Transfer>(&["4K", "64K", "1M", "12K"]);
-        same::<BufferSize>(&["auto", "0", "256K"]);
         same::<UdpBuffer>(&["auto", "256K", "1G"]);
         same::<WakePolicy>(&["adaptive", "unlimited", "cap:5", "chain"]);
         same::<PoolMode>(&["global", "percpu", "pernode"]);
@@ -356,7 +320,6 @@ mod tests {
         wrong::<Size>(&["", "K", "-1", "1.5M", "64X", "18446744073709551615K", "1 K"]);
         wrong::<ThreadRange>(&["", "0", "4..2", "1..4097", "a..b", "..", "1...2"]);
         wrong::<Transfer>(&["0", "1K", "5000", "2M"]);
-        wrong::<BufferSize>(&["", "none"]);
         wrong::<UdpBuffer>(&["", "0", "2G", "2K", "none"]);
         wrong::<WakePolicy>(&["cap:0", "cap:", "cap", "lifo"]);
         wrong::<PoolMode>(&["cpu", ""]);

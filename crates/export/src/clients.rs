@@ -166,6 +166,11 @@ impl Network {
         Self::new(base, bits.ok_or_else(wrong)?).ok_or_else(wrong)
     }
 
+    /// How many bits of its addresses are the same.
+    pub const fn bits(&self) -> u8 {
+        self.bits
+    }
+
     /// Whether an address is in it.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.base, address) {

@@ -428,8 +428,7 @@ impl Held {
 
 /// The bytes up to which the kernel lets TCP be.
 fn budget() -> u64 {
-    let first = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_mem").ok();
-    let pages = first.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    let pages = tcp::sysctl_triple("tcp_mem").map(|[first, _, _]| first);
     let page = sys::limits::page_bytes();
     match pages {
         Some(pages) => pages.saturating_mul(page),

@@ -136,6 +136,35 @@ pub fn fix_buffer(socket: impl AsFd, side: Side, bytes: u32) -> io::Result<Grant
     }
 }
 
+/// What a connection would get for `bytes`, tried with a socket that goes nowhere.
+///
+/// # Errors
+/// As socket(2) and setsockopt(2).
+pub fn try_buffer(side: Side, bytes: u32) -> io::Result<u32> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    fix_buffer(&socket, side, bytes)?;
+    Ok(memory(&socket)?.max(side))
+}
+
+/// The three numbers of `net.ipv4.tcp_rmem`, `tcp_wmem` or `tcp_mem`; `None` where the kernel
+/// does not show it.
+pub fn sysctl_triple(name: &str) -> Option<[u64; 3]> {
+    let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok()?;
+    let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
+/// Bytes that the TCP of the whole machine holds now; `None` where the kernel does not show it.
+pub fn memory_in_use() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/net/sockstat").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    let pages: u64 =
+        line.split_whitespace().skip_while(|word| *word != "mem").nth(1)?.parse().ok()?;
+    Some(pages.saturating_mul(crate::limits::page_bytes()))
+}
+
 /// Lets the kernel size one side by itself again, from its size now (SO_BUF_LOCK, Linux 5.15).
 ///
 /// # Errors
@@ -275,7 +304,7 @@ fn parse_info(told: &[u8]) -> Info {
 mod tests {
     use super::{
         Granted, Side, congestion, fix_buffer, free_buffer, info, let_window_grow, memory,
-        set_congestion, unread,
+        memory_in_use, set_congestion, sysctl_triple, try_buffer, unread,
     };
     use crate::socket::{accept, listen};
     use std::io::Write;
@@ -316,6 +345,15 @@ mod tests {
         let told = info(&near).unwrap();
         assert_eq!(told.bytes_received, 1000);
         assert!(told.window > 0 && told.window_scale > 0, "{told:?}");
+    }
+
+    #[test]
+    fn the_machines_numbers_are_read() {
+        let [min, default, max] = sysctl_triple("tcp_rmem").unwrap();
+        assert!(min <= default && default <= max);
+        assert!(sysctl_triple("no_such").is_none());
+        assert!(memory_in_use().is_some());
+        assert_eq!(try_buffer(Side::Receive, 100_000).unwrap(), 200_000);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! that it is for; a reload holds `reloading` so that two cannot mix. Neither lock is on the way
 //! of a call. `server` is `None` once it has been stopped.
 
-use super::{gather, process};
+use super::{buffers, gather, process};
 use crate::config::Settings;
 use crate::exporting::{self, Itself};
 use crate::logging::LogHandle;
@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use svc::Server;
+use sys::tcp::Side;
 use telemetry::Telemetry;
 use vfs::Backend;
 
@@ -81,7 +82,7 @@ impl Desk {
         }
     }
 
-    fn with_server<T: Default>(&self, ask: impl FnOnce(&Server) -> T) -> T {
+    pub(super) fn with_server<T: Default>(&self, ask: impl FnOnce(&Server) -> T) -> T {
         let server = self.server.read().unwrap_or_else(PoisonError::into_inner);
         server.as_ref().map(ask).unwrap_or_default()
     }
@@ -95,7 +96,16 @@ impl Desk {
         rate(calls.saturating_sub(before), elapsed)
     }
 
-    fn apply(&self, value: Value) -> Result<(), Refused> {
+    /// Applies a new value; `after` has it already. What there is to say about it.
+    fn carry_out(&self, new: &Value, after: &Values) -> Result<Vec<String>, Refused> {
+        match new {
+            Value::TcpRcvbuf(size) => self.size_buffers(Side::Receive, size, after),
+            Value::TcpSndbuf(size) => self.size_buffers(Side::Send, size, after),
+            other => self.apply(other).map(|()| Vec::new()),
+        }
+    }
+
+    fn apply(&self, value: &Value) -> Result<(), Refused> {
         match value {
             Value::Threads(range) => self
                 .with_server(|server| server.set_threads(range.min, range.max).err())
@@ -104,7 +114,7 @@ impl Desk {
                 .with_server(|server| server.set_wake_policy(gather::wake_policy(policy)).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::UdpSockets(layout) => self
-                .with_server(|server| server.set_udp_sockets(udp_sockets(layout)).err())
+                .with_server(|server| server.set_udp_sockets(udp_sockets(*layout)).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::UdpBuffer(buffer) => self
                 .with_server(|server| server.set_udp_buffer(buffer.bytes()).err())
@@ -118,7 +128,7 @@ impl Desk {
                 Ok(())
             }
             Value::LogLevel(level) => {
-                self.log.set(level);
+                self.log.set(*level);
                 Ok(())
             }
             Value::PoolMode(_) | Value::ZeroCopy(_) | Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => {
@@ -162,7 +172,7 @@ impl Control for Desk {
             state_dir: self.settings.state_dir.display().to_string(),
             portmap: self.portmap.clone(),
             exports: self.exports.load().exports().len() as u64,
-            connections: self.with_server(|server| server.conns().len()) as u64,
+            connections: self.with_server(Server::connections) as u64,
             calls: totals.calls,
             calls_per_s: rate(totals.calls, self.started.elapsed()),
             calls_per_s_recent: self.recent_rate(totals.calls),
@@ -176,6 +186,7 @@ impl Control for Desk {
             memory_bytes: seen.memory_bytes,
             open_files: seen.open_files,
             open_files_max: seen.open_files_max,
+            tcp_memory: self.tcp_memory(),
             counters: gather::counters(&snapshot),
             warnings: self.warnings.clone(),
         }
@@ -208,7 +219,7 @@ impl Control for Desk {
     }
 
     fn conns(&self) -> Vec<ConnRow> {
-        gather::conns(&self.with_server(Server::conns))
+        gather::conns(&self.with_server(|server| server.measured_conns(buffers::WATCH)))
     }
 
     fn sockets(&self) -> Vec<SocketRow> {
@@ -226,35 +237,63 @@ impl Control for Desk {
     fn set(&self, key: &str, value: &str) -> Result<Changed, Refused> {
         let new = settings::parse(key, value).map_err(Refused)?;
         let mut values = lock(&self.values);
-        let before = values.of(new.key());
+        let before = values.before(&new);
+        let mut notes = Vec::new();
         if before != new {
-            self.apply(new)?;
-            values.put(new);
+            let mut after = values.clone();
+            after.put(new.clone());
+            notes = self.carry_out(&new, &after)?;
+            *values = after;
             tracing::info!("{key} is now {new} (was {before})");
+            for note in &notes {
+                tracing::info!("{key}={new}: {note}");
+            }
         }
         let (before, value) = (before.to_string(), new.to_string());
-        Ok(Changed { key: key.to_owned(), before, value })
+        Ok(Changed { key: key.to_owned(), before, value, notes })
     }
 
     fn settings(&self, key: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
         if let Some(key) = key {
             settings::row(key).map_err(Refused)?;
         }
-        let values = *lock(&self.values);
-        let wanted = ROWS.iter().filter(|row| key.is_none_or(|key| key == row.name));
-        let row = |row: &settings::Row| SettingRow {
-            key: row.name.to_owned(),
-            value: values.of(row.key).to_string(),
-            live: row.when == When::Live,
-            changes: match row.when {
-                When::Live => "live",
-                When::AtStart => "at start",
-                When::Fixed => "not in this version",
-            }
-            .to_owned(),
-            about: row.about.to_owned(),
+        let values = lock(&self.values).clone();
+        let of_row = |row: &'static settings::Row| {
+            values.all_of(row.key).into_iter().map(move |value| SettingRow {
+                key: value.full_name(),
+                value: value.to_string(),
+                live: row.when == When::Live,
+                changes: match row.when {
+                    When::Live => "live",
+                    When::AtStart => "at start",
+                    When::Fixed => "not in this version",
+                }
+                .to_owned(),
+                about: row.about.to_owned(),
+            })
         };
-        Ok(wanted.map(row).collect())
+        let key = match key {
+            Some(key) if key.contains('@') => {
+                Some(settings::parse(key, "0").map_err(Refused)?.full_name())
+            }
+            Some(key) => Some(key.to_owned()),
+            None => None,
+        };
+        let key = key.as_deref();
+        let all = ROWS.iter().flat_map(of_row);
+        let mut found: Vec<_> = all.filter(|row| key.is_none_or(|key| key == row.key)).collect();
+        if let (true, Some(key)) = (found.is_empty(), key) {
+            // A network or an export without a size of its own.
+            let default = settings::parse(key, "0").map_err(Refused)?;
+            let row = settings::row(key).map_err(Refused)?;
+            let own = of_row(row).take(1);
+            found.extend(own.map(|own| SettingRow {
+                key: default.full_name(),
+                value: values.before(&default).to_string(),
+                ..own
+            }));
+        }
+        Ok(found)
     }
 
     fn reload(&self) -> Result<Reloaded, Refused> {
@@ -276,6 +315,7 @@ impl Desk {
         let changes = Table::difference(&old, &table);
         let exports = table.exports().len() as u64;
         drop(old);
+        buffers::size_exports(&table, &lock(&self.values).buffers());
         self.exports.replace(table);
         Ok(Reloaded { changes, exports, notes: wanted.notes })
     }

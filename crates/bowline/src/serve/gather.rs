@@ -61,6 +61,7 @@ pub fn conns(infos: &[ConnInfo]) -> Vec<ConnRow> {
         bytes_out: info.bytes_out,
         in_flight: info.in_flight,
         unsent_bytes: info.queued_bytes as u64,
+        link: info.link.as_ref().map(super::buffers::link_row),
     };
     let mut rows: Vec<ConnRow> = infos.iter().map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.calls));

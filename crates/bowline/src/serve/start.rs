@@ -2,6 +2,7 @@
 //! (what was built before a failure is dropped), and tells what it did.
 
 use super::announce::{Announcement, Offer, reachable};
+use super::buffers;
 use super::desk::Desk;
 use super::opener::Files;
 use super::portmap::{self, Plan};
@@ -72,6 +73,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
         .map_err(|errors| exporting::first_of(&errors))?;
     let exports = Arc::new(Exports::new(identity.key(), table));
 
+    buffers::size_exports(&exports.load(), &settings.values.buffers());
     let adopted = Adopted { tcp: inherited.tcp, udp: inherited.udp };
     let listen = listen_addrs(settings, &adopted)?;
     let plan = portmap::plan(settings.portmap, &listen)?;
@@ -87,6 +89,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     let (registered, portmap) = arrange(&plan, &listen)?;
     let mut notes = notes(settings, squash_to, &wanted.notes);
     notes.extend(state_inside(settings, &wanted.specs));
+    notes.extend(buffers::at_start(&settings.values, server.buffer_totals())?);
     let desk = Arc::new(Desk {
         settings: settings.clone(),
         squash_to,
@@ -102,7 +105,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
         mount,
         telemetry,
         server: RwLock::new(Some(server)),
-        values: Mutex::new(settings.values),
+        values: Mutex::new(settings.values.clone()),
         log,
         last_asked: Mutex::new((Instant::now(), 0)),
         reloading: Mutex::new(()),
@@ -218,7 +221,7 @@ fn serve(
         udp_sockets: desk::udp_sockets(values.udp_sockets),
         udp_buffer: values.udp_buffer.bytes(),
         limits: svc::Limits::default(),
-        buffers: Box::new(rpc::BufferWishes::NONE),
+        buffers: Box::new(values.buffers()),
     };
     Server::start(config, dispatcher, telemetry).map_err(explain)
 }
