@@ -43,6 +43,7 @@ fn a_live_server_tells_its_state() {
         "memory_bytes",
         "open_files",
         "open_files_max",
+        "tcp_memory",
         "counters",
         "warnings",
     ];

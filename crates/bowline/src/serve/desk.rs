@@ -111,7 +111,7 @@ impl Desk {
                 .with_server(|server| server.set_threads(range.min, range.max).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::WakePolicy(policy) => self
-                .with_server(|server| server.set_wake_policy(gather::wake_policy(policy)).err())
+                .with_server(|server| server.set_wake_policy(gather::wake_policy(*policy)).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::UdpSockets(layout) => self
                 .with_server(|server| server.set_udp_sockets(udp_sockets(*layout)).err())
