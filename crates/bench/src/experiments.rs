@@ -6,7 +6,11 @@
 //! went wrong, and computes noise. A file of this folder is one experiment; `rounds` has what they share.
 
 mod loaded;
+mod pools;
 mod rounds;
+mod rsync_walk;
+mod starve;
+mod zc_read;
 
 pub use loaded::{Loaded, aim, loaded};
 pub use rounds::{Rounds, axis, fact, line, measures, median, spread};
@@ -118,7 +122,8 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which `run all` runs them.
-pub static ALL: [&Experiment; 0] = [];
+pub static ALL: [&Experiment; 4] =
+    [&rsync_walk::EXPERIMENT, &starve::EXPERIMENT, &zc_read::EXPERIMENT, &pools::EXPERIMENT];
 
 /// The experiment of this name.
 pub fn named(name: &str) -> Option<&'static Experiment> {

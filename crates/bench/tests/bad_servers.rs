@@ -1,5 +1,7 @@
 //! Servers that are not there, hang, die or talk nonsense: one clear error, and what was counted is kept.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
 use bench::load::{Live, LoadError, Plan, Proto, Run, Scene, Workload, run};
 use proto::rpc::{Accepted, ReplyHeader};
 use std::io::{Read, Write};

@@ -3,6 +3,7 @@
 //! Exit status: 0 if everything was measured and no call failed; 1 else.
 
 mod compare;
+mod experiments;
 mod load;
 mod mktree;
 mod progress;
@@ -13,6 +14,8 @@ use std::process::ExitCode;
 /// Runs one of the subcommands.
 pub fn bench(what: Bench) -> anyhow::Result<ExitCode> {
     match what {
+        Bench::List { json } => experiments::list(json),
+        Bench::Run(options) => experiments::run(&options),
         Bench::Load(options) => load::load(&options),
         Bench::Mktree(options) => mktree::mktree(&options),
         Bench::Compare(options) => compare::compare(&options),

@@ -12,6 +12,17 @@ const NFS_PORT: u16 = 2049;
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
+    /// List the experiments
+    List {
+        /// Print JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run an experiment, or all of them, and write what was found
+    ///
+    /// Each experiment starts the servers that it needs, runs its variants in turn (A B A B), and
+    /// gives ratios with their spread. One that this machine cannot run says why.
+    Run(RunOptions),
     /// Make a load on any NFS server and time its answers
     Load(Box<LoadOptions>),
     /// Run the same loads against Bowline and another server, in turn
@@ -42,6 +53,20 @@ pub struct MktreeOptions {
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
+}
+
+/// `bowline bench run`.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// An experiment's name, or `all`
+    #[arg(required = true, value_name = "NAME|all")]
+    pub names: Vec<String>,
+    /// Fewer rounds and shorter ones: all experiments in under 5 minutes, with a wide spread
+    #[arg(long)]
+    pub quick: bool,
+    /// Write results and the report here
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = "bowline-bench")]
+    pub out: PathBuf,
 }
 
 /// `bowline bench compare`.

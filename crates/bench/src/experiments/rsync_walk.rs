@@ -1,0 +1,202 @@
+//! `rsync-walk`: S2's experiment of 2009. Clients walk a tree as rsync does, almost only ACCESS, while the
+//! server has 128 threads; which wake policy makes how many calls a second of it, and how many context
+//! switches.
+//!
+//! "One CPU" pins the server to the last CPU and the clients to the others, as the original had one CPU in its
+//! thread pool; "all CPUs" lets both run anywhere.
+
+use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, line, loaded};
+use crate::load::{Plan, Scene, Workload};
+use crate::result::{Findings, Plot, Point, Series, Shape, Table, Target};
+use crate::subject::bowline::{self, Options};
+use crate::subject::{Place, Scratch, Subject};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "rsync-walk",
+    title: "A thread pool that does not overload the scheduler (S2)",
+    question: "16 to 64 clients walk a tree as rsync does (almost only ACCESS, all cached) on a server with \
+               128 threads. How many calls a second, and how many context switches, under each wake policy?",
+    run,
+};
+
+/// The original's thread count.
+const THREADS: &str = "128..128";
+/// What is compared; the first is the "before" of 2009, cap:5 its "after".
+const POLICIES: [&str; 6] = ["unlimited", "cap:1", "cap:5", "cap:16", "chain", "adaptive"];
+/// Clients, and the original's calls a second before and after.
+const ORIGINAL: [(f64, f64, f64); 7] = [
+    (16.0, 57_353.0, 74_965.0),
+    (24.0, 57_787.0, 79_397.0),
+    (32.0, 57_921.0, 80_746.0),
+    (40.0, 57_936.0, 81_629.0),
+    (48.0, 57_930.0, 81_775.0),
+    (56.0, 57_467.0, 81_411.0),
+    (64.0, 57_595.0, 81_543.0),
+];
+
+fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+    let scratch = Scratch::in_memory()?;
+    let dir = scratch.dir("tree")?;
+    let scale = setting.pick(0.02, 0.2);
+    let made = crate::mktree::make(&dir, scale, setting.stop, &|_, _| {})
+        .map_err(|e| Cannot::Failed(e.to_string()))?;
+    findings.setup.extend([
+        fact("tree", &format!("{} directories, {} files, in memory", made.directories, made.files)),
+        fact("threads", &THREADS),
+    ]);
+    original(findings);
+    let cpus = sys::thread::allowed_cpus()?;
+    let clients: &[usize] = setting.pick(&[16, 64], &[16, 24, 32, 40, 48, 56, 64]);
+    if let [others @ .., last] = cpus.as_slice()
+        && !others.is_empty()
+    {
+        walk(setting, findings, &dir, "one CPU", vec![*last], others.to_vec(), clients)?;
+    } else {
+        findings.notes.push("one CPU only: clients and server share it".into());
+    }
+    walk(
+        setting,
+        findings,
+        &dir,
+        "all CPUs",
+        Vec::new(),
+        Vec::new(),
+        setting.pick(&[32], &[16, 32, 64]),
+    )?;
+    judge(findings);
+    Ok(())
+}
+
+/// All policies on one placement.
+fn walk(
+    setting: &Setting<'_>,
+    findings: &mut Findings,
+    dir: &std::path::Path,
+    placement: &str,
+    server_cpus: Vec<usize>,
+    client_cpus: Vec<usize>,
+    clients: &[usize],
+) -> Result<(), Cannot> {
+    let place = Place { cpus: server_cpus, ..Place::default() };
+    let options = Options { place, ..Options::of_dir(dir).set("threads", THREADS) };
+    let mut server: Subject = bowline::start(&options)?;
+    findings.commands.push(server.command().to_owned());
+    let mut plan = Plan::new(server.nfs(), server.export(), Workload::Walk);
+    aim(&mut plan, &server);
+    plan.cpus = client_cpus;
+    plan.warmup = Duration::from_millis(setting.pick(100, 500));
+    plan.time = Duration::from_millis(setting.pick(300, 2000));
+    plan.size = 8192;
+    let scene = Arc::new(Scene::prepare(&plan)?);
+    let names = POLICIES.map(|policy| format!("{policy}, {placement}"));
+    let rounds = setting.pick(2, 5);
+    for count in clients {
+        plan.clients = *count;
+        #[expect(clippy::cast_precision_loss, reason = "64 at most")]
+        let at = Some(*count as f64);
+        Rounds::new(findings, setting, rounds).interleave(&names, at, |name| {
+            let policy = name.split(',').next().unwrap_or_default();
+            server.set("wake-policy", policy)?;
+            Ok(loaded(&plan, &scene, &mut server, setting)?.measures())
+        })?;
+    }
+    let variants = names.each_ref().map(String::as_str);
+    for of in variants.iter().skip(1) {
+        for at in findings.places() {
+            findings.ratio("calls_per_s", of, variants[0], Some(at));
+        }
+    }
+    pictures(findings, placement, &variants);
+    Ok(())
+}
+
+fn pictures(findings: &mut Findings, placement: &str, variants: &[&str]) {
+    let mut series: Vec<Series> =
+        variants.iter().map(|variant| line(findings, variant, "calls_per_s")).collect();
+    if placement == "one CPU" {
+        let dashed = |name: &str, pick: fn(&(f64, f64, f64)) -> f64| Series {
+            name: name.to_owned(),
+            original: true,
+            points: ORIGINAL
+                .iter()
+                .map(|row| Point { x: row.0, y: pick(row), low: None, high: None })
+                .collect(),
+        };
+        series.push(dashed("2009, before (unlimited)", |row| row.1));
+        series.push(dashed("2009, after (cap of 5)", |row| row.2));
+    }
+    findings.plots.push(Plot {
+        title: format!("Calls a second over clients, {placement}"),
+        shape: Shape::Lines,
+        x: axis("clients", ""),
+        y: axis("calls", "1/s"),
+        bars: Vec::new(),
+        series,
+    });
+    findings.plot_lines(
+        &format!("Context switches of the server per call, {placement}"),
+        axis("clients", ""),
+        axis("context switches per call", ""),
+        "switches_per_call",
+        variants,
+    );
+    findings.plot_lines(
+        &format!("Waiting for a processor, {placement}"),
+        axis("clients", ""),
+        axis("run-queue delay per call", "us"),
+        "run_delay_us_per_call",
+        variants,
+    );
+}
+
+fn original(findings: &mut Findings) {
+    let row = |(clients, before, after): &(f64, f64, f64)| {
+        vec![
+            format!("{clients:.0}"),
+            format!("{before:.0}"),
+            format!("{after:.0}"),
+            format!("{:.2}", after / before),
+        ]
+    };
+    findings.tables.push(Table {
+        title: "The original (2009): one CPU, 128 threads, calls a second".into(),
+        columns: ["clients", "before (1/s)", "after (1/s)", "ratio"].map(str::to_owned).to_vec(),
+        rows: ORIGINAL.iter().map(row).collect(),
+    });
+}
+
+/// The targets, on one CPU.
+fn judge(findings: &mut Findings) {
+    let places = findings.places();
+    let least = |findings: &Findings, of: &str| {
+        let found = findings.ratios.iter().filter(|r| {
+            r.of == format!("{of}, one CPU") && r.to == "unlimited, one CPU" && r.at.is_some()
+        });
+        found.map(|r| r.median).fold(f64::INFINITY, f64::min)
+    };
+    for (of, wish) in [("cap:5", 1.3), ("adaptive", 1.6)] {
+        let found = least(findings, of);
+        if found.is_finite() {
+            findings.targets.push(Target {
+                wish: format!(
+                    "{of} makes at least {wish} times the calls of unlimited at every client count"
+                ),
+                found: format!("{found:.2} times at the worst"),
+                held: found >= wish,
+            });
+        }
+    }
+    let switches = places
+        .iter()
+        .map(|at| findings.median("adaptive, one CPU", Some(*at), "switches_per_call"));
+    let most = switches.filter(|v| v.is_finite()).fold(0.0, f64::max);
+    if !places.is_empty() && findings.commands.len() > 1 {
+        findings.targets.push(Target {
+            wish: "adaptive needs at most 0.15 context switches per call".into(),
+            found: format!("{most:.3} at the most"),
+            held: most <= 0.15,
+        });
+    }
+}

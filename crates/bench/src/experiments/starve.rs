@@ -1,0 +1,144 @@
+//! `starve`: how long MOUNT and the port mapper take to answer while the server is saturated.
+//!
+//! In 2009 a machine whose 128 server threads were all runnable did not get around to portmap and mountd for
+//! tens of seconds. The probes here are one call at a time, each on a connection of its own, as mount(8) makes
+//! them, while closed-loop clients keep every thread busy.
+
+use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, measures};
+use crate::load::{Live, Plan, Scene, Workload};
+use crate::result::{Findings, Plot, Point, Series, Shape, Target};
+use crate::subject::bowline::{self, Options};
+use crate::subject::{Scratch, Subject};
+use client::Client;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "starve",
+    title: "MOUNT and port mapper under saturation (S2)",
+    question: "How long do MOUNT and the port mapper take to answer while clients keep all threads busy, under each \
+               wake policy?",
+    run,
+};
+
+const POLICIES: [&str; 5] = ["unlimited", "cap:5", "cap:16", "chain", "adaptive"];
+/// What a probe may take at p99.
+const WISH_MS: f64 = 20.0;
+/// Probes are given up after this.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two probes, so that they do not become a load of their own.
+const PAUSE: Duration = Duration::from_millis(2);
+
+fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+    let scratch = Scratch::in_memory()?;
+    let dir = scratch.dir("export")?;
+    for n in 0..256 {
+        std::fs::write(dir.join(format!("file{n}")), b"x")?;
+    }
+    let mut server = bowline::start(&Options::of_dir(&dir).set("threads", "128..128"))?;
+    findings.commands.push(server.command().to_owned());
+    let mut plan = Plan::new(server.nfs(), server.export(), Workload::Access);
+    aim(&mut plan, &server);
+    (plan.clients, plan.depth) = (64, 16);
+    (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_millis(setting.pick(600, 3000)));
+    findings.setup.extend([
+        fact("load", &"ACCESS, 64 clients with 16 calls each in flight, closed loop"),
+        fact(
+            "probe",
+            &"one MNT, then one DUMP of the port mapper where it is served, a connection each",
+        ),
+    ]);
+    let scene = Arc::new(Scene::prepare(&plan)?);
+    Rounds::new(findings, setting, setting.pick(2, 5)).interleave(&POLICIES, None, |policy| {
+        server.set("wake-policy", policy)?;
+        probed(&plan, &scene, &mut server, setting)
+    })?;
+    let mut worst: f64 = 0.0;
+    for policy in POLICIES {
+        let values = findings.values(policy, None, "mount_p99_ms");
+        let middle = findings.median(policy, None, "mount_p99_ms");
+        worst = values.iter().map(|(_, v)| *v).fold(worst.max(middle), f64::max);
+        findings.ratio("mount_p99_ms", policy, "unlimited", None);
+    }
+    findings.targets.push(Target {
+        wish: format!("MOUNT and port mapper answer in under {WISH_MS} ms at p99 while saturated"),
+        found: format!("{worst:.1} ms in the worst round of any policy"),
+        held: worst < WISH_MS,
+    });
+    bars(findings);
+    Ok(())
+}
+
+/// The load, with probes beside it.
+fn probed(
+    plan: &Plan,
+    scene: &Arc<Scene>,
+    server: &mut Subject,
+    setting: &Setting<'_>,
+) -> Result<BTreeMap<String, f64>, Cannot> {
+    let (live, done) = (Live::new(plan.threads), AtomicBool::new(false));
+    let (addr, export) = (server.nfs(), server.export().to_owned());
+    let (run, probes) = std::thread::scope(|scope| {
+        let prober = scope.spawn(|| probe(addr, &export, &done));
+        let run = crate::load::run(plan, scene, &live, setting.stop);
+        done.store(true, Relaxed);
+        (run, prober.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let (run, probes) = (run?, probes?);
+    if let Some(error) = run.error {
+        return Err(error.into());
+    }
+    let mut times: Vec<f64> = probes.iter().map(|time| time.as_secs_f64() * 1e3).collect();
+    times.sort_by(f64::total_cmp);
+    let share = |part: usize| times.get(times.len() * part / 100).or(times.last()).copied();
+    #[expect(clippy::cast_precision_loss, reason = "thousands at most")]
+    let count = times.len() as f64;
+    Ok(measures([
+        ("mount_p50_ms", share(50).unwrap_or(f64::NAN)),
+        ("mount_p99_ms", share(99).unwrap_or(f64::NAN)),
+        ("mount_max_ms", times.last().copied().unwrap_or(f64::NAN)),
+        ("probes", count),
+        ("calls_per_s", run.report.calls_per_s),
+    ]))
+}
+
+/// Mounts again and again until `done`; the time of each, connecting included.
+fn probe(addr: SocketAddr, export: &str, done: &AtomicBool) -> Result<Vec<Duration>, Cannot> {
+    let mut times = Vec::new();
+    let failed = |error: client::Error| Cannot::Failed(format!("a probe failed: {error}"));
+    while !done.load(Relaxed) {
+        let begun = Instant::now();
+        let mut client = Client::tcp(addr, PATIENCE).map_err(failed)?;
+        client.mount(export.as_bytes()).map_err(failed)?;
+        times.push(begun.elapsed());
+        std::thread::sleep(PAUSE);
+    }
+    Ok(times)
+}
+
+fn bars(findings: &mut Findings) {
+    let series = ["mount_p50_ms", "mount_p99_ms"].map(|measure| Series {
+        name: if measure == "mount_p50_ms" { "median" } else { "p99" }.to_owned(),
+        original: false,
+        points: (0_u8..)
+            .zip(POLICIES)
+            .map(|(n, policy)| Point {
+                x: f64::from(n),
+                y: findings.median(policy, None, measure),
+                low: None,
+                high: None,
+            })
+            .collect(),
+    });
+    findings.plots.push(Plot {
+        title: "Time to mount while saturated".into(),
+        shape: Shape::GroupedBars,
+        x: axis("wake policy", ""),
+        y: axis("time", "ms"),
+        bars: POLICIES.map(str::to_owned).to_vec(),
+        series: series.to_vec(),
+    });
+}

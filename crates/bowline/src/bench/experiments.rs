@@ -1,0 +1,115 @@
+//! `bowline bench list` and `bowline bench run`.
+
+use super::progress::{Spinner, stop_on_signals};
+use super::{print, write_json};
+use crate::cli::Usage;
+use crate::cli::bench::RunOptions;
+use admin::Align::Left;
+use admin::Table;
+use bench::experiments::{ALL, Experiment, Setting, named, run as run_one, save};
+use bench::result::{Findings, Machine, Outcome};
+use bench::subject::Scratch;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A row of the list.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    title: &'static str,
+    question: &'static str,
+}
+
+/// Runs `bowline bench list`.
+pub fn list(json: bool) -> anyhow::Result<ExitCode> {
+    let rows = ALL.iter().map(|e| Row { name: e.name, title: e.title, question: e.question });
+    if json {
+        let rows: Vec<Row> = rows.collect();
+        write_json(std::path::Path::new("-"), &rows)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&[("NAME", Left), ("WHAT IT ASKS", Left)]);
+    for row in rows {
+        table.row([row.name, row.title]);
+    }
+    print(&table.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The experiments that are named; `all` is all of them.
+fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, Usage> {
+    let mut chosen = Vec::new();
+    for name in names {
+        if name == "all" {
+            chosen.extend(ALL);
+            continue;
+        }
+        let known = || ALL.iter().map(|e| e.name).collect::<Vec<_>>().join(", ");
+        let found = named(name)
+            .ok_or_else(|| Usage(format!("{name}: no such experiment; one of all, {}", known())))?;
+        chosen.push(found);
+    }
+    chosen.dedup_by_key(|e| e.name);
+    Ok(chosen)
+}
+
+/// Runs `bowline bench run`.
+pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
+    let experiments = chosen(&options.names)?;
+    let stop = stop_on_signals()?;
+    let out = &options.out;
+    std::fs::create_dir_all(out).map_err(|e| anyhow::anyhow!("--out {}: {e}", out.display()))?;
+    let machine = Machine::here(env!("CARGO_PKG_VERSION"), &std::env::temp_dir());
+    write_json(&out.join("machine.json"), &machine)?;
+    let bowline = std::env::current_exe()?;
+    let mut all_done = true;
+    for experiment in experiments {
+        let scratch = Scratch::new()?;
+        let spinner = Spinner::new();
+        let setting = Setting {
+            quick: options.quick,
+            bowline: bowline.clone(),
+            scratch: scratch.path().to_path_buf(),
+            stop: &stop,
+            say: &|text| spinner.say(text),
+        };
+        let findings = run_one(experiment, &setting);
+        spinner.end();
+        save(&findings, out).map_err(|e| anyhow::anyhow!("--out {}: {e}", out.display()))?;
+        all_done &= findings.outcome == Outcome::Done;
+        print(&told(&findings))?;
+        if stop.load(Relaxed) {
+            break;
+        }
+    }
+    print(&format!("results in {}\n", out.display()))?;
+    Ok(ExitCode::from(u8::from(!all_done || stop.load(Relaxed))))
+}
+
+/// What an experiment found, in a few lines.
+fn told(findings: &Findings) -> String {
+    let mut text = String::new();
+    let outcome = match &findings.outcome {
+        Outcome::Done => "done".to_owned(),
+        Outcome::Partial(why) => format!("in part: {why}"),
+        Outcome::Unable(why) => format!("cannot run here: {why}"),
+        Outcome::Failed(why) => format!("failed: {why}"),
+    };
+    let noise = findings.noise.map_or_else(String::new, |n| format!(", noise {:.0} %", n * 100.0));
+    let _ = writeln!(text, "{}: {outcome} ({:.0} s{noise})", findings.name, findings.took_s);
+    for target in &findings.targets {
+        let verdict = if target.held { "held" } else { "MISSED" };
+        let _ = writeln!(text, "  {verdict}: {}: {}", target.wish, target.found);
+    }
+    for ratio in &findings.ratios {
+        let at = ratio.at.map_or_else(String::new, |at| format!(" at {at}"));
+        let _ = writeln!(
+            text,
+            "  {} / {}{at}: x{:.2} [{:.2}-{:.2}] {}",
+            ratio.of, ratio.to, ratio.median, ratio.low, ratio.high, ratio.measure
+        );
+    }
+    text
+}
