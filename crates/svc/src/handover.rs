@@ -49,7 +49,9 @@
 //! by the caller after it ([`Call`]).
 
 use crate::config::WakePolicy;
-use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Thread, current};
+use crate::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Thread, current,
+};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, PoisonError};
@@ -110,6 +112,8 @@ impl Seat {
 pub(crate) enum Call {
     /// Nothing.
     Nobody,
+    /// Nothing: every thread is blocked, those in reserve too. The first that resumes will see.
+    Exhausted,
     /// Unpark this thread.
     Wake(Arc<Seat>),
     /// Start a thread; it is counted already.
@@ -172,12 +176,13 @@ pub(crate) struct Delays {
     pub count: u64,
     pub total_ns: u64,
     pub max_ns: u64,
-    buckets: [u64; BUCKETS],
+    /// [`BUCKETS`] of them.
+    buckets: Vec<u64>,
 }
 
 impl Default for Delays {
     fn default() -> Self {
-        Self { count: 0, total_ns: 0, max_ns: 0, buckets: [0; BUCKETS] }
+        Self { count: 0, total_ns: 0, max_ns: 0, buckets: vec![0; BUCKETS] }
     }
 }
 
@@ -245,6 +250,8 @@ pub(crate) struct Count {
 pub(crate) struct Handover<C, W> {
     state: Mutex<State<C, W>>,
     gone: Condvar,
+    /// How much is queued, for a look without the lock. Written under it.
+    queued: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -316,7 +323,7 @@ impl<C, W> State<C, W> {
             return self.wake(seat, now_ns);
         }
         if self.reserves >= RESERVES_MAX {
-            return Call::Nobody;
+            return Call::Exhausted;
         }
         self.reserves = self.reserves.saturating_add(1);
         Call::Start(Role::Reserve)
@@ -364,8 +371,11 @@ impl<C, W> State<C, W> {
         }
     }
 
-    /// Calls a thread for the core.
+    /// Calls a thread for the core, unless one is on its way: who comes looks for the core first.
     fn cover_core(&mut self, now_ns: u64) -> Call {
+        if self.waking > 0 {
+            return Call::Nobody;
+        }
         if let Some(seat) = self.parked.pop() {
             return self.wake(seat, now_ns);
         }
@@ -374,6 +384,10 @@ impl<C, W> State<C, W> {
         }
         self.tally.exhausted = self.tally.exhausted.saturating_add(1);
         self.call_reserve(now_ns)
+    }
+
+    fn queued(&self) -> usize {
+        self.queue.len().saturating_add(self.urgent.len())
     }
 
     fn pop(&mut self, role: Role) -> Option<Item<W>> {
@@ -424,7 +438,7 @@ impl<C, W> Handover<C, W> {
             taken: 0,
             tally: Tally::default(),
         };
-        Self { state: Mutex::new(state), gone: Condvar::new() }
+        Self { state: Mutex::new(state), gone: Condvar::new(), queued: AtomicUsize::new(0) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<C, W>> {
@@ -494,8 +508,9 @@ impl<C, W> Handover<C, W> {
         } else {
             state.queue.push_back(item);
         }
+        self.queued.store(state.queued(), Relaxed);
         let call = state.cover_queue(now_ns);
-        if matches!(call, Call::Nobody) {
+        if matches!(call, Call::Nobody | Call::Exhausted) {
             state.tally.waited = state.tally.waited.saturating_add(1);
         }
         call
@@ -513,7 +528,8 @@ impl<C, W> Handover<C, W> {
             state.tally.wake_delay.count(now_ns.saturating_sub(called_ns));
         }
         match std::mem::replace(&mut state.core, Slot::Taken) {
-            Slot::Free(core) => {
+            // A reserve does not take what a worker is coming for.
+            Slot::Free(core) if seat.role == Role::Worker || state.waking == 0 => {
                 state.reserve_leads = seat.role == Role::Reserve;
                 let also = state.cover_queue(now_ns);
                 return Next::Lead(core, also);
@@ -521,6 +537,7 @@ impl<C, W> Handover<C, W> {
             other => state.core = other,
         }
         if let Some(item) = state.pop(seat.role) {
+            self.queued.store(state.queued(), Relaxed);
             state.tally.queue_delay.count(now_ns.saturating_sub(item.since_ns));
             let chained = came && matches!(state.policy, WakePolicy::Chain | WakePolicy::Adaptive);
             let also = if chained || !state.urgent.is_empty() {
@@ -541,6 +558,19 @@ impl<C, W> Handover<C, W> {
         state.sit(seat);
         let relieve = state.reserve_leads && seat.role == Role::Worker;
         Next::Park { relieve }
+    }
+
+    /// What is left in the queue for a leader that runs calls itself, and who may be the only
+    /// thread. What others put there at the same time they see to themselves: they come to `next`.
+    pub fn left(&self, now_ns: impl FnOnce() -> u64) -> Option<W> {
+        if self.queued.load(Relaxed) == 0 {
+            return None;
+        }
+        let mut state = self.lock();
+        let item = state.pop(Role::Worker)?;
+        self.queued.store(state.queued(), Relaxed);
+        state.tally.queue_delay.count(now_ns().saturating_sub(item.since_ns));
+        Some(item.work)
     }
 
     /// The calling worker is about to sleep over a piece of work.
@@ -582,7 +612,7 @@ impl<C, W> Handover<C, W> {
                 None => state.call_reserve(now_ns),
             },
         };
-        if !matches!(call, Call::Nobody) {
+        if matches!(call, Call::Wake(_) | Call::Start(_)) {
             state.tally.unstuck = state.tally.unstuck.saturating_add(1);
         }
         call
@@ -629,15 +659,21 @@ impl<C, W> Handover<C, W> {
         self.gone.notify_all();
     }
 
-    /// A thread could not be started.
-    pub fn not_started(&self, role: Role) {
+    /// A thread could not be started; one that parked meanwhile is called in its place.
+    pub fn not_started(&self, role: Role, now_ns: u64) -> Call {
         let mut state = self.lock();
         state.strike_off(role);
         if role == Role::Worker {
             state.waking = state.waking.saturating_sub(1);
         }
+        let due = matches!(state.core, Slot::Free(_))
+            || !(state.queue.is_empty() && state.urgent.is_empty());
+        let seat =
+            if due { state.parked.pop().or_else(|| state.reserves_parked.pop()) } else { None };
+        let call = seat.map_or(Call::Nobody, |seat| state.wake(seat, now_ns));
         drop(state);
         self.gone.notify_all();
+        call
     }
 
     /// Changes the fewest and the most threads; those to be called look whether they are too many.
@@ -658,8 +694,7 @@ impl<C, W> Handover<C, W> {
 
     /// Whether nothing is queued.
     pub fn is_empty(&self) -> bool {
-        let state = self.lock();
-        state.queue.is_empty() && state.urgent.is_empty()
+        self.lock().queued() == 0
     }
 
     /// What the core is.
@@ -682,7 +717,7 @@ impl<C, W> Handover<C, W> {
             parked: state.parked.len(),
             blocked: state.blocked,
             reserves: state.reserves,
-            queued: state.queue.len().saturating_add(state.urgent.len()),
+            queued: state.queued(),
             min: state.min,
             max: state.max,
         }

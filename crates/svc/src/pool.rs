@@ -172,7 +172,10 @@ impl Pool {
         self.seen.promotions.fetch_add(1, Relaxed);
         stats.add(Counter::Promotions, 1);
         let call = self.hand.leave(core, self.shared.clock.now_ns());
-        if matches!(call, Call::Nobody | Call::Start(Role::Reserve)) {
+        let is_reserve = |seat: &Arc<Seat>| seat.role() == Role::Reserve;
+        if matches!(call, Call::Exhausted | Call::Start(Role::Reserve))
+            || matches!(&call, Call::Wake(seat) if is_reserve(seat))
+        {
             // Not lost: the core waits for the first worker whose call ends.
             self.seen.promotions_failed.fetch_add(1, Relaxed);
             stats.add(Counter::PromotionsFailed, 1);
@@ -332,7 +335,7 @@ impl Pool {
     /// Wakes or starts whom the hand-over says.
     pub fn call(self: &Arc<Self>, call: Call, stats: &WorkerStats) {
         match call {
-            Call::Nobody => {}
+            Call::Nobody | Call::Exhausted => {}
             Call::Wake(seat) => {
                 self.seen.wakeups.fetch_add(1, Relaxed);
                 stats.add(Counter::Wakeups, 1);

@@ -6,7 +6,7 @@
 
 use crate::conn::Rx;
 use crate::core::{Core, Found, TOKEN_INBOX, TOKEN_SOCKET};
-use crate::handover::{Next, Role, Seat, Spare};
+use crate::handover::{Call, Next, Role, Seat, Spare};
 use crate::home::Put;
 use crate::limits::{IDLE_THREAD_AGE, KEEP_BYTES, RECEIVE_BYTES};
 use crate::pool::{Mail, Pool, Work};
@@ -120,7 +120,9 @@ pub(crate) fn start(pool: &Arc<Pool>, role: Role) -> io::Result<()> {
     match builder.spawn(move || work(&for_thread, role, now_ns)) {
         Ok(_detached) => Ok(()),
         Err(error) => {
-            pool.hand.not_started(role);
+            if let Call::Wake(seat) = pool.hand.not_started(role, now_ns) {
+                seat.unpark();
+            }
             Err(error)
         }
     }
@@ -221,7 +223,10 @@ impl Worker {
                 let conn = Arc::clone(&rx.conn);
                 if rx.unsettled && (rx.tail.is_none() || conn.is_congested()) && !rx.looked {
                     rx.broken |= conn.flush(&self.pool, &self.stats) == Sent::Broken;
-                    return self.pool.give_back(rx, &self.stats);
+                    return match self.core.as_mut() {
+                        Some(core) => bring_back(&self.pool, &self.stats, core, rx),
+                        None => self.pool.give_back(rx, &self.stats),
+                    };
                 }
                 stream::serve(self, rx);
             }
@@ -252,11 +257,14 @@ impl Worker {
     /// sent more than one turn takes has its next; one such turn, and it is looked again who is
     /// ready.
     fn step(&mut self) {
+        let queueing = self.is_queueing();
         let Some(core) = self.core.as_mut() else { return };
         if let Some(ready) = core.next_event() {
             self.ready(ready);
         } else if let Some(held) = core.datagrams.pop_front() {
             self.datagram(held);
+        } else if let Some(work) = left(&self.pool, queueing) {
+            self.work(work);
         } else if let Some(token) = core.due.pop_front() {
             self.due(token);
             self.peek();
@@ -487,6 +495,14 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
             Fate::Read | Fate::Wait => {}
         };
     }
+}
+
+/// What another policy has left in the queue, for a leader that runs calls itself.
+fn left(pool: &Pool, queueing: bool) -> Option<Work> {
+    if queueing {
+        return None;
+    }
+    pool.hand.left(|| pool.shared.clock.now_ns())
 }
 
 /// Tells epoll how the leader wants to hear of connections from now on.
