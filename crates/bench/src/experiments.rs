@@ -5,6 +5,7 @@
 //! its loads and fills in [`Findings`]. The frame around it (this file) tells the time, catches what
 //! went wrong, and computes noise. A file of this folder is one experiment; `rounds` has what they share.
 
+mod align;
 mod loaded;
 mod pools;
 mod rounds;
@@ -122,8 +123,13 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which `run all` runs them.
-pub static ALL: [&Experiment; 4] =
-    [&rsync_walk::EXPERIMENT, &starve::EXPERIMENT, &zc_read::EXPERIMENT, &pools::EXPERIMENT];
+pub static ALL: [&Experiment; 5] = [
+    &rsync_walk::EXPERIMENT,
+    &starve::EXPERIMENT,
+    &zc_read::EXPERIMENT,
+    &align::EXPERIMENT,
+    &pools::EXPERIMENT,
+];
 
 /// The experiment of this name.
 pub fn named(name: &str) -> Option<&'static Experiment> {

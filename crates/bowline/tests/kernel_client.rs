@@ -113,3 +113,8 @@ fn full_disk() {
 fn unprivileged() {
     guest("user", "unprivileged", "", 300);
 }
+
+#[test]
+fn settings_change_under_load() {
+    guest("tmpfs", "stress", "", 240);
+}

@@ -23,6 +23,7 @@ pub(super) struct Reads {
     scene: Arc<Scene>,
     dice: Dice,
     size: u32,
+    shift: u64,
     lanes: Vec<Asked>,
     until_check: u32,
 }
@@ -30,7 +31,7 @@ pub(super) struct Reads {
 impl Reads {
     pub(super) fn new(scene: Arc<Scene>, dice: Dice, plan: &Plan) -> Self {
         let lanes = vec![Asked { file: 0, offset: 0, expected: 0 }; plan.depth];
-        Self { scene, dice, size: plan.size, lanes, until_check: 1 }
+        Self { scene, dice, size: plan.size, shift: plan.shift, lanes, until_check: 1 }
     }
 }
 
@@ -38,9 +39,9 @@ impl Work for Reads {
     fn next(&mut self, lane: usize) -> Option<Ask<'_>> {
         let file = self.dice.below(self.scene.files.len());
         let (fh, len) = self.scene.files.get(file)?;
-        let pieces = len.div_ceil(u64::from(self.size)).max(1);
+        let pieces = len.saturating_sub(self.shift).div_ceil(u64::from(self.size)).max(1);
         let piece = self.dice.below(usize::try_from(pieces).unwrap_or(usize::MAX)) as u64;
-        let offset = piece * u64::from(self.size);
+        let offset = self.shift + piece * u64::from(self.size);
         let expected = u64::from(self.size).min(len.saturating_sub(offset));
         *self.lanes.get_mut(lane)? = Asked { file, offset, expected };
         Some(Ask::Read(fh, offset, self.size))

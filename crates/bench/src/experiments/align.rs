@@ -1,0 +1,176 @@
+//! `align`: what it costs when data does not begin where the machine likes it: copied in memory, written to a
+//! file's pages, and read through the server from that offset of the file.
+//!
+//! In 2002 a copy from one byte off ran at half the speed. The first two parts are made in this process, one
+//! thread, so that nothing but the offset differs; the third goes through a server.
+
+use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, loaded, measures};
+use crate::load::{Plan, Scene, Workload};
+use crate::result::{Findings, Plot, Point, Series, Shape, Table, Target};
+use crate::subject::Scratch;
+use crate::subject::bowline::{self, Options};
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "align",
+    title: "Where the data begins (S3)",
+    question: "What does it cost if data begins 1, 4, 8, 64 or 4096 bytes off a page: for a copy in memory, for a \
+               pwrite into a file's pages, and for a READ of 32 KiB at such an offset?",
+    run,
+};
+
+const OFFSETS: [u64; 6] = [0, 1, 4, 8, 64, 4096];
+/// Bytes copied or written at once.
+const AT_ONCE: usize = 256 << 10;
+/// Where aligned data begins: a page.
+const PAGE: usize = 4096;
+/// Memory that is gone through, so that it does not all stay in the cache of a CPU.
+const REGION: usize = 32 << 20;
+
+fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+    findings.setup.extend([
+        fact("copied and written at once", &"256 KiB, going through 32 MiB"),
+        fact("READ", &"32 KiB, 8 clients, zero-copy=off"),
+    ]);
+    let names = OFFSETS.map(|offset| offset.to_string());
+    let scratch = Scratch::in_memory()?;
+    let dir = scratch.dir("export")?;
+    let file = std::fs::File::create(dir.join("written"))?;
+    file.set_len((AT_ONCE + PAGE) as u64)?;
+    let mut memory = Memory::new();
+    let time = Duration::from_millis(setting.pick(40, 300));
+    let mut server = bowline::start(&Options::of_dir(&dir).set("zero-copy", "off"))?;
+    findings.commands.push(server.command().to_owned());
+    let mut plan = Plan::new(server.nfs(), server.export(), Workload::Read);
+    aim(&mut plan, &server);
+    plan.clients = 8;
+    plan.warmup = Duration::from_millis(setting.pick(50, 200));
+    plan.time = Duration::from_millis(setting.pick(200, 1000));
+    let scene = Arc::new(Scene::prepare(&plan)?);
+    Rounds::new(findings, setting, setting.pick(3, 7)).interleave(&names, None, |name| {
+        let offset: u64 = name.parse().unwrap_or(0);
+        let at = usize::try_from(offset).unwrap_or(0);
+        let copied = memory.copy_mb_per_s(at, time);
+        let written = memory.write_mb_per_s(&file, at, time)?;
+        plan.shift = offset;
+        let loaded = loaded(&plan, &scene, &mut server, setting)?;
+        let mut all = loaded.measures();
+        all.extend(measures([("copy_mb_per_s", copied), ("pwrite_mb_per_s", written)]));
+        Ok(all)
+    })?;
+    let mut worst: f64 = 1.0;
+    for measure in ["copy_mb_per_s", "pwrite_mb_per_s", "read_mb_per_s"] {
+        for name in names.iter().skip(1) {
+            let ratio = findings.ratio(measure, name, "0", None);
+            if measure == "copy_mb_per_s" {
+                worst = worst.min(ratio);
+            }
+        }
+    }
+    findings.targets.push(Target {
+        wish: "an odd offset costs a copy less than in 2002, when it halved its speed".into(),
+        found: format!("{worst:.2} times the aligned speed at the worst"),
+        held: worst > 0.5,
+    });
+    findings.tables.push(Table {
+        title: "The original (2002)".into(),
+        columns: vec!["copy".into(), "speed".into()],
+        rows: vec![
+            vec!["aligned".into(), "1".into()],
+            vec!["one byte off".into(), "about 0.5".into()],
+        ],
+    });
+    bars(findings, &names);
+    Ok(())
+}
+
+/// Two regions that begin at a page.
+struct Memory {
+    from: Vec<u8>,
+    to: Vec<u8>,
+    next: usize,
+}
+
+impl Memory {
+    fn new() -> Self {
+        let region = || vec![0x5a; REGION + AT_ONCE + 2 * PAGE];
+        Self { from: region(), to: region(), next: 0 }
+    }
+
+    /// The place of the next piece, and how far its start is from a page.
+    fn piece(&mut self, offset: usize) -> std::ops::Range<usize> {
+        let page = self.from.as_ptr().align_offset(PAGE);
+        self.next = (self.next + AT_ONCE) % REGION;
+        let start = page + self.next + offset;
+        start..start + AT_ONCE
+    }
+
+    fn copy_mb_per_s(&mut self, offset: usize, time: Duration) -> f64 {
+        let target = self.to.as_ptr().align_offset(PAGE);
+        let (begun, mut bytes) = (Instant::now(), 0);
+        while begun.elapsed() < time {
+            let piece = self.piece(offset);
+            let to = target + self.next;
+            if let (Some(from), Some(to)) =
+                (self.from.get(piece), self.to.get_mut(to..to + AT_ONCE))
+            {
+                to.copy_from_slice(from);
+                black_box(to);
+            }
+            bytes += AT_ONCE;
+        }
+        rate(bytes, begun)
+    }
+
+    fn write_mb_per_s(
+        &mut self,
+        file: &std::fs::File,
+        offset: usize,
+        time: Duration,
+    ) -> std::io::Result<f64> {
+        let (begun, mut bytes) = (Instant::now(), 0);
+        while begun.elapsed() < time {
+            let piece = self.piece(offset);
+            file.write_all_at(self.from.get(piece).unwrap_or_default(), 0)?;
+            bytes += AT_ONCE;
+        }
+        Ok(rate(bytes, begun))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes of a second")]
+fn rate(bytes: usize, begun: Instant) -> f64 {
+    bytes as f64 / 1e6 / begun.elapsed().as_secs_f64()
+}
+
+fn bars(findings: &mut Findings, names: &[String]) {
+    let parts = [
+        ("copy in memory", "copy_mb_per_s"),
+        ("pwrite to pages", "pwrite_mb_per_s"),
+        ("READ 32 KiB, copied", "read_mb_per_s"),
+    ];
+    let series = parts.map(|(name, measure)| Series {
+        name: name.to_owned(),
+        original: false,
+        points: (0_u8..)
+            .zip(names)
+            .map(|(n, variant)| Point {
+                x: f64::from(n),
+                y: findings.median(variant, None, measure),
+                low: None,
+                high: None,
+            })
+            .collect(),
+    });
+    findings.plots.push(Plot {
+        title: "Speed over where the data begins".into(),
+        shape: Shape::GroupedBars,
+        x: axis("bytes off a page", "B"),
+        y: axis("data", "MB/s"),
+        bars: names.to_vec(),
+        series: series.to_vec(),
+    });
+}
