@@ -261,7 +261,8 @@ fn inode_in(fid: &Fid) -> Option<u64> {
     let (kind, data) = fid.bytes().split_first()?;
     match (kind, data.len()) {
         (&KIND_INODE, _) => data.first_chunk().map(|b| u64::from_be_bytes(*b)),
-        (1 | 2, 8..) => data.first_chunk().map(|b| u64::from(u32::from_ne_bytes(*b))),
+        // other lengths of these types are a file system's own: tmpfs begins with the generation
+        (1, 8) | (2, 16) => data.first_chunk().map(|b| u64::from(u32::from_ne_bytes(*b))),
         _ => None,
     }
 }

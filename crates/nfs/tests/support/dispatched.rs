@@ -1,0 +1,63 @@
+//! A dispatcher over one export: whole records in, whole records out, as a socket would have them.
+
+use super::{Awake, exports};
+use bowline_nfs::{Nfs, NfsSettings, nfs_program};
+use proto::nfs3::{PROGRAM, VERSION};
+use rpc::{AuthSys, Credential, DispatchSettings, Dispatcher, Peer, Request, Transport, Verdict};
+use std::sync::Arc;
+use vfs::{Backend, Durability};
+use xdr::Writer;
+
+pub struct Dispatched {
+    dispatcher: Dispatcher,
+    /// The sealed root.
+    pub root: Vec<u8>,
+    peer: Peer,
+    /// Who calls.
+    pub user: (u32, u32),
+}
+
+impl Dispatched {
+    /// One export, changed at once rather than on disk.
+    pub fn over(backend: Arc<dyn Backend>) -> Self {
+        let options = export::Options { durability: Durability::Async, ..exports::RW };
+        let exports = Arc::new(exports::of(&[("/e", backend, options)]));
+        let root = {
+            let table = exports.load();
+            let export = &table.exports()[0];
+            exports.seal(export, &export.backend.root()).bytes().to_vec()
+        };
+        let nfs = Arc::new(Nfs::new(exports, NfsSettings::default()));
+        let settings = DispatchSettings { reply_cache_bytes: 0, ..DispatchSettings::default() };
+        let dispatcher = Dispatcher::new(vec![Box::new(nfs_program(nfs))], settings);
+        let peer = Peer {
+            addr: "127.0.0.1:700".parse().unwrap(),
+            local: "127.0.0.1:2049".parse().unwrap(),
+            transport: Transport::Tcp,
+        };
+        Self { dispatcher, root, peer, user: (0, 0) }
+    }
+
+    /// A record of version 3.
+    pub fn record(&self, procedure: u32, args: &[u8]) -> Vec<u8> {
+        let sys = AuthSys::new(b"test", self.user.0, self.user.1, &[]).unwrap();
+        let credential = Credential::Sys(sys);
+        let mut w = Writer::new();
+        w.put(&Request { xid: 7, program: PROGRAM, version: VERSION, procedure, credential });
+        w.raw(args);
+        w.bytes().to_vec()
+    }
+
+    /// Answers a record into `reply`.
+    pub fn answer(&self, record: &[u8], reply: &mut Writer) -> Verdict {
+        self.dispatcher.dispatch(record, self.peer, 1, &Awake, reply).verdict
+    }
+
+    /// The reply's bytes.
+    pub fn call(&self, procedure: u32, args: &[u8]) -> Vec<u8> {
+        let mut reply = Writer::new();
+        assert_eq!(self.answer(&self.record(procedure, args), &mut reply), Verdict::Reply);
+        assert_eq!(reply.total_len(), reply.bytes().len(), "a reply without file ranges");
+        reply.bytes().to_vec()
+    }
+}
