@@ -13,5 +13,6 @@ pub mod lab;
 pub mod load;
 pub mod machine;
 pub mod mktree;
+pub mod report;
 pub mod result;
 pub mod subject;

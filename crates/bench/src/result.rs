@@ -8,7 +8,7 @@
 //! `read_mb_per_s`; MB is 10^6 bytes); a [`Trial`] is one run of one variant, and trials of different
 //! variants are interleaved in `sequence`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// The machine and the programs that the figures belong to.
@@ -71,6 +71,7 @@ pub struct Findings {
     /// When it began (RFC 3339, UTC).
     pub started: String,
     /// Seconds that it took.
+    #[serde(deserialize_with = "number")]
     pub took_s: f64,
     /// How it ended.
     #[serde(flatten)]
@@ -107,6 +108,7 @@ pub struct Trial {
     /// The order in which trials ran.
     pub sequence: u32,
     /// What was measured; the unit is the name's end.
+    #[serde(deserialize_with = "numbers")]
     pub measures: BTreeMap<String, f64>,
 }
 
@@ -122,10 +124,13 @@ pub struct Ratio {
     /// The value on the x axis, if any.
     pub at: Option<f64>,
     /// Median over the rounds.
+    #[serde(deserialize_with = "number")]
     pub median: f64,
     /// The smallest.
+    #[serde(deserialize_with = "number")]
     pub low: f64,
     /// The largest.
+    #[serde(deserialize_with = "number")]
     pub high: f64,
     /// Rounds.
     pub rounds: u32,
@@ -213,8 +218,10 @@ pub struct Series {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Position.
+    #[serde(deserialize_with = "number")]
     pub x: f64,
     /// Median.
+    #[serde(deserialize_with = "number")]
     pub y: f64,
     /// Smallest, where there were several.
     pub low: Option<f64>,
@@ -243,12 +250,39 @@ fn text(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// A number, or the `null` that JSON has for those that are not finite (0 calls in 0 seconds): one such
+/// value must not make a whole result unreadable.
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
+}
+
+/// As [`number`], for named values.
+fn numbers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, f64>, D::Error> {
+    let values = BTreeMap::<String, Option<f64>>::deserialize(from)?;
+    Ok(values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
+}
+
 #[cfg(test)]
 mod tests {
+    use super::{Point, Trial};
+
     #[test]
     fn dates_are_right() {
         assert_eq!(super::text(0), "1970-01-01T00:00:00Z");
         assert_eq!(super::text(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(super::text(1_795_257_671), "2026-11-21T10:41:11Z");
+    }
+
+    #[test]
+    fn what_is_not_finite_survives_the_file() {
+        let point = Point { x: 1.0, y: f64::INFINITY, low: None, high: None };
+        let text = serde_json::to_string(&point).unwrap();
+        let back: Point = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.x, 1.0);
+        assert!(back.y.is_nan());
+        let trial =
+            r#"{"variant":"a","at":null,"round":0,"sequence":0,"measures":{"calls_per_s":null}}"#;
+        let trial: Trial = serde_json::from_str(trial).unwrap();
+        assert!(trial.measures["calls_per_s"].is_nan());
     }
 }

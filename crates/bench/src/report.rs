@@ -1,0 +1,101 @@
+//! The report: a directory of results becomes one page that needs nothing else.
+//!
+//! `read` parses what [`crate::result`] defines → `page` and `section` write HTML → `figure` draws a
+//! plot (`curves`, `bars`; `scale` places values and chooses ticks, `extent` knows how wide text is,
+//! `look` tells series apart, `svg` writes elements).
+//!
+//! Invariants: the page refers to nothing outside of itself and holds no script; every word from a
+//! result is escaped; the same results give the same bytes. It computes no figures: every number is
+//! one of the files', and the raw trials are on the page.
+
+mod bars;
+mod curves;
+mod extent;
+mod figure;
+mod html;
+mod look;
+mod numbers;
+mod page;
+#[cfg(test)]
+mod palette;
+mod read;
+mod scale;
+mod section;
+mod svg;
+
+pub use figure::figure;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file or the directory could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A file does not hold what its name promises.
+    #[error("{}:{line}: {why}", path.display())]
+    Content {
+        /// Which file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong there.
+        why: String,
+    },
+    /// A file is larger than any result.
+    #[error("{} has {bytes} bytes; a result has at most {}", path.display(), read::MAX_FILE_BYTES)]
+    Large {
+        /// Which file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+    /// There is nothing to report.
+    #[error("{} holds no results: `bowline bench run all --out DIR` writes them", dir.display())]
+    Empty {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// There are results, but nobody knows of which machine.
+    #[error("{} is missing: DIR must be what `bowline bench run --out DIR` wrote", path.display())]
+    NoMachine {
+        /// The file that should be there.
+        path: PathBuf,
+    },
+    /// The page could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The page.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// Reads `DIR/machine.json` and every other `DIR/*.json` and writes `DIR/report.html`, whose path it
+/// gives. An older page stays as it is until the new one is whole.
+///
+/// # Errors
+/// What could not be read or written, with the file and, for broken JSON, its line.
+pub fn write(dir: &Path) -> Result<PathBuf, ReportError> {
+    let results = read::results(dir)?;
+    let page = page::page(&results);
+    let path = dir.join("report.html");
+    let whole = dir.join(".report.html.new");
+    let written = std::fs::write(&whole, page).and_then(|()| std::fs::rename(&whole, &path));
+    match written {
+        Ok(()) => Ok(path),
+        Err(source) => {
+            // The reason is told; a leftover beside it would only confuse.
+            let _ = std::fs::remove_file(&whole);
+            Err(ReportError::Write { path, source })
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! One plot as one SVG: the legend, the shape's own drawing, and what was left out of it.
+//!
+//! The figures are written by hand rather than by a plotting crate because a picture here has to
+//! follow its reader: every colour is a class that `figure.css` resolves for light, dark and print,
+//! originals are dashed by a class, and each plot is laid out twice, for a wide page and for a narrow
+//! one, instead of being shrunk until nobody can read it. Libraries write colours and sizes into each
+//! element.
+//!
+//! From top to bottom: legend (rows of as many names as fit, never over the data) → title of the y
+//! axis, level, so that nobody turns their head → plot → x axis → sentences about what is missing.
+//! Each part moves [`Canvas::y`] down, so no part can lie on another.
+
+use super::extent::{fitted, lines, width};
+use super::look::{Look, looks};
+use super::svg::{Anchor, Svg, rectangle};
+use super::{bars, curves};
+use crate::result::{Axis, Plot, Shape};
+
+/// Type in figures, in pixels; `figure.css` has the same.
+pub(super) const TYPE_PX: f64 = 12.0;
+
+/// A thirteenth series already repeats a colour; beyond this nobody can tell them apart.
+const MAX_SERIES: usize = 24;
+
+/// The style of figures, the palette in it.
+pub(super) const STYLE: &str = include_str!("figure.css");
+
+/// The room that a figure has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Class of the picture: pages show one of the two.
+    class: &'static str,
+    pub(super) width: f64,
+    /// Height of the plot without axes and legend.
+    pub(super) plot_height: f64,
+}
+
+/// For a desk.
+pub(super) const WIDE: Room = Room { class: "fig wide", width: 800.0, plot_height: 300.0 };
+
+/// For a telephone.
+pub(super) const NARROW: Room = Room { class: "fig narrow", width: 370.0, plot_height: 240.0 };
+
+/// A picture in the making.
+pub(super) struct Canvas {
+    pub(super) svg: Svg,
+    pub(super) room: Room,
+    /// Everything above this is taken.
+    pub(super) y: f64,
+    pub(super) missing: Missing,
+}
+
+/// Counts of what a figure does not show.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// Points that are not numbers, infinite, or too large to draw.
+    pub(super) not_finite: usize,
+    /// Points without a place on a logarithmic axis, or outside of 0 … 100 %.
+    pub(super) no_place: usize,
+    /// Points of no bar.
+    pub(super) no_bar: usize,
+    /// Points before and after thinning.
+    pub(super) thinned: Option<(usize, usize)>,
+    /// Series beyond [`MAX_SERIES`].
+    pub(super) series: usize,
+    /// Bars beyond the limit of `bars`.
+    pub(super) bars: usize,
+}
+
+/// A plot as an SVG document of its own, with its style inside: it follows the light or dark theme of
+/// whoever shows it.
+pub fn figure(plot: &Plot) -> String {
+    let drawn = draw(plot, WIDE);
+    match drawn.split_once('\n') {
+        Some((head, rest)) => format!("{head}\n<style>{STYLE}</style>\n{rest}"),
+        None => drawn,
+    }
+}
+
+/// A plot as an SVG for a page that has [`STYLE`].
+pub(super) fn draw(plot: &Plot, room: Room) -> String {
+    let mut canvas = Canvas { svg: Svg::default(), room, y: 4.0, missing: Missing::default() };
+    let shown = plot.series.get(..plot.series.len().min(MAX_SERIES)).unwrap_or_default();
+    canvas.missing.series = plot.series.len() - shown.len();
+    let looks = looks(shown);
+    let names: Vec<&str> = shown.iter().map(|s| s.name.as_str()).collect();
+    let as_bars = matches!(plot.shape, Shape::StackedBars | Shape::GroupedBars);
+    legend(&mut canvas, &names, &looks, as_bars);
+    match plot.shape {
+        Shape::StackedBars | Shape::GroupedBars => bars::draw(&mut canvas, plot, shown, &looks),
+        Shape::Lines | Shape::OverTime | Shape::Percentiles => {
+            curves::draw(&mut canvas, plot, shown, &looks);
+        }
+    }
+    remarks(&mut canvas);
+    let label = format!("{}: {}", plot.title, names.join(", "));
+    canvas.svg.finish(room.class, room.width, canvas.y + 4.0, &label)
+}
+
+/// The title of an axis with its unit; byte axes have it at every tick.
+pub(super) fn axis_title(axis: &Axis) -> String {
+    match (axis.label.is_empty(), axis.unit.is_empty()) {
+        (_, true) => axis.label.clone(),
+        (true, false) => axis.unit.clone(),
+        (false, false) if super::numbers::is_bytes(&axis.unit) => axis.label.clone(),
+        (false, false) => format!("{} ({})", axis.label, axis.unit),
+    }
+}
+
+/// Names and samples in rows; nothing where the only series has no name.
+fn legend(canvas: &mut Canvas, names: &[&str], looks: &[Look], as_bars: bool) {
+    const ROW: f64 = 20.0;
+    let sample = if as_bars { 18.0 } else { 30.0 };
+    let mut x = 0.0;
+    let mut any = false;
+    for (name, look) in names.iter().zip(looks) {
+        if name.is_empty() {
+            continue;
+        }
+        let name = fitted(name, TYPE_PX, canvas.room.width - sample - 12.0);
+        let taken = sample + 6.0 + width(&name, TYPE_PX);
+        if any && x + taken > canvas.room.width {
+            x = 0.0;
+            canvas.y += ROW;
+        }
+        any = true;
+        let middle = canvas.y + 8.0;
+        canvas.svg.open(&look.class);
+        if as_bars {
+            swatch(&mut canvas.svg, look, (x, middle - 6.0), (sample, 12.0), None);
+        } else {
+            canvas.svg.line("line", (x, middle), (x + sample, middle));
+            let mark = look.mark_at(x + sample / 2.0, middle, 4.0);
+            canvas.svg.path(look.mark_class, &mark, None);
+        }
+        canvas.svg.close();
+        canvas.svg.text("name", (x + sample + 6.0, middle + 4.0), Anchor::Start, &name);
+        x += taken + 18.0;
+    }
+    if any {
+        canvas.y += ROW + if as_bars { 9.0 } else { 6.0 };
+    }
+}
+
+/// A filled bar or a part of one.
+pub(super) fn swatch(
+    svg: &mut Svg,
+    look: &Look,
+    at: (f64, f64),
+    size: (f64, f64),
+    tip: Option<&str>,
+) {
+    // Dashes of neighbours must not fall on each other.
+    let inset = if look.original && size.0 > 3.0 { 0.8 } else { 0.0 };
+    let outline = rectangle(at.0 + inset, at.1 + inset, size.0 - 2.0 * inset, size.1 - 2.0 * inset);
+    svg.path("part", &outline, tip);
+    if let Some(strokes) = look.hatching_of(at.0, at.1, size.0, size.1) {
+        svg.path("hatch", &strokes, None);
+    }
+}
+
+/// The title of the axis that is drawn level at the top left.
+pub(super) fn top_title(canvas: &mut Canvas, axis: &Axis) {
+    for line in lines(&axis_title(axis), TYPE_PX, canvas.room.width) {
+        canvas.svg.text("title", (0.0, canvas.y + 11.0), Anchor::Start, &line);
+        canvas.y += 16.0;
+    }
+    canvas.y += 11.0;
+}
+
+/// The title of the axis below the plot, between two places.
+pub(super) fn bottom_title(canvas: &mut Canvas, axis: &Axis, from: f64, to: f64) {
+    for line in lines(&axis_title(axis), TYPE_PX, to - from) {
+        canvas.svg.text("title", ((from + to) / 2.0, canvas.y + 11.0), Anchor::Middle, &line);
+        canvas.y += 16.0;
+    }
+}
+
+/// In place of a plot that has nothing to show.
+pub(super) fn nothing(canvas: &mut Canvas) {
+    let middle = (canvas.room.width / 2.0, canvas.y + 34.0);
+    let frame = rectangle(0.5, canvas.y + 0.5, canvas.room.width - 1.0, 60.0);
+    canvas.svg.path("void", &frame, None);
+    canvas.svg.text("note", middle, Anchor::Middle, "Nothing was measured that could be drawn.");
+    canvas.y += 64.0;
+}
+
+/// What the figure does not show, in words.
+fn remarks(canvas: &mut Canvas) {
+    for sentence in canvas.missing.sentences() {
+        canvas.y += 2.0;
+        for line in lines(&sentence, TYPE_PX, canvas.room.width) {
+            canvas.svg.text("note", (0.0, canvas.y + 11.0), Anchor::Start, &line);
+            canvas.y += 16.0;
+        }
+    }
+}
+
+impl Missing {
+    fn sentences(self) -> Vec<String> {
+        let points = |count: usize| match count {
+            1 => "1 point".to_string(),
+            n => format!("{} points", super::numbers::grouped(n as f64, 0)),
+        };
+        let mut all = Vec::new();
+        if self.not_finite > 0 {
+            all.push(format!("Left out: {} without a finite value.", points(self.not_finite)));
+        }
+        if self.no_place > 0 {
+            all.push(format!("Left out: {} with no place on this axis.", points(self.no_place)));
+        }
+        if self.no_bar > 0 {
+            all.push(format!("Left out: {} that belong to no bar.", points(self.no_bar)));
+        }
+        if self.bars > 0 {
+            all.push(format!("Left out: {} further bars.", self.bars));
+        }
+        if self.series > 0 {
+            all.push(format!("Left out: {} further series.", self.series));
+        }
+        if let Some((of, to)) = self.thinned {
+            all.push(format!(
+                "{} thinned to {}; every step keeps its smallest and its largest.",
+                points(of),
+                super::numbers::grouped(to as f64, 0)
+            ));
+        }
+        all
+    }
+}

@@ -1,0 +1,68 @@
+//! Reads a directory of results; names the file and the line of what is broken.
+
+use super::ReportError;
+use crate::result::{Findings, Machine};
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A run's largest file is a window over time with 100,000 points, some 10 MB.
+pub(super) const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
+
+/// What a directory holds.
+#[derive(Debug)]
+pub(super) struct Results {
+    pub(super) machine: Machine,
+    /// In the order in which they ran; never empty.
+    pub(super) findings: Vec<Findings>,
+}
+
+/// Reads all of a directory.
+pub(super) fn results(dir: &Path) -> Result<Results, ReportError> {
+    let mut paths = Vec::new();
+    let failed = |source| ReportError::Read { path: dir.to_path_buf(), source };
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
+        if path.extension().is_some_and(|e| e == "json") && !hidden {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let machine_path = dir.join("machine.json");
+    let known = paths.len();
+    paths.retain(|path| *path != machine_path);
+    if paths.is_empty() {
+        return Err(ReportError::Empty { dir: dir.to_path_buf() });
+    }
+    if paths.len() == known {
+        return Err(ReportError::NoMachine { path: machine_path });
+    }
+    let machine: Machine = parsed(&machine_path, "the description of a machine")?;
+    let mut findings = Vec::new();
+    for path in paths {
+        findings.push(parsed::<Findings>(&path, "the result of an experiment")?);
+    }
+    findings.sort_by(|a, b| (&a.started, &a.name).cmp(&(&b.started, &b.name)));
+    Ok(Results { machine, findings })
+}
+
+/// One file.
+fn parsed<T: DeserializeOwned>(path: &PathBuf, what: &str) -> Result<T, ReportError> {
+    let failed = |source: io::Error| ReportError::Read { path: path.clone(), source };
+    let bytes = std::fs::metadata(path).map_err(failed)?.len();
+    if bytes > MAX_FILE_BYTES {
+        return Err(ReportError::Large { path: path.clone(), bytes });
+    }
+    let text = std::fs::read(path).map_err(failed)?;
+    serde_json::from_slice(&text).map_err(|error| {
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let why = error.to_string();
+        let why = why.strip_suffix(&place).unwrap_or(&why);
+        ReportError::Content {
+            path: path.clone(),
+            line: error.line().max(1),
+            why: format!("this is not {what}: {why}"),
+        }
+    })
+}
