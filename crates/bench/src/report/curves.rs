@@ -155,7 +155,7 @@ fn axes(canvas: &mut Canvas, plot: &Plot, all: &[Runs], kinds: (Kind, Kind)) -> 
     let right = room.width - margin.max(8.0);
     let x = x.between(left + inset, right - inset);
     let y = y.between(bottom, top);
-    let x_ticks = named.filter(|ticks| apart(ticks, &x)).unwrap_or_else(|| every(round, &x));
+    let x_ticks = named.filter(|ticks| apart(ticks, &x)).unwrap_or_else(|| every(&round, &x));
 
     canvas.svg.open("axes");
     for tick in &y_ticks {
@@ -216,7 +216,7 @@ fn apart(ticks: &[Tick], scale: &Scale) -> bool {
 }
 
 /// All ticks, or every second, or every third … so that they stand apart.
-fn every(ticks: Vec<Tick>, scale: &Scale) -> Vec<Tick> {
+fn every(ticks: &[Tick], scale: &Scale) -> Vec<Tick> {
     (1..=ticks.len().max(1))
         .map(|stride| ticks.iter().step_by(stride).cloned().collect::<Vec<_>>())
         .find(|some| apart(some, scale))

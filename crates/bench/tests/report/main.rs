@@ -4,6 +4,8 @@
 //! `REPORT_OUT=DIR cargo test … -- --ignored` leaves made-up results and their page in DIR, to be
 //! looked at in a browser.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod made_up;
 mod odd;
 

@@ -4,7 +4,7 @@ use crate::made_up::{
     axis, bars, fact, findings as plain, original, plot, series, spread, thirteen,
 };
 use bench::report::figure;
-use bench::result::{Findings, Plot, Point, Ratio, Shape, Table, Target};
+use bench::result::{Findings, Plot, Point, Ratio, Series, Shape, Table, Target};
 
 /// Ninety characters, as a variant's name may be after a few settings.
 const LONG: &str =
@@ -13,8 +13,7 @@ const LONG: &str =
 /// An experiment in which every word is `name`.
 pub fn named(name: &str) -> Findings {
     let mut f = plain("odd", name, name, 0);
-    let mut all = odd_plots();
-    all.truncate(2);
+    let mut all = vec![odd_bars().swap_remove(0), odd_lines().swap_remove(0)];
     for plot in &mut all {
         plot.title = name.into();
         plot.x.label = name.into();
@@ -55,116 +54,87 @@ pub fn findings() -> Findings {
     f
 }
 
-fn lines(title: &str, log: bool, all: Vec<bench::result::Series>) -> Plot {
+fn lines(title: &str, log: bool, all: Vec<Series>) -> Plot {
     plot(title, Shape::Lines, axis("clients", "", log), axis("calls", "1/s", log), all)
 }
 
-fn odd_plots() -> Vec<Plot> {
-    let count = axis("calls", "1/s", false);
-    let many = |n: u32| -> Vec<_> {
-        (0..n)
-            .map(|s| {
-                let points: Vec<(f64, f64)> =
-                    (1..8).map(|x| (f64::from(x), f64::from(100 + s * 40 + x * 9))).collect();
-                spread(&format!("variant number {s}"), &points, 0.04)
-            })
-            .collect()
+/// Ten points that are hard to draw, and a few that are not.
+fn strange(log: bool) -> Plot {
+    let mut s = series(
+        "strange",
+        &[
+            (1.0, 5.0),
+            (2.0, f64::NAN),
+            (3.0, f64::INFINITY),
+            (4.0, 7.0),
+            (5.0, 0.0),
+            (6.0, -4.0),
+            (7.0, 9.0),
+        ],
+    );
+    s.points.push(Point { x: 8.0, y: 6.0, low: Some(f64::NAN), high: Some(8.0) });
+    s.points.push(Point { x: 9.0, y: 1e200, low: None, high: None });
+    lines("Values that are not finite", log, vec![s])
+}
+
+/// `n` lines of seven points.
+fn many(n: u32) -> Vec<Series> {
+    let line = |s: u32| {
+        let points: Vec<(f64, f64)> =
+            (1..8).map(|x| (f64::from(x), f64::from(100 + s * 40 + x * 9))).collect();
+        spread(&format!("variant number {s}"), &points, 0.04)
     };
-    let strange = |log| {
-        let mut s = series(
-            "strange",
-            &[
-                (1.0, 5.0),
-                (2.0, f64::NAN),
-                (3.0, f64::INFINITY),
-                (4.0, 7.0),
-                (5.0, 0.0),
-                (6.0, -4.0),
-                (7.0, 9.0),
-            ],
-        );
-        s.points.push(Point { x: 8.0, y: 6.0, low: Some(f64::NAN), high: Some(8.0) });
-        s.points.push(Point { x: 9.0, y: 1e200, low: None, high: None });
-        lines("Values that are not finite", log, vec![s])
-    };
+    (0..n).map(line).collect()
+}
+
+/// Two lines over time, one of 100,000 points.
+fn long() -> Plot {
     let walk: Vec<(f64, f64)> = (0..100_000)
         .map(|i| {
             let x = f64::from(i);
             (x / 1000.0, 500.0 + 300.0 * (x / 9000.0).sin() + 90.0 * crate::made_up::noise(x))
         })
         .collect();
-    let over_time =
-        |all| plot("100,000 points", Shape::OverTime, axis("time", "s", false), count.clone(), all);
-    let ten: Vec<String> = (0..12).map(|i| format!("{i} {LONG}")).collect();
-    let ten: Vec<&str> = ten.iter().map(String::as_str).collect();
-    let values =
-        |k: f64| (0..12).map(|i| (f64::from(i), 10.0 + k * f64::from(i))).collect::<Vec<_>>();
-    let twelve_bars: Vec<_> =
-        (0..12).map(|s| spread(&format!("series {s}"), &values(f64::from(s) + 1.0), 0.1)).collect();
+    let all = vec![series("walk", &walk), original("original", &walk[..1000])];
+    let (x, y) = (axis("time", "s", false), axis("calls", "1/s", false));
+    plot("100,000 points", Shape::OverTime, x, y, all)
+}
+
+fn odd_plots() -> Vec<Plot> {
+    let mut all = odd_bars();
+    all.extend(odd_lines());
+    all
+}
+
+fn odd_lines() -> Vec<Plot> {
+    let line = |title: &str, log, name: &str, points: &[(f64, f64)]| {
+        lines(title, log, vec![series(name, points)])
+    };
+    let shares = |title: &str, all| {
+        let (x, y) = (axis("share of calls", "%", true), axis("latency", "µs", true));
+        plot(title, Shape::Percentiles, x, y, all)
+    };
+    let close = [(1e9, 1e15), (1e9 + 1.0, 1e15 + 1.0)];
+    let far = [(1e-30, 1e-30), (1.0, 1.0), (1e30, 1e30)];
     vec![
-        bars(
-            "Long names of bars",
-            Shape::GroupedBars,
-            count.clone(),
-            &ten,
-            vec![series("a", &values(3.0))],
-        ),
-        lines(
-            "One series with a very long name",
-            false,
-            vec![series(LONG, &[(1.0, 2.0), (2.0, 3.0)])],
-        ),
+        line("One series with a very long name", false, LONG, &[(1.0, 2.0), (2.0, 3.0)]),
         lines("Twelve series", false, many(12)),
         lines("Thirty series", true, many(30)),
         lines("No series", false, vec![]),
         lines("Empty series", false, vec![series("empty", &[]), series("also empty", &[])]),
-        lines("One point", false, vec![series("one", &[(16.0, 57_353.0)])]),
-        lines("One point, logarithmic", true, vec![series("one", &[(16.0, 57_353.0)])]),
-        lines("Equal values", false, vec![series("flat", &[(1.0, 7.0), (2.0, 7.0), (3.0, 7.0)])]),
-        lines("All nought", false, vec![series("nought", &[(0.0, 0.0), (0.0, 0.0)])]),
-        lines("All nought, logarithmic", true, vec![series("nought", &[(0.0, 0.0), (1.0, 0.0)])]),
+        line("One point", false, "one", &[(16.0, 57_353.0)]),
+        line("One point, logarithmic", true, "one", &[(16.0, 57_353.0)]),
+        line("Equal values", false, "flat", &[(1.0, 7.0), (2.0, 7.0), (3.0, 7.0)]),
+        line("All nought", false, "nought", &[(0.0, 0.0), (0.0, 0.0)]),
+        line("All nought, logarithmic", true, "nought", &[(0.0, 0.0), (1.0, 0.0)]),
         strange(false),
         strange(true),
-        lines(
-            "Sixty decades",
-            true,
-            vec![series("far", &[(1e-30, 1e-30), (1.0, 1.0), (1e30, 1e30)])],
-        ),
-        lines(
-            "Large and close",
-            false,
-            vec![series("close", &[(1e9, 1e15), (1e9 + 1.0, 1e15 + 1.0)])],
-        ),
-        lines("Tiny", false, vec![series("tiny", &[(1e-12, 1e-12), (2e-12, 3e-12)])]),
-        over_time(vec![series("walk", &walk), original("original", &walk[..1000])]),
-        bars(
-            "Twelve series of twelve bars",
-            Shape::GroupedBars,
-            count.clone(),
-            &ten,
-            twelve_bars.clone(),
-        ),
-        bars("Twelve parts", Shape::StackedBars, count.clone(), &ten, twelve_bars),
-        bars(
-            "Below nought",
-            Shape::GroupedBars,
-            count.clone(),
-            &["a", "b"],
-            vec![series("s", &[(0.0, -5.0), (1.0, 3.0), (7.0, 1.0), (0.5, 1.0)])],
-        ),
-        bars(
-            "Nought",
-            Shape::StackedBars,
-            count.clone(),
-            &["a", "b"],
-            vec![series("s", &[(0.0, 0.0), (1.0, 0.0)])],
-        ),
-        bars("No bars", Shape::StackedBars, count.clone(), &[], vec![series("s", &[(0.0, 1.0)])]),
-        plot(
+        line("Sixty decades", true, "far", &far),
+        line("Large and close", false, "close", &close),
+        line("Tiny", false, "tiny", &[(1e-12, 1e-12), (2e-12, 3e-12)]),
+        long(),
+        shares(
             "Shares",
-            Shape::Percentiles,
-            axis("share of calls", "%", true),
-            axis("latency", "µs", true),
             vec![
                 series(
                     "all",
@@ -173,13 +143,29 @@ fn odd_plots() -> Vec<Plot> {
                 series("outside", &[(-1.0, 10.0), (101.0, 20.0), (99.0, 30.0)]),
             ],
         ),
-        plot(
-            "One share",
-            Shape::Percentiles,
-            axis("share of calls", "%", true),
-            axis("latency", "µs", true),
-            vec![series("max", &[(100.0, 12.0)])],
-        ),
+        shares("One share", vec![series("max", &[(100.0, 12.0)])]),
+    ]
+}
+
+fn odd_bars() -> Vec<Plot> {
+    let draw = |title: &str, shape, names: &[&str], all| {
+        bars(title, shape, axis("calls", "1/s", false), names, all)
+    };
+    let names: Vec<String> = (0..12).map(|i| format!("{i} {LONG}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let values =
+        |k: f64| (0..12).map(|i| (f64::from(i), 10.0 + k * f64::from(i))).collect::<Vec<_>>();
+    let twelve: Vec<_> =
+        (0..12).map(|s| spread(&format!("series {s}"), &values(f64::from(s) + 1.0), 0.1)).collect();
+    let strays = [(0.0, -5.0), (1.0, 3.0), (7.0, 1.0), (0.5, 1.0)];
+    let (grouped, stacked) = (Shape::GroupedBars, Shape::StackedBars);
+    vec![
+        draw("Long names of bars", grouped, &names, vec![series("a", &values(3.0))]),
+        draw("Twelve series of twelve bars", grouped, &names, twelve.clone()),
+        draw("Twelve parts", stacked, &names, twelve),
+        draw("Below nought", grouped, &["a", "b"], vec![series("s", &strays)]),
+        draw("Nought", stacked, &["a", "b"], vec![series("s", &[(0.0, 0.0), (1.0, 0.0)])]),
+        draw("No bars", stacked, &[], vec![series("s", &[(0.0, 1.0)])]),
     ]
 }
 
