@@ -8,6 +8,7 @@
 //! by all calls answered in that time, the warm-up's included.
 
 use crate::experiments::{Cannot, Loaded, Setting, aim, loaded, median, spread};
+use crate::lab::Namespace;
 use crate::load::{Plan, Proto, Scene, Workload};
 use crate::subject::{Place, Scratch, Subject, SubjectError, bowline, command, ganesha, knfsd};
 use serde::{Deserialize, Serialize};
@@ -141,11 +142,20 @@ impl Compared {
     }
 }
 
-/// Runs the loads on Bowline, the peer and the bound, `rounds` times in turn.
+/// Runs the loads on Bowline, the peer and the bound, `rounds` times in turn; in a private network where
+/// there can be one, so that no port is taken and the machine's own services see nothing of it.
 ///
 /// # Errors
 /// [`Cannot`]: the peer is not installed, a server does not start, or a person stops it.
 pub fn compare(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Comparison, Cannot> {
+    match Namespace::new("compare") {
+        Ok(network) => network.run(|| compare_here(peer, setting, rounds))?,
+        Err(_) => compare_here(peer, setting, rounds),
+    }
+}
+
+/// The same, in the calling thread's network.
+fn compare_here(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Comparison, Cannot> {
     // In memory, where syncing is free: servers differ in what they sync, and disks in how long it takes.
     let scratch = Scratch::in_memory()?;
     let dir = scratch.dir("export")?;

@@ -26,7 +26,7 @@ mod wrapped;
 
 pub use error::SubjectError;
 pub use process::Place;
-pub use scratch::Scratch;
+pub use scratch::{Scratch, remove_own as remove_scratch};
 
 use crate::lab::Namespace;
 use admin::api::{Changed, Request};
@@ -90,7 +90,7 @@ impl Subject {
         self.pids.first().copied().unwrap_or_else(|| self.process.pid())
     }
 
-    /// The network that it is in, if not this process' own.
+    /// The network that it was put into; `None`: that of the thread that started it.
     pub fn namespace(&self) -> Option<&Namespace> {
         self.place.namespace.as_ref()
     }

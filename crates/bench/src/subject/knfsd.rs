@@ -23,7 +23,7 @@ rpc.mountd --foreground --port \"$3\" --no-nfs-version 4 &
 wait $!
 ";
 
-/// Starts it for `dir`. `place` must have a network of its own.
+/// Starts it for `dir`. `place`, or the calling thread, must be in a private network.
 ///
 /// # Errors
 /// [`SubjectError::Unable`] without root, without the module, or in the machine's own network.
@@ -34,7 +34,7 @@ pub fn start(dir: &Path, place: &Place) -> Result<Subject, SubjectError> {
         wrapped::need(program, "nfs-kernel-server")?;
     }
     wrapped::need("rpcbind", "rpcbind")?;
-    if place.namespace.is_none() {
+    if !is_private(place)? {
         return Err(SubjectError::Unable(
             "knfsd is measured in a private network only: the machine's own exports stay alone"
                 .into(),
@@ -69,6 +69,12 @@ pub fn start(dir: &Path, place: &Place) -> Result<Subject, SubjectError> {
         place: place.clone(),
         _scratch: scratch,
     })
+}
+
+/// Whether `place` is in another network than the machine itself.
+fn is_private(place: &Place) -> Result<bool, SubjectError> {
+    let own = place.run(|| std::fs::read_link("/proc/thread-self/ns/net"))?;
+    Ok(own.ok() != std::fs::read_link("/proc/1/ns/net").ok())
 }
 
 /// Whether the kernel has a server, loading it if it is a module.

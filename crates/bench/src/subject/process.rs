@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Where a server runs.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
-    /// Its network; `None`: this process' own.
+    /// Its network; `None`: that of the thread that starts it.
     pub namespace: Option<Namespace>,
     /// Its CPUs; empty: all that this process may use.
     pub cpus: Vec<usize>,

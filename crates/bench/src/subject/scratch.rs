@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// What the names begin with; the pid and a number follow.
 const PREFIX: &str = "bowline-bench-";
 
+/// Where files are in memory.
+const MEMORY: &str = "/dev/shm";
+
 /// A directory of this run.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
@@ -30,7 +33,7 @@ impl Scratch {
     /// # Errors
     /// As [`Scratch::new`].
     pub fn in_memory() -> Result<Self, SubjectError> {
-        Self::below(Path::new("/dev/shm")).or_else(|_| Self::new())
+        Self::below(Path::new(MEMORY)).or_else(|_| Self::new())
     }
 
     /// A new one below `base`.
@@ -84,6 +87,18 @@ impl Drop for Scratch {
 
 /// Removes what this user's dead runs left in `base`.
 fn remove_stale(base: &Path) {
+    remove(base, |pid| !sys::child::exists(pid));
+}
+
+/// Removes all directories of this run, for a process that is about to exit without unwinding.
+pub fn remove_own() {
+    for base in [&std::env::temp_dir(), Path::new(MEMORY)] {
+        remove(base, |pid| pid == std::process::id());
+    }
+}
+
+/// Removes this user's directories in `base` whose pid `is_meant`.
+fn remove(base: &Path, is_meant: impl Fn(u32) -> bool) {
     let own_uid = std::fs::metadata("/proc/self").map(|own| own.uid()).ok();
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.flatten() {
@@ -91,7 +106,7 @@ fn remove_stale(base: &Path) {
         let pid = name.to_str().and_then(|n| n.strip_prefix(PREFIX)?.split('-').next());
         let Some(Ok(pid)) = pid.map(str::parse) else { continue };
         let own = entry.metadata().is_ok_and(|m| m.is_dir() && Some(m.uid()) == own_uid);
-        if own && !sys::child::exists(pid) {
+        if own && is_meant(pid) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

@@ -1,8 +1,9 @@
 //! Servers that need a machine of their own around them: a portmapper to register with, a `/run` of their own.
 //!
-//! A script runs in new mount and pid namespaces, in the network of the server's place. The
-//! process that this one starts is `unshare`; when it dies, the kernel ends the script and all that it
-//! started, daemons included.
+//! A script runs in new mount and pid namespaces, in the network of the server's place. The process that
+//! this one starts is `unshare`; when it dies, the kernel ends the script and all that it started,
+//! daemons included. The portmapper is reached through its socket in `/run` and is itself in an empty
+//! network, so that port 111 of the server's network stays free.
 
 use super::SubjectError;
 use super::process::{Place, Process};
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PRELUDE: &str = "set -e
 mount -t tmpfs none /run
 mkdir -p /run/rpcbind /run/ganesha /run/dbus
-rpcbind
+unshare --net rpcbind
 n=0
 while [ ! -S /run/rpcbind.sock ]; do
   n=$((n + 1))

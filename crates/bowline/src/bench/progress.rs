@@ -22,6 +22,7 @@ pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
         while signals.wait().is_ok() {
             if flag.swap(true, Relaxed) {
                 // a second Ctrl-C: whoever cannot wait for the last answers
+                bench::subject::remove_scratch();
                 std::process::exit(130);
             }
         }
