@@ -210,7 +210,7 @@ impl Missing {
             all.push(format!("Left out: {} with no place on this axis.", points(self.no_place)));
         }
         if self.no_bar > 0 {
-            all.push(format!("Left out: {} that belong to no bar.", points(self.no_bar)));
+            all.push(format!("Left out: {} of no bar.", points(self.no_bar)));
         }
         if self.bars > 0 {
             all.push(format!("Left out: {} further bars.", self.bars));

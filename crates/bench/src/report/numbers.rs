@@ -34,7 +34,11 @@ pub(super) fn short(value: f64) -> String {
         return "0".to_string();
     }
     if !(1e-6..1e15).contains(&size) {
-        return format!("{value:.3e}");
+        let text = format!("{value:.3e}");
+        return match text.split_once('e') {
+            Some((digits, power)) => format!("{}e{power}", trimmed(digits)),
+            None => text,
+        };
     }
     let decimals = match size {
         s if s >= 1000.0 => 0,
@@ -167,7 +171,8 @@ mod tests {
         assert_eq!(short(2.5), "2.5");
         assert_eq!(short(0.0), "0");
         assert_eq!(short(f64::NAN), "not a number");
-        assert_eq!(short(1e-9), "1.000e-9");
+        assert_eq!(short(1e-9), "1e-9");
+        assert_eq!(short(1.25e20), "1.25e20");
     }
 
     #[test]

@@ -180,7 +180,7 @@ pub(super) fn log(
     let inside = marks.into_iter().filter(|m| *m >= from * 0.999_999 && *m <= to * 1.000_001);
     let ticks = inside
         .map(|value| {
-            let label = if is_bytes(unit) { bytes(value) } else { compact(value) };
+            let label = if is_bytes(unit) { bytes(value) } else { compact(value, to >= 1e6) };
             Tick { value, label }
         })
         .take(MAX_TICKS)
@@ -215,10 +215,10 @@ fn log_bytes(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     (first - 1..=last + 1).map(|i| f64::from(i * stride).exp2()).collect()
 }
 
-/// A round number of any size in few characters.
-fn compact(value: f64) -> String {
-    for (size, letter) in [(1e12, "T"), (1e9, "G"), (1e6, "M")] {
-        if value >= size && value < 1e15 {
+/// A round number of any size in few characters; `lettered` axes have letters at all of their thousands.
+fn compact(value: f64, lettered: bool) -> String {
+    for (size, letter) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        if lettered && value >= size * 0.999_999 && value < 1e15 {
             return format!("{}\u{a0}{letter}", short(value / size));
         }
     }
@@ -274,6 +274,10 @@ mod tests {
         assert_eq!(
             labels(&log(8.0, 20_000.0, 5, "", false).1),
             ["1", "10", "100", "1,000", "10,000", "100,000"]
+        );
+        assert_eq!(
+            labels(&log(200.0, 3e6, 5, "", false).1),
+            ["100", "1\u{a0}k", "10\u{a0}k", "100\u{a0}k", "1\u{a0}M", "10\u{a0}M"]
         );
         let many = log(1e-30, 1e30, 6, "", false).1;
         assert!(many.len() <= 10 && many.len() >= 4, "{many:?}");

@@ -256,7 +256,7 @@ fn what_is_left_out_is_said() {
         said("Values that are not finite").contains("Left out: 3 points without a finite value.")
     );
     assert!(said("100,000 points").contains("101,000 points thinned to "));
-    assert!(said("Below nought").contains("Left out: 2 points that belong to no bar."));
+    assert!(said("Below nought").contains("Left out: 2 points of no bar."));
     assert!(
         said("All nought, logarithmic").contains("Left out: 2 points with no place on this axis.")
     );
