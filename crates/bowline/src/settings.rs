@@ -105,7 +105,7 @@ pub static ROWS: [Row; 11] = [
     Row {
         key: Key::PoolMode,
         name: "pool-mode",
-        when: When::AtStart,
+        when: When::Live,
         about: "global|percpu|pernode: which CPUs share a pool of threads",
         parse: |text| text.parse().map(Value::PoolMode),
     },

@@ -8,8 +8,8 @@ use crate::buffers::ConnBuffers;
 use crate::conn::Conn;
 use crate::core::TOKEN_INBOX;
 use crate::limits::EVENTS_PER_WAIT;
-use crate::pool::{Mail, Pool};
 use crate::register::Full;
+use crate::roster::Parcel;
 use crate::server::Shared;
 use crate::udp::canonical;
 use rpc::{Peer, Transport};
@@ -49,7 +49,6 @@ impl Listener {
 /// The acceptor's own things.
 struct Acceptor<'a> {
     shared: &'a Shared,
-    pools: &'a [Arc<Pool>],
     stats: WorkerStats,
     last_id: u64,
 }
@@ -68,14 +67,9 @@ pub(crate) fn watch(shared: &Shared, sockets: &[Arc<TcpListener>]) -> io::Result
 }
 
 /// The acceptor's thread.
-pub(crate) fn accept(
-    shared: &Shared,
-    pools: &[Arc<Pool>],
-    epoll: &Epoll,
-    sockets: &[Arc<TcpListener>],
-) {
+pub(crate) fn accept(shared: &Shared, epoll: &Epoll, sockets: &[Arc<TcpListener>]) {
     let stats = shared.telemetry.worker();
-    let mut acceptor = Acceptor { shared, pools, stats, last_id: 0 };
+    let mut acceptor = Acceptor { shared, stats, last_id: 0 };
     let mut events = Events::with_capacity(EVENTS_PER_WAIT);
     while !shared.stopping.load(Relaxed) {
         if let Err(error) = epoll.wait(&mut events, None) {
@@ -122,14 +116,12 @@ impl Acceptor<'_> {
         if sys::socket::prepare(&stream).is_err() {
             return;
         }
-        let fewest = self.pools.iter().min_by_key(|pool| pool.connections.load(Relaxed));
-        let Some(pool) = fewest else { return };
         let peer =
             Peer { addr: canonical(peer), local: canonical(local), transport: Transport::Tcp };
         self.last_id = self.last_id.saturating_add(1);
         let now_ms = self.shared.clock.now_ms();
         let buffers = ConnBuffers::new(&self.shared.buffers);
-        let conn = Arc::new(Conn::new(self.last_id, stream, peer, pool.index, now_ms, buffers));
+        let conn = Arc::new(Conn::new(self.last_id, stream, peer, now_ms, buffers));
         let limits = &self.shared.limits;
         let (max, per_client) = (self.shared.connections_max, limits.connections_per_client_max);
         if let Err(full) = self.shared.register.add(&conn, max, per_client) {
@@ -143,8 +135,7 @@ impl Acceptor<'_> {
         }
         self.stats.add(Counter::Connections, 1);
         self.shared.buffers.admit(&conn, &self.stats);
-        pool.connections.fetch_add(1, Relaxed);
-        pool.post(Mail::Open(conn));
+        self.shared.roster.hand_out(Parcel::New(conn));
     }
 
     /// Ends the connection that has been silent for longest, if it has nothing under way.

@@ -20,8 +20,8 @@ pub(crate) struct Conn {
     pub id: u64,
     /// Both ends.
     pub peer: Peer,
-    /// Its pool's index.
-    pub pool: usize,
+    /// Its pool's index, for people.
+    pub pool: AtomicUsize,
     /// When it was accepted, on the server's clock.
     pub since_ms: u64,
     pub(crate) stream: TcpStream,
@@ -57,20 +57,13 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
 
 impl Conn {
     /// A connection that no pool watches yet.
-    pub fn new(
-        id: u64,
-        stream: TcpStream,
-        peer: Peer,
-        pool: usize,
-        now_ms: u64,
-        buffers: ConnBuffers,
-    ) -> Self {
+    pub fn new(id: u64, stream: TcpStream, peer: Peer, now_ms: u64, buffers: ConnBuffers) -> Self {
         let seen = Seen { last_ms: AtomicU64::new(now_ms), ..Seen::default() };
         let (tx, home) = (Mutex::new(Tx::default()), Home::away());
         Self {
             id,
             peer,
-            pool,
+            pool: AtomicUsize::new(0),
             since_ms: now_ms,
             stream,
             tx,

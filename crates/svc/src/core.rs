@@ -10,6 +10,7 @@
 use crate::conn::{Conn, Rx};
 use crate::home::Took;
 use crate::limits::EVENTS_PER_WAIT;
+use crate::pool::Pool;
 use crate::udp::Held;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,6 +40,10 @@ pub(crate) struct Core {
     pub parting: Vec<u64>,
     /// The server stops: nothing new is read.
     pub stopping: bool,
+    /// The pool is being left: connections go to others.
+    pub leaving: bool,
+    /// Datagram sockets that are looked at for the last time, until they are empty.
+    pub sockets: Vec<u64>,
     /// Whether epoll was told to report connections edge-triggered.
     pub edge: bool,
 }
@@ -72,6 +77,8 @@ impl Core {
             parting: Vec::new(),
             stopping: false,
             edge: false,
+            leaving: false,
+            sockets: Vec::new(),
         }
     }
 
@@ -89,7 +96,18 @@ impl Core {
     }
 
     /// Gives a connection a place; its receiving half, which knows its token.
-    pub fn insert(&mut self, conn: Arc<Conn>) -> Box<Rx> {
+    pub fn insert(&mut self, pool: &Arc<Pool>, conn: Arc<Conn>) -> Box<Rx> {
+        let token = self.enter(pool, &conn);
+        Box::new(Rx::new(conn, token))
+    }
+
+    /// Gives a connection that has left another pool a place.
+    pub fn insert_moved(&mut self, pool: &Arc<Pool>, rx: &mut Rx) {
+        rx.token = self.enter(pool, &rx.conn);
+        rx.unsettled = true;
+    }
+
+    fn enter(&mut self, pool: &Arc<Pool>, conn: &Arc<Conn>) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.table.push(Place::default());
             self.table.len().saturating_sub(1)
@@ -98,11 +116,11 @@ impl Core {
         if let Some(place) = self.table.get_mut(index) {
             place.uses = if place.uses >= USES_MAX { 1 } else { place.uses.saturating_add(1) };
             token = (place.uses << PLACE_BITS) | index as u64;
-            conn.enter(token);
-            place.conn = Some(Arc::clone(&conn));
+            conn.enter(pool, token);
+            place.conn = Some(Arc::clone(conn));
             self.open = self.open.saturating_add(1);
         }
-        Box::new(Rx::new(conn, token))
+        token
     }
 
     /// Takes a connection out to be served; it goes back to its home.
@@ -130,6 +148,15 @@ impl Core {
         Some((conn, rx))
     }
 
+    /// Strikes a connection out that goes to another pool; its `Rx` is with the caller.
+    pub fn forget(&mut self, token: u64) {
+        if let Some(place) = self.place(token) {
+            place.conn = None;
+            self.free.push(index(token));
+            self.open = self.open.saturating_sub(1);
+        }
+    }
+
     /// Tokens of all connections.
     pub fn tokens(&self) -> Vec<u64> {
         let places = self.table.iter().enumerate();
@@ -137,9 +164,10 @@ impl Core {
         open.map(|(index, place)| (place.uses << PLACE_BITS) | index as u64).collect()
     }
 
-    /// Whether everything is done after a stop.
+    /// Whether everything is done after a stop, or after all connections have gone elsewhere.
     pub fn is_finished(&self) -> bool {
-        self.stopping && self.open == 0 && self.datagrams.is_empty()
+        let ends = self.stopping || self.leaving;
+        ends && self.open == 0 && self.datagrams.is_empty() && self.sockets.is_empty()
     }
 
     fn place(&mut self, token: u64) -> Option<&mut Place> {

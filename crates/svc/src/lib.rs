@@ -24,6 +24,7 @@ mod home;
 mod limits;
 mod pool;
 mod register;
+mod roster;
 mod server;
 mod stats;
 mod stream;

@@ -71,10 +71,29 @@ pub(crate) struct Pool {
     /// Epoll reports connections edge-triggered. Written by the leader before it tells epoll so;
     /// read under a connection's transmit lock.
     edge: AtomicBool,
-    /// The leader has seen the order to stop. Written before it looks at any connection for that.
+    /// The leader has seen the order to stop, or to leave. Written before it looks at any
+    /// connection for that.
     stopping: AtomicBool,
-    inbox: Mutex<Vec<Mail>>,
+    inbox: Mutex<Inbox>,
     event: Event,
+    /// What the watchdog saw at its last look; its own.
+    pub watched: Mutex<Watched>,
+}
+
+/// What others leave for the leader.
+#[derive(Default)]
+struct Inbox {
+    mail: Vec<Mail>,
+    /// The pool has retired, and nobody looks any more.
+    closed: bool,
+}
+
+/// See [`Pool::watched`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Watched {
+    pub beat: u64,
+    /// What had been taken from the queue.
+    pub taken: u64,
 }
 
 /// What the statistics know of a pool. The first is written by the leader alone while there is
@@ -100,6 +119,10 @@ pub(crate) enum Work {
 pub(crate) enum Mail {
     /// A new connection.
     Open(Arc<Conn>),
+    /// A connection from a pool that is being left.
+    Moved(Box<Rx>),
+    /// Leave the pool: its connections go to others.
+    Leave,
     /// A connection comes back from a worker whose lease was void.
     Back(Box<Rx>),
     /// A detached call of this connection has ended.
@@ -146,8 +169,9 @@ impl Pool {
             queueing: AtomicBool::new(policy != WakePolicy::Adaptive),
             edge: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-            inbox: Mutex::new(Vec::new()),
+            inbox: Mutex::default(),
             event,
+            watched: Mutex::default(),
         })
     }
 
@@ -245,9 +269,22 @@ impl Pool {
         }
     }
 
-    /// The pool is done: all threads are to end.
-    pub fn retire(&self) {
-        unpark(&self.hand.retire(self.shared.clock.now_ns()));
+    /// The pool is done, if nothing is in its inbox: all threads are to end.
+    pub fn retire(&self) -> bool {
+        let mut inbox = lock(&self.inbox);
+        inbox.closed = inbox.mail.is_empty();
+        let closed = inbox.closed;
+        drop(inbox);
+        if closed {
+            unpark(&self.hand.retire(self.shared.clock.now_ns()));
+        }
+        closed
+    }
+
+    /// Whether it has retired and its last thread has ended.
+    pub fn is_gone(&self) -> bool {
+        let count = self.hand.count();
+        self.hand.standing() == Standing::Retired && count.threads == 0 && count.reserves == 0
     }
 
     /// Changes the fewest and the most threads.
@@ -320,16 +357,33 @@ impl Pool {
         self.rescues.load(Relaxed)
     }
 
-    /// Leaves something for the leader and wakes it.
+    /// Leaves something for the leader and wakes it. Datagrams for a pool that has retired go to
+    /// another; what else is for it has lost its meaning.
     pub fn post(&self, mail: Mail) {
-        lock(&self.inbox).push(mail);
+        if let Err(Mail::Datagrams(held)) = self.try_post(mail) {
+            self.shared.roster.post(Mail::Datagrams(held));
+        }
+    }
+
+    /// Leaves something for the leader and wakes it.
+    ///
+    /// # Errors
+    /// The pool has retired: the mail comes back.
+    pub fn try_post(&self, mail: Mail) -> Result<(), Mail> {
+        let mut inbox = lock(&self.inbox);
+        if inbox.closed {
+            return Err(mail);
+        }
+        inbox.mail.push(mail);
+        drop(inbox);
         self.event.raise();
+        Ok(())
     }
 
     /// Takes what was left, in the order in which it came.
     pub fn mail(&self) -> Vec<Mail> {
         self.event.lower();
-        std::mem::take(&mut lock(&self.inbox))
+        std::mem::take(&mut lock(&self.inbox).mail)
     }
 
     /// Wakes or starts whom the hand-over says.

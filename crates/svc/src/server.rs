@@ -9,6 +9,7 @@ use crate::limits::{Budget, DESCRIPTORS_RESERVED, Limits};
 use crate::lock;
 use crate::pool::{Mail, Pool};
 use crate::register::Register;
+use crate::roster::Roster;
 use crate::stats::{Clock, ConnInfo, Delay, PoolInfo, SocketInfo, SocketKind};
 use crate::udp::{Ports, keeper};
 use crate::watchdog::{self, Alarm};
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     pub listeners: Vec<Listener>,
     pub ports: Arc<Ports>,
     pub register: Register,
+    pub roster: Roster,
     /// Connections' socket buffers.
     pub buffers: Buffers,
     /// Memory for records under way.
@@ -78,12 +80,19 @@ pub(crate) struct Shared {
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {
     shared: Arc<Shared>,
-    pools: Vec<Arc<Pool>>,
-    pool_mode: PoolMode,
-    wake_policy: Mutex<WakePolicy>,
+    /// What can be set; held while something is being set.
+    set: Mutex<Set>,
     acceptor: JoinHandle<()>,
     watchdog: JoinHandle<()>,
     keeper: JoinHandle<()>,
+}
+
+/// The settings of the pools.
+#[derive(Debug, Clone, Copy)]
+struct Set {
+    threads: (usize, usize),
+    pool_mode: PoolMode,
+    wake_policy: WakePolicy,
 }
 
 impl Server {
@@ -96,9 +105,8 @@ impl Server {
         dispatcher: Arc<Dispatcher>,
         telemetry: Arc<Telemetry>,
     ) -> Result<Self, StartError> {
-        let wake_policy = config.wake_policy;
-        let layout = layout(config.pool_mode, config.threads.1)?;
-        let threads = share(config.threads, layout.len())?;
+        let Config { threads, pool_mode, wake_policy, .. } = config;
+        let set = Set { threads, pool_mode, wake_policy };
         let limits = config.limits;
         let descriptors = sys::socket::descriptors_max();
         let room = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors / 2);
@@ -114,6 +122,7 @@ impl Server {
             listeners,
             ports,
             register: Register::default(),
+            roster: Roster::default(),
             buffers,
             partial: Budget::new(limits.partial_bytes_max),
             queued: Budget::new(limits.queued_bytes_max),
@@ -123,16 +132,7 @@ impl Server {
             stopping: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
         });
-        let mut pools = Vec::with_capacity(layout.len());
-        for (index, (cpus, threads)) in layout.into_iter().zip(threads).enumerate() {
-            pools.push(Arc::new(Pool::new(
-                index,
-                cpus,
-                threads,
-                wake_policy,
-                Arc::clone(&shared),
-            )?));
-        }
+        let pools = make_pools(&shared, &set)?;
         let [acceptor, watchdog, keeper] = launch(&shared, &pools, sockets).inspect_err(|_| {
             shared.stopping.store(true, Relaxed);
             shared.accept_end.raise();
@@ -142,17 +142,9 @@ impl Server {
             for pool in &pools {
                 pool.post(Mail::Abort);
             }
+            shared.roster.clear();
         })?;
-        let wake_policy = Mutex::new(wake_policy);
-        Ok(Self {
-            shared,
-            pools,
-            pool_mode: config.pool_mode,
-            wake_policy,
-            acceptor,
-            watchdog,
-            keeper,
-        })
+        Ok(Self { shared, set: Mutex::new(set), acceptor, watchdog, keeper })
     }
 
     /// Where it listens.
@@ -226,7 +218,7 @@ impl Server {
         tcp.chain(self.shared.ports.infos()).collect()
     }
 
-    /// The pools.
+    /// The pools; those that are being left after the others.
     pub fn pools(&self) -> Vec<PoolInfo> {
         let wake_policy = self.wake_policy();
         let info = |pool: &Arc<Pool>| {
@@ -260,7 +252,7 @@ impl Server {
                 wake_delay: Delay::from(&tally.wake_delay),
             }
         };
-        self.pools.iter().map(info).collect()
+        self.shared.roster.all().iter().map(info).collect()
     }
 
     /// Changes the fewest and the most threads of all pools together.
@@ -269,7 +261,11 @@ impl Server {
     /// [`SettingError`]: fewer than one for each pool, or the wrong way round; or the kernel
     /// refuses more threads now.
     pub fn set_threads(&self, min: usize, max: usize) -> Result<(), SettingError> {
-        for (pool, threads) in self.pools.iter().zip(share((min, max), self.pools.len())?) {
+        let mut set = lock(&self.set);
+        let pools = self.shared.roster.current();
+        let parts = share((min, max), pools.len())?;
+        set.threads = (min, max);
+        for (pool, threads) in pools.iter().zip(parts) {
             pool.resize(threads);
             pool.fill().map_err(cannot_start)?;
         }
@@ -282,17 +278,18 @@ impl Server {
     /// [`SettingError`]: the kernel refuses the thread that a queue needs; the policy is in force
     /// all the same, with the threads that there are.
     pub fn set_wake_policy(&self, policy: WakePolicy) -> Result<(), SettingError> {
-        let mut wake_policy = lock(&self.wake_policy);
-        *wake_policy = policy;
+        let mut set = lock(&self.set);
+        set.wake_policy = policy;
         let stats = self.shared.telemetry.worker();
-        let results = self.pools.iter().map(|pool| pool.set_policy(policy, &stats));
+        let pools = self.shared.roster.all();
+        let results = pools.iter().map(|pool| pool.set_policy(policy, &stats));
         let first = results.fold(Ok(()), io::Result::and);
         first.map_err(cannot_start)
     }
 
     /// Who is woken for a call.
     pub fn wake_policy(&self) -> WakePolicy {
-        *lock(&self.wake_policy)
+        lock(&self.set).wake_policy
     }
 
     /// Changes how datagram sockets are laid out; nothing that was received is lost.
@@ -316,23 +313,40 @@ impl Server {
         self.shared.ports.set_buffer(bytes)
     }
 
-    /// Changes how many pools there are.
+    /// Changes how many pools there are. Connections go over to the new ones with all that was
+    /// received on them; threads of the old ones end when their calls have.
     ///
     /// # Errors
-    /// [`SettingError`]: in this version only a restart can.
+    /// [`SettingError`]: fewer threads than pools, or the kernel refuses threads or descriptors;
+    /// nothing has changed then.
     pub fn set_pool_mode(&self, mode: PoolMode) -> Result<(), SettingError> {
-        if mode == self.pool_mode {
+        let mut set = lock(&self.set);
+        if mode == set.pool_mode {
             return Ok(());
         }
-        Err(SettingError(format!(
-            "changing pool-mode while the server runs is not in this version: restart it with \
-             pool-mode={mode}"
-        )))
+        let new = Set { pool_mode: mode, ..*set };
+        let refused =
+            |error: StartError| SettingError(format!("cannot change to pool-mode={mode}: {error}"));
+        let pools = make_pools(&self.shared, &new).map_err(refused)?;
+        for pool in &pools {
+            if let Err(error) = pool.fill() {
+                for pool in &pools {
+                    pool.post(Mail::Leave);
+                }
+                leave_all(&self.shared, &pools);
+                return Err(cannot_start(error));
+            }
+        }
+        for pool in self.shared.roster.replace(pools).iter() {
+            pool.post(Mail::Leave);
+        }
+        *set = new;
+        Ok(())
     }
 
     /// How many pools there are.
-    pub const fn pool_mode(&self) -> PoolMode {
-        self.pool_mode
+    pub fn pool_mode(&self) -> PoolMode {
+        lock(&self.set).pool_mode
     }
 
     /// Stops: accepts nothing more, answers what has arrived, and closes. What is not done when
@@ -347,26 +361,28 @@ impl Server {
         let _ = self.acceptor.join();
         self.shared.ports.stop();
         let _ = self.keeper.join();
-        for pool in &self.pools {
+        let pools = self.shared.roster.all();
+        for pool in &pools {
             pool.post(Mail::Stop);
         }
         let mut done = true;
-        for pool in &self.pools {
+        for pool in &pools {
             done &= pool.hand.wait_until_gone(deadline);
         }
         if !done {
-            for pool in &self.pools {
+            for pool in &pools {
                 pool.post(Mail::Abort);
             }
             let now = Instant::now();
             let deadline = now.checked_add(ABORT_PATIENCE).unwrap_or(now);
-            for pool in &self.pools {
+            for pool in &pools {
                 pool.hand.wait_until_gone(deadline);
             }
         }
         self.shared.stopped.store(true, Relaxed);
         self.shared.alarm.call();
         let _ = self.watchdog.join();
+        self.shared.roster.clear();
         done
     }
 }
@@ -382,6 +398,7 @@ fn launch(
     pools: &[Arc<Pool>],
     sockets: Vec<Arc<TcpListener>>,
 ) -> io::Result<[JoinHandle<()>; 3]> {
+    shared.roster.replace(pools.to_vec());
     for pool in pools {
         pool.fill()?;
     }
@@ -390,14 +407,36 @@ fn launch(
     let keeper =
         Builder::new().name("udp-keeper".into()).spawn(move || keeper::keep(ports, epoll))?;
     let epoll = acceptor::watch(shared, &sockets)?;
-    let (theirs, those) = (Arc::clone(shared), pools.to_vec());
+    let theirs = Arc::clone(shared);
     let watchdog =
-        Builder::new().name("watchdog".into()).spawn(move || watchdog::watch(&theirs, &those))?;
-    let (theirs, those) = (Arc::clone(shared), pools.to_vec());
+        Builder::new().name("watchdog".into()).spawn(move || watchdog::watch(&theirs))?;
+    let theirs = Arc::clone(shared);
     let acceptor = Builder::new()
         .name("acceptor".into())
-        .spawn(move || acceptor::accept(&theirs, &those, &epoll, &sockets))?;
+        .spawn(move || acceptor::accept(&theirs, &epoll, &sockets))?;
     Ok([acceptor, watchdog, keeper])
+}
+
+/// Pools as they are set, with no threads yet.
+///
+/// # Errors
+/// [`StartError`]: fewer threads than pools, or no descriptors.
+fn make_pools(shared: &Arc<Shared>, set: &Set) -> Result<Vec<Arc<Pool>>, StartError> {
+    let layout = layout(set.pool_mode, set.threads.1)?;
+    let threads = share(set.threads, layout.len())?;
+    let mut pools = Vec::with_capacity(layout.len());
+    for (index, (cpus, threads)) in layout.into_iter().zip(threads).enumerate() {
+        let pool = Pool::new(index, cpus, threads, set.wake_policy, Arc::clone(shared));
+        let pool = pool.inspect_err(|_| leave_all(shared, &pools))?;
+        pools.push(Arc::new(pool));
+    }
+    Ok(pools)
+}
+
+fn leave_all(shared: &Shared, pools: &[Arc<Pool>]) {
+    for pool in pools {
+        shared.ports.leave(&pool.epoll);
+    }
 }
 
 /// The CPUs of each pool; an empty list is any CPU.

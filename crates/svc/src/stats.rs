@@ -63,7 +63,7 @@ impl ConnInfo {
             queued_bytes: conn.seen.queued.load(Relaxed),
             partial_bytes: conn.seen.partial.load(Relaxed),
             in_flight: conn.seen.in_flight.load(Relaxed),
-            pool: conn.pool,
+            pool: conn.pool.load(Relaxed),
             link: None,
         }
     }

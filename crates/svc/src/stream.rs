@@ -75,7 +75,6 @@ struct Turn<'b> {
     pool: &'b Arc<Pool>,
     stats: &'b WorkerStats,
     peer: Peer,
-    token: u64,
     stand: Stand,
     /// The connection, until the worker is detached.
     rx: RefCell<Option<Box<Rx>>>,
@@ -147,7 +146,6 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
         pool,
         stats,
         peer: rx.conn.peer,
-        token: rx.token,
         stand,
         rx: RefCell::new(Some(rx)),
         collected: RefCell::new(mem::take(&mut kit.collected)),
@@ -201,8 +199,8 @@ impl<'b> Turn<'b> {
                 if let Stand::Works { .. } = self.stand {
                     self.pool.hand.resumes();
                 }
-                if conn.finish(self.pool, self.stats, reply.bytes()) {
-                    self.pool.post(Mail::Ended(self.token));
+                if let Some((pool, token)) = conn.finish(self.stats, reply.bytes()) {
+                    pool.post(Mail::Ended(token));
                 }
                 return End::Detached;
             }

@@ -16,6 +16,7 @@ use crate::pool::Pool;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice};
 use std::net::Shutdown;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use sys::epoll::Interest;
 use telemetry::{Counter, WorkerStats};
@@ -30,6 +31,10 @@ const PARTING_READS: usize = 16;
 #[derive(Default)]
 pub(crate) struct Tx {
     token: u64,
+    /// Whose table it is in; `None` before it is in any, and after it was closed.
+    pool: Option<Arc<Pool>>,
+    /// On its way from one pool to another: no epoll watches it.
+    moving: bool,
     /// Replies that the socket has not taken; of the first, `sent` bytes are gone.
     queue: VecDeque<Vec<u8>>,
     sent: usize,
@@ -90,16 +95,21 @@ impl Conn {
         }
     }
 
-    /// Sends a detached call's reply and counts one less; `true` if the pool wants to know.
+    /// Sends a detached call's reply and counts one less; the pool that wants to know, if one
+    /// does, and under which token. It need not be the pool that the call began in.
     #[must_use]
-    pub fn finish(&self, pool: &Pool, stats: &WorkerStats, reply: &[u8]) -> bool {
+    pub fn finish(&self, stats: &WorkerStats, reply: &[u8]) -> Option<(Arc<Pool>, u64)> {
         let mut tx = lock(&self.tx);
-        if !reply.is_empty() {
+        let pool = tx.pool.clone();
+        if !reply.is_empty()
+            && let Some(pool) = &pool
+        {
             self.write(&mut tx, pool, stats, [reply, &[]]);
         }
         tx.in_flight = tx.in_flight.saturating_sub(1);
         self.seen.in_flight.store(tx.in_flight.into(), Relaxed);
-        std::mem::take(&mut tx.waiting)
+        let wanted = std::mem::take(&mut tx.waiting);
+        pool.filter(|_| wanted).map(|pool| (pool, tx.token))
     }
 
     /// Offers what is queued to the socket again.
@@ -151,10 +161,23 @@ impl Conn {
         !lock(&self.tx).queue.is_empty()
     }
 
-    /// Begins to be watched by its pool.
-    pub fn enter(&self, token: u64) {
+    /// Is in a pool's table from now on.
+    pub fn enter(&self, pool: &Arc<Pool>, token: u64) {
         let mut tx = lock(&self.tx);
         tx.token = token;
+        tx.pool = Some(Arc::clone(pool));
+        tx.moving = false;
+    }
+
+    /// Leaves a pool for another. Whoever settles it there learns what happened on the way.
+    pub fn depart(&self) {
+        let mut tx = lock(&self.tx);
+        if tx.watched.take().is_some()
+            && let Some(pool) = &tx.pool
+        {
+            let _ = pool.epoll.delete(&self.stream);
+        }
+        tx.moving = true;
     }
 
     /// Is not watched until it is settled again.
@@ -211,6 +234,7 @@ impl Conn {
         if tx.watched.take().is_some() {
             let _ = pool.epoll.delete(&self.stream);
         }
+        tx.pool = None;
     }
 
     /// Sends behind what is queued already.
@@ -305,6 +329,9 @@ impl Conn {
 
     /// Makes epoll watch for what is wanted now; `anew`: and tell again of what is there.
     fn watch_anew(&self, tx: &mut Tx, pool: &Pool, anew: bool) {
+        if tx.moving {
+            return;
+        }
         let empty = tx.queue.is_empty();
         let (readable, writable) = (tx.reading && empty, !empty);
         let wanted = Interest { readable, writable, edge: pool.is_edge() };

@@ -10,14 +10,13 @@
 //! budget of partial records and the flag, with a fence on both sides.
 
 use crate::lock;
-use crate::pool::Pool;
 use crate::server::Shared;
+use std::sync::Mutex;
 use std::sync::atomic::{
     AtomicBool,
     Ordering::{Relaxed, SeqCst},
     fence,
 };
-use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::Duration;
 use telemetry::{Counter, WorkerStats};
@@ -63,26 +62,15 @@ impl Alarm {
 /// The watchdog's view of things.
 struct Watchdog<'a> {
     shared: &'a Shared,
-    pools: &'a [Arc<Pool>],
     stats: WorkerStats,
-    beats: Vec<u64>,
-    /// What each pool's threads had taken from its queue at the last look.
-    taken: Vec<u64>,
     swept_ms: u64,
 }
 
 /// The watchdog's thread.
-pub(crate) fn watch(shared: &Shared, pools: &[Arc<Pool>]) {
+pub(crate) fn watch(shared: &Shared) {
     *lock(&shared.alarm.thread) = Some(std::thread::current());
     let stats = shared.telemetry.worker();
-    let mut dog = Watchdog {
-        shared,
-        pools,
-        stats,
-        beats: vec![0; pools.len()],
-        taken: vec![0; pools.len()],
-        swept_ms: 0,
-    };
+    let mut dog = Watchdog { shared, stats, swept_ms: 0 };
     let mut quiet = 0_u32;
     while !shared.stopped.load(Relaxed) {
         quiet = if dog.look() { 0 } else { quiet.saturating_add(1) };
@@ -103,22 +91,20 @@ pub(crate) fn watch(shared: &Shared, pools: &[Arc<Pool>]) {
 
 impl Watchdog<'_> {
     /// Compares each pool's beat with that of a tick ago; whether any call ran.
-    fn look(&mut self) -> bool {
+    fn look(&self) -> bool {
         let mut busy = false;
         let now_ns = self.shared.clock.now_ns();
-        for (pool, taken) in self.pools.iter().zip(&mut self.taken) {
-            let before = *taken;
-            let call = pool.hand.stalled(taken, now_ns);
+        for pool in &self.shared.roster.all() {
+            let before = *lock(&pool.watched);
+            let mut seen = before;
+            let call = pool.hand.stalled(&mut seen.taken, now_ns);
             pool.call(call, &self.stats);
-            busy |= before != *taken || !pool.hand.is_empty();
-        }
-        for (pool, last) in self.pools.iter().zip(&mut self.beats) {
-            let beat = pool.last_beat();
-            busy |= beat != 0 || *last != beat;
-            if beat != 0 && beat == *last {
-                pool.rescue(beat, &self.stats);
+            seen.beat = pool.last_beat();
+            if seen.beat != 0 && seen.beat == before.beat {
+                pool.rescue(seen.beat, &self.stats);
             }
-            *last = beat;
+            busy |= seen.beat != 0 || seen != before || !pool.hand.is_empty();
+            *lock(&pool.watched) = seen;
         }
         busy
     }
@@ -126,7 +112,7 @@ impl Watchdog<'_> {
     /// Raises the flag and makes sure that nothing began before it was seen.
     fn may_sleep(&self) -> bool {
         self.shared.alarm.asleep.store(true, Relaxed);
-        let serving = self.pools.iter().any(|pool| pool.is_serving());
+        let serving = self.shared.roster.all().iter().any(|pool| pool.is_serving());
         if serving || self.shared.stopped.load(Relaxed) {
             self.shared.alarm.asleep.store(false, Relaxed);
             return false;

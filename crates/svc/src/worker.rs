@@ -10,6 +10,7 @@ use crate::handover::{Call, Next, Role, Seat, Spare};
 use crate::home::Put;
 use crate::limits::{IDLE_THREAD_AGE, KEEP_BYTES, RECEIVE_BYTES};
 use crate::pool::{Mail, Pool, Work};
+use crate::roster::Parcel;
 use crate::transmit::{Fate, Sent};
 use crate::udp::{Held, Outlet};
 use crate::urgent::{goes_first, is_urgent, looks_urgent};
@@ -268,9 +269,10 @@ impl Worker {
         } else if let Some(token) = core.due.pop_front() {
             self.due(token);
             self.peek();
-        } else if core.is_finished() && self.pool.hand.is_empty() {
+        } else if let Some(number) = core.sockets.pop() {
+            self.last_look(number);
+        } else if core.is_finished() && self.pool.hand.is_empty() && self.pool.retire() {
             self.core = None;
-            self.pool.retire();
         } else {
             self.wait();
         }
@@ -292,7 +294,7 @@ impl Worker {
             switch(&self.pool, core);
         }
         // While it stops, workers may empty the queue without a word.
-        let soon = !core.parting.is_empty() || (core.stopping && core.is_finished());
+        let soon = !core.parting.is_empty() || core.is_finished();
         let parting = !core.parting.is_empty();
         if let Err(error) = self.pool.epoll.wait(core.events(), soon.then_some(PARTING_TICK)) {
             tracing::error!(pool = self.pool.index, %error, "cannot wait for events");
@@ -364,6 +366,17 @@ impl Worker {
         }
     }
 
+    /// A pool that is being left looks at a datagram socket until it is empty: of the pools that
+    /// watch it, an arrival may have woken this one only.
+    fn last_look(&mut self, number: u64) {
+        let held = udp::receive(self, number);
+        let Some(core) = self.core.as_mut() else { return };
+        if !held.is_empty() {
+            core.sockets.push(number);
+        }
+        core.datagrams.extend(held);
+    }
+
     /// Answers a datagram that was received, or queues it.
     fn datagram(&mut self, held: Held) {
         if self.is_queueing() {
@@ -392,11 +405,28 @@ impl Worker {
         let Some(core) = self.core.as_mut() else { return };
         match mail {
             Mail::Open(conn) => {
-                let rx = core.insert(conn);
+                let rx = core.insert(&self.pool, conn);
                 if core.stopping {
                     core.due.push_back(rx.token);
                 }
                 bring_back(&self.pool, &self.stats, core, rx);
+            }
+            Mail::Moved(mut rx) => {
+                core.insert_moved(&self.pool, &mut rx);
+                if core.stopping {
+                    core.due.push_back(rx.token);
+                }
+                bring_back(&self.pool, &self.stats, core, rx);
+            }
+            Mail::Leave => {
+                core.leaving = true;
+                self.pool.set_stopping();
+                core.sockets = self.pool.shared.ports.leave(&self.pool.epoll);
+                for token in core.tokens() {
+                    if let Found::Rx(rx) = core.take(token) {
+                        bring_back(&self.pool, &self.stats, core, rx);
+                    }
+                }
             }
             Mail::Back(mut rx) => {
                 rx.looked = core.stopping;
@@ -464,6 +494,12 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
     }
     if rx.is_charged() {
         pool.shared.alarm.wake_for_memory();
+    }
+    if core.leaving && !core.stopping && !rx.broken {
+        core.forget(rx.token);
+        pool.connections.fetch_sub(1, Relaxed);
+        rx.conn.depart();
+        return pool.shared.roster.hand_out(Parcel::Moved(rx));
     }
     loop {
         let token = rx.token;

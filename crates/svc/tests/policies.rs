@@ -118,6 +118,71 @@ fn policies_change_under_load() {
 }
 
 #[test]
+fn connections_go_over_to_other_pools_under_load() {
+    let modes = [PoolMode::PerCpu, PoolMode::PerNode, PoolMode::Global];
+    for policy in [WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Chain] {
+        let toy = one_pool(policy, (4, 64));
+        mix(&toy, |turn| toy.server.set_pool_mode(modes[turn % modes.len()]).unwrap());
+        toy.server.set_pool_mode(PoolMode::Global).unwrap();
+        until("the others are left", || toy.server.pools().len() == 1);
+        let mut client = toy.client();
+        assert!(client.call(1, NULL, &[]).is_empty());
+        until("counts agree", || pool(&toy).connections == toy.server.connections());
+        toy.stop();
+    }
+}
+
+#[test]
+fn a_connection_moves_with_its_calls_running_and_its_replies_queued() {
+    let toy = one_pool(WakePolicy::Adaptive, (2, 64));
+    let (mut busy, mut lazy, mut idle) = (toy.client(), toy.client(), toy.client());
+    assert!(idle.call(1, NULL, &[]).is_empty());
+    for xid in 0..4 {
+        busy.send(xid, NAP, &ms(500));
+        busy.send(xid + 10, DOZE, &ms(300));
+        lazy.send(xid, GIVE, &3_000_000_u32.to_be_bytes());
+    }
+    until("replies wait", || toy.server.conns().iter().any(|conn| conn.queued_bytes > 0));
+    toy.server.set_pool_mode(PoolMode::PerCpu).unwrap();
+    assert!(idle.call(2, NULL, &[]).is_empty());
+    let mut seen: Vec<u32> = (0..8).map(|_| busy.receive().0).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, [0, 1, 2, 3, 10, 11, 12, 13]);
+    for _ in 0..4 {
+        assert_eq!(lazy.receive().1.len(), 3_000_004);
+    }
+    for client in [&mut busy, &mut lazy, &mut idle] {
+        assert!(client.call(9, NULL, &[]).is_empty());
+    }
+    assert_eq!(toy.server.connections(), 3);
+    toy.stop();
+}
+
+/// All that can be set, set again and again in no order, while calls of every kind are answered.
+#[test]
+fn settings_change_in_any_order_under_load() {
+    let policies =
+        [WakePolicy::Cap(2), WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Chain];
+    let modes = [PoolMode::PerCpu, PoolMode::Global, PoolMode::PerNode];
+    let toy = Toy::start(config());
+    let mut seed = 0x9e37_79b9_u64;
+    for _ in 0..3 {
+        mix(&toy, |_| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let pick = (seed >> 33) as usize;
+            match pick % 3 {
+                0 => toy.server.set_wake_policy(policies[pick / 3 % 4]).unwrap(),
+                1 => toy.server.set_pool_mode(modes[pick / 3 % 3]).unwrap(),
+                _ => toy.server.set_threads(2 + pick / 3 % 5, 16 + pick / 15 % 20).unwrap(),
+            }
+        });
+    }
+    until("clients have gone", || toy.server.connections() == 0);
+    assert_eq!(toy.counter(telemetry::Counter::ProcedurePanics), 0);
+    toy.stop();
+}
+
+#[test]
 fn sleepers_of_one_connection_sleep_side_by_side() {
     for policy in QUEUES {
         let toy = one_pool(policy, (1, 32));

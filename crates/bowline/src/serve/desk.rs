@@ -110,6 +110,9 @@ impl Desk {
             Value::Threads(range) => self
                 .with_server(|server| server.set_threads(range.min, range.max).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
+            Value::PoolMode(mode) => self
+                .with_server(|server| server.set_pool_mode(gather::pool_mode(mode)).err())
+                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::WakePolicy(policy) => self
                 .with_server(|server| server.set_wake_policy(gather::wake_policy(*policy)).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
@@ -131,7 +134,7 @@ impl Desk {
                 self.log.set(*level);
                 Ok(())
             }
-            Value::PoolMode(_) | Value::ZeroCopy(_) | Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => {
+            Value::ZeroCopy(_) | Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => {
                 Err(Refused(format!(
                     "{name} cannot change while the server runs: restart it with --set {name}={value}",
                     name = value.name()

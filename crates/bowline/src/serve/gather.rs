@@ -161,6 +161,15 @@ const fn delay(delay: &svc::Delay) -> DelayRow {
 }
 
 /// The setting as the server takes it.
+pub const fn pool_mode(mode: values::PoolMode) -> svc::PoolMode {
+    match mode {
+        values::PoolMode::Global => svc::PoolMode::Global,
+        values::PoolMode::PerCpu => svc::PoolMode::PerCpu,
+        values::PoolMode::PerNode => svc::PoolMode::PerNode,
+    }
+}
+
+/// The setting as the server takes it.
 pub const fn wake_policy(policy: values::WakePolicy) -> svc::WakePolicy {
     match policy {
         values::WakePolicy::Adaptive => svc::WakePolicy::Adaptive,

@@ -212,11 +212,7 @@ fn serve(
         udp: bind,
         adopted,
         threads: (values.threads.min, values.threads.max),
-        pool_mode: match values.pool_mode {
-            values::PoolMode::Global => svc::PoolMode::Global,
-            values::PoolMode::PerCpu => svc::PoolMode::PerCpu,
-            values::PoolMode::PerNode => svc::PoolMode::PerNode,
-        },
+        pool_mode: gather::pool_mode(values.pool_mode),
         wake_policy: gather::wake_policy(values.wake_policy),
         udp_sockets: desk::udp_sockets(values.udp_sockets),
         udp_buffer: values.udp_buffer.bytes(),

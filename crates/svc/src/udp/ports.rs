@@ -196,6 +196,16 @@ impl Ports {
         Ok(())
     }
 
+    /// A pool watches no sockets any more; the numbers of those that it has watched.
+    pub fn leave(&self, epoll: &Arc<Epoll>) -> Vec<u64> {
+        let mut book = lock(&self.book);
+        book.pools.retain(|(_, other)| !Arc::ptr_eq(epoll, other));
+        for port in &book.ports {
+            let _ = epoll.delete(&port.socket);
+        }
+        book.ports.iter().map(|port| port.number).collect()
+    }
+
     /// Changes the setting; the new sockets are there when it returns, the old ones hidden.
     ///
     /// # Errors
