@@ -73,8 +73,6 @@ pub enum Value {
 pub enum When {
     /// At once, in a running server.
     Live,
-    /// At the start: `serve --set`, or the configuration.
-    AtStart,
     /// Never in this version: there is one value.
     Fixed,
 }

@@ -235,13 +235,16 @@ fn threads_are_started_when_all_are_blocked_and_not_before() {
                 });
             }
         });
-        assert_eq!(pool(&toy).threads, 2, "{policy}: busy threads are not blocked");
+        // On a machine that lets no thread run for a while, the watchdog takes them for asleep.
+        let busy = pool(&toy);
+        assert!(busy.threads as u64 <= 2 + busy.unstuck, "{policy}: {busy:?}");
         let mut clients: Vec<_> = (0..10).map(|_| toy.client()).collect();
         for client in &mut clients {
             client.send(1, NAP, &ms(400));
         }
         until("all sleep", || pool(&toy).blocked == 10);
-        assert!((10..=12).contains(&pool(&toy).threads), "{policy}: {:?}", pool(&toy));
+        let all = pool(&toy);
+        assert!((10..=11 + all.unstuck).contains(&(all.threads as u64)), "{policy}: {all:?}");
         for client in &mut clients {
             assert_eq!(client.receive().0, 1);
         }

@@ -111,7 +111,7 @@ impl Desk {
                 .with_server(|server| server.set_threads(range.min, range.max).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::PoolMode(mode) => self
-                .with_server(|server| server.set_pool_mode(gather::pool_mode(mode)).err())
+                .with_server(|server| server.set_pool_mode(gather::pool_mode(*mode)).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::WakePolicy(policy) => self
                 .with_server(|server| server.set_wake_policy(gather::wake_policy(*policy)).err())
@@ -268,7 +268,6 @@ impl Control for Desk {
                 live: row.when == When::Live,
                 changes: match row.when {
                     When::Live => "live",
-                    When::AtStart => "at start",
                     When::Fixed => "not in this version",
                 }
                 .to_owned(),

@@ -10,7 +10,6 @@ use super::{desk, gather, notify, port_owner, process, state_dir};
 use crate::config::Settings;
 use crate::exporting::{self, Itself};
 use crate::logging;
-use crate::values;
 use admin::{Control, ControlServer};
 use anyhow::{Context, anyhow, bail};
 use client::rpcbind::Registered;
