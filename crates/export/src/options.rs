@@ -33,6 +33,9 @@ pub struct Options {
     pub durability: Durability,
     /// Whether the client must use a port below 1024 (`secure`, the default of exports(5)).
     pub secure: bool,
+    /// Whether the groups of a user are those that this machine knows, not those that the client
+    /// sends (`manage-gids`).
+    pub manage_gids: bool,
     /// Buffers of the connections that the client uses the export over (`tcp-rcvbuf=`,
     /// `tcp-sndbuf=`).
     pub buffers: BufferSizes,
@@ -47,6 +50,7 @@ impl Default for Options {
             anongid: ANONYMOUS_ID,
             durability: Durability::Sync,
             secure: true,
+            manage_gids: false,
             buffers: BufferSizes::default(),
         }
     }
@@ -79,6 +83,14 @@ impl Options {
         }
     }
 
+    /// Whom root's group is mapped to in a list of groups.
+    pub const fn map_group(&self, gid: u32) -> u32 {
+        match self.squash {
+            Squash::Root if gid == 0 => self.anongid,
+            Squash::Root | Squash::None | Squash::All => gid,
+        }
+    }
+
     /// The options as exports(5) writes them, those that differ from nothing said included.
     pub fn text(&self) -> String {
         let mut words = vec![if self.read_only { "ro" } else { "rw" }.to_owned()];
@@ -92,6 +104,9 @@ impl Options {
             }
             .to_owned(),
         );
+        if self.manage_gids {
+            words.push("manage-gids".to_owned());
+        }
         if (self.anonuid, self.anongid) != (ANONYMOUS_ID, ANONYMOUS_ID) {
             words.push(format!("anonuid={},anongid={}", self.anonuid, self.anongid));
         }

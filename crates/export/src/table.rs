@@ -4,6 +4,7 @@
 //! under it has ended.
 
 use crate::export::{Export, ExportId, ExportSpec};
+use crate::groups::{GroupService, UserGroups};
 use crate::handle::{self, Envelope, Handle, Key};
 use crate::identity::{Identity, IdentityError};
 use crate::resolver::Resolver;
@@ -206,12 +207,24 @@ pub type HeldTable<'e> = Held<'e, Table, Long>;
 pub struct Exports {
     table: Snapshot<Table, Long>,
     key: Key,
+    users: UserGroups,
 }
 
 impl Exports {
     /// Serves a table.
     pub fn new(key: Key, table: Table) -> Self {
-        Self { table: Snapshot::new(table), key }
+        Self { table: Snapshot::new(table), key, users: UserGroups::default() }
+    }
+
+    /// The same with other services that know the groups of users.
+    #[must_use]
+    pub fn with_group_service(self, service: Box<dyn GroupService>) -> Self {
+        Self { users: UserGroups::new(service), ..self }
+    }
+
+    /// The groups of users, for exports with `manage-gids`.
+    pub const fn users(&self) -> &UserGroups {
+        &self.users
     }
 
     /// The table in force; the guard keeps it for the length of a call.

@@ -159,9 +159,59 @@ pub fn in_netgroup(group: &str, host: &str) -> bool {
     unsafe { innetgr(group.as_ptr(), host.as_ptr(), ptr::null(), ptr::null()) == 1 }
 }
 
+/// Room for a user's row of the user database; grown up to `ROW_MAX`.
+const ROW_ROOM: usize = 4096;
+/// The longest row that is believed.
+const ROW_MAX: usize = 1 << 20;
+
+/// The groups of a user, its primary one included, at most `most`; `None` if there is no such user.
+///
+/// # Errors
+/// The service did not answer.
+pub fn groups_of(uid: u32, most: usize) -> io::Result<Option<Vec<u32>>> {
+    let Some((name, gid)) = user(uid)? else { return Ok(None) };
+    let mut groups = vec![0 as libc::gid_t; most];
+    let mut count = c_int::try_from(most).unwrap_or(c_int::MAX);
+    // SAFETY: `name` ends in NUL; `groups` has room for `count` ids, as it was just made with.
+    // When there are more, the call fills the room and says how many there are.
+    unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &raw mut count) };
+    groups.truncate(usize::try_from(count).unwrap_or(0));
+    Ok(Some(groups))
+}
+
+/// A user's name and primary group.
+fn user(uid: u32) -> io::Result<Option<(CString, u32)>> {
+    let mut room = vec![0 as c_char; ROW_ROOM];
+    loop {
+        // SAFETY: all-zero bytes are a valid passwd: numbers, and null pointers.
+        let mut row: libc::passwd = unsafe { MaybeUninit::zeroed().assume_init() };
+        let mut found: *mut libc::passwd = ptr::null_mut();
+        // SAFETY: `row`, `room` (of the length given) and `found` outlive the call.
+        let code = unsafe {
+            libc::getpwuid_r(uid, &raw mut row, room.as_mut_ptr(), room.len(), &raw mut found)
+        };
+        if code == libc::ERANGE && room.len() < ROW_MAX {
+            room.resize(room.len().saturating_mul(4), 0);
+            continue;
+        }
+        if found.is_null() {
+            // POSIX lets "no such user" be any of these as well as no error at all
+            let none = [0, libc::ENOENT, libc::ESRCH, libc::EBADF, libc::EPERM];
+            return if none.contains(&code) {
+                Ok(None)
+            } else {
+                Err(io::Error::from_raw_os_error(code))
+            };
+        }
+        // SAFETY: the call found a row, so its name is a string in `room`, which still lives.
+        let name = unsafe { CStr::from_ptr(row.pw_name) };
+        return Ok(Some((name.to_owned(), row.pw_gid)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{addresses_of, in_netgroup, name_of};
+    use super::{addresses_of, groups_of, in_netgroup, name_of};
     use std::net::{IpAddr, Ipv4Addr};
 
     #[test]
@@ -170,6 +220,13 @@ mod tests {
         assert!(addresses_of("localhost").unwrap().contains(&loopback));
         assert!(name_of(loopback).unwrap().is_some_and(|name| name.contains("localhost")));
         assert_eq!(addresses_of("127.0.0.1").unwrap(), [loopback]);
+    }
+
+    #[test]
+    fn root_is_in_its_own_group_and_nobody_knows_a_stranger() {
+        assert!(groups_of(0, 64).unwrap().unwrap().contains(&0));
+        assert_eq!(groups_of(0, 1).unwrap().unwrap().len(), 1);
+        assert_eq!(groups_of(4_000_000_123, 64).unwrap(), None);
     }
 
     #[test]

@@ -85,6 +85,8 @@ impl OptionSet {
             b"async" => self.options.durability = Durability::Async,
             b"secure" => self.options.secure = true,
             b"insecure" => self.options.secure = false,
+            b"manage-gids" | b"manage_gids" => self.options.manage_gids = true,
+            b"no-manage-gids" | b"no_manage_gids" => self.options.manage_gids = false,
             b"hide" | b"sec=sys" | b"no_pnfs" | b"no_security_label" | b"xprtsec=none" => {}
             other => {
                 return if let Some(why) = without_effect(other) {

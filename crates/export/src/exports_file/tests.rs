@@ -179,8 +179,9 @@ fn any_options() -> impl Strategy<Value = Options> {
     let squash = prop_oneof![Just(Squash::None), Just(Squash::Root), Just(Squash::All)];
     let ids = (0..u32::MAX, 0..u32::MAX);
     let sizes = (any_size(), any_size());
-    let flags = any::<[bool; 3]>();
-    (flags, squash, ids, sizes).prop_map(|([read_only, sync, secure], squash, ids, sizes)| {
+    let flags = any::<[bool; 4]>();
+    (flags, squash, ids, sizes).prop_map(|(flags, squash, ids, sizes)| {
+        let [read_only, sync, secure, manage_gids] = flags;
         Options {
             read_only,
             squash,
@@ -188,6 +189,7 @@ fn any_options() -> impl Strategy<Value = Options> {
             anongid: ids.1,
             durability: if sync { Durability::Sync } else { Durability::Async },
             secure,
+            manage_gids,
             buffers: BufferSizes { receive: sizes.0, send: sizes.1 },
         }
     })

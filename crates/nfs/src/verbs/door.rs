@@ -5,9 +5,12 @@
 
 use super::{Answer, New};
 use crate::Nfs;
-use export::{BufferSize, BufferSizes, Export, Exports, Handle, HeldTable, Options, Table};
+use export::{
+    BufferSize, BufferSizes, Export, Exports, Found, GroupRoom, Handle, HeldTable, Options, Table,
+};
 use rpc::{BufferWish, BufferWishes, Call, Credential, MaySleep, Peer};
 use std::net::SocketAddr;
+use std::time::Instant;
 use vfs::{AccessMask, Attr, Backend, Cx, Fid, Made, Status, Want};
 
 /// What a verb is going to do with an object.
@@ -64,6 +67,8 @@ pub struct Door<'c> {
     sleep: Sleeper<'c>,
     /// Room for the groups that squashing may have to change.
     groups: [u32; 16],
+    /// Room for the groups that this machine knows a user to be in.
+    own_groups: GroupRoom,
 }
 
 impl<'c> Door<'c> {
@@ -78,6 +83,7 @@ impl<'c> Door<'c> {
             buffers: &mut call.outcome.buffers,
             sleep: Sleeper(call.sleep),
             groups: [0; 16],
+            own_groups: GroupRoom::default(),
         }
     }
 
@@ -96,6 +102,14 @@ impl<'c> Door<'c> {
         let auth = match self.credential {
             Credential::None => None,
             Credential::Sys(sys) => Some((sys.uid, sys.gid, sys.groups())),
+        };
+        let auth = match auth {
+            Some((uid, gid, _)) if options.manage_gids => {
+                let room = &mut self.own_groups;
+                let known = own_groups(self.exports, options, uid, room, self.sleep.0)?;
+                auth.map(|(_, _, sent)| (uid, gid, if known { room.groups() } else { sent }))
+            }
+            Some(_) | None => auth,
         };
         let cx = Cx {
             cred: options.squash(auth, &mut self.groups),
@@ -143,6 +157,33 @@ fn options_for<'d>(
     }
     // Again in any case: the answer may have come between the two questions.
     export.access_for(client.ip(), client.port()).ok_or(Status::Acces)
+}
+
+/// Puts the groups that this machine knows a user to be in into `room`; false if it does not know
+/// the user. The name services are asked after other calls were let on.
+fn own_groups(
+    exports: &Exports,
+    options: &Options,
+    uid: u32,
+    room: &mut GroupRoom,
+    sleep: &dyn MaySleep,
+) -> vfs::Result<bool> {
+    let mut look = || exports.users().find(uid, Instant::now(), room, |gid| options.map_group(gid));
+    let found = match look() {
+        Found::Ask => {
+            sleep.about_to_sleep();
+            if !exports.users().ask(uid) {
+                return Err(Status::Jukebox);
+            }
+            look()
+        }
+        known => known,
+    };
+    match found {
+        Found::Known => Ok(true),
+        Found::Stranger => Ok(false),
+        Found::Ask => Err(Status::Jukebox),
+    }
 }
 
 /// An object that the caller may ask about.

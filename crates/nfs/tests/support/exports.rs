@@ -16,6 +16,7 @@ pub const RW: Options = Options {
     anongid: 65534,
     durability: Durability::Sync,
     secure: true,
+    manage_gids: false,
     buffers: BufferSizes { receive: BufferSize::Unset, send: BufferSize::Unset },
 };
 /// The same without changes.
