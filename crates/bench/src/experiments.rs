@@ -6,6 +6,7 @@
 //! went wrong, and computes noise. A file of this folder is one experiment; `rounds` has what they share.
 
 mod align;
+mod disk_sleep;
 mod loaded;
 mod pools;
 mod rounds;
@@ -123,9 +124,10 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which `run all` runs them.
-pub static ALL: [&Experiment; 5] = [
+pub static ALL: [&Experiment; 6] = [
     &rsync_walk::EXPERIMENT,
     &starve::EXPERIMENT,
+    &disk_sleep::EXPERIMENT,
     &zc_read::EXPERIMENT,
     &align::EXPERIMENT,
     &pools::EXPERIMENT,

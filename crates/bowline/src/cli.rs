@@ -115,7 +115,8 @@ pub struct Target {
 #[derive(Debug, Default, Args)]
 pub struct ServeOptions {
     /// Directories to serve: DIR is mounted as SERVER:/the/full/path, NAME=DIR as SERVER:/NAME;
-    /// NAME=mem: is an empty file system in memory
+    /// NAME=mem: is an empty file system in memory, NAME=mem:delay=5%:5..20ms one of which 5 % of
+    /// the calls sleep so long, for measurements
     #[arg(value_name = "DIR|NAME=DIR", value_hint = ValueHint::DirPath)]
     pub dirs: Vec<String>,
     /// Listen on this address, IPv4 or IPv6, 0.0.0.0 or :: for all; may be repeated [default:

@@ -68,9 +68,12 @@ impl Dir {
         let source = match dir {
             "" => return Err(Usage(format!("{text:?} names no directory: write DIR or NAME=DIR"))),
             "mem:" => Source::Memory,
-            dir => Source::Directory(base.join(dir)),
+            dir => match dir.strip_prefix("mem:") {
+                Some(slow) => Source::SlowMemory(slow.parse().map_err(Usage)?),
+                None => Source::Directory(base.join(dir)),
+            },
         };
-        if source == Source::Memory && name.is_none() {
+        if !matches!(source, Source::Directory(_)) && name.is_none() {
             return Err(Usage("a file system in memory needs a name: write NAME=mem:".into()));
         }
         Ok(Self { name, source })

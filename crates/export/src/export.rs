@@ -5,6 +5,7 @@ use crate::clients::Client;
 use crate::identity::{Identity, IdentityError};
 use crate::options::Options;
 use crate::resolver::Resolver;
+use crate::slow::Slow;
 use crate::verdicts::{Verdict, Verdicts};
 use siphasher::sip::SipHasher13;
 use std::fmt;
@@ -81,6 +82,8 @@ pub enum Source {
     Directory(PathBuf),
     /// In memory.
     Memory,
+    /// In memory, as slow as a disk; for measurements.
+    SlowMemory(Slow),
 }
 
 impl fmt::Display for Source {
@@ -88,6 +91,7 @@ impl fmt::Display for Source {
         match self {
             Self::Directory(path) => path.display().fmt(f),
             Self::Memory => f.write_str("mem:"),
+            Self::SlowMemory(slow) => write!(f, "mem:{slow}"),
         }
     }
 }

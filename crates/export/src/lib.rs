@@ -17,6 +17,7 @@ mod handle;
 mod identity;
 mod options;
 mod resolver;
+mod slow;
 mod table;
 mod verdicts;
 
@@ -27,4 +28,5 @@ pub use groups::{Found, GroupRoom, GroupService, UserGroups};
 pub use handle::{Handle, Key, OVERHEAD};
 pub use identity::{Identity, IdentityError, parse_uuid};
 pub use options::{ANONYMOUS_ID, Options, Squash};
+pub use slow::{SHARE_OF, Slow};
 pub use table::{BuildError, EXPORTS_MAX, Exports, HeldTable, Table};

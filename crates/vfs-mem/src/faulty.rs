@@ -1,6 +1,7 @@
 //! A backend that fails on demand: what a dying, full or slow disk does to the server above it.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vfs::{
@@ -34,7 +35,7 @@ pub enum Verb {
 }
 
 /// What goes wrong.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Fault {
     /// Which call it is about; `None`: all.
     pub verb: Option<Verb>,
@@ -42,8 +43,19 @@ pub struct Fault {
     pub status: Option<Status>,
     /// How long it takes, asleep.
     pub delay: Duration,
+    /// The longest that it takes, if that is more; evenly in between.
+    pub delay_max: Duration,
+    /// Which share of the calls it is about, 0 to 1; which of them is drawn.
+    pub share: f64,
     /// Whether the delay is announced, as the trait demands.
     pub announced: bool,
+}
+
+impl Default for Fault {
+    fn default() -> Self {
+        let (delay, delay_max) = (Duration::ZERO, Duration::ZERO);
+        Self { verb: None, status: None, delay, delay_max, share: 1.0, announced: false }
+    }
 }
 
 /// A backend with faults that can be changed while it is in use.
@@ -51,12 +63,14 @@ pub struct Faulty<B> {
     inner: B,
     /// Locked to read or replace the fault only.
     fault: Arc<Mutex<Fault>>,
+    /// Calls so far, of which each draws its lot.
+    calls: AtomicU64,
 }
 
 impl<B: Backend> Faulty<B> {
     /// Over another backend, with no fault yet.
     pub fn new(inner: B) -> Self {
-        Self { inner, fault: Arc::default() }
+        Self { inner, fault: Arc::default(), calls: AtomicU64::new(0) }
     }
 
     /// The fault in force; keep a clone to change it later.
@@ -64,16 +78,33 @@ impl<B: Backend> Faulty<B> {
         Arc::clone(&self.fault)
     }
 
+    /// Two lots, from 0 to 1: splitmix64 of the call's number.
+    fn draw(&self) -> (f64, f64) {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let mut z = call.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        #[expect(clippy::cast_possible_truncation, reason = "two halves")]
+        let lot = |half: u64| f64::from(half as u32) / (f64::from(u32::MAX) + 1.0);
+        (lot(z >> 32), lot(z))
+    }
+
     fn at(&self, cx: &Cx<'_>, verb: Verb) -> Result<&B> {
         let fault = *self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         if fault.verb.is_some_and(|only| only != verb) {
             return Ok(&self.inner);
         }
-        if !fault.delay.is_zero() {
+        let (lot, other_lot) = self.draw();
+        if fault.share < 1.0 && lot >= fault.share {
+            return Ok(&self.inner);
+        }
+        let delay = fault.delay + fault.delay_max.saturating_sub(fault.delay).mul_f64(other_lot);
+        if !delay.is_zero() {
             if fault.announced {
                 cx.sleep.about_to_sleep();
             }
-            std::thread::sleep(fault.delay);
+            std::thread::sleep(delay);
         }
         fault.status.map_or(Ok(&self.inner), Err)
     }

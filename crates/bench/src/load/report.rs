@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Shares of calls, in percent, whose latencies are kept for pictures.
-const SHARES: [f64; 16] = [
-    0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999,
-    100.0,
+const SHARES: [f64; 17] = [
+    0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 94.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995,
+    99.999, 100.0,
 ];
 
 /// The times of calls, in microseconds.

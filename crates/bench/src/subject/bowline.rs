@@ -18,6 +18,8 @@ pub enum Export {
     Dir(PathBuf),
     /// An empty file system in memory, called this.
     Memory(String),
+    /// The same, called `memory`, on a disk as slow as this says (`delay=SHARE:MIN..MAXms`).
+    SlowMemory(String),
 }
 
 /// How to start it.
@@ -52,6 +54,11 @@ impl Options {
     /// Serves an empty file system in memory.
     pub fn of_memory() -> Self {
         Self::of(Export::Memory("memory".into()))
+    }
+
+    /// Serves an empty file system in memory on a slow disk.
+    pub fn of_slow_memory(delay: &str) -> Self {
+        Self::of(Export::SlowMemory(delay.into()))
     }
 
     fn of(export: Export) -> Self {
@@ -128,6 +135,10 @@ fn words(
         Export::Memory(name) => {
             words.extend([format!("{name}=mem:"), "--client".into(), "*".into()]);
             format!("/{name}")
+        }
+        Export::SlowMemory(delay) => {
+            words.extend([format!("memory=mem:{delay}"), "--client".into(), "*".into()]);
+            "/memory".to_owned()
         }
     };
     for addr in &options.listen {

@@ -4,12 +4,12 @@ use super::desk::Opener;
 use super::sweep::Sweeper;
 use crate::exporting::Itself;
 use anyhow::Context;
-use export::{Exports, Identity, Source};
+use export::{Exports, Identity, SHARE_OF, Source};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use vfs::Backend;
 use vfs_local::{Local, LocalOptions, Naming, OpenFiles};
-use vfs_mem::{Mem, MemOptions};
+use vfs_mem::{Fault, Faulty, Mem, MemOptions};
 
 /// Mode of a file system in memory: for everybody, as `/tmp`.
 const MEMORY_MODE: u32 = 0o1777;
@@ -74,11 +74,22 @@ impl Files {
                     }
                     Ok(Arc::new(local))
                 }
-                Source::Memory => {
-                    let options = MemOptions { owner, mode: MEMORY_MODE, ..MemOptions::default() };
-                    Ok(Arc::new(Mem::new(options)))
+                Source::Memory => Ok(Arc::new(memory(owner))),
+                Source::SlowMemory(slow) => {
+                    let disk = Faulty::new(memory(owner));
+                    let (delay, delay_max) = slow.range();
+                    let share = f64::from(slow.share()) / f64::from(SHARE_OF);
+                    let fault =
+                        Fault { delay, delay_max, share, announced: true, ..Fault::default() };
+                    *disk.fault().lock().unwrap_or_else(PoisonError::into_inner) = fault;
+                    Ok(Arc::new(disk))
                 }
             }
         })
     }
+}
+
+/// An empty file system in memory whose root belongs to `owner`.
+fn memory(owner: (u32, u32)) -> Mem {
+    Mem::new(MemOptions { owner, mode: MEMORY_MODE, ..MemOptions::default() })
 }

@@ -287,7 +287,7 @@ fn state_inside(settings: &Settings, specs: &[ExportSpec]) -> Option<String> {
     let state = settings.state_dir.canonicalize().ok()?;
     let inside = specs.iter().find(|spec| match &spec.source {
         Source::Directory(dir) => dir.canonicalize().is_ok_and(|dir| state.starts_with(dir)),
-        Source::Memory => false,
+        Source::Memory | Source::SlowMemory(_) => false,
     })?;
     Some(format!(
         "the state directory {} is inside the export {}: clients who act as its owner can read \
@@ -317,7 +317,7 @@ fn prove(desk: &Desk, listen: &[SocketAddr]) -> anyhow::Result<()> {
     };
     let local = match &export.source {
         Source::Directory(dir) => Some(dir.as_path()),
-        Source::Memory => None,
+        Source::Memory | Source::SlowMemory(_) => None,
     };
     let at = SocketAddr::new(from_here(addr.ip()), addr.port());
     let seen = client::prove::prove(at, &export.path, local)

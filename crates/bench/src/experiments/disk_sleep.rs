@@ -1,0 +1,78 @@
+//! `disk-sleep`: calls that wait for a disk among calls that do not. A policy that wakes few threads must
+//! not leave work lying behind those that sleep, and the calls that do not sleep must not feel the others.
+//!
+//! The disk is a file system in memory of which 5 % of the calls sleep 5 to 20 ms, drawn evenly. As no call
+//! answers in less than 5 ms if it slept, the 94th percentile of all calls is the 98.9th of those that did not.
+
+use super::{Cannot, Experiment, Rounds, Setting, aim, fact, loaded};
+use crate::load::{Plan, Scene, Workload};
+use crate::result::{Findings, Target};
+use crate::subject::Place;
+use crate::subject::bowline::{self, Options};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "disk-sleep",
+    title: "Calls that sleep among calls that do not (S2)",
+    question: "64 clients send ACCESS; 5 % of the calls sleep 5 to 20 ms. How many calls a second, and how long do \
+               those take that do not sleep, under each wake policy?",
+    run,
+};
+
+const POLICIES: [&str; 5] = ["unlimited", "cap:5", "cap:16", "chain", "adaptive"];
+const DELAY: &str = "delay=5%:5..20ms";
+const CLIENTS: usize = 64;
+/// A policy may lose so much against `unlimited`.
+const LOSS_MAX: f64 = 0.10;
+/// What calls that do not sleep may take at p99 under `adaptive`.
+const WISH_US: f64 = 1000.0;
+
+fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+    let cpus = sys::thread::allowed_cpus()?;
+    let (server_cpus, client_cpus) = match cpus.as_slice() {
+        [others @ .., last] if !others.is_empty() => (vec![*last], others.to_vec()),
+        _ => (Vec::new(), Vec::new()),
+    };
+    let place = Place { cpus: server_cpus, ..Place::default() };
+    let options = Options { place, ..Options::of_slow_memory(DELAY).set("threads", "128..128") };
+    let mut server = bowline::start(&options)?;
+    findings.commands.push(server.command().to_owned());
+    findings.setup.extend([fact("disk", &DELAY), fact("clients", &CLIENTS)]);
+    let mut plan = Plan::new(server.nfs(), server.export(), Workload::Access);
+    aim(&mut plan, &server);
+    (plan.clients, plan.cpus) = (CLIENTS, client_cpus);
+    plan.warmup = Duration::from_millis(setting.pick(200, 500));
+    plan.time = Duration::from_millis(setting.pick(500, 2000));
+    let scene = Arc::new(Scene::prepare(&plan)?);
+    Rounds::new(findings, setting, setting.pick(2, 7)).interleave(&POLICIES, None, |policy| {
+        server.set("wake-policy", policy)?;
+        let loaded = loaded(&plan, &scene, &mut server, setting)?;
+        let mut measures = loaded.measures();
+        let quick = loaded.report.percentiles.iter().find(|(share, _)| *share >= 94.0);
+        measures.insert("quick_p99_us".into(), quick.map_or(f64::NAN, |(_, us)| *us));
+        Ok(measures)
+    })?;
+    judge(findings);
+    Ok(())
+}
+
+fn judge(findings: &mut Findings) {
+    let mut worst = f64::INFINITY;
+    for policy in POLICIES.iter().skip(1) {
+        findings.ratio("calls_per_s", policy, POLICIES[0], None);
+        let of = findings.median(policy, None, "calls_per_s");
+        worst = worst.min(of / findings.median(POLICIES[0], None, "calls_per_s"));
+    }
+    findings.targets.push(Target {
+        wish: "no policy loses more than 10 % of the calls against unlimited".into(),
+        found: format!("the slowest has {worst:.2} of unlimited's calls a second"),
+        held: worst >= 1.0 - LOSS_MAX,
+    });
+    let quick = findings.median("adaptive", None, "quick_p99_us");
+    findings.targets.push(Target {
+        wish: "adaptive answers calls that do not sleep in under 1 ms at p99".into(),
+        found: format!("{quick:.0} us"),
+        held: quick < WISH_US,
+    });
+}
