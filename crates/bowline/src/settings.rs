@@ -73,8 +73,6 @@ pub enum Value {
 pub enum When {
     /// At once, in a running server.
     Live,
-    /// Never in this version: there is one value.
-    Fixed,
 }
 
 /// What is known about a setting.
@@ -131,7 +129,7 @@ pub static ROWS: [Row; 11] = [
     Row {
         key: Key::ZeroCopy,
         name: "zero-copy",
-        when: When::Fixed,
+        when: When::Live,
         about: "on|off|auto: whether READ sends file pages without copying them",
         parse: |text| text.parse().map(Value::ZeroCopy),
     },
@@ -155,14 +153,14 @@ pub static ROWS: [Row; 11] = [
         key: Key::MaxRead,
         name: "max-read",
         when: When::Live,
-        about: "SIZE, 4K to 1M: largest READ that new mounts are offered",
+        about: "SIZE, 4K to 4M: largest READ that new mounts are offered",
         parse: |text| text.parse().map(Value::MaxRead),
     },
     Row {
         key: Key::MaxWrite,
         name: "max-write",
         when: When::Live,
-        about: "SIZE, 4K to 1M: largest WRITE that new mounts are offered",
+        about: "SIZE, 4K to 4M: largest WRITE that new mounts are offered",
         parse: |text| text.parse().map(Value::MaxWrite),
     },
     Row {
@@ -199,12 +197,7 @@ pub fn parse(name: &str, value: &str) -> Result<Value, String> {
         (_, Some(_)) => return Err(format!("{} is one for all: nothing follows it", row.name)),
         (_, None) => (row.parse)(value),
     };
-    let parsed = parsed.map_err(|e| format!("{name}: {e} ({})", row.about))?;
-    let default = Values::default().of(row.key);
-    if row.when == When::Fixed && parsed != default {
-        return Err(format!("{name}={value}: not in this version, which has {default} only"));
-    }
-    Ok(parsed)
+    parsed.map_err(|e| format!("{name}: {e} ({})", row.about))
 }
 
 fn scoped(scope: &str, value: &str) -> Result<Scoped, String> {
@@ -310,11 +303,11 @@ impl Default for Values {
             wake_policy: WakePolicy::Adaptive,
             udp_sockets: UdpSockets::Single,
             udp_buffer: UdpBuffer::Auto,
-            zero_copy: ZeroCopy::Off,
+            zero_copy: ZeroCopy::Auto,
             tcp_rcvbuf: Sizes::default(),
             tcp_sndbuf: Sizes::default(),
-            max_read: Transfer::MAX,
-            max_write: Transfer::MAX,
+            max_read: Transfer::DEFAULT,
+            max_write: Transfer::DEFAULT,
             log_level: LogLevel::Info,
         }
     }
@@ -423,12 +416,5 @@ mod tests {
         for wrong in ["tcp-rcvbuf@nowhere=1M", "max-read@10.0.0.0/8=64K", "tcp-rcvbuf@=1M"] {
             assert!(wrong.parse::<Assignment>().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn what_comes_later_says_so() {
-        let error = parse("zero-copy", "on").unwrap_err();
-        assert!(error.contains("not in this version"), "{error}");
-        assert!(ROWS.iter().any(|row| row.when == When::Fixed));
     }
 }

@@ -9,7 +9,7 @@ pub const THREADS_MAX: usize = 4096;
 /// Smallest transfer size that a setting may ask for, in bytes: a page.
 pub const TRANSFER_MIN: u64 = 4096;
 /// Largest transfer size, in bytes: what the record limit and the buffers are made for.
-pub const TRANSFER_MAX: u64 = 1 << 20;
+pub const TRANSFER_MAX: u64 = 4 << 20;
 
 /// Smallest buffer of a UDP socket, in bytes: below it not even small calls fit.
 pub const UDP_BUFFER_MIN: u64 = 4096;
@@ -55,8 +55,8 @@ impl fmt::Display for Size {
 pub struct Transfer(u32);
 
 impl Transfer {
-    /// The largest.
-    pub const MAX: Self = Self(TRANSFER_MAX as u32);
+    /// What Linux clients ask for at most, whatever they are offered.
+    pub const DEFAULT: Self = Self(1 << 20);
 
     /// Bytes.
     pub const fn bytes(self) -> u32 {

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Sizes that FSINFO advises should be multiples of this; also the least that can be set.
 pub const BLOCK: u32 = 4096;
-/// The most that READ or WRITE moves in a datagram. A datagram holds less than 64 KiB, and half
-/// of that leaves room for every header and what clients were always told.
-pub const DATAGRAM_MAX: u32 = 32 * 1024;
+/// The most that READ or WRITE moves in a datagram, which holds less than 64 KiB with its headers;
+/// what is left of it holds the longest credential and every attribute.
+pub const DATAGRAM_MAX: u32 = 60 * 1024;
 /// The preferred size of a READDIR: as many entries as are worth one round trip.
 pub const LISTING: u32 = 64 * 1024;
 /// The default of both settings: what the Linux client asks for at most.

@@ -88,7 +88,7 @@ pub trait MaySleep {
     fn about_to_sleep(&self);
 }
 
-/// Why a READ's data was copied.
+/// Why a READ's or READDIR's data was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Copied {
     /// The way that the reply takes sends no ranges of files.
@@ -99,6 +99,8 @@ pub enum Copied {
     Cold,
     /// There is no file behind it that can be sent.
     NoFile,
+    /// It is a listing, which exists nowhere before it is encoded.
+    Listing,
 }
 
 /// What a procedure tells the statistics about a call.
@@ -114,7 +116,7 @@ pub struct Outcome {
     pub bytes_written: u32,
     /// What the export wants of the connection's buffers.
     pub buffers: BufferWishes,
-    /// Why the payload of a READ was copied; `None`: it is a range of a file, or there is none.
+    /// Why what was read was copied; `None`: it is a range of a file, or there is none.
     pub copied: Option<Copied>,
 }
 

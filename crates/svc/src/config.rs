@@ -1,7 +1,7 @@
 //! What a server is started with, and the settings that people write, as types that parse once.
 
-use crate::Limits;
 use crate::buffers::BufferRules;
+use crate::{Limits, ZeroCopy};
 use rpc::BufferWishes;
 use serde::Serialize;
 use std::fmt;
@@ -27,6 +27,8 @@ pub struct Config {
     pub udp_sockets: UdpSockets,
     /// Bytes for each buffer of each datagram socket; `None`: as the sysctls allow.
     pub udp_buffer: Option<usize>,
+    /// Whether READ sends file pages without copying them.
+    pub zero_copy: ZeroCopy,
     /// What peers may make grow.
     pub limits: Limits,
     /// What connections' socket buffers are to be.
@@ -44,6 +46,7 @@ impl Default for Config {
             wake_policy: WakePolicy::Adaptive,
             udp_sockets: UdpSockets::default(),
             udp_buffer: None,
+            zero_copy: ZeroCopy::Auto,
             limits: Limits::default(),
             buffers: Box::new(BufferWishes::NONE),
         }

@@ -22,6 +22,7 @@ mod gauge;
 mod handover;
 mod home;
 mod limits;
+mod pieces;
 mod pool;
 mod register;
 mod roster;
@@ -34,6 +35,7 @@ mod udp;
 mod urgent;
 mod watchdog;
 mod worker;
+mod zero_copy;
 
 pub use buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
 pub use config::{Adopted, Config, PoolMode, SettingError, UdpSockets, WakePolicy};
@@ -41,6 +43,7 @@ pub use gauge::{Limit, LinkInfo};
 pub use limits::Limits;
 pub use server::{Server, StartError};
 pub use stats::{ConnInfo, Delay, Leader, PoolInfo, SocketInfo, SocketKind};
+pub use zero_copy::ZeroCopy;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -264,7 +264,7 @@ impl Pool {
             if !rx.unsettled && conn.is_muted() {
                 rx.unsettled = true;
             } else if rx.unsettled {
-                rx.broken |= conn.flush(self, stats) == crate::transmit::Sent::Broken;
+                rx.broken |= conn.flush_waiting(self, stats) == crate::transmit::Sent::Broken;
             }
         }
     }

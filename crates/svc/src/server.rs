@@ -13,6 +13,7 @@ use crate::roster::Roster;
 use crate::stats::{Clock, ConnInfo, Delay, PoolInfo, SocketInfo, SocketKind};
 use crate::udp::{Ports, keeper};
 use crate::watchdog::{self, Alarm};
+use crate::zero_copy::{Choice, ZeroCopy};
 use rpc::{Dispatcher, Transport};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -67,6 +68,8 @@ pub(crate) struct Shared {
     pub partial: Budget,
     /// Memory for replies that clients have not taken.
     pub queued: Budget,
+    /// Whether READ sends file pages.
+    pub zero_copy: Choice,
     pub clock: Clock,
     pub alarm: Alarm,
     /// Wakes the acceptor for the last time.
@@ -126,6 +129,7 @@ impl Server {
             buffers,
             partial: Budget::new(limits.partial_bytes_max),
             queued: Budget::new(limits.queued_bytes_max),
+            zero_copy: Choice::new(config.zero_copy),
             clock: Clock::new(),
             alarm: Alarm::default(),
             accept_end: Event::new()?,
@@ -342,6 +346,16 @@ impl Server {
         }
         *set = new;
         Ok(())
+    }
+
+    /// Changes whether READ sends file pages; counts from the next call on.
+    pub fn set_zero_copy(&self, choice: ZeroCopy) {
+        self.shared.zero_copy.set(choice);
+    }
+
+    /// Whether READ sends file pages.
+    pub fn zero_copy(&self) -> ZeroCopy {
+        self.shared.zero_copy.now()
     }
 
     /// How many pools there are.

@@ -7,7 +7,7 @@ use crate::config::WakePolicy;
 use crate::conn::Conn;
 use crate::gauge::LinkInfo;
 use crate::handover::Delays;
-use rpc::{Done, Duplicate, Reject};
+use rpc::{Copied, Done, Duplicate, Outcome, Reject};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -225,6 +225,29 @@ impl Clock {
 /// Nanoseconds of a millisecond.
 pub(crate) const NS_PER_MS: u64 = 1_000_000;
 
+/// Counts payload that was copied and that was not.
+fn count_copied(stats: &WorkerStats, outcome: &Outcome) {
+    let (read, written) = (u64::from(outcome.bytes_read), u64::from(outcome.bytes_written));
+    if written > 0 {
+        stats.add(Counter::BytesCopied, written);
+    }
+    if read == 0 {
+        return;
+    }
+    let Some(why) = outcome.copied else { return stats.add(Counter::BytesNotCopied, read) };
+    stats.add(Counter::BytesCopied, read);
+    stats.add(
+        match why {
+            Copied::NotTaken => Counter::CopiedNotTaken,
+            Copied::Short => Counter::CopiedShort,
+            Copied::Cold => Counter::CopiedCold,
+            Copied::NoFile => Counter::CopiedNoFile,
+            Copied::Listing => return,
+        },
+        1,
+    );
+}
+
 /// Counts one call.
 pub(crate) fn count(
     stats: &WorkerStats,
@@ -245,6 +268,7 @@ pub(crate) fn count(
             bytes_written: done.outcome.bytes_written,
         });
     }
+    count_copied(stats, &done.outcome);
     match done.rejected {
         None => {}
         Some(Reject::Malformed) => stats.add(Counter::RecordsMalformed, 1),

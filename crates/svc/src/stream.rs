@@ -20,8 +20,9 @@ use crate::pool::{Mail, Pool};
 use crate::stats::{self, NS_PER_MS};
 use crate::transmit::Sent;
 use crate::worker::{Lent, Worker, bring_back, keep};
+use crate::zero_copy::Company;
 use rpc::record::{MARK_LEN, Record, RecordError};
-use rpc::{BufferWishes, MaySleep, Peer, Verdict};
+use rpc::{BufferWishes, MaySleep, Peer, Transport, Verdict};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
@@ -179,17 +180,22 @@ impl<'b> Turn<'b> {
             }
             self.rest.set(input);
             reply.clear();
+            let company = match input.is_empty() && self.collected.borrow().is_empty() {
+                true => Company::Alone,
+                false => Company::Batch,
+            };
+            reply.take_ranges(shared.zero_copy.now().range_min(Transport::Tcp, company));
             let start = reply.mark();
             reply.u32(0);
             let now_ms = now_ns / NS_PER_MS;
             let done = shared.dispatcher.dispatch(&record, self.peer, now_ms, self, reply);
-            match rpc::record::mark(reply.len().saturating_sub(MARK_LEN)) {
+            match rpc::record::mark(reply.total_len().saturating_sub(MARK_LEN)) {
                 Some(mark) if done.verdict == Verdict::Reply => reply.patch_u32(start, mark),
                 Some(_) | None => reply.clear(),
             }
             let after_ns = shared.clock.now_ns();
             let latency_ns = after_ns.saturating_sub(now_ns);
-            stats::count(self.stats, &done, latency_ns, record.len(), reply.len());
+            stats::count(self.stats, &done, latency_ns, record.len(), reply.total_len());
             now_ns = after_ns;
             self.heed(done.outcome.buffers);
             if let Record::Joined(memory) = record {
@@ -199,7 +205,7 @@ impl<'b> Turn<'b> {
                 if let Stand::Works { .. } = self.stand {
                     self.pool.hand.resumes();
                 }
-                if let Some((pool, token)) = conn.finish(self.stats, reply.bytes()) {
+                if let Some((pool, token)) = conn.finish(self.stats, reply) {
                     pool.post(Mail::Ended(token));
                 }
                 return End::Detached;
@@ -264,14 +270,17 @@ impl<'b> Turn<'b> {
         }
     }
 
-    /// Puts a reply behind those before it, and sends them if they are many bytes.
+    /// Puts a reply behind those before it, and sends them if they are many bytes. A range of a file
+    /// takes a system call of its own; nothing is gained by keeping it back.
     fn collect(&self, reply: &mut Writer) -> Sent {
         let mut collected = self.collected.borrow_mut();
+        if reply.has_ranges() {
+            return self.send(&mut collected, reply);
+        }
         if collected.is_empty() {
             mem::swap(&mut *collected, reply);
         } else if reply.len() <= REPLY_COPY_MAX {
-            collected.raw(reply.bytes());
-            reply.clear();
+            reply.append_to(&mut collected);
         } else {
             return self.send(&mut collected, reply);
         }
@@ -279,9 +288,8 @@ impl<'b> Turn<'b> {
     }
 
     fn send(&self, collected: &mut Writer, reply: &mut Writer) -> Sent {
-        let parts = [collected.bytes(), reply.bytes()];
         let sent = match self.rx.borrow().as_ref() {
-            Some(rx) => rx.conn.send(self.pool, self.stats, parts),
+            Some(rx) => rx.conn.send(self.pool, self.stats, &[collected, reply]),
             None => Sent::All,
         };
         collected.clear();
@@ -302,7 +310,7 @@ impl<'b> Turn<'b> {
             collected.clear();
             return None;
         };
-        let sent = rx.conn.send(self.pool, self.stats, [collected.bytes(), &[]]);
+        let sent = rx.conn.send(self.pool, self.stats, &[collected]);
         collected.clear_to(KEEP_BYTES);
         match end {
             End::Broken => rx.broken = true,
@@ -336,7 +344,7 @@ impl MaySleep for Turn<'_> {
         let Some(mut rx) = self.rx.borrow_mut().take() else { return };
         let conn = Arc::clone(&rx.conn);
         let mut collected = self.collected.borrow_mut();
-        conn.detach(self.pool, self.stats, collected.bytes());
+        conn.detach(self.pool, self.stats, &collected);
         collected.clear();
         rx.tail = Tail::of(self.rest.get(), self.source);
         rx.unsettled = true;

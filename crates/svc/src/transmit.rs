@@ -12,17 +12,19 @@
 
 use crate::conn::{Conn, add};
 use crate::lock;
+use crate::pieces::{Part, Queue, offer};
 use crate::pool::Pool;
-use std::collections::VecDeque;
-use std::io::{ErrorKind, IoSlice};
+use std::io::ErrorKind;
 use std::net::Shutdown;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use sys::epoll::Interest;
 use telemetry::{Counter, WorkerStats};
+use xdr::{FileRange, Writer};
 
-/// Queued replies that are offered to the socket at once.
-const QUEUE_PARTS: usize = 16;
+/// Bytes of a cold file that are read at once.
+const FETCH: usize = 128 << 10;
 
 /// Receives from a parting connection before others have their turn.
 const PARTING_READS: usize = 16;
@@ -35,10 +37,8 @@ pub(crate) struct Tx {
     pool: Option<Arc<Pool>>,
     /// On its way from one pool to another: no epoll watches it.
     moving: bool,
-    /// Replies that the socket has not taken; of the first, `sent` bytes are gone.
-    queue: VecDeque<Vec<u8>>,
-    sent: usize,
-    queued: usize,
+    /// What the socket has not taken.
+    queue: Queue,
     /// Calls that run detached.
     in_flight: u32,
     /// Whether the pool wants to read.
@@ -76,35 +76,35 @@ pub(crate) enum Fate {
 }
 
 impl Conn {
-    /// Sends the parts, or queues what the socket does not take.
-    pub fn send(&self, pool: &Pool, stats: &WorkerStats, parts: [&[u8]; 2]) -> Sent {
-        if parts.iter().all(|part| part.is_empty()) {
+    /// Sends replies, or queues what the socket does not take.
+    pub fn send(&self, pool: &Pool, stats: &WorkerStats, replies: &[&Writer]) -> Sent {
+        if replies.iter().all(|reply| reply.is_empty()) {
             return Sent::All;
         }
         let mut tx = lock(&self.tx);
-        self.write(&mut tx, pool, stats, parts)
+        self.write(&mut tx, pool, stats, replies)
     }
 
     /// Sends what a batch has collected, and counts one more call that runs detached.
-    pub fn detach(&self, pool: &Pool, stats: &WorkerStats, collected: &[u8]) {
+    pub fn detach(&self, pool: &Pool, stats: &WorkerStats, collected: &Writer) {
         let mut tx = lock(&self.tx);
         tx.in_flight = tx.in_flight.saturating_add(1);
         self.seen.in_flight.store(tx.in_flight.into(), Relaxed);
         if !collected.is_empty() {
-            self.write(&mut tx, pool, stats, [collected, &[]]);
+            self.write(&mut tx, pool, stats, &[collected]);
         }
     }
 
     /// Sends a detached call's reply and counts one less; the pool that wants to know, if one
     /// does, and under which token. It need not be the pool that the call began in.
     #[must_use]
-    pub fn finish(&self, stats: &WorkerStats, reply: &[u8]) -> Option<(Arc<Pool>, u64)> {
+    pub fn finish(&self, stats: &WorkerStats, reply: &Writer) -> Option<(Arc<Pool>, u64)> {
         let mut tx = lock(&self.tx);
         let pool = tx.pool.clone();
         if !reply.is_empty()
             && let Some(pool) = &pool
         {
-            self.write(&mut tx, pool, stats, [reply, &[]]);
+            self.write(&mut tx, pool, stats, &[reply]);
         }
         tx.in_flight = tx.in_flight.saturating_sub(1);
         self.seen.in_flight.store(tx.in_flight.into(), Relaxed);
@@ -113,26 +113,61 @@ impl Conn {
     }
 
     /// Offers what is queued to the socket again.
-    pub fn flush(&self, pool: &Pool, stats: &WorkerStats) -> Sent {
+    ///
+    /// # Errors
+    /// The file whose turn it is was in memory when its range was queued and is not any more: it
+    /// has to be brought there first, which takes time.
+    pub fn flush(&self, pool: &Pool, stats: &WorkerStats) -> Result<Sent, FileRange> {
+        self.flush_unless_cold(pool, stats, false)
+    }
+
+    /// As [`Conn::flush`]; `fetched`: the first range has just been read.
+    fn flush_unless_cold(
+        &self,
+        pool: &Pool,
+        stats: &WorkerStats,
+        mut fetched: bool,
+    ) -> Result<Sent, FileRange> {
         let mut tx = lock(&self.tx);
         while !tx.queue.is_empty() && !tx.dead {
-            let mut parts = [IoSlice::new(&[]); QUEUE_PARTS];
-            let mut count = 0_usize;
-            let mut skip = tx.sent;
-            for (place, reply) in parts.iter_mut().zip(&tx.queue) {
-                *place = IoSlice::new(reply.get(std::mem::take(&mut skip)..).unwrap_or_default());
-                count = count.saturating_add(1);
+            // a hole may never come to memory, however often it is read
+            if !std::mem::take(&mut fetched)
+                && let Some(range) = tx.queue.next_range()
+                && !sys::io::is_cached(range.file.as_fd(), range.offset, range.len, true)
+                    .unwrap_or(true)
+            {
+                return Err(range);
             }
-            stats.add(Counter::SendCalls, 1);
-            match sys::socket::send(&self.stream, parts.get(..count).unwrap_or_default()) {
-                Ok(len) => self.taken(&mut tx, pool, len),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            match offer(&self.stream, stats, tx.queue.next_parts()) {
+                Ok(0) => break,
+                Ok(len) => {
+                    add(&self.seen.bytes_out, len as u64);
+                    let before = tx.queue.cost();
+                    tx.queue.taken(len);
+                    pool.shared.queued.give_back(before.saturating_sub(tx.queue.cost()));
+                    self.seen.queued.store(tx.queue.len(), Relaxed);
+                }
                 Err(_) => self.give_up(&mut tx, pool),
             }
         }
         self.watch(&mut tx, pool);
-        tx.state()
+        Ok(tx.state())
+    }
+
+    /// Offers what is queued to the socket again, and brings files into memory if need be. Not while
+    /// leading.
+    pub fn flush_waiting(&self, pool: &Pool, stats: &WorkerStats) -> Sent {
+        let mut fetched = false;
+        loop {
+            match self.flush_unless_cold(pool, stats, fetched) {
+                Ok(sent) => return sent,
+                Err(range) => {
+                    stats.add(Counter::RangesFetched, 1);
+                    fetch(&range);
+                    fetched = true;
+                }
+            }
+        }
     }
 
     /// Decides how a connection in the table goes on, and tells epoll.
@@ -238,86 +273,47 @@ impl Conn {
     }
 
     /// Sends behind what is queued already.
-    fn write(&self, tx: &mut Tx, pool: &Pool, stats: &WorkerStats, parts: [&[u8]; 2]) -> Sent {
+    fn write(&self, tx: &mut Tx, pool: &Pool, stats: &WorkerStats, replies: &[&Writer]) -> Sent {
         if tx.dead {
             return Sent::Broken;
         }
         let mut gone = 0_usize;
         if tx.queue.is_empty() {
-            stats.add(Counter::SendCalls, 1);
-            match self.offer(parts) {
+            match offer(&self.stream, stats, Part::of(replies)) {
                 Ok(len) => gone = len,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(_) => {
                     self.give_up(tx, pool);
                     return Sent::Broken;
                 }
             }
             add(&self.seen.bytes_out, gone as u64);
-        }
-        for part in parts {
-            let left = part.get(gone.min(part.len())..).unwrap_or_default();
-            gone = gone.saturating_sub(part.len());
-            if left.is_empty() {
-                continue;
+            if gone == replies.iter().map(|reply| reply.total_len()).sum() {
+                return Sent::All;
             }
-            if !pool.shared.queued.take(left.len()) {
-                stats.add(Counter::BudgetClosed, 1);
-                self.give_up(tx, pool);
-                return Sent::Broken;
-            }
-            tx.queued = tx.queued.saturating_add(left.len());
-            tx.queue.push_back(left.to_vec());
         }
-        if tx.queue.is_empty() {
-            return Sent::All;
+        let before = tx.queue.cost();
+        tx.queue.keep(Part::of(replies), gone);
+        let more = tx.queue.cost().saturating_sub(before);
+        if !pool.shared.queued.take(more) {
+            // what was just kept is not paid for
+            pool.shared.queued.give_back(before);
+            tx.queue = Queue::default();
+            stats.add(Counter::BudgetClosed, 1);
+            self.give_up(tx, pool);
+            return Sent::Broken;
         }
         stats.add(Counter::RepliesQueued, 1);
-        self.seen.queued.store(tx.queued, Relaxed);
+        self.seen.queued.store(tx.queue.len(), Relaxed);
         self.watch(tx, pool);
         Sent::Queued
-    }
-
-    fn offer(&self, parts: [&[u8]; 2]) -> std::io::Result<usize> {
-        let slices = parts.map(IoSlice::new);
-        let slices = match parts {
-            [_, []] => slices.get(..1),
-            [[], _] => slices.get(1..),
-            [_, _] => Some(&slices[..]),
-        };
-        loop {
-            match sys::socket::send(&self.stream, slices.unwrap_or_default()) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                result => return result,
-            }
-        }
-    }
-
-    /// The socket has taken `len` bytes of the queue.
-    fn taken(&self, tx: &mut Tx, pool: &Pool, mut len: usize) {
-        add(&self.seen.bytes_out, len as u64);
-        tx.queued = tx.queued.saturating_sub(len);
-        self.seen.queued.store(tx.queued, Relaxed);
-        pool.shared.queued.give_back(len);
-        while let Some(first) = tx.queue.front() {
-            let left = first.len().saturating_sub(tx.sent);
-            if len < left {
-                tx.sent = tx.sent.saturating_add(len);
-                return;
-            }
-            len = len.saturating_sub(left);
-            tx.sent = 0;
-            tx.queue.pop_front();
-        }
     }
 
     /// Forgets what is queued; the socket's end wakes whoever watches it.
     fn give_up(&self, tx: &mut Tx, pool: &Pool) {
         if !tx.dead {
             tx.dead = true;
-            pool.shared.queued.give_back(std::mem::take(&mut tx.queued));
+            pool.shared.queued.give_back(std::mem::take(&mut tx.queue).cost());
             self.seen.queued.store(0, Relaxed);
-            tx.queue = VecDeque::new();
             self.cut();
         }
     }
@@ -349,6 +345,21 @@ impl Conn {
             tx.watched = None;
             tx.waiting = true;
             self.give_up(tx, pool);
+        }
+    }
+}
+
+/// Reads a range, so that the page cache has it.
+fn fetch(range: &FileRange) {
+    let mut scratch = vec![0; FETCH.min(range.len)];
+    let mut at = 0_usize;
+    while at < range.len {
+        let most = scratch.len().min(range.len.saturating_sub(at));
+        let piece = scratch.get_mut(..most).unwrap_or_default();
+        match sys::io::read(range.file.as_fd(), piece, range.offset.saturating_add(at as u64)) {
+            Ok(len) if len > 0 => at = at.saturating_add(len),
+            // the end, or what sending will find as well
+            Ok(_) | Err(_) => return,
         }
     }
 }

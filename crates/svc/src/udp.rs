@@ -15,6 +15,7 @@ mod leaving;
 mod outlet;
 mod port;
 mod ports;
+mod ranged;
 
 pub(crate) use outlet::Outlet;
 pub(crate) use ports::Ports;
@@ -24,6 +25,7 @@ use crate::limits::{DATAGRAM_PATIENCE, KEEP_BYTES};
 use crate::pool::{Mail, Pool};
 use crate::stats::{self, NS_PER_MS};
 use crate::worker::{Lent, Worker};
+use crate::zero_copy::Company;
 use outlet::Way;
 use port::{Port, Traffic};
 use rpc::{MaySleep, Peer, Transport, Verdict};
@@ -187,12 +189,17 @@ impl Turn<'_> {
                 None => _ = self.pool.seen.calls.fetch_add(1, Relaxed),
             }
             reply.clear();
+            let company = match self.source.at(1) {
+                None => Company::Alone,
+                Some(_) => Company::Batch,
+            };
+            reply.take_ranges(shared.zero_copy.now().range_min(Transport::Udp, company));
             let now_ms = now_ns / NS_PER_MS;
             let peer = self.peer(&datagram);
             let done = shared.dispatcher.dispatch(datagram.bytes, peer, now_ms, self, reply);
             let after_ns = shared.clock.now_ns();
             let latency_ns = after_ns.saturating_sub(now_ns);
-            stats::count(self.stats, &done, latency_ns, datagram.bytes.len(), reply.len());
+            stats::count(self.stats, &done, latency_ns, datagram.bytes.len(), reply.total_len());
             now_ns = after_ns;
             if done.verdict == Verdict::Reply {
                 self.collect(reply, &datagram);
@@ -229,33 +236,32 @@ impl Turn<'_> {
     fn flush(&self) -> bool {
         let mut replies = self.replies.borrow_mut();
         while !replies.is_empty() {
-            let empty: SocketAddr = ([0, 0, 0, 0], 0).into();
-            let mut outgoing = [Outgoing { bytes: &[], to: empty, from: Local::default() }; BATCH];
-            for (place, reply) in outgoing.iter_mut().zip(replies.iter()) {
-                *place = Outgoing { bytes: reply.bytes.bytes(), to: reply.to, from: reply.from };
-            }
-            let count = replies.len().min(BATCH);
-            self.stats.add(Counter::SendCalls, 1);
-            let gone =
-                match mmsg::send(self.way.socket(), outgoing.get(..count).unwrap_or_default()) {
-                    Ok(sent) => {
-                        self.count_sent(replies.get(..sent).unwrap_or_default());
-                        sent
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        self.stats.add(Counter::UdpSendsFull, 1);
-                        return false;
-                    }
-                    Err(error) if error.kind() == ErrorKind::Interrupted => 0,
-                    // The first cannot be sent at all: too long, or there is no way to its client.
-                    Err(_) => {
-                        self.stats.add(Counter::DatagramsDropped, 1);
-                        1
-                    }
-                };
+            let plain = replies.iter().take_while(|reply| !reply.bytes.has_ranges());
+            let count = plain.count().min(BATCH);
+            let gone = match replies.first() {
+                Some(reply) if count == 0 => self.send_ranged(reply),
+                Some(_) | None => self.send_plain(replies.get(..count).unwrap_or_default()),
+            };
+            let gone = match gone {
+                Ok(gone) => {
+                    self.count_sent(replies.get(..gone).unwrap_or_default());
+                    gone
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.stats.add(Counter::UdpSendsFull, 1);
+                    return false;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+                // The first cannot be sent at all: too long, or there is no way to its client.
+                Err(_) => {
+                    self.stats.add(Counter::DatagramsDropped, 1);
+                    1
+                }
+            };
             let mut free = self.free.borrow_mut();
-            for reply in replies.drain(..gone.min(count)) {
+            for mut reply in replies.drain(..gone.min(count.max(1))) {
                 if free.len() < BATCH && reply.bytes.capacity() <= KEEP_BYTES {
+                    reply.bytes.clear();
                     free.push(reply.bytes);
                 }
             }
@@ -263,8 +269,36 @@ impl Turn<'_> {
         true
     }
 
+    /// Sends replies of bytes only; how many left.
+    fn send_plain(&self, replies: &[Reply]) -> std::io::Result<usize> {
+        let empty: SocketAddr = ([0, 0, 0, 0], 0).into();
+        let mut outgoing = [Outgoing { bytes: &[], to: empty, from: Local::default() }; BATCH];
+        for (place, reply) in outgoing.iter_mut().zip(replies) {
+            *place = Outgoing { bytes: reply.bytes.bytes(), to: reply.to, from: reply.from };
+        }
+        self.stats.add(Counter::SendCalls, 1);
+        // or what is sent would become a part of another worker's reply
+        let _alone = self.way.cork(self.stats);
+        mmsg::send(self.way.socket(), outgoing.get(..replies.len()).unwrap_or_default())
+    }
+
+    /// Sends a reply with ranges of files as one datagram; 1.
+    fn send_ranged(&self, reply: &Reply) -> std::io::Result<usize> {
+        let _alone = self.way.cork(self.stats);
+        let socket = self.way.socket();
+        sys::datagram::cork(socket, true)?;
+        let collected = ranged::collect(socket, self.stats, reply);
+        if collected.is_err() {
+            sys::datagram::discard(socket);
+        }
+        self.stats.add(Counter::SendCalls, 1);
+        let sent = sys::datagram::cork(socket, false);
+        collected.and(sent)?;
+        Ok(1)
+    }
+
     fn count_sent(&self, replies: &[Reply]) {
-        let bytes_out = replies.iter().map(|reply| reply.bytes.len() as u64).sum();
+        let bytes_out = replies.iter().map(|reply| reply.bytes.total_len() as u64).sum();
         let traffic = Traffic { sent: replies.len() as u64, bytes_out, ..Traffic::default() };
         self.port.count(self.pool.index, traffic);
     }

@@ -223,7 +223,15 @@ impl Worker {
             Work::Conn(mut rx) => {
                 let conn = Arc::clone(&rx.conn);
                 if rx.unsettled && (rx.tail.is_none() || conn.is_congested()) && !rx.looked {
-                    rx.broken |= conn.flush(&self.pool, &self.stats) == Sent::Broken;
+                    if self.core.is_some() {
+                        match rx.conn.flush(&self.pool, &self.stats) {
+                            Ok(sent) => rx.broken |= sent == Sent::Broken,
+                            Err(_cold) => return self.fetch(rx),
+                        }
+                    } else {
+                        let sent = conn.flush_waiting(&self.pool, &self.stats);
+                        rx.broken |= sent == Sent::Broken;
+                    }
                     return match self.core.as_mut() {
                         Some(core) => bring_back(&self.pool, &self.stats, core, rx),
                         None => self.pool.give_back(rx, &self.stats),
@@ -346,14 +354,27 @@ impl Worker {
             Found::Rx(mut rx) => {
                 if ready.writable || rx.unsettled {
                     // If it goes on from here, epoll tells again what there is to be read.
-                    rx.broken |= rx.conn.flush(&self.pool, &self.stats) == Sent::Broken;
                     rx.unsettled = true;
+                    match rx.conn.flush(&self.pool, &self.stats) {
+                        Ok(sent) => rx.broken |= sent == Sent::Broken,
+                        Err(_cold) => return self.fetch(rx),
+                    }
                     return bring_back(&self.pool, &self.stats, core, rx);
                 }
                 rx.until_empty |= ready.ended;
                 self.serve(rx);
             }
         }
+    }
+
+    /// A half-sent reply goes on with pages that have left the memory meanwhile. This worker waits for
+    /// the disk, without the core and without any lock; the connection is out with it.
+    fn fetch(&mut self, mut rx: Box<Rx>) {
+        if let Some(core) = self.core.take() {
+            self.pool.hand_over(core, &self.stats);
+        }
+        rx.broken |= rx.conn.flush_waiting(&self.pool, &self.stats) == Sent::Broken;
+        self.pool.post(Mail::Back(rx));
     }
 
     /// A datagram socket is readable.

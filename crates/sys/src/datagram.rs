@@ -215,6 +215,43 @@ pub fn settle_arrivals() {
     }
 }
 
+/// Collects what is sent into one datagram (`true`), or sends what was collected (`false`). The
+/// first send names the destination, and its control data the source; what follows, pages of a
+/// file too, goes along. An append that fails throws the whole datagram away.
+///
+/// # Errors
+/// As setsockopt(2); as sendmsg(2), if what was collected cannot leave.
+pub fn cork(socket: &UdpSocket, collect: bool) -> io::Result<()> {
+    let on = libc::c_int::from(collect);
+    // SAFETY: the option takes an int, and gets a pointer to one and its size.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_UDP,
+            libc::UDP_CORK,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Appends to what [`cork`] collects.
+///
+/// # Errors
+/// As send(2); nothing is collected any more then.
+pub fn append(socket: &UdpSocket, bytes: &[u8]) -> io::Result<usize> {
+    let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+    Ok(rustix::net::send(socket, bytes, flags)?)
+}
+
+/// Throws away what [`cork`] has collected: the kernel does so with a datagram that grows too long.
+pub fn discard(socket: &UdpSocket) {
+    static TOO_MUCH: [u8; u16::MAX as usize] = [0; u16::MAX as usize];
+    // an error is what is wanted; without anything collected there is no destination
+    let _ = append(socket, &TOO_MUCH);
+}
+
 /// Whether a datagram waits to be received.
 pub fn has_arrivals(socket: &UdpSocket) -> bool {
     let now = rustix::event::Timespec::default();

@@ -65,6 +65,51 @@ pub fn cached(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<u64> {
     }
 }
 
+/// Whether all of a range that lies within the file is in the page cache and filled, as far as that
+/// can be told cheaply. A read of one byte that must not wait says so of its page; [`cached`] counts
+/// the pages of a whole range that are there, filled or not. Up to three pages each is probed.
+/// Beyond, all are counted if that is wanted and works, and one is probed in each 128 KiB: pages
+/// that are there and not filled are being read ahead, in pieces that are no smaller.
+///
+/// # Errors
+/// `Unsupported`: the file system cannot read without waiting.
+pub fn is_cached(fd: BorrowedFd<'_>, offset: u64, len: usize, count: bool) -> io::Result<bool> {
+    /// Ranges of so many pages are probed page by page: a probe costs half of what counting does.
+    const PROBED: u64 = 3;
+    /// What the kernel reads ahead at once unless it is told otherwise.
+    const STRIDE: u64 = 128 << 10;
+    let start = offset - offset % PAGE;
+    let end = offset.saturating_add(len as u64);
+    let pages = end.saturating_sub(start).div_ceil(PAGE);
+    let mut stride = PAGE;
+    if count
+        && pages > PROBED
+        && let Ok(cached) = cached(fd, start, end.saturating_sub(start))
+    {
+        if cached < pages.saturating_mul(PAGE) {
+            return Ok(false);
+        }
+        stride = STRIDE;
+    }
+    let mut at = start;
+    while at < end {
+        if !is_filled(fd, at)? {
+            return Ok(false);
+        }
+        at = at.saturating_add(stride);
+    }
+    if stride == PAGE { Ok(true) } else { is_filled(fd, end.saturating_sub(1)) }
+}
+
+/// Whether the page of one byte can be read without waiting.
+fn is_filled(fd: BorrowedFd<'_>, at: u64) -> io::Result<bool> {
+    match read_nowait(fd, &mut [0], at) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// What [`cached`] counts in: the pages that every architecture we know of has at least.
 pub const PAGE: u64 = 4096;
 
@@ -74,6 +119,14 @@ pub const PAGE: u64 = 4096;
 /// What the kernel says.
 pub fn write(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> io::Result<usize> {
     retry(|| rustix::io::pwrite(fd, data, offset))
+}
+
+/// Asks the kernel to drop the clean pages of a file from its cache; those in use stay.
+///
+/// # Errors
+/// As posix_fadvise(2).
+pub fn forget(fd: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::fs::fadvise(fd, 0, None, rustix::fs::Advice::DontNeed)?)
 }
 
 /// Puts a file's data and attributes on disk.

@@ -67,6 +67,21 @@ counters! {
     BytesCopied = "bytes-copied",
     /// Payload bytes that went from the page cache to the socket inside the kernel.
     BytesNotCopied = "bytes-not-copied",
+    /// READs whose data was copied because it was shorter than what is worth sending as a range.
+    CopiedShort = "copied-short",
+    /// READs whose data was copied because it was not in memory.
+    CopiedCold = "copied-cold",
+    /// READs whose data was copied because their backend has no file that can be sent.
+    CopiedNoFile = "copied-no-file",
+    /// READs whose data was copied because `zero-copy` is off, or the way of the reply takes no
+    /// ranges.
+    CopiedNotTaken = "copied-not-taken",
+    /// Pieces that were copied because the kernel refuses to send that file's pages.
+    CopiedRefused = "copied-refused",
+    /// Zeros sent in place of what was cut off a file after its length was promised.
+    RangesPadded = "ranges-padded",
+    /// Replies that were half sent when their file had to be brought back into memory.
+    RangesFetched = "ranges-fetched",
     /// Turns of connections that ended before all calls received were answered, so that others
     /// had theirs.
     TurnsCut = "turns-cut",

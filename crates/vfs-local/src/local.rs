@@ -85,8 +85,6 @@ pub struct Local {
     pub(crate) verifier: WriteVerifier,
     /// Whether reads cannot tell if they would block (`RWF_NOWAIT` unknown to the file system).
     pub(crate) blind_reads: AtomicBool,
-    /// Whether nobody tells what is in the page cache (an old kernel, a file of somebody else).
-    pub(crate) blind_cache: AtomicBool,
     limits: Limits,
     backend: u32,
 }
@@ -133,7 +131,6 @@ impl Local {
             files,
             verifier: WriteVerifier::default(),
             blind_reads: AtomicBool::new(false),
-            blind_cache: AtomicBool::new(false),
             limits,
         })
     }

@@ -1,15 +1,9 @@
 //! READ without copying: finds out whether a range is in memory, and gives the file itself.
 //!
 //! Whoever sends the range holds a connection's transmit lock and leads a pool; it must not wait for
-//! the disk. So the page cache is asked first, as cheaply as the kernel allows:
-//!
-//! - a read of one byte with `RWF_NOWAIT` says of its page whether it is there *and* filled;
-//! - cachestat(2) counts the pages of a whole range that are there, filled or not.
-//!
-//! Up to [`PROBED_PAGES`] each page is probed. Beyond, all pages are counted, and one is probed in
-//! each [`STRIDE`]: pages that are there and not filled are being read ahead, in pieces that are no
-//! smaller. What can go wrong after that is a page that is evicted between question and answer;
-//! the kernel then waits for it, which the watchdog notices.
+//! the disk. So the page cache is asked first ([`sys::io::is_cached`]). What can go wrong after that is
+//! a page that is evicted between question and answer; the kernel then waits for it, which the
+//! watchdog notices.
 //!
 //! The attributes are fetched before the data leaves. So READ says what was true at one moment: the
 //! size that goes with the attributes decides how much there is to be read and whether it is the
@@ -23,14 +17,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use sys::io::PAGE;
 use vfs::{Cx, Fid, Ranged, ReadDone, Result, Status, WhyCopy, need_regular};
-
-/// Ranges of so many pages are probed page by page: a probe costs half of what counting does.
-const PROBED_PAGES: u64 = 3;
-/// Bytes of which one is probed once all pages are known to be there: what the kernel reads ahead
-/// at once unless it is told otherwise.
-const STRIDE: u64 = 128 << 10;
 
 /// See [`vfs::Backend::read_range`].
 pub fn read_range(
@@ -84,7 +71,7 @@ fn judge(
     if count < shortest.max(1) {
         return Ok(Ranged::Copy(WhyCopy::Short));
     }
-    if !in_memory(local, fd.as_fd(), offset, count as u64) {
+    if !in_memory(local, fd.as_fd(), offset, count) {
         return Ok(Ranged::Copy(WhyCopy::Cold));
     }
     let eof = count as u64 == left;
@@ -92,32 +79,9 @@ fn judge(
 }
 
 /// Whether all of a range within the file is in the page cache.
-fn in_memory(local: &Local, fd: BorrowedFd<'_>, offset: u64, len: u64) -> bool {
-    let start = offset - offset % PAGE;
-    let last = offset.saturating_add(len).saturating_sub(1);
-    let pages = (last - start) / PAGE + 1;
-    let mut stride = PAGE;
-    if pages > PROBED_PAGES && !local.blind_cache.load(Relaxed) {
-        match sys::io::cached(fd, start, last - start + 1) {
-            Ok(cached) if cached < pages.saturating_mul(PAGE) => return false,
-            Ok(_) => stride = STRIDE,
-            Err(_) => local.blind_cache.store(true, Relaxed),
-        }
-    }
-    let mut at = start;
-    while at < last {
-        if !is_filled(local, fd, at) {
-            return false;
-        }
-        at = at.saturating_add(stride);
-    }
-    stride == PAGE || is_filled(local, fd, last)
-}
-
-/// Whether the page of a byte that was within the file a moment ago is there.
-fn is_filled(local: &Local, fd: BorrowedFd<'_>, at: u64) -> bool {
-    match sys::io::read_nowait(fd, &mut [0], at) {
-        Ok(_) => true,
+fn in_memory(local: &Local, fd: BorrowedFd<'_>, offset: u64, count: usize) -> bool {
+    match sys::io::is_cached(fd, offset, count, true) {
+        Ok(cached) => cached,
         Err(e) => {
             if e.kind() == ErrorKind::Unsupported {
                 local.blind_reads.store(true, Relaxed);

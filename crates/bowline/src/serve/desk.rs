@@ -9,7 +9,7 @@ use crate::config::Settings;
 use crate::exporting::{self, Itself};
 use crate::logging::LogHandle;
 use crate::settings::{self, ROWS, Value, Values, When};
-use crate::values::UdpSockets;
+use crate::values::{UdpSockets, ZeroCopy};
 use admin::api::{
     Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, RuleRow, SettingRow,
     SocketRow, Status,
@@ -130,11 +130,15 @@ impl Desk {
                 self.nfs.settings.max_write.store(size.bytes(), Ordering::Relaxed);
                 Ok(())
             }
+            Value::ZeroCopy(choice) => {
+                self.with_server(|server| server.set_zero_copy(zero_copy(choice)));
+                Ok(())
+            }
             Value::LogLevel(level) => {
                 self.log.set(*level);
                 Ok(())
             }
-            Value::ZeroCopy(_) | Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => {
+            Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => {
                 Err(Refused(format!(
                     "{name} cannot change while the server runs: restart it with --set {name}={value}",
                     name = value.name()
@@ -151,6 +155,15 @@ pub const fn udp_sockets(layout: UdpSockets) -> svc::UdpSockets {
         UdpSockets::Interface => svc::UdpSockets::Interface,
         UdpSockets::Cpu => svc::UdpSockets::Cpu,
         UdpSockets::InterfaceCpu => svc::UdpSockets::InterfaceCpu,
+    }
+}
+
+/// The setting in the words of the server's crate.
+pub const fn zero_copy(choice: ZeroCopy) -> svc::ZeroCopy {
+    match choice {
+        ZeroCopy::On => svc::ZeroCopy::On,
+        ZeroCopy::Off => svc::ZeroCopy::Off,
+        ZeroCopy::Auto => svc::ZeroCopy::Auto,
     }
 }
 
@@ -268,7 +281,6 @@ impl Control for Desk {
                 live: row.when == When::Live,
                 changes: match row.when {
                     When::Live => "live",
-                    When::Fixed => "not in this version",
                 }
                 .to_owned(),
                 about: row.about.to_owned(),

@@ -214,6 +214,7 @@ fn serve(
         pool_mode: gather::pool_mode(values.pool_mode),
         wake_policy: gather::wake_policy(values.wake_policy),
         udp_sockets: desk::udp_sockets(values.udp_sockets),
+        zero_copy: desk::zero_copy(values.zero_copy),
         udp_buffer: values.udp_buffer.bytes(),
         limits: svc::Limits::default(),
         buffers: Box::new(values.buffers()),

@@ -8,7 +8,7 @@ use crate::Nfs;
 use crate::verbs::{self, Answer, Entry, Failed};
 use proto::nfs2::{Fh2, MAXDATA, Nfsstat2, ReaddirArgs2};
 use proto::nfs3::NoBody;
-use rpc::{Call, Fault};
+use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
 use vfs::Status;
 use xdr::{Reader, Writer};
@@ -31,6 +31,7 @@ pub(super) fn readdir(
             reply.bool(eof);
             call.outcome.status = Nfsstat2::Ok.number();
             call.outcome.bytes_read = attr::clamp(reply.written_since(start) as u64);
+            call.outcome.copied = Some(Copied::Listing);
             Ok(())
         }
         Err(failed) => {

@@ -12,7 +12,7 @@ use super::{attr, finish, post_op};
 use crate::Nfs;
 use crate::verbs::{self, Entry, Failed};
 use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody};
-use rpc::{Call, Fault};
+use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
 use vfs::Status;
 use xdr::{Mark, Writer};
@@ -125,6 +125,7 @@ pub(super) fn list(
             reply.bool(listing.eof);
             call.outcome.status = Nfsstat3::Ok.number();
             call.outcome.bytes_read = u32::try_from(bytes).unwrap_or(u32::MAX);
+            call.outcome.copied = Some(Copied::Listing);
             return Ok(());
         }
         Err(failed) => failed,

@@ -169,7 +169,6 @@ impl<'w> Way<'w> {
 
     /// To be held while a reply is sent in several pieces. Nothing that waits may be done under
     /// it.
-    #[expect(dead_code, reason = "replies leave in one piece until READ sends file pages")]
     pub fn cork(&self, stats: &WorkerStats) -> Option<MutexGuard<'w, ()>> {
         match self {
             Self::Own(_) => None,

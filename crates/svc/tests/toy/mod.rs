@@ -5,16 +5,18 @@
 
 use bowline_svc::{Config, Limits, Server, WakePolicy};
 use rpc::{
-    BufferWish, Call, Credential, DispatchSettings, Dispatcher, Fault, Program, Reply, Request,
-    Row, RowFlags, Service, Transport, Version,
+    BufferWish, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Program, Reply,
+    Request, Row, RowFlags, Service, Transport, Version,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use telemetry::{Counter, OpName, Telemetry};
-use xdr::{Reader, Writer};
+use xdr::{FileRange, Reader, Writer};
 
 pub const PROGRAM: u32 = 400_000;
 pub const NULL: u32 = 0;
@@ -32,12 +34,17 @@ pub const SPIN: u32 = 5;
 /// Wants a receive buffer of so many bytes, as an export does.
 pub const WISH: u32 = 6;
 
+/// Gives so many bytes of the file from an offset.
+pub const FILE: u32 = 7;
+
 /// Longest wait for anything that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 pub struct State {
     pub calls: AtomicU64,
+    /// What FILE reads.
+    pub file: Mutex<Option<Arc<OwnedFd>>>,
 }
 
 type Ran = Result<(), Fault>;
@@ -91,8 +98,27 @@ fn wish(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -
     Ok(args.end()?)
 }
 
+/// A range of the file if the reply takes ranges, else its bytes.
+fn file(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let (offset, count) = (args.u64()?, args.u32()?);
+    let file = state.file.lock().unwrap().clone().ok_or(Fault::SystemErr)?;
+    let len = count as usize;
+    reply.u32(count);
+    call.outcome.bytes_read = count;
+    if reply.range_min().is_some_and(|shortest| len >= shortest) {
+        reply.range(FileRange { file, offset, len });
+    } else {
+        call.outcome.copied = Some(Copied::NotTaken);
+        let file = std::fs::File::from(file.try_clone().unwrap());
+        file.read_exact_at(reply.space(len), offset).unwrap();
+        reply.advance(len);
+    }
+    reply.pad(len);
+    Ok(args.end()?)
+}
+
 const PLAIN: RowFlags = RowFlags::PLAIN;
-static ROWS: [Row<State>; 7] = [
+static ROWS: [Row<State>; 8] = [
     Row { name: "NULL", flags: PLAIN, run: null },
     Row { name: "ECHO", flags: PLAIN, run: echo },
     Row { name: "NAP", flags: PLAIN, run: nap },
@@ -100,6 +126,7 @@ static ROWS: [Row<State>; 7] = [
     Row { name: "GIVE", flags: PLAIN, run: give },
     Row { name: "SPIN", flags: PLAIN, run: spin },
     Row { name: "WISH", flags: PLAIN, run: wish },
+    Row { name: "FILE", flags: PLAIN, run: file },
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 

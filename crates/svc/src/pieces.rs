@@ -1,0 +1,291 @@
+//! Segments on their way into a socket: bytes by `sendmsg`, ranges of files by `sendfile` out of the
+//! page cache, as many of both as the socket takes without waiting.
+//!
+//! Bytes before a range leave with `MSG_MORE`, so that header and data share packets. The length of a
+//! range was promised when the reply was written: where the file has become shorter meanwhile,
+//! zeros are sent. Where the kernel refuses to send a file's pages (a file system without
+//! them), the range is read and sent as bytes.
+//!
+//! What the socket did not take becomes a [`Queue`]: bytes are copied, of a range only the file and
+//! the offset are kept, so that a client that takes nothing costs no memory for its data.
+//! Whatever leaves goes through [`offer`], the first time as later.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use telemetry::{Counter, WorkerStats};
+use xdr::{FileRange, Segment, Writer};
+
+/// Pieces of bytes that are offered to the socket at once.
+const AT_ONCE: usize = 16;
+/// What a range in the queue costs against the budget: its place and its share of an open file.
+const RANGE_COST: usize = 256;
+/// Bytes that are read at once where the kernel refuses to send from a file.
+const COPY: usize = 16 << 10;
+/// What stands in for the part of a file that is gone.
+static ZEROS: [u8; COPY] = [0; COPY];
+
+/// A segment of which the first bytes may have left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part<'p> {
+    Bytes(&'p [u8]),
+    File(&'p FileRange, usize),
+}
+
+impl<'p> Part<'p> {
+    /// All segments of replies.
+    pub fn of(replies: &'p [&'p Writer]) -> impl Iterator<Item = Self> {
+        replies.iter().flat_map(|reply| reply.segments()).map(|segment| match segment {
+            Segment::Bytes(bytes) => Self::Bytes(bytes),
+            Segment::File(range) => Self::File(range, 0),
+        })
+    }
+
+    const fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::File(range, gone) => range.len.saturating_sub(*gone),
+        }
+    }
+}
+
+/// A part that the socket has not taken.
+#[derive(Debug)]
+enum Piece {
+    Bytes(Vec<u8>),
+    File(FileRange),
+}
+
+impl Piece {
+    const fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::File(range) => range.len,
+        }
+    }
+
+    /// What it takes from the budget.
+    const fn cost(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::File(_) => RANGE_COST,
+        }
+    }
+}
+
+/// What the socket has not taken.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pieces: VecDeque<Piece>,
+    /// Bytes of the first piece that are gone.
+    gone: usize,
+    len: usize,
+    cost: usize,
+}
+
+impl Queue {
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Bytes that wait to leave.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Memory, as the budget counts it.
+    pub const fn cost(&self) -> usize {
+        self.cost
+    }
+
+    /// What waits, in order.
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let mut gone = self.gone;
+        self.pieces.iter().map(move |piece| {
+            let gone = std::mem::take(&mut gone);
+            match piece {
+                Piece::Bytes(bytes) => Part::Bytes(bytes.get(gone..).unwrap_or_default()),
+                Piece::File(range) => Part::File(range, gone),
+            }
+        })
+    }
+
+    /// What waits, in order, with no more than one range, at the end.
+    pub fn next_parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let mut through = false;
+        self.parts().take_while(move |part| {
+            let before = through;
+            through |= matches!(part, Part::File(..));
+            !before
+        })
+    }
+
+    /// The next range: what is left of it.
+    pub fn next_range(&self) -> Option<FileRange> {
+        self.parts().find_map(|part| match part {
+            Part::File(range, gone) => Some(rest(range, gone)),
+            Part::Bytes(_) => None,
+        })
+    }
+
+    /// Keeps what is left of the parts after the first `gone` bytes.
+    pub fn keep<'p>(&mut self, parts: impl Iterator<Item = Part<'p>>, mut gone: usize) {
+        for part in parts {
+            let skip = gone.min(part.len());
+            gone = gone.saturating_sub(skip);
+            let piece = match part {
+                _ if part.len() == skip => continue,
+                Part::Bytes(bytes) => Piece::Bytes(bytes.get(skip..).unwrap_or_default().to_vec()),
+                Part::File(range, before) => Piece::File(rest(range, before.saturating_add(skip))),
+            };
+            self.len = self.len.saturating_add(piece.len());
+            self.cost = self.cost.saturating_add(piece.cost());
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// The socket has taken so many bytes.
+    pub fn taken(&mut self, len: usize) {
+        self.len = self.len.saturating_sub(len);
+        self.gone = self.gone.saturating_add(len);
+        while let Some(first) = self.pieces.front() {
+            if self.gone < first.len() {
+                return;
+            }
+            self.gone = self.gone.saturating_sub(first.len());
+            self.cost = self.cost.saturating_sub(first.cost());
+            self.pieces.pop_front();
+        }
+    }
+}
+
+fn rest(range: &FileRange, gone: usize) -> FileRange {
+    FileRange {
+        file: std::sync::Arc::clone(&range.file),
+        offset: range.offset.saturating_add(gone as u64),
+        len: range.len.saturating_sub(gone),
+    }
+}
+
+/// Offers the parts to the socket, in order; how many bytes it took. Fewer than there are: it is
+/// full.
+///
+/// # Errors
+/// The connection is broken, or a file cannot be read whose length was promised: it has to be
+/// closed.
+pub(crate) fn offer<'p>(
+    stream: &TcpStream,
+    stats: &WorkerStats,
+    parts: impl Iterator<Item = Part<'p>>,
+) -> io::Result<usize> {
+    let mut held = [IoSlice::new(&[]); AT_ONCE];
+    let (mut count, mut len, mut gone) = (0_usize, 0_usize, 0_usize);
+    for part in parts {
+        let breaks = matches!(part, Part::File(..)) && count > 0;
+        if breaks || count == AT_ONCE {
+            let taken = send(stream, stats, held.get(..count).unwrap_or_default(), true)?;
+            gone = gone.saturating_add(taken);
+            if taken < len {
+                return Ok(gone);
+            }
+            (count, len) = (0, 0);
+        }
+        match part {
+            Part::Bytes(bytes) => {
+                if let Some(place) = held.get_mut(count) {
+                    *place = IoSlice::new(bytes);
+                }
+                count = count.saturating_add(1);
+                len = len.saturating_add(bytes.len());
+            }
+            Part::File(range, before) => {
+                let taken = offer_range(stream, stats, range, before)?;
+                gone = gone.saturating_add(taken);
+                if taken < part.len() {
+                    return Ok(gone);
+                }
+            }
+        }
+    }
+    if count > 0 {
+        let taken = send(stream, stats, held.get(..count).unwrap_or_default(), false)?;
+        gone = gone.saturating_add(taken);
+    }
+    Ok(gone)
+}
+
+/// One send; 0 if the socket is full.
+fn send(
+    stream: &TcpStream,
+    stats: &WorkerStats,
+    bytes: &[IoSlice<'_>],
+    more: bool,
+) -> io::Result<usize> {
+    loop {
+        stats.add(Counter::SendCalls, 1);
+        let sent = if more {
+            sys::socket::send_ahead(stream, bytes)
+        } else {
+            sys::socket::send(stream, bytes)
+        };
+        match sent {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            result => return result,
+        }
+    }
+}
+
+/// Sends what is left of a range; how much the socket took.
+fn offer_range(
+    stream: &TcpStream,
+    stats: &WorkerStats,
+    range: &FileRange,
+    before: usize,
+) -> io::Result<usize> {
+    let mut gone = before;
+    while gone < range.len {
+        let (offset, left) = (range.offset.saturating_add(gone as u64), range.len - gone);
+        stats.add(Counter::SendCalls, 1);
+        let taken = match sys::socket::send_file(stream, range.file.as_fd(), offset, left) {
+            Ok(0) => {
+                stats.add(Counter::RangesPadded, 1);
+                let zeros = ZEROS.get(..left.min(COPY)).unwrap_or(&ZEROS);
+                send(stream, stats, &[IoSlice::new(zeros)], left > COPY)?
+            }
+            Ok(taken) => taken,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) =>
+            {
+                copy(stream, stats, range, gone)?
+            }
+            Err(error) => return Err(error),
+        };
+        if taken == 0 {
+            break;
+        }
+        gone = gone.saturating_add(taken);
+    }
+    Ok(gone.saturating_sub(before))
+}
+
+/// Reads a piece of a range and sends it as bytes, where the kernel does not do it by itself.
+#[cold]
+fn copy(
+    stream: &TcpStream,
+    stats: &WorkerStats,
+    range: &FileRange,
+    gone: usize,
+) -> io::Result<usize> {
+    stats.add(Counter::CopiedRefused, 1);
+    let mut piece = [0; COPY];
+    let left = range.len.saturating_sub(gone);
+    let piece = piece.get_mut(..left.min(COPY)).unwrap_or_default();
+    let offset = range.offset.saturating_add(gone as u64);
+    // what is not there any more stays zero
+    sys::io::read(range.file.as_fd(), piece, offset)?;
+    send(stream, stats, &[IoSlice::new(piece)], left > COPY)
+}
