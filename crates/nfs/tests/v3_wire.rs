@@ -127,18 +127,18 @@ fn a_datagram_moves_less() {
     assert_eq!(tcp.time_delta.nseconds, 1);
     lab.transport = Transport::Udp;
     let udp = info(&lab);
-    assert_eq!((udp.rtmax, udp.rtpref, udp.wtmax, udp.dtpref), (32768, 32768, 32768, 32768));
+    assert_eq!((udp.rtmax, udp.rtpref, udp.wtmax, udp.dtpref), (61_440, 61_440, 61_440, 61_440));
     let args = WriteArgs {
         file: Bytes(&file(&lab)),
         offset: 0,
         stable: StableHow::DataSync,
-        data: Bytes(&[7; 40_000]),
+        data: Bytes(&[7; 62_000]),
     };
     let reply = lab.try_call(3, p::WRITE, &wire(&args)).unwrap();
-    assert_eq!(reply.outcome.bytes_written, 32768);
+    assert_eq!(reply.outcome.bytes_written, 61_440);
     let written: Res<WriteOk, WccData> = decoded(reply.bytes);
     let written = written.into_result().unwrap();
-    assert_eq!((written.count, written.committed), (32768, StableHow::DataSync));
+    assert_eq!((written.count, written.committed), (61_440, StableHow::DataSync));
     assert_eq!(written.verf, VERIFIER);
     assert!(written.file.before.is_some() && written.file.after.is_some());
 }
