@@ -374,7 +374,7 @@ impl Values {
 
 #[cfg(test)]
 mod tests {
-    use super::{Assignment, ROWS, Values, When, parse};
+    use super::{Assignment, ROWS, Values, parse};
 
     #[test]
     fn every_value_in_force_can_be_set_again() {

@@ -131,7 +131,7 @@ impl Desk {
                 Ok(())
             }
             Value::ZeroCopy(choice) => {
-                self.with_server(|server| server.set_zero_copy(zero_copy(choice)));
+                self.with_server(|server| server.set_zero_copy(zero_copy(*choice)));
                 Ok(())
             }
             Value::LogLevel(level) => {
