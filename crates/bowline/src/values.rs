@@ -300,7 +300,7 @@ mod tests {
     fn what_is_shown_can_be_set() {
         same::<Size>(&["0", "1", "1023", "1K", "64K", "3M", "1G", "1025"]);
         same::<ThreadRange>(&["1..1", "2..64", "1..4096"]);
-        same::<Transfer>(&["4K", "64K", "1M", "12K"]);
+        same::<Transfer>(&["4K", "64K", "1M", "4M", "12K"]);
         same::<UdpBuffer>(&["auto", "256K", "1G"]);
         same::<WakePolicy>(&["adaptive", "unlimited", "cap:5", "chain"]);
         same::<PoolMode>(&["global", "percpu", "pernode"]);
@@ -319,7 +319,7 @@ mod tests {
     fn nonsense_is_refused() {
         wrong::<Size>(&["", "K", "-1", "1.5M", "64X", "18446744073709551615K", "1 K"]);
         wrong::<ThreadRange>(&["", "0", "4..2", "1..4097", "a..b", "..", "1...2"]);
-        wrong::<Transfer>(&["0", "1K", "5000", "2M"]);
+        wrong::<Transfer>(&["0", "1K", "5000", "8M"]);
         wrong::<UdpBuffer>(&["", "0", "2G", "2K", "none"]);
         wrong::<WakePolicy>(&["cap:0", "cap:", "cap", "lifo"]);
         wrong::<PoolMode>(&["cpu", ""]);
