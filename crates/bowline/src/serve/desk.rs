@@ -138,12 +138,10 @@ impl Desk {
                 self.log.set(*level);
                 Ok(())
             }
-            Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => {
-                Err(Refused(format!(
-                    "{name} cannot change while the server runs: restart it with --set {name}={value}",
-                    name = value.name()
-                )))
-            }
+            Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => Err(Refused(format!(
+                "{name} cannot change while the server runs: restart it with --set {name}={value}",
+                name = value.name()
+            ))),
         }
     }
 }
