@@ -24,7 +24,7 @@ mod work;
 pub use error::LoadError;
 pub use op::{Op, Version};
 pub use plan::{CLIENTS_MAX, DEPTH_MAX, Pace, Plan, Proto, Stable, Workload};
-pub use report::{Fairness, Latency, LoadReport, OpReport, ServerReport};
+pub use report::{Fairness, Latency, LoadReport, OpReport, ServerCost, ServerReport};
 pub use scene::{OWN_DIR, Scene};
 pub use tally::Live;
 

@@ -3,6 +3,7 @@
 //! Exit status: 0 if everything was measured and no call failed; 1 else.
 
 mod compare;
+mod cost;
 mod experiments;
 mod load;
 mod mktree;
@@ -17,6 +18,7 @@ pub fn bench(what: Bench) -> anyhow::Result<ExitCode> {
         Bench::List { json } => experiments::list(json),
         Bench::Run(options) => experiments::run(&options),
         Bench::Load(options) => load::load(&options),
+        Bench::Report { dir } => experiments::report(&dir),
         Bench::Mktree(options) => mktree::mktree(&options),
         Bench::Compare(options) => compare::compare(&options),
         Bench::Canned { port } => Ok(bench::canned::serve(port).map(|()| ExitCode::SUCCESS)?),

@@ -62,7 +62,7 @@ pub(crate) fn goes_first(rx: &Rx) -> bool {
     match mark.load(Relaxed) {
         PLAIN => false,
         URGENT => true,
-        UNKNOWN | _ => {
+        UNKNOWN | 3.. => {
             let urgent = looks_urgent(rx);
             mark.store(if urgent { URGENT } else { PLAIN }, Relaxed);
             urgent

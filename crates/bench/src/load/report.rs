@@ -130,8 +130,29 @@ pub struct LoadReport {
     pub servers: Vec<ServerReport>,
     /// The generator's own CPU time per call.
     pub client_cpu_us_per_call: f64,
+    /// What the server's process used, where it is known.
+    pub server: Option<ServerCost>,
     /// Why it ended early, if it did.
     pub incomplete: Option<String>,
+}
+
+/// What a load cost a server on this machine, from the first connection to the last answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerCost {
+    /// Its process.
+    pub pid: u32,
+    /// CPU time per answered call, the warm-up's included.
+    pub cpu_us_per_call: f64,
+    /// Context switches per call, of both kinds.
+    pub switches_per_call: f64,
+    /// Threads at the end.
+    pub threads: u64,
+    /// Resident memory at the end.
+    pub rss_bytes: u64,
+    /// Data bytes that it copied, and that it sent or took without a copy; Bowline alone tells.
+    pub bytes_copied: Option<u64>,
+    /// See `bytes_copied`.
+    pub bytes_not_copied: Option<u64>,
 }
 
 impl LoadReport {
@@ -256,6 +277,7 @@ pub(super) fn report(
         } else {
             0.0
         },
+        server: None,
         incomplete: error.map(ToString::to_string),
     }
 }

@@ -11,6 +11,7 @@ use bench::result::{Findings, Machine, Outcome};
 use bench::subject::Scratch;
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -27,7 +28,7 @@ pub fn list(json: bool) -> anyhow::Result<ExitCode> {
     let rows = ALL.iter().map(|e| Row { name: e.name, title: e.title, question: e.question });
     if json {
         let rows: Vec<Row> = rows.collect();
-        write_json(std::path::Path::new("-"), &rows)?;
+        write_json(Path::new("-"), &rows)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(&[("NAME", Left), ("WHAT IT ASKS", Left)]);
@@ -84,8 +85,15 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    print(&format!("results in {}\n", out.display()))?;
+    report(out)?;
     Ok(ExitCode::from(u8::from(!all_done || stop.load(Relaxed))))
+}
+
+/// Runs `bowline bench report`.
+pub fn report(dir: &Path) -> anyhow::Result<ExitCode> {
+    let page = bench::report::write(dir)?;
+    print(&format!("results in {}, report in {}\n", dir.display(), page.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What an experiment found, in a few lines.

@@ -1,6 +1,6 @@
 //! `bowline bench load`: one load on one server, or on two in turn.
 
-use super::{print, progress, write_json};
+use super::{cost, print, progress, write_json};
 use crate::cli::bench::LoadOptions;
 use admin::{
     Align::{Left, Right},
@@ -46,7 +46,7 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
     let mut failure = None;
     'rounds: for _ in 0..rounds {
         for side in &sides {
-            let run = one(side, options.quiet, &stop)?;
+            let run = one(side, options, &stop)?;
             if !(options.quiet && options.json.is_some()) {
                 print(&page(&side.name, &run.report))?;
             }
@@ -84,13 +84,15 @@ fn prepare(name: String, plan: Plan) -> anyhow::Result<Side> {
     Ok(Side { name, plan, scene })
 }
 
-fn one(side: &Side, quiet: bool, stop: &AtomicBool) -> anyhow::Result<Run> {
+fn one(side: &Side, options: &LoadOptions, stop: &AtomicBool) -> anyhow::Result<Run> {
     let live = Live::new(side.plan.threads);
     let label = format!("{} {}", side.plan.workload.name(), side.name);
     let expected = side.plan.warmup + side.plan.time;
-    let run = progress::with_bar(&label, expected, &live, quiet, || {
+    let before = cost::before(options)?;
+    let mut run = progress::with_bar(&label, expected, &live, options.quiet, || {
         bench::load::run(&side.plan, &side.scene, &live, stop)
     })?;
+    run.report.server = before.and_then(|before| before.since(live.calls()));
     Ok(run)
 }
 
@@ -187,6 +189,20 @@ fn remarks(page: &mut String, report: &LoadReport) {
     ] {
         if calls > 0 {
             let _ = writeln!(page, "  {what}: {calls}");
+        }
+    }
+    if let Some(server) = &report.server {
+        let _ = writeln!(
+            page,
+            "  server: {:.2} us of CPU and {:.3} context switches per call, {} threads, {} resident",
+            server.cpu_us_per_call,
+            server.switches_per_call,
+            server.threads,
+            admin::bytes(server.rss_bytes)
+        );
+        if let (Some(copied), Some(not)) = (server.bytes_copied, server.bytes_not_copied) {
+            let (copied, not) = (admin::bytes(copied), admin::bytes(not));
+            let _ = writeln!(page, "  server: {copied} copied, {not} not copied");
         }
     }
     if let Some(why) = &report.incomplete {

@@ -27,6 +27,12 @@ pub enum Bench {
     Load(Box<LoadOptions>),
     /// Run the same loads against Bowline and another server, in turn
     Compare(CompareOptions),
+    /// Draw the results in a directory as one HTML page
+    Report {
+        /// Where `bench run --out` has written
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+    },
     /// Make the tree that the walk is about: 10,841 directories and 161,480 files
     ///
     /// The same scale gives the same tree on every machine. Made again, it gets what is missing.
@@ -158,7 +164,7 @@ pub struct LoadOptions {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
     /// A second server with the same export: both get the load in turn, three times
-    #[arg(long, value_name = "HOST[:PORT]")]
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["server_pid", "control"])]
     pub vs: Option<String>,
     /// Write the result as JSON; - for standard output
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

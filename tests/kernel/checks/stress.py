@@ -1,0 +1,83 @@
+"""Stress: settings of the server change at random every 10 ms under this client and the load generator, TCP
+and UDP. Nobody sees an error, and all data is what was written."""
+
+import hashlib
+import json
+import os
+import threading
+import time
+
+from check import ask, drop_caches, run
+
+SECONDS = int(os.environ.get("STRESS_S", "60"))
+
+
+def block(k, n):
+    return hashlib.sha256(b"%d.%d" % (k, n)).digest() * 1024
+
+
+def settings_change_under_load():
+    here = os.path.dirname(open(os.environ["JOB"] + "/script").read().strip())
+    load = "$bowline bench load --server 10.77.0.1 --export $export_dir/a --quiet --keep --seconds %d" % SECONDS
+    ask("(python3 %s/restless.py $KC_JOB/control.sock %d >$KC_JOB/restless.log 2>&1; echo $? >$KC_JOB/restless.rc) "
+        "</dev/null >/dev/null 2>&1 &" % (here, SECONDS))
+    ask("(%s --workload mixed --clients 8 --depth 4 --size 64K --json $KC_JOB/tcp.json >$KC_JOB/tcp.log 2>&1; "
+        "echo $? >$KC_JOB/tcp.rc) </dev/null >/dev/null 2>&1 &" % load)
+    ask("(%s --workload read --proto udp --clients 4 --size 8K --retransmit-ms 200 --json $KC_JOB/udp.json "
+        ">$KC_JOB/udp.log 2>&1; echo $? >$KC_JOB/udp.rc) </dev/null >/dev/null 2>&1 &" % load)
+    end, wrong, done = time.monotonic() + SECONDS, [], [0] * 4
+
+    def writer(k):
+        try:
+            while time.monotonic() < end:
+                name = "w%d" % k
+                with open(name, "wb") as f:
+                    for n in range(32):
+                        f.write(block(k, done[k] + n))
+                with open(name, "rb") as f:
+                    for n in range(32):
+                        assert f.read(32768) == block(k, done[k] + n), "file %d block %d" % (k, n)
+                done[k] += 32
+                drop_caches()
+        except BaseException as e:
+            wrong.append("writer %d: %r" % (k, e))
+
+    def maker():
+        try:
+            while time.monotonic() < end:
+                n = done[3]
+                os.mkdir("d%d" % n)
+                open("d%d/f" % n, "w").close()
+                os.rename("d%d/f" % n, "d%d/g" % n)
+                assert os.listdir("d%d" % n) == ["g"]
+                os.unlink("d%d/g" % n)
+                os.rmdir("d%d" % n)
+                done[3] += 1
+        except BaseException as e:
+            wrong.append("maker: %r" % e)
+
+    threads = [threading.Thread(target=writer, args=(k,)) for k in range(3)]
+    threads.append(threading.Thread(target=maker))
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong, wrong
+    assert all(done), done
+    for what in ("restless", "tcp", "udp"):
+        for _ in range(100):
+            code = ask("cat $KC_JOB/%s.rc 2>/dev/null || true" % what).strip()
+            if code:
+                break
+            time.sleep(0.3)
+        log = ask("cat $KC_JOB/%s.log" % what).strip()
+        assert code == "0", "%s ended with %r: %s" % (what, code, log)
+        print("%s: %s" % (what, log.splitlines()[-1] if log else ""))
+    for what in ("tcp", "udp"):
+        for load in json.loads(ask("cat $KC_JOB/%s.json" % what))["loads"]:
+            assert load["calls"] > 100 and not load["errors"] and not load["wrong"] and not load["lost"], load
+            print("%s: %d calls, %d sent again, none failed" % (what, load["calls"], load["retransmitted"]))
+    print("%d blocks written and compared, %d directories made and removed" % (sum(done[:3]), done[3]))
+
+
+run([settings_change_under_load])
