@@ -7,11 +7,15 @@
 
 mod align;
 mod disk_sleep;
+mod hotplug;
 mod loaded;
 mod pools;
 mod rounds;
 mod rsync_walk;
 mod starve;
+mod udp;
+mod udp_bufs;
+mod udp_read;
 mod zc_read;
 
 pub use loaded::{Loaded, aim, loaded};
@@ -124,13 +128,16 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which `run all` runs them.
-pub static ALL: [&Experiment; 6] = [
+pub static ALL: [&Experiment; 9] = [
     &rsync_walk::EXPERIMENT,
     &starve::EXPERIMENT,
     &disk_sleep::EXPERIMENT,
     &zc_read::EXPERIMENT,
     &align::EXPERIMENT,
     &pools::EXPERIMENT,
+    &udp_read::EXPERIMENT,
+    &udp_bufs::EXPERIMENT,
+    &hotplug::EXPERIMENT,
 ];
 
 /// The experiment of this name.

@@ -1,0 +1,109 @@
+//! What the experiments on UDP sockets (`udp-read`, `udp-bufs`, `hotplug`) share: a server with several
+//! interfaces of MTU 1500, two clients on each, READs of 32 KiB of cached files.
+
+use super::{Cannot, Loaded, Setting, aim, fact, loaded, measures};
+use crate::lab::{Cables, Namespace};
+use crate::load::{Plan, Proto, Scene, Workload};
+use crate::result::Findings;
+use crate::subject::bowline::{self, Options};
+use crate::subject::{Place, Scratch, Subject};
+use admin::api::{Request, Status};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Interfaces of the server, as in the original experiment.
+pub(super) const CABLES: u8 = 3;
+/// Clients, two on each.
+const CLIENTS: usize = 6;
+/// Calls that each has under way: enough to keep the server busy, few enough for a client's buffer.
+const DEPTH: usize = 2;
+/// Bytes of a READ: 23 packets of MTU 1500.
+const SIZE: u32 = 32 << 10;
+
+/// The server, its cables, and what its clients do.
+pub(super) struct Bench {
+    pub cables: Cables,
+    pub server: Subject,
+    pub plan: Plan,
+    pub scene: Arc<Scene>,
+    // the files that are served
+    _scratch: Scratch,
+}
+
+impl Bench {
+    /// Lays the cables and starts the server.
+    pub fn new(setting: &Setting<'_>, findings: &mut Findings) -> Result<Self, Cannot> {
+        let cables = Cables::new(CABLES, 1500)?;
+        let scratch = Scratch::in_memory()?;
+        let dir = scratch.dir("export")?;
+        let options = Options {
+            place: Place::inside(&cables.server),
+            listen: vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)],
+            ..Options::of_dir(&dir)
+        };
+        let server = bowline::start(&options)?;
+        findings.commands.push(server.command().to_owned());
+        let setup =
+            format!("{CABLES} virtual cables of MTU 1500, {CLIENTS} clients, depth {DEPTH}");
+        findings.setup.push(fact("network", &setup));
+        findings
+            .setup
+            .push(fact("calls", &"READ of 32 KiB over UDP, 8 files of 4 MiB, all cached"));
+        let addrs: Vec<IpAddr> = cables.server_addrs();
+        let first = addrs.first().copied().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let mut plan = Plan::new(server.nfs_at(first), server.export(), Workload::Read);
+        aim(&mut plan, &server);
+        plan.servers = addrs.into_iter().map(|addr| server.nfs_at(addr)).collect();
+        (plan.proto, plan.size) = (Proto::Udp, SIZE);
+        (plan.clients, plan.depth, plan.threads) = (CLIENTS, DEPTH, usize::from(CABLES));
+        plan.warmup = Duration::from_millis(setting.pick(100, 300));
+        plan.time = Duration::from_millis(setting.pick(500, 2000));
+        let scene = Arc::new(at_clients(&cables.client, || Scene::prepare(&plan))??);
+        Ok(Self { cables, server, plan, scene, _scratch: scratch })
+    }
+
+    /// Runs the load once: what all loads measure, and how evenly the interfaces were served.
+    pub fn once(
+        &mut self,
+        setting: &Setting<'_>,
+    ) -> Result<(Loaded, BTreeMap<String, f64>), Cannot> {
+        let (before, waited) = (self.cables.traffic()?, self.waited()?);
+        let Self { cables, server, plan, scene, .. } = self;
+        let done = at_clients(&cables.client, || loaded(plan, scene, server, setting))??;
+        let after = self.cables.traffic()?;
+        let waited = self.waited()?.saturating_sub(waited);
+        let out: Vec<f64> =
+            after.iter().zip(&before).map(|(a, b)| float(a.since(*b).bytes_out)).collect();
+        let (least, most) = super::spread(&out);
+        let mut all = done.measures();
+        all.extend(measures([
+            ("interfaces_most_to_least", most / least),
+            ("sends_waited_per_call", float(waited) / float(done.calls.max(1))),
+            ("retransmitted_per_s", float(done.report.retransmitted) / done.report.seconds),
+        ]));
+        Ok((done, all))
+    }
+
+    /// Replies that have waited for another's on the same socket.
+    fn waited(&self) -> Result<u64, Cannot> {
+        let status: Status = self.server.ask(&Request::Status)?;
+        let row = status.counters.iter().find(|row| row.name == "udp-sends-waited");
+        Ok(row.map_or(0, |row| row.value))
+    }
+
+    /// Switches zero copy; whether this version has it.
+    pub fn has_zero_copy(&self) -> bool {
+        self.server.set("zero-copy", "on").is_ok()
+    }
+}
+
+fn at_clients<T: Send>(clients: &Namespace, work: impl FnOnce() -> T + Send) -> Result<T, Cannot> {
+    Ok(clients.run(work)?)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+const fn float(count: u64) -> f64 {
+    count as f64
+}
