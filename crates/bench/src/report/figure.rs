@@ -12,9 +12,10 @@
 
 use super::extent::{fitted, lines, width};
 use super::look::{Look, looks};
+use super::numbers::{grouped, is_bytes, unit, with_unit};
 use super::svg::{Anchor, Svg, rectangle};
 use super::{bars, curves};
-use crate::result::{Axis, Plot, Shape};
+use crate::result::{Axis, Plot, Point, Series, Shape};
 
 /// Type in figures, in pixels; `figure.css` has the same.
 pub(super) const TYPE_PX: f64 = 12.0;
@@ -84,6 +85,12 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
     canvas.missing.series = plot.series.len() - shown.len();
     let looks = looks(shown);
     let names: Vec<&str> = shown.iter().map(|s| s.name.as_str()).collect();
+    if let Some(place) = only_place(plot) {
+        at_one_place(&mut canvas, plot, shown, place);
+        remarks(&mut canvas);
+        let label = format!("{}: {}", plot.title, names.join(", "));
+        return canvas.svg.finish(room.class, room.width, canvas.y + 4.0, &label);
+    }
     let as_bars = matches!(plot.shape, Shape::StackedBars | Shape::GroupedBars);
     legend(&mut canvas, &names, &looks, as_bars);
     match plot.shape {
@@ -97,13 +104,39 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
     canvas.svg.finish(room.class, room.width, canvas.y + 4.0, &label)
 }
 
+/// The x of a plot of lines whose lines are all single points at the same place.
+fn only_place(plot: &Plot) -> Option<f64> {
+    if plot.shape != Shape::Lines || plot.series.len() < 2 {
+        return None;
+    }
+    let mut places = plot.series.iter().flat_map(|s| &s.points).map(|p| p.x);
+    let first = places.next().filter(|x| x.is_finite())?;
+    places.all(|x| x == first).then_some(first)
+}
+
+/// Lines of one point would be marks upon each other; as bars they can be compared. Each is named at
+/// its side, so there is no legend.
+fn at_one_place(canvas: &mut Canvas, plot: &Plot, shown: &[Series], place: f64) {
+    let looks: Vec<Look> = looks(shown).into_iter().map(Look::plain).collect();
+    let at = |(index, series): (usize, &Series)| {
+        let points = series.points.iter().map(|p| Point { x: index as f64, ..*p });
+        Series { points: points.collect(), ..series.clone() }
+    };
+    let series: Vec<Series> = shown.iter().enumerate().map(at).collect();
+    let bars = shown.iter().map(|s| s.name.clone()).collect();
+    let label = format!("{}: {}", plot.x.label, with_unit(place, &plot.x.unit));
+    let x = Axis { label, unit: String::new(), log: false };
+    let turned = Plot { shape: Shape::GroupedBars, bars, x, series, ..plot.clone() };
+    bars::draw(canvas, &turned, &turned.series, &looks);
+}
+
 /// The title of an axis with its unit; byte axes have it at every tick.
 pub(super) fn axis_title(axis: &Axis) -> String {
     match (axis.label.is_empty(), axis.unit.is_empty()) {
         (_, true) => axis.label.clone(),
-        (true, false) => axis.unit.clone(),
-        (false, false) if super::numbers::is_bytes(&axis.unit) => axis.label.clone(),
-        (false, false) => format!("{} ({})", axis.label, axis.unit),
+        (true, false) => unit(&axis.unit).to_string(),
+        (false, false) if is_bytes(&axis.unit) => axis.label.clone(),
+        (false, false) => format!("{} ({})", axis.label, unit(&axis.unit)),
     }
 }
 
@@ -200,7 +233,7 @@ impl Missing {
     fn sentences(self) -> Vec<String> {
         let points = |count: usize| match count {
             1 => "1 point".to_string(),
-            n => format!("{} points", super::numbers::grouped(n as f64, 0)),
+            n => format!("{} points", grouped(n as f64, 0)),
         };
         let mut all = Vec::new();
         if self.not_finite > 0 {
@@ -222,7 +255,7 @@ impl Missing {
             all.push(format!(
                 "{} thinned to {}; every step keeps its smallest and its largest.",
                 points(of),
-                super::numbers::grouped(to as f64, 0)
+                grouped(to as f64, 0)
             ));
         }
         all

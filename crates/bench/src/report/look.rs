@@ -65,6 +65,11 @@ fn look(index: usize, original: bool) -> Look {
 }
 
 impl Look {
+    /// The same without hatching, for bars that have their names beside them.
+    pub(super) fn plain(self) -> Self {
+        Self { hatching: 0, ..self }
+    }
+
     /// The outline of a mark around a place.
     pub(super) fn mark_at(&self, x: f64, y: f64, size: f64) -> String {
         let corner = |dx: f64, dy: f64| format!("{} {}", px(x + dx * size), px(y + dy * size));

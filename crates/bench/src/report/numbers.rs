@@ -75,19 +75,24 @@ pub(super) fn bytes(value: f64) -> String {
     format!("{} B", short(value))
 }
 
+/// A unit as people write it: code says `us`, a page says µs.
+pub(super) fn unit(name: &str) -> &str {
+    if name == "us" { "µs" } else { name }
+}
+
 /// Whether an axis of this unit counts bytes, whose round numbers are powers of two.
 pub(super) fn is_bytes(unit: &str) -> bool {
     matches!(unit, "B" | "byte" | "bytes")
 }
 
 /// A value of an axis with this unit, for a label that stands alone.
-pub(super) fn with_unit(value: f64, unit: &str) -> String {
-    if is_bytes(unit) {
+pub(super) fn with_unit(value: f64, name: &str) -> String {
+    if is_bytes(name) {
         bytes(value)
-    } else if unit.is_empty() {
+    } else if name.is_empty() {
         short(value)
     } else {
-        format!("{}\u{a0}{unit}", short(value))
+        format!("{}\u{a0}{}", short(value), unit(name))
     }
 }
 
@@ -117,7 +122,7 @@ pub(super) fn measure(name: &str) -> String {
         }
         text.push_str(glue);
         text.push_str(match word {
-            "us" => "µs",
+            "us" => unit("us"),
             "mb" => "MB",
             "gb" => "GB",
             "kb" => "KB",

@@ -41,7 +41,7 @@ fn head(results: &Results) -> String {
     out.push_str(&format!(
         "<p class=\"by\">{} · {} · {}</p>\n",
         escaped(&moment(&machine.started)),
-        escaped(&machine.bowline),
+        escaped(&version(&machine.bowline)),
         escaped(&machine.cpu_model)
     ));
     let quick = results.findings.iter().filter(|f| f.quick).count();
@@ -58,6 +58,15 @@ fn head(results: &Results) -> String {
     }
     out.push_str("</header>\n");
     out
+}
+
+/// The version with the name before it, which the machine's description may leave out.
+fn version(bowline: &str) -> String {
+    if bowline.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("Bowline {bowline}")
+    } else {
+        bowline.to_string()
+    }
 }
 
 /// One row for each experiment.
@@ -111,7 +120,7 @@ fn summary(findings: &[Findings]) -> String {
 
 /// The first comparison that an experiment names, over all places where it was made.
 fn headline(findings: &Findings) -> String {
-    let Some(first) = findings.ratios.first() else {
+    let Some(first) = findings.ratios.iter().find(|r| section::tells(r)) else {
         return match &findings.outcome {
             Outcome::Unable(why) | Outcome::Failed(why) => {
                 format!("<span class=\"sub\">{}</span>", prose(why))

@@ -109,7 +109,11 @@ fn plot_numbers(name: &str, plot: &Plot) -> String {
     let rows: Vec<Vec<String>> = places
         .iter()
         .map(|x| {
-            let place = match plot.bars.get(*x as usize).filter(|_| bars && *x >= 0.0) {
+            let place = match plot
+                .bars
+                .get(*x as usize)
+                .filter(|_| bars && *x >= 0.0 && x.fract() == 0.0)
+            {
                 Some(name) => name.clone(),
                 None if is_bytes(&plot.x.unit) => bytes(*x),
                 None => short(*x),
@@ -117,7 +121,8 @@ fn plot_numbers(name: &str, plot: &Plot) -> String {
             std::iter::once(place).chain(plot.series.iter().map(|s| points_at(s, *x))).collect()
         })
         .collect();
-    table(&super::figure::axis_title(&plot.y), &columns, &rows)
+    let unit = if is_bytes(&plot.y.unit) { " (bytes)" } else { "" };
+    table(&format!("{}{unit}", super::figure::axis_title(&plot.y)), &columns, &rows)
 }
 
 /// The values of a series at a place, with their spread.
@@ -174,10 +179,11 @@ impl Place {
 
 /// Ratios with their spread, drawn on one scale for each measure.
 fn comparisons(f: &Findings, place: &Place) -> String {
-    if f.ratios.is_empty() {
+    let ratios: Vec<&Ratio> = f.ratios.iter().filter(|r| tells(r)).collect();
+    if ratios.is_empty() {
         return String::new();
     }
-    let with_place = f.ratios.iter().any(|r| r.at.is_some());
+    let with_place = ratios.iter().any(|r| r.at.is_some());
     let at_head = if with_place {
         format!("<th class=\"n\">{}</th>", escaped(&place.title))
     } else {
@@ -189,8 +195,8 @@ fn comparisons(f: &Findings, place: &Place) -> String {
          <th class=\"n\">rounds</th><th>spread, with a line at 1×</th></tr></thead>\n<tbody>\n"
     );
     let mut before: Option<&Ratio> = None;
-    for (index, ratio) in f.ratios.iter().enumerate() {
-        let rest = f.ratios.get(index..).unwrap_or_default();
+    for (index, ratio) in ratios.iter().copied().enumerate() {
+        let rest = ratios.get(index..).unwrap_or_default();
         let same = |b: &Ratio| (&b.measure, &b.of, &b.to) == (&ratio.measure, &ratio.of, &ratio.to);
         let repeated = before.is_some_and(same);
         let what = if repeated { String::new() } else { compared(ratio, rest) };
@@ -207,7 +213,7 @@ fn comparisons(f: &Findings, place: &Place) -> String {
             times(ratio.low),
             times(ratio.high),
             ratio.rounds,
-            spread(ratio, &f.ratios)
+            spread(ratio, &ratios)
         ));
         before = Some(ratio);
     }
@@ -215,8 +221,13 @@ fn comparisons(f: &Findings, place: &Place) -> String {
     out
 }
 
+/// Whether a ratio says anything: a variant against itself is 1 for certain.
+pub(super) fn tells(ratio: &Ratio) -> bool {
+    ratio.of != ratio.to
+}
+
 /// What is compared, in a cell as tall as the ratios of the same two variants that follow.
-fn compared(ratio: &Ratio, rest: &[Ratio]) -> String {
+fn compared(ratio: &Ratio, rest: &[&Ratio]) -> String {
     let name = (&ratio.measure, &ratio.of, &ratio.to);
     let alike = rest.iter().take_while(|r| (&r.measure, &r.of, &r.to) == name).count();
     format!(
@@ -229,14 +240,14 @@ fn compared(ratio: &Ratio, rest: &[Ratio]) -> String {
 
 /// A ratio as a dot on a line from the smallest to the largest, on a logarithmic scale that all
 /// ratios of the measure share.
-fn spread(ratio: &Ratio, all: &[Ratio]) -> String {
+fn spread(ratio: &Ratio, all: &[&Ratio]) -> String {
     let usable = |v: f64| v.is_finite() && v > 0.0;
     let of_ratio = |r: &Ratio| [r.low, r.median, r.high];
     if !of_ratio(ratio).into_iter().all(usable) {
         return String::new();
     }
     let alike = all.iter().filter(|r| r.measure == ratio.measure);
-    let logs = alike.flat_map(of_ratio).filter(|v| usable(*v)).map(f64::ln);
+    let logs = alike.flat_map(|r| of_ratio(r)).filter(|v| usable(*v)).map(f64::ln);
     let (from, to) = logs.fold((-0.05f64, 0.05f64), |(a, b), v| (a.min(v), b.max(v)));
     let edge = 5.0;
     let place = |v: f64| px(edge + (v.ln() - from) / (to - from) * (SPREAD_PX - 2.0 * edge));
@@ -264,7 +275,8 @@ fn method(f: &Findings) -> String {
     }
     if !f.commands.is_empty() {
         out.push_str("<h3>Commands</h3>\n");
-        out.push_str(&format!("<pre>{}</pre>\n", escaped(&f.commands.join("\n"))));
+        let commands: String = f.commands.iter().map(|c| tagged("span", c)).collect();
+        out.push_str(&format!("<pre class=\"commands\">{commands}</pre>\n"));
     }
     out
 }

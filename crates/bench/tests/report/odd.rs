@@ -301,6 +301,16 @@ fn whiskers_reach_from_the_smallest_to_the_largest() {
 }
 
 #[test]
+fn lines_of_one_point_become_bars_that_can_be_compared() {
+    let all = vec![series("cap:1", &[(32.0, 5.0)]), series("cap:5", &[(32.0, 6.0)])];
+    let drawn = figure(&lines("one place", false, all));
+    check(&drawn);
+    assert!(drawn.contains(">clients: 32<"), "{drawn}");
+    assert_eq!(drawn.matches("class=\"part\"").count(), 2);
+    assert_eq!(drawn.matches(">cap:5</text>").count(), 1);
+}
+
+#[test]
 fn the_original_is_dashed_and_keeps_its_own_colour() {
     let both =
         vec![original("then", &[(1.0, 1.0), (2.0, 2.0)]), series("now", &[(1.0, 3.0), (2.0, 4.0)])];
