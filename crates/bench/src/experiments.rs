@@ -16,6 +16,7 @@ mod starve;
 mod udp;
 mod udp_bufs;
 mod udp_read;
+mod wan_write;
 mod zc_read;
 
 pub use loaded::{Loaded, aim, loaded};
@@ -128,7 +129,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which `run all` runs them.
-pub static ALL: [&Experiment; 9] = [
+pub static ALL: &[&Experiment] = &[
     &rsync_walk::EXPERIMENT,
     &starve::EXPERIMENT,
     &disk_sleep::EXPERIMENT,
@@ -138,6 +139,7 @@ pub static ALL: [&Experiment; 9] = [
     &udp_read::EXPERIMENT,
     &udp_bufs::EXPERIMENT,
     &hotplug::EXPERIMENT,
+    &wan_write::EXPERIMENT,
 ];
 
 /// The experiment of this name.

@@ -1,0 +1,305 @@
+//! `wan-write`: how much a client far away can write, by the server's receive buffer.
+//!
+//! One client at the other end of a long line keeps 64 WRITEs of 1 MiB under way. A sender may have no
+//! more in flight than the receiver's window, so the rate is window / round trip until the line is full;
+//! the kernel doubles the buffer asked for and offers about two thirds of that: 1.3 to 1.4 × buffer / round
+//! trip. A new server for each trial: a window that has grown does not shrink.
+
+use super::{
+    Cannot, Experiment, Loaded, Rounds, Setting, aim, axis, fact, loaded, measures, median,
+};
+use crate::lab::{Link, LinkOptions, sockstat};
+use crate::load::{Plan, Scene, Workload};
+use crate::result::{Findings, Plot, Point, Series, Shape, Table, Target};
+use crate::subject::bowline::{self, Options};
+use crate::subject::{Place, Subject};
+use admin::api::{ConnRow, LinkRow, Request};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What is written: as much as in the original experiment, then again from the start.
+const FILE_BYTES: u64 = 500 << 20;
+/// Bytes of one WRITE.
+const RECORD_BYTES: u32 = 1 << 20;
+/// WRITEs under way.
+const SLOTS: usize = 64;
+/// Receive buffers, as `tcp-rcvbuf` takes them.
+const BUFFERS: [&str; 5] = ["256K", "1M", "4M", "16M", "auto"];
+/// Round trips of the line, in milliseconds.
+const RTTS_MS: [u32; 2] = [30, 120];
+/// TCP payload that 1 Gbit/s carries at an MTU of 1500, in MB/s.
+const LINE_MB_PER_S: f64 = 120.7;
+/// From this share of it on, a line counts as full.
+const FULL: f64 = 0.95;
+/// The original: 1 MiB and 16 MiB at 30 ms, in MB/s.
+const ORIGINAL: [(&str, f64); 2] = [("1M", 43.252), ("16M", 90.396)];
+/// Patience for sockets of earlier trials to give their memory back.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// The experiment.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "wan-write",
+    title: "Writing over a long line, by the server's receive buffer",
+    question: "A client writes over 1 Gbit/s with a round trip of 30 or 120 ms. How large must the \
+               server's receive buffer be to fill the line, and does the kernel's own sizing do it?",
+    run,
+};
+
+/// What the server said about the connection, in order of time.
+type Samples = Vec<(f64, LinkRow)>;
+
+fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+    let (dir, place, _removed) = directory(setting)?;
+    findings.setup.extend([
+        fact("load", &"1 client, 64 WRITEs of 1 MiB under way, UNSTABLE, a file of 500 MiB"),
+        fact("file system", &place),
+    ]);
+    let rounds = setting.pick(1, 3);
+    let mut windows: BTreeMap<(u32, &str), Samples> = BTreeMap::new();
+    for rtt_ms in RTTS_MS {
+        let rtt = Duration::from_millis(rtt_ms.into());
+        let options =
+            LinkOptions { rtt, queue: Duration::from_millis(30), ..LinkOptions::default() };
+        let link = Link::start(&options)?;
+        if findings.setup.len() < 3 {
+            let facts = link.facts();
+            findings.setup.extend(facts.into_iter().filter(|fact| fact.name != "round trip"));
+        }
+        let mut commands = Vec::new();
+        Rounds::new(findings, setting, rounds).interleave(
+            &BUFFERS,
+            Some(rtt_ms.into()),
+            |buffer| {
+                let (trial, samples, command) = trial(setting, &link, &dir, rtt, buffer)?;
+                windows.insert((rtt_ms, buffer), samples);
+                if rtt_ms == 30 {
+                    commands.push(command);
+                }
+                Ok(trial)
+            },
+        )?;
+        commands.sort();
+        commands.dedup();
+        findings.commands.extend(commands);
+    }
+    judge(findings);
+    draw(findings, &windows);
+    Ok(())
+}
+
+/// Where the file is: in memory where the system has a place for that, so that no disk sets the pace.
+fn directory(setting: &Setting<'_>) -> Result<(PathBuf, &'static str, Option<Removed>), Cannot> {
+    let in_memory = PathBuf::from(format!("/dev/shm/bowline-wan-write-{}", std::process::id()));
+    if std::fs::create_dir_all(&in_memory).is_ok() {
+        return Ok((in_memory.clone(), "tmpfs", Some(Removed(in_memory))));
+    }
+    Ok((setting.dir("wan-write")?, "that of the scratch directory", None))
+}
+
+/// A directory that is removed in the end.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One server, one client, one buffer.
+fn trial(
+    setting: &Setting<'_>,
+    link: &Link,
+    dir: &Path,
+    rtt: Duration,
+    buffer: &str,
+) -> Result<(BTreeMap<String, f64>, Samples, String), Cannot> {
+    sockstat::wait_until_quiet(QUIET)?;
+    let options = Options {
+        program: Some(setting.bowline.clone()),
+        listen: vec![link.server_addr],
+        place: Place::inside(&link.server),
+        ..Options::of_dir(dir)
+    };
+    let mut server = bowline::start(&options.set("tcp-rcvbuf", buffer))?;
+    let mut plan = Plan::new(server.nfs(), server.export(), Workload::Write);
+    aim(&mut plan, &server);
+    plan.size = RECORD_BYTES;
+    plan.file_size = FILE_BYTES;
+    plan.depth = SLOTS;
+    // A window that opens by one segment for each that is acknowledged doubles in a round trip.
+    plan.warmup = rtt * 20 + Duration::from_millis(500);
+    plan.time = setting.pick(Duration::from_secs(3), Duration::from_secs(6));
+    plan.timeout = Duration::from_secs(60);
+    let command = server.command().to_owned();
+    let watch = Watch::default();
+    link.report()?;
+    let done: Result<Loaded, Cannot> = std::thread::scope(|scope| {
+        let control = server.control().map(Path::to_path_buf);
+        let watch = &watch;
+        let watching = scope.spawn(move || watch.look(control.as_deref()));
+        let load = link.client.run(|| {
+            let scene = Arc::new(Scene::prepare(&plan)?);
+            loaded(&plan, &scene, &mut server, setting)
+        });
+        watch.ended.store(true, Relaxed);
+        let _ = watching.join();
+        load?
+    });
+    let line = link.report()?;
+    stop(server);
+    let samples = watch.samples.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut found = done?.measures();
+    found.extend(measures([
+        ("line_dropped_packets", float(line.to_server.dropped)),
+        ("forwarder_cpu_share", line.forwarder_cpu_share),
+    ]));
+    found.extend(of_samples(&samples));
+    Ok((found, samples, command))
+}
+
+/// The server is gone before the next one begins.
+fn stop(server: Subject) {
+    let _ = server.stop(Duration::from_secs(5));
+}
+
+/// Looks at the connection while it is used.
+#[derive(Default)]
+struct Watch {
+    ended: AtomicBool,
+    samples: Mutex<Samples>,
+}
+
+impl Watch {
+    fn look(&self, control: Option<&Path>) {
+        let Some(control) = control else { return };
+        let begun = Instant::now();
+        while !self.ended.load(Relaxed) {
+            let rows: Vec<ConnRow> = admin::Client::connect(control)
+                .and_then(|mut client| client.ask(&Request::Conns))
+                .unwrap_or_default();
+            let busiest = rows.into_iter().filter_map(|row| row.link);
+            if let Some(link) = busiest.max_by_key(|link| link.in_bytes_per_s) {
+                let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+                samples.push((begun.elapsed().as_secs_f64(), link));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// What the second half of the samples says: the window has grown by then.
+fn of_samples(samples: &Samples) -> BTreeMap<String, f64> {
+    let late = samples.get(samples.len() / 2..).unwrap_or_default();
+    let of = |value: fn(&LinkRow) -> u64| {
+        median(&late.iter().map(|(_, link)| float(value(link))).collect::<Vec<_>>())
+    };
+    measures([
+        ("window_bytes", of(|link| link.window_bytes)),
+        ("receive_buffer_bytes", of(|link| link.receive_buffer_bytes)),
+        ("rtt_us", of(|link| link.rtt_us)),
+        ("out_of_order_segments", of(|link| link.out_of_order)),
+    ])
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+const fn float(count: u64) -> f64 {
+    count as f64
+}
+
+fn judge(findings: &mut Findings) {
+    for buffer in BUFFERS {
+        let rate = findings.median(buffer, Some(30.0), "write_mb_per_s");
+        let (wish, held) = match buffer {
+            "256K" => continue,
+            "1M" => (
+                "1M at 30 ms: 1.2 to 1.4 × buffer / round trip, about 45 MB/s".to_owned(),
+                (1.2..=1.4).contains(&(rate * 1e6 * 0.030 / f64::from(1 << 20))),
+            ),
+            _ => (
+                format!("{buffer} at 30 ms: the line's rate, {LINE_MB_PER_S} MB/s"),
+                rate >= FULL * LINE_MB_PER_S,
+            ),
+        };
+        findings.targets.push(Target { wish, found: format!("{rate:.1} MB/s"), held });
+    }
+    for rtt in RTTS_MS {
+        findings.ratio("write_mb_per_s", "16M", "1M", Some(rtt.into()));
+        findings.ratio("write_mb_per_s", "auto", "1M", Some(rtt.into()));
+    }
+    findings.notes.push(
+        "The original's 16 MiB row was limited by its client or its disk: the line carries 120.7 MB/s."
+            .to_owned(),
+    );
+}
+
+fn draw(findings: &mut Findings, windows: &BTreeMap<(u32, &str), Samples>) {
+    let mut rows = Vec::new();
+    for rtt in RTTS_MS {
+        for buffer in BUFFERS {
+            let of = |measure| findings.median(buffer, Some(rtt.into()), measure);
+            let original = ORIGINAL.iter().find(|(name, _)| rtt == 30 && *name == buffer);
+            rows.push(vec![
+                format!("{rtt}"),
+                buffer.to_owned(),
+                format!("{:.1}", of("write_mb_per_s")),
+                format!("{:.1}", of("window_bytes") / 1e6),
+                format!("{:.1}", of("rtt_us") / 1e3),
+                format!("{:.1}", of("server_cpu_us_per_call")),
+                original.map_or_else(|| "–".to_owned(), |(_, rate)| format!("{rate:.1}")),
+            ]);
+        }
+    }
+    let columns = [
+        "round trip, ms",
+        "tcp-rcvbuf",
+        "written, MB/s",
+        "window, MB",
+        "round trip under load, ms",
+        "server CPU, µs per WRITE",
+        "original, MB/s",
+    ];
+    findings.tables.push(Table {
+        title: "What one client writes".into(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    });
+    for rtt in RTTS_MS {
+        let of = |value: fn(&LinkRow) -> f64| {
+            let series = |buffer: &&str| {
+                let samples = windows.get(&(rtt, *buffer)).map_or(&[][..], Vec::as_slice);
+                let point = |(at, link): &(f64, LinkRow)| Point {
+                    x: *at,
+                    y: value(link),
+                    low: None,
+                    high: None,
+                };
+                let points = samples.iter().map(point).collect();
+                Series { name: (*buffer).to_owned(), original: false, points }
+            };
+            BUFFERS.iter().map(series).collect::<Vec<_>>()
+        };
+        for (title, label, unit, value) in [
+            (
+                format!("The window that the server offers, at {rtt} ms"),
+                "window",
+                "MB",
+                (|link| float(link.window_bytes) / 1e6) as fn(&LinkRow) -> f64,
+            ),
+            (format!("The rate, at {rtt} ms"), "written", "MB/s", |link| {
+                float(link.in_bytes_per_s) / 1e6
+            }),
+        ] {
+            findings.plots.push(Plot {
+                title,
+                shape: Shape::OverTime,
+                x: axis("time", "s"),
+                y: axis(label, unit),
+                bars: Vec::new(),
+                series: of(value),
+            });
+        }
+    }
+}
