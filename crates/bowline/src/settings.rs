@@ -5,7 +5,8 @@
 
 use crate::buffers::{Rules, Scope, Scoped, Sizes};
 use crate::values::{
-    LogLevel, PoolMode, ThreadRange, Transfer, UdpBuffer, UdpSockets, WakePolicy, ZeroCopy,
+    Congestion, LogLevel, PoolMode, ThreadRange, Transfer, UdpBuffer, UdpSockets, WakePolicy,
+    ZeroCopy,
 };
 use std::str::FromStr;
 
@@ -33,6 +34,8 @@ pub enum Key {
     TcpRcvbuf,
     /// `tcp-sndbuf`.
     TcpSndbuf,
+    /// `tcp-congestion`.
+    TcpCongestion,
     /// `max-read`.
     MaxRead,
     /// `max-write`.
@@ -60,6 +63,8 @@ pub enum Value {
     TcpRcvbuf(Scoped),
     /// Send buffers, and whose.
     TcpSndbuf(Scoped),
+    /// The congestion control of connections.
+    TcpCongestion(Congestion),
     /// Largest READ.
     MaxRead(Transfer),
     /// Largest WRITE.
@@ -90,7 +95,7 @@ pub struct Row {
 }
 
 /// All settings, in the order in which they are shown.
-pub static ROWS: [Row; 11] = [
+pub static ROWS: [Row; 12] = [
     Row {
         key: Key::Threads,
         name: "threads",
@@ -148,6 +153,13 @@ pub static ROWS: [Row; 11] = [
         about: "auto|0|SIZE: least send buffer of a connection; auto: the kernel's own sizing; \
                 tcp-sndbuf@NETWORK and tcp-sndbuf@/EXPORT for some; 0: the default again",
         parse: |text| Scoped::parse(Scope::All, text).map(Value::TcpSndbuf),
+    },
+    Row {
+        key: Key::TcpCongestion,
+        name: "tcp-congestion",
+        when: When::Live,
+        about: "system|NAME: congestion control of connections; system is the sysctl's",
+        parse: |text| text.parse().map(Value::TcpCongestion),
     },
     Row {
         key: Key::MaxRead,
@@ -229,6 +241,7 @@ impl Value {
             Self::ZeroCopy(_) => Key::ZeroCopy,
             Self::TcpRcvbuf(_) => Key::TcpRcvbuf,
             Self::TcpSndbuf(_) => Key::TcpSndbuf,
+            Self::TcpCongestion(_) => Key::TcpCongestion,
             Self::MaxRead(_) => Key::MaxRead,
             Self::MaxWrite(_) => Key::MaxWrite,
             Self::LogLevel(_) => Key::LogLevel,
@@ -259,6 +272,7 @@ impl std::fmt::Display for Value {
             Self::UdpBuffer(v) => v.fmt(f),
             Self::ZeroCopy(v) => v.fmt(f),
             Self::TcpRcvbuf(v) | Self::TcpSndbuf(v) => v.size.fmt(f),
+            Self::TcpCongestion(v) => v.fmt(f),
             Self::MaxRead(v) | Self::MaxWrite(v) => v.fmt(f),
             Self::LogLevel(v) => v.fmt(f),
         }
@@ -284,6 +298,8 @@ pub struct Values {
     pub tcp_rcvbuf: Sizes,
     /// `tcp-sndbuf`.
     pub tcp_sndbuf: Sizes,
+    /// `tcp-congestion`.
+    pub tcp_congestion: Congestion,
     /// `max-read`.
     pub max_read: Transfer,
     /// `max-write`.
@@ -306,6 +322,7 @@ impl Default for Values {
             zero_copy: ZeroCopy::Auto,
             tcp_rcvbuf: Sizes::default(),
             tcp_sndbuf: Sizes::default(),
+            tcp_congestion: Congestion::System,
             max_read: Transfer::DEFAULT,
             max_write: Transfer::DEFAULT,
             log_level: LogLevel::Info,
@@ -325,6 +342,7 @@ impl Values {
             Key::ZeroCopy => Value::ZeroCopy(self.zero_copy),
             Key::TcpRcvbuf => Value::TcpRcvbuf(self.tcp_rcvbuf.of(&Scope::All)),
             Key::TcpSndbuf => Value::TcpSndbuf(self.tcp_sndbuf.of(&Scope::All)),
+            Key::TcpCongestion => Value::TcpCongestion(self.tcp_congestion.clone()),
             Key::MaxRead => Value::MaxRead(self.max_read),
             Key::MaxWrite => Value::MaxWrite(self.max_write),
             Key::LogLevel => Value::LogLevel(self.log_level),
@@ -365,6 +383,7 @@ impl Values {
             Value::ZeroCopy(v) => self.zero_copy = v,
             Value::TcpRcvbuf(v) => self.tcp_rcvbuf.put(v),
             Value::TcpSndbuf(v) => self.tcp_sndbuf.put(v),
+            Value::TcpCongestion(v) => self.tcp_congestion = v,
             Value::MaxRead(v) => self.max_read = v,
             Value::MaxWrite(v) => self.max_write = v,
             Value::LogLevel(v) => self.log_level = v,

@@ -112,6 +112,49 @@ impl fmt::Display for ThreadRange {
     }
 }
 
+/// The congestion control of connections: the system's, or one by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Congestion {
+    /// What `net.ipv4.tcp_congestion_control` says.
+    System,
+    /// One of `net.ipv4.tcp_available_congestion_control`.
+    Named(String),
+}
+
+/// Longest name of a congestion control (TCP_CA_NAME_MAX, less the end).
+const CONGESTION_NAME_MAX: usize = 15;
+
+impl Congestion {
+    /// The name, unless it is the system's.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::System => None,
+            Self::Named(name) => Some(name),
+        }
+    }
+}
+
+impl FromStr for Congestion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
+        match text {
+            "system" => Ok(Self::System),
+            name if (1..=CONGESTION_NAME_MAX).contains(&name.len()) && name.bytes().all(fits) => {
+                Ok(Self::Named(name.to_owned()))
+            }
+            _ => Err(format!("{text:?} is no congestion control: write system, or a name")),
+        }
+    }
+}
+
+impl fmt::Display for Congestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name().unwrap_or("system"))
+    }
+}
+
 /// The buffers of UDP sockets, each direction: as large as the sysctls allow up to 4 MiB, or fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UdpBuffer {
@@ -279,7 +322,9 @@ impl fmt::Display for WakePolicy {
 
 #[cfg(test)]
 mod tests {
-    use super::{LogLevel, PoolMode, Size, ThreadRange, Transfer, UdpBuffer, WakePolicy};
+    use super::{
+        Congestion, LogLevel, PoolMode, Size, ThreadRange, Transfer, UdpBuffer, WakePolicy,
+    };
     use std::fmt::{Debug, Display};
     use std::str::FromStr;
 
@@ -302,6 +347,7 @@ mod tests {
         same::<ThreadRange>(&["1..1", "2..64", "1..4096"]);
         same::<Transfer>(&["4K", "64K", "1M", "4M", "12K"]);
         same::<UdpBuffer>(&["auto", "256K", "1G"]);
+        same::<Congestion>(&["system", "cubic", "bbr"]);
         same::<WakePolicy>(&["adaptive", "unlimited", "cap:5", "chain"]);
         same::<PoolMode>(&["global", "percpu", "pernode"]);
         same::<LogLevel>(&["error", "trace"]);
@@ -321,6 +367,7 @@ mod tests {
         wrong::<ThreadRange>(&["", "0", "4..2", "1..4097", "a..b", "..", "1...2"]);
         wrong::<Transfer>(&["0", "1K", "5000", "8M"]);
         wrong::<UdpBuffer>(&["", "0", "2G", "2K", "none"]);
+        wrong::<Congestion>(&["", "a b", "abcdefghijklmnop"]);
         wrong::<WakePolicy>(&["cap:0", "cap:", "cap", "lifo"]);
         wrong::<PoolMode>(&["cpu", ""]);
     }

@@ -119,3 +119,19 @@ fn a_size_over_a_sysctl_says_so_and_what_to_do() {
     let counters = server.json("status")["counters"].to_string();
     assert!(counters.contains("tcp-buffers-clamped"), "{counters}");
 }
+
+#[test]
+fn the_congestion_control_is_changed_on_open_and_new_connections() {
+    let server = Server::start(&[]);
+    let client = connect(&server);
+    let system = link(&server)["congestion_control"].clone();
+    set(&server, "tcp-congestion=reno");
+    assert_eq!(link(&server)["congestion_control"], "reno");
+    drop(client);
+    let _other = connect(&server);
+    assert_eq!(link(&server)["congestion_control"], "reno");
+    let error = told(&server.ask(&["set", "tcp-congestion=none-such"]), 1);
+    assert!(error.contains("there are") && error.contains("reno"), "{error}");
+    set(&server, "tcp-congestion=system");
+    assert_eq!(link(&server)["congestion_control"], system);
+}

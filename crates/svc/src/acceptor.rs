@@ -8,6 +8,7 @@ use crate::buffers::ConnBuffers;
 use crate::conn::Conn;
 use crate::core::TOKEN_INBOX;
 use crate::limits::EVENTS_PER_WAIT;
+use crate::lock;
 use crate::register::Full;
 use crate::roster::Parcel;
 use crate::server::Shared;
@@ -115,6 +116,11 @@ impl Acceptor<'_> {
         let Ok((peer, local)) = ends else { return };
         if sys::socket::prepare(&stream).is_err() {
             return;
+        }
+        let congestion = lock(&self.shared.congestion).clone();
+        if let Some(name) = congestion {
+            // It was tried when it was set; the connection may have ended.
+            let _ = sys::tcp::set_congestion(&stream, &name);
         }
         let peer =
             Peer { addr: canonical(peer), local: canonical(local), transport: Transport::Tcp };

@@ -33,6 +33,8 @@ pub struct Config {
     pub limits: Limits,
     /// What connections' socket buffers are to be.
     pub buffers: Box<dyn BufferRules>,
+    /// The congestion control of connections; `None`: the system's.
+    pub congestion: Option<String>,
 }
 
 impl Default for Config {
@@ -49,6 +51,7 @@ impl Default for Config {
             zero_copy: ZeroCopy::Auto,
             limits: Limits::default(),
             buffers: Box::new(BufferWishes::NONE),
+            congestion: None,
         }
     }
 }

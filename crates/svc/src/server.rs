@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub roster: Roster,
     /// Connections' socket buffers.
     pub buffers: Buffers,
+    /// The congestion control of new connections; `None`: the system's. Locked for a copy.
+    pub congestion: Mutex<Option<Arc<str>>>,
     /// Memory for records under way.
     pub partial: Budget,
     /// Memory for replies that clients have not taken.
@@ -127,6 +129,7 @@ impl Server {
             register: Register::default(),
             roster: Roster::default(),
             buffers,
+            congestion: Mutex::new(config.congestion.map(Into::into)),
             partial: Budget::new(limits.partial_bytes_max),
             queued: Budget::new(limits.queued_bytes_max),
             zero_copy: Choice::new(config.zero_copy),
@@ -190,6 +193,29 @@ impl Server {
             }
         }
         applied
+    }
+
+    /// Changes the congestion control of new connections and of those that are open; `None`: the
+    /// system's.
+    ///
+    /// # Errors
+    /// [`SettingError`]: the kernel has none of that name, or this process may not use it.
+    pub fn set_congestion(&self, name: Option<&str>) -> Result<(), SettingError> {
+        let own = match name {
+            Some(name) => name.to_owned(),
+            None => sys::tcp::system_congestion()
+                .map_err(|error| SettingError(format!("which one is the system's? {error}")))?,
+        };
+        sys::tcp::try_congestion(&own).map_err(|error| {
+            let there = sys::tcp::congestions();
+            SettingError(format!("congestion control {own:?}: {error}; there are {there}"))
+        })?;
+        *lock(&self.shared.congestion) = name.map(Into::into);
+        for conn in self.shared.register.all() {
+            // It may have ended.
+            let _ = sys::tcp::set_congestion(&conn.stream, &own);
+        }
+        Ok(())
     }
 
     /// What the buffers of all connections together may hold.

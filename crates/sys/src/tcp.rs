@@ -5,7 +5,7 @@
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// One of the two buffers of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,9 +141,7 @@ pub fn fix_buffer(socket: impl AsFd, side: Side, bytes: u32) -> io::Result<Grant
 /// # Errors
 /// As socket(2) and setsockopt(2).
 pub fn try_buffer(side: Side, bytes: u32) -> io::Result<u32> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType};
-    let flags = SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    let socket = unconnected()?;
     fix_buffer(&socket, side, bytes)?;
     Ok(memory(&socket)?.max(side))
 }
@@ -200,6 +198,35 @@ pub fn set_congestion(socket: impl AsFd, name: &str) -> io::Result<()> {
         libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, len)
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Tries whether a connection could have a congestion control, with a socket that goes nowhere.
+///
+/// # Errors
+/// As [`set_congestion`].
+pub fn try_congestion(name: &str) -> io::Result<()> {
+    set_congestion(unconnected()?, name)
+}
+
+/// The system's congestion control.
+///
+/// # Errors
+/// As read(2) of the sysctl.
+pub fn system_congestion() -> io::Result<String> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
+    Ok(text.trim().to_owned())
+}
+
+/// Those that the kernel has, with blanks between them; empty if it does not tell.
+pub fn congestions() -> String {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    std::fs::read_to_string(path).map_or_else(|_| String::new(), |text| text.trim().to_owned())
+}
+
+fn unconnected() -> io::Result<OwnedFd> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    let flags = SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?)
 }
 
 /// The congestion control of a connection.
@@ -303,8 +330,9 @@ fn parse_info(told: &[u8]) -> Info {
 #[cfg(test)]
 mod tests {
     use super::{
-        Granted, Side, congestion, fix_buffer, free_buffer, info, let_window_grow, memory,
-        memory_in_use, set_congestion, sysctl_triple, try_buffer, unread,
+        Granted, Side, congestion, congestions, fix_buffer, free_buffer, info, let_window_grow,
+        memory, memory_in_use, set_congestion, sysctl_triple, system_congestion, try_buffer,
+        try_congestion, unread,
     };
     use crate::socket::{accept, listen};
     use std::io::Write;
@@ -363,5 +391,7 @@ mod tests {
         set_congestion(&listener, "reno").unwrap();
         assert_eq!(congestion(pair(&listener).0).unwrap(), "reno");
         assert!(set_congestion(&listener, "no-such").is_err());
+        assert!(try_congestion("reno").is_ok() && try_congestion("no-such").is_err());
+        assert!(congestions().contains(&system_congestion().unwrap()));
     }
 }

@@ -218,6 +218,7 @@ fn serve(
         udp_buffer: values.udp_buffer.bytes(),
         limits: svc::Limits::default(),
         buffers: Box::new(values.buffers()),
+        congestion: values.tcp_congestion.name().map(str::to_owned),
     };
     Server::start(config, dispatcher, telemetry).map_err(explain)
 }
