@@ -116,6 +116,8 @@ pub fn look_up_ns(sharing: Sharing, threads: usize, how_long: Duration) -> f64 {
                         // a thread that may not be bound wanders; the figure is then no worse
                         sys::thread::run_on(&[cpu]).ok();
                     }
+                    // without the right to it the figure has the machine's other work in it
+                    sys::thread::run_first().ok();
                     begin.wait();
                     work(table, how_long)
                 })

@@ -6,6 +6,7 @@
 //! went wrong, and computes noise. A file of this folder is one experiment; `rounds` has what they share.
 
 mod align;
+mod auth_scale;
 mod disk_sleep;
 mod hotplug;
 mod loaded;
@@ -18,6 +19,7 @@ mod udp_bufs;
 mod udp_read;
 mod wan_write;
 mod zc_read;
+mod zc_readdir;
 
 pub use loaded::{Loaded, aim, loaded};
 pub use rounds::{Rounds, axis, fact, line, measures, median, spread};
@@ -130,6 +132,7 @@ pub struct Experiment {
 
 /// All experiments, in the order in which `run all` runs them.
 pub static ALL: &[&Experiment] = &[
+pub static ALL: [&Experiment; 12] = [
     &rsync_walk::EXPERIMENT,
     &starve::EXPERIMENT,
     &disk_sleep::EXPERIMENT,
@@ -140,6 +143,8 @@ pub static ALL: &[&Experiment] = &[
     &udp_bufs::EXPERIMENT,
     &hotplug::EXPERIMENT,
     &wan_write::EXPERIMENT,
+    &auth_scale::EXPERIMENT,
+    &zc_readdir::EXPERIMENT,
 ];
 
 /// The experiment of this name.
