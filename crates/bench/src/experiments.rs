@@ -132,7 +132,6 @@ pub struct Experiment {
 
 /// All experiments, in the order in which `run all` runs them.
 pub static ALL: &[&Experiment] = &[
-pub static ALL: [&Experiment; 12] = [
     &rsync_walk::EXPERIMENT,
     &starve::EXPERIMENT,
     &disk_sleep::EXPERIMENT,
