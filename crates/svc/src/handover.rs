@@ -474,6 +474,16 @@ impl<C, W> Handover<C, W> {
         state.lease == lease && matches!(state.core, Slot::Lent(_))
     }
 
+    /// Leaves the core to whoever comes first, as the calling worker is about to sleep; it says
+    /// when it has slept enough ([`Handover::resumes`]).
+    pub fn promote(&self, core: C, now_ns: u64) -> Call {
+        let mut state = self.lock();
+        state.core = Slot::Free(core);
+        state.reserve_leads = false;
+        state.blocked = state.blocked.saturating_add(1);
+        state.cover_core(now_ns)
+    }
+
     /// Leaves the core to whoever comes first.
     pub fn leave(&self, core: C, now_ns: u64) -> Call {
         let mut state = self.lock();
@@ -482,13 +492,16 @@ impl<C, W> Handover<C, W> {
         state.cover_core(now_ns)
     }
 
-    /// Frees a lent core if `is_stuck`, which is asked under the lock; `None` if it was not.
+    /// Frees a lent core if `is_stuck`, which is asked under the lock; `None` if it was not. The
+    /// worker that had lent it finds its lease void, and says when its call is over
+    /// ([`Handover::resumes`]).
     pub fn rescue(&self, now_ns: u64, is_stuck: impl FnOnce() -> bool) -> Option<Call> {
         let mut state = self.lock();
         match std::mem::replace(&mut state.core, Slot::Taken) {
             Slot::Lent(core) if is_stuck() => {
                 state.core = Slot::Free(core);
                 state.reserve_leads = false;
+                state.blocked = state.blocked.saturating_add(1);
                 Some(state.cover_core(now_ns))
             }
             other => {

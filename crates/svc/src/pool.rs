@@ -195,7 +195,7 @@ impl Pool {
     pub fn hand_over(self: &Arc<Self>, core: Box<Core>, stats: &WorkerStats) {
         self.seen.promotions.fetch_add(1, Relaxed);
         stats.add(Counter::Promotions, 1);
-        let call = self.hand.leave(core, self.shared.clock.now_ns());
+        let call = self.hand.promote(core, self.shared.clock.now_ns());
         let is_reserve = |seat: &Arc<Seat>| seat.role() == Role::Reserve;
         if matches!(call, Call::Exhausted | Call::Start(Role::Reserve))
             || matches!(&call, Call::Wake(seat) if is_reserve(seat))

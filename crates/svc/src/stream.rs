@@ -202,9 +202,7 @@ impl<'b> Turn<'b> {
                 keep(spare, memory);
             }
             if let Some(conn) = self.left.get() {
-                if let Stand::Works { .. } = self.stand {
-                    self.pool.hand.resumes();
-                }
+                self.pool.hand.resumes();
                 if let Some((pool, token)) = conn.finish(self.stats, reply) {
                     pool.post(Mail::Ended(token));
                 }
@@ -331,6 +329,7 @@ impl<'b> Turn<'b> {
                 Some(core)
             }
             None => {
+                self.pool.hand.resumes();
                 rx.unsettled = true;
                 self.pool.post(Mail::Back(rx));
                 None

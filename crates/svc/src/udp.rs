@@ -366,6 +366,9 @@ impl Turn<'_> {
             return None;
         };
         let core = if self.attached.get() { self.pool.reclaim(lease) } else { None };
+        if core.is_none() {
+            self.pool.hand.resumes();
+        }
         if core.is_none() && self.attached.get() {
             let held = self.rest();
             if !held.is_empty() {

@@ -503,6 +503,8 @@ impl Worker {
                 strike_out(&self.pool, &self.stats, &mut core, token);
             }
             self.core = Some(core);
+        } else {
+            self.pool.hand.resumes();
         }
     }
 }

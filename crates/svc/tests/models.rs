@@ -329,9 +329,10 @@ fn promote(pool: &Pool, core: Token, first: &AtomicUsize) {
     let lease = pool.hand.lend(core);
     if let Some(core) = pool.hand.reclaim(lease) {
         assert!(pool.hand.reclaim(lease).is_none(), "a lease fits once");
-        pool.call(pool.hand.leave(core, 0));
+        pool.call(pool.hand.promote(core, 0));
     }
     pool.done.wait_for(2);
+    pool.hand.resumes();
 }
 
 #[test]
@@ -354,7 +355,8 @@ fn a_follower_leads_while_the_leader_sleeps_whoever_was_quicker() {
         pool.retire();
         workers.into_iter().for_each(|worker| worker.join().unwrap());
         assert_eq!(pool.hand.standing(), Standing::Retired);
-        assert_eq!(pool.hand.count().threads, 0);
+        let count = pool.hand.count();
+        assert_eq!((count.threads, count.blocked), (0, 0));
     });
 }
 
@@ -365,7 +367,7 @@ fn a_reserve_leads_when_nobody_is_left_and_is_relieved() {
         let core = pool.lead();
         core.let_go();
         // The only thread is about to sleep.
-        let call = pool.hand.leave(core, 0);
+        let call = pool.hand.promote(core, 0);
         assert!(matches!(call, Call::Start(Role::Reserve)));
         let theirs = Arc::clone(&pool);
         let reserve = thread::spawn(move || {

@@ -158,7 +158,13 @@ impl Toy {
             versions: &VERSIONS,
             state: Arc::clone(&state),
         };
-        let programs: Vec<Box<dyn Program>> = vec![Box::new(service)];
+        let mount = Service {
+            number: proto::mount::PROGRAM,
+            name: "mount",
+            versions: &VERSIONS,
+            state: Arc::clone(&state),
+        };
+        let programs: Vec<Box<dyn Program>> = vec![Box::new(service), Box::new(mount)];
         let dispatcher = Arc::new(Dispatcher::new(programs, DispatchSettings::default()));
         let names = dispatcher.ops().iter().map(|op| OpName {
             program: op.program,
@@ -215,9 +221,14 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// A call's message, without record mark.
 pub fn message(xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
+    message_to(PROGRAM, xid, procedure, args)
+}
+
+/// A call's message to one of the toy's programs: its own, or MOUNT, which does the same.
+pub fn message_to(program: u32, xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
     let mut w = Writer::new();
     let credential = Credential::None;
-    w.put(&Request { xid, program: PROGRAM, version: 1, procedure, credential });
+    w.put(&Request { xid, program, version: 1, procedure, credential });
     w.raw(args);
     w.bytes().to_vec()
 }
