@@ -54,8 +54,8 @@ fn measure(
     let addr = listener.local_addr()?;
     let mut client = link.client.run(|| TcpStream::connect(addr))??;
     let mut server = listener.accept()?.0;
-    sys::socket::reset_on_close(&client)?;
-    sys::socket::reset_on_close(&server)?;
+    sys::outgoing::reset_on_close(&client)?;
+    sys::outgoing::reset_on_close(&server)?;
     let sender = std::thread::spawn(move || {
         let block = vec![1; 1 << 18];
         while client.write_all(&block).is_ok() {}

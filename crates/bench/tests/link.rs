@@ -28,7 +28,7 @@ fn connection(link: &Link, to: IpAddr) -> (TcpStream, TcpStream) {
     let client = link.client.run(|| TcpStream::connect_timeout(&addr, PATIENCE).unwrap()).unwrap();
     let server = listener.accept().unwrap().0;
     for end in [&server, &client] {
-        sys::socket::reset_on_close(end).unwrap();
+        sys::outgoing::reset_on_close(end).unwrap();
         end.set_nodelay(true).unwrap();
         end.set_read_timeout(Some(PATIENCE)).unwrap();
     }

@@ -18,10 +18,10 @@ fn peer() -> String {
     )
 }
 
-/// A comparison that takes long enough to be stopped.
-fn compare(temporary: &Path) -> Child {
+/// A measurement that takes long enough to be stopped.
+fn bench(words: &[&str], temporary: &Path) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
-    command.args(["bench", "compare", "--quick", "--peer", &peer()]).env("TMPDIR", temporary);
+    command.arg("bench").args(words).env("TMPDIR", temporary);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -36,6 +36,13 @@ fn descendants(pid: u32) -> BTreeSet<u32> {
         }
     }
     all
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap().flatten();
+    let mut names: Vec<_> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.sort();
+    names
 }
 
 fn network(pid: &str) -> Option<PathBuf> {
@@ -78,9 +85,9 @@ fn assert_gone(processes: &BTreeSet<u32>, networks: &BTreeSet<PathBuf>) {
     assert_eq!(left.collect::<Vec<_>>(), Vec::<String>::new(), "processes in its networks");
 }
 
-/// Starts a comparison and waits until all three servers serve.
+/// Starts a comparison and waits until all three servers are there.
 fn running(temporary: &Path) -> (Child, BTreeSet<u32>, BTreeSet<PathBuf>) {
-    let mut child = compare(temporary);
+    let mut child = bench(&["compare", "--quick", "--peer", &peer()], temporary);
     let mut seen = (BTreeSet::new(), BTreeSet::new());
     until("the servers do not start", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended too early");
@@ -125,4 +132,32 @@ fn one_that_is_killed_leaves_files_only_and_the_next_one_removes_them() {
     until("two Ctrl-C do not end it", || next.try_wait().unwrap().is_some());
     assert_gone(&processes, &networks);
     assert_eq!(scratch(next.id(), temporary.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn experiments_that_are_stopped_keep_what_they_found_and_nothing_else() {
+    let temporary = tempfile::tempdir().unwrap();
+    let out = temporary.path().join("out");
+    let words = ["run", "starve", "rsync-walk", "--quick", "--out", out.to_str().unwrap()];
+    let mut child = bench(&words, temporary.path());
+    let mut seen = (BTreeSet::new(), BTreeSet::new());
+    until("no server starts", || {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        seen = made(child.id());
+        !seen.0.is_empty()
+    });
+    end(child.id(), Ending::Interrupt).unwrap();
+    let mut status = None;
+    until("Ctrl-C does not end it", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(1));
+    assert_gone(&seen.0, &seen.1);
+    assert_eq!(scratch(child.id(), temporary.path()), Vec::<PathBuf>::new());
+    // the first says how far it came, the second was not begun
+    assert_eq!(names(&out), ["machine.json", "starve.json"]);
+    let text = std::fs::read_to_string(out.join("starve.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(found["outcome"], "partial", "{text}");
 }

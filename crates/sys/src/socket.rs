@@ -75,15 +75,6 @@ pub fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Has a close throw away what is not acknowledged yet, and tell the peer by a reset: the socket of a
-/// measurement must not stay behind as an orphan with megabytes in its queue.
-///
-/// # Errors
-/// As setsockopt(2).
-pub fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
-    Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
-}
-
 /// Receives what is there, at most a buffer full; 0 is the end of the stream.
 ///
 /// # Errors
