@@ -6,7 +6,7 @@ use admin::Client;
 use admin::api::{Request, Status};
 use bench::load::ServerCost;
 use bench::subject::meter::Reading;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A server's state before a load.
 pub struct Before {
@@ -21,7 +21,7 @@ pub struct Before {
 /// # Errors
 /// There is no such process, or the control socket does not answer.
 pub fn before(options: &LoadOptions) -> anyhow::Result<Option<Before>> {
-    let status = options.control.as_ref().map(ask).transpose()?;
+    let status = options.control.as_deref().map(ask).transpose()?;
     let Some(pid) = options.server_pid.or(status.as_ref().map(|status| status.pid)) else {
         return Ok(None);
     };
@@ -35,7 +35,7 @@ impl Before {
     /// What was used since then, by so many calls; `None` if the server is gone.
     pub fn since(&self, calls: u64) -> Option<ServerCost> {
         let usage = Reading::of(&[self.pid])?.since(&self.reading);
-        let now = self.control.as_ref().and_then(|path| ask(path).ok());
+        let now = self.control.as_deref().and_then(|path| ask(path).ok());
         let now = now.as_ref().map(copied);
         #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
         let per_call = |amount: u64| amount as f64 / calls.max(1) as f64;
@@ -51,7 +51,7 @@ impl Before {
     }
 }
 
-fn ask(path: &PathBuf) -> anyhow::Result<Status> {
+fn ask(path: &Path) -> anyhow::Result<Status> {
     let asked = Client::connect(path).and_then(|mut client| client.ask(&Request::Status));
     asked.map_err(|e| anyhow::anyhow!("--control {}: {e}", path.display()))
 }
