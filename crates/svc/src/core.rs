@@ -32,6 +32,8 @@ pub(crate) struct Core {
     table: Vec<Place>,
     free: Vec<usize>,
     open: usize,
+    /// Connections that have just come; what their clients have to say has mostly come with them.
+    pub fresh: VecDeque<u64>,
     /// Connections whose tail, or last look, is due.
     pub due: VecDeque<u64>,
     /// Datagrams that were received and not answered.
@@ -72,6 +74,7 @@ impl Core {
             table: Vec::new(),
             free: Vec::new(),
             open: 0,
+            fresh: VecDeque::new(),
             due: VecDeque::new(),
             datagrams: VecDeque::new(),
             parting: Vec::new(),
@@ -87,6 +90,11 @@ impl Core {
         let ready = self.events.at(self.next)?;
         self.next = self.next.saturating_add(1);
         Some(ready)
+    }
+
+    /// The wait is over: what others have left comes first, new connections above all.
+    pub fn waited(&mut self) {
+        self.events.hoist(TOKEN_INBOX);
     }
 
     /// The buffer for the next wait.

@@ -268,7 +268,11 @@ impl Worker {
     fn step(&mut self) {
         let queueing = self.is_queueing();
         let Some(core) = self.core.as_mut() else { return };
-        if let Some(ready) = core.next_event() {
+        if let Some(token) = core.fresh.pop_front() {
+            if let Found::Rx(rx) = core.take(token) {
+                self.serve(rx);
+            }
+        } else if let Some(ready) = core.next_event() {
             self.ready(ready);
         } else if let Some(held) = core.datagrams.pop_front() {
             self.datagram(held);
@@ -293,6 +297,9 @@ impl Worker {
         {
             tracing::error!(pool = self.pool.index, %error, "cannot ask for events");
         }
+        if let Some(core) = self.core.as_mut() {
+            core.waited();
+        }
     }
 
     /// Waits for events; while the server stops, not for longer than connections that part need.
@@ -308,6 +315,7 @@ impl Worker {
             tracing::error!(pool = self.pool.index, %error, "cannot wait for events");
             std::thread::sleep(AFTER_FAILED_WAIT);
         }
+        core.waited();
         if !parting {
             return;
         }
@@ -372,8 +380,12 @@ impl Worker {
     fn fetch(&mut self, mut rx: Box<Rx>) {
         if let Some(core) = self.core.take() {
             self.pool.hand_over(core, &self.stats);
+        } else {
+            let call = self.pool.hand.blocks(self.pool.shared.clock.now_ns());
+            self.pool.call(call, &self.stats);
         }
         rx.broken |= rx.conn.flush_waiting(&self.pool, &self.stats) == Sent::Broken;
+        self.pool.hand.resumes();
         self.pool.post(Mail::Back(rx));
     }
 
@@ -423,12 +435,15 @@ impl Worker {
 
     /// Deals with what somebody left in the inbox.
     fn open(&mut self, mail: Mail) {
+        let queueing = self.is_queueing();
         let Some(core) = self.core.as_mut() else { return };
         match mail {
             Mail::Open(conn) => {
                 let rx = core.insert(&self.pool, conn);
                 if core.stopping {
                     core.due.push_back(rx.token);
+                } else if !queueing {
+                    core.fresh.push_back(rx.token);
                 }
                 bring_back(&self.pool, &self.stats, core, rx);
             }

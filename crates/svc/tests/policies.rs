@@ -1,5 +1,7 @@
 //! The policies with a queue, and changing from one to the other while calls run.
 
+#![allow(clippy::unwrap_used, reason = "test code")]
+
 mod toy;
 
 use bowline_svc::{Config, PoolInfo, PoolMode, WakePolicy};

@@ -1,6 +1,8 @@
 //! MOUNT is answered while every thread there may be sleeps, under every policy, over both
 //! transports; and only MOUNT is.
 
+#![allow(clippy::unwrap_used, reason = "test code")]
+
 mod toy;
 
 use bowline_svc::{Config, PoolMode, WakePolicy};

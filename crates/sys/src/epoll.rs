@@ -79,6 +79,14 @@ impl Events {
         })
     }
 
+    /// Puts what was registered with `token`, if it is among them, before the others.
+    pub fn hoist(&mut self, token: u64) {
+        let found = self.0.iter().position(|event| event.data.u64() == token);
+        if let Some(found) = found {
+            self.0.swap(0, found);
+        }
+    }
+
     /// How many the last wait found.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -180,6 +188,14 @@ mod tests {
         epoll.wait(&mut events, None).unwrap();
         let ready = events.at(0).unwrap();
         assert_eq!((ready.token, ready.readable, ready.writable), (8, false, true));
+        let (other, _far) = UnixStream::pair().unwrap();
+        epoll.add(&other, 9, Interest { readable: false, writable: true, edge: false }).unwrap();
+        epoll.wait(&mut events, None).unwrap();
+        for token in [9, 8] {
+            events.hoist(token);
+            assert_eq!((events.len(), events.at(0).unwrap().token), (2, token));
+        }
+        epoll.delete(&other).unwrap();
         epoll.delete(&near).unwrap();
         epoll.wait(&mut events, Some(Duration::ZERO)).unwrap();
         assert!(events.is_empty());
