@@ -153,6 +153,16 @@ pub fn sync_filesystem(fd: BorrowedFd<'_>) -> io::Result<()> {
     retry(|| rustix::fs::syncfs(fd))
 }
 
+/// Makes a hole in a file, which keeps its length.
+///
+/// # Errors
+/// What the kernel says; `Unsupported` where the file system has no holes.
+pub fn punch_hole(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
+    use rustix::fs::FallocateFlags;
+    let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    retry(|| rustix::fs::fallocate(fd, how, offset, len))
+}
+
 /// Cuts or grows a file.
 ///
 /// # Errors

@@ -24,6 +24,9 @@ use vfs::{
     Status, Time, Verifier, Want, WriteDone,
 };
 
+/// The magic numbers of tmpfs and ramfs (statfs(2)).
+const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
 /// How a directory is served.
 #[derive(Debug, Clone, Default)]
 pub struct LocalOptions {
@@ -85,6 +88,9 @@ pub struct Local {
     pub(crate) verifier: WriteVerifier,
     /// Whether reads cannot tell if they would block (`RWF_NOWAIT` unknown to the file system).
     pub(crate) blind_reads: AtomicBool,
+    /// Whether the file system is memory itself (tmpfs). It does not know `RWF_NOWAIT`, and its reads
+    /// wait for nothing but what was swapped out.
+    pub(crate) in_memory: bool,
     limits: Limits,
     backend: u32,
 }
@@ -120,6 +126,7 @@ impl Local {
             Finder::Table(table)
         };
         let limits = crate::statfs::limits(dir.as_fd()).map_err(kernel)?;
+        let in_memory = sys::stat::figures(dir.as_fd()).is_ok_and(|fs| MEMORY.contains(&fs.kind));
         Ok(Self {
             root: dir,
             root_fid,
@@ -130,7 +137,8 @@ impl Local {
             backend,
             files,
             verifier: WriteVerifier::default(),
-            blind_reads: AtomicBool::new(false),
+            blind_reads: AtomicBool::new(in_memory),
+            in_memory,
             limits,
         })
     }

@@ -27,7 +27,8 @@ pub fn read_range(
     (offset, count): (u64, usize),
     shortest: usize,
 ) -> Result<Ranged> {
-    if i64::try_from(offset).is_err() || local.blind_reads.load(Relaxed) {
+    let blind = local.blind_reads.load(Relaxed) && !local.in_memory;
+    if i64::try_from(offset).is_err() || blind {
         return Ok(Ranged::Copy(WhyCopy::NoFile));
     }
     let key = local.key(fid);
@@ -80,6 +81,13 @@ fn judge(
 
 /// Whether all of a range within the file is in the page cache.
 fn in_memory(local: &Local, fd: BorrowedFd<'_>, offset: u64, count: usize) -> bool {
+    if local.in_memory {
+        // pages that are not there are holes or were swapped out; one that is there is filled
+        let start = offset - offset % sys::io::PAGE;
+        let len = offset.saturating_add(count as u64).saturating_sub(start);
+        let pages = len.next_multiple_of(sys::io::PAGE);
+        return sys::io::cached(fd, start, len).map_or(true, |cached| cached >= pages);
+    }
     match sys::io::is_cached(fd, offset, count, true) {
         Ok(cached) => cached,
         Err(e) => {
