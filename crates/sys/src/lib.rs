@@ -22,6 +22,7 @@ pub mod netns;
 pub mod open;
 pub mod outgoing;
 pub mod signal;
+pub mod single_step;
 pub mod snapshot;
 pub mod socket;
 pub mod stat;
