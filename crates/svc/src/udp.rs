@@ -278,7 +278,7 @@ impl Turn<'_> {
         }
         self.stats.add(Counter::SendCalls, 1);
         // or what is sent would become a part of another worker's reply
-        let _alone = self.way.cork(self.stats);
+        let _uncorked = self.way.uncorked(self.stats);
         mmsg::send(self.way.socket(), outgoing.get(..replies.len()).unwrap_or_default())
     }
 

@@ -16,7 +16,7 @@ use super::port::Port;
 use crate::lock;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, RwLockReadGuard, RwLockWriteGuard};
 use sys::event::Event;
 use telemetry::WorkerStats;
 
@@ -159,7 +159,7 @@ pub(crate) enum Way<'w> {
 }
 
 impl<'w> Way<'w> {
-    /// The socket. A reply in one piece needs no more.
+    /// The socket.
     pub const fn socket(&self) -> &'w UdpSocket {
         match self {
             Self::Own(socket) => socket,
@@ -169,10 +169,18 @@ impl<'w> Way<'w> {
 
     /// To be held while a reply is sent in several pieces. Nothing that waits may be done under
     /// it.
-    pub fn cork(&self, stats: &WorkerStats) -> Option<MutexGuard<'w, ()>> {
+    pub fn cork(&self, stats: &WorkerStats) -> Option<RwLockWriteGuard<'w, ()>> {
         match self {
             Self::Own(_) => None,
             Self::Shared(port) => Some(port.cork(stats)),
+        }
+    }
+
+    /// To be held while replies are sent in one piece each. Others may do so at the same time.
+    pub fn uncorked(&self, stats: &WorkerStats) -> Option<RwLockReadGuard<'w, ()>> {
+        match self {
+            Self::Own(_) => None,
+            Self::Shared(port) => Some(port.uncorked(stats)),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! One datagram socket that receives, and what is known of it.
 
 use super::layout::Place;
-use crate::lock;
 use crossbeam_utils::CachePadded;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use telemetry::{Counter, WorkerStats};
 
 /// Counters of a socket: each pool has one of so many sets to itself, or shares it with few.
@@ -31,8 +30,9 @@ pub(crate) struct Port {
     pub adopted: bool,
     /// Hidden, and to be closed when it is empty.
     pub leaving: AtomicBool,
-    /// Held while a reply leaves in more than one piece, which the kernel joins by socket.
-    cork: Mutex<()>,
+    /// Written while a reply leaves in more than one piece, which the kernel joins by socket; read
+    /// while replies leave in one piece, which would be joined to it.
+    cork: RwLock<()>,
     seen: [CachePadded<Seen>; STRIPES],
 }
 
@@ -59,7 +59,7 @@ impl Port {
             place,
             adopted,
             leaving: AtomicBool::new(false),
-            cork: Mutex::new(()),
+            cork: RwLock::new(()),
             seen: Default::default(),
         })
     }
@@ -96,13 +96,25 @@ impl Port {
 
     /// Alone with the socket, to send one reply in several pieces; counts if another worker is at
     /// it. Whoever has it does not wait for anything.
-    pub fn cork(&self, stats: &WorkerStats) -> MutexGuard<'_, ()> {
-        match self.cork.try_lock() {
+    pub fn cork(&self, stats: &WorkerStats) -> RwLockWriteGuard<'_, ()> {
+        match self.cork.try_write() {
             Ok(corked) => corked,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 stats.add(Counter::UdpSendsWaited, 1);
-                lock(&self.cork)
+                self.cork.write().unwrap_or_else(PoisonError::into_inner)
+            }
+        }
+    }
+
+    /// Beside others who send replies in one piece, and nobody who sends one in several.
+    pub fn uncorked(&self, stats: &WorkerStats) -> RwLockReadGuard<'_, ()> {
+        match self.cork.try_read() {
+            Ok(uncorked) => uncorked,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                stats.add(Counter::UdpSendsWaited, 1);
+                self.cork.read().unwrap_or_else(PoisonError::into_inner)
             }
         }
     }
