@@ -232,15 +232,7 @@ impl Stream {
             match self.socket.write(rest) {
                 Ok(sent) => self.sent += sent,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    // A socket that is always full would let it grow for as long as the load runs.
-                    if self.sent > self.out.len() / 2 {
-                        let mut left = Writer::new();
-                        left.raw(rest);
-                        (self.out, self.sent) = (left, 0);
-                    }
-                    return Ok(Flow::Full);
-                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Flow::Full),
                 Err(e) => return Err(e),
             }
         }
