@@ -13,6 +13,7 @@ mod loaded;
 mod pools;
 mod rounds;
 mod rsync_walk;
+mod scatter_write;
 mod starve;
 mod udp;
 mod udp_bufs;
@@ -144,6 +145,7 @@ pub static ALL: &[&Experiment] = &[
     &wan_write::EXPERIMENT,
     &auth_scale::EXPERIMENT,
     &zc_readdir::EXPERIMENT,
+    &scatter_write::EXPERIMENT,
 ];
 
 /// The experiment of this name.

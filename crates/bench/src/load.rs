@@ -37,6 +37,11 @@ use std::time::Instant;
 use tally::Tally;
 use wire::Wire;
 
+/// Whether `piece` is what client number `client` writes with each WRITE, or the start of it.
+pub fn is_written(client: usize, piece: &[u8]) -> bool {
+    pattern::matches(u32::try_from(client).unwrap_or(0), 0, piece)
+}
+
 /// Reserved ports that are left to others.
 const RESERVED_SPARE: usize = 112;
 
@@ -67,7 +72,8 @@ fn seat_all(plan: &Plan, scene: &Arc<Scene>) -> Result<Vec<Vec<Client>>, LoadErr
         let index = client.checked_rem(plan.servers.len()).unwrap_or(0);
         let server = *plan.servers.get(index).ok_or_else(|| LoadError::Plan("no server".into()))?;
         let wire = Wire::open(plan, client, server)?;
-        let head = Head::new(plan.version, &identity(plan, client), plan.proto == Proto::Tcp);
+        let head = Head::new(plan.version, &identity(plan, client), plan.proto == Proto::Tcp)
+            .cut(plan.fragment as usize);
         let number = client.checked_rem(per_thread).unwrap_or(0);
         let work = work::of(plan, scene, client);
         let seat = Seat::new(plan, client, number, server, head, work);

@@ -21,6 +21,8 @@ pub(crate) struct Head {
     version: Version,
     /// Records have a mark in front (TCP).
     marked: bool,
+    /// The most bytes of a fragment; 0: a record is one.
+    fragment: usize,
 }
 
 /// What is asked, with its arguments.
@@ -79,7 +81,14 @@ impl Head {
             procedure: 0,
             credential,
         });
-        Self { bytes: w.bytes().to_vec(), version, marked }
+        Self { bytes: w.bytes().to_vec(), version, marked, fragment: 0 }
+    }
+
+    /// Cuts records into fragments of at most so many bytes; 0: not at all.
+    #[must_use]
+    pub(crate) const fn cut(mut self, fragment: usize) -> Self {
+        self.fragment = fragment;
+        self
     }
 
     pub(crate) const fn version(&self) -> Version {
@@ -105,9 +114,26 @@ impl Head {
             Version::V2 => arguments2(w, ask),
         }
         if let Some(mark) = mark {
-            let word = rpc::record::mark(w.written_since(start)).unwrap_or(0);
+            let len = w.written_since(start);
+            let word = rpc::record::mark(len).unwrap_or(0);
             w.patch_u32(mark, word);
+            if self.fragment > 0 && len > self.fragment {
+                let record = w.since(start).to_vec();
+                w.rewind(mark);
+                put_fragments(w, &record, self.fragment);
+            }
         }
+    }
+}
+
+/// A record as fragments (RFC 5531 §11): all but the last have the mark's first bit clear.
+fn put_fragments(w: &mut Writer, record: &[u8], fragment: usize) {
+    let pieces = record.chunks(fragment);
+    let last = pieces.len().saturating_sub(1);
+    for (number, piece) in pieces.enumerate() {
+        let word = rpc::record::mark(piece.len()).unwrap_or(0);
+        w.u32(if number == last { word } else { word & 0x7fff_ffff });
+        w.raw(piece);
     }
 }
 
@@ -232,6 +258,21 @@ mod tests {
         let args: ReadArgs<'_> = r.get().unwrap();
         assert_eq!((args.offset, args.count, args.file.0), (4096, 77, fh.bytes()));
         r.end().unwrap();
+    }
+
+    #[test]
+    fn fragments_join_to_the_record() {
+        let fh = Fh::new(&[9; 40]).unwrap();
+        let ask = Ask::Getattr(&fh);
+        let (mut whole, mut cut) = (Writer::new(), Writer::new());
+        let head = || Head::new(Version::V3, &Identity::new(7, 8), true);
+        head().put(&mut whole, 1, &ask);
+        head().cut(30).put(&mut cut, 1, &ask);
+        assert!(cut.len() > whole.len());
+        let mut input = cut.bytes();
+        let mut partial = rpc::record::Partial::new();
+        let record = partial.next(&mut input, 1 << 20).unwrap().unwrap();
+        assert_eq!(Some(&*record), whole.bytes().get(4..));
     }
 
     #[test]

@@ -197,6 +197,8 @@ pub struct Plan {
     pub time: Duration,
     /// Bytes of a READ, a WRITE, or a piece of a directory.
     pub size: u32,
+    /// The most bytes of a fragment of record marking; 0: each record is one.
+    pub fragment: u32,
     /// Added to the offset of every READ, to read from where no page begins.
     pub shift: u64,
     /// Files that `read` works on.
@@ -237,6 +239,7 @@ impl Plan {
             warmup: Duration::from_millis(200),
             time: Duration::from_secs(1),
             size: 32 << 10,
+            fragment: 0,
             shift: 0,
             files: 8,
             file_size: 4 << 20,

@@ -1,0 +1,96 @@
+//! `scatter-write`: S3's WRITE from the pieces in which it came.
+//!
+//! A client may cut a record into fragments as it likes (RFC 5531 §11). Whole records reach the file from where
+//! they were received; those that come in many fragments must have their data brought together or written piece by
+//! piece. The difference is what pieces cost. After each round the files are compared with what was sent.
+
+use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, loaded, measures};
+use crate::load::{OWN_DIR, Plan, Scene, Workload, is_written};
+use crate::result::{Axis, Findings, Target};
+use crate::subject::Scratch;
+use crate::subject::bowline::{self, Options};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "scatter-write",
+    title: "WRITE from the pieces in which it came (S3)",
+    question: "WRITEs of 4 KiB to 1 MiB, each record whole or cut into fragments of 64 KiB, 8 KiB or 1,000 bytes: what \
+               do pieces cost the server?",
+    run,
+};
+
+/// What is compared, and the fragments' bytes; the first is what clients do today.
+const VARIANTS: [(&str, u32); 4] =
+    [("whole", 0), ("64 KiB", 64 << 10), ("8 KiB", 8 << 10), ("1,000 bytes", 1000)];
+const CLIENTS: usize = 8;
+/// What whole records should keep when they come in pieces of 8 KiB, at 1 MiB.
+const WISH: f64 = 0.5;
+
+fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+    let scratch = Scratch::in_memory()?;
+    let dir = scratch.dir("export")?;
+    findings.setup.extend([
+        fact("clients", &"8, each with a file of 8 MiB in memory, one WRITE at a time, UNSTABLE"),
+        fact("pieces", &"fragments of record marking, each with its own mark"),
+    ]);
+    let mut server = bowline::start(&Options::of_dir(&dir))?;
+    findings.commands.push(server.command().to_owned());
+    let names = VARIANTS.map(|variant| variant.0);
+    let sizes: &[u32] =
+        setting.pick(&[32 << 10, 1 << 20], &[4 << 10, 32 << 10, 128 << 10, 512 << 10, 1 << 20]);
+    for size in sizes {
+        let mut plan = Plan::new(server.nfs(), server.export(), Workload::Write);
+        aim(&mut plan, &server);
+        (plan.clients, plan.size, plan.file_size) = (CLIENTS, *size, 8 << 20);
+        plan.warmup = Duration::from_millis(setting.pick(50, 200));
+        plan.time = Duration::from_millis(setting.pick(250, 1000));
+        let scene = Arc::new(Scene::prepare(&plan)?);
+        let at = Some(f64::from(*size));
+        Rounds::new(findings, setting, setting.pick(2, 5)).interleave(&names, at, |name| {
+            plan.fragment = VARIANTS.iter().find(|v| v.0 == *name).map_or(0, |v| v.1);
+            let loaded = loaded(&plan, &scene, &mut server, setting)?;
+            compare(&dir, *size)?;
+            #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+            let cpu_s_per_gb =
+                loaded.usage.cpu_ns as f64 / (loaded.calls.max(1) as f64 * f64::from(*size));
+            let mut all = loaded.measures();
+            all.extend(measures([("cpu_s_per_gb", cpu_s_per_gb)]));
+            Ok(all)
+        })?;
+        for name in names.iter().skip(1) {
+            findings.ratio("write_mb_per_s", name, "whole", at);
+            findings.ratio("cpu_s_per_gb", name, "whole", at);
+        }
+    }
+    let kept = findings.median("8 KiB", Some(1_048_576.0), "write_mb_per_s")
+        / findings.median("whole", Some(1_048_576.0), "write_mb_per_s");
+    findings.targets.push(Target {
+        wish: format!("1 MiB in pieces of 8 KiB keeps {WISH} of the rate of whole records"),
+        found: format!("{kept:.2} of it"),
+        held: kept >= WISH,
+    });
+    let x = || Axis { log: true, ..axis("bytes of a WRITE", "B") };
+    let rate = axis("data", "MB/s");
+    findings.plot_lines("Data a second, by piece", x(), rate, "write_mb_per_s", &names);
+    let cpu = axis("server CPU", "s/GB");
+    findings.plot_lines("Server CPU per GB, by piece", x(), cpu, "cpu_s_per_gb", &names);
+    Ok(())
+}
+
+/// Compares what is in the clients' files with what they sent.
+fn compare(dir: &Path, size: u32) -> Result<(), Cannot> {
+    for client in 0..CLIENTS {
+        let file = dir.join(OsStr::from_bytes(OWN_DIR)).join(format!("client{client}/written"));
+        let bytes = std::fs::read(&file)?;
+        let whole = bytes.chunks(size as usize).all(|piece| is_written(client, piece));
+        if bytes.is_empty() || !whole {
+            let file = file.display();
+            return Err(Cannot::Failed(format!("{file}: not what was written ({} bytes)", bytes.len())));
+        }
+    }
+    Ok(())
+}
