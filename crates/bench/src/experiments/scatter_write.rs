@@ -89,7 +89,10 @@ fn compare(dir: &Path, size: u32) -> Result<(), Cannot> {
         let whole = bytes.chunks(size as usize).all(|piece| is_written(client, piece));
         if bytes.is_empty() || !whole {
             let file = file.display();
-            return Err(Cannot::Failed(format!("{file}: not what was written ({} bytes)", bytes.len())));
+            return Err(Cannot::Failed(format!(
+                "{file}: not what was written ({} bytes)",
+                bytes.len()
+            )));
         }
     }
     Ok(())
