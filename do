@@ -57,7 +57,8 @@ for_tests() {
   toolchain
   install linux.uml:user-mode-linux mount.nfs:nfs-common rpcbind:rpcbind busybox:busybox-static ip:iproute2 \
     modprobe:kmod /usr/bin/python3:python3 make:make rsync:rsync setfacl:acl tcpdump:tcpdump tshark:tshark \
-    nfs-ls:libnfs-utils setpriv:util-linux qemu-system-aarch64:qemu-system-arm \
+    nfs-ls:libnfs-utils setpriv:util-linux qemu-system-aarch64:qemu-system-arm ganesha.nfsd:nfs-ganesha \
+    "/usr/lib/$(uname -m)-linux-gnu/ganesha/libfsalvfs.so:nfs-ganesha-vfs" \
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu
 }
 

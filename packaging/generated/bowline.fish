@@ -38,6 +38,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a r
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show run-time settings of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again: all of them are applied, or nothing is'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check an exports(5) or configuration file, without a server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "bench" -d 'Measure NFS servers: loads, experiments, reports'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "man" -d 'Write the man pages into a directory'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "completions" -d 'Print the completion script for a shell'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l listen -d 'Listen on this address, IPv4 or IPv6, 0.0.0.0 or :: for all; may be repeated [default: 127.0.0.1]' -r
@@ -86,5 +87,56 @@ complete -c bowline -n "__fish_bowline_using_subcommand reload" -l control -d 'T
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "list" -d 'List the experiments'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "run" -d 'Run an experiment, or all of them, and write what was found'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "load" -d 'Make a load on any NFS server and time its answers'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "compare" -d 'Run the same loads against Bowline and another server, in turn'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "report" -d 'Draw the results in a directory as one HTML page'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "mktree" -d 'Make the tree that the walk is about: 10,841 directories and 161,480 files'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "canned" -d 'Answer every call with a canned reply: the bound that comparisons measure'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from list" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from run" -l out -d 'Write results and the report here' -r -f -a "(__fish_complete_directories)"
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from run" -l quick -d 'Fewer rounds and shorter ones: all experiments in under 5 minutes, with a wide spread'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l server -d 'The server; more than one address of it, with commas, stand for its interfaces' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l export -d 'What to mount' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l workload -d 'null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, mixed, replay' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l calls -d 'For `replay`: the recorded list, a line each: OPERATION PATH [OFFSET COUNT]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l proto -d 'tcp or udp' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l vers -d 'NFS version' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l clients -d 'Simulated clients, each with a socket and a user of its own' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l depth -d 'Calls that each client has under way' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l seconds -d 'How long to count' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l warmup -d 'How long to run before counting' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l rate -d 'Calls a second over all clients, whether the server keeps up or not (open loop; a call\'s time counts from when it was due) [default: as fast as the server answers]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l size -d 'Bytes of a READ, a WRITE, or a piece of a directory, as in 4K, 1M' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l files -d 'Files that `read` reads' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l file-size -d 'Bytes of each file, read or written' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l threads -d 'Threads of the generator [default: half of the CPUs, at most 4]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l mount-port -d 'The port of MOUNT, if it is neither NFS\'s nor known to the port mapper' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l uid -d 'The user of the first client; each has the next; 0: all are root' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l timeout -d 'Give up a server that says nothing for this long' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l retransmit-ms -d 'Send a datagram again after this long' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l server-pid -d 'The server\'s process, if it is on this machine: its CPU time per call, switches, memory' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l control -d 'Bowline\'s control socket: the same, and bytes copied and not copied' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l vs -d 'A second server with the same export: both get the load in turn, three times' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l json -d 'Write the result as JSON; - for standard output' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l sync -d 'WRITE with FILE_SYNC instead of UNSTABLE and COMMIT'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l keep -d 'Leave the files that the load has made, for the next one'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l quiet -d 'No progress bar'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l peer -d 'The other server: `ganesha` (Debian\'s nfs-ganesha), `knfsd` (the kernel\'s), or a command that serves {DIR} on {PORT} in the foreground' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l rounds -d 'Rounds [default: 7, with --quick 3]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l json -d 'Write the table as JSON' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l quick -d 'Fewer rounds and shorter ones'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -l scale -d 'How large, as in 0.1 or 10' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l port -d 'Where to listen, on 127.0.0.1' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand man" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
