@@ -383,7 +383,10 @@ fn compare(ops: &[Op], user: (u32, u32), force_table: bool) {
         let (got, wanted) = (local.run(op), mem.run(op));
         // of two handles that are both no good, no RFC says which is named
         let two = matches!(op, Op::Link(..) | Op::Rename(..));
-        if !(two && got.failed && wanted.failed) {
+        // a Linux directory keeps a verifier in the times, which the file's first use changes
+        let exclusive = |op: &Op| matches!(op, Op::Create(_, _, 3));
+        let retried = exclusive(op) && ops[..n].iter().any(exclusive);
+        if !(two && got.failed && wanted.failed || retried && got.failed != wanted.failed) {
             assert_eq!(got.text, wanted.text, "call {n}, {op:?}");
         }
         if let (Some(got), Some(wanted)) = (got.handle, wanted.handle) {
@@ -420,6 +423,18 @@ fn an_object_is_found_by_the_name_that_is_left() {
     let ops = [
         Op::Symlink(0, b"a".to_vec()),
         Op::Link(1, 0, b"d".to_vec()),
+        Op::Remove(0, b"d".to_vec()),
+        Op::Getattr(1),
+        // in another directory
+        Op::Mkdir(0, b"b".to_vec()),
+        Op::Link(1, 2, b"c".to_vec()),
+        Op::Remove(2, b"c".to_vec()),
+        Op::Getattr(1),
+        Op::Link(1, 2, b"c".to_vec()),
+        Op::Rename(2, b"c".to_vec(), 2, b"d".to_vec()),
+        Op::Rename(2, b"d".to_vec(), 0, b"d".to_vec()),
+        Op::Remove(0, b"a".to_vec()),
+        Op::Getattr(1),
         Op::Remove(0, b"d".to_vec()),
         Op::Getattr(1),
     ];

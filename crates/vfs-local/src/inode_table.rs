@@ -1,11 +1,14 @@
-//! The persistent table of names: for each object its parent and its name there.
+//! The persistent table of names: for each object its parent and its name there, for one with hard
+//! links several of both.
 //!
 //! A server that may not open objects by handle finds them again through it, also after a restart.
 //!
-//! **The file** is a sequence of records in slots of 64 bytes; a record takes as many slots as it
-//! needs: magic, lengths, SipHash of the rest, key, parent's key, name. A later record of a key
-//! replaces the earlier one; one without a name says that the object is gone. A writer takes its slots by one atomic addition and writes them by one
-//! `pwrite`, so writers never wait for one another and no lock is held over I/O.
+//! **The file** is a sequence of records in slots of 64 bytes; a record (see `record.rs`) takes as
+//! many slots as it needs: a key and the places where the object is, the newest first. A later
+//! record of a key replaces the earlier one; one without a place says that the object is gone. A
+//! writer takes its slots by one atomic addition and writes them by one `pwrite`, so writers never
+//! wait for one another and no lock is held over I/O. Of two that write of one key at a time, the
+//! later finds that the slot it began from is no longer the key's and begins anew.
 //!
 //! **After a crash** any record may be missing or torn, and slots in between may be empty. Reading
 //! goes from slot to slot: one that does not begin a whole record with the right hash is skipped, so
@@ -16,12 +19,13 @@
 //! file. The key in the record is compared, so equal hashes do no harm but the loss of one.
 //!
 //! **Growth**: at open, a file of which less than half is still in force is written anew.
-//! [`SLOTS_MAX`] bounds the file and [`ENTRIES_MAX`] the index.
+//! [`SLOTS_MAX`] bounds the file, [`ENTRIES_MAX`] the index and [`PLACES_MAX`] a record.
 
-use siphasher::sip::SipHasher13;
+mod record;
+
+use record::{RECORD_MAX, SLOT, decode, encode, hash};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::hash::Hasher;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -33,12 +37,10 @@ pub const ENTRIES_MAX: usize = 8 << 20;
 /// Slots of the file at the most: 8 GiB.
 pub const SLOTS_MAX: u64 = 128 << 20;
 
-const SLOT: usize = 64;
+/// Places of one object that are remembered at the most; the newest are kept.
+pub const PLACES_MAX: usize = 8;
+
 const SHARDS: usize = 64;
-const MAGIC: [u8; 4] = *b"BwN1";
-/// Magic, three lengths (key, parent, name as two bytes), hash.
-const HEAD: usize = 4 + 1 + 1 + 2 + 8;
-const RECORD_MAX: usize = HEAD + 2 * FileKey::MAX + u16::MAX as usize;
 
 /// The bytes that name an object for good.
 #[derive(Clone, Copy)]
@@ -78,53 +80,19 @@ impl std::fmt::Debug for FileKey {
     }
 }
 
-/// A record as it stands in the file.
-struct Record<'r> {
-    key: &'r [u8],
-    parent: &'r [u8],
-    name: &'r [u8],
-    slots: usize,
+/// One of an object's names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The directory's key.
+    pub parent: FileKey,
+    /// The name there.
+    pub name: Vec<u8>,
 }
 
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = SipHasher13::new();
-    hasher.write(bytes);
-    hasher.finish()
-}
-
-fn encode(key: &FileKey, parent: &FileKey, name: &[u8]) -> io::Result<Vec<u8>> {
-    let name_len = u16::try_from(name.len()).map_err(io::Error::other)?;
-    let mut body = vec![key.len, parent.len];
-    body.extend(name_len.to_le_bytes());
-    body.extend(key.bytes());
-    body.extend(parent.bytes());
-    body.extend(name);
-    let sum = hash(&body);
-    let mut record = MAGIC.to_vec();
-    record.extend(body.get(..4).unwrap_or_default());
-    record.extend(sum.to_le_bytes());
-    record.extend(body.get(4..).unwrap_or_default());
-    record.resize(record.len().next_multiple_of(SLOT), 0);
-    Ok(record)
-}
-
-/// The record at the start of `bytes`, if there is a whole one.
-fn decode(bytes: &[u8]) -> Option<Record<'_>> {
-    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
-    let [m0, m1, m2, m3, k, p, n0, n1, sum @ ..] = *head;
-    let (key_len, parent_len) = (usize::from(k), usize::from(p));
-    let name_len = usize::from(u16::from_le_bytes([n0, n1]));
-    let len = key_len + parent_len + name_len;
-    let data = rest.get(..len)?;
-    let mut hasher = SipHasher13::new();
-    hasher.write(&[k, p, n0, n1]);
-    hasher.write(data);
-    if [m0, m1, m2, m3] != MAGIC || hasher.finish() != u64::from_le_bytes(sum) {
-        return None;
+impl Place {
+    fn is(&self, parent: &FileKey, name: &[u8]) -> bool {
+        self.parent == *parent && self.name == name
     }
-    let (key, data) = data.split_at_checked(key_len)?;
-    let (parent, name) = data.split_at_checked(parent_len)?;
-    Some(Record { key, parent, name, slots: (HEAD + len).div_ceil(SLOT) })
 }
 
 /// The table.
@@ -171,7 +139,7 @@ impl InodeTable {
             let bytes = window.at(&table.file, slot)?;
             match decode(bytes) {
                 Some(record) => {
-                    if record.name.is_empty() {
+                    if record.is_gone() {
                         table.unindex(hash(record.key))?;
                     } else {
                         table.index(hash(record.key), slot)?;
@@ -197,8 +165,8 @@ impl InodeTable {
                 shard.values().copied().collect()
             };
             for slot in slots {
-                let Some((key, parent, name)) = self.load(slot)? else { continue };
-                fresh.remember(&parent, &name, &key)?;
+                let Some((key, places)) = self.load(slot)? else { continue };
+                fresh.replace(&key, None, &places)?;
             }
         }
         fresh.file.sync_all()?;
@@ -212,12 +180,26 @@ impl InodeTable {
     }
 
     fn index(&self, hash: u64, slot: u64) -> io::Result<()> {
-        let shard = self.shard(hash)?;
-        let known = shard.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, slot);
+        self.index_if(hash, |_| true, slot).map(drop)
+    }
+
+    /// Notes a key's slot if the one that is known may be replaced; says whether it was.
+    fn index_if(
+        &self,
+        hash: u64,
+        may: impl FnOnce(Option<u64>) -> bool,
+        slot: u64,
+    ) -> io::Result<bool> {
+        let mut shard = self.shard(hash)?.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = shard.get(&hash).copied();
+        if !may(known) {
+            return Ok(false);
+        }
+        shard.insert(hash, slot);
         if known.is_none() {
             self.entries.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn unindex(&self, hash: u64) -> io::Result<()> {
@@ -235,14 +217,52 @@ impl InodeTable {
         shard.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).copied()
     }
 
-    /// Key, parent and name of the record in a slot.
-    fn load(&self, slot: u64) -> io::Result<Option<(FileKey, FileKey, Vec<u8>)>> {
-        let mut bytes = vec![0; HEAD + 2 * FileKey::MAX + 256];
-        let read = read_at(&self.file, &mut bytes, slot)?;
-        let taken = bytes.get(..read).and_then(decode);
-        let Some(record) = taken else { return Ok(None) };
-        let keys = FileKey::new(record.key).zip(FileKey::new(record.parent));
-        Ok(keys.map(|(key, parent)| (key, parent, record.name.to_vec())))
+    /// The record in a slot: its key and the places.
+    fn load(&self, slot: u64) -> io::Result<Option<(FileKey, Vec<Place>)>> {
+        let mut bytes = vec![0; 8 * SLOT];
+        let mut read = read_at(&self.file, &mut bytes, slot)?;
+        let len = record::length(&bytes).unwrap_or(0);
+        if len > bytes.len() {
+            bytes.resize(len, 0);
+            read = read_at(&self.file, &mut bytes, slot)?;
+        }
+        let Some(record) = bytes.get(..read).and_then(decode) else { return Ok(None) };
+        Ok(FileKey::new(record.key).zip(record.places()))
+    }
+
+    /// A key's slot, and the places in it.
+    fn known(&self, key: &FileKey) -> io::Result<(Option<u64>, Vec<Place>)> {
+        let Some(slot) = self.slot_of(key) else { return Ok((None, Vec::new())) };
+        let found = self.load(slot)?.filter(|(found, _)| found == key);
+        Ok((Some(slot), found.map(|(_, places)| places).unwrap_or_default()))
+    }
+
+    /// Changes an object's places by `change`, which says whether there is anything to write; it is
+    /// called again if somebody else was faster.
+    fn update(
+        &self,
+        key: &FileKey,
+        mut change: impl FnMut(&mut Vec<Place>) -> bool,
+    ) -> io::Result<()> {
+        loop {
+            let (slot, mut places) = self.known(key)?;
+            if !change(&mut places) {
+                return Ok(());
+            }
+            places.truncate(PLACES_MAX);
+            if self.replace(key, slot, &places)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes a record of a key whose slot was `known`; not in force if it no longer is.
+    fn replace(&self, key: &FileKey, known: Option<u64>, places: &[Place]) -> io::Result<bool> {
+        if known.is_none() && self.entries.load(Ordering::Relaxed) >= ENTRIES_MAX {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let slot = self.append(&encode(key, places)?)?;
+        self.index_if(hash(key.bytes()), |now| now == known, slot)
     }
 
     /// Notes where an object is. What is known already writes nothing.
@@ -250,32 +270,54 @@ impl InodeTable {
     /// # Errors
     /// What the kernel says; `StorageFull` at a limit.
     pub fn remember(&self, parent: &FileKey, name: &[u8], key: &FileKey) -> io::Result<()> {
-        let known = self.slot_of(key);
-        if let Some(slot) = known
-            && let Some((k, p, n)) = self.load(slot)?
-            && k == *key
-            && p == *parent
-            && n == name
-        {
-            return Ok(());
-        }
-        if known.is_none() && self.entries.load(Ordering::Relaxed) >= ENTRIES_MAX {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        let slot = self.append(&encode(key, parent, name)?)?;
-        self.index(hash(key.bytes()), slot)
+        self.update(key, |places| {
+            let new = !places.iter().any(|place| place.is(parent, name));
+            if new {
+                places.insert(0, Place { parent: *parent, name: name.to_vec() });
+            }
+            new
+        })
     }
 
-    /// Forgets an object. A record without a name says so after a restart.
+    /// Notes that an object was found at a place and not at those before it.
+    ///
+    /// # Errors
+    /// Those of [`remember`](Self::remember).
+    pub fn prefer(&self, place: &Place, key: &FileKey) -> io::Result<()> {
+        self.update(key, |places| {
+            let first = places.first() == Some(place);
+            places.retain(|known| known != place);
+            places.insert(0, place.clone());
+            !first
+        })
+    }
+
+    /// Notes that an object is no longer at a place, and is at another if one is named. The last
+    /// place stays: its directory is where another name is looked for.
+    ///
+    /// # Errors
+    /// Those of [`remember`](Self::remember).
+    pub fn moved(&self, key: &FileKey, from: &Place, to: Option<&Place>) -> io::Result<()> {
+        self.update(key, |places| {
+            let before = places.clone();
+            places.retain(|place| place != from && Some(place) != to);
+            if let Some(to) = to {
+                places.insert(0, to.clone());
+            }
+            !places.is_empty() && *places != before
+        })
+    }
+
+    /// Forgets an object. A record without a place says so after a restart.
     ///
     /// # Errors
     /// What the kernel says; `StorageFull` at a limit. It is forgotten until a restart all the same.
     pub fn forget(&self, key: &FileKey) -> io::Result<()> {
-        if self.locate(key).is_none() {
+        if self.places(key).is_empty() {
             return Ok(());
         }
         self.unindex(hash(key.bytes()))?;
-        self.append(&encode(key, &FileKey { len: 0, bytes: [0; FileKey::MAX] }, b"")?)?;
+        self.append(&encode(key, &[])?)?;
         Ok(())
     }
 
@@ -290,10 +332,9 @@ impl InodeTable {
         Ok(slot)
     }
 
-    /// Where an object is: its parent and its name there.
-    pub fn locate(&self, key: &FileKey) -> Option<(FileKey, Vec<u8>)> {
-        let (found, parent, name) = self.load(self.slot_of(key)?).ok()??;
-        (found == *key).then_some((parent, name))
+    /// Where an object is: the newest place first; none if it is not known.
+    pub fn places(&self, key: &FileKey) -> Vec<Place> {
+        self.known(key).map(|(_, places)| places).unwrap_or_default()
     }
 
     /// Puts everything noted so far on disk.

@@ -7,11 +7,12 @@
 //! - *By handle*: the kernel opens the object by its handle (`CAP_DAC_READ_SEARCH`).
 //! - *By table*: a persistent table remembers for each id its parent and its name. The path is put
 //!   together up to the root and opened component by component, never through a link and never
-//!   into another mount. What is found must have the very id. If it has not (somebody renamed
-//!   it behind our back), the directory where it was is searched once.
+//!   into another mount. What is found must have the very id. If it has not (its newest name was
+//!   removed, somebody renamed it behind our back), its other names are tried, then the directories
+//!   where it was are searched once.
 
 use crate::errno;
-use crate::inode_table::{FileKey, InodeTable};
+use crate::inode_table::{FileKey, InodeTable, Place};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -90,6 +91,10 @@ fn file_key(fid: &Fid) -> Result<FileKey> {
     FileKey::new(fid.bytes()).ok_or(Status::BadHandle)
 }
 
+fn place(dir: &Fid, name: &[u8]) -> Result<Place> {
+    Ok(Place { parent: file_key(dir)?, name: name.to_vec() })
+}
+
 impl Finder {
     /// Opens an object as a path. May block.
     ///
@@ -115,6 +120,32 @@ impl Finder {
             Self::Table(table) => {
                 table.remember(&file_key(dir)?, name, &file_key(fid)?).map_err(errno::from)
             }
+        }
+    }
+
+    /// Notes that an object is no longer at a place but at another.
+    ///
+    /// # Errors
+    /// Those of [`remember`](Self::remember).
+    pub fn moved(
+        &self,
+        fid: &Fid,
+        (from_dir, from): (&Fid, &[u8]),
+        (to_dir, to): (&Fid, &[u8]),
+    ) -> Result<()> {
+        let Self::Table(table) = self else { return Ok(()) };
+        let (from, to) = (place(from_dir, from)?, place(to_dir, to)?);
+        table.moved(&file_key(fid)?, &from, Some(&to)).map_err(errno::from)
+    }
+
+    /// Notes that an object that has other names is no longer at a place.
+    pub fn left(&self, fid: &Fid, dir: &Fid, name: &[u8]) {
+        if let Self::Table(table) = self
+            && let (Ok(key), Ok(from)) = (file_key(fid), place(dir, name))
+            && let Err(error) = table.moved(&key, &from, None)
+        {
+            // the place does no harm but that of a search
+            tracing::warn!(%error, "the table of file names cannot be written");
         }
     }
 
@@ -180,25 +211,25 @@ impl Walk<'_> {
         let names = self.names_up(fid)?;
         match self.down(&names) {
             Ok(fd) if fid_of(fd.as_fd())? == *fid => Ok(fd),
-            Ok(_) => self.search(fid),
+            Ok(_) => self.elsewhere(fid),
             Err(e) if matches!(errno::status(&e), Status::NoEnt | Status::NotDir) => {
-                self.search(fid)
+                self.elsewhere(fid)
             }
             Err(e) => Err(errno::from(e)),
         }
     }
 
-    /// The names from the object up to the root, the object's own first.
+    /// The names from the object up to the root, the object's own first, of several the newest.
     fn names_up(&self, fid: &Fid) -> Result<Vec<Vec<u8>>> {
         let (root, mut key) = (file_key(self.root_fid)?, file_key(fid)?);
         let mut names = Vec::new();
         while key != root {
-            let (parent, name) = self.table.locate(&key).ok_or(Status::Stale)?;
-            names.push(name);
+            let place = self.table.places(&key).into_iter().next().ok_or(Status::Stale)?;
+            names.push(place.name);
             if names.len() > DEPTH_MAX {
                 return Err(Status::Stale);
             }
-            key = parent;
+            key = place.parent;
         }
         Ok(names)
     }
@@ -211,24 +242,40 @@ impl Walk<'_> {
         Ok(at)
     }
 
-    /// The object is not under the name that the table says: looks for it in its directory. If it
-    /// is not there either it is forgotten, so that the next call with this id costs nothing; a
-    /// look-up that meets it elsewhere brings it back.
-    fn search(&self, fid: &Fid) -> Result<OwnedFd> {
+    /// The object is not under its newest name: tries the others, then looks for it in the
+    /// directories where it was. If it is not there either it is forgotten, so that the next call
+    /// with this id costs nothing; a look-up that meets it elsewhere brings it back.
+    fn elsewhere(&self, fid: &Fid) -> Result<OwnedFd> {
         let key = file_key(fid)?;
-        let (parent, _) = self.table.locate(&key).ok_or(Status::Stale)?;
-        let dir_fid = Fid::new(parent.bytes()).ok_or(Status::Stale)?;
-        let dir = if dir_fid == *self.root_fid {
-            self.root.try_clone_to_owned().map_err(errno::from)?
-        } else {
-            self.open(&dir_fid)?
-        };
-        if let Some((name, fd)) = entry_of(dir.as_fd(), fid)? {
-            self.table.remember(&parent, &name, &key).map_err(errno::from)?;
-            return Ok(fd);
+        let mut dirs: Vec<(FileKey, OwnedFd)> = Vec::new();
+        for place in self.table.places(&key) {
+            let Ok(dir) = self.dir(&place.parent) else { continue };
+            if let Ok(fd) = open_entry(dir.as_fd(), &place.name, How::Path, false)
+                && fid_of(fd.as_fd()) == Ok(*fid)
+            {
+                self.table.prefer(&place, &key).map_err(errno::from)?;
+                return Ok(fd);
+            }
+            if dirs.iter().all(|(known, _)| *known != place.parent) {
+                dirs.push((place.parent, dir));
+            }
+        }
+        for (parent, dir) in dirs {
+            if let Some((name, fd)) = entry_of(dir.as_fd(), fid)? {
+                self.table.prefer(&Place { parent, name }, &key).map_err(errno::from)?;
+                return Ok(fd);
+            }
         }
         self.table.forget(&key).map_err(errno::from)?;
         Err(Status::Stale)
+    }
+
+    fn dir(&self, key: &FileKey) -> Result<OwnedFd> {
+        let fid = Fid::new(key.bytes()).ok_or(Status::Stale)?;
+        if fid == *self.root_fid {
+            return self.root.try_clone_to_owned().map_err(errno::from);
+        }
+        self.open(&fid)
     }
 }
 

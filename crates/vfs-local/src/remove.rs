@@ -28,7 +28,7 @@ fn gone(place: &Place<'_>, name: Name<'_>, remove: impl Fn() -> io::Result<()>) 
     let victim = victim_at(place, name.bytes());
     place.as_caller(remove)?;
     if let Some(victim) = victim {
-        victim.went(place);
+        victim.went(place, name.bytes());
     }
     place.sync()?;
     Ok(place.change())
@@ -65,20 +65,22 @@ pub fn victim_at(place: &Place<'_>, name: &[u8]) -> Option<Victim> {
 
 impl Victim {
     /// Closes what is kept of it. If another hard link is left, it is opened again when it is
-    /// asked for; else the table forgets it, so that its id is stale without a search.
-    pub fn went(self, place: &Place<'_>) {
+    /// asked for, by a name that is left; else the table forgets it, so that its id is stale
+    /// without a search.
+    pub fn went(self, place: &Place<'_>, name: &[u8]) {
         let local = place.local;
         let fd = match &self.held {
             Held::Cached(file) => file.path(),
             Held::Opened(fd) => fd.as_fd(),
         };
-        let needs_forgetting =
-            local.finder.remembers() && sys::stat::of_fd(fd).is_ok_and(|stat| stat.nlink == 0);
+        let nlink = local.finder.remembers().then(|| sys::stat::of_fd(fd).map(|stat| stat.nlink));
         let Self { fid, held } = self;
         drop(held);
         local.files.remove(&local.key(&fid));
-        if needs_forgetting {
-            local.finder.forget(&fid);
+        match nlink {
+            Some(Ok(0)) => local.finder.forget(&fid),
+            Some(Ok(_)) => local.finder.left(&fid, place.dir, name),
+            Some(Err(_)) | None => {}
         }
     }
 }

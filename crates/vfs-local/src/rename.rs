@@ -21,10 +21,10 @@ pub fn rename(
         namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())
     })?;
     if let Some(replaced) = replaced.filter(|replaced| Some(replaced.fid) != moved) {
-        replaced.went(&target);
+        replaced.went(&target, to.bytes());
     }
     if let Some(moved) = moved {
-        local.finder.remember(to_dir, to.bytes(), &moved)?;
+        local.finder.moved(&moved, (from_dir, from.bytes()), (to_dir, to.bytes()))?;
     }
     target.sync()?;
     if from_dir != to_dir {

@@ -1,9 +1,19 @@
 //! What is noted is found, over restarts, crashes at any byte, and many writers.
 
-use super::{FileKey, InodeTable, SLOT};
+use super::record::SLOT;
+use super::{FileKey, InodeTable, PLACES_MAX, Place};
 
 fn key(n: u32) -> FileKey {
     FileKey::new(&n.to_be_bytes()).unwrap()
+}
+
+fn place(parent: u32, name: &[u8]) -> Place {
+    Place { parent: key(parent), name: name.to_vec() }
+}
+
+/// The newest place of a key.
+fn first(table: &InodeTable, n: u32) -> Option<Place> {
+    table.places(&key(n)).into_iter().next()
 }
 
 #[test]
@@ -18,9 +28,9 @@ fn it_remembers_over_a_restart_and_takes_the_newest() {
         table.remember(&key(3), &[b'x'; 255], &key(7)).unwrap();
     }
     let table = InodeTable::open(&path).unwrap();
-    assert_eq!(table.locate(&key(9)), Some((key(0), b"name9".to_vec())));
-    assert_eq!(table.locate(&key(7)), Some((key(3), vec![b'x'; 255])));
-    assert_eq!(table.locate(&key(999)), None);
+    assert_eq!(first(&table, 9), Some(place(0, b"name9")));
+    assert_eq!(first(&table, 7), Some(place(3, &[b'x'; 255])));
+    assert_eq!(first(&table, 999), None);
 }
 
 #[test]
@@ -33,12 +43,12 @@ fn what_is_forgotten_stays_forgotten_and_may_come_back() {
     for n in [1, 2, 3] {
         table.forget(&key(n)).unwrap();
     }
-    assert_eq!(table.locate(&key(1)), None);
+    assert_eq!(first(&table, 1), None);
     table.remember(&key(0), b"back", &key(2)).unwrap();
     drop(table);
     let table = InodeTable::open(&path).unwrap();
-    assert_eq!(table.locate(&key(1)), None);
-    assert_eq!(table.locate(&key(2)), Some((key(0), b"back".to_vec())));
+    assert_eq!(first(&table, 1), None);
+    assert_eq!(first(&table, 2), Some(place(0, b"back")));
 }
 
 #[test]
@@ -67,13 +77,13 @@ fn a_file_torn_at_any_byte_gives_all_whole_records() {
     for cut in 0..whole.len() {
         std::fs::write(&path, &whole[..cut]).unwrap();
         let table = InodeTable::open(&path).unwrap();
-        let found = (1..=4).filter(|n| table.locate(&key(*n)).is_some()).count();
+        let found = (1..=4).filter(|n| first(&table, *n).is_some()).count();
         // a record is found if its last byte of data is there; at the most one slot of padding less
         let at_least = ends.iter().filter(|end| **end * SLOT <= cut).count();
         assert!(found >= at_least && found <= at_least + 1, "cut at {cut}: {found}");
         table.remember(&key(0), b"after", &key(9)).unwrap();
         drop(table);
-        assert!(InodeTable::open(&path).unwrap().locate(&key(9)).is_some());
+        assert!(first(&InodeTable::open(&path).unwrap(), 9).is_some());
     }
 }
 
@@ -93,7 +103,7 @@ fn damage_in_the_middle_loses_only_what_it_hits() {
         bytes[hit] ^= 0xff;
         std::fs::write(&path, &bytes).unwrap();
         let table = InodeTable::open(&path).unwrap();
-        let found = (0..20).filter(|n| table.locate(&key(*n)).is_some()).count();
+        let found = (0..20).filter(|n| first(&table, *n).is_some()).count();
         assert!(found >= 19, "{found} after damage at {hit}");
     }
 }
@@ -118,7 +128,7 @@ fn many_writers_lose_nothing() {
     let table = InodeTable::open(&path).unwrap();
     for n in 0..4000 {
         let name = format!("{}.{}", n / 1000, n % 1000);
-        assert_eq!(table.locate(&key(n)), Some((key(0), name.into_bytes())));
+        assert_eq!(first(&table, n), Some(place(0, name.as_bytes())));
     }
 }
 
@@ -135,5 +145,54 @@ fn a_file_of_mostly_old_records_is_written_anew() {
     let before = std::fs::metadata(&path).unwrap().len();
     let table = InodeTable::open(&path).unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() < before / 10);
-    assert_eq!(table.locate(&key(5)), Some((key(0), b"2995".to_vec())));
+    assert_eq!(first(&table, 5), Some(place(0, b"2995")));
+}
+
+#[test]
+fn an_object_has_several_places_the_newest_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("names");
+    let (a, b, c) = (place(0, b"a"), place(1, b"b"), place(2, b"c"));
+    {
+        let table = InodeTable::open(&path).unwrap();
+        for at in [&a, &b, &c, &a] {
+            table.remember(&at.parent, &at.name, &key(7)).unwrap();
+        }
+        assert_eq!(table.places(&key(7)), [c.clone(), b.clone(), a.clone()]);
+        table.prefer(&a, &key(7)).unwrap();
+        table.moved(&key(7), &c, None).unwrap();
+        table.moved(&key(7), &b, Some(&c)).unwrap();
+    }
+    let table = InodeTable::open(&path).unwrap();
+    assert_eq!(table.places(&key(7)), [c.clone(), a.clone()]);
+    table.moved(&key(7), &c, None).unwrap();
+    table.moved(&key(7), &a, None).unwrap();
+    assert_eq!(table.places(&key(7)), [a], "the last stays, as where to look");
+}
+
+#[test]
+fn more_names_than_are_kept_push_out_the_oldest() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("names");
+    let table = InodeTable::open(&path).unwrap();
+    for n in 0..2 * PLACES_MAX {
+        table.remember(&key(0), &[b'a' + n as u8; 255], &key(1)).unwrap();
+    }
+    drop(table);
+    let kept = InodeTable::open(&path).unwrap().places(&key(1));
+    let newest = (PLACES_MAX..2 * PLACES_MAX).rev().map(|n| place(0, &[b'a' + n as u8; 255]));
+    assert_eq!(kept, newest.collect::<Vec<_>>());
+}
+
+#[test]
+fn names_that_are_linked_at_once_are_all_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = InodeTable::open(&dir.path().join("names")).unwrap();
+    std::thread::scope(|scope| {
+        for n in 0..PLACES_MAX as u8 {
+            let table = &table;
+            scope.spawn(move || table.remember(&key(0), &[n], &key(1)).unwrap());
+        }
+    });
+    assert_eq!(table.places(&key(1)).len(), PLACES_MAX);
 }
