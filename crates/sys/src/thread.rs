@@ -66,13 +66,18 @@ pub fn cpu_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// No process has a higher number, on any Linux.
+const PID_MAX: libc::pid_t = 1 << 22;
+
 /// Processor time that a process has used, that of its ended threads included; exact, where
 /// `/proc` counts in hundredths of a second.
 ///
 /// # Errors
 /// As clock_getcpuclockid(3): there is no such process.
 pub fn process_cpu_time(pid: u32) -> io::Result<std::time::Duration> {
-    let Ok(pid) = libc::pid_t::try_from(pid) else { return Err(io::ErrorKind::NotFound.into()) };
+    // a clock's number has 29 bits for the process: a larger one would be another's, or our own
+    let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid <= PID_MAX);
+    let Some(pid) = pid else { return Err(io::ErrorKind::NotFound.into()) };
     let mut clock: libc::clockid_t = 0;
     // SAFETY: the call writes one clock id to a place that outlives it.
     let error = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) };
@@ -137,7 +142,9 @@ mod tests {
         });
         let used = used.join().unwrap();
         assert!(process_cpu_time(own).unwrap() - before >= used);
-        assert!(process_cpu_time(u32::MAX).is_err() && process_cpu_time(0x3fff_ffff).is_err());
+        for nobody in [u32::MAX, 0x3fff_ffff, 0x1fff_ffff, super::PID_MAX.unsigned_abs() + 1] {
+            assert!(process_cpu_time(nobody).is_err(), "{nobody:#x}");
+        }
     }
 
     #[test]
