@@ -18,12 +18,14 @@ def block(k, n):
 
 def settings_change_under_load():
     here = os.path.dirname(open(os.environ["JOB"] + "/script").read().strip())
-    load = "$bowline bench load --server 10.77.0.1 --export $export_dir/a --quiet --keep --seconds %d" % SECONDS
+    # each load in a directory of its own: what others remove under it would be an error that is none
+    ask("mkdir -m 777 $export_dir/a/tcp $export_dir/a/udp")
+    load = "$bowline bench load --server 10.77.0.1 --quiet --keep --seconds %d --export $export_dir/a" % SECONDS
     ask("(python3 %s/restless.py $KC_JOB/control.sock %d >$KC_JOB/restless.log 2>&1; echo $? >$KC_JOB/restless.rc) "
         "</dev/null >/dev/null 2>&1 &" % (here, SECONDS))
-    ask("(%s --workload mixed --clients 8 --depth 4 --size 64K --json $KC_JOB/tcp.json >$KC_JOB/tcp.log 2>&1; "
+    ask("(%s/tcp --workload mixed --clients 8 --depth 4 --size 64K --json $KC_JOB/tcp.json >$KC_JOB/tcp.log 2>&1; "
         "echo $? >$KC_JOB/tcp.rc) </dev/null >/dev/null 2>&1 &" % load)
-    ask("(%s --workload read --proto udp --clients 4 --size 8K --retransmit-ms 200 --json $KC_JOB/udp.json "
+    ask("(%s/udp --workload read --proto udp --clients 4 --size 8K --retransmit-ms 200 --json $KC_JOB/udp.json "
         ">$KC_JOB/udp.log 2>&1; echo $? >$KC_JOB/udp.rc) </dev/null >/dev/null 2>&1 &" % load)
     end, wrong, done = time.monotonic() + SECONDS, [], [0] * 4
 
@@ -71,6 +73,8 @@ def settings_change_under_load():
                 break
             time.sleep(0.3)
         log = ask("cat $KC_JOB/%s.log" % what).strip()
+        if code != "0":
+            log += "\n" + ask("cat $KC_JOB/%s.json 2>/dev/null || true" % what)[-9000:]
         assert code == "0", "%s ended with %r: %s" % (what, code, log)
         print("%s: %s" % (what, log.splitlines()[-1] if log else ""))
     for what in ("tcp", "udp"):
