@@ -124,7 +124,7 @@ pub fn hinted(local: &Local, dir: BorrowedFd<'_>, name: &[u8], tag: Tag) -> Resu
             }
             Ok(_) | Err(_) => Ok(None),
         },
-        Some(Hint::Object(fid)) => {
+        Some(Hint::Object(fid, _)) => {
             let looked = local.files.with(&local.key(&fid), |file| {
                 let stat = sys::stat::of_name(dir, name).ok()?;
                 let same = file.is(&stat) && !stat.mount_root && stat.nlink > 0;
@@ -162,7 +162,8 @@ pub fn adopt_file(
     local.finder.remember(dir, name, &fid)?;
     let file = local.adopt(&fid, file);
     let names = local.files.names();
-    names.note(names.tag(&local.key(dir), name), &fid, local.files.now_s());
+    let tag = names.tag(&local.key(dir), name);
+    names.note(tag, &fid, names.settled(stat, &fid), local.files.now_s());
     Ok((Node { fid, attr }, file))
 }
 

@@ -1,4 +1,5 @@
-//! What names led to lately: hints that make a repeated LOOKUP two `statx` and nothing else.
+//! What names led to lately: hints that make a repeated LOOKUP two `statx` and nothing else, and each
+//! entry of a repeated READDIRPLUS one.
 //!
 //! A hint is never believed. It says which object a name may lead to; the look-up then takes that
 //! object out of the cache of open files and compares it with what the kernel says of the name
@@ -6,6 +7,11 @@
 //! so equal device and inode numbers mean the same object, and a hint that is old, torn (its words
 //! are written one by one) or another name's (two names may share a slot) only costs the long way.
 //! That is why no lock and no sequence number guards a slot.
+//!
+//! An object that is not open is known again by inode number and time of creation, of which a slot
+//! has a hash ([`Born`]), with the id in it, so that a torn slot fits nothing. A number that was
+//! given to another inode has a later time with it, unless both were made in one tick of the clock:
+//! so an object is noted [`OLD_S`] after it was made at the earliest.
 //!
 //! "Nothing is there" is a hint as well: it says that the kernel knew that without asking the disk,
 //! and will again for a while.
@@ -16,6 +22,8 @@
 use crate::open_files::Key;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+use sys::stat::Stat;
 use vfs::Fid;
 
 /// Slots at the most: as many as there are open files, 4 MiB.
@@ -26,20 +34,26 @@ const ABSENT_S: u32 = 30;
 const RENEW_S: u32 = 10;
 /// Words of a file id in a slot.
 const FID_WORDS: usize = Fid::MAX / 8;
+/// Seconds after its creation from which on an object can be told from one made before it.
+const OLD_S: i64 = 2;
 /// The length that stands for "nothing is there".
 const ABSENT: u64 = 0xff;
 
 /// What a name may lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// This object.
-    Object(Fid),
+    /// This object, and what an inode that it was when it was noted was born as.
+    Object(Fid, Option<Born>),
     /// Nothing; `renew` if that is to be noted again should it be so.
     Absent {
         /// Whether the note grows old.
         renew: bool,
     },
 }
+
+/// 56 bits of a hash of an inode's number, its time of creation and its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Born(u64);
 
 /// The key of a name in a directory; 0 is no name's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +64,8 @@ pub struct Tag(u64);
 #[derive(Default)]
 struct Slot {
     tag: AtomicU64,
-    /// The id's length, or [`ABSENT`]; above it the second in which that was noted.
+    /// The id's length and above it its [`Born`], 0 if that is not known; or [`ABSENT`] and above it
+    /// the second in which that was noted.
     about: AtomicU64,
     fid: [AtomicU64; FID_WORDS],
 }
@@ -91,12 +106,27 @@ impl Names {
             place.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
         }
         let len = usize::try_from(about & 0xff).ok()?;
-        bytes.get(..len).and_then(Fid::new).map(Hint::Object)
+        let fid = bytes.get(..len).and_then(Fid::new)?;
+        Some(Hint::Object(fid, (about >> 8 != 0).then_some(Born(about >> 8))))
+    }
+
+    /// What tells an inode, with its id, from all that have had or will have its number, if
+    /// anything does.
+    pub fn born(&self, stat: &Stat, fid: &Fid) -> Option<Born> {
+        let btime = stat.btime?;
+        Some(Born((self.hasher.hash_one((stat.ino, btime, fid)) >> 8).max(1)))
+    }
+
+    /// The same, if the object is old enough for it to be noted.
+    pub fn settled(&self, stat: &Stat, fid: &Fid) -> Option<Born> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
+        let old = stat.btime?.0.saturating_add(OLD_S) <= i64::try_from(now).ok()?;
+        old.then(|| self.born(stat, fid))?
     }
 
     /// Notes what a name leads to.
-    pub fn note(&self, tag: Tag, fid: &Fid, now_s: u32) {
-        if self.find(tag, now_s) == Some(Hint::Object(*fid)) {
+    pub fn note(&self, tag: Tag, fid: &Fid, born: Option<Born>, now_s: u32) {
+        if self.find(tag, now_s) == Some(Hint::Object(*fid, born)) {
             return;
         }
         let Some(slot) = self.slot(tag) else { return };
@@ -110,7 +140,8 @@ impl Names {
             }
             word.store(u64::from_ne_bytes(bytes), Relaxed);
         }
-        slot.about.store(fid.bytes().len() as u64, Relaxed);
+        let born = born.map_or(0, |born| born.0);
+        slot.about.store(born << 8 | fid.bytes().len() as u64, Relaxed);
         slot.tag.store(tag.0, Relaxed);
     }
 
@@ -141,14 +172,14 @@ mod tests {
         let fid = Fid::new(&[9; Fid::MAX]).unwrap();
         let tag = names.tag(&dir(1), b"name");
         assert_eq!(names.find(tag, 1), None);
-        names.note(tag, &fid, 1);
-        assert_eq!(names.find(tag, 1), Some(Hint::Object(fid)));
+        names.note(tag, &fid, None, 1);
+        assert_eq!(names.find(tag, 1), Some(Hint::Object(fid, None)));
         for other in [names.tag(&dir(2), b"name"), names.tag(&dir(1), b"name2")] {
             assert_eq!(names.find(other, 1), None);
         }
         let short = Fid::new(&[1, 2, 3]).unwrap();
-        names.note(tag, &short, 1);
-        assert_eq!(names.find(tag, 1), Some(Hint::Object(short)));
+        names.note(tag, &short, None, 1);
+        assert_eq!(names.find(tag, 1), Some(Hint::Object(short, None)));
     }
 
     #[test]
@@ -169,8 +200,8 @@ mod tests {
         let dir = Key { backend: 0, fid: Fid::from_u64(1) };
         for n in 0u64..100 {
             let tag = names.tag(&dir, &n.to_be_bytes());
-            names.note(tag, &Fid::from_u64(n), 1);
-            assert_eq!(names.find(tag, 1), Some(Hint::Object(Fid::from_u64(n))));
+            names.note(tag, &Fid::from_u64(n), None, 1);
+            assert_eq!(names.find(tag, 1), Some(Hint::Object(Fid::from_u64(n), None)));
         }
         let left =
             (0u64..100).filter(|n| names.find(names.tag(&dir, &n.to_be_bytes()), 1).is_some());

@@ -5,20 +5,21 @@
 //! position. It stays open for the next. Memory is one batch of 32 KiB on the stack, whatever the
 //! directory's size.
 //!
-//! Ids and attributes of entries cost one system call for an object that is open here and known by
-//! this name (see [`crate::names`]), two for others, an open only where those two do not fit
-//! together.
+//! Ids and attributes of entries cost one system call for an object that is known by this name (see
+//! [`crate::names`]), two for others, an open only where those two do not fit together.
 
 use crate::access::check;
 use crate::attr::convert;
 use crate::errno;
 use crate::local::Local;
+use crate::names::{Hint, Tag};
 use crate::naming::{fid_of, fid_of_entry};
 use crate::open_files::OpenFile;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use sys::dirent::{BATCH, Entry, Room, list, seek};
 use sys::open::{How, open_entry, open_listing};
+use sys::stat::Stat;
 use vfs::access::Permission;
 use vfs::{Attr, Cx, DirEntry, Fid, Listing, Node, Result, Status};
 
@@ -106,9 +107,10 @@ impl Lister<'_> {
             b"." => Ok(Some(Node { fid: *self.dir, attr: self.attr })),
             b".." => Ok(None),
             name => {
-                let node = match self.known(name) {
+                let tag = self.local.files.names().tag(&self.local.key(self.dir), name);
+                let node = match self.known(entry, tag) {
                     Some(node) => Some(node),
-                    None => match self.by_name(entry)? {
+                    None => match self.by_name(entry, tag)? {
                         Some(node) => Some(node),
                         None => self.opened(name)?,
                     },
@@ -120,22 +122,43 @@ impl Lister<'_> {
         }
     }
 
-    /// Id and attributes of an object that is open here and was looked up by this name.
-    fn known(&self, name: &[u8]) -> Option<Node> {
-        let tag = self.local.files.names().tag(&self.local.key(self.dir), name);
-        crate::lookup::hinted(self.local, self.file.path(), name, tag).ok().flatten()
+    /// Id and attributes of an object that was met by this name before: it is open here, or the
+    /// inode was born as the one that was met.
+    fn known(&self, entry: &Entry<'_>, tag: Tag) -> Option<Node> {
+        let names = self.local.files.names();
+        let Hint::Object(fid, born) = names.find(tag, self.local.files.now_s())? else {
+            return None;
+        };
+        if born.is_none() {
+            let name = entry.name.to_bytes();
+            return crate::lookup::hinted(self.local, self.file.path(), name, tag).ok().flatten();
+        }
+        let stat = sys::stat::of_entry(self.listing, entry.name).ok()?;
+        let same = self.listed(entry, &stat) && names.born(&stat, &fid) == born;
+        same.then(|| Node { fid, attr: convert(&stat) })
+    }
+
+    /// Whether what a name leads to now is the inode that was listed, and none that is mounted on it.
+    fn listed(&self, entry: &Entry<'_>, stat: &Stat) -> bool {
+        stat.ino == entry.ino && stat.dev == self.attr.fsid && !stat.mount_root
     }
 
     /// Id and attributes by two calls on the name, taken only if the inode is the one listed: then
     /// the handle, which was taken in between, is that inode's as well.
-    fn by_name(&self, entry: &Entry<'_>) -> Result<Option<Node>> {
+    fn by_name(&self, entry: &Entry<'_>, tag: Tag) -> Result<Option<Node>> {
         let fid = match fid_of_entry(self.listing, entry.name) {
             Ok(Some(fid)) => fid,
             Ok(None) | Err(_) => return Ok(None),
         };
         let Ok(stat) = sys::stat::of_entry(self.listing, entry.name) else { return Ok(None) };
-        let same = stat.ino == entry.ino && stat.dev == self.attr.fsid && !stat.mount_root;
-        Ok(same.then(|| Node { fid, attr: convert(&stat) }))
+        if !self.listed(entry, &stat) {
+            return Ok(None);
+        }
+        let names = self.local.files.names();
+        if let Some(born) = names.settled(&stat, &fid) {
+            names.note(tag, &fid, Some(born), self.local.files.now_s());
+        }
+        Ok(Some(Node { fid, attr: convert(&stat) }))
     }
 
     /// The same through an open, which nothing can come between; `None` for what has just gone and

@@ -2,11 +2,14 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{ANN, BOB, Mounted, ROOT, each, find, make, name, of, put, root_for, take};
-use vfs::{Backend, FileType, SetAttr, Status};
+use vfs::{Backend, Fid, FileType, SetAttr, Status};
 
 #[test]
 fn a_name_leads_to_what_is_there_now() {
@@ -182,5 +185,64 @@ fn a_hard_link_is_the_same_object_under_each_name() {
         assert_eq!(find(&local, &cx, &root, "a"), Err(Status::NoEnt));
         assert_eq!(find(&local, &cx, &root, "b").unwrap().0, fid);
         assert_eq!(take(&local, &cx, &fid).unwrap(), b"data");
+    });
+}
+
+/// The ids and sizes that a listing gives by name.
+fn listed(local: &bowline_vfs_local::Local) -> BTreeMap<Vec<u8>, (Fid, u64)> {
+    let mut all = BTreeMap::new();
+    let listing = local.readdir(&of(ROOT), &local.root(), 0, true, &mut |entry| {
+        if let Some(node) = entry.node
+            && !entry.name.starts_with(b".")
+        {
+            all.insert(entry.name.to_vec(), (node.fid, node.attr.size));
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(listing.is_ok_and(|listing| listing.eof));
+    all
+}
+
+#[test]
+fn a_listing_gives_what_is_there_now() {
+    each(|stage| {
+        let (local, path) = (stage.serve(), |file: &str| stage.tree.join(file));
+        let there = || {
+            let local = stage.serve();
+            let fresh = |name: &[u8]| {
+                let (fid, attr) =
+                    find(&local, &of(ROOT), &local.root(), str::from_utf8(name).unwrap()).unwrap();
+                (name.to_vec(), (fid, attr.size))
+            };
+            let names = fs::read_dir(&stage.tree).unwrap();
+            names
+                .map(|entry| fresh(entry.unwrap().file_name().as_bytes()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        for n in 0..40 {
+            fs::write(path(&format!("f{n}")), vec![0; n]).unwrap();
+        }
+        assert_eq!(listed(&local), there(), "new");
+        // from now on the inodes are old enough to be known again by their time of creation
+        std::thread::sleep(std::time::Duration::from_millis(3100));
+        for _ in 0..3 {
+            assert_eq!(listed(&local), there(), "old");
+        }
+        for n in 0..40 {
+            match n % 4 {
+                0 => fs::write(path(&format!("f{n}")), vec![0; 1000 + n]).unwrap(),
+                1 => fs::remove_file(path(&format!("f{n}"))).unwrap(),
+                2 => fs::rename(path(&format!("f{n}")), path(&format!("f{}", n + 1))).unwrap(),
+                _ => {}
+            }
+        }
+        stage.files.sweep(stage.files.now_s() + 100);
+        for n in (1..40).step_by(4) {
+            fs::write(path(&format!("f{n}")), "another, perhaps with the number of one that went")
+                .unwrap();
+        }
+        for _ in 0..2 {
+            assert_eq!(listed(&local), there(), "changed");
+        }
     });
 }
