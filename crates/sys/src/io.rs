@@ -35,19 +35,34 @@ pub fn read(fd: BorrowedFd<'_>, data: &mut [u8], offset: u64) -> io::Result<usiz
 /// `Unsupported` before Linux 6.5 and where the file system keeps no page cache; permission denied
 /// for a file that is neither the process's own nor open for writing.
 pub fn cached(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<u64> {
+    Ok(cachestat(fd, offset, len)?.cached.saturating_mul(PAGE))
+}
+
+/// How many bytes of a range wait in the page cache for being written, or are being written.
+///
+/// # Errors
+/// As [`cached`].
+pub fn dirty(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<u64> {
+    let pages = cachestat(fd, offset, len)?;
+    Ok(pages.dirty.saturating_add(pages.writeback).saturating_mul(PAGE))
+}
+
+/// What cachestat(2) counts, in pages.
+#[repr(C)]
+#[derive(Default)]
+struct Pages {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+fn cachestat(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<Pages> {
     #[repr(C)]
     struct Range {
         offset: u64,
         len: u64,
-    }
-    #[repr(C)]
-    #[derive(Default)]
-    struct Pages {
-        cached: u64,
-        dirty: u64,
-        writeback: u64,
-        evicted: u64,
-        recently_evicted: u64,
     }
     let (range, mut pages) = (Range { offset, len }, Pages::default());
     // SAFETY: both structs are those of cachestat(2), the second is written, and both live until
@@ -56,7 +71,7 @@ pub fn cached(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<u64> {
         libc::syscall(CACHESTAT, fd.as_raw_fd(), &raw const range, &raw mut pages, 0_u32)
     };
     if done == 0 {
-        return Ok(pages.cached.saturating_mul(PAGE));
+        return Ok(pages);
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {

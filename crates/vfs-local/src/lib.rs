@@ -36,6 +36,7 @@ mod rename;
 mod setattr;
 mod statfs;
 mod symlink;
+mod unsynced;
 mod verifier;
 mod write;
 

@@ -15,10 +15,11 @@ use crate::attr::file_type;
 use crate::errno;
 use crate::inode_table::InodeTable;
 use crate::names::Names;
+use crate::unsynced::Unsynced;
 use papaya::{Guard as _, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use sys::stat::Stat;
 use vfs::{Fid, FileType};
@@ -74,6 +75,9 @@ pub struct OpenFile {
     listed_s: AtomicU32,
     /// Second of the last writing.
     written_s: AtomicU32,
+    unsynced: Unsynced,
+    /// Whether it has been or is being taken out of the cache.
+    retired: AtomicBool,
     acl: AclCell,
     /// A directory, open for listing, while nobody lists through it. Locked to take it or to put
     /// it back.
@@ -94,6 +98,8 @@ impl OpenFile {
             used_s: AtomicU32::new(0),
             listed_s: AtomicU32::new(0),
             written_s: AtomicU32::new(0),
+            unsynced: Unsynced::default(),
+            retired: AtomicBool::new(false),
             acl: AclCell::default(),
             listing: Mutex::new(None),
         }
@@ -185,6 +191,17 @@ impl OpenFile {
     pub fn listed_lately(&self, now_s: u32) -> bool {
         let listed = self.listed_s.load(Relaxed);
         listed != 0 && now_s.saturating_sub(listed) < LISTED_S
+    }
+
+    /// What COMMIT would have to put on disk.
+    pub const fn unsynced(&self) -> &Unsynced {
+        &self.unsynced
+    }
+
+    /// Whether another may stand for the object in the cache by now: nobody who asks that one
+    /// learns what is done through this.
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(SeqCst)
     }
 
     /// What is known of the object's ACL.
@@ -325,7 +342,11 @@ impl OpenFiles {
     /// Closes an object, once nobody uses it.
     pub fn remove(&self, key: &Key) {
         let guard = self.map.guard();
+        if let Some(Some(file)) = self.map.get(key, &guard) {
+            file.retired.store(true, SeqCst);
+        }
         let Some(Some(gone)) = self.map.remove(key, &guard) else { return };
+        gone.retired.store(true, SeqCst);
         let gone = Arc::downgrade(gone);
         drop(guard);
         self.settle(&[gone]);
@@ -348,7 +369,11 @@ impl OpenFiles {
             let same = |_: &Key, now: &Option<Arc<OpenFile>>| {
                 now.as_ref().is_some_and(|now| Arc::ptr_eq(now, file))
             };
-            if judge(key, file) && matches!(self.map.remove_if(key, same, &guard), Ok(Some(_))) {
+            if !judge(key, file) {
+                continue;
+            }
+            file.retired.store(true, SeqCst);
+            if matches!(self.map.remove_if(key, same, &guard), Ok(Some(_))) {
                 gone.push(Arc::downgrade(file));
             }
         }

@@ -29,7 +29,8 @@ pub fn write(
     become_writer(local, cx, &before)?;
     file.note_written(local.files.now_s());
     let count = put(fd, offset, data)?;
-    let committed = settle(local, cx, fd, stable)?;
+    file.unsynced().note_write();
+    let committed = settle(local, cx, &file, fd, stable)?;
     Ok(WriteDone { count, committed, file: change(local, &file, &before) })
 }
 
@@ -63,21 +64,28 @@ fn put(fd: BorrowedFd<'_>, offset: u64, data: &[u8]) -> Result<usize> {
 }
 
 /// Makes what was written as safe as it was asked for.
-fn settle(local: &Local, cx: &Cx<'_>, fd: BorrowedFd<'_>, stable: Stability) -> Result<Stability> {
-    match (cx.durability, stable) {
-        (Durability::Async, _) => Ok(Stability::FileSync),
-        (Durability::Sync, Stability::Unstable) => Ok(Stability::Unstable),
-        (Durability::Sync, Stability::DataSync) => {
-            cx.sleep.about_to_sleep();
-            local.synced(sys::io::sync_data(fd))?;
-            Ok(Stability::DataSync)
-        }
-        (Durability::Sync, Stability::FileSync) => {
-            cx.sleep.about_to_sleep();
-            local.synced(sys::io::sync(fd))?;
-            Ok(Stability::FileSync)
-        }
+fn settle(
+    local: &Local,
+    cx: &Cx<'_>,
+    file: &OpenFile,
+    fd: BorrowedFd<'_>,
+    stable: Stability,
+) -> Result<Stability> {
+    if cx.durability == Durability::Async {
+        return Ok(Stability::FileSync);
     }
+    let sync = match stable {
+        Stability::Unstable if !file.is_retired() => return Ok(Stability::Unstable),
+        Stability::Unstable | Stability::DataSync => sys::io::sync_data,
+        Stability::FileSync => sys::io::sync,
+    };
+    cx.sleep.about_to_sleep();
+    let until = file.unsynced().begin();
+    local.synced(sync(fd))?;
+    if let Some(until) = until {
+        file.unsynced().done(until);
+    }
+    Ok(stable)
 }
 
 /// A file around a change.
