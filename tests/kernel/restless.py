@@ -18,6 +18,7 @@ SETTINGS = {
     "tcp-sndbuf": ["auto", "0", "256K", "1M"],
     "max-read": ["64K", "256K", "1M"],
     "max-write": ["64K", "256K", "1M"],
+    "memory": ["64M", "512M"],
     "log-level": ["error", "warn", "info"],
 }
 EVERY_S = 0.01

@@ -5,8 +5,8 @@
 
 use crate::buffers::{Rules, Scope, Scoped, Sizes};
 use crate::values::{
-    Congestion, LogLevel, PoolMode, ThreadRange, Transfer, UdpBuffer, UdpSockets, WakePolicy,
-    ZeroCopy,
+    Congestion, LogLevel, Memory, PoolMode, ThreadRange, Transfer, UdpBuffer, UdpSockets,
+    WakePolicy, ZeroCopy,
 };
 use std::str::FromStr;
 
@@ -40,6 +40,8 @@ pub enum Key {
     MaxRead,
     /// `max-write`.
     MaxWrite,
+    /// `memory`.
+    Memory,
     /// `log-level`.
     LogLevel,
 }
@@ -69,6 +71,8 @@ pub enum Value {
     MaxRead(Transfer),
     /// Largest WRITE.
     MaxWrite(Transfer),
+    /// Memory for calls under way.
+    Memory(Memory),
     /// What is logged.
     LogLevel(LogLevel),
 }
@@ -95,7 +99,7 @@ pub struct Row {
 }
 
 /// All settings, in the order in which they are shown.
-pub static ROWS: [Row; 12] = [
+pub static ROWS: [Row; 13] = [
     Row {
         key: Key::Threads,
         name: "threads",
@@ -176,6 +180,13 @@ pub static ROWS: [Row; 12] = [
         parse: |text| text.parse().map(Value::MaxWrite),
     },
     Row {
+        key: Key::Memory,
+        name: "memory",
+        when: When::Live,
+        about: "SIZE, 32M to 1T: most memory for calls that arrive and replies that are not taken",
+        parse: |text| text.parse().map(Value::Memory),
+    },
+    Row {
         key: Key::LogLevel,
         name: "log-level",
         when: When::Live,
@@ -244,6 +255,7 @@ impl Value {
             Self::TcpCongestion(_) => Key::TcpCongestion,
             Self::MaxRead(_) => Key::MaxRead,
             Self::MaxWrite(_) => Key::MaxWrite,
+            Self::Memory(_) => Key::Memory,
             Self::LogLevel(_) => Key::LogLevel,
         }
     }
@@ -274,6 +286,7 @@ impl std::fmt::Display for Value {
             Self::TcpRcvbuf(v) | Self::TcpSndbuf(v) => v.size.fmt(f),
             Self::TcpCongestion(v) => v.fmt(f),
             Self::MaxRead(v) | Self::MaxWrite(v) => v.fmt(f),
+            Self::Memory(v) => v.fmt(f),
             Self::LogLevel(v) => v.fmt(f),
         }
     }
@@ -304,6 +317,8 @@ pub struct Values {
     pub max_read: Transfer,
     /// `max-write`.
     pub max_write: Transfer,
+    /// `memory`.
+    pub memory: Memory,
     /// `log-level`.
     pub log_level: LogLevel,
 }
@@ -325,6 +340,7 @@ impl Default for Values {
             tcp_congestion: Congestion::System,
             max_read: Transfer::DEFAULT,
             max_write: Transfer::DEFAULT,
+            memory: Memory::DEFAULT,
             log_level: LogLevel::Info,
         }
     }
@@ -345,6 +361,7 @@ impl Values {
             Key::TcpCongestion => Value::TcpCongestion(self.tcp_congestion.clone()),
             Key::MaxRead => Value::MaxRead(self.max_read),
             Key::MaxWrite => Value::MaxWrite(self.max_write),
+            Key::Memory => Value::Memory(self.memory),
             Key::LogLevel => Value::LogLevel(self.log_level),
         }
     }
@@ -386,6 +403,7 @@ impl Values {
             Value::TcpCongestion(v) => self.tcp_congestion = v,
             Value::MaxRead(v) => self.max_read = v,
             Value::MaxWrite(v) => self.max_write = v,
+            Value::Memory(v) => self.memory = v,
             Value::LogLevel(v) => self.log_level = v,
         }
     }

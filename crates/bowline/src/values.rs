@@ -11,6 +11,11 @@ pub const TRANSFER_MIN: u64 = 4096;
 /// Largest transfer size, in bytes: what the record limit and the buffers are made for.
 pub const TRANSFER_MAX: u64 = 4 << 20;
 
+/// Least memory for calls under way, in bytes: a few of the largest records and replies.
+pub const MEMORY_MIN: u64 = 32 << 20;
+/// Most memory for calls under way, in bytes.
+pub const MEMORY_MAX: u64 = 1 << 40;
+
 /// Smallest buffer of a UDP socket, in bytes: below it not even small calls fit.
 pub const UDP_BUFFER_MIN: u64 = 4096;
 /// Largest buffer of a UDP socket, in bytes: a second of a 10 Gbit/s line.
@@ -81,6 +86,38 @@ impl FromStr for Transfer {
 impl fmt::Display for Transfer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Size(self.0.into()).fmt(f)
+    }
+}
+
+/// Memory for calls and replies under way: [`MEMORY_MIN`] to [`MEMORY_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory(u64);
+
+impl Memory {
+    /// Enough for some hundreds of large WRITEs that arrive at once.
+    pub const DEFAULT: Self = Self(512 << 20);
+
+    /// Bytes.
+    pub fn bytes(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+impl FromStr for Memory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let size: Size = text.parse()?;
+        if (MEMORY_MIN..=MEMORY_MAX).contains(&size.0) {
+            return Ok(Self(size.0));
+        }
+        Err(format!("{size} is out of range: {} to {}", Size(MEMORY_MIN), Size(MEMORY_MAX)))
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Size(self.0).fmt(f)
     }
 }
 

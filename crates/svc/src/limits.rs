@@ -19,9 +19,11 @@ pub(crate) const TURN_NS: u64 = 50_000;
 pub(crate) const REPLY_COPY_MAX: usize = 16 << 10;
 /// Replies of one batch that are sent before the batch is through.
 pub(crate) const BATCH_BYTES: usize = 256 << 10;
-/// Memory that a worker keeps for replies and for large records from call to call: a READ or
-/// WRITE of 1 MiB with its headers.
-pub(crate) const KEEP_BYTES: usize = (1 << 20) + (64 << 10);
+/// Memory that a worker keeps in each of its buffers for replies and for large records from call
+/// to call, at the most: a READ or WRITE of 1 MiB with its headers.
+pub(crate) const KEEP_BYTES_MAX: usize = (1 << 20) + (64 << 10);
+/// What it keeps at the least, however little memory the server may have.
+const KEEP_BYTES_MIN: usize = 64 << 10;
 /// Ready events fetched at once.
 pub(crate) const EVENTS_PER_WAIT: usize = 64;
 /// Descriptors that are not given to connections: files, listeners, epolls, the control socket.
@@ -47,6 +49,8 @@ pub struct Limits {
     pub partial_bytes_max: usize,
     /// Memory for replies that clients have not taken, on all connections together.
     pub queued_bytes_max: usize,
+    /// Memory that a worker keeps in each of its buffers from call to call.
+    pub keep_bytes_max: usize,
     /// How long a record under way may make no progress.
     pub partial_age_max: Duration,
     /// How long a connection may be silent; `None` is for ever, as clients keep idle mounts.
@@ -62,8 +66,23 @@ impl Default for Limits {
             in_flight_max: 128,
             partial_bytes_max: 256 << 20,
             queued_bytes_max: 256 << 20,
+            keep_bytes_max: KEEP_BYTES_MAX,
             partial_age_max: Duration::from_secs(60),
             idle_age_max: None,
+        }
+    }
+}
+
+impl Limits {
+    /// These limits with `bytes` of memory for what is under way: half for records, half for
+    /// replies; a worker keeps 1/256 of it in a buffer.
+    #[must_use]
+    pub fn with_memory(self, bytes: usize) -> Self {
+        Self {
+            partial_bytes_max: bytes / 2,
+            queued_bytes_max: bytes / 2,
+            keep_bytes_max: (bytes / 256).clamp(KEEP_BYTES_MIN, KEEP_BYTES_MAX),
+            ..self
         }
     }
 }
@@ -73,18 +92,23 @@ impl Default for Limits {
 #[derive(Debug)]
 pub(crate) struct Budget {
     used: AtomicUsize,
-    limit: usize,
+    limit: AtomicUsize,
 }
 
 impl Budget {
     pub const fn new(limit: usize) -> Self {
-        Self { used: AtomicUsize::new(0), limit }
+        Self { used: AtomicUsize::new(0), limit: AtomicUsize::new(limit) }
+    }
+
+    /// Changes how many there are. What is taken beyond stays taken until it is given back.
+    pub fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Takes `bytes` if they are left.
     pub fn take(&self, bytes: usize) -> bool {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before.saturating_add(bytes) <= self.limit;
+        let fits = before.saturating_add(bytes) <= self.limit.load(Ordering::Relaxed);
         if !fits {
             self.give_back(bytes);
         }
@@ -98,7 +122,7 @@ impl Budget {
 
     /// Whether more than half is taken: no time to hold memory that can be done without.
     pub fn is_tight(&self) -> bool {
-        self.used() > self.limit / 2
+        self.used() > self.limit.load(Ordering::Relaxed) / 2
     }
 
     /// Bytes taken.
@@ -109,7 +133,7 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
-    use super::Budget;
+    use super::{Budget, Limits};
 
     #[test]
     fn a_budget_is_never_overdrawn() {
@@ -121,5 +145,19 @@ mod tests {
         assert!(!budget.is_tight());
         assert!(budget.take(2) && budget.is_tight());
         assert_eq!(budget.used(), 6);
+        budget.set_limit(3);
+        assert!(!budget.take(1));
+        budget.give_back(4);
+        assert!(budget.take(1) && !budget.take(1));
+    }
+
+    #[test]
+    fn memory_is_shared_out() {
+        let ample = Limits::default().with_memory(512 << 20);
+        assert_eq!(ample, Limits::default());
+        let small = Limits::default().with_memory(32 << 20);
+        assert_eq!((small.partial_bytes_max, small.queued_bytes_max), (16 << 20, 16 << 20));
+        assert_eq!(small.keep_bytes_max, 128 << 10);
+        assert_eq!(small.record_bytes_max, ample.record_bytes_max);
     }
 }

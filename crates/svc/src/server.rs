@@ -17,7 +17,7 @@ use crate::zero_copy::{Choice, ZeroCopy};
 use rpc::{Dispatcher, Transport};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -70,6 +70,8 @@ pub(crate) struct Shared {
     pub partial: Budget,
     /// Memory for replies that clients have not taken.
     pub queued: Budget,
+    /// Bytes that a worker keeps in each of its buffers from call to call.
+    pub keep_bytes: AtomicUsize,
     /// Whether READ sends file pages.
     pub zero_copy: Choice,
     pub clock: Clock,
@@ -132,6 +134,7 @@ impl Server {
             congestion: Mutex::new(config.congestion.map(Into::into)),
             partial: Budget::new(limits.partial_bytes_max),
             queued: Budget::new(limits.queued_bytes_max),
+            keep_bytes: AtomicUsize::new(limits.keep_bytes_max),
             zero_copy: Choice::new(config.zero_copy),
             clock: Clock::new(),
             alarm: Alarm::default(),
@@ -372,6 +375,15 @@ impl Server {
         }
         *set = new;
         Ok(())
+    }
+
+    /// Changes how much memory there is for records and replies under way; half for each. What is
+    /// held beyond it is let go as calls are answered.
+    pub fn set_memory(&self, bytes: usize) {
+        let limits = self.shared.limits.with_memory(bytes);
+        self.shared.partial.set_limit(limits.partial_bytes_max);
+        self.shared.queued.set_limit(limits.queued_bytes_max);
+        self.shared.keep_bytes.store(limits.keep_bytes_max, Relaxed);
     }
 
     /// Changes whether READ sends file pages; counts from the next call on.

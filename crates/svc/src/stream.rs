@@ -13,8 +13,7 @@
 
 use crate::conn::{Conn, Rx, Tail};
 use crate::limits::{
-    BATCH_BYTES, DIRECT_BYTES_MIN, DIRECT_BYTES_PER_TURN, KEEP_BYTES, RECEIVE_BYTES,
-    REPLY_COPY_MAX, TURN_NS,
+    BATCH_BYTES, DIRECT_BYTES_MIN, DIRECT_BYTES_PER_TURN, RECEIVE_BYTES, REPLY_COPY_MAX, TURN_NS,
 };
 use crate::pool::{Mail, Pool};
 use crate::stats::{self, NS_PER_MS};
@@ -157,7 +156,7 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
     let end = turn.run(first, &mut input, &mut kit.reply, &mut kit.spare, now_ns);
     *leading = turn.finish(end, input, &mut kit.collected, &mut kit.spare);
     *lent = None;
-    kit.trim();
+    kit.trim(pool.shared.keep_bytes.load(Relaxed));
 }
 
 impl<'b> Turn<'b> {
@@ -309,7 +308,7 @@ impl<'b> Turn<'b> {
             return None;
         };
         let sent = rx.conn.send(self.pool, self.stats, &[collected]);
-        collected.clear_to(KEEP_BYTES);
+        collected.clear_to(self.pool.shared.keep_bytes.load(Relaxed));
         match end {
             End::Broken => rx.broken = true,
             End::Through | End::Paused | End::Detached => {

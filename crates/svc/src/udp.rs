@@ -21,7 +21,7 @@ pub(crate) use outlet::Outlet;
 pub(crate) use ports::Ports;
 
 use crate::core::Core;
-use crate::limits::{DATAGRAM_PATIENCE, KEEP_BYTES};
+use crate::limits::DATAGRAM_PATIENCE;
 use crate::pool::{Mail, Pool};
 use crate::stats::{self, NS_PER_MS};
 use crate::worker::{Lent, Worker};
@@ -259,8 +259,9 @@ impl Turn<'_> {
                 }
             };
             let mut free = self.free.borrow_mut();
+            let keep_bytes = self.pool.shared.keep_bytes.load(Relaxed);
             for mut reply in replies.drain(..gone.min(count.max(1))) {
-                if free.len() < BATCH && reply.bytes.capacity() <= KEEP_BYTES {
+                if free.len() < BATCH && reply.bytes.capacity() <= keep_bytes {
                     reply.bytes.clear();
                     free.push(reply.bytes);
                 }

@@ -8,7 +8,7 @@ use crate::conn::Rx;
 use crate::core::{Core, Found, TOKEN_INBOX, TOKEN_SOCKET};
 use crate::handover::{Call, Next, Role, Seat, Spare};
 use crate::home::Put;
-use crate::limits::{IDLE_THREAD_AGE, KEEP_BYTES, RECEIVE_BYTES};
+use crate::limits::{IDLE_THREAD_AGE, RECEIVE_BYTES};
 use crate::pool::{Mail, Pool, Work};
 use crate::roster::Parcel;
 use crate::transmit::{Fate, Sent};
@@ -83,17 +83,20 @@ impl Kit {
         }
     }
 
-    /// Gives back what a rare large reply has grown.
-    pub fn trim(&mut self) {
+    /// Gives back what a rare large reply or record has grown beyond `keep_bytes`.
+    pub fn trim(&mut self, keep_bytes: usize) {
         for writer in [&mut self.reply, &mut self.collected] {
-            writer.clear_to(KEEP_BYTES);
+            writer.clear_to(keep_bytes);
+        }
+        if self.spare.capacity() > keep_bytes.saturating_mul(2) {
+            self.spare = Writer::default();
         }
     }
 }
 
-/// Keeps the larger of two pieces of memory, within reason.
+/// Keeps the larger of two pieces of memory; [`Kit::trim`] sees to what is too much.
 pub(crate) fn keep(spare: &mut Writer, memory: Writer) {
-    if memory.capacity() > spare.capacity() && memory.capacity() <= KEEP_BYTES.saturating_mul(2) {
+    if memory.capacity() > spare.capacity() {
         *spare = memory;
     }
 }

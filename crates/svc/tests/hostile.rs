@@ -94,6 +94,33 @@ fn records_under_way_have_a_budget() {
 }
 
 #[test]
+fn the_budgets_follow_the_memory_that_is_set() {
+    let toy = Toy::with_limits(Limits::default());
+    let wire = record(&message(1, ECHO, &opaque(&vec![1; 400_000])));
+    let half = |count: usize| -> Vec<Client> {
+        let mut half: Vec<Client> = (0..count).map(|_| toy.client()).collect();
+        for client in &mut half {
+            client.0.write_all(&wire[..300_000]).unwrap();
+        }
+        half
+    };
+    let first = half(8);
+    until("all are taken in", || toy.server.conns().iter().all(|conn| conn.partial_bytes > 0));
+    toy.server.set_memory(2 << 20);
+    let second = half(8);
+    until("there is no room", || toy.counter(Counter::BudgetClosed) >= 8);
+    toy.server.set_memory(512 << 20);
+    drop(second);
+    until("those before are kept", || toy.server.connections() == first.len());
+    let third = half(8);
+    until("there is room again", || {
+        let held = toy.server.conns().iter().filter(|conn| conn.partial_bytes > 0).count();
+        held == first.len() + third.len()
+    });
+    toy.stop();
+}
+
+#[test]
 fn a_half_sent_record_is_given_up_after_a_while() {
     let limits = Limits { partial_age_max: Duration::from_millis(200), ..Limits::default() };
     let toy = Toy::with_limits(limits);

@@ -137,6 +137,10 @@ impl Desk {
                 self.with_server(|server| server.set_zero_copy(zero_copy(*choice)));
                 Ok(())
             }
+            Value::Memory(memory) => {
+                self.with_server(|server| server.set_memory(memory.bytes()));
+                Ok(())
+            }
             Value::LogLevel(level) => {
                 self.log.set(*level);
                 Ok(())

@@ -216,7 +216,7 @@ fn serve(
         udp_sockets: desk::udp_sockets(values.udp_sockets),
         zero_copy: desk::zero_copy(values.zero_copy),
         udp_buffer: values.udp_buffer.bytes(),
-        limits: svc::Limits::default(),
+        limits: svc::Limits::default().with_memory(values.memory.bytes()),
         buffers: Box::new(values.buffers()),
         congestion: values.tcp_congestion.name().map(str::to_owned),
     };
