@@ -16,7 +16,7 @@ pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid) -> Result<Change> {
     if cx.durability == Durability::Sync
         && let Some(until) = file.unsynced().begin()
     {
-        cx.sleep.about_to_sleep();
+        local.may_sleep(cx);
         local.actor.be_server().map_err(errno::from)?;
         // the one that was written through if it is there still, else any will do
         let fd = match file.writer().or_else(|| file.reader()) {

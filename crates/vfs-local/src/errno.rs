@@ -51,6 +51,11 @@ pub fn out_of_descriptors(error: &io::Error) -> bool {
     matches!(sys::errno::of(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
+/// Whether the file system or a quota is full.
+pub fn out_of_space(error: &io::Error) -> bool {
+    matches!(sys::errno::of(error), Some(Errno::NOSPC | Errno::DQUOT))
+}
+
 /// For `map_err`.
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
 pub fn from(error: io::Error) -> Status {

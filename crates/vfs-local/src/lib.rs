@@ -7,7 +7,7 @@
 //! ([`actor`]).
 //!
 //! One file per verb. Every system call that may wait for a disk comes after
-//! `cx.sleep.about_to_sleep()`.
+//! [`Local::may_sleep`].
 
 mod access;
 mod acl_cell;

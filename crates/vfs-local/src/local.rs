@@ -211,7 +211,7 @@ impl Local {
     }
 
     fn open_object(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Arc<OpenFile>> {
-        cx.sleep.about_to_sleep();
+        self.may_sleep(cx);
         self.actor.be_server().map_err(errno::from)?;
         let fd = self.finder_open(fid)?;
         let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
@@ -265,7 +265,7 @@ impl Local {
         if cx.durability == Durability::Async {
             return Ok(());
         }
-        cx.sleep.about_to_sleep();
+        self.may_sleep(cx);
         let open = || {
             self.actor.be_server()?;
             self.files.opening(|| sys::open::open_listing(dir.path()))
@@ -286,6 +286,14 @@ impl Local {
     pub(crate) fn sync_everything(&self) -> Result<()> {
         self.actor.be_server().map_err(errno::from)?;
         self.synced(sys::io::sync_filesystem(self.root.as_fd()))
+    }
+
+    /// Lets other calls be served meanwhile: to be called before every system call that may wait for
+    /// a disk. A file system that is memory has none.
+    pub(crate) fn may_sleep(&self, cx: &Cx<'_>) {
+        if !self.in_memory {
+            cx.sleep.about_to_sleep();
+        }
     }
 
     /// Passes a sync's result on; a failed one may have lost data that was promised to COMMIT.

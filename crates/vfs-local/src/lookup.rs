@@ -38,7 +38,7 @@ pub fn lookup(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Res
         Component::Dot => Ok(Found { node: Node { fid: *dir, attr }, dir: attr }),
         Component::DotDot => parent(local, cx, dir, &file, attr),
         Component::Name(name) => {
-            cx.sleep.about_to_sleep();
+            local.may_sleep(cx);
             local.actor.be_server().map_err(errno::from)?;
             let fd = local
                 .files
@@ -181,7 +181,7 @@ fn parent(local: &Local, cx: &Cx<'_>, dir: &Fid, file: &OpenFile, attr: Attr) ->
     if *dir == local.root_fid {
         return Ok(Found { node: Node { fid: *dir, attr }, dir: attr });
     }
-    cx.sleep.about_to_sleep();
+    local.may_sleep(cx);
     local.actor.be_server().map_err(errno::from)?;
     let up = local.files.opening(|| open_parent(file.path())).map_err(errno::from)?;
     let stat = sys::stat::of_fd(up.as_fd()).map_err(errno::from)?;

@@ -28,7 +28,7 @@ impl<'p> Place<'p> {
     /// # Errors
     /// Those of reaching it; [`Status::NotDir`].
     pub fn new(local: &'p Local, cx: &'p Cx<'p>, dir: &'p Fid) -> Result<Self> {
-        cx.sleep.about_to_sleep();
+        local.may_sleep(cx);
         let (file, before) = local.hold_dir(cx, dir)?;
         Ok(Self { local, cx, dir, file, before })
     }

@@ -33,7 +33,7 @@ pub fn read(
         Some(count) if count == data.len() => count,
         // a short count of a read that must not wait may be the end, or where the cache ends
         Some(_) | None => {
-            cx.sleep.about_to_sleep();
+            local.may_sleep(cx);
             fill(fd, offset, data)?
         }
     };

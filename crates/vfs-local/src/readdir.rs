@@ -36,7 +36,7 @@ pub fn readdir(
     check(local, cx, &file, &attr, Permission::READ)?;
     let now_s = local.files.now_s();
     if !file.listed_lately(now_s) {
-        cx.sleep.about_to_sleep();
+        local.may_sleep(cx);
     }
     local.actor.be_server().map_err(errno::from)?;
     let listing = match file.take_listing() {

@@ -10,7 +10,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use sys::namespace;
 use sys::open::{How, open_entry};
-use vfs::{Change, Cx, Fid, Name, Result};
+use vfs::{Change, Cx, Fid, FileType, Name, Result};
+
+/// A removed file that holds no more may be closed some milliseconds later.
+const SMALL_BYTES: u64 = 1 << 20;
 
 /// See [`vfs::Backend::remove`].
 pub fn remove(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
@@ -38,6 +41,8 @@ fn gone(place: &Place<'_>, name: Name<'_>, remove: impl Fn() -> io::Result<()>) 
 pub struct Victim {
     /// Its id.
     pub fid: Fid,
+    /// Bytes that it holds on the disk.
+    used: u64,
     held: Held,
 }
 
@@ -55,12 +60,12 @@ pub fn victim_at(place: &Place<'_>, name: &[u8]) -> Option<Victim> {
     if let Ok(Some(node)) = hinted(local, file.path(), name, tag)
         && let Some(held) = local.files.with(&local.key(&node.fid), Arc::clone)
     {
-        return Some(Victim { fid: node.fid, held: Held::Cached(held) });
+        return Some(Victim { fid: node.fid, used: node.attr.used, held: Held::Cached(held) });
     }
     local.actor.be_server().ok()?;
     let open = || open_entry(file.path(), name, How::Path, false);
     let fd = local.files.opening(open).ok()?;
-    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, held: Held::Opened(fd) })
+    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, used: 0, held: Held::Opened(fd) })
 }
 
 impl Victim {
@@ -69,14 +74,21 @@ impl Victim {
     /// without a search.
     pub fn went(self, place: &Place<'_>, name: &[u8]) {
         let local = place.local;
-        let fd = match &self.held {
+        let Self { fid, used, held } = self;
+        let fd = match &held {
             Held::Cached(file) => file.path(),
             Held::Opened(fd) => fd.as_fd(),
         };
+        let small = matches!(&held, Held::Cached(file) if file.ftype() == FileType::Regular)
+            && used <= SMALL_BYTES;
         let nlink = local.finder.remembers().then(|| sys::stat::of_fd(fd).map(|stat| stat.nlink));
-        let Self { fid, held } = self;
         drop(held);
-        local.files.remove(&local.key(&fid));
+        let key = local.key(&fid);
+        if small {
+            local.files.leave(key);
+        } else {
+            local.files.remove(&key);
+        }
         match nlink {
             Some(Ok(0)) => local.finder.forget(&fid),
             Some(Ok(_)) => local.finder.left(&fid, place.dir, name),

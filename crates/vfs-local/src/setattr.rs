@@ -27,7 +27,7 @@ pub fn setattr(
     set: &SetAttr,
     guard: Option<Time>,
 ) -> Result<Change> {
-    cx.sleep.about_to_sleep();
+    local.may_sleep(cx);
     let (file, before) = local.hold(cx, fid)?;
     if guard.is_some_and(|ctime| ctime != before.ctime) {
         return Err(Status::NotSync);
@@ -46,7 +46,7 @@ pub fn apply_and_sync(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> R
         return Ok(());
     }
     let (file, attr) = local.hold(cx, fid)?;
-    cx.sleep.about_to_sleep();
+    local.may_sleep(cx);
     match attr.ftype {
         FileType::Regular => match local.reader(&file, fid).or_else(|_| local.writer(&file, fid)) {
             Ok(fd) => local.synced(sys::io::sync(fd)),

@@ -28,7 +28,7 @@ pub fn write(
     let fd = local.writer(&file, fid)?;
     become_writer(local, cx, &before)?;
     file.note_written(local.files.now_s());
-    let count = put(fd, offset, data)?;
+    let count = put(local, fd, offset, data)?;
     file.unsynced().note_write();
     let committed = settle(local, cx, &file, fd, stable)?;
     Ok(WriteDone { count, committed, file: change(local, &file, &before) })
@@ -46,7 +46,7 @@ fn become_writer(local: &Local, cx: &Cx<'_>, before: &Attr) -> Result<()> {
 }
 
 /// Writes all of it, or as much as there is room for.
-fn put(fd: BorrowedFd<'_>, offset: u64, data: &[u8]) -> Result<usize> {
+fn put(local: &Local, fd: BorrowedFd<'_>, offset: u64, data: &[u8]) -> Result<usize> {
     let end = offset.checked_add(data.len() as u64);
     if end.is_none_or(|end| i64::try_from(end).is_err()) {
         return Err(Status::FBig);
@@ -56,6 +56,7 @@ fn put(fd: BorrowedFd<'_>, offset: u64, data: &[u8]) -> Result<usize> {
         match sys::io::write(fd, rest, offset.saturating_add(count as u64)) {
             Ok(0) => break,
             Ok(put) => count += put,
+            Err(e) if errno::out_of_space(&e) && local.files.close_left() => {}
             Err(e) if count == 0 => return Err(errno::from(e)),
             Err(_) => break,
         }
@@ -79,7 +80,7 @@ fn settle(
         Stability::Unstable | Stability::DataSync => sys::io::sync_data,
         Stability::FileSync => sys::io::sync,
     };
-    cx.sleep.about_to_sleep();
+    local.may_sleep(cx);
     let until = file.unsynced().begin();
     local.synced(sync(fd))?;
     if let Some(until) = until {

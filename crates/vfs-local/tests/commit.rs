@@ -1,5 +1,6 @@
 //! COMMIT leaves no page of an answered write waiting for the disk, and does nothing where there is
 //! none. What waits is counted by the kernel (cachestat), where it can and the file system has a disk.
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 mod support;
 

@@ -105,6 +105,9 @@ fn what_is_deleted_is_stale_and_gives_its_space_back() {
             assert_eq!(take(&local, &cx, &fid).unwrap(), b"data");
             if ours {
                 local.remove(&cx, &root, name(file)).unwrap();
+                // stale at once, closed a few milliseconds later
+                assert_eq!(take(&local, &cx, &fid), Err(Status::Stale));
+                stage.files.close_leaving(std::time::Duration::from_secs(1));
             } else {
                 fs::remove_file(stage.tree.join(file)).unwrap();
                 assert_eq!(take(&local, &cx, &fid), Err(Status::Stale));

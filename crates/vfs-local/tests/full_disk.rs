@@ -33,6 +33,12 @@ fn a_full_disk_takes_what_fits_and_then_says_so() {
         assert_eq!(refused, Some(Status::NoSpc));
         // a removed file gives its space back although it was open here
         local.remove(&cx, &root, name("f")).unwrap();
+        // at once for who needs it, and soon in any case
+        let (other, _) = find(&local, &cx, &root, "0").unwrap();
+        let done = local.write(&cx, &other, 0, &data[..100 << 10], Stability::Unstable).unwrap();
+        assert_eq!(done.count, 100 << 10);
+        local.remove(&cx, &root, name("0")).unwrap();
+        stage.files.close_leaving(std::time::Duration::from_secs(1));
         soon("the space to be free", || local.statfs(&cx, &root).unwrap().avail_bytes == 256 << 10);
     });
 }

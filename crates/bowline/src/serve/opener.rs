@@ -7,10 +7,13 @@ use anyhow::Context;
 use export::{Exports, Identity, SHARE_OF, Source};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 use vfs::Backend;
 use vfs_local::{Local, LocalOptions, Naming, OpenFiles};
 use vfs_mem::{Fault, Faulty, Mem, MemOptions};
 
+/// How long the closer waits for removed files before it looks whether the server is still there.
+const CLOSER_PATIENCE: Duration = Duration::from_secs(1);
 /// Mode of a file system in memory: for everybody, as `/tmp`.
 const MEMORY_MODE: u32 = 0o1777;
 /// The open files of all exports; dropping it ends the thread that closes idle ones, and lets go of
@@ -37,6 +40,16 @@ impl Files {
             }
         };
         let sweeper = Sweeper::start(sweep)
+            .context("cannot start a thread: check the limits on processes")?;
+        let leaving = Arc::downgrade(&open);
+        let close = move || {
+            while let Some(files) = leaving.upgrade() {
+                files.close_leaving(CLOSER_PATIENCE);
+            }
+        };
+        std::thread::Builder::new()
+            .name("closer".into())
+            .spawn(close)
             .context("cannot start a thread: check the limits on processes")?;
         Ok(Self { open, exports, _sweeper: sweeper })
     }
