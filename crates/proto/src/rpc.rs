@@ -356,6 +356,13 @@ impl<'a> Decode<'a> for ReplyHeader<'a> {
 
 impl Encode for ReplyHeader<'_> {
     fn encode(&self, w: &mut Writer) {
+        // nearly every reply begins so: in one piece
+        if let ReplyBody::Accepted { verifier, status: Accepted::Success } = &self.body
+            && verifier.body.is_empty()
+        {
+            // MSG_ACCEPTED and SUCCESS are 0
+            return w.words([self.xid, REPLY, 0, verifier.flavor, 0, 0]);
+        }
         w.u32(self.xid);
         w.u32(REPLY);
         w.put(&self.body);
@@ -388,8 +395,9 @@ impl<'a> Decode<'a> for Groups {
     fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
         let len = r.count(GROUPS_MAX)?;
         let mut list = [0; GROUPS_MAX];
-        for group in list.iter_mut().take(len) {
-            *group = r.u32()?;
+        let words = r.opaque_fixed(len.saturating_mul(4))?.as_chunks::<4>().0;
+        for (group, word) in list.iter_mut().zip(words) {
+            *group = u32::from_be_bytes(*word);
         }
         Ok(Self { list, len })
     }

@@ -73,7 +73,10 @@ struct Slot {
 /// The hints of all exports.
 pub struct Names {
     slots: Box<[Slot]>,
-    hasher: RandomState,
+    /// Of names; equal hashes only cost the long way.
+    hasher: foldhash::fast::RandomState,
+    /// Of what an id is told by.
+    secret: RandomState,
 }
 
 impl Names {
@@ -81,7 +84,7 @@ impl Names {
     pub fn new(count: usize) -> Self {
         let count = count.min(SLOTS_MAX).next_power_of_two();
         let slots = (0..count).map(|_| Slot::default()).collect();
-        Self { slots, hasher: RandomState::new() }
+        Self { slots, hasher: foldhash::fast::RandomState::default(), secret: RandomState::new() }
     }
 
     /// The key of a name.
@@ -114,7 +117,7 @@ impl Names {
     /// anything does.
     pub fn born(&self, stat: &Stat, fid: &Fid) -> Option<Born> {
         let btime = stat.btime?;
-        Some(Born((self.hasher.hash_one((stat.ino, btime, fid)) >> 8).max(1)))
+        Some(Born((self.secret.hash_one((stat.ino, btime, fid)) >> 8).max(1)))
     }
 
     /// The same, if the object is old enough for it to be noted.

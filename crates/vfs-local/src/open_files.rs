@@ -263,7 +263,7 @@ struct Leaving {
 /// The cache.
 pub struct OpenFiles {
     /// `None` is padding, see [`OpenFiles::settle`].
-    map: HashMap<Key, Option<Arc<OpenFile>>>,
+    map: HashMap<Key, Option<Arc<OpenFile>>, foldhash::fast::RandomState>,
     limit: usize,
     /// Seconds since the start, as [`OpenFiles::sweep`] was told.
     now_s: AtomicU32,
@@ -284,7 +284,7 @@ impl OpenFiles {
         let share = usize::try_from(share).unwrap_or(ENTRIES_MAX);
         let limit = share.clamp(ENTRIES_MIN, ENTRIES_MAX);
         Self {
-            map: HashMap::new(),
+            map: HashMap::with_hasher(foldhash::fast::RandomState::default()),
             limit,
             names: Names::new(limit),
             now_s: AtomicU32::new(1),

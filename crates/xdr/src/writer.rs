@@ -210,6 +210,12 @@ impl Writer {
         self.push(value.to_be_bytes());
     }
 
+    /// Words that follow each other, in one piece.
+    pub fn words<const N: usize>(&mut self, words: [u32; N]) {
+        let bytes = words.map(u32::to_be_bytes);
+        self.raw(bytes.as_flattened());
+    }
+
     /// An `int`.
     pub fn i32(&mut self, value: i32) {
         self.push(value.to_be_bytes());

@@ -90,7 +90,7 @@ const fn low(v: u64) -> u32 {
 impl Encode for Fattr3 {
     /// In one piece: it is in nearly every reply, and in each entry of READDIRPLUS.
     fn encode(&self, w: &mut Writer) {
-        let words: [u32; FATTR3_LEN / 4] = [
+        w.words::<{ FATTR3_LEN / 4 }>([
             self.ftype.number(),
             self.mode,
             self.nlink,
@@ -112,11 +112,7 @@ impl Encode for Fattr3 {
             self.mtime.nseconds,
             self.ctime.seconds,
             self.ctime.nseconds,
-        ];
-        for (place, word) in w.space(FATTR3_LEN).chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_be_bytes());
-        }
-        w.advance(FATTR3_LEN);
+        ]);
     }
 }
 
