@@ -1,4 +1,6 @@
-//! The bound: a server that answers every call with a canned reply of the right size and does nothing else.
+//! The bound: a server that answers every call with a canned reply of the right size and does nothing
+//! else. What no server is spared it does as cheaply as the kernel can: the data of a WRITE goes to a file
+//! in memory, that of a READ of [`SENDFILE_MIN`] and more comes out of one by sendfile.
 //!
 //! What it costs is what sockets, wake-ups and this machine cost today; no server that answers with the
 //! same replies over the same connections can be cheaper by more than its own thrift. One loop a CPU, as
@@ -8,14 +10,20 @@
 //! Invariant: a connection belongs to one loop, which alone touches it.
 
 use proto::nfs3::procedure as p;
-use std::collections::HashMap;
-use std::io::{self, ErrorKind, Read, Write};
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Read};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use sys::epoll::{Epoll, Events, Interest};
 
 /// Bytes received at once; a WRITE of 1 MiB takes several turns.
 const RECEIVE: usize = 256 << 10;
+/// Data from which on it is sent out of a file, as `docs/bench` has the crossover.
+const SENDFILE_MIN: usize = 8 << 10;
 /// The longest canned READ.
 const READ_MAX: usize = 4 << 20;
 /// Bytes of a header of an accepted reply, its mark included.
@@ -34,6 +42,39 @@ struct Peer {
     head: Vec<u8>,
     out: Vec<u8>,
     sent: usize,
+    /// Bytes of the file that go between those of `out`: after how many of these, and how many.
+    between: VecDeque<(usize, usize)>,
+    /// The record under way is a WRITE: what is skipped of it goes to the file.
+    writes: bool,
+}
+
+/// Where data comes from and goes to.
+struct Scratch {
+    file: File,
+    /// Where the next WRITE's bytes go.
+    at: usize,
+}
+
+impl Scratch {
+    /// A file of [`READ_MAX`] bytes in memory that nobody else finds.
+    fn new() -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = format!("/dev/shm/bowline-bound-{}-{number}", std::process::id());
+        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        std::fs::remove_file(&path)?;
+        file.write_all_at(&vec![0; READ_MAX], 0)?;
+        Ok(Self { file, at: 0 })
+    }
+
+    fn write(&mut self, data: &[u8]) -> io::Result<()> {
+        if self.at + data.len() > READ_MAX {
+            self.at = 0;
+        }
+        self.file.write_all_at(data, self.at as u64)?;
+        self.at += data.len();
+        Ok(())
+    }
 }
 
 /// Accepts connections on `port` of the loopback for ever, and deals them out to one loop a CPU.
@@ -74,7 +115,8 @@ fn answer(epoll: &Epoll, inbox: &Inbox) -> io::Result<()> {
     let mut peers: HashMap<u64, Peer> = HashMap::new();
     let mut events = Events::with_capacity(256);
     let mut buffer = vec![0; RECEIVE];
-    let canned = vec![0; READ_MAX + HEADER + POST_OP_ATTR + 16];
+    let canned = vec![0; SENDFILE_MIN + HEADER + POST_OP_ATTR + 40];
+    let mut scratch = Scratch::new()?;
     loop {
         epoll.wait(&mut events, None)?;
         for index in 0..events.len() {
@@ -85,10 +127,19 @@ fn answer(epoll: &Epoll, inbox: &Inbox) -> io::Result<()> {
                     let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
                     let Some(stream) = inbox.remove(&ready.token) else { continue };
                     let (head, out) = (Vec::new(), Vec::new());
-                    place.insert(Peer { stream, skip: 0, head, out, sent: 0 })
+                    let between = VecDeque::new();
+                    place.insert(Peer {
+                        stream,
+                        skip: 0,
+                        head,
+                        out,
+                        sent: 0,
+                        between,
+                        writes: false,
+                    })
                 }
             };
-            match peer.visit(&mut buffer, &canned) {
+            match peer.visit(&mut buffer, &canned, &mut scratch) {
                 Ok(full) => {
                     let interest = Interest { readable: true, writable: full, edge: false };
                     if full || ready.writable {
@@ -103,9 +154,14 @@ fn answer(epoll: &Epoll, inbox: &Inbox) -> io::Result<()> {
 
 impl Peer {
     /// One receive, the replies to what it brought, one send. True: the socket takes no more.
-    fn visit(&mut self, buffer: &mut [u8], canned: &[u8]) -> io::Result<bool> {
-        if self.sent < self.out.len() {
-            return self.flush();
+    fn visit(
+        &mut self,
+        buffer: &mut [u8],
+        canned: &[u8],
+        scratch: &mut Scratch,
+    ) -> io::Result<bool> {
+        if self.sent < self.out.len() || !self.between.is_empty() {
+            return self.flush(scratch);
         }
         let got = match self.stream.read(buffer) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -117,6 +173,9 @@ impl Peer {
         loop {
             let skipped = self.skip.min(input.len());
             self.skip -= skipped;
+            if self.writes {
+                scratch.write(input.get(..skipped).unwrap_or_default())?;
+            }
             input = input.get(skipped..).unwrap_or_default();
             if input.is_empty() {
                 break;
@@ -135,7 +194,7 @@ impl Peer {
                 self.skip -= head.len();
             }
         }
-        self.flush()
+        self.flush(scratch)
     }
 
     /// Queues the reply to the record that begins with `head`; its bytes, the head's included, are to be
@@ -149,18 +208,22 @@ impl Peer {
         let record = (word(0) & 0x7fff_ffff) as usize;
         self.skip = record + 4;
         let procedure = word(PROCEDURE_AT);
+        self.writes = procedure == p::WRITE;
         // the count of a READ is the last word of its record
         let count = if procedure == p::READ { word(record) as usize } else { 0 };
+        let count = count.min(READ_MAX);
+        let sent = if count >= SENDFILE_MIN { count } else { 0 }; // a multiple of four, as loads ask for
+        let kept = count - sent;
         let body = match procedure {
             p::NULL => 0,
             p::GETATTR => 4 + 84,
             p::ACCESS => 4 + POST_OP_ATTR + 4,
             p::LOOKUP => 4 + 4 + 40 + 2 * POST_OP_ATTR,
-            p::READ => 4 + POST_OP_ATTR + 12 + count.min(READ_MAX),
+            p::READ => 4 + POST_OP_ATTR + 12 + kept,
             p::WRITE => 4 + 28 + POST_OP_ATTR + 16,
             _ => 4 + POST_OP_ATTR,
         };
-        let len = u32::try_from(HEADER - 4 + body).unwrap_or(u32::MAX) | 0x8000_0000;
+        let len = u32::try_from(HEADER - 4 + body + sent).unwrap_or(u32::MAX) | 0x8000_0000;
         self.out.extend_from_slice(&len.to_be_bytes());
         self.out.extend_from_slice(head.get(4..8).unwrap_or_default());
         // REPLY, accepted, no verifier, SUCCESS, NFS3_OK, and zeros: no attributes, no data counted
@@ -168,7 +231,10 @@ impl Peer {
         let zeros = HEADER - 12 + body;
         let start = self.out.len();
         self.out.extend_from_slice(canned.get(..zeros).unwrap_or_default());
-        self.dress(start + HEADER - 12, procedure, count.min(READ_MAX));
+        self.dress(start + HEADER - 12, procedure, count);
+        if sent > 0 {
+            self.between.push_back((self.out.len(), sent));
+        }
     }
 
     /// Makes the zeros of a body decode: the numbers that must fit each other.
@@ -210,12 +276,30 @@ impl Peer {
         }
     }
 
-    fn flush(&mut self) -> io::Result<bool> {
-        while let Some(rest) = self.out.get(self.sent..).filter(|rest| !rest.is_empty()) {
-            match self.stream.write(rest) {
-                Ok(sent) => self.sent += sent,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(true),
-                Err(e) => return Err(e),
+    /// Sends what there is. True: the socket takes no more.
+    fn flush(&mut self, scratch: &Scratch) -> io::Result<bool> {
+        let full = |error: io::Error| match error.kind() {
+            ErrorKind::WouldBlock => Ok(true),
+            _ => Err(error),
+        };
+        loop {
+            let end = self.between.front().map_or(self.out.len(), |(before, _)| *before);
+            if let Some(rest) = self.out.get(self.sent..end).filter(|rest| !rest.is_empty()) {
+                let ahead = !self.between.is_empty();
+                let send = if ahead { sys::socket::send_ahead } else { sys::socket::send };
+                match send(&self.stream, &[IoSlice::new(rest)]) {
+                    Ok(sent) => self.sent += sent,
+                    Err(error) => return full(error),
+                }
+                continue;
+            }
+            let Some((_, left)) = self.between.front_mut() else { break };
+            match sys::socket::send_file(&self.stream, scratch.file.as_fd(), 0, *left) {
+                Ok(sent) => *left -= sent.min(*left),
+                Err(error) => return full(error),
+            }
+            if *left == 0 {
+                self.between.pop_front();
             }
         }
         self.out.clear();
