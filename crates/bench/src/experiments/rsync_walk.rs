@@ -103,7 +103,10 @@ fn walk(
         })?;
     }
     let variants = names.each_ref().map(String::as_str);
-    for of in variants.iter().skip(1) {
+    // what the original was about comes first, then the default
+    let mut others: Vec<&str> = variants.iter().skip(1).copied().collect();
+    others.sort_by_key(|name| (!name.starts_with("cap:5"), !name.starts_with("adaptive")));
+    for of in &others {
         for at in findings.places() {
             findings.ratio("calls_per_s", of, variants[0], Some(at));
         }
