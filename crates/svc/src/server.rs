@@ -74,6 +74,8 @@ pub(crate) struct Shared {
     pub keep_bytes: AtomicUsize,
     /// Whether READ sends file pages.
     pub zero_copy: Choice,
+    /// Whom its threads begin as.
+    pub own: sys::identity::Own,
     pub clock: Clock,
     pub alarm: Alarm,
     /// Wakes the acceptor for the last time.
@@ -114,6 +116,8 @@ impl Server {
     ) -> Result<Self, StartError> {
         let Config { threads, pool_mode, wake_policy, .. } = config;
         let set = Set { threads, pool_mode, wake_policy };
+        sys::identity::act_as_process()?;
+        let own = sys::identity::own()?;
         let limits = config.limits;
         let descriptors = sys::socket::descriptors_max();
         let room = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors / 2);
@@ -136,6 +140,7 @@ impl Server {
             queued: Budget::new(limits.queued_bytes_max),
             keep_bytes: AtomicUsize::new(limits.keep_bytes_max),
             zero_copy: Choice::new(config.zero_copy),
+            own,
             clock: Clock::new(),
             alarm: Alarm::default(),
             accept_end: Event::new()?,

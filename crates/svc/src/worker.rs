@@ -140,6 +140,8 @@ fn work(pool: &Arc<Pool>, role: Role, started_ns: u64) {
     {
         tracing::warn!(pool = pool.index, %error, "cannot bind a worker to its node's CPUs");
     }
+    // whoever saw that a thread is missing may be in the middle of a call of some user's
+    sys::identity::begin(&pool.shared.own);
     let mut worker = Worker {
         pool: Arc::clone(pool),
         stats: pool.shared.telemetry.worker(),

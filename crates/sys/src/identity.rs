@@ -111,6 +111,23 @@ pub fn act_as_process() -> io::Result<()> {
     act_as_self(&Own { uid, gid: rustix::process::getegid().as_raw(), groups })
 }
 
+/// To be called first by a thread that may have been started by one that acts as somebody: the
+/// kernel has a new thread go on as the one that started it, which nothing here remembers. `own` is
+/// the process, as [`own`] gave it to a thread that acted as nobody else.
+///
+/// If the kernel refuses, nobody believes the thread to be anybody, and each call tries again.
+pub fn begin(own: &Own) {
+    if !has(Capability::SetUid) || !has(Capability::SetGid) {
+        // no thread of this process acts as another
+        return;
+    }
+    CURRENT.with_borrow_mut(|current| {
+        let started_with = Some(own.groups.clone());
+        *current = Current { other: Some((u32::MAX, u32::MAX)), groups: None, started_with };
+    });
+    let _ = act_as_self(own);
+}
+
 /// Lets the calling thread act as the process again.
 ///
 /// # Errors
@@ -219,4 +236,44 @@ pub fn drop_resource_capability() -> io::Result<()> {
     // SAFETY: header and data have the kernel's layout for version 3.
     let status = unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{act_as, act_as_self, acts_as, begin, own};
+
+    /// The fsuid and the groups of the calling thread, as the kernel has them.
+    fn seen() -> (String, String) {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        (line("Uid:")[3].clone(), line("Groups:").join(","))
+    }
+
+    #[test]
+    fn a_thread_started_by_one_that_acts_as_a_user_begins_as_the_process() {
+        let process = own().unwrap();
+        if process.uid != 0 {
+            return eprintln!("skipped: needs root");
+        }
+        let before = seen();
+        act_as(4001, 4001, &[4100]).unwrap();
+        let acting = seen();
+        let (inherited, begun) = std::thread::scope(|scope| {
+            let start = || {
+                let inherited = seen();
+                begin(&process);
+                assert!(!acts_as(4001, 4001, &[4100]));
+                act_as_self(&process).unwrap();
+                (inherited, seen())
+            };
+            scope.spawn(start).join().unwrap()
+        });
+        act_as_self(&process).unwrap();
+        assert_eq!((acting.0.as_str(), acting.1.as_str()), ("4001", "4100"));
+        assert_eq!(inherited, acting, "what the kernel does with a new thread");
+        assert_eq!((begun, seen()), (before.clone(), before));
+    }
 }
