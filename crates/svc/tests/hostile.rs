@@ -100,12 +100,14 @@ fn the_budgets_follow_the_memory_that_is_set() {
     let half = |count: usize| -> Vec<Client> {
         let mut half: Vec<Client> = (0..count).map(|_| toy.client()).collect();
         for client in &mut half {
-            client.0.write_all(&wire[..300_000]).unwrap();
+            // the server may close it in the middle
+            let _ = client.0.write_all(&wire[..300_000]);
         }
         half
     };
+    let held = || toy.server.conns().iter().filter(|conn| conn.partial_bytes > 0).count();
     let first = half(8);
-    until("all are taken in", || toy.server.conns().iter().all(|conn| conn.partial_bytes > 0));
+    until("all are taken in", || held() == 8);
     toy.server.set_memory(2 << 20);
     let second = half(8);
     until("there is no room", || toy.counter(Counter::BudgetClosed) >= 8);
@@ -113,10 +115,7 @@ fn the_budgets_follow_the_memory_that_is_set() {
     drop(second);
     until("those before are kept", || toy.server.connections() == first.len());
     let third = half(8);
-    until("there is room again", || {
-        let held = toy.server.conns().iter().filter(|conn| conn.partial_bytes > 0).count();
-        held == first.len() + third.len()
-    });
+    until("there is room again", || held() == first.len() + third.len());
     toy.stop();
 }
 
