@@ -96,19 +96,21 @@ fn records_under_way_have_a_budget() {
 #[test]
 fn the_budgets_follow_the_memory_that_is_set() {
     let toy = Toy::with_limits(Limits::default());
-    let wire = record(&message(1, ECHO, &opaque(&vec![1; 400_000])));
+    let wire = record(&message(1, ECHO, &opaque(&vec![1; 60_000])));
     let half = |count: usize| -> Vec<Client> {
         let mut half: Vec<Client> = (0..count).map(|_| toy.client()).collect();
         for client in &mut half {
             // the server may close it in the middle
-            let _ = client.0.write_all(&wire[..300_000]);
+            let _ = client.0.write_all(&wire[..50_000]);
         }
         half
     };
     let held = || toy.server.conns().iter().filter(|conn| conn.partial_bytes > 0).count();
     let first = half(8);
     until("all are taken in", || held() == 8);
-    toy.server.set_memory(2 << 20);
+    // a part that is still on its way would ask for more later
+    std::thread::sleep(Duration::from_millis(200));
+    toy.server.set_memory(256 << 10);
     let second = half(8);
     until("there is no room", || toy.counter(Counter::BudgetClosed) >= 8);
     toy.server.set_memory(512 << 20);
