@@ -96,9 +96,18 @@ fn rate_and_round_trip_are_as_asked() {
         for to in [Some(link.server_addr), link.server_addr_v6].into_iter().flatten() {
             within(round_trip(&link, to).as_secs_f64(), 0.040, 0.10, "round trip in s");
         }
-        let rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));
         // 40 bytes of IP and TCP headers and 12 of timestamps in each packet of 1500
-        within(rate, 10e6 * 1448.0 / 1500.0, 0.10, "bytes per second");
+        let asked = 10e6 * 1448.0 / 1500.0;
+        // a machine that is busy with something else may keep a flow from the rate, not push it over
+        let mut rate = 0.0;
+        for _ in 0..4 {
+            rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));
+            assert!(rate < asked * 1.1, "the line is too fast: {rate}");
+            if rate > asked * 0.9 {
+                break;
+            }
+        }
+        within(rate, asked, 0.10, "bytes per second");
         let report = link.report().unwrap();
         assert!(report.to_server.bytes > 15_000_000, "{report:?}");
         assert!(report.to_client.packets > 100, "{report:?}");
