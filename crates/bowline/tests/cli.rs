@@ -19,7 +19,7 @@ fn a_wrong_command_line_is_status_2_and_one_line() {
         (&["serve", "/a", "--listen", "here"], "IP address"),
         (&["serve", "/a", "--set", "max-reed=1"], "max-read"),
         (&["serve", "/a", "--portmap", "perhaps"], "register"),
-        (&["set", "zero-copy=on"], "not in this version"),
+        (&["set", "zero-copy=perhaps"], "on|off|auto"),
         (&["status", "extra"], "extra"),
     ] {
         let error = told(&bowline(args), 2);

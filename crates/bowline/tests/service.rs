@@ -95,7 +95,7 @@ fn settings_change_while_it_runs() {
     let error = told(&server.ask(&["get", "max-reed"]), 1);
     assert!(error.contains("max-read"), "{error}");
     let all = server.json("get");
-    assert_eq!(all.as_array().unwrap().len(), 12);
+    assert_eq!(all.as_array().unwrap().len(), 13);
 }
 
 #[test]
