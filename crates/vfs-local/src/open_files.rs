@@ -49,6 +49,9 @@ const PADDING: u32 = 64;
 const LEAVING_MAX: usize = 1024;
 /// How long they wait: their space is not given back before.
 const TOGETHER: Duration = Duration::from_millis(5);
+/// How often descriptors are waited for, each time twice as long, half a second in all; then the
+/// client is told to come again.
+pub const ROOM_TRIES: u32 = 9;
 /// The backend number of padding.
 const NO_BACKEND: u32 = u32::MAX;
 
@@ -468,14 +471,25 @@ impl OpenFiles {
     /// # Errors
     /// Those of `open`; still out of descriptors if eviction did not help.
     pub fn opening<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        for _ in 0..3 {
+        for attempt in 0..ROOM_TRIES {
             match open() {
-                Err(e) if errno::out_of_descriptors(&e) => self.make_room(),
+                Err(e) if errno::out_of_descriptors(&e) => self.wait_for_room(attempt),
                 Err(e) if errno::out_of_space(&e) && self.close_left() => {}
                 other => return other,
             }
         }
         open()
+    }
+
+    /// Closes a quarter of what is open, and gives the threads that still look at it time to let go:
+    /// one that was interrupted while it did may be behind all others of a busy CPU.
+    pub fn wait_for_room(&self, attempt: u32) {
+        if attempt.is_multiple_of(4) {
+            self.make_room();
+        }
+        if attempt > 0 {
+            std::thread::sleep(Duration::from_millis(1 << attempt));
+        }
     }
 
     /// Closes a quarter of what is open: there are no descriptors left.
@@ -543,6 +557,22 @@ mod tests {
 
     fn file() -> OpenFile {
         opened(sys::open::open_path("/".as_ref()).unwrap())
+    }
+
+    #[test]
+    fn descriptors_that_are_let_go_late_are_waited_for() {
+        let files = OpenFiles::new(300);
+        let tries = std::cell::Cell::new(0);
+        let open = |until: u32| {
+            tries.set(tries.get() + 1);
+            let none = || std::io::Error::from_raw_os_error(24);
+            if tries.get() < until { Err(none()) } else { Ok(()) }
+        };
+        files.opening(|| open(6)).unwrap();
+        assert_eq!(tries.replace(0), 6);
+        let begun = std::time::Instant::now();
+        assert!(files.opening(|| open(u32::MAX)).is_err(), "not for ever");
+        assert!(begun.elapsed() > std::time::Duration::from_millis(500));
     }
 
     #[test]
