@@ -19,7 +19,7 @@ pub enum ZeroCopy {
     On,
     /// Never.
     Off,
-    /// From the size on where it pays.
+    /// From the size on where it pays, over a transport where it does.
     #[default]
     Auto,
 }
@@ -33,24 +33,16 @@ pub(crate) enum Company {
     Batch,
 }
 
-/// Bytes from which on a range is cheaper, by how the reply leaves.
+/// Bytes from which on a range is cheaper, by how the reply leaves; `None`: never.
 ///
-/// | server CPU, sendfile / copy | 1K | 2K | 4K | 8K | 16K | 32K | 128K | 1M |
-/// | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-/// | TCP, 8 connections, 256 MiB set, tmpfs | | | 0.77 | 0.76 | 0.57 | 0.50 | 0.44 | 0.25 |
-/// | the same, ext4 | 0.98 | 0.94 | 0.81 | | | 0.58 | | |
-/// | TCP, 8 connections, 1 MiB hot set | 1.11 | 1.05 | 0.93 | 0.79 | 0.64 | 0.51 | | |
-/// | UDP, loopback | | | | | | 0.80 | | |
-/// | UDP, MTU 1500 | | | | | | 0.91 | | |
-///
-/// Measured with a prototype (two CPUs, Linux 6.18), one reply to a send; `bowline bench zc-read` does it
-/// with this server. In a batch the copied replies share one send where each range takes two system
-/// calls, so that the range has to save that as well; 16 KiB is an estimate.
-const fn crossover(transport: Transport, company: Company) -> usize {
+/// The table is `docs/bench/zero-copy.md`, measured with this server by `bowline bench run zc-read`. In
+/// a batch the copied replies share one send where each range takes two system calls, so that the
+/// range has to save that as well: twice the size is an estimate. In datagrams it cost more at every size.
+const fn crossover(transport: Transport, company: Company) -> Option<usize> {
     match (transport, company) {
-        (Transport::Tcp, Company::Alone) => 4 << 10,
-        (Transport::Tcp, Company::Batch) => 16 << 10,
-        (Transport::Udp, Company::Alone | Company::Batch) => 8 << 10,
+        (Transport::Tcp, Company::Alone) => Some(16 << 10),
+        (Transport::Tcp, Company::Batch) => Some(32 << 10),
+        (Transport::Udp, Company::Alone | Company::Batch) => None,
     }
 }
 
@@ -60,7 +52,7 @@ impl ZeroCopy {
         match self {
             Self::On => Some(1),
             Self::Off => None,
-            Self::Auto => Some(crossover(transport, company)),
+            Self::Auto => crossover(transport, company),
         }
     }
 }
@@ -133,5 +125,6 @@ mod tests {
         let least = |choice: ZeroCopy| choice.range_min(Transport::Tcp, Company::Alone);
         assert_eq!((least(ZeroCopy::On), least(ZeroCopy::Off)), (Some(1), None));
         assert!(least(ZeroCopy::Auto) > Some(1));
+        assert_eq!(ZeroCopy::Auto.range_min(Transport::Udp, Company::Alone), None);
     }
 }
