@@ -6,7 +6,7 @@ use crate::attr::{convert, file_type, living};
 use crate::errno;
 use crate::inode_table::InodeTable;
 use crate::naming::{Finder, fid_of};
-use crate::open_files::{Key, OpenFile, OpenFiles, ROOM_TRIES};
+use crate::open_files::{Key, OpenFile, OpenFiles};
 use crate::verifier::WriteVerifier;
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, RandomState};
@@ -227,13 +227,7 @@ impl Local {
     /// Out of descriptors, some are closed and it is tried again.
     fn finder_open(&self, fid: &Fid) -> Result<OwnedFd> {
         let open = || self.finder.open(self.root.as_fd(), &self.root_fid, fid);
-        for attempt in 0..ROOM_TRIES {
-            match open() {
-                Err(Status::Jukebox) => self.files.wait_for_room(attempt),
-                other => return other,
-            }
-        }
-        open()
+        self.files.with_room(|status| *status == Status::Jukebox, open)
     }
 
     /// Puts an object that was just opened into the cache, unless it is there; gives what is.

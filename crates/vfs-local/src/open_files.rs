@@ -16,7 +16,7 @@ use crate::errno;
 use crate::inode_table::InodeTable;
 use crate::names::Names;
 use crate::unsynced::Unsynced;
-use papaya::{Guard as _, HashMap};
+use papaya::{Guard, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
@@ -51,7 +51,7 @@ const LEAVING_MAX: usize = 1024;
 const TOGETHER: Duration = Duration::from_millis(5);
 /// How often descriptors are waited for, each time twice as long, half a second in all; then the
 /// client is told to come again.
-pub const ROOM_TRIES: u32 = 9;
+const ROOM_TRIES: u32 = 9;
 /// The backend number of padding.
 const NO_BACKEND: u32 = u32::MAX;
 
@@ -360,14 +360,20 @@ impl OpenFiles {
     /// Closes an object, once nobody uses it.
     pub fn remove(&self, key: &Key) {
         let guard = self.map.guard();
-        if let Some(Some(file)) = self.map.get(key, &guard) {
-            file.retired.store(true, SeqCst);
-        }
-        let Some(Some(gone)) = self.map.remove(key, &guard) else { return };
-        gone.retired.store(true, SeqCst);
-        let gone = Arc::downgrade(gone);
+        let gone = self.take_out(key, &guard);
         drop(guard);
-        self.settle(&[gone]);
+        if let Some(gone) = gone {
+            self.settle(&[gone]);
+        }
+    }
+
+    /// Takes an object out of the map. It counts as retired before another can be put in its place.
+    fn take_out(&self, key: &Key, guard: &impl Guard) -> Option<Weak<OpenFile>> {
+        self.map.get(key, guard)?.as_ref()?.retired.store(true, SeqCst);
+        let gone = self.map.remove(key, guard)?.as_ref()?;
+        // somebody else may have taken that one out and put this one in meanwhile
+        gone.retired.store(true, SeqCst);
+        Some(Arc::downgrade(gone))
     }
 
     /// Closes a file that was removed, together with others in a few milliseconds: to close one
@@ -401,15 +407,7 @@ impl OpenFiles {
             std::mem::take(&mut *keys)
         };
         let guard = self.map.guard();
-        let mut gone: Vec<Weak<OpenFile>> = Vec::new();
-        for key in &keys {
-            let Some(Some(file)) = self.map.get(key, &guard) else { continue };
-            file.retired.store(true, SeqCst);
-            if let Some(Some(file)) = self.map.remove(key, &guard) {
-                file.retired.store(true, SeqCst);
-                gone.push(Arc::downgrade(file));
-            }
-        }
+        let gone: Vec<_> = keys.iter().filter_map(|key| self.take_out(key, &guard)).collect();
         drop(guard);
         self.settle(&gone);
         !keys.is_empty()
@@ -471,25 +469,36 @@ impl OpenFiles {
     /// # Errors
     /// Those of `open`; still out of descriptors if eviction did not help.
     pub fn opening<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        self.with_room(errno::out_of_descriptors, || match open() {
+            Err(e) if errno::out_of_space(&e) && self.close_left() => open(),
+            other => other,
+        })
+    }
+
+    /// Runs something that opens descriptors; as long as there `are_none` left, closes some and tries
+    /// again, [`ROOM_TRIES`] times. In between the threads that still look at what is to be closed have
+    /// time to let go: one that was interrupted while it did may be behind all others of a busy CPU.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn with_room<T, E>(
+        &self,
+        are_none: impl Fn(&E) -> bool,
+        open: impl Fn() -> Result<T, E>,
+    ) -> Result<T, E> {
         for attempt in 0..ROOM_TRIES {
             match open() {
-                Err(e) if errno::out_of_descriptors(&e) => self.wait_for_room(attempt),
-                Err(e) if errno::out_of_space(&e) && self.close_left() => {}
+                Err(error) if are_none(&error) => {}
                 other => return other,
+            }
+            if attempt.is_multiple_of(4) {
+                self.make_room();
+            }
+            if attempt > 0 {
+                std::thread::sleep(Duration::from_millis(1 << attempt));
             }
         }
         open()
-    }
-
-    /// Closes a quarter of what is open, and gives the threads that still look at it time to let go:
-    /// one that was interrupted while it did may be behind all others of a busy CPU.
-    pub fn wait_for_room(&self, attempt: u32) {
-        if attempt.is_multiple_of(4) {
-            self.make_room();
-        }
-        if attempt > 0 {
-            std::thread::sleep(Duration::from_millis(1 << attempt));
-        }
     }
 
     /// Closes a quarter of what is open: there are no descriptors left.
