@@ -1,6 +1,6 @@
 //! The control socket against good, hung and hostile clients.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 use admin::api::{
     Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, Request, SettingRow,

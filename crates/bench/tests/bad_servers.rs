@@ -1,6 +1,11 @@
 //! Servers that are not there, hang, die or talk nonsense: one clear error, and what was counted is kept.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a failure here is the test's"
+)]
 
 use bench::load::{Live, LoadError, Plan, Proto, Run, Scene, Workload, run};
 use proto::rpc::{Accepted, ReplyHeader};

@@ -1,6 +1,6 @@
 //! The line is what it says: rate, round trip, queue and loss, measured by TCP over it.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's")]
 
 use bench::lab::{LabError, Link, LinkOptions, Via, sockstat};
 use std::io::{Read, Write};

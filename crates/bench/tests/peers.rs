@@ -1,6 +1,6 @@
 //! Other servers are started, answer our client, are metered, and leave nothing behind.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's")]
 
 use bench::lab::Namespace;
 use bench::result::Outcome;

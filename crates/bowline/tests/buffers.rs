@@ -1,7 +1,7 @@
 //! `tcp-rcvbuf` and `tcp-sndbuf` as an operator sets them, and as connections get them: for all,
 //! for a network, for an export by its path and by an exports(5) option.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's")]
 
 mod rig;
 

@@ -1,7 +1,7 @@
 //! The Linux kernel's own NFS client as judge: each test boots a user-mode Linux guest, mounts the
 //! server there and runs one file of tests/kernel/checks. Skipped, loudly, without root or TUN.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

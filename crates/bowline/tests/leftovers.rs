@@ -1,6 +1,6 @@
 //! A measurement that ends, is stopped, or is killed leaves no process, no network and no file behind.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

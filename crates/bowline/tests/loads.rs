@@ -1,7 +1,7 @@
 //! The load generator against Bowline and against nfs-ganesha, which judges our client as a foreigner: every
 //! workload, without one failed call; and what `bowline bench` prints and writes.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's")]
 
 use bench::experiments::aim;
 use bench::lab::Namespace;

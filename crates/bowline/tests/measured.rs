@@ -1,6 +1,6 @@
 //! The program as a server under test: started, set, metered and stopped by the benchmark's own means.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's")]
 
 use bench::lab::{Link, LinkOptions, Namespace};
 use bench::subject::bowline::{Export, Options, start};

@@ -1,7 +1,7 @@
 //! A Linux directory against the file system in memory: the same calls in the same order give the
 //! same answers, and leave the same tree, whatever the calls are.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's")]
 
 use bowline_vfs_local::{Local, LocalOptions, OpenFiles};
 use proptest::prelude::*;

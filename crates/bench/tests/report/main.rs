@@ -4,7 +4,12 @@
 //! `REPORT_OUT=DIR cargo test … -- --ignored` leaves made-up results and their page in DIR, to be
 //! looked at in a browser.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failure here is the test's"
+)]
 
 mod golden;
 mod made_up;
