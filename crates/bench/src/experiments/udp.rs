@@ -64,14 +64,16 @@ impl Bench {
         Ok(Self { cables, server, plan, scene, _scratch: scratch })
     }
 
-    /// Runs the load once: what all loads measure, and how evenly the interfaces were served.
-    pub fn once(
-        &mut self,
-        setting: &Setting<'_>,
-    ) -> Result<(Loaded, BTreeMap<String, f64>), Cannot> {
-        let (before, waited) = (self.cables.traffic()?, self.waited()?);
+    /// Runs the load once.
+    pub fn load(&mut self, setting: &Setting<'_>) -> Result<Loaded, Cannot> {
         let Self { cables, server, plan, scene, .. } = self;
-        let done = at_clients(&cables.client, || loaded(plan, scene, server, setting))??;
+        at_clients(&cables.client, || loaded(plan, scene, server, setting))?
+    }
+
+    /// Runs the load once: what all loads measure, and how evenly the interfaces were served.
+    pub fn once(&mut self, setting: &Setting<'_>) -> Result<BTreeMap<String, f64>, Cannot> {
+        let (before, waited) = (self.cables.traffic()?, self.waited()?);
+        let done = self.load(setting)?;
         let after = self.cables.traffic()?;
         let waited = self.waited()?.saturating_sub(waited);
         let out: Vec<f64> =
@@ -83,7 +85,7 @@ impl Bench {
             ("sends_waited_per_call", float(waited) / float(done.calls.max(1))),
             ("retransmitted_per_s", float(done.report.retransmitted) / done.report.seconds),
         ]));
-        Ok((done, all))
+        Ok(all)
     }
 
     /// Replies that have waited for another's on the same socket.

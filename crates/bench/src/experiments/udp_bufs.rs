@@ -30,9 +30,8 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
             let kib = BASE_KIB * eighths / 8;
             bench.server.set("udp-buffer", &format!("{kib}K"))?;
             let at = Some(f64::from(eighths) / 8.0);
-            Rounds::new(findings, setting, 1).interleave(&["single"], at, |_| {
-                bench.once(setting).map(|(_, measures)| measures)
-            })?;
+            Rounds::new(findings, setting, 1)
+                .interleave(&["single"], at, |_| bench.once(setting))?;
             if let Some(last) = findings.trials.last_mut() {
                 last.round = round;
             }

@@ -34,7 +34,7 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
         if ways.len() > 1 {
             bench.server.set("zero-copy", if way == "copied" { "off" } else { "on" })?;
         }
-        bench.once(setting).map(|(_, measures)| measures)
+        bench.once(setting)
     })?;
     for way in ways {
         judge(findings, way);
