@@ -19,9 +19,9 @@ use crate::unsynced::Unsynced;
 use papaya::{Guard, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sys::stat::Stat;
 use vfs::{Fid, FileType};
 
@@ -52,6 +52,8 @@ const TOGETHER: Duration = Duration::from_millis(5);
 /// How often descriptors are waited for, each time twice as long, half a second in all; then the
 /// client is told to come again.
 const ROOM_TRIES: u32 = 9;
+/// Somebody who evicts for longer than this is off the CPU.
+const STALLED_MS: u64 = 50;
 /// The backend number of padding.
 const NO_BACKEND: u32 = u32::MAX;
 
@@ -270,8 +272,10 @@ pub struct OpenFiles {
     limit: usize,
     /// Seconds since the start, as [`OpenFiles::sweep`] was told.
     now_s: AtomicU32,
-    /// Held by the one thread that evicts.
-    evicting: AtomicBool,
+    /// When the cache was made.
+    epoch: Instant,
+    /// Since when somebody evicts, after `epoch`; 0 if nobody does.
+    evicting_ms: AtomicU64,
     next_backend: AtomicU32,
     /// What names led to lately.
     names: Names,
@@ -291,7 +295,8 @@ impl OpenFiles {
             limit,
             names: Names::new(limit),
             now_s: AtomicU32::new(1),
-            evicting: AtomicBool::new(false),
+            epoch: Instant::now(),
+            evicting_ms: AtomicU64::new(0),
             next_backend: AtomicU32::new(0),
             leaving: Leaving::default(),
             tables: Mutex::default(),
@@ -346,8 +351,9 @@ impl OpenFiles {
     /// Adds an object, unless it is there already; gives the one that is there.
     pub fn insert(&self, key: Key, file: OpenFile) -> Arc<OpenFile> {
         file.use_at(self.now_s());
-        if self.map.len() >= self.limit {
-            self.evict(self.limit / 8 + 1);
+        let len = self.map.len();
+        if len >= self.limit {
+            self.evict(len - self.limit + self.limit / 8 + 1);
         }
         let guard = self.map.guard();
         let file = Arc::new(file);
@@ -507,9 +513,16 @@ impl OpenFiles {
     }
 
     /// Closes about `count` entries, those idle for longest first. One thread at a time; others
-    /// go on without.
+    /// go on without, unless that one has been at it for [`STALLED_MS`]: it may be off its CPU for
+    /// as long as they need to fill the table.
     fn evict(&self, count: usize) {
-        if self.evicting.swap(true, std::sync::atomic::Ordering::Acquire) {
+        let now_ms = self.epoch.elapsed().as_millis().saturating_add(1);
+        let now_ms = u64::try_from(now_ms).unwrap_or(u64::MAX);
+        let since_ms = self.evicting_ms.load(Relaxed);
+        let busy = since_ms != 0 && now_ms.saturating_sub(since_ms) < STALLED_MS;
+        let taken =
+            || self.evicting_ms.compare_exchange(since_ms, now_ms, SeqCst, Relaxed).is_err();
+        if busy || taken() {
             return;
         }
         let now_s = self.now_s();
@@ -521,7 +534,8 @@ impl OpenFiles {
                 break;
             }
         }
-        self.evicting.store(false, std::sync::atomic::Ordering::Release);
+        // unless another has taken over
+        let _ = self.evicting_ms.compare_exchange(now_ms, 0, SeqCst, Relaxed);
     }
 
     fn sync_tables(&self) {
@@ -612,6 +626,19 @@ mod tests {
             files.insert(key(n), file());
             assert!(files.len() <= files.limit() + 1);
         }
+    }
+
+    #[test]
+    fn one_that_evicts_and_is_off_its_cpu_does_not_stop_the_others_for_long() {
+        let files = OpenFiles::new(300);
+        files.evicting_ms.store(1, super::SeqCst);
+        for n in 0..60 {
+            files.insert(key(n), file());
+        }
+        assert_eq!(files.len(), 60, "the other one is thought to be at it");
+        std::thread::sleep(std::time::Duration::from_millis(super::STALLED_MS + 1));
+        files.insert(key(60), file());
+        assert!(files.len() <= files.limit(), "the next catches up at once");
     }
 
     #[test]
