@@ -8,6 +8,7 @@
 mod align;
 mod auth_scale;
 mod disk_sleep;
+mod fairness;
 mod hotplug;
 mod loaded;
 mod pools;
@@ -136,6 +137,7 @@ pub static ALL: &[&Experiment] = &[
     &rsync_walk::EXPERIMENT,
     &starve::EXPERIMENT,
     &disk_sleep::EXPERIMENT,
+    &fairness::EXPERIMENT,
     &zc_read::EXPERIMENT,
     &align::EXPERIMENT,
     &pools::EXPERIMENT,

@@ -52,6 +52,20 @@ pub fn run_first() -> io::Result<()> {
     }
 }
 
+/// Runs the calling thread, and what it starts afterwards, only where no ordinary one wants to run
+/// (`SCHED_IDLE`).
+///
+/// # Errors
+/// As sched_setscheduler(2).
+pub fn run_last() -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is the calling thread; the parameter outlives the call, which only reads it.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Processor time that the calling thread has used.
 pub fn cpu_time() -> std::time::Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -64,6 +78,41 @@ pub fn cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Processor time that this process has used.
+pub fn own_cpu_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
+}
+
+/// For how long the CPUs that the calling thread may use have been idle since the machine started,
+/// all together; that they wait for a disk counts as idle. In hundredths of a second.
+///
+/// # Errors
+/// `/proc/stat` cannot be read, or tells nothing of these CPUs.
+pub fn idle_time() -> io::Result<std::time::Duration> {
+    let allowed = allowed_cpus()?;
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    idle_in(&stat, &allowed).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The idle time of some CPUs in the text of `/proc/stat`.
+fn idle_in(stat: &str, cpus: &[usize]) -> Option<std::time::Duration> {
+    let mut ticks = None;
+    for line in stat.lines().take_while(|line| line.starts_with("cpu")) {
+        let mut fields = line.split_ascii_whitespace();
+        let number = fields.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
+        if number.is_some_and(|number| cpus.contains(&number)) {
+            // user, nice and system come before idle and iowait
+            let mut times = fields.skip(3).filter_map(|time| time.parse::<u64>().ok());
+            let idle = times.next()?.saturating_add(times.next().unwrap_or(0));
+            ticks = Some(ticks.unwrap_or(0_u64).saturating_add(idle));
+        }
+    }
+    // USER_HZ, which is 100 on all machines that Linux tells it of in this file
+    ticks.map(|ticks| std::time::Duration::from_millis(ticks.saturating_mul(10)))
 }
 
 /// No process has a higher number, on any Linux.
@@ -145,6 +194,18 @@ mod tests {
         for nobody in [u32::MAX, 0x3fff_ffff, 0x1fff_ffff, super::PID_MAX.unsigned_abs() + 1] {
             assert!(process_cpu_time(nobody).is_err(), "{nobody:#x}");
         }
+    }
+
+    #[test]
+    fn idle_time_is_that_of_the_named_cpus() {
+        let stat = "cpu  9 9 9 999 9\ncpu0 1 0 1 100 20 0 0 0 0 0\ncpu1 1 0 1 3 0\ncpu12 5 5 5 7\nintr 5\n";
+        let idle = |cpus: &[usize]| super::idle_in(stat, cpus).map(|time| time.as_millis());
+        assert_eq!(idle(&[0]), Some(1200));
+        assert_eq!(idle(&[0, 12]), Some(1270));
+        assert_eq!(idle(&[2]), None);
+        assert_eq!(super::idle_in("cpu0 1 0 1\n", &[0]), None);
+        assert!(super::idle_time().is_ok());
+        assert!(super::own_cpu_time() > std::time::Duration::ZERO);
     }
 
     #[test]
