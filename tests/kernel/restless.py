@@ -10,7 +10,7 @@ import time
 
 SETTINGS = {
     "threads": ["1..4", "2..64", "8..128", "4..16"],
-    "pool-mode": ["global", "percpu", "pernode"],
+    "pool-mode": ["auto", "global", "percpu", "pernode"],
     "wake-policy": ["unlimited", "cap:1", "cap:5", "chain", "adaptive"],
     "udp-sockets": ["single", "interface", "cpu", "interface-cpu"],
     "zero-copy": ["on", "off", "auto"],

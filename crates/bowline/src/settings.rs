@@ -111,7 +111,7 @@ pub static ROWS: [Row; 13] = [
         key: Key::PoolMode,
         name: "pool-mode",
         when: When::Live,
-        about: "global|percpu|pernode: which CPUs share a pool of threads",
+        about: "auto|global|percpu|pernode: which CPUs share a pool of threads",
         parse: |text| text.parse().map(Value::PoolMode),
     },
     Row {
@@ -330,7 +330,7 @@ impl Default for Values {
         let max = (cpus * THREADS_PER_CPU).clamp(low, high).max(cpus);
         Self {
             threads: ThreadRange { min: cpus, max },
-            pool_mode: PoolMode::PerCpu,
+            pool_mode: PoolMode::Auto,
             wake_policy: WakePolicy::Adaptive,
             udp_sockets: UdpSockets::Single,
             udp_buffer: UdpBuffer::Auto,

@@ -265,6 +265,8 @@ macro_rules! words {
 words! {
     /// Which CPUs share a pool of threads.
     PoolMode {
+        /// As few as can serve the load.
+        Auto = "auto",
         /// One pool.
         Global = "global",
         /// One for each CPU.
@@ -386,7 +388,7 @@ mod tests {
         same::<UdpBuffer>(&["auto", "256K", "1G"]);
         same::<Congestion>(&["system", "cubic", "bbr"]);
         same::<WakePolicy>(&["adaptive", "unlimited", "cap:5", "chain"]);
-        same::<PoolMode>(&["global", "percpu", "pernode"]);
+        same::<PoolMode>(&["auto", "global", "percpu", "pernode"]);
         same::<LogLevel>(&["error", "trace"]);
     }
 

@@ -44,7 +44,7 @@ impl Default for Config {
             udp: Vec::new(),
             adopted: Adopted::default(),
             threads: (2, 128),
-            pool_mode: PoolMode::PerCpu,
+            pool_mode: PoolMode::Auto,
             wake_policy: WakePolicy::Adaptive,
             udp_sockets: UdpSockets::default(),
             udp_buffer: None,
@@ -73,11 +73,13 @@ pub struct SettingError(pub(crate) String);
 /// Which CPUs share a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PoolMode {
+    /// As few as can serve the load, up to one for each CPU that the process may use.
+    #[default]
+    Auto,
     /// One pool.
     Global,
     /// One pool for each CPU that the process may use. Its threads are not bound to that CPU:
     /// a busy neighbour would hold the whole pool up.
-    #[default]
     PerCpu,
     /// One pool for each memory node, its threads bound to the node's CPUs.
     PerNode,
@@ -88,10 +90,11 @@ impl FromStr for PoolMode {
 
     fn from_str(text: &str) -> Result<Self, SettingError> {
         match text {
+            "auto" => Ok(Self::Auto),
             "global" => Ok(Self::Global),
             "percpu" => Ok(Self::PerCpu),
             "pernode" => Ok(Self::PerNode),
-            _ => Err(SettingError(format!("{text:?} is none of global, percpu, pernode"))),
+            _ => Err(SettingError(format!("{text:?} is none of auto, global, percpu, pernode"))),
         }
     }
 }
@@ -99,6 +102,7 @@ impl FromStr for PoolMode {
 impl fmt::Display for PoolMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Auto => "auto",
             Self::Global => "global",
             Self::PerCpu => "percpu",
             Self::PerNode => "pernode",
@@ -216,7 +220,7 @@ mod tests {
         for text in ["adaptive", "unlimited", "cap:5", "chain"] {
             assert_eq!(text.parse::<WakePolicy>().unwrap().to_string(), text);
         }
-        for text in ["global", "percpu", "pernode"] {
+        for text in ["auto", "global", "percpu", "pernode"] {
             assert_eq!(text.parse::<PoolMode>().unwrap().to_string(), text);
         }
         for text in ["single", "interface", "cpu", "interface-cpu"] {

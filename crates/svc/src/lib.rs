@@ -1,6 +1,6 @@
 //! Sockets, connections and the threads that serve them.
 //!
-//! A **pool** (one per CPU by default) owns an epoll and its share of the connections. One worker
+//! A **pool** (as many as the load needs by default) owns an epoll and its share of the connections. One worker
 //! of it, the leader, waits and runs calls to completion; before a call that may sleep it hands
 //! the pool's core to a follower and answers its own call alone (`pool.rs` tells how). Datagram
 //! sockets are watched by all pools. One acceptor hands new connections out evenly; one watchdog
@@ -19,6 +19,7 @@ mod config;
 mod conn;
 mod core;
 mod gauge;
+mod grouping;
 mod handover;
 mod home;
 mod limits;
@@ -27,6 +28,7 @@ mod pool;
 mod register;
 mod roster;
 mod server;
+mod spread;
 mod stats;
 mod stream;
 mod sync;

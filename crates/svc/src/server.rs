@@ -5,6 +5,7 @@ use crate::buffers::{Applied, BufferRules, BufferTotals, Buffers};
 use crate::config::{Config, PoolMode, SettingError, UdpSockets, WakePolicy};
 use crate::conn::Conn;
 use crate::gauge;
+use crate::grouping::{self, Set, cannot_start, make_pools, share};
 use crate::limits::{Budget, DESCRIPTORS_RESERVED, Limits};
 use crate::lock;
 use crate::pool::{Mail, Pool};
@@ -62,6 +63,8 @@ pub(crate) struct Shared {
     pub ports: Arc<Ports>,
     pub register: Register,
     pub roster: Roster,
+    /// What is set of the pools; held while it is changed, by a person or by the watchdog.
+    pub set: Mutex<Set>,
     /// Connections' socket buffers.
     pub buffers: Buffers,
     /// The congestion control of new connections; `None`: the system's. Locked for a copy.
@@ -89,19 +92,9 @@ pub(crate) struct Shared {
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {
     shared: Arc<Shared>,
-    /// What can be set; held while something is being set.
-    set: Mutex<Set>,
     acceptor: JoinHandle<()>,
     watchdog: JoinHandle<()>,
     keeper: JoinHandle<()>,
-}
-
-/// The settings of the pools.
-#[derive(Debug, Clone, Copy)]
-struct Set {
-    threads: (usize, usize),
-    pool_mode: PoolMode,
-    wake_policy: WakePolicy,
 }
 
 impl Server {
@@ -115,7 +108,7 @@ impl Server {
         telemetry: Arc<Telemetry>,
     ) -> Result<Self, StartError> {
         let Config { threads, pool_mode, wake_policy, .. } = config;
-        let set = Set { threads, pool_mode, wake_policy };
+        let set = Set { threads, pool_mode, wake_policy, spread: 1 };
         sys::identity::act_as_process()?;
         let own = sys::identity::own()?;
         let limits = config.limits;
@@ -134,6 +127,7 @@ impl Server {
             ports,
             register: Register::default(),
             roster: Roster::default(),
+            set: Mutex::new(set),
             buffers,
             congestion: Mutex::new(config.congestion.map(Into::into)),
             partial: Budget::new(limits.partial_bytes_max),
@@ -159,7 +153,7 @@ impl Server {
             }
             shared.roster.clear();
         })?;
-        Ok(Self { shared, set: Mutex::new(set), acceptor, watchdog, keeper })
+        Ok(Self { shared, acceptor, watchdog, keeper })
     }
 
     /// Where it listens.
@@ -299,7 +293,11 @@ impl Server {
     /// [`SettingError`]: fewer than one for each pool, or the wrong way round; or the kernel
     /// refuses more threads now.
     pub fn set_threads(&self, min: usize, max: usize) -> Result<(), SettingError> {
-        let mut set = lock(&self.set);
+        let mut set = lock(&self.shared.set);
+        if set.pool_mode == PoolMode::Auto && self.shared.roster.current().len() > max {
+            let change = |set: Set| Set { threads: (min, max), spread: set.spread.min(max), ..set };
+            return grouping::regroup(&self.shared, &mut set, change);
+        }
         let pools = self.shared.roster.current();
         let parts = share((min, max), pools.len())?;
         set.threads = (min, max);
@@ -316,7 +314,7 @@ impl Server {
     /// [`SettingError`]: the kernel refuses the thread that a queue needs; the policy is in force
     /// all the same, with the threads that there are.
     pub fn set_wake_policy(&self, policy: WakePolicy) -> Result<(), SettingError> {
-        let mut set = lock(&self.set);
+        let mut set = lock(&self.shared.set);
         set.wake_policy = policy;
         let stats = self.shared.telemetry.worker();
         let pools = self.shared.roster.all();
@@ -327,7 +325,7 @@ impl Server {
 
     /// Who is woken for a call.
     pub fn wake_policy(&self) -> WakePolicy {
-        lock(&self.set).wake_policy
+        lock(&self.shared.set).wake_policy
     }
 
     /// Changes how datagram sockets are laid out; nothing that was received is lost.
@@ -358,28 +356,11 @@ impl Server {
     /// [`SettingError`]: fewer threads than pools, or the kernel refuses threads or descriptors;
     /// nothing has changed then.
     pub fn set_pool_mode(&self, mode: PoolMode) -> Result<(), SettingError> {
-        let mut set = lock(&self.set);
+        let mut set = lock(&self.shared.set);
         if mode == set.pool_mode {
             return Ok(());
         }
-        let new = Set { pool_mode: mode, ..*set };
-        let refused =
-            |error: StartError| SettingError(format!("cannot change to pool-mode={mode}: {error}"));
-        let pools = make_pools(&self.shared, &new).map_err(refused)?;
-        for pool in &pools {
-            if let Err(error) = pool.fill() {
-                for pool in &pools {
-                    pool.post(Mail::Leave);
-                }
-                leave_all(&self.shared, &pools);
-                return Err(cannot_start(error));
-            }
-        }
-        for pool in self.shared.roster.replace(pools).iter() {
-            pool.post(Mail::Leave);
-        }
-        *set = new;
-        Ok(())
+        grouping::regroup(&self.shared, &mut set, |set| Set { pool_mode: mode, ..set })
     }
 
     /// Changes how much memory there is for records and replies under way; half for each. What is
@@ -403,7 +384,7 @@ impl Server {
 
     /// How many pools there are.
     pub fn pool_mode(&self) -> PoolMode {
-        lock(&self.set).pool_mode
+        lock(&self.shared.set).pool_mode
     }
 
     /// Stops: accepts nothing more, answers what has arrived, and closes. What is not done when
@@ -413,6 +394,8 @@ impl Server {
         let start = Instant::now();
         let deadline = start.checked_add(patience).unwrap_or(start);
         self.shared.stopping.store(true, Relaxed);
+        // The watchdog may be changing the pools; it begins no other change now.
+        drop(lock(&self.shared.set));
         self.shared.accept_end.raise();
         // A panic of either thread has been reported by its own message.
         let _ = self.acceptor.join();
@@ -444,11 +427,6 @@ impl Server {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
-fn cannot_start(error: io::Error) -> SettingError {
-    SettingError(format!("cannot start threads: {error}"))
-}
-
 /// Starts the threads: the acceptor's, the watchdog's and that of the keeper of datagram sockets.
 fn launch(
     shared: &Arc<Shared>,
@@ -472,66 +450,6 @@ fn launch(
         .name("acceptor".into())
         .spawn(move || acceptor::accept(&theirs, &epoll, &sockets))?;
     Ok([acceptor, watchdog, keeper])
-}
-
-/// Pools as they are set, with no threads yet.
-///
-/// # Errors
-/// [`StartError`]: fewer threads than pools, or no descriptors.
-fn make_pools(shared: &Arc<Shared>, set: &Set) -> Result<Vec<Arc<Pool>>, StartError> {
-    let layout = layout(set.pool_mode, set.threads.1)?;
-    let threads = share(set.threads, layout.len())?;
-    let mut pools = Vec::with_capacity(layout.len());
-    for (index, (cpus, threads)) in layout.into_iter().zip(threads).enumerate() {
-        let pool = Pool::new(index, cpus, threads, set.wake_policy, Arc::clone(shared));
-        let pool = pool.inspect_err(|_| leave_all(shared, &pools))?;
-        pools.push(Arc::new(pool));
-    }
-    Ok(pools)
-}
-
-fn leave_all(shared: &Shared, pools: &[Arc<Pool>]) {
-    for pool in pools {
-        shared.ports.leave(&pool.epoll);
-    }
-}
-
-/// The CPUs of each pool; an empty list is any CPU.
-fn layout(mode: PoolMode, threads_max: usize) -> io::Result<Vec<Vec<usize>>> {
-    let mut pools = match mode {
-        PoolMode::Global => vec![Vec::new()],
-        PoolMode::PerCpu => vec![Vec::new(); sys::thread::allowed_cpus()?.len()],
-        PoolMode::PerNode => {
-            let allowed = sys::thread::allowed_cpus()?;
-            let mut nodes = sys::thread::nodes();
-            for node in &mut nodes {
-                node.retain(|cpu| allowed.contains(cpu));
-            }
-            nodes.retain(|node| !node.is_empty());
-            nodes
-        }
-    };
-    pools.truncate(threads_max);
-    if pools.is_empty() {
-        pools.push(Vec::new());
-    }
-    Ok(pools)
-}
-
-/// Each pool's fewest and most threads: the sums are what was asked for, as far as each pool has
-/// one thread at least.
-fn share((min, max): (usize, usize), pools: usize) -> Result<Vec<(usize, usize)>, SettingError> {
-    if max < pools || min > max {
-        return Err(SettingError(format!(
-            "threads={min}..{max} does not fit: at least one thread for each of {pools} pools, \
-             and no more at the least than at the most"
-        )));
-    }
-    let part = |all: usize, index: usize| {
-        let extra = usize::from(index < all.checked_rem(pools).unwrap_or(0));
-        all.checked_div(pools).unwrap_or(all).saturating_add(extra).max(1)
-    };
-    Ok((0..pools).map(|index| (part(min, index), part(max, index))).collect())
 }
 
 /// Binds the listeners and takes the inherited ones.
@@ -560,16 +478,4 @@ fn bind_listeners(
         sockets.push(socket);
     }
     Ok((listeners, sockets))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::share;
-
-    #[test]
-    fn threads_are_shared_out_to_the_last_one() {
-        assert_eq!(share((3, 9), 2).unwrap(), [(2, 5), (1, 4)]);
-        assert_eq!(share((1, 2), 2).unwrap(), [(1, 1), (1, 1)]);
-        assert!(share((1, 1), 2).is_err() && share((3, 2), 1).is_err());
-    }
 }

@@ -1,5 +1,6 @@
 //! The watchdog: finds leaders that are stuck in a call that did not say that it may sleep, and
-//! connections that make no progress.
+//! connections that make no progress; and sees to it that there are as many pools as the load needs
+//! (`spread.rs`).
 //!
 //! It looks at each pool's beat once in a tick while calls run, and sleeps without any timer when
 //! nothing has run for some ticks. Whoever lends a core wakes it ([`Alarm::wake`]): one load of a
@@ -9,14 +10,17 @@
 //! leader lends through the slot's lock *first* and reads the flag *then*. The same between the
 //! budget of partial records and the flag, with a fence on both sides.
 
+use crate::config::PoolMode;
+use crate::grouping::{self, Set};
 use crate::lock;
 use crate::server::Shared;
-use std::sync::Mutex;
+use crate::spread::{self, Spread};
 use std::sync::atomic::{
     AtomicBool,
     Ordering::{Relaxed, SeqCst},
     fence,
 };
+use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::Duration;
 use telemetry::{Counter, WorkerStats};
@@ -61,20 +65,38 @@ impl Alarm {
 
 /// The watchdog's view of things.
 struct Watchdog<'a> {
-    shared: &'a Shared,
+    shared: &'a Arc<Shared>,
     stats: WorkerStats,
     swept_ms: u64,
+    spread: Spread,
+    /// CPUs that the process may use.
+    cpus: usize,
+}
+
+/// The machine, as far as the process may use it.
+struct Machine;
+
+impl spread::Load for Machine {
+    fn used(&self) -> Duration {
+        sys::thread::own_cpu_time()
+    }
+
+    fn idle(&self) -> Option<Duration> {
+        sys::thread::idle_time().ok()
+    }
 }
 
 /// The watchdog's thread.
-pub(crate) fn watch(shared: &Shared) {
+pub(crate) fn watch(shared: &Arc<Shared>) {
     *lock(&shared.alarm.thread) = Some(std::thread::current());
     let stats = shared.telemetry.worker();
-    let mut dog = Watchdog { shared, stats, swept_ms: 0 };
+    let cpus = sys::thread::allowed_cpus().map_or(1, |cpus| cpus.len());
+    let mut dog = Watchdog { shared, stats, swept_ms: 0, spread: Spread::new(cpus), cpus };
     let mut quiet = 0_u32;
     while !shared.stopped.load(Relaxed) {
         quiet = if dog.look() { 0 } else { quiet.saturating_add(1) };
         dog.sweep();
+        dog.spread();
         if quiet < QUIET_TICKS {
             std::thread::park_timeout(TICK);
         } else if dog.may_sleep() {
@@ -107,6 +129,28 @@ impl Watchdog<'_> {
             *lock(&pool.watched) = seen;
         }
         busy
+    }
+
+    /// Has as many pools as the load needs, where that is left to the server.
+    fn spread(&mut self) {
+        // Somebody is setting something: there is a next time.
+        let Ok(mut set) = self.shared.set.try_lock() else { return };
+        if set.pool_mode != PoolMode::Auto || self.shared.stopping.load(Relaxed) {
+            return;
+        }
+        let now = Duration::from_nanos(self.shared.clock.now_ns());
+        let most = self.cpus.min(set.threads.1);
+        let Some(spread) = self.spread.look(now, &Machine, set.spread, most) else { return };
+        match grouping::regroup(self.shared, &mut set, |set| Set { spread, ..set }) {
+            Ok(()) => {
+                tracing::debug!(pools = spread, "the load is spread anew");
+                self.spread.changed(now, self.shared.register.len());
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the load cannot be spread over {spread} pools");
+                self.spread.failed(now);
+            }
+        }
     }
 
     /// Raises the flag and makes sure that nothing began before it was seen.

@@ -121,7 +121,7 @@ fn policies_change_under_load() {
 
 #[test]
 fn connections_go_over_to_other_pools_under_load() {
-    let modes = [PoolMode::PerCpu, PoolMode::PerNode, PoolMode::Global];
+    let modes = [PoolMode::PerCpu, PoolMode::PerNode, PoolMode::Global, PoolMode::Auto];
     for policy in [WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Chain] {
         let toy = one_pool(policy, (4, 64));
         mix(&toy, |turn| toy.server.set_pool_mode(modes[turn % modes.len()]).unwrap());
@@ -132,6 +132,19 @@ fn connections_go_over_to_other_pools_under_load() {
         until("counts agree", || pool(&toy).connections == toy.server.connections());
         toy.stop();
     }
+}
+
+#[test]
+fn a_server_left_to_itself_begins_with_one_pool() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Auto, threads: (1, 8), ..config() });
+    assert_eq!(toy.server.pools().len(), 1);
+    let mut client = toy.client();
+    assert!(client.call(1, NULL, &[]).is_empty());
+    toy.server.set_threads(1, 1).unwrap();
+    assert!(client.call(2, NULL, &[]).is_empty());
+    assert!(toy.server.set_threads(2, 1).is_err());
+    assert_eq!(toy.server.pool_mode(), PoolMode::Auto);
+    toy.stop();
 }
 
 #[test]
@@ -165,7 +178,7 @@ fn a_connection_moves_with_its_calls_running_and_its_replies_queued() {
 fn settings_change_in_any_order_under_load() {
     let policies =
         [WakePolicy::Cap(2), WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Chain];
-    let modes = [PoolMode::PerCpu, PoolMode::Global, PoolMode::PerNode];
+    let modes = [PoolMode::PerCpu, PoolMode::Global, PoolMode::PerNode, PoolMode::Auto];
     let toy = Toy::start(config());
     let mut seed = 0x9e37_79b9_u64;
     for _ in 0..3 {
@@ -174,7 +187,7 @@ fn settings_change_in_any_order_under_load() {
             let pick = (seed >> 33) as usize;
             match pick % 3 {
                 0 => toy.server.set_wake_policy(policies[pick / 3 % 4]).unwrap(),
-                1 => toy.server.set_pool_mode(modes[pick / 3 % 3]).unwrap(),
+                1 => toy.server.set_pool_mode(modes[pick / 3 % 4]).unwrap(),
                 _ => toy.server.set_threads(2 + pick / 3 % 5, 16 + pick / 15 % 20).unwrap(),
             }
         });

@@ -163,6 +163,7 @@ const fn delay(delay: &svc::Delay) -> DelayRow {
 /// The setting as the server takes it.
 pub const fn pool_mode(mode: values::PoolMode) -> svc::PoolMode {
     match mode {
+        values::PoolMode::Auto => svc::PoolMode::Auto,
         values::PoolMode::Global => svc::PoolMode::Global,
         values::PoolMode::PerCpu => svc::PoolMode::PerCpu,
         values::PoolMode::PerNode => svc::PoolMode::PerNode,

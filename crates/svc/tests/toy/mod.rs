@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "test code")]
 
-use bowline_svc::{Config, Limits, Server, WakePolicy};
+use bowline_svc::{Config, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
     BufferWish, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Program, Reply,
     Request, Row, RowFlags, Service, Transport, Version,
@@ -146,7 +146,15 @@ pub fn config() -> Config {
     let wake_policy = std::env::var("TOY_WAKE_POLICY").map_or(WakePolicy::Adaptive, |policy| {
         policy.parse().expect("TOY_WAKE_POLICY names a policy")
     });
-    Config { tcp: vec![any], udp: vec![any], threads: (2, 64), wake_policy, ..Config::default() }
+    Config {
+        tcp: vec![any],
+        udp: vec![any],
+        threads: (2, 64),
+        wake_policy,
+        // more than one, whatever the load is
+        pool_mode: PoolMode::PerCpu,
+        ..Config::default()
+    }
 }
 
 impl Toy {

@@ -1,0 +1,283 @@
+//! `pool-mode=auto`: over how many pools a load is spread.
+//!
+//! A leader that is busy finds the next call waiting when it has answered one: no thread is woken
+//! for it, and its caches are warm. Two leaders that are half busy each sleep and wake for nearly
+//! every call. So a load gets as few leaders as can serve it: another one when those that there are
+//! are nearly always running *and* the machine has a CPU that nobody uses; one less when the rest
+//! could do the work at half their speed for a while.
+//!
+//! That a CPU is free counts as much as the load. Where clients run on the same machine and both
+//! sides are out of CPU, a second leader takes from the clients what it gives to the server. So it
+//! is tried to do with one less, too, when no CPU is idle and others need theirs. If one is idle
+//! then, it was an error, which is not repeated for a while.
+//!
+//! What is looked at: the CPU time of the process between two looks, [`PERIOD`] apart or more; and,
+//! where it matters, the time that the machine's CPUs were idle.
+
+use std::time::Duration;
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_millis(100);
+/// From this share of its pools' CPUs on the server is short of them.
+const HIGH: f64 = 0.75;
+/// CPUs that must be idle for another pool.
+const FREE: f64 = 0.5;
+/// CPUs of which no more are idle on a machine that is full.
+const FULL: f64 = 0.1;
+/// CPUs that others use at least on a machine that they share.
+const SHARED: f64 = 0.5;
+/// One pool less is enough if the rest would be busy for this share.
+const LOW: f64 = 0.5;
+/// How busy each is to be after a change.
+const AIM: f64 = 0.6;
+/// For how long there must have been a reason to have one pool less.
+const LONG: Duration = Duration::from_millis(300);
+/// For each connection there are no two changes in so much time: some twenty times of what it takes
+/// to send one over.
+const PER_CONNECTION: Duration = Duration::from_micros(100);
+/// An idle CPU so soon after one pool was tried to be spared is that one's,
+const SOON: Duration = Duration::from_secs(2);
+/// and it is not tried again for so long.
+const LATER: Duration = Duration::from_secs(60);
+
+/// What is to be looked at.
+pub(crate) trait Load {
+    /// CPU time that the process has used.
+    fn used(&self) -> Duration;
+    /// Time for which the CPUs that the process may use have been idle, all together; `None` if that
+    /// is not known. Dearer than `used`.
+    fn idle(&self) -> Option<Duration>;
+}
+
+/// The last look and what came of those before.
+#[derive(Debug)]
+pub(crate) struct Spread {
+    /// CPUs that the process may use.
+    cpus: usize,
+    looked: Duration,
+    used: Duration,
+    /// Idle time at the last look, if it mattered then.
+    idle: Option<Duration>,
+    /// Since when one pool less would have been enough, or the machine was full.
+    spare_since: Option<Duration>,
+    /// No change before.
+    rest_until: Duration,
+    /// When it was last tried to spare one on a full machine.
+    tried: Option<Duration>,
+    /// Not to be tried before.
+    try_after: Duration,
+}
+
+impl Spread {
+    /// For a process that may use so many CPUs.
+    pub const fn new(cpus: usize) -> Self {
+        let zero = Duration::ZERO;
+        Self {
+            cpus,
+            looked: zero,
+            used: zero,
+            idle: None,
+            spare_since: None,
+            rest_until: zero,
+            tried: None,
+            try_after: zero,
+        }
+    }
+
+    /// The change was made at `now`, for so many connections.
+    pub fn changed(&mut self, now: Duration, connections: usize) {
+        let connections = u32::try_from(connections).unwrap_or(u32::MAX);
+        self.rest_until = now.saturating_add(PER_CONNECTION.saturating_mul(connections));
+    }
+
+    /// The change could not be made at `now`.
+    pub const fn failed(&mut self, now: Duration) {
+        self.rest_until = now.saturating_add(LATER);
+    }
+
+    /// Looks again, if it is time, at `now` of a clock that never goes back. How many pools there are
+    /// to be instead of `pools`, of `most` that there may be; `None`: it is well as it is.
+    pub fn look(
+        &mut self,
+        now: Duration,
+        load: &impl Load,
+        pools: usize,
+        most: usize,
+    ) -> Option<usize> {
+        if now < self.rest_until {
+            return None;
+        }
+        let past = now.saturating_sub(self.looked);
+        if past < PERIOD {
+            return None;
+        }
+        let used = load.used();
+        let share = |time: Duration| time.as_secs_f64() / past.as_secs_f64();
+        let busy = share(used.saturating_sub(self.used));
+        let before = std::mem::replace(&mut self.looked, now);
+        self.used = used;
+        let high = busy >= HIGH * count(pools);
+        let low = pools > 1 && busy <= LOW * count(pools.saturating_sub(1));
+        let idle = if high || pools > 1 && !low { load.idle() } else { None };
+        let idle_before = std::mem::replace(&mut self.idle, idle);
+        let free = idle.zip(idle_before).map(|(idle, before)| share(idle.saturating_sub(before)));
+        if high && pools < most && free.is_some_and(|free| free >= FREE) {
+            self.spare_since = None;
+            if self.tried.take().is_some_and(|tried| now.saturating_sub(tried) < SOON) {
+                self.try_after = now.saturating_add(LATER);
+            }
+            let wanted =
+                whole(busy / AIM).min(pools.saturating_add(whole(free? - FREE).max(1))).min(most);
+            return (wanted > pools).then_some(wanted);
+        }
+        let full = pools > 1
+            && now >= self.try_after
+            && free.is_some_and(|free| free <= FULL && count(self.cpus) - free - busy >= SHARED);
+        if !low && !full {
+            self.spare_since = None;
+            return None;
+        }
+        let since = *self.spare_since.get_or_insert(before);
+        if now.saturating_sub(since) < LONG {
+            return None;
+        }
+        self.spare_since = None;
+        let fewer = pools.saturating_sub(1);
+        if low {
+            return Some(whole(busy / AIM).clamp(1, fewer));
+        }
+        self.tried = Some(now);
+        Some(fewer)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "pools are thousands at most")]
+const fn count(pools: usize) -> f64 {
+    pools as f64
+}
+
+/// Rounded up.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "CPUs: not negative, thousands at most"
+)]
+fn whole(cpus: f64) -> usize {
+    cpus.ceil() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Load, PERIOD, Spread};
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    /// A machine whose process uses, and leaves idle, so many CPUs.
+    struct Machine {
+        now: Cell<Duration>,
+        used: Cell<Duration>,
+        idle: Cell<Duration>,
+    }
+
+    impl Load for Machine {
+        fn used(&self) -> Duration {
+            self.used.get()
+        }
+
+        fn idle(&self) -> Option<Duration> {
+            Some(self.idle.get())
+        }
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            let none = || Cell::new(Duration::ZERO);
+            Self { now: none(), used: none(), idle: none() }
+        }
+
+        /// The pools after so many looks.
+        fn run(
+            &self,
+            spread: &mut Spread,
+            (pools, most): (usize, usize),
+            (used, idle): (f64, f64),
+            looks: u32,
+        ) -> usize {
+            let mut pools = pools;
+            for _ in 0..looks {
+                self.now.set(self.now.get() + PERIOD);
+                self.used.set(self.used.get() + PERIOD.mul_f64(used));
+                self.idle.set(self.idle.get() + PERIOD.mul_f64(idle));
+                pools = spread.look(self.now.get(), self, pools, most).unwrap_or(pools);
+            }
+            pools
+        }
+    }
+
+    #[test]
+    fn a_busy_leader_gets_help_where_a_cpu_is_free() {
+        let (machine, mut spread) = (Machine::new(), Spread::new(8));
+        assert_eq!(machine.run(&mut spread, (1, 8), (1.0, 7.0), 1), 1, "two looks at the least");
+        assert_eq!(machine.run(&mut spread, (1, 8), (1.0, 7.0), 1), 2);
+        assert_eq!(machine.run(&mut spread, (2, 8), (2.0, 6.0), 3), 4);
+        assert_eq!(machine.run(&mut spread, (4, 8), (4.0, 1.0), 1), 5, "no more than are free");
+        assert_eq!(machine.run(&mut spread, (8, 8), (8.0, 0.9), 9), 8, "no more than there may be");
+    }
+
+    #[test]
+    fn clients_that_need_the_other_cpu_keep_it() {
+        let (machine, mut spread) = (Machine::new(), Spread::new(2));
+        assert_eq!(machine.run(&mut spread, (1, 2), (1.0, 0.1), 50), 1);
+    }
+
+    #[test]
+    fn clients_that_need_a_cpu_get_it_back() {
+        let (machine, mut spread) = (Machine::new(), Spread::new(2));
+        assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 3), 2, "not at once");
+        assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 2), 1);
+        assert_eq!(machine.run(&mut spread, (1, 2), (1.0, 0.1), 99), 1);
+        // alone on the machine it keeps all of it
+        let mut spread = Spread::new(2);
+        assert_eq!(machine.run(&mut spread, (2, 2), (1.9, 0.0), 99), 2);
+    }
+
+    #[test]
+    fn an_error_is_taken_back_and_not_repeated() {
+        let (machine, mut spread) = (Machine::new(), Spread::new(2));
+        assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 20), 1);
+        assert_eq!(machine.run(&mut spread, (1, 2), (1.0, 0.8), 2), 2, "nobody took the CPU");
+        assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 500), 2);
+        assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 200), 1, "later it is tried again");
+    }
+
+    #[test]
+    fn what_one_leader_can_do_is_left_to_one() {
+        let (machine, mut spread) = (Machine::new(), Spread::new(8));
+        assert_eq!(machine.run(&mut spread, (2, 8), (0.45, 7.0), 2), 2, "not at once");
+        assert_eq!(machine.run(&mut spread, (2, 8), (0.45, 7.0), 1), 1);
+        assert_eq!(machine.run(&mut spread, (8, 8), (1.1, 6.0), 10), 2);
+        assert_eq!(
+            machine.run(&mut spread, (2, 8), (0.6, 7.0), 99),
+            2,
+            "in between nothing changes"
+        );
+        assert_eq!(machine.run(&mut spread, (1, 8), (0.0, 8.0), 99), 1);
+    }
+
+    #[test]
+    fn many_connections_are_not_sent_over_often() {
+        let (machine, mut spread) = (Machine::new(), Spread::new(8));
+        assert_eq!(machine.run(&mut spread, (4, 8), (0.45, 7.0), 3), 1);
+        spread.changed(machine.now.get(), 10_000);
+        assert_eq!(machine.run(&mut spread, (1, 8), (1.0, 7.0), 9), 1);
+        assert_eq!(machine.run(&mut spread, (1, 8), (1.0, 7.0), 9), 2);
+    }
+
+    #[test]
+    fn a_pause_counts_as_long_as_it_was() {
+        let (machine, mut spread) = (Machine::new(), Spread::new(8));
+        assert_eq!(machine.run(&mut spread, (4, 8), (3.0, 5.0), 5), 4);
+        machine.now.set(machine.now.get() + Duration::from_secs(60));
+        assert_eq!(machine.run(&mut spread, (4, 8), (0.0, 8.0), 1), 1);
+    }
+}
