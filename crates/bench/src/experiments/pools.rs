@@ -2,7 +2,7 @@
 
 use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, loaded};
 use crate::load::{Plan, Scene, Workload};
-use crate::result::Findings;
+use crate::result::{Findings, Target};
 use crate::subject::Scratch;
 use crate::subject::bowline::{self, Options};
 use std::sync::Arc;
@@ -10,13 +10,15 @@ use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "pools",
-    title: "One pool of threads, or one for each CPU or memory node",
+    title: "One pool of threads, one for each CPU or memory node, or as many as the load needs",
     question: "Which CPUs should share a pool of threads: all (global), none (percpu), or those of a memory node \
-               (pernode)? ACCESS on cached files, 4 to 64 clients.",
+               (pernode)? And does auto find out? ACCESS on cached files, 4 to 64 clients.",
     run,
 };
 
-const MODES: [&str; 3] = ["global", "percpu", "pernode"];
+const MODES: [&str; 4] = ["global", "percpu", "pernode", "auto"];
+/// `auto` may lose so much against the best of the others.
+const LOSS_MAX: f64 = 0.10;
 
 fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     let scratch = Scratch::in_memory()?;
@@ -35,7 +37,8 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     findings.commands.push(server.command().to_owned());
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Access);
     aim(&mut plan, &server);
-    plan.warmup = Duration::from_millis(setting.pick(100, 300));
+    // in which auto settles
+    plan.warmup = Duration::from_millis(setting.pick(500, 800));
     plan.time = Duration::from_millis(setting.pick(300, 1500));
     let scene = Arc::new(Scene::prepare(&plan)?);
     for clients in setting.pick(&[16_usize][..], &[4, 16, 64]) {
@@ -49,10 +52,30 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
         findings.ratio("calls_per_s", "percpu", "global", at);
         findings.ratio("server_cpu_us_per_call", "percpu", "global", at);
         findings.ratio("calls_per_s", "pernode", "global", at);
+        findings.ratio("calls_per_s", "auto", "global", at);
+        findings.ratio("server_cpu_us_per_call", "auto", "percpu", at);
     }
+    judge(findings);
     let x = || axis("clients", "");
     findings.plot_lines("Calls a second", x(), axis("calls", "1/s"), "calls_per_s", &MODES);
     let cpu = axis("server CPU per call", "us");
     findings.plot_lines("Server CPU per call", x(), cpu, "server_cpu_us_per_call", &MODES);
     Ok(())
+}
+
+fn judge(findings: &mut Findings) {
+    let mut worst = f64::INFINITY;
+    for at in findings.places() {
+        let of = |mode: &str| findings.median(mode, Some(at), "calls_per_s");
+        let best = of("global").max(of("percpu"));
+        worst = worst.min(of("auto") / best);
+    }
+    findings.targets.push(Target {
+        wish: format!(
+            "auto loses at most {:.0} % of the calls against the best of global and percpu",
+            LOSS_MAX * 100.0
+        ),
+        found: format!("{worst:.2} times as many at the worst count of clients"),
+        held: worst >= 1.0 - LOSS_MAX,
+    });
 }

@@ -43,7 +43,8 @@ impl Bench {
             listen: vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)],
             ..Options::of_dir(&dir)
         };
-        let server = bowline::start(&options)?;
+        // threads on every CPU from the start: what is asked is what sockets do for them
+        let server = bowline::start(&options.set("pool-mode", "percpu"))?;
         findings.commands.push(server.command().to_owned());
         let setup =
             format!("{CABLES} virtual cables of MTU 1500, {CLIENTS} clients, depth {DEPTH}");
