@@ -117,13 +117,17 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__bench__subcmd__canned)
-            opts="-h --port --help"
+            opts="-h --port --loops --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --loops)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

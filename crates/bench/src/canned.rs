@@ -3,9 +3,9 @@
 //! in memory, that of a READ of [`SENDFILE_MIN`] and more comes out of one by sendfile.
 //!
 //! What it costs is what sockets, wake-ups and this machine cost today; no server that answers with the
-//! same replies over the same connections can be cheaper by more than its own thrift. One loop a CPU, as
-//! many as Bowline has, each with one `recv` and one `send` a visit. It reads no handle and no credential,
-//! and serves nobody any data: it is for `bowline bench compare` alone.
+//! same replies over the same connections can be cheaper by more than its own thrift. Each loop makes one
+//! `recv` and one `send` a visit. It reads no handle and no credential, and serves nobody any data: it is
+//! for `bowline bench compare` alone, which takes the cheaper of one loop and one on each CPU.
 //!
 //! Invariant: a connection belongs to one loop, which alone touches it.
 
@@ -14,6 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -77,19 +78,25 @@ impl Scratch {
     }
 }
 
-/// Accepts connections on `port` of the loopback for ever, and deals them out to one loop a CPU.
+/// Accepts connections on `port` of the loopback for ever, and deals them out to so many loops; `None`:
+/// one bound to each CPU.
 ///
 /// # Errors
 /// The port is taken, or the machine gives no threads.
-pub fn serve(port: u16) -> io::Result<()> {
+pub fn serve(port: u16, loops: Option<NonZeroUsize>) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    let cpus = sys::thread::allowed_cpus()?;
+    let places: Vec<Option<usize>> = match loops {
+        Some(count) => vec![None; count.get()],
+        None => sys::thread::allowed_cpus()?.into_iter().map(Some).collect(),
+    };
     let mut loops = Vec::new();
-    for cpu in cpus {
+    for cpu in places {
         let (epoll, inbox) = (Arc::new(Epoll::new()?), Arc::new(Mutex::new(HashMap::new())));
         let (its_epoll, its_inbox) = (Arc::clone(&epoll), Arc::clone(&inbox));
         std::thread::Builder::new().name("canned".into()).spawn(move || {
-            let _ = sys::thread::run_on(&[cpu]);
+            if let Some(cpu) = cpu {
+                let _ = sys::thread::run_on(&[cpu]);
+            }
             answer(&its_epoll, &its_inbox)
         })?;
         loops.push((epoll, inbox));
@@ -323,7 +330,7 @@ mod tests {
             let free = TcpListener::bind("127.0.0.1:0").unwrap();
             free.local_addr().unwrap().port()
         };
-        std::thread::spawn(move || super::serve(port));
+        std::thread::spawn(move || super::serve(port, None));
         let server = ([127, 0, 0, 1], port).into();
         let until = std::time::Instant::now() + Duration::from_secs(10);
         while std::net::TcpStream::connect(server).is_err() {

@@ -1,7 +1,8 @@
 //! Bowline against another server: the same loads in turn, µs of server CPU per call beside each other.
 //!
 //! Three servers get each load round after round: Bowline, the peer, and the bound (`canned`), which does
-//! nothing but move bytes. Ratios are taken inside a round. All three see the same client and the same
+//! nothing but move bytes. The bound comes in two shapes, with one loop and with one on each CPU; in each
+//! round the cheaper one counts. Ratios are taken inside a round. All three see the same client and the same
 //! machine, and export the same directory in memory (tmpfs), so that no disk is measured; absolute figures of different days do not compare, ratios do.
 //!
 //! Server CPU per call is all that its processes used from the first connection to the last answer, divided
@@ -36,6 +37,9 @@ impl From<&str> for Peer {
         }
     }
 }
+
+/// Among the servers: what comes before are Bowline and the peer.
+const BOUNDS_AT: usize = 2;
 
 /// One load of the comparison.
 struct Row {
@@ -95,6 +99,23 @@ pub struct Figures {
     pub p99_us: Vec<f64>,
     /// Why there are none, or fewer.
     pub remark: Option<String>,
+}
+
+impl Figures {
+    /// Of each round the figures of the cheaper one.
+    fn cheaper(mut self, other: Self) -> Self {
+        let both = self.us_per_call.iter().zip(&other.us_per_call);
+        let others: Vec<bool> = both.map(|(own, other)| other < own).collect();
+        for (own, other) in [
+            (&mut self.us_per_call, other.us_per_call),
+            (&mut self.calls_per_s, other.calls_per_s),
+            (&mut self.p99_us, other.p99_us),
+        ] {
+            let rounds = own.iter_mut().zip(other).zip(&others);
+            rounds.filter(|(_, is_other)| **is_other).for_each(|((own, other), _)| *own = other);
+        }
+        self
+    }
 }
 
 /// One load.
@@ -164,10 +185,12 @@ fn compare_here(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Compa
     fill(&dir)?;
     let started = crate::result::now();
     let bound = format!("'{}' bench canned --port {{PORT}}", setting.bowline.display());
+    let lone_bound = format!("{bound} --loops 1");
     let servers = vec![
         bowline::start(&bowline::Options::of_dir(&dir))?,
         start_peer(peer, &dir, &place)?,
         command::start(&bound, &dir, &place)?,
+        command::start(&lone_bound, &dir, &place)?,
     ];
     let commands = servers.iter().map(|server| server.command().to_owned()).collect();
     let mut comparison = Comparison { started, seconds, commands, loads: Vec::new() };
@@ -176,7 +199,7 @@ fn compare_here(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Compa
         let name =
             |server: &Subject| Figures { server: server.name().into(), ..Figures::default() };
         let mut figures: Vec<Figures> = servers.all.iter().map(name).collect();
-        if let Some(bound) = figures.last_mut() {
+        for bound in figures.iter_mut().skip(BOUNDS_AT) {
             bound.server = "bound".into();
         }
         for round in 0..rounds {
@@ -189,6 +212,8 @@ fn compare_here(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Compa
                 }
             }
         }
+        let bounds = figures.split_off(BOUNDS_AT);
+        figures.extend(bounds.into_iter().reduce(Figures::cheaper));
         comparison.loads.push(Compared { load: row.name.to_owned(), figures });
     }
     Ok(comparison)
@@ -222,7 +247,7 @@ struct Servers {
 impl Servers {
     /// Runs one load on one server; what goes wrong becomes the remark.
     fn measure(&mut self, row: &Row, index: usize, figures: &mut Figures, setting: &Setting<'_>) {
-        let is_bound = index + 1 == self.all.len();
+        let is_bound = index >= BOUNDS_AT;
         let Some(server) = self.all.get_mut(index) else { return };
         if is_bound && (row.proto == Proto::Udp || !has_canned_reply(&row.workload)) {
             figures.remark = Some("no canned reply".into());
@@ -290,6 +315,21 @@ mod tests {
         let ratio = compared.ratio(0, 1).unwrap();
         assert!((ratio.median - 3.0).abs() < 1e-9 && (ratio.low - 3.0).abs() < 1e-9);
         assert_eq!(compared.ratio(0, 2), None);
+    }
+
+    #[test]
+    fn of_two_bounds_the_cheaper_counts_in_each_round() {
+        let figures = |us: &[f64], rate: f64| Figures {
+            us_per_call: us.to_vec(),
+            calls_per_s: vec![rate; us.len()],
+            p99_us: vec![rate; us.len()],
+            ..Figures::default()
+        };
+        let both = figures(&[1.0, 5.0], 10.0).cheaper(figures(&[2.0, 4.0], 20.0));
+        assert_eq!(both.us_per_call, [1.0, 4.0]);
+        assert_eq!(both.calls_per_s, [10.0, 20.0]);
+        let remark = Figures { remark: Some("no canned reply".into()), ..Figures::default() };
+        assert_eq!(remark.clone().cheaper(remark.clone()), remark);
     }
 
     #[test]

@@ -21,7 +21,9 @@ pub fn bench(what: Bench) -> anyhow::Result<ExitCode> {
         Bench::Report { dir } => experiments::report(&dir),
         Bench::Mktree(options) => mktree::mktree(&options),
         Bench::Compare(options) => compare::compare(&options),
-        Bench::Canned { port } => Ok(bench::canned::serve(port).map(|()| ExitCode::SUCCESS)?),
+        Bench::Canned { port, loops } => {
+            Ok(bench::canned::serve(port, loops).map(|()| ExitCode::SUCCESS)?)
+        }
     }
 }
 

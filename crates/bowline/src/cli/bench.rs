@@ -3,6 +3,7 @@
 use bench::load::{Pace, Plan, Proto, Stable, Version, Workload};
 use clap::{Args, Subcommand, ValueHint};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +45,9 @@ pub enum Bench {
         /// Where to listen, on 127.0.0.1
         #[arg(long)]
         port: u16,
+        /// Loops that answer; otherwise one on each CPU
+        #[arg(long, value_name = "N")]
+        loops: Option<NonZeroUsize>,
     },
 }
 
