@@ -7,11 +7,15 @@
 //! could do the work at half their speed for a while.
 //!
 //! That a CPU is free counts as much as the load. Where clients run on the same machine and both
-//! sides are out of CPU, a second leader takes from the clients what it gives to the server. So it
-//! is tried to do with one less, too, when no CPU is idle and others need theirs. If one is idle
-//! then, it was an error, which is not repeated for a while.
+//! sides are out of CPU, a second leader takes from the clients what it gives to the server.
 //!
-//! What is looked at: the CPU time of the process between two looks, [`PERIOD`] apart or more; and,
+//! Waking a thread costs as much as a short call, and nothing beside a long one. Where calls are
+//! short it is tried to do with one pool less, too, when the rest might just manage (there will be
+//! fewer threads to wake), or when no CPU is idle and others need theirs. If the rest is short of
+//! CPUs then and one is idle, it was an error, which is not repeated for a while. Where calls are
+//! long nothing is tried, and another pool needs little of a CPU to be worth it.
+//!
+//! What is looked at: the calls and the CPU time of the process between two looks, [`PERIOD`] apart or more; and,
 //! where it matters, the time that the machine's CPUs were idle.
 
 use std::time::Duration;
@@ -20,30 +24,40 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_millis(100);
 /// From this share of its pools' CPUs on the server is short of them.
 const HIGH: f64 = 0.75;
-/// CPUs that must be idle for another pool.
+/// CPUs that must be idle for another pool,
 const FREE: f64 = 0.5;
+/// and where calls are long.
+const FREE_LONG: f64 = 0.15;
+/// CPU time of a call from which on it is long.
+const LONG_CALL: Duration = Duration::from_micros(40);
 /// CPUs of which no more are idle on a machine that is full.
 const FULL: f64 = 0.1;
 /// CPUs that others use at least on a machine that they share.
 const SHARED: f64 = 0.5;
 /// One pool less is enough if the rest would be busy for this share.
 const LOW: f64 = 0.5;
+/// Where calls are short it might be enough if the rest would be busy for this share.
+const PERHAPS: f64 = 0.9;
 /// How busy each is to be after a change.
 const AIM: f64 = 0.6;
 /// For how long there must have been a reason to have one pool less.
-const LONG: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_millis(300);
 /// For each connection there are no two changes in so much time: some twenty times of what it takes
 /// to send one over.
 const PER_CONNECTION: Duration = Duration::from_micros(100);
 /// An idle CPU so soon after one pool was tried to be spared is that one's,
 const SOON: Duration = Duration::from_secs(2);
-/// and it is not tried again for so long.
-const LATER: Duration = Duration::from_secs(60);
+/// and it is not tried again for so long; for twice as long each time,
+const LATER: Duration = Duration::from_secs(4);
+/// up to this.
+const LATEST: Duration = Duration::from_secs(64);
 
 /// What is to be looked at.
 pub(crate) trait Load {
     /// CPU time that the process has used.
     fn used(&self) -> Duration;
+    /// Calls of the pools that there are; begins anew when they are others.
+    fn calls(&self) -> u64;
     /// Time for which the CPUs that the process may use have been idle, all together; `None` if that
     /// is not known. Dearer than `used`.
     fn idle(&self) -> Option<Duration>;
@@ -56,6 +70,7 @@ pub(crate) struct Spread {
     cpus: usize,
     looked: Duration,
     used: Duration,
+    calls: u64,
     /// Idle time at the last look, if it mattered then.
     idle: Option<Duration>,
     /// Since when one pool less would have been enough, or the machine was full.
@@ -66,6 +81,8 @@ pub(crate) struct Spread {
     tried: Option<Duration>,
     /// Not to be tried before.
     try_after: Duration,
+    /// How long it is not to be tried after the next error.
+    later: Duration,
 }
 
 impl Spread {
@@ -76,11 +93,13 @@ impl Spread {
             cpus,
             looked: zero,
             used: zero,
+            calls: 0,
             idle: None,
             spare_since: None,
             rest_until: zero,
             tried: None,
             try_after: zero,
+            later: LATER,
         }
     }
 
@@ -92,7 +111,7 @@ impl Spread {
 
     /// The change could not be made at `now`.
     pub const fn failed(&mut self, now: Duration) {
-        self.rest_until = now.saturating_add(LATER);
+        self.rest_until = now.saturating_add(LATEST);
     }
 
     /// Looks again, if it is time, at `now` of a clock that never goes back. How many pools there are
@@ -113,40 +132,49 @@ impl Spread {
         }
         let used = load.used();
         let share = |time: Duration| time.as_secs_f64() / past.as_secs_f64();
-        let busy = share(used.saturating_sub(self.used));
+        let spent = used.saturating_sub(std::mem::replace(&mut self.used, used));
+        let busy = share(spent);
+        let calls = load.calls();
+        let answered = calls.saturating_sub(std::mem::replace(&mut self.calls, calls));
+        let answered = u32::try_from(answered).unwrap_or(u32::MAX);
+        let long = answered > 0 && spent >= LONG_CALL.saturating_mul(answered);
         let before = std::mem::replace(&mut self.looked, now);
-        self.used = used;
         let high = busy >= HIGH * count(pools);
         let low = pools > 1 && busy <= LOW * count(pools.saturating_sub(1));
         let idle = if high || pools > 1 && !low { load.idle() } else { None };
         let idle_before = std::mem::replace(&mut self.idle, idle);
         let free = idle.zip(idle_before).map(|(idle, before)| share(idle.saturating_sub(before)));
-        if high && pools < most && free.is_some_and(|free| free >= FREE) {
+        let needed = if long { FREE_LONG } else { FREE };
+        if high && pools < most && free.is_some_and(|free| free >= needed) {
             self.spare_since = None;
-            if self.tried.take().is_some_and(|tried| now.saturating_sub(tried) < SOON) {
-                self.try_after = now.saturating_add(LATER);
+            if !long && self.tried.take().is_some_and(|tried| now.saturating_sub(tried) < SOON) {
+                self.try_after = now.saturating_add(self.later);
+                self.later = self.later.saturating_mul(2).min(LATEST);
             }
             let wanted =
-                whole(busy / AIM).min(pools.saturating_add(whole(free? - FREE).max(1))).min(most);
+                whole(busy / AIM).min(pools.saturating_add(whole(free? - needed).max(1))).min(most);
             return (wanted > pools).then_some(wanted);
         }
-        let full = pools > 1
-            && now >= self.try_after
-            && free.is_some_and(|free| free <= FULL && count(self.cpus) - free - busy >= SHARED);
-        if !low && !full {
+        let fewer = pools.saturating_sub(1);
+        let full =
+            free.is_some_and(|free| free <= FULL && count(self.cpus) - free - busy >= SHARED);
+        let perhaps = full || busy <= PERHAPS * count(fewer);
+        let worth_a_try = pools > 1 && !long && now >= self.try_after && perhaps;
+        if !low && !worth_a_try {
             self.spare_since = None;
             return None;
         }
         let since = *self.spare_since.get_or_insert(before);
-        if now.saturating_sub(since) < LONG {
+        if now.saturating_sub(since) < PATIENCE {
             return None;
         }
         self.spare_since = None;
-        let fewer = pools.saturating_sub(1);
         if low {
             return Some(whole(busy / AIM).clamp(1, fewer));
         }
-        self.tried = Some(now);
+        if self.tried.replace(now).is_some() {
+            self.later = LATER;
+        }
         Some(fewer)
     }
 }
@@ -177,6 +205,8 @@ mod tests {
         now: Cell<Duration>,
         used: Cell<Duration>,
         idle: Cell<Duration>,
+        /// CPU time of a call.
+        call: Duration,
     }
 
     impl Load for Machine {
@@ -187,12 +217,16 @@ mod tests {
         fn idle(&self) -> Option<Duration> {
             Some(self.idle.get())
         }
+
+        fn calls(&self) -> u64 {
+            u64::try_from(self.used.get().as_nanos() / self.call.as_nanos()).unwrap()
+        }
     }
 
     impl Machine {
         fn new() -> Self {
             let none = || Cell::new(Duration::ZERO);
-            Self { now: none(), used: none(), idle: none() }
+            Self { now: none(), used: none(), idle: none(), call: Duration::from_micros(12) }
         }
 
         /// The pools after so many looks.
@@ -242,12 +276,26 @@ mod tests {
     }
 
     #[test]
+    fn long_calls_are_spread_wherever_there_is_room() {
+        let machine = Machine { call: Duration::from_micros(600), ..Machine::new() };
+        let mut spread = Spread::new(2);
+        assert_eq!(machine.run(&mut spread, (1, 2), (0.8, 0.2), 3), 2);
+        assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 99), 2);
+        assert_eq!(machine.run(&mut spread, (2, 2), (0.4, 1.6), 9), 1);
+    }
+
+    #[test]
     fn an_error_is_taken_back_and_not_repeated() {
-        let (machine, mut spread) = (Machine::new(), Spread::new(2));
-        assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 20), 1);
-        assert_eq!(machine.run(&mut spread, (1, 2), (1.0, 0.8), 2), 2, "nobody took the CPU");
-        assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 500), 2);
-        assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 200), 1, "later it is tried again");
+        for (used, idle) in [(1.2, 0.0), (0.88, 1.1)] {
+            let (machine, mut spread) = (Machine::new(), Spread::new(2));
+            for pause in [0, 38, 78, 158, 318, 638, 638] {
+                assert_eq!(machine.run(&mut spread, (2, 2), (used, idle), pause), 2);
+                let mut looks = 0..10;
+                let tried = looks.any(|_| machine.run(&mut spread, (2, 2), (used, idle), 1) == 1);
+                assert!(tried, "after {pause} looks");
+                assert_eq!(machine.run(&mut spread, (1, 2), (0.8, 0.8), 2), 2, "an error");
+            }
+        }
     }
 
     #[test]
@@ -255,12 +303,8 @@ mod tests {
         let (machine, mut spread) = (Machine::new(), Spread::new(8));
         assert_eq!(machine.run(&mut spread, (2, 8), (0.45, 7.0), 2), 2, "not at once");
         assert_eq!(machine.run(&mut spread, (2, 8), (0.45, 7.0), 1), 1);
-        assert_eq!(machine.run(&mut spread, (8, 8), (1.1, 6.0), 10), 2);
-        assert_eq!(
-            machine.run(&mut spread, (2, 8), (0.6, 7.0), 99),
-            2,
-            "in between nothing changes"
-        );
+        assert_eq!(machine.run(&mut spread, (8, 8), (1.1, 6.0), 4), 2);
+        assert_eq!(machine.run(&mut spread, (2, 8), (0.95, 7.0), 99), 2, "not what it cannot do");
         assert_eq!(machine.run(&mut spread, (1, 8), (0.0, 8.0), 99), 1);
     }
 

@@ -74,11 +74,15 @@ struct Watchdog<'a> {
 }
 
 /// The machine, as far as the process may use it.
-struct Machine;
+struct Machine<'a>(&'a Shared);
 
-impl spread::Load for Machine {
+impl spread::Load for Machine<'_> {
     fn used(&self) -> Duration {
         sys::thread::own_cpu_time()
+    }
+
+    fn calls(&self) -> u64 {
+        self.0.roster.current().iter().map(|pool| pool.seen.calls.load(Relaxed)).sum()
     }
 
     fn idle(&self) -> Option<Duration> {
@@ -140,7 +144,8 @@ impl Watchdog<'_> {
         }
         let now = Duration::from_nanos(self.shared.clock.now_ns());
         let most = self.cpus.min(set.threads.1);
-        let Some(spread) = self.spread.look(now, &Machine, set.spread, most) else { return };
+        let machine = Machine(self.shared);
+        let Some(spread) = self.spread.look(now, &machine, set.spread, most) else { return };
         match grouping::regroup(self.shared, &mut set, |set| Set { spread, ..set }) {
             Ok(()) => {
                 tracing::debug!(pools = spread, "the load is spread anew");
