@@ -181,14 +181,19 @@ impl Seen {
         let waiting = self.second.unacked > 0 || self.second.not_sent > 0;
         match (self.in_per_s(), self.out_per_s()) {
             (0, 0) if self.unread_bytes > 0 => Limit::Server,
-            (0, 0) if waiting && self.second.peer_window < self.second.send_mss => {
-                Limit::ClientWindow
-            }
+            (0, 0) if waiting && self.peer_window_is_full() => Limit::ClientWindow,
             (0, 0) if waiting => Limit::Congestion,
             (0, 0) => Limit::Idle,
             (arrives, leaves) if arrives >= leaves => self.limit_of_arriving(arrives),
             (_, _) => self.limit_of_leaving(),
         }
+    }
+
+    /// Whether what is in flight leaves no room for a segment in the window that the client offers.
+    fn peer_window_is_full(&self) -> bool {
+        let mss = u64::from(self.second.send_mss);
+        let in_flight = u64::from(self.second.unacked).saturating_mul(mss);
+        u64::from(self.second.peer_window) < in_flight.saturating_add(mss)
     }
 
     fn limit_of_arriving(&self, per_s: u64) -> Limit {
@@ -332,5 +337,13 @@ mod tests {
         };
         assert_eq!(stuck(0).limit(), Limit::ClientWindow);
         assert_eq!(stuck(60_000).limit(), Limit::Congestion);
+        let in_flight = |unacked| {
+            seen(|seen| {
+                (seen.second.not_sent, seen.second.unacked) = (9, unacked);
+                seen.second.peer_window = 14_480;
+            })
+        };
+        assert_eq!(in_flight(10).limit(), Limit::ClientWindow);
+        assert_eq!(in_flight(8).limit(), Limit::Congestion);
     }
 }
