@@ -2,9 +2,20 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open descriptors to the hard one; gives the limit in force.
+/// Descriptors that a process which may choose gets: what Linux allows where nothing else is set
+/// (`fs.nr_open`).
+const OPEN_FILES_MAX: u64 = 1 << 20;
+
+/// Raises the limit of open descriptors: to [`OPEN_FILES_MAX`] where the process may
+/// (`CAP_SYS_RESOURCE`), else to the hard one; gives the limit in force.
 pub fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit { current: Some(OPEN_FILES_MAX), maximum: Some(OPEN_FILES_MAX) };
+    if limit.maximum.is_some_and(|hard| hard < OPEN_FILES_MAX)
+        && setrlimit(Resource::Nofile, most).is_ok()
+    {
+        return OPEN_FILES_MAX;
+    }
     let wanted = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let raised = setrlimit(Resource::Nofile, wanted).is_ok();
     let now = if raised { limit.maximum } else { limit.current };

@@ -91,7 +91,7 @@ fn walk(
     plan.size = 8192;
     let scene = Arc::new(Scene::prepare(&plan)?);
     let names = POLICIES.map(|policy| format!("{policy}, {placement}"));
-    let rounds = setting.pick(2, 5);
+    let rounds = setting.pick(2, 3);
     for count in clients {
         plan.clients = *count;
         #[expect(clippy::cast_precision_loss, reason = "64 at most")]
