@@ -360,7 +360,8 @@ impl Server {
         if mode == set.pool_mode {
             return Ok(());
         }
-        grouping::regroup(&self.shared, &mut set, |set| Set { pool_mode: mode, ..set })
+        // how an earlier load was spread says nothing of this one
+        grouping::regroup(&self.shared, &mut set, |set| Set { pool_mode: mode, spread: 1, ..set })
     }
 
     /// Changes how much memory there is for records and replies under way; half for each. What is
