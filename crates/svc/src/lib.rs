@@ -1,17 +1,18 @@
 //! Sockets, connections and the threads that serve them.
 //!
-//! A **pool** (as many as the load needs by default) owns an epoll and its share of the connections. One worker
-//! of it, the leader, waits and runs calls to completion; before a call that may sleep it hands
-//! the pool's core to a follower and answers its own call alone (`pool.rs` tells how). Datagram
-//! sockets are watched by all pools. One acceptor hands new connections out evenly; one watchdog
-//! looks after calls that sleep without having said so.
+//! A **pool** (as many as the load needs by default, `spread.rs`) owns an epoll and its share of the
+//! connections. One worker of it, the leader, waits and runs calls to completion; before a call that
+//! may sleep it hands the pool's core to a follower and answers its own call alone (`pool.rs` tells
+//! how). Datagram sockets are watched by all pools. One acceptor hands new connections out evenly; one
+//! watchdog looks after calls that sleep without having said so.
 //!
 //! Under `wake-policy=unlimited|cap:N|chain` the leader does not run calls: it queues connections
 //! that are ready, and worker threads take them, as in the kernel's server (`handover.rs`).
 //!
 //! Locks, each held for a few instructions or one non-blocking system call, never two at a time
 //! except as named: a pool's hand-over, its inbox; a connection's home, its transmit lock (under
-//! it: epoll_ctl and a send); the register of connections.
+//! it: epoll_ctl and a send); the register of connections. What is set of the pools is locked for a
+//! whole change, in which threads are started (`grouping.rs`).
 
 mod acceptor;
 mod buffers;

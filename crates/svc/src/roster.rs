@@ -39,6 +39,11 @@ impl Roster {
         state.current.iter().chain(&state.leaving).map(Arc::clone).collect()
     }
 
+    /// Whether a pool that is being left still has threads.
+    pub fn is_leaving(&self) -> bool {
+        lock(&self.0).leaving.iter().any(|pool| !pool.is_gone())
+    }
+
     /// Puts others in their place; those that are to be left.
     pub fn replace(&self, pools: Vec<Arc<Pool>>) -> Arc<[Arc<Pool>]> {
         let mut state = lock(&self.0);

@@ -20,7 +20,7 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
     fence,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::Thread;
 use std::time::Duration;
 use telemetry::{Counter, WorkerStats};
@@ -137,9 +137,18 @@ impl Watchdog<'_> {
 
     /// Has as many pools as the load needs, where that is left to the server.
     fn spread(&mut self) {
-        // Somebody is setting something: there is a next time.
-        let Ok(mut set) = self.shared.set.try_lock() else { return };
+        let mut set = match self.shared.set.try_lock() {
+            Ok(set) => set,
+            Err(TryLockError::Poisoned(set)) => set.into_inner(),
+            // Somebody is setting something: there is a next time.
+            Err(TryLockError::WouldBlock) => return,
+        };
         if set.pool_mode != PoolMode::Auto || self.shared.stopping.load(Relaxed) {
+            return;
+        }
+        // Calls that hang keep the threads of a pool that is left: there are never more than twice as
+        // many as were asked for, however often the load changes.
+        if self.shared.roster.is_leaving() {
             return;
         }
         let now = Duration::from_nanos(self.shared.clock.now_ns());
