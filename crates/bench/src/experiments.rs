@@ -23,7 +23,7 @@ mod wan_write;
 mod zc_read;
 mod zc_readdir;
 
-pub use loaded::{Loaded, aim, loaded};
+pub use loaded::{Loaded, aim, faultless, loaded};
 pub use rounds::{Rounds, axis, fact, line, measures, median, spread};
 
 use crate::lab::LabError;

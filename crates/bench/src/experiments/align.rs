@@ -6,7 +6,7 @@
 
 use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, loaded, measures};
 use crate::load::{Plan, Scene, Workload};
-use crate::result::{Findings, Plot, Point, Series, Shape, Table, Target};
+use crate::result::{Findings, Table, Target};
 use crate::subject::Scratch;
 use crate::subject::bowline::{self, Options};
 use std::hint::black_box;
@@ -147,30 +147,15 @@ fn rate(bytes: usize, begun: Instant) -> f64 {
 }
 
 fn bars(findings: &mut Findings, names: &[String]) {
-    let parts = [
-        ("copy in memory", "copy_mb_per_s"),
-        ("pwrite to pages", "pwrite_mb_per_s"),
-        ("READ 32 KiB, copied", "read_mb_per_s"),
-    ];
-    let series = parts.map(|(name, measure)| Series {
-        name: name.to_owned(),
-        original: false,
-        points: (0_u8..)
-            .zip(names)
-            .map(|(n, variant)| Point {
-                x: f64::from(n),
-                y: findings.median(variant, None, measure),
-                low: None,
-                high: None,
-            })
-            .collect(),
-    });
-    findings.plots.push(Plot {
-        title: "Speed over where the data begins".into(),
-        shape: Shape::GroupedBars,
-        x: axis("bytes off a page", "B"),
-        y: axis("data", "MB/s"),
-        bars: names.to_vec(),
-        series: series.to_vec(),
-    });
+    findings.plot_bars(
+        "Speed over where the data begins",
+        axis("bytes off a page", "B"),
+        axis("data", "MB/s"),
+        names,
+        &[
+            ("copy in memory", "copy_mb_per_s"),
+            ("pwrite to pages", "pwrite_mb_per_s"),
+            ("READ 32 KiB, copied", "read_mb_per_s"),
+        ],
+    );
 }

@@ -4,9 +4,9 @@
 //! when the other's does not want to (`SCHED_IDLE`): what is measured is the server's turn, not who of the
 //! two clients gets their common CPU.
 
-use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, measures};
+use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, faultless, measures};
 use crate::load::{Live, Plan, Run, Scene, Workload};
-use crate::result::{Findings, Plot, Point, Series, Shape, Target};
+use crate::result::{Findings, Target};
 use crate::subject::bowline::{self, Options};
 use crate::subject::{Place, Scratch, Subject};
 use std::collections::BTreeMap;
@@ -119,27 +119,15 @@ fn trial(
     });
     let usage = server.reading()?.since(&before);
     setting.go_on()?;
-    let run = faultless(run?)?;
-    let beside = beside.transpose()?.map(faultless).transpose()?;
-    let latency = run.report.latency;
+    let report = faultless(run?, server.name())?;
+    let beside = beside.transpose()?.map(|run| faultless(run, server.name())).transpose()?;
     Ok(measures([
-        ("p50_us", latency.p50_us),
-        ("p99_us", latency.p99_us),
-        ("calls_per_s", run.report.calls_per_s),
-        ("greedy_calls_per_s", beside.map_or(0.0, |beside| beside.report.calls_per_s)),
-        ("server_cpu_s", std::time::Duration::from_nanos(usage.cpu_ns).as_secs_f64()),
+        ("p50_us", report.latency.p50_us),
+        ("p99_us", report.latency.p99_us),
+        ("calls_per_s", report.calls_per_s),
+        ("greedy_calls_per_s", beside.map_or(0.0, |beside| beside.calls_per_s)),
+        ("server_cpu_s", Duration::from_nanos(usage.cpu_ns).as_secs_f64()),
     ]))
-}
-
-/// A load all of whose calls were answered well.
-fn faultless(run: Run) -> Result<Run, Cannot> {
-    match run.error {
-        Some(error) => Err(error.into()),
-        None if run.report.errors + run.report.wrong > 0 => {
-            Err(Cannot::Failed("calls failed, or READs gave wrong data".into()))
-        }
-        None => Ok(run),
-    }
 }
 
 fn judge(findings: &mut Findings, names: &[&str]) {
@@ -154,25 +142,11 @@ fn judge(findings: &mut Findings, names: &[&str]) {
             held: times <= WISH,
         });
     }
-    let series = ["p50_us", "p99_us"].map(|measure| Series {
-        name: if measure == "p50_us" { "median" } else { "p99" }.to_owned(),
-        original: false,
-        points: (0_u8..)
-            .zip(names)
-            .map(|(n, name)| Point {
-                x: f64::from(n),
-                y: findings.median(name, None, measure),
-                low: None,
-                high: None,
-            })
-            .collect(),
-    });
-    findings.plots.push(Plot {
-        title: "Time of one GETATTR".into(),
-        shape: Shape::GroupedBars,
-        x: axis("", ""),
-        y: axis("time", "us"),
-        bars: names.iter().map(|name| (*name).to_owned()).collect(),
-        series: series.to_vec(),
-    });
+    findings.plot_bars(
+        "Time of one GETATTR",
+        axis("", ""),
+        axis("time", "us"),
+        names,
+        &[("median", "p50_us"), ("p99", "p99_us")],
+    );
 }

@@ -5,7 +5,7 @@ use super::udp::{Bench, CABLES};
 use super::{Cannot, Experiment, Rounds, Setting, axis, fact};
 use crate::lab::veth::{Interface, Subnet, pair};
 use crate::lab::{LabError, Namespace};
-use crate::result::{Findings, Plot, Point, Series, Shape, Target};
+use crate::result::{Findings, Target};
 use admin::api::{Changed, Request};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -185,17 +185,11 @@ fn judge(findings: &mut Findings) {
         }
         findings.ratio("calls_per_s", &trouble.to_string(), &quiet, None);
     }
-    let points = (0_u8..).zip(TROUBLES).map(|(n, trouble)| {
-        let y = findings.median(&trouble.to_string(), None, "calls_per_s");
-        Point { x: f64::from(n), y, low: None, high: None }
-    });
-    let series = Series { name: "interface".into(), original: false, points: points.collect() };
-    findings.plots.push(Plot {
-        title: "READ of 32 KiB while things change".into(),
-        shape: Shape::GroupedBars,
-        x: axis("", ""),
-        y: axis("calls", "1/s"),
-        bars: TROUBLES.map(|trouble| trouble.to_string()).to_vec(),
-        series: vec![series],
-    });
+    findings.plot_bars(
+        "READ of 32 KiB while things change",
+        axis("", ""),
+        axis("calls", "1/s"),
+        &TROUBLES,
+        &[("interface", "calls_per_s")],
+    );
 }

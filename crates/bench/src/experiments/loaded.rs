@@ -1,7 +1,7 @@
 //! One load on one server under test: what the load found and what it cost the server.
 
 use super::{Cannot, Setting};
-use crate::load::{Live, LoadReport, Plan, Scene, run};
+use crate::load::{Live, LoadReport, Plan, Run, Scene, run};
 use crate::subject::Subject;
 use crate::subject::meter::Usage;
 use std::collections::BTreeMap;
@@ -76,22 +76,28 @@ pub fn loaded(
     let before = server.reading()?;
     let run = run(plan, scene, &live, setting.stop)?;
     let usage = server.reading()?.since(&before);
+    setting.go_on()?;
+    let report = faultless(run, server.name())?;
+    Ok(Loaded { report, usage, calls: live.calls() })
+}
+
+/// What a load found, if it came to its end and every call was answered rightly.
+///
+/// # Errors
+/// What ended it early; calls that failed and data that was wrong.
+pub fn faultless(run: Run, server: &str) -> Result<LoadReport, Cannot> {
     if let Some(error) = run.error {
         return Err(error.into());
     }
-    setting.go_on()?;
     let report = run.report;
-    if report.errors > 0 || report.wrong > 0 {
-        let errors: Vec<String> = report
-            .operations
-            .iter()
-            .flat_map(|op| op.errors.iter().map(|(name, n)| format!("{} {name} {n}", op.op)))
-            .collect();
-        let (wrong, server) = (report.wrong, server.name());
-        return Err(Cannot::Failed(format!(
-            "{server}: calls failed ({}), {wrong} READs with wrong data",
-            errors.join(", ")
-        )));
+    if report.errors == 0 && report.wrong == 0 {
+        return Ok(report);
     }
-    Ok(Loaded { report, usage, calls: live.calls() })
+    let errors: Vec<String> = report
+        .operations
+        .iter()
+        .flat_map(|op| op.errors.iter().map(|(name, n)| format!("{} {name} {n}", op.op)))
+        .collect();
+    let (errors, wrong) = (errors.join(", "), report.wrong);
+    Err(Cannot::Failed(format!("{server}: calls failed ({errors}), {wrong} READs with wrong data")))
 }

@@ -187,6 +187,32 @@ impl Findings {
         let (title, bars) = (title.to_owned(), Vec::new());
         self.plots.push(Plot { title, shape: Shape::Lines, x, y, bars, series });
     }
+
+    /// Adds a picture of the medians of measures: a group of bars for each variant, in it a bar for each of
+    /// `measures`, by what it is called and by its name.
+    pub fn plot_bars<V: ToString>(
+        &mut self,
+        title: &str,
+        x: Axis,
+        y: Axis,
+        variants: &[V],
+        measures: &[(&str, &str)],
+    ) {
+        let bars: Vec<String> = variants.iter().map(ToString::to_string).collect();
+        let point = |(n, variant): (u8, &String), measure| Point {
+            x: f64::from(n),
+            y: self.median(variant, None, measure),
+            low: None,
+            high: None,
+        };
+        let series = measures.iter().map(|(name, measure)| Series {
+            name: (*name).to_owned(),
+            original: false,
+            points: (0_u8..).zip(&bars).map(|group| point(group, measure)).collect(),
+        });
+        let (title, series) = (title.to_owned(), series.collect());
+        self.plots.push(Plot { title, shape: Shape::GroupedBars, x, y, bars, series });
+    }
 }
 
 /// An axis; linear.

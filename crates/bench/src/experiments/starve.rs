@@ -6,7 +6,7 @@
 
 use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, measures};
 use crate::load::{Live, Plan, Scene, Workload};
-use crate::result::{Findings, Plot, Point, Series, Shape, Target};
+use crate::result::{Findings, Target};
 use crate::subject::bowline::{self, Options};
 use crate::subject::{Scratch, Subject};
 use client::Client;
@@ -156,25 +156,11 @@ fn probe(
 }
 
 fn bars(findings: &mut Findings) {
-    let series = ["mount_p50_ms", "mount_p99_ms"].map(|measure| Series {
-        name: if measure == "mount_p50_ms" { "median" } else { "p99" }.to_owned(),
-        original: false,
-        points: (0_u8..)
-            .zip(POLICIES)
-            .map(|(n, policy)| Point {
-                x: f64::from(n),
-                y: findings.median(policy, None, measure),
-                low: None,
-                high: None,
-            })
-            .collect(),
-    });
-    findings.plots.push(Plot {
-        title: "Time to mount while saturated".into(),
-        shape: Shape::GroupedBars,
-        x: axis("wake policy", ""),
-        y: axis("time", "ms"),
-        bars: POLICIES.map(str::to_owned).to_vec(),
-        series: series.to_vec(),
-    });
+    findings.plot_bars(
+        "Time to mount while saturated",
+        axis("wake policy", ""),
+        axis("time", "ms"),
+        &POLICIES,
+        &[("median", "mount_p50_ms"), ("p99", "mount_p99_ms")],
+    );
 }
