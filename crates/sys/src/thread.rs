@@ -68,9 +68,7 @@ pub fn run_last() -> io::Result<()> {
 
 /// Processor time that the calling thread has used.
 pub fn cpu_time() -> std::time::Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
-    std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
+    time_of(rustix::time::ClockId::ThreadCPUTime)
 }
 
 /// The CPU time that the calling thread has used, in nanoseconds.
@@ -82,7 +80,11 @@ pub fn cpu_ns() -> u64 {
 
 /// Processor time that this process has used.
 pub fn own_cpu_time() -> std::time::Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time_of(rustix::time::ClockId::ProcessCPUTime)
+}
+
+fn time_of(clock: rustix::time::ClockId) -> std::time::Duration {
+    let time = rustix::time::clock_gettime(clock);
     let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
     std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
 }
