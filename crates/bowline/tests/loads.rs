@@ -5,7 +5,7 @@
 
 use bench::experiments::aim;
 use bench::lab::Namespace;
-use bench::load::{Live, LoadReport, OWN_DIR, Plan, Proto, Scene, Version, Workload, run};
+use bench::load::{Live, LoadReport, OWN_DIR, Plan, Proto, Scene, Stable, Version, Workload, run};
 use bench::subject::bowline::{Options, start};
 use bench::subject::{Place, Scratch, Subject, SubjectError, ganesha};
 use std::collections::BTreeSet;
@@ -98,6 +98,19 @@ fn bowline_answers_every_load() {
         plan.time = Duration::from_millis(500);
     });
     assert!((1000.0..3000.0).contains(&open.calls_per_s), "{open:?}");
+    ends_with_its_passes(&server);
+}
+
+/// 2 passes of 4 clients over 32 WRITEs each and a COMMIT, and not the minute that the plan allows.
+fn ends_with_its_passes(server: &Subject) {
+    for (stable, calls) in [(Stable::Unstable, 264), (Stable::FileSync, 256)] {
+        let report = load(server, Workload::Write, |plan| {
+            (plan.passes, plan.stable) = (Some(2), stable);
+            (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_secs(60));
+        });
+        assert_eq!(report.calls, calls, "{report:?}");
+        assert!(report.seconds < 50.0, "{report:?}");
+    }
 }
 
 #[test]

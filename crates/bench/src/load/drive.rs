@@ -173,7 +173,8 @@ impl Driver<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.stage.stop.load(Relaxed) || self.stage.broken.load(Relaxed)
+        let ended = self.stage.stop.load(Relaxed) || self.stage.broken.load(Relaxed);
+        ended || self.stage.plan.passes.is_some() && self.clients.iter().all(|c| c.seat.is_done())
     }
 
     fn is_quiet(&self) -> bool {

@@ -205,6 +205,8 @@ pub struct Plan {
     pub files: usize,
     /// Bytes of each of them.
     pub file_size: u64,
+    /// How often `write` goes through its file before the load ends; `None`: until the time is over.
+    pub passes: Option<u32>,
     /// How safe a WRITE must be.
     pub stable: Stable,
     /// A server that answers nothing for this long is given up.
@@ -243,6 +245,7 @@ impl Plan {
             shift: 0,
             files: 8,
             file_size: 4 << 20,
+            passes: None,
             stable: Stable::Unstable,
             timeout: Duration::from_secs(10),
             retransmit: Duration::from_millis(500),

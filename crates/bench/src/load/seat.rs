@@ -119,6 +119,11 @@ impl Seat {
         self.lanes.len() - self.free.len() - self.resting.len()
     }
 
+    /// Whether its work is done and answered.
+    pub(crate) fn is_done(&self) -> bool {
+        self.work.is_done() && self.under_way() == 0
+    }
+
     /// When the next call is due; `None` in a closed loop, or while no lane is free.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         if self.free.is_empty() { None } else { self.arrivals.as_ref().map(|a| a.next_ns) }

@@ -27,6 +27,11 @@ pub(crate) trait Work: Send {
     /// The next call of a free lane; `None`: not before another lane's answer.
     fn next(&mut self, lane: usize) -> Option<Ask<'_>>;
 
+    /// Whether all is done that the plan asks for, so that there is nothing to wait for.
+    fn is_done(&self) -> bool {
+        false
+    }
+
     /// Takes the answer to a lane's call; `status` 0 is success.
     fn answered(&mut self, lane: usize, status: u32, body: &Body<'_>, checks: &mut Checks);
 }

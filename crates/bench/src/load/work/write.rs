@@ -1,6 +1,7 @@
-//! `write`: each client its own file, from start to end and again, a COMMIT at each end.
+//! `write`: each client its own file, from start to end and again, a COMMIT at each end; as often as
+//! the plan's passes say, or until the time is over.
 //!
-//! Before the COMMIT all WRITEs of the round are answered: lanes that come early wait.
+//! Before the COMMIT all WRITEs of the pass are answered: lanes that come early wait.
 
 use super::{Work, own};
 use crate::load::answer::Body;
@@ -22,6 +23,9 @@ pub(super) struct Writes {
     version: Version,
     under_way: usize,
     committing: bool,
+    /// Passes that are to be made, and those that were.
+    passes: Option<u32>,
+    passed: u32,
 }
 
 impl Writes {
@@ -41,7 +45,31 @@ impl Writes {
             version: plan.version,
             under_way: 0,
             committing: false,
+            passes: plan.passes,
+            passed: 0,
         }
+    }
+
+    /// At the end of the file with all WRITEs answered: the COMMIT that ends the pass, if it takes one.
+    fn turn(&mut self) -> Option<Ask<'_>> {
+        self.offset = 0;
+        // what was written stable, and version 2, where all is, needs no COMMIT
+        if self.stable == StableHow::Unstable && self.version == Version::V3 {
+            self.committing = true;
+            return Some(Ask::Commit(&self.file));
+        }
+        self.passed = self.passed.saturating_add(1);
+        self.write()
+    }
+
+    fn write(&mut self) -> Option<Ask<'_>> {
+        if self.is_done() {
+            return None;
+        }
+        let offset = self.offset;
+        self.offset += self.data.len() as u64;
+        self.under_way += 1;
+        Some(Ask::Write(&self.file, offset, &self.data, self.stable))
     }
 }
 
@@ -50,26 +78,20 @@ impl Work for Writes {
         if self.committing {
             return None;
         }
-        if self.offset >= self.len {
-            if self.under_way > 0 {
-                return None;
-            }
-            self.offset = 0;
-            // what was written stable, and version 2, where all is, needs no COMMIT
-            if self.stable == StableHow::Unstable && self.version == Version::V3 {
-                self.committing = true;
-                return Some(Ask::Commit(&self.file));
-            }
+        if self.offset < self.len {
+            return self.write();
         }
-        let offset = self.offset;
-        self.offset += self.data.len() as u64;
-        self.under_way += 1;
-        Some(Ask::Write(&self.file, offset, &self.data, self.stable))
+        if self.under_way > 0 { None } else { self.turn() }
+    }
+
+    fn is_done(&self) -> bool {
+        self.passes.is_some_and(|passes| self.passed >= passes)
     }
 
     fn answered(&mut self, _: usize, status: u32, body: &Body<'_>, checks: &mut Checks) {
         if self.committing {
             self.committing = false;
+            self.passed = self.passed.saturating_add(1);
             return;
         }
         self.under_way = self.under_way.saturating_sub(1);
