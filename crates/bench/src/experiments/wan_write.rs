@@ -1,9 +1,14 @@
 //! `wan-write`: how much a client far away can write, by the server's receive buffer.
 //!
-//! One client at the other end of a long line keeps 64 WRITEs of 1 MiB under way. A sender may have no
-//! more in flight than the receiver's window, so the rate is window / round trip until the line is full;
-//! the kernel doubles the buffer asked for and offers about two thirds of that: 1.3 to 1.4 × buffer / round
-//! trip. A new server for each trial: a window that has grown does not shrink.
+//! One client at the other end of a long line writes a file of 500 MiB in records of 1 MiB, 64 of them
+//! under way, as the original experiment did. A sender may have no more in flight than the receiver's
+//! window, so the rate is window / round trip until the line is full; the kernel doubles the buffer
+//! asked for and offers about two thirds of that: 1.3 to 1.4 × buffer / round trip. A new server for
+//! each trial: a window that has grown does not shrink.
+//!
+//! Two rates are kept. `write_mb_per_s` is the file's bytes over the time from the first call to the
+//! COMMIT's reply, the sender's slow start included: what a user waits for, and what the original gives.
+//! `open_mb_per_s` is what arrived per second in the second half of that time: what the buffer allows.
 
 use super::{
     Cannot, Experiment, Loaded, Rounds, Setting, aim, axis, fact, loaded, measures, median,
@@ -20,22 +25,30 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is written: as much as in the original experiment, then again from the start.
+/// What is written, as in the original experiment; a part of it in a quick run.
 const FILE_BYTES: u64 = 500 << 20;
+const QUICK_FILE_BYTES: u64 = 160 << 20;
 /// Bytes of one WRITE.
 const RECORD_BYTES: u32 = 1 << 20;
 /// WRITEs under way.
 const SLOTS: usize = 64;
-/// Receive buffers, as `tcp-rcvbuf` takes them.
-const BUFFERS: [&str; 5] = ["256K", "1M", "4M", "16M", "auto"];
+/// Receive buffers, as `tcp-rcvbuf` takes them; [`UNSET`] leaves the setting alone.
+const BUFFERS: [&str; 5] = [UNSET, "1M", "4M", "16M", "auto"];
+const UNSET: &str = "default";
 /// Round trips of the line, in milliseconds.
 const RTTS_MS: [u32; 2] = [30, 120];
+/// How long a packet may wait for the line: more than the window of 4 MiB lasts. A virtual machine takes the
+/// server's CPU away for 40 ms at times; what the server then reads at once opens the whole window at
+/// once, and a shorter queue drops what the sender makes of that: the machine's fault, not the buffer's.
+const QUEUE: Duration = Duration::from_millis(60);
 /// TCP payload that 1 Gbit/s carries at an MTU of 1500, in MB/s.
 const LINE_MB_PER_S: f64 = 120.7;
 /// From this share of it on, a line counts as full.
 const FULL: f64 = 0.95;
 /// The original: 1 MiB and 16 MiB at 30 ms, in MB/s.
 const ORIGINAL: [(&str, f64); 2] = [("1M", 43.252), ("16M", 90.396)];
+/// The most time for one trial; 1 MiB at 120 ms takes 46 s.
+const PATIENCE: Duration = Duration::from_secs(180);
 /// Patience for sockets of earlier trials to give their memory back.
 const QUIET: Duration = Duration::from_secs(60);
 
@@ -54,17 +67,17 @@ type Samples = Vec<(f64, LinkRow)>;
 fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     let (dir, place, _removed) = directory(setting)?;
     findings.setup.extend([
-        fact("load", &"1 client, 64 WRITEs of 1 MiB under way, UNSTABLE, a file of 500 MiB"),
+        fact("load", &format!("1 client, {SLOTS} WRITEs of 1 MiB under way, UNSTABLE, and COMMIT")),
+        fact("written in each trial", &format!("{} MiB", file_bytes(setting) >> 20)),
         fact("file system", &place),
     ]);
     let rounds = setting.pick(1, 3);
     let mut windows: BTreeMap<(u32, &str), Samples> = BTreeMap::new();
     for rtt_ms in RTTS_MS {
         let rtt = Duration::from_millis(rtt_ms.into());
-        let options =
-            LinkOptions { rtt, queue: Duration::from_millis(30), ..LinkOptions::default() };
+        let options = LinkOptions { rtt, queue: QUEUE, ..LinkOptions::default() };
         let link = Link::start(&options)?;
-        if findings.setup.len() < 3 {
+        if findings.setup.len() < 4 {
             let facts = link.facts();
             findings.setup.extend(facts.into_iter().filter(|fact| fact.name != "round trip"));
         }
@@ -73,7 +86,7 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
             &BUFFERS,
             Some(rtt_ms.into()),
             |buffer| {
-                let (trial, samples, command) = trial(setting, &link, &dir, rtt, buffer)?;
+                let (trial, samples, command) = trial(setting, &link, &dir, buffer)?;
                 windows.insert((rtt_ms, buffer), samples);
                 if rtt_ms == 30 {
                     commands.push(command);
@@ -88,6 +101,10 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     judge(findings);
     draw(findings, &windows);
     Ok(())
+}
+
+fn file_bytes(setting: &Setting<'_>) -> u64 {
+    setting.pick(QUICK_FILE_BYTES, FILE_BYTES)
 }
 
 /// Where the file is: in memory where the system has a place for that, so that no disk sets the pace.
@@ -113,7 +130,6 @@ fn trial(
     setting: &Setting<'_>,
     link: &Link,
     dir: &Path,
-    rtt: Duration,
     buffer: &str,
 ) -> Result<(BTreeMap<String, f64>, Samples, String), Cannot> {
     sockstat::wait_until_quiet(QUIET)?;
@@ -123,15 +139,16 @@ fn trial(
         place: Place::inside(&link.server),
         ..Options::of_dir(dir)
     };
-    let mut server = bowline::start(&options.set("tcp-rcvbuf", buffer))?;
+    let options = if buffer == UNSET { options } else { options.set("tcp-rcvbuf", buffer) };
+    let mut server = bowline::start(&options)?;
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Write);
     aim(&mut plan, &server);
     plan.size = RECORD_BYTES;
-    plan.file_size = FILE_BYTES;
+    plan.file_size = file_bytes(setting);
+    plan.passes = Some(1);
     plan.depth = SLOTS;
-    // A window that opens by one segment for each that is acknowledged doubles in a round trip.
-    plan.warmup = rtt * 20 + Duration::from_millis(500);
-    plan.time = setting.pick(Duration::from_secs(3), Duration::from_secs(6));
+    plan.warmup = Duration::ZERO;
+    plan.time = PATIENCE;
     plan.timeout = Duration::from_secs(60);
     let command = server.command().to_owned();
     let watch = Watch::default();
@@ -155,6 +172,7 @@ fn trial(
     found.extend(measures([
         ("line_dropped_packets", float(line.to_server.dropped)),
         ("forwarder_cpu_share", line.forwarder_cpu_share),
+        ("line_late_us", line.late_max_us),
     ]));
     found.extend(of_samples(&samples));
     Ok((found, samples, command))
@@ -190,15 +208,17 @@ impl Watch {
     }
 }
 
-/// What the second half of the samples says: the window has grown by then.
+/// What the second half of the samples says: the window has grown by then. The very last one may have
+/// seen the end.
 fn of_samples(samples: &Samples) -> BTreeMap<String, f64> {
-    let late = samples.get(samples.len() / 2..).unwrap_or_default();
+    let late = samples.get(samples.len() / 2..samples.len().saturating_sub(1)).unwrap_or_default();
     let of = |value: fn(&LinkRow) -> u64| {
         median(&late.iter().map(|(_, link)| float(value(link))).collect::<Vec<_>>())
     };
     measures([
         ("window_bytes", of(|link| link.window_bytes)),
         ("receive_buffer_bytes", of(|link| link.receive_buffer_bytes)),
+        ("open_mb_per_s", of(|link| link.in_bytes_per_s) / 1e6),
         ("rtt_us", of(|link| link.rtt_us)),
         ("out_of_order_segments", of(|link| link.out_of_order)),
     ])
@@ -211,19 +231,22 @@ const fn float(count: u64) -> f64 {
 
 fn judge(findings: &mut Findings) {
     for buffer in BUFFERS {
-        let rate = findings.median(buffer, Some(30.0), "write_mb_per_s");
+        let whole = findings.median(buffer, Some(30.0), "write_mb_per_s");
+        let open = findings.median(buffer, Some(30.0), "open_mb_per_s");
         let (wish, held) = match buffer {
-            "256K" => continue,
             "1M" => (
                 "1M at 30 ms: 1.2 to 1.4 × buffer / round trip, about 45 MB/s".to_owned(),
-                (1.2..=1.4).contains(&(rate * 1e6 * 0.030 / f64::from(1 << 20))),
+                (1.2..=1.4).contains(&(open * 1e6 * 0.030 / f64::from(1 << 20))),
             ),
             _ => (
-                format!("{buffer} at 30 ms: the line's rate, {LINE_MB_PER_S} MB/s"),
-                rate >= FULL * LINE_MB_PER_S,
+                format!(
+                    "{buffer} at 30 ms: the line's rate once the window is open, {LINE_MB_PER_S} MB/s"
+                ),
+                open >= FULL * LINE_MB_PER_S,
             ),
         };
-        findings.targets.push(Target { wish, found: format!("{rate:.1} MB/s"), held });
+        let found = format!("{open:.1} MB/s; {whole:.1} with the slow start");
+        findings.targets.push(Target { wish, found, held });
     }
     for rtt in RTTS_MS {
         findings.ratio("write_mb_per_s", "16M", "1M", Some(rtt.into()));
@@ -231,6 +254,11 @@ fn judge(findings: &mut Findings) {
     }
     findings.notes.push(
         "The original's 16 MiB row was limited by its client or its disk: the line carries 120.7 MB/s."
+            .to_owned(),
+    );
+    findings.notes.push(
+        "“default” leaves tcp-rcvbuf alone, which is the kernel's own sizing, as auto is; the original's \
+         default was a buffer of a few requests, its first row."
             .to_owned(),
     );
 }
@@ -245,6 +273,7 @@ fn draw(findings: &mut Findings, windows: &BTreeMap<(u32, &str), Samples>) {
                 format!("{rtt}"),
                 buffer.to_owned(),
                 format!("{:.1}", of("write_mb_per_s")),
+                format!("{:.1}", of("open_mb_per_s")),
                 format!("{:.1}", of("window_bytes") / 1e6),
                 format!("{:.1}", of("rtt_us") / 1e3),
                 format!("{:.1}", of("server_cpu_us_per_call")),
@@ -256,6 +285,7 @@ fn draw(findings: &mut Findings, windows: &BTreeMap<(u32, &str), Samples>) {
         "round trip, ms",
         "tcp-rcvbuf",
         "written, MB/s",
+        "window open, MB/s",
         "window, MB",
         "round trip under load, ms",
         "server CPU, µs per WRITE",
