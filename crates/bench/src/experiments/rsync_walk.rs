@@ -21,9 +21,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// The original's thread count.
 /// Objects of the original's tree.
 const OBJECTS: f64 = 172_321.0;
+/// The original's thread count.
 const THREADS: &str = "128..128";
 /// What is compared; the first is the "before" of 2009, cap:5 its "after".
 const POLICIES: [&str; 6] = ["unlimited", "cap:1", "cap:5", "cap:16", "chain", "adaptive"];
@@ -96,12 +96,13 @@ fn walk(
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Walk);
     aim(&mut plan, &server);
     plan.cpus = client_cpus;
-    plan.warmup = Duration::from_millis(setting.pick(100, 500));
-    plan.time = Duration::from_millis(setting.pick(300, 2000));
+    // short trials and many rounds: a machine that is slow for some seconds is slow for all variants
+    plan.warmup = Duration::from_millis(setting.pick(100, 300));
+    plan.time = Duration::from_millis(setting.pick(300, 1200));
     plan.size = 8192;
     let scene = Arc::new(Scene::prepare(&plan)?);
     let names = POLICIES.map(|policy| format!("{policy}, {placement}"));
-    let rounds = setting.pick(2, 3);
+    let rounds = setting.pick(2, 5);
     for count in clients {
         plan.clients = *count;
         #[expect(clippy::cast_precision_loss, reason = "64 at most")]
