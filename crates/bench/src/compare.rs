@@ -3,7 +3,8 @@
 //! Three servers get each load round after round: Bowline, the peer, and the bound (`canned`), which does
 //! nothing but move bytes. The bound comes in two shapes, with one loop and with one on each CPU; in each
 //! round the cheaper one counts. Ratios are taken inside a round. All three see the same client and the same
-//! machine, and export the same directory in memory (tmpfs), so that no disk is measured; absolute figures of different days do not compare, ratios do.
+//! machine, and export the same directory in memory (tmpfs), so that no disk is measured; a trial from which the
+//! machine's host took CPU time is made again. Absolute figures of different days do not compare, ratios do.
 //!
 //! Server CPU per call is all that its processes used from the first connection to the last answer, divided
 //! by all calls answered in that time, the warm-up's included.
@@ -11,6 +12,7 @@
 use crate::experiments::{Cannot, Loaded, Setting, aim, loaded, median, spread};
 use crate::lab::Namespace;
 use crate::load::{Plan, Proto, Scene, Workload};
+use crate::stolen::Again;
 use crate::subject::{Place, Scratch, Subject, SubjectError, bowline, command, ganesha, knfsd};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -202,13 +204,14 @@ fn compare_here(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Compa
         for bound in figures.iter_mut().skip(BOUNDS_AT) {
             bound.server = "bound".into();
         }
+        let mut again = Again::of(rounds.saturating_mul(4), setting);
         for round in 0..rounds {
             for (index, figures) in figures.iter_mut().enumerate() {
                 setting.go_on()?;
                 let server = &figures.server;
                 (setting.say)(&format!("{}: {server}, round {} of {rounds}", row.name, round + 1));
                 if figures.remark.is_none() {
-                    servers.measure(row, index, figures, setting);
+                    servers.measure(row, index, figures, setting, &mut again);
                 }
             }
         }
@@ -246,15 +249,23 @@ struct Servers {
 
 impl Servers {
     /// Runs one load on one server; what goes wrong becomes the remark.
-    fn measure(&mut self, row: &Row, index: usize, figures: &mut Figures, setting: &Setting<'_>) {
+    fn measure(
+        &mut self,
+        row: &Row,
+        index: usize,
+        figures: &mut Figures,
+        setting: &Setting<'_>,
+        again: &mut Again,
+    ) {
         let is_bound = index >= BOUNDS_AT;
         let Some(server) = self.all.get_mut(index) else { return };
         if is_bound && (row.proto == Proto::Udp || !has_canned_reply(&row.workload)) {
             figures.remark = Some("no canned reply".into());
             return;
         }
-        match one(row, server, self.seconds, is_bound, setting) {
-            Ok(loaded) if loaded.calls > 0 => {
+        let seconds = self.seconds;
+        match again.undisturbed(setting, || one(row, server, seconds, is_bound, setting)) {
+            Ok((loaded, _)) if loaded.calls > 0 => {
                 figures.us_per_call.push(loaded.us_per_call());
                 figures.calls_per_s.push(loaded.report.calls_per_s);
                 figures.p99_us.push(loaded.report.latency.p99_us);

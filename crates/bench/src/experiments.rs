@@ -162,6 +162,7 @@ pub fn run(experiment: &Experiment, setting: &Setting<'_>) -> Findings {
     let end = (experiment.run)(setting, &mut findings);
     findings.took_s = began.elapsed().as_secs_f64();
     findings.noise = rounds::noise(&findings.trials);
+    findings.setup.extend(rounds::stolen(&findings.trials));
     findings.outcome = match end {
         Ok(()) => Outcome::Done,
         Err(Cannot::Unable(why)) => Outcome::Unable(why),

@@ -86,7 +86,7 @@ impl spread::Load for Machine<'_> {
     }
 
     fn idle(&self) -> Option<Duration> {
-        sys::thread::idle_time().ok()
+        sys::thread::cpu_times().ok().map(|times| times.idle)
     }
 }
 

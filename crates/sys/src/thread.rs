@@ -89,32 +89,54 @@ fn time_of(clock: rustix::time::ClockId) -> std::time::Duration {
     std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
 }
 
-/// For how long the CPUs that the calling thread may use have been idle since the machine started,
-/// all together; that they wait for a disk counts as idle. In hundredths of a second.
+/// What some CPUs have done since the machine started, all together; in hundredths of a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTimes {
+    /// With nothing to do; that they wait for a disk counts as idle.
+    pub idle: std::time::Duration,
+    /// With something to do, while the host of this virtual machine let others run.
+    pub stolen: std::time::Duration,
+    /// All of it.
+    pub all: std::time::Duration,
+}
+
+/// The times of the CPUs that the calling thread may use.
 ///
 /// # Errors
 /// `/proc/stat` cannot be read, or tells nothing of these CPUs.
-pub fn idle_time() -> io::Result<std::time::Duration> {
+pub fn cpu_times() -> io::Result<CpuTimes> {
     let allowed = allowed_cpus()?;
     let stat = std::fs::read_to_string("/proc/stat")?;
-    idle_in(&stat, &allowed).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    times_in(&stat, &allowed).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The idle time of some CPUs in the text of `/proc/stat`.
-fn idle_in(stat: &str, cpus: &[usize]) -> Option<std::time::Duration> {
-    let mut ticks = None;
+/// The times of some CPUs in the text of `/proc/stat`.
+fn times_in(stat: &str, cpus: &[usize]) -> Option<CpuTimes> {
+    // USER_HZ, which is 100 on all machines that Linux tells it of in this file
+    let ticks = |ticks: u64| std::time::Duration::from_millis(ticks.saturating_mul(10));
+    let mut sum: Option<CpuTimes> = None;
     for line in stat.lines().take_while(|line| line.starts_with("cpu")) {
         let mut fields = line.split_ascii_whitespace();
         let number = fields.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
         if number.is_some_and(|number| cpus.contains(&number)) {
-            // user, nice and system come before idle and iowait
-            let mut times = fields.skip(3).filter_map(|time| time.parse::<u64>().ok());
-            let idle = times.next()?.saturating_add(times.next().unwrap_or(0));
-            ticks = Some(ticks.unwrap_or(0_u64).saturating_add(idle));
+            // user, nice, system, idle, iowait, irq, softirq, steal; a guest's is in user already
+            let mut times = [0_u64; 8];
+            let mut found = 0;
+            for (time, field) in times.iter_mut().zip(fields) {
+                *time = field.parse().ok()?;
+                found += 1;
+            }
+            if found < 4 {
+                return None;
+            }
+            let [.., idle, waiting, _, _, stolen] = times;
+            let times_so_far = sum.get_or_insert_default();
+            times_so_far.idle += ticks(idle.saturating_add(waiting));
+            times_so_far.stolen += ticks(stolen);
+            times_so_far.all += ticks(times.iter().fold(0, |sum, time| sum.saturating_add(*time)));
         }
     }
-    // USER_HZ, which is 100 on all machines that Linux tells it of in this file
-    ticks.map(|ticks| std::time::Duration::from_millis(ticks.saturating_mul(10)))
+    sum
 }
 
 /// No process has a higher number, on any Linux.
@@ -199,14 +221,19 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_is_that_of_the_named_cpus() {
-        let stat = "cpu  9 9 9 999 9\ncpu0 1 0 1 100 20 0 0 0 0 0\ncpu1 1 0 1 3 0\ncpu12 5 5 5 7\nintr 5\n";
-        let idle = |cpus: &[usize]| super::idle_in(stat, cpus).map(|time| time.as_millis());
-        assert_eq!(idle(&[0]), Some(1200));
-        assert_eq!(idle(&[0, 12]), Some(1270));
-        assert_eq!(idle(&[2]), None);
-        assert_eq!(super::idle_in("cpu0 1 0 1\n", &[0]), None);
-        assert!(super::idle_time().is_ok());
+    fn times_are_those_of_the_named_cpus() {
+        let stat = "cpu  9 9 9 999 9\ncpu0 1 0 1 100 20 2 3 4 50 0\ncpu1 1 0 1 3 0\ncpu12 5 5 5 7\nintr 5\n";
+        let times = |cpus: &[usize]| {
+            let times = super::times_in(stat, cpus)?;
+            Some([times.idle, times.stolen, times.all].map(|time| time.as_millis()))
+        };
+        assert_eq!(times(&[0]), Some([1200, 40, 1310]));
+        assert_eq!(times(&[0, 12]), Some([1270, 40, 1530]));
+        assert_eq!(times(&[2]), None);
+        assert_eq!(super::times_in("cpu0 1 0 1\n", &[0]), None);
+        assert_eq!(super::times_in("cpu0 1 0 1 x\n", &[0]), None);
+        let times = super::cpu_times().unwrap();
+        assert!(times.all >= times.idle + times.stolen);
         assert!(super::own_cpu_time() > std::time::Duration::ZERO);
     }
 

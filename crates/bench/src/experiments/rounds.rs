@@ -2,10 +2,11 @@
 //!
 //! A ratio is taken inside each round first and the median over the rounds then: what slows the whole
 //! machine down for seconds cancels. The noise of an experiment is how far trials of the same variant lie
-//! from their own median.
+//! from their own median. A trial from which the machine's host took CPU time is made again (`stolen.rs`).
 
 use super::{Cannot, Experiment, Setting};
 use crate::result::{Axis, Fact, Findings, Outcome, Plot, Point, Ratio, Series, Shape, Trial};
+use crate::stolen::Again;
 use std::collections::BTreeMap;
 
 /// Findings without anything found yet.
@@ -84,6 +85,23 @@ pub(super) fn noise(trials: &[Trial]) -> Option<f64> {
     noise.is_finite().then_some(noise)
 }
 
+/// What the machine's host took from the trials, if it took anything.
+pub(super) fn stolen(trials: &[Trial]) -> Option<Fact> {
+    let of = |measure: &str| -> Vec<f64> {
+        trials.iter().filter_map(|trial| trial.measures.get(measure).copied()).collect()
+    };
+    let (shares, again) = (of("stolen_cpu_share"), of("made_again").iter().sum::<f64>());
+    let worst = shares.iter().copied().fold(0.0, f64::max);
+    (worst > 0.0 || again > 0.0).then(|| {
+        let text = format!(
+            "{:.1} % of the CPUs in the median trial, {:.1} % in the worst; {again:.0} made again",
+            median(&shares) * 100.0,
+            worst * 100.0
+        );
+        fact("taken by the machine's host", &text)
+    })
+}
+
 /// Runs trials and keeps them.
 pub struct Rounds<'f, 's> {
     findings: &'f mut Findings,
@@ -109,6 +127,8 @@ impl<'f, 's> Rounds<'f, 's> {
         at: Option<f64>,
         mut trial: impl FnMut(&V) -> Result<BTreeMap<String, f64>, Cannot>,
     ) -> Result<(), Cannot> {
+        let trials = self.rounds.saturating_mul(u32::try_from(variants.len()).unwrap_or(u32::MAX));
+        let mut again = Again::of(trials, self.setting);
         for round in 0..self.rounds {
             for variant in variants {
                 self.setting.go_on()?;
@@ -120,7 +140,10 @@ impl<'f, 's> Rounds<'f, 's> {
                     "{experiment}: {name}{place}, round {} of {rounds}",
                     round + 1
                 ));
-                let measures = trial(variant)?;
+                let before = again.made;
+                let (mut measures, stolen) = again.undisturbed(self.setting, || trial(variant))?;
+                measures.insert("stolen_cpu_share".into(), stolen);
+                measures.insert("made_again".into(), f64::from(again.made - before));
                 let sequence = self.sequence;
                 self.sequence += 1;
                 self.findings.trials.push(Trial { variant: name, at, round, sequence, measures });

@@ -1,0 +1,96 @@
+//! Trials from which the host of a virtual machine took CPU time for others, and that are therefore made
+//! again.
+//!
+//! A virtual CPU that is not run for some milliseconds is a server that does not answer: figures of such
+//! a trial are the host's and not the server's. The kernel tells how much was taken (`steal`). It comes in
+//! spells of seconds, so a trial is made again a little later; how often is bounded, because a host
+//! that always takes is part of the machine.
+
+use crate::experiments::{Cannot, Setting};
+use std::time::Duration;
+use sys::thread::CpuTimes;
+
+/// A trial counts if no more than this share of the CPUs was taken.
+const STOLEN_MAX: f64 = 0.03;
+/// Before a trial is made again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How many trials may be made again, and how many were.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Again {
+    left: u32,
+    /// Those that were.
+    pub made: u32,
+}
+
+impl Again {
+    /// For so many trials: a quarter of them; an eighth where there is little time.
+    pub(crate) fn of(trials: u32, setting: &Setting<'_>) -> Self {
+        Self { left: trials.div_ceil(setting.pick(8, 4)), made: 0 }
+    }
+
+    /// Makes a trial, and again if too much was taken from it. Also gives the share of the CPUs that
+    /// was taken from the one that counts.
+    ///
+    /// # Errors
+    /// The trial's.
+    pub(crate) fn undisturbed<T>(
+        &mut self,
+        setting: &Setting<'_>,
+        mut trial: impl FnMut() -> Result<T, Cannot>,
+    ) -> Result<(T, f64), Cannot> {
+        loop {
+            let before = sys::thread::cpu_times().unwrap_or_default();
+            let found = trial()?;
+            let stolen = share(before, sys::thread::cpu_times().unwrap_or_default());
+            if stolen <= STOLEN_MAX || self.left == 0 {
+                return Ok((found, stolen));
+            }
+            self.left -= 1;
+            self.made += 1;
+            setting.go_on()?;
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// The share of all CPU time that was taken between two looks.
+fn share(before: CpuTimes, after: CpuTimes) -> f64 {
+    let all = after.all.saturating_sub(before.all).as_secs_f64();
+    let stolen = after.stolen.saturating_sub(before.stolen).as_secs_f64();
+    if all > 0.0 { stolen / all } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Again, share};
+    use crate::experiments::{Cannot, Setting};
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+    use sys::thread::CpuTimes;
+
+    #[test]
+    fn what_was_taken_is_a_share_of_all_time() {
+        let times = |stolen, all| CpuTimes {
+            idle: Duration::ZERO,
+            stolen: Duration::from_millis(stolen),
+            all: Duration::from_millis(all),
+        };
+        assert!((share(times(10, 100), times(60, 300)) - 0.25).abs() < 1e-9);
+        assert!(share(times(10, 100), times(10, 100)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_trial_that_fails_is_not_made_again() {
+        let (stop, mut tried) = (AtomicBool::new(false), 0);
+        let (bowline, scratch) = ("bowline".into(), std::env::temp_dir());
+        let setting = Setting { quick: false, bowline, scratch, stop: &stop, say: &|_| {} };
+        let mut again = Again::of(10, &setting);
+        assert_eq!((again.left, again.made), (3, 0));
+        let failed: Result<((), f64), _> = again.undisturbed(&setting, || {
+            tried += 1;
+            Err(Cannot::Failed("no server".into()))
+        });
+        assert!(failed.is_err() && tried == 1);
+    }
+}
