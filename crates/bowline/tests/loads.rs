@@ -85,7 +85,7 @@ fn bowline_answers_every_load() {
     tree(&scratch);
     let mut options = Options::of_dir(&scratch.path().join("export"));
     options.program = Some(env!("CARGO_BIN_EXE_bowline").into());
-    let server = start(&options).unwrap();
+    let mut server = start(&options).unwrap();
     all_workloads(&server, &scratch);
     for workload in [Workload::Null, Workload::Getattr, Workload::Read, Workload::Write] {
         load(&server, workload.clone(), |plan| plan.proto = Proto::Udp);
@@ -99,6 +99,19 @@ fn bowline_answers_every_load() {
     });
     assert!((1000.0..3000.0).contains(&open.calls_per_s), "{open:?}");
     ends_with_its_passes(&server);
+    stays_small(&mut server);
+}
+
+/// The largest records of 64 clients at once, and the server is still under 64 MiB.
+fn stays_small(server: &mut Subject) {
+    let before = server.reading().unwrap();
+    let report = load(server, Workload::Write, |plan| {
+        (plan.clients, plan.depth, plan.passes) = (64, 2, Some(2));
+        (plan.size, plan.file_size) = (1 << 20, 4 << 20);
+        (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_secs(60));
+    });
+    let usage = server.reading().unwrap().since(&before);
+    assert!(usage.rss_bytes < 64 << 20, "{} bytes after {} calls", usage.rss_bytes, report.calls);
 }
 
 /// 2 passes of 4 clients over 32 WRITEs each and a COMMIT, and not the minute that the plan allows.

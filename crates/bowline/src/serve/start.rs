@@ -50,6 +50,7 @@ pub struct Running {
 pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     // before any thread: they inherit the signal mask, the capabilities and the file mode mask,
     // and descriptors from systemd must not be taken by anything else first
+    sys::limits::keep_memory_small();
     let inherited = sys::inherited::take().context("a socket from systemd cannot be used")?;
     let signals = Signals::take_over().context("cannot take signals over")?;
     let log = logging::start(settings.values.log_level);
