@@ -12,21 +12,27 @@ use sys::thread::CpuTimes;
 
 /// A trial counts if no more than this share of the CPUs was taken.
 const STOLEN_MAX: f64 = 0.03;
-/// Before a trial is made again.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Before a trial is made again; in a quick run, and where there is time to wait for a spell to end.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
 /// How many trials may be made again, and how many were.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Again {
     left: u32,
+    pause: Duration,
     /// Those that were.
     pub made: u32,
 }
 
 impl Again {
-    /// For so many trials: a quarter of them; an eighth where there is little time.
+    /// For so many trials: a half of them; an eighth where there is little time.
     pub(crate) fn of(trials: u32, setting: &Setting<'_>) -> Self {
-        Self { left: trials.div_ceil(setting.pick(8, 4)), made: 0 }
+        let [quick, full] = PAUSES;
+        Self {
+            left: trials.div_ceil(setting.pick(8, 2)),
+            pause: setting.pick(quick, full),
+            made: 0,
+        }
     }
 
     /// Makes a trial, and again if too much was taken from it. Also gives the share of the CPUs that
@@ -49,7 +55,7 @@ impl Again {
             self.left -= 1;
             self.made += 1;
             setting.go_on()?;
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(self.pause);
         }
     }
 }
@@ -86,7 +92,7 @@ mod tests {
         let (bowline, scratch) = ("bowline".into(), std::env::temp_dir());
         let setting = Setting { quick: false, bowline, scratch, stop: &stop, say: &|_| {} };
         let mut again = Again::of(10, &setting);
-        assert_eq!((again.left, again.made), (3, 0));
+        assert_eq!((again.left, again.made), (5, 0));
         let failed: Result<((), f64), _> = again.undisturbed(&setting, || {
             tried += 1;
             Err(Cannot::Failed("no server".into()))
