@@ -35,6 +35,7 @@ impl Loaded {
                 "run_delay_us_per_call",
                 float(self.usage.run_delay_ns) / 1e3 / float(self.calls.max(1)),
             ),
+            ("runnable_threads", self.usage.runnable()),
             ("read_mb_per_s", report.read_mb_per_s),
             ("write_mb_per_s", report.write_mb_per_s),
             ("p50_us", report.latency.p50_us),

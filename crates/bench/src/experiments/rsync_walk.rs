@@ -163,6 +163,13 @@ fn pictures(findings: &mut Findings, placement: &str, variants: &[&str]) {
         "run_delay_us_per_call",
         variants,
     );
+    findings.plot_lines(
+        &format!("Load: the server's threads that run or wait for a processor, {placement}"),
+        axis("clients", ""),
+        axis("runnable threads", ""),
+        "runnable_threads",
+        variants,
+    );
 }
 
 fn original(findings: &mut Findings) {

@@ -63,6 +63,15 @@ impl Usage {
     pub fn cpus(&self) -> f64 {
         if self.seconds > 0.0 { self.cpu_ns as f64 / 1e9 / self.seconds } else { 0.0 }
     }
+
+    /// Threads that ran or waited for a processor, on average: the load that these processes were. The
+    /// machine's own average of a minute says nothing of a second.
+    #[allow(clippy::cast_precision_loss)] // for people
+    pub fn runnable(&self) -> f64 {
+        let waited =
+            if self.seconds > 0.0 { self.run_delay_ns as f64 / 1e9 / self.seconds } else { 0.0 };
+        self.cpus() + waited
+    }
 }
 
 impl Reading {
