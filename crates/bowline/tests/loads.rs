@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const WORKLOADS: [Workload; 11] = [
     Workload::Null,
@@ -102,16 +102,22 @@ fn bowline_answers_every_load() {
     stays_small(&mut server);
 }
 
-/// The largest records of 64 clients at once, and the server is still under 64 MiB.
+/// The largest records of 64 clients at once; when they are gone, so is the memory.
 fn stays_small(server: &mut Subject) {
     let before = server.reading().unwrap();
-    let report = load(server, Workload::Write, |plan| {
+    load(server, Workload::Write, |plan| {
         (plan.clients, plan.depth, plan.passes) = (64, 2, Some(2));
         (plan.size, plan.file_size) = (1 << 20, 4 << 20);
         (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_secs(60));
     });
-    let usage = server.reading().unwrap().since(&before);
-    assert!(usage.rss_bytes < 64 << 20, "{} bytes after {} calls", usage.rss_bytes, report.calls);
+    let rss_bytes = |server: &mut Subject| server.reading().unwrap().since(&before).rss_bytes;
+    // a worker keeps its buffers for five seconds
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while rss_bytes(server) > 64 << 20 {
+        let now_bytes = rss_bytes(server);
+        assert!(Instant::now() < deadline, "{now_bytes} bytes, half a minute after the load");
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }
 
 /// 2 passes of 4 clients over 32 WRITEs each and a COMMIT, and not the minute that the plan allows.

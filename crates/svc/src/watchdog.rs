@@ -1,6 +1,6 @@
 //! The watchdog: finds leaders that are stuck in a call that did not say that it may sleep, and
 //! connections that make no progress; and sees to it that there are as many pools as the load needs
-//! (`spread.rs`).
+//! (`spread.rs`). When the server rests, it gives the memory back that the work has left free.
 //!
 //! It looks at each pool's beat once in a tick while calls run, and sleeps without any timer when
 //! nothing has run for some ticks. Whoever lends a core wakes it ([`Alarm::wake`]): one load of a
@@ -12,6 +12,7 @@
 
 use crate::config::PoolMode;
 use crate::grouping::{self, Set};
+use crate::limits::IDLE_THREAD_AGE;
 use crate::lock;
 use crate::server::Shared;
 use crate::spread::{self, Spread};
@@ -29,6 +30,8 @@ use telemetry::{Counter, WorkerStats};
 const TICK: Duration = Duration::from_millis(1);
 /// Ticks without any call before the watchdog goes to sleep.
 const QUIET_TICKS: u32 = 16;
+/// Without any call for so long the server rests: its workers have let their buffers go by then.
+const REST: Duration = IDLE_THREAD_AGE.saturating_add(Duration::from_secs(1));
 /// Between two looks for connections without progress, while there may be any.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
@@ -71,6 +74,8 @@ struct Watchdog<'a> {
     spread: Spread,
     /// CPUs that the process may use.
     cpus: usize,
+    /// Calls ran since memory was given back.
+    worked: bool,
 }
 
 /// The machine, as far as the process may use it.
@@ -95,20 +100,19 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
     *lock(&shared.alarm.thread) = Some(std::thread::current());
     let stats = shared.telemetry.worker();
     let cpus = sys::thread::allowed_cpus().map_or(1, |cpus| cpus.len());
-    let mut dog = Watchdog { shared, stats, swept_ms: 0, spread: Spread::new(cpus), cpus };
+    let spread = Spread::new(cpus);
+    let mut dog = Watchdog { shared, stats, swept_ms: 0, spread, cpus, worked: false };
     let mut quiet = 0_u32;
     while !shared.stopped.load(Relaxed) {
-        quiet = if dog.look() { 0 } else { quiet.saturating_add(1) };
+        let busy = dog.look();
+        dog.worked |= busy;
+        quiet = if busy { 0 } else { quiet.saturating_add(1) };
         dog.sweep();
         dog.spread();
         if quiet < QUIET_TICKS {
             std::thread::park_timeout(TICK);
         } else if dog.may_sleep() {
-            if dog.has_to_sweep() {
-                std::thread::park_timeout(dog.period());
-            } else {
-                std::thread::park();
-            }
+            dog.sleep();
             shared.alarm.asleep.store(false, Relaxed);
             quiet = 0;
         }
@@ -177,6 +181,24 @@ impl Watchdog<'_> {
         }
         fence(SeqCst);
         true
+    }
+
+    /// Sleeps until it is woken, or there may be something to sweep. After work it looks once whether it
+    /// was woken in the first seconds: if not, the server rests.
+    fn sleep(&mut self) {
+        let slept = std::time::Instant::now();
+        let patience = match (self.worked, self.has_to_sweep()) {
+            (true, false) => REST,
+            (true, true) => REST.max(self.period()),
+            (false, true) => self.period(),
+            (false, false) => return std::thread::park(),
+        };
+        std::thread::park_timeout(patience);
+        let woken = !self.shared.alarm.asleep.load(Relaxed);
+        if self.worked && !woken && slept.elapsed() >= patience {
+            sys::limits::give_memory_back();
+            self.worked = false;
+        }
     }
 
     /// Whether there may be connections without progress.

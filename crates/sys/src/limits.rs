@@ -62,6 +62,16 @@ pub fn keep_memory_small() {
     }
 }
 
+/// Gives all memory back to the kernel that is free in the heaps, in their middle too. Takes some
+/// milliseconds where there is much, and each heap's lock for that time.
+pub fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim touches only what the allocator holds as free, under its own locks.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Sets the soft limit of open descriptors; for tests that run out of them.
 ///
 /// # Errors
