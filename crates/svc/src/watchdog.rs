@@ -74,8 +74,8 @@ struct Watchdog<'a> {
     spread: Spread,
     /// CPUs that the process may use.
     cpus: usize,
-    /// Calls ran since memory was given back.
-    worked: bool,
+    /// When a call was last seen to run, in milliseconds; `None`: memory was given back after it.
+    worked_ms: Option<u64>,
 }
 
 /// The machine, as far as the process may use it.
@@ -101,12 +101,14 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
     let stats = shared.telemetry.worker();
     let cpus = sys::thread::allowed_cpus().map_or(1, |cpus| cpus.len());
     let spread = Spread::new(cpus);
-    let mut dog = Watchdog { shared, stats, swept_ms: 0, spread, cpus, worked: false };
+    let mut dog = Watchdog { shared, stats, swept_ms: 0, spread, cpus, worked_ms: None };
     let mut quiet = 0_u32;
     while !shared.stopped.load(Relaxed) {
         let busy = dog.look();
-        dog.worked |= busy;
         quiet = if busy { 0 } else { quiet.saturating_add(1) };
+        if busy {
+            dog.worked_ms = Some(shared.clock.now_ms());
+        }
         dog.sweep();
         dog.spread();
         if quiet < QUIET_TICKS {
@@ -183,21 +185,20 @@ impl Watchdog<'_> {
         true
     }
 
-    /// Sleeps until it is woken, or there may be something to sweep. After work it looks once whether it
-    /// was woken in the first seconds: if not, the server rests.
+    /// Sleeps until it is woken, there may be something to sweep, or the server has rested for so long
+    /// that memory can be given back.
     fn sleep(&mut self) {
-        let slept = std::time::Instant::now();
-        let patience = match (self.worked, self.has_to_sweep()) {
-            (true, false) => REST,
-            (true, true) => REST.max(self.period()),
-            (false, true) => self.period(),
-            (false, false) => return std::thread::park(),
-        };
-        std::thread::park_timeout(patience);
+        let sweep = self.has_to_sweep().then(|| self.period());
+        let rest = self.worked_ms.map(|_| REST);
+        match sweep.into_iter().chain(rest).min() {
+            Some(patience) => std::thread::park_timeout(patience),
+            None => std::thread::park(),
+        }
         let woken = !self.shared.alarm.asleep.load(Relaxed);
-        if self.worked && !woken && slept.elapsed() >= patience {
+        let rests_ms = |since_ms| self.shared.clock.now_ms().saturating_sub(since_ms);
+        if !woken && self.worked_ms.is_some_and(|ms| u128::from(rests_ms(ms)) >= REST.as_millis()) {
             sys::limits::give_memory_back();
-            self.worked = false;
+            self.worked_ms = None;
         }
     }
 

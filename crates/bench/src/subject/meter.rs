@@ -66,7 +66,7 @@ impl Usage {
 
     /// Threads that ran or waited for a processor, on average: the load that these processes were. The
     /// machine's own average of a minute says nothing of a second.
-    #[allow(clippy::cast_precision_loss)] // for people
+    #[expect(clippy::cast_precision_loss, reason = "for people: nanoseconds below 2^52 are exact")]
     pub fn runnable(&self) -> f64 {
         let waited =
             if self.seconds > 0.0 { self.run_delay_ns as f64 / 1e9 / self.seconds } else { 0.0 };
