@@ -195,7 +195,7 @@ pub fn rename(
     (from_dir, from): (&Fid, Name<'_>),
     (to_dir, to): (&Fid, Name<'_>),
 ) -> Result<(Change, Change)> {
-    state.dir(from_dir, &cx.cred, Permission::EXEC)?;
+    let from_dir_ino = state.dir(from_dir, &cx.cred, Permission::EXEC)?.0.ino;
     let target_dir = state.dir(to_dir, &cx.cred, Permission::EXEC)?.0.attr();
     let ino = state.child(from_dir, from).ok_or(Status::NoEnt)?;
     let moved = state.attr(ino)?;
@@ -203,6 +203,10 @@ pub fn rename(
         return Err(Status::Inval);
     }
     let replaced = state.child(to_dir, to);
+    // the kernel sees to this before anything else of the target, its type included
+    if replaced.is_some_and(|replaced| is_below(state, from_dir_ino, replaced)) {
+        return Err(Status::NotEmpty);
+    }
     if replaced == Some(ino) {
         let same = |dir: &Fid| state.get(dir).map(|i| state.change(dir, i.attr().wcc()));
         return Ok((same(from_dir)?, same(to_dir)?));

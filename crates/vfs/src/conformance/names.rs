@@ -116,6 +116,9 @@ fn renames_respect_types(bed: &Bed) {
     bed.file_in(&full, "x");
     refused(rename(bed, (&root, "f"), (&root, "d")), Status::IsDir);
     refused(rename(bed, (&root, "d"), (&root, "f")), Status::NotDir);
+    // a directory that holds what is to take its place is full before it is of the wrong type
+    let over = rename(bed, (&full, "x"), (&root, "full"));
+    assert!(matches!(over, Err(Status::NotEmpty | Status::Exist)), "{over:?}");
     let over = rename(bed, (&root, "d"), (&root, "full"));
     assert!(matches!(over, Err(Status::NotEmpty | Status::Exist)), "{over:?}");
     rename(bed, (&root, "d"), (&root, "empty")).unwrap();
