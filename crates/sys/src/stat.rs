@@ -31,7 +31,7 @@ pub struct Stat {
     pub mtime: (i64, u32),
     /// Of the last change of the attributes.
     pub ctime: (i64, u32),
-    /// Of the creation, where it is known.
+    /// Of the creation, where it is known and was asked for.
     pub btime: Option<(i64, u32)>,
     /// Whether another file system or a bind mount begins here.
     pub mount_root: bool,
@@ -43,6 +43,38 @@ pub struct Stat {
 /// What the kernel says.
 pub fn of_fd(fd: BorrowedFd<'_>) -> io::Result<Stat> {
     statx(fd, c"", AtFlags::EMPTY_PATH)
+}
+
+/// The same by `fstat`, which knows neither the time of creation nor whether a mount begins here, and
+/// costs a sixth less than `statx` for it.
+///
+/// # Errors
+/// What the kernel says.
+pub fn basic_of_fd(fd: BorrowedFd<'_>) -> io::Result<Stat> {
+    let s = rustix::fs::fstat(fd)?;
+    // what the fields are as wide as differs from one processor to the next
+    let nanoseconds = |n| u32::try_from(n).unwrap_or(0);
+    Ok(Stat {
+        mode: s.st_mode,
+        nlink: u32::try_from(s.st_nlink).unwrap_or(u32::MAX),
+        uid: s.st_uid,
+        gid: s.st_gid,
+        size: u64::try_from(s.st_size).unwrap_or(0),
+        blocks: u64::try_from(s.st_blocks).unwrap_or(0),
+        rdev: (rustix::fs::major(s.st_rdev), rustix::fs::minor(s.st_rdev)),
+        dev: number(rustix::fs::major(s.st_dev), rustix::fs::minor(s.st_dev)),
+        ino: s.st_ino,
+        atime: (s.st_atime, nanoseconds(s.st_atime_nsec)),
+        mtime: (s.st_mtime, nanoseconds(s.st_mtime_nsec)),
+        ctime: (s.st_ctime, nanoseconds(s.st_ctime_nsec)),
+        btime: None,
+        mount_root: false,
+    })
+}
+
+/// A device's number, as [`Stat::dev`] has it.
+fn number(major: u32, minor: u32) -> u64 {
+    u64::from(major) << 32 | u64::from(minor)
 }
 
 /// Attributes of an entry of a directory; a symbolic link's own.
@@ -78,7 +110,7 @@ fn convert(s: &Statx) -> Stat {
         size: s.stx_size,
         blocks: s.stx_blocks,
         rdev: (s.stx_rdev_major, s.stx_rdev_minor),
-        dev: u64::from(s.stx_dev_major) << 32 | u64::from(s.stx_dev_minor),
+        dev: number(s.stx_dev_major, s.stx_dev_minor),
         ino: s.stx_ino,
         atime: time(s.stx_atime),
         mtime: time(s.stx_mtime),
@@ -121,4 +153,21 @@ pub fn figures(fd: BorrowedFd<'_>) -> io::Result<FsFigures> {
         read_only: v.f_flag.contains(StatVfsMountFlags::RDONLY),
         no_exec: v.f_flag.contains(StatVfsMountFlags::NOEXEC),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    /// Both ways of asking agree but for what the cheaper one does not know, devices' numbers included.
+    #[test]
+    fn basic_attributes_are_those_of_statx() {
+        for path in ["/dev/null", "/dev/full", "/proc/self", "/", "/tmp", file!()] {
+            let path = path.rsplit_once("crates/sys/").map_or(path, |(_, own)| own);
+            let file = std::fs::File::open(path).unwrap();
+            let whole = super::of_fd(file.as_fd()).unwrap();
+            let known = super::Stat { btime: None, mount_root: false, ..whole };
+            assert_eq!(super::basic_of_fd(file.as_fd()).unwrap(), known, "{path}");
+        }
+    }
 }

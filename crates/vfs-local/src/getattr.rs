@@ -1,9 +1,14 @@
-//! GETATTR: one `statx` of the cached descriptor.
+//! GETATTR: one `fstat` of the cached descriptor, or one `statx` for the time of creation.
 
+use crate::attr::living;
+use crate::errno;
 use crate::local::Local;
-use vfs::{Attr, Cx, Fid, Result};
+use vfs::{Attr, Cx, Fid, Result, Want};
 
 /// See [`vfs::Backend::getattr`].
-pub fn getattr(local: &Local, cx: &Cx<'_>, fid: &Fid) -> Result<Attr> {
-    local.with(cx, fid, |_, attr| Ok(attr))
+pub fn getattr(local: &Local, cx: &Cx<'_>, fid: &Fid, want: Want) -> Result<Attr> {
+    if !want.has(Want::BIRTH) {
+        return local.with(cx, fid, |_, attr| Ok(attr));
+    }
+    local.with(cx, fid, |file, _| living(&sys::stat::of_fd(file.path()).map_err(errno::from)?))
 }

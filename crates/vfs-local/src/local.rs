@@ -198,16 +198,16 @@ impl Local {
         })
     }
 
-    /// Attributes of an open object that still has a name.
+    /// Attributes of an open object that still has a name, but for the time of creation.
     pub(crate) fn stat(&self, file: &OpenFile) -> Result<Attr> {
-        let stat = sys::stat::of_fd(file.path()).map_err(errno::from)?;
+        let stat = sys::stat::basic_of_fd(file.path()).map_err(errno::from)?;
         // the root may be a mount's or a deleted directory's: it is served as long as it is open
         living(&stat)
     }
 
     /// Attributes after a change, for weak cache consistency; absent if they cannot be had.
     pub(crate) fn attr_after(&self, file: &OpenFile) -> Option<Attr> {
-        sys::stat::of_fd(file.path()).ok().map(|s| convert(&s))
+        sys::stat::basic_of_fd(file.path()).ok().map(|s| convert(&s))
     }
 
     fn open_object(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Arc<OpenFile>> {
@@ -358,8 +358,8 @@ impl Backend for Local {
         crate::statfs::statfs(self, cx, fid)
     }
 
-    fn getattr(&self, cx: &Cx<'_>, fid: &Fid, _want: Want) -> Result<Attr> {
-        crate::getattr::getattr(self, cx, fid)
+    fn getattr(&self, cx: &Cx<'_>, fid: &Fid, want: Want) -> Result<Attr> {
+        crate::getattr::getattr(self, cx, fid, want)
     }
 
     fn setattr(

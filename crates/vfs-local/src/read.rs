@@ -1,6 +1,6 @@
 //! READ: from the page cache on the calling worker; what needs the disk only after others go on.
 //!
-//! One `statx` after the read serves the end-of-file flag, the attributes of the reply and the
+//! One `fstat` after the read serves the end-of-file flag, the attributes of the reply and the
 //! permission check: nothing that was read leaves the server before the check has passed.
 
 use crate::access::check_data;

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{ANN, BOB, Mounted, ROOT, each, find, make, name, of, put, root_for, take};
-use vfs::{Backend, Fid, FileType, SetAttr, Status};
+use vfs::{Backend, Fid, FileType, SetAttr, Status, Want};
 
 #[test]
 fn a_name_leads_to_what_is_there_now() {
@@ -19,7 +19,7 @@ fn a_name_leads_to_what_is_there_now() {
         let step = |want: &str| {
             let (fid, attr) = find(&local, &cx, &root, "name").unwrap();
             assert_eq!(attr.fileid, fs::symlink_metadata(path("name")).unwrap().ino(), "{want}");
-            assert_eq!(local.getattr(&cx, &fid, vfs::Want::STAT).unwrap(), attr, "{want}");
+            assert_eq!(local.getattr(&cx, &fid, Want::BIRTH).unwrap(), attr, "{want}");
             (fid, attr)
         };
         fs::write(path("name"), "1").unwrap();

@@ -71,6 +71,13 @@ impl Bed {
         self.backend.getattr(&self.cx(), fid, Want::STAT).unwrap()
     }
 
+    /// Whether these are an object's attributes; the time of creation, which nobody asked for, may be
+    /// there or not.
+    pub fn are_of(&self, attr: &Attr, fid: &Fid) -> bool {
+        let seen = self.attr(fid);
+        *attr == Attr { birth: attr.birth, ..seen }
+    }
+
     pub fn set(&self, fid: &Fid, set: SetAttr) -> Result<()> {
         self.backend.setattr(&self.cx(), fid, &set, None).map(drop)
     }

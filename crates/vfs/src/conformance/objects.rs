@@ -6,6 +6,7 @@ use crate::{Create, Fid, FileType, NodeKind, SetAttr, SetTime, Status, Time, Wan
 
 checks! {
     a_new_file_is_as_it_was_asked_for,
+    creation_is_told_to_who_asks_and_stays,
     a_new_directory_is_as_it_was_asked_for,
     unchecked_takes_and_cuts_guarded_refuses,
     exclusive_survives_a_retry,
@@ -25,9 +26,21 @@ fn a_new_file_is_as_it_was_asked_for(bed: &Bed) {
     let attr = made.node.attr;
     assert_eq!((attr.ftype, attr.mode, attr.nlink), (FileType::Regular, 0o640, 1));
     assert_eq!((attr.uid, attr.gid, attr.size), (bed.traits.own.0, bed.traits.own.1, 0));
-    assert_eq!(bed.attr(&made.node.fid), attr);
+    assert!(bed.are_of(&attr, &made.node.fid), "{attr:?}");
     assert_eq!(bed.lookup(&bed.root(), "f"), Ok(made.node.fid));
     assert_eq!(made.dir.after.unwrap().fileid, bed.attr(&bed.root()).fileid);
+}
+
+fn creation_is_told_to_who_asks_and_stays(bed: &Bed) {
+    let file = bed.file("f");
+    let birth = || bed.backend.getattr(&bed.cx(), &file, Want::STAT | Want::BIRTH).unwrap().birth;
+    let born = birth();
+    bed.write(&file, 0, b"later").unwrap();
+    assert_eq!(birth(), born);
+    if let Some(born) = born {
+        let attr = bed.attr(&file);
+        assert!(born <= attr.ctime, "{born:?} after {:?}", attr.ctime);
+    }
 }
 
 fn a_new_directory_is_as_it_was_asked_for(bed: &Bed) {
@@ -149,7 +162,7 @@ fn changes_tell_before_and_after(bed: &Bed) {
     let set = SetAttr { size: Some(10), ..SetAttr::default() };
     let change = bed.backend.setattr(&bed.cx(), &file, &set, None).unwrap();
     assert_eq!(change.before, Some(before));
-    assert_eq!(change.after, Some(bed.attr(&file)));
+    assert!(bed.are_of(&change.after.unwrap(), &file), "{change:?}");
     let dir = bed.attr(&bed.root()).wcc();
     let change = bed.backend.remove(&bed.cx(), &bed.root(), word("f")).unwrap();
     assert_eq!(change.before, Some(dir));
