@@ -1,6 +1,9 @@
 //! The bound: a server that answers every call with a canned reply of the right size and does nothing
 //! else. What no server is spared it does as cheaply as the kernel can: the data of a WRITE goes to a file
-//! in memory, that of a READ of [`SENDFILE_MIN`] and more comes out of one by sendfile.
+//! in memory, that of a READ comes out of one, by sendfile from [`SENDFILE_MIN`] on. There are as many files
+//! as the loads have, of the same length, and they are visited in the same order (a WRITE's one after the
+//! other in a file of the connection's own, a READ's at random): who reads or writes the same few pages all
+//! the time has them in the processor's caches, which no server has whose clients want their own data.
 //!
 //! What it costs is what sockets, wake-ups and this machine cost today; no server that answers with the
 //! same replies over the same connections can be cheaper by more than its own thrift. Each loop makes one
@@ -25,8 +28,12 @@ use sys::epoll::{Epoll, Events, Interest};
 const RECEIVE: usize = 256 << 10;
 /// Data from which on it is sent out of a file, as `docs/bench` has the crossover.
 const SENDFILE_MIN: usize = 8 << 10;
-/// The longest canned READ.
-const READ_MAX: usize = 4 << 20;
+/// The files, as many as a load has clients that write.
+const FILES: usize = 16;
+/// Of them, those that are read: as many as [`Plan::new`](crate::load::Plan::new) has.
+const READ_FILES: usize = 8;
+/// Bytes of each, and of the longest canned READ.
+const FILE_BYTES: usize = 4 << 20;
 /// Bytes of a header of an accepted reply, its mark included.
 const HEADER: usize = 28;
 /// Bytes of a `post_op_attr` with attributes (RFC 1813 §2.6).
@@ -43,39 +50,47 @@ struct Peer {
     head: Vec<u8>,
     out: Vec<u8>,
     sent: usize,
-    /// Bytes of the file that go between those of `out`: after how many of these, and how many.
-    between: VecDeque<(usize, usize)>,
+    /// Pieces of files that go between the bytes of `out`, and after how many of these.
+    between: VecDeque<(usize, Piece)>,
     /// The record under way is a WRITE: what is skipped of it goes to the file.
     writes: bool,
-}
-
-/// Where data comes from and goes to.
-struct Scratch {
-    file: File,
-    /// Where the next WRITE's bytes go.
+    /// The file that it writes, and where the next bytes go.
+    own: usize,
     at: usize,
+    /// What the next READ's place is drawn from.
+    dice: u64,
 }
 
-impl Scratch {
-    /// A file of [`READ_MAX`] bytes in memory that nobody else finds.
+/// Where data comes from and goes to; all loops have the same.
+struct Files(Vec<File>);
+
+impl Files {
+    /// Files in memory that nobody else finds.
     fn new() -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = format!("/dev/shm/bowline-bound-{}-{number}", std::process::id());
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        std::fs::remove_file(&path)?;
-        file.write_all_at(&vec![0; READ_MAX], 0)?;
-        Ok(Self { file, at: 0 })
+        let zeros = vec![0; FILE_BYTES];
+        let make = |_| {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = format!("/dev/shm/bowline-bound-{}-{number}", std::process::id());
+            let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+            std::fs::remove_file(&path)?;
+            file.write_all_at(&zeros, 0)?;
+            Ok(file)
+        };
+        (0..FILES).map(make).collect::<io::Result<_>>().map(Self)
     }
 
-    fn write(&mut self, data: &[u8]) -> io::Result<()> {
-        if self.at + data.len() > READ_MAX {
-            self.at = 0;
-        }
-        self.file.write_all_at(data, self.at as u64)?;
-        self.at += data.len();
-        Ok(())
+    fn at(&self, index: usize) -> io::Result<&File> {
+        self.0.get(index % FILES).ok_or_else(|| ErrorKind::NotFound.into())
     }
+}
+
+/// A piece of a file.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    file: usize,
+    offset: u64,
+    len: usize,
 }
 
 /// Accepts connections on `port` of the loopback for ever, and deals them out to so many loops; `None`:
@@ -90,14 +105,16 @@ pub fn serve(port: u16, loops: Option<NonZeroUsize>) -> io::Result<()> {
         None => sys::thread::allowed_cpus()?.into_iter().map(Some).collect(),
     };
     let mut loops = Vec::new();
+    let files = Arc::new(Files::new()?);
     for cpu in places {
         let (epoll, inbox) = (Arc::new(Epoll::new()?), Arc::new(Mutex::new(HashMap::new())));
         let (its_epoll, its_inbox) = (Arc::clone(&epoll), Arc::clone(&inbox));
+        let its_files = Arc::clone(&files);
         std::thread::Builder::new().name("canned".into()).spawn(move || {
             if let Some(cpu) = cpu {
                 let _ = sys::thread::run_on(&[cpu]);
             }
-            answer(&its_epoll, &its_inbox)
+            answer(&its_epoll, &its_inbox, &its_files)
         })?;
         loops.push((epoll, inbox));
     }
@@ -118,12 +135,11 @@ pub fn serve(port: u16, loops: Option<NonZeroUsize>) -> io::Result<()> {
 
 type Inbox = Mutex<HashMap<u64, TcpStream>>;
 
-fn answer(epoll: &Epoll, inbox: &Inbox) -> io::Result<()> {
+fn answer(epoll: &Epoll, inbox: &Inbox, files: &Files) -> io::Result<()> {
     let mut peers: HashMap<u64, Peer> = HashMap::new();
     let mut events = Events::with_capacity(256);
     let mut buffer = vec![0; RECEIVE];
     let canned = vec![0; SENDFILE_MIN + HEADER + POST_OP_ATTR + 40];
-    let mut scratch = Scratch::new()?;
     loop {
         epoll.wait(&mut events, None)?;
         for index in 0..events.len() {
@@ -133,20 +149,10 @@ fn answer(epoll: &Epoll, inbox: &Inbox) -> io::Result<()> {
                 std::collections::hash_map::Entry::Vacant(place) => {
                     let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
                     let Some(stream) = inbox.remove(&ready.token) else { continue };
-                    let (head, out) = (Vec::new(), Vec::new());
-                    let between = VecDeque::new();
-                    place.insert(Peer {
-                        stream,
-                        skip: 0,
-                        head,
-                        out,
-                        sent: 0,
-                        between,
-                        writes: false,
-                    })
+                    place.insert(Peer::new(stream, ready.token))
                 }
             };
-            match peer.visit(&mut buffer, &canned, &mut scratch) {
+            match peer.visit(&mut buffer, &canned, files) {
                 Ok(full) => {
                     let interest = Interest { readable: true, writable: full, edge: false };
                     if full || ready.writable {
@@ -160,15 +166,25 @@ fn answer(epoll: &Epoll, inbox: &Inbox) -> io::Result<()> {
 }
 
 impl Peer {
+    fn new(stream: TcpStream, token: u64) -> Self {
+        Self {
+            stream,
+            skip: 0,
+            head: Vec::new(),
+            out: Vec::new(),
+            sent: 0,
+            between: VecDeque::new(),
+            writes: false,
+            own: usize::try_from(token).unwrap_or(0),
+            at: 0,
+            dice: token,
+        }
+    }
+
     /// One receive, the replies to what it brought, one send. True: the socket takes no more.
-    fn visit(
-        &mut self,
-        buffer: &mut [u8],
-        canned: &[u8],
-        scratch: &mut Scratch,
-    ) -> io::Result<bool> {
+    fn visit(&mut self, buffer: &mut [u8], canned: &[u8], files: &Files) -> io::Result<bool> {
         if self.sent < self.out.len() || !self.between.is_empty() {
-            return self.flush(scratch);
+            return self.flush(files);
         }
         let got = match self.stream.read(buffer) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -181,7 +197,7 @@ impl Peer {
             let skipped = self.skip.min(input.len());
             self.skip -= skipped;
             if self.writes {
-                scratch.write(input.get(..skipped).unwrap_or_default())?;
+                self.write(input.get(..skipped).unwrap_or_default(), files)?;
             }
             input = input.get(skipped..).unwrap_or_default();
             if input.is_empty() {
@@ -189,7 +205,7 @@ impl Peer {
             }
             if self.head.is_empty() && input.len() >= PROCEDURE_AT + 4 {
                 // the usual case: nothing is copied
-                self.begin(input, canned);
+                self.begin(input, canned, files)?;
                 continue;
             }
             let (now, rest) = input.split_at((PROCEDURE_AT + 4 - self.head.len()).min(input.len()));
@@ -197,16 +213,19 @@ impl Peer {
             input = rest;
             if self.head.len() >= PROCEDURE_AT + 4 {
                 let head = std::mem::take(&mut self.head);
-                self.begin(&head, canned);
+                self.begin(&head, canned, files)?;
                 self.skip -= head.len();
             }
         }
-        self.flush(scratch)
+        self.flush(files)
     }
 
     /// Queues the reply to the record that begins with `head`; its bytes, the head's included, are to be
     /// skipped then.
-    fn begin(&mut self, head: &[u8], canned: &[u8]) {
+    ///
+    /// # Errors
+    /// The files'.
+    fn begin(&mut self, head: &[u8], canned: &[u8], files: &Files) -> io::Result<()> {
         let word = |at: usize| {
             head.get(at..)
                 .and_then(<[u8]>::first_chunk)
@@ -218,7 +237,7 @@ impl Peer {
         self.writes = procedure == p::WRITE;
         // the count of a READ is the last word of its record
         let count = if procedure == p::READ { word(record) as usize } else { 0 };
-        let count = count.min(READ_MAX);
+        let count = count.min(FILE_BYTES);
         let sent = if count >= SENDFILE_MIN { count } else { 0 }; // a multiple of four, as loads ask for
         let kept = count - sent;
         let body = match procedure {
@@ -239,9 +258,39 @@ impl Peer {
         let start = self.out.len();
         self.out.extend_from_slice(canned.get(..zeros).unwrap_or_default());
         self.dress(start + HEADER - 12, procedure, count);
-        if sent > 0 {
-            self.between.push_back((self.out.len(), sent));
+        if count > 0 {
+            let piece = self.draw(count);
+            if sent > 0 {
+                self.between.push_back((self.out.len(), piece));
+            } else {
+                let data = self.out.len() - kept;
+                let place = self.out.get_mut(data..).unwrap_or_default();
+                files.at(piece.file)?.read_exact_at(place, piece.offset)?;
+            }
         }
+        Ok(())
+    }
+
+    /// A piece of any file that is read, at a multiple of its length (Knuth's generator).
+    fn draw(&mut self, len: usize) -> Piece {
+        let constants = (6_364_136_223_846_793_005, 1_442_695_040_888_963_407);
+        self.dice = self.dice.wrapping_mul(constants.0).wrapping_add(constants.1);
+        let drawn = usize::try_from(self.dice >> 33).unwrap_or(0);
+        let pieces = FILE_BYTES / len;
+        let offset = drawn / READ_FILES % pieces * len;
+        Piece { file: drawn % READ_FILES, offset: offset as u64, len }
+    }
+
+    /// Writes data where that of the WRITE before it ended.
+    fn write(&mut self, mut data: &[u8], files: &Files) -> io::Result<()> {
+        while !data.is_empty() {
+            self.at %= FILE_BYTES;
+            let (now, rest) = data.split_at(data.len().min(FILE_BYTES - self.at));
+            files.at(self.own)?.write_all_at(now, self.at as u64)?;
+            self.at += now.len();
+            data = rest;
+        }
+        Ok(())
     }
 
     /// Makes the zeros of a body decode: the numbers that must fit each other.
@@ -284,7 +333,7 @@ impl Peer {
     }
 
     /// Sends what there is. True: the socket takes no more.
-    fn flush(&mut self, scratch: &Scratch) -> io::Result<bool> {
+    fn flush(&mut self, files: &Files) -> io::Result<bool> {
         let full = |error: io::Error| match error.kind() {
             ErrorKind::WouldBlock => Ok(true),
             _ => Err(error),
@@ -301,11 +350,15 @@ impl Peer {
                 continue;
             }
             let Some((_, left)) = self.between.front_mut() else { break };
-            match sys::socket::send_file(&self.stream, scratch.file.as_fd(), 0, *left) {
-                Ok(sent) => *left -= sent.min(*left),
+            let file = files.at(left.file)?.as_fd();
+            match sys::socket::send_file(&self.stream, file, left.offset, left.len) {
+                Ok(sent) => {
+                    left.offset += sent as u64;
+                    left.len -= sent.min(left.len);
+                }
                 Err(error) => return full(error),
             }
-            if *left == 0 {
+            if left.len == 0 {
                 self.between.pop_front();
             }
         }
