@@ -45,10 +45,11 @@ use crate::udp::Held;
 use crate::worker;
 use crossbeam_utils::CachePadded;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use sys::epoll::{Epoll, Interest};
 use sys::event::Event;
+use sys::thread::ThreadNumber;
 use telemetry::{Counter, WorkerStats};
 
 /// One pool.
@@ -64,6 +65,8 @@ pub(crate) struct Pool {
     pub seen: Seen,
     /// Written by the leader at every call, read by the watchdog; 0 while no call runs.
     beat: CachePadded<AtomicU64>,
+    /// The leader's thread, a [`ThreadNumber`] as a word. Written when the core changes hands.
+    leader: AtomicU32,
     /// How often the watchdog has stepped in; a worker whose turn began before looks closer.
     rescues: AtomicU64,
     /// The policy is one with a queue: the leader runs no calls.
@@ -91,7 +94,8 @@ struct Inbox {
 /// See [`Pool::watched`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Watched {
-    pub beat: u64,
+    /// What had been answered.
+    pub calls: u64,
     /// What had been taken from the queue.
     pub taken: u64,
 }
@@ -165,6 +169,7 @@ impl Pool {
             connections: AtomicUsize::new(0),
             seen: Seen::default(),
             beat: CachePadded::default(),
+            leader: AtomicU32::new(0),
             rescues: AtomicU64::new(0),
             queueing: AtomicBool::new(policy != WakePolicy::Adaptive),
             edge: AtomicBool::new(false),
@@ -207,8 +212,8 @@ impl Pool {
         self.call(call, stats);
     }
 
-    /// Frees the core of a leader whose beat has stood still at `beat`.
-    pub fn rescue(self: &Arc<Self>, beat: u64, stats: &WorkerStats) {
+    /// Frees the core of a leader whose beat has stood still at `beat`; whether it does still.
+    pub fn rescue(self: &Arc<Self>, beat: u64, stats: &WorkerStats) -> bool {
         let is_stuck = || {
             let stuck = self.beat.load(Relaxed) == beat;
             if stuck {
@@ -217,10 +222,12 @@ impl Pool {
             }
             stuck
         };
-        if let Some(call) = self.hand.rescue(self.shared.clock.now_ns(), is_stuck) {
-            stats.add(Counter::WatchdogRescues, 1);
-            self.call(call, stats);
-        }
+        let Some(call) = self.hand.rescue(self.shared.clock.now_ns(), is_stuck) else {
+            return false;
+        };
+        stats.add(Counter::WatchdogRescues, 1);
+        self.call(call, stats);
+        true
     }
 
     /// Queues work and calls whom the policy says.
@@ -339,6 +346,17 @@ impl Pool {
     /// Tells the watchdog that a call begins.
     pub fn beat(&self, beat: u64) {
         self.beat.store(beat, Relaxed);
+    }
+
+    /// The calling thread leads from now on.
+    pub fn led_by(&self, thread: ThreadNumber) {
+        self.leader.store(thread.word(), Relaxed);
+    }
+
+    /// Whether the leader sleeps, as far as can be told: if not, it is taken for asleep.
+    pub fn leader_sleeps(&self) -> bool {
+        let leader = ThreadNumber::of_word(self.leader.load(Relaxed));
+        leader.and_then(ThreadNumber::sleeps).unwrap_or(true)
     }
 
     /// What the watchdog sees; 0 if no call runs.

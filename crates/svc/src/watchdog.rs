@@ -2,9 +2,12 @@
 //! connections that make no progress; and sees to it that there are as many pools as the load needs
 //! (`spread.rs`). When the server rests, it gives the memory back that the work has left free.
 //!
-//! It looks at each pool's beat once in a tick while calls run, and sleeps without any timer when
-//! nothing has run for some ticks. Whoever lends a core wakes it ([`Alarm::wake`]): one load of a
-//! flag that hardly ever changes.
+//! It looks at each pool's beat, the time at which the call under way began, now and then while calls
+//! run, and sleeps without any timer when nothing has run for a while. Whoever lends a core wakes it
+//! ([`Alarm::wake`]): one load of a flag that hardly ever changes. To look costs a timer, two switches
+//! of threads and cold caches, some 30 µs: each millisecond that would be three percent of all that the server
+//! uses. So it looks each millisecond for some seconds after it found a call stuck, and less often
+//! while all calls say when they sleep.
 //!
 //! No wake-up is lost: the watchdog raises the flag *first* and asks each pool's slot *then*; a
 //! leader lends through the slot's lock *first* and reads the flag *then*. The same between the
@@ -12,10 +15,12 @@
 
 use crate::config::PoolMode;
 use crate::grouping::{self, Set};
+use crate::handover::Call;
 use crate::limits::IDLE_THREAD_AGE;
 use crate::lock;
 use crate::server::Shared;
 use crate::spread::{self, Spread};
+use crate::stats::NS_PER_MS;
 use std::sync::atomic::{
     AtomicBool,
     Ordering::{Relaxed, SeqCst},
@@ -26,10 +31,20 @@ use std::thread::Thread;
 use std::time::Duration;
 use telemetry::{Counter, WorkerStats};
 
-/// Between two looks at a pool. A call that was not marked holds its pool up for one to two.
+/// A call that sleeps and has run for so long without a word is stuck.
+const STUCK_NS: u64 = 1_000_000;
+/// One that does not sleep is either long or waits for a processor: another leader could only wait
+/// beside it. After so long it is let be, and others go on.
+const LONG_NS: u64 = 5_000_000;
+/// Between two looks at the pools, while calls were found stuck lately. Such a call holds its pool up
+/// for one to two of these,
 const TICK: Duration = Duration::from_millis(1);
-/// Ticks without any call before the watchdog goes to sleep.
-const QUIET_TICKS: u32 = 16;
+/// and the first one after a time without any for up to five.
+const CALM_TICK: Duration = Duration::from_millis(4);
+/// For how long after a stuck call others are expected.
+const ALERT_NS: u64 = 10_000_000_000;
+/// Without any call for so long the watchdog goes to sleep.
+const QUIET_NS: u64 = 16_000_000;
 /// Without any call for so long the server rests: its workers have let their buffers go by then.
 const REST: Duration = IDLE_THREAD_AGE.saturating_add(Duration::from_secs(1));
 /// Between two looks for connections without progress, while there may be any.
@@ -76,6 +91,8 @@ struct Watchdog<'a> {
     cpus: usize,
     /// When a call was last seen to run, in milliseconds; `None`: memory was given back after it.
     worked_ms: Option<u64>,
+    /// Until when calls are expected to be stuck.
+    alert_until_ns: u64,
 }
 
 /// The machine, as far as the process may use it.
@@ -101,41 +118,52 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
     let stats = shared.telemetry.worker();
     let cpus = sys::thread::allowed_cpus().map_or(1, |cpus| cpus.len());
     let spread = Spread::new(cpus);
-    let mut dog = Watchdog { shared, stats, swept_ms: 0, spread, cpus, worked_ms: None };
-    let mut quiet = 0_u32;
+    let mut dog =
+        Watchdog { shared, stats, swept_ms: 0, spread, cpus, worked_ms: None, alert_until_ns: 0 };
+    let mut busy_ns = 0;
     while !shared.stopped.load(Relaxed) {
-        let busy = dog.look();
-        quiet = if busy { 0 } else { quiet.saturating_add(1) };
-        if busy {
-            dog.worked_ms = Some(shared.clock.now_ms());
+        let now_ns = shared.clock.now_ns();
+        if dog.look(now_ns) {
+            busy_ns = now_ns;
+            dog.worked_ms = Some(now_ns / NS_PER_MS);
         }
         dog.sweep();
         dog.spread();
-        if quiet < QUIET_TICKS {
-            std::thread::park_timeout(TICK);
+        if now_ns.saturating_sub(busy_ns) < QUIET_NS {
+            let alert = now_ns < dog.alert_until_ns;
+            std::thread::park_timeout(if alert { TICK } else { CALM_TICK });
         } else if dog.may_sleep() {
             dog.sleep();
             shared.alarm.asleep.store(false, Relaxed);
-            quiet = 0;
+            busy_ns = shared.clock.now_ns();
         }
     }
 }
 
 impl Watchdog<'_> {
-    /// Compares each pool's beat with that of a tick ago; whether any call ran.
-    fn look(&self) -> bool {
+    /// Looks whether a call is stuck, in a pool's leader or in a queue's workers; whether any call
+    /// runs, or has run since the last look.
+    fn look(&mut self, now_ns: u64) -> bool {
         let mut busy = false;
-        let now_ns = self.shared.clock.now_ns();
         for pool in &self.shared.roster.all() {
             let before = *lock(&pool.watched);
             let mut seen = before;
             let call = pool.hand.stalled(&mut seen.taken, now_ns);
+            let mut found = matches!(call, Call::Wake(_) | Call::Start(_));
             pool.call(call, &self.stats);
-            seen.beat = pool.last_beat();
-            if seen.beat != 0 && seen.beat == before.beat {
-                pool.rescue(seen.beat, &self.stats);
+            seen.calls = pool.seen.calls.load(Relaxed);
+            let beat = pool.last_beat();
+            let age_ns = if beat == 0 { 0 } else { now_ns.saturating_sub(beat) };
+            if age_ns >= STUCK_NS {
+                let sleeps = pool.leader_sleeps();
+                if sleeps || age_ns >= LONG_NS {
+                    found |= pool.rescue(beat, &self.stats) && sleeps;
+                }
             }
-            busy |= seen.beat != 0 || seen != before || !pool.hand.is_empty();
+            if found {
+                self.alert_until_ns = now_ns.saturating_add(ALERT_NS);
+            }
+            busy |= beat != 0 || seen != before || !pool.hand.is_empty();
             *lock(&pool.watched) = seen;
         }
         busy

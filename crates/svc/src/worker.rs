@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use sys::epoll::Ready;
 use sys::mmsg::Batch;
+use sys::thread::ThreadNumber;
 use telemetry::{Counter, WorkerStats};
 use xdr::Writer;
 
@@ -45,6 +46,7 @@ pub(crate) struct Worker {
     /// A worker has come for the core that this reserve thread has.
     relieved: bool,
     seat: Arc<Seat>,
+    thread: ThreadNumber,
 }
 
 /// What a worker has to remember of a turn in case it panics.
@@ -150,6 +152,7 @@ fn work(pool: &Arc<Pool>, role: Role, started_ns: u64) {
         lent: None,
         relieved: false,
         seat: Seat::started(role, started_ns),
+        thread: ThreadNumber::own(),
     };
     worker.stats.add(Counter::ThreadsStarted, 1);
     let exit = loop {
@@ -178,6 +181,7 @@ impl Worker {
                     self.work(work);
                 }
                 Next::Lead(core, also) => {
+                    self.pool.led_by(self.thread);
                     self.core = Some(core);
                     self.pool.call(also, &self.stats);
                 }

@@ -6,7 +6,9 @@ use bowline_svc::{Config, PoolMode};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use telemetry::Counter;
-use toy::{DOZE, ECHO, NAP, NULL, Toy, config, datagrams, message, opaque, record, results, until};
+use toy::{
+    DOZE, ECHO, NAP, NULL, SPIN, Toy, config, datagrams, message, opaque, record, results, until,
+};
 
 fn ms(ms: u32) -> [u8; 4] {
     ms.to_be_bytes()
@@ -75,6 +77,24 @@ fn an_unmarked_sleeper_is_rescued() {
     }
     // The connection is watched again.
     assert_eq!(client.call(3, ECHO, &opaque(b"after")), opaque(b"after"));
+    toy.stop();
+}
+
+#[test]
+fn a_call_that_computes_for_long_does_not_hold_up_the_others() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
+    let (mut client, mut other) = (toy.client(), toy.client());
+    assert!(other.call(1, NULL, &[]).is_empty());
+    let start = Instant::now();
+    client.send(1, SPIN, &600_000_u32.to_be_bytes());
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(other.call(2, NULL, &[]).is_empty());
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert_eq!(client.receive().0, 1);
+    assert!(start.elapsed() >= Duration::from_millis(600));
+    if toy.is_adaptive() {
+        assert!(toy.counter(Counter::WatchdogRescues) >= 1);
+    }
     toy.stop();
 }
 

@@ -89,6 +89,40 @@ fn time_of(clock: rustix::time::ClockId) -> std::time::Duration {
     std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
 }
 
+/// A thread of this process, as the kernel numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThreadNumber(u32);
+
+impl ThreadNumber {
+    /// The calling thread's.
+    pub fn own() -> Self {
+        Self(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())
+    }
+
+    /// As a word that can be shared without a lock; 0 is nobody's.
+    pub const fn word(self) -> u32 {
+        self.0
+    }
+
+    /// The thread of a word.
+    pub const fn of_word(word: u32) -> Option<Self> {
+        if word == 0 { None } else { Some(Self(word)) }
+    }
+
+    /// Whether the thread sleeps, for a disk or for anything else, rather than runs or waits for a
+    /// processor; `None` if `/proc` does not tell.
+    pub fn sleeps(self) -> Option<bool> {
+        let stat = std::fs::read(format!("/proc/self/task/{}/stat", self.0)).ok()?;
+        state_in(&stat).map(|state| state != b'R')
+    }
+}
+
+/// The state in the text of a thread's `stat`: after its name, which may hold anything, parentheses too.
+fn state_in(stat: &[u8]) -> Option<u8> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(end..)?.get(2).copied()
+}
+
 /// What some CPUs have done since the machine started, all together; in hundredths of a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuTimes {
@@ -218,6 +252,29 @@ mod tests {
         for nobody in [u32::MAX, 0x3fff_ffff, 0x1fff_ffff, super::PID_MAX.unsigned_abs() + 1] {
             assert!(process_cpu_time(nobody).is_err(), "{nobody:#x}");
         }
+    }
+
+    #[test]
+    fn who_sleeps_is_told_from_who_runs() {
+        use super::ThreadNumber;
+        let own = ThreadNumber::own();
+        assert_eq!(own.sleeps(), Some(false));
+        assert_eq!(ThreadNumber::of_word(own.word()), Some(own));
+        assert_eq!(ThreadNumber::of_word(0), None);
+        let (send, receive) = std::sync::mpsc::channel();
+        let sleeper = std::thread::spawn(move || {
+            send.send(ThreadNumber::own()).unwrap();
+            std::thread::park();
+        });
+        let other = receive.recv().unwrap();
+        while other.sleeps() == Some(false) {
+            std::thread::yield_now();
+        }
+        assert_eq!(other.sleeps(), Some(true));
+        sleeper.thread().unpark();
+        sleeper.join().unwrap();
+        assert_eq!(super::state_in(b"7 (a) R (b) D 1 2"), Some(b'D'));
+        assert_eq!(super::state_in(b"7 a D"), None);
     }
 
     #[test]
