@@ -4,16 +4,20 @@
 //! A virtual CPU that is not run for some milliseconds is a server that does not answer: figures of such
 //! a trial are the host's and not the server's. The kernel tells how much was taken (`steal`). It comes in
 //! spells of seconds, so a trial is made again a little later; how often is bounded, because a host
-//! that always takes is part of the machine.
+//! that always takes is part of the machine. Of the tries the one counts from which least was taken:
+//! what it found is not looked at.
 
 use crate::experiments::{Cannot, Setting};
 use std::time::Duration;
 use sys::thread::CpuTimes;
 
 /// A trial counts if no more than this share of the CPUs was taken.
-const STOLEN_MAX: f64 = 0.03;
+const STOLEN_MAX: f64 = 0.01;
 /// Before a trial is made again; in a quick run, and where there is time to wait for a spell to end.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
+
+/// Tries of one trial at the most.
+const TRIES_MAX: u32 = 4;
 
 /// How many trials may be made again, and how many were.
 #[derive(Debug, Clone, Copy)]
@@ -25,11 +29,11 @@ pub(crate) struct Again {
 }
 
 impl Again {
-    /// For so many trials: a half of them; an eighth where there is little time.
+    /// For so many trials: as many again; an eighth where there is little time.
     pub(crate) fn of(trials: u32, setting: &Setting<'_>) -> Self {
         let [quick, full] = PAUSES;
         Self {
-            left: trials.div_ceil(setting.pick(8, 2)),
+            left: trials.div_ceil(setting.pick(8, 1)),
             pause: setting.pick(quick, full),
             made: 0,
         }
@@ -45,18 +49,25 @@ impl Again {
         setting: &Setting<'_>,
         mut trial: impl FnMut() -> Result<T, Cannot>,
     ) -> Result<(T, f64), Cannot> {
-        loop {
+        let mut best: Option<(T, f64)> = None;
+        for tries in 1.. {
             let before = sys::thread::cpu_times().unwrap_or_default();
             let found = trial()?;
             let stolen = share(before, sys::thread::cpu_times().unwrap_or_default());
-            if stolen <= STOLEN_MAX || self.left == 0 {
-                return Ok((found, stolen));
+            best = match best {
+                Some(best) if best.1 <= stolen => Some(best),
+                _ => Some((found, stolen)),
+            };
+            let enough = best.as_ref().is_some_and(|best| best.1 <= STOLEN_MAX);
+            if enough || tries == TRIES_MAX || self.left == 0 {
+                break;
             }
             self.left -= 1;
             self.made += 1;
             setting.go_on()?;
             std::thread::sleep(self.pause);
         }
+        best.ok_or_else(|| Cannot::Failed("no trial was made".into()))
     }
 }
 
@@ -92,7 +103,7 @@ mod tests {
         let (bowline, scratch) = ("bowline".into(), std::env::temp_dir());
         let setting = Setting { quick: false, bowline, scratch, stop: &stop, say: &|_| {} };
         let mut again = Again::of(10, &setting);
-        assert_eq!((again.left, again.made), (5, 0));
+        assert_eq!((again.left, again.made), (10, 0));
         let failed: Result<((), f64), _> = again.undisturbed(&setting, || {
             tried += 1;
             Err(Cannot::Failed("no server".into()))
