@@ -31,6 +31,8 @@ toolchain() {
     install rustup:rustup || true
     command -v rustup >/dev/null || { say "no Rust: install it from https://rustup.rs and run this again"; exit 1; }
   fi
+  # has rustup fetch the pinned toolchain, once
+  cargo --version >/dev/null
 }
 
 demo() {
@@ -94,6 +96,7 @@ case ${1:-} in
   serve) shift; serve "$@" ;;
   test) test_all ;;
   check) check ;;
+  toolchain) toolchain ;;
   fuzz) toolchain; fuzz/run "${2:-10}" ;;
   *) sed -n '2,7s/^# //p' "$0" >&2; exit 2 ;;
 esac
