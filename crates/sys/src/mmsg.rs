@@ -282,8 +282,8 @@ fn destination(header: &libc::msghdr) -> Local {
     while let Some(message) = unsafe { next.as_ref() } {
         match (message.cmsg_level, message.cmsg_type) {
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                // SAFETY: the data of this type is an in_pktinfo; it need not be aligned.
                 let info =
+                    // SAFETY: the data of this type is an in_pktinfo; it need not be aligned.
                     unsafe { libc::CMSG_DATA(message).cast::<libc::in_pktinfo>().read_unaligned() };
                 // The local address that suits a reply, also where a broadcast asked.
                 let ip = Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes());

@@ -98,8 +98,8 @@ pub fn addresses_of(host: &str) -> io::Result<Vec<IpAddr>> {
     hints.ai_family = libc::AF_UNSPEC;
     hints.ai_socktype = libc::SOCK_STREAM;
     let mut list: *mut libc::addrinfo = ptr::null_mut();
-    // SAFETY: `host` ends in NUL, `hints` is initialised, `list` takes the result.
     let code =
+        // SAFETY: `host` ends in NUL, `hints` is initialised, `list` takes the result.
         unsafe { libc::getaddrinfo(host.as_ptr(), ptr::null(), &raw const hints, &raw mut list) };
     if is_no_such_name(code) {
         return Ok(Vec::new());

@@ -137,9 +137,9 @@ fn code(thread: libc::pid_t, at: u64) -> io::Result<[u8; CODE_MAX]> {
         iov_base: std::ptr::with_exposed_provenance_mut(usize::try_from(at).unwrap_or(0)),
         iov_len: CODE_MAX,
     };
-    // SAFETY: `local` is `code`, which has the room that it says; the kernel checks the address in
-    // the other process.
     let got =
+        // SAFETY: `local` is `code`, which has the room that it says; the kernel checks the address
+        // in the other process.
         unsafe { libc::process_vm_readv(thread, &raw const local, 1, &raw const remote, 1, 0) };
     if got > 0 { Ok(code) } else { Err(io::Error::last_os_error()) }
 }
