@@ -12,6 +12,7 @@
 //!
 //! Invariant: a connection belongs to one loop, which alone touches it.
 
+use crate::load::{Dice, FILE_BYTES, FILES};
 use proto::nfs3::procedure as p;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -28,12 +29,8 @@ use sys::epoll::{Epoll, Events, Interest};
 const RECEIVE: usize = 256 << 10;
 /// Data from which on it is sent out of a file, as `docs/bench` has the crossover.
 const SENDFILE_MIN: usize = 8 << 10;
-/// The files, as many as a load has clients that write.
-const FILES: usize = 16;
-/// Of them, those that are read: as many as [`Plan::new`](crate::load::Plan::new) has.
-const READ_FILES: usize = 8;
-/// Bytes of each, and of the longest canned READ.
-const FILE_BYTES: usize = 4 << 20;
+/// The files, as many as a load has clients that write. The first [`FILES`] of them are read.
+const ALL_FILES: usize = 16;
 /// Bytes of a header of an accepted reply, its mark included.
 const HEADER: usize = 28;
 /// Bytes of a `post_op_attr` with attributes (RFC 1813 §2.6).
@@ -58,7 +55,7 @@ struct Peer {
     own: usize,
     at: usize,
     /// What the next READ's place is drawn from.
-    dice: u64,
+    dice: Dice,
 }
 
 /// Where data comes from and goes to; all loops have the same.
@@ -77,11 +74,11 @@ impl Files {
             file.write_all_at(&zeros, 0)?;
             Ok(file)
         };
-        (0..FILES).map(make).collect::<io::Result<_>>().map(Self)
+        (0..ALL_FILES).map(make).collect::<io::Result<_>>().map(Self)
     }
 
     fn at(&self, index: usize) -> io::Result<&File> {
-        self.0.get(index % FILES).ok_or_else(|| ErrorKind::NotFound.into())
+        self.0.get(index % ALL_FILES).ok_or_else(|| ErrorKind::NotFound.into())
     }
 }
 
@@ -167,6 +164,7 @@ fn answer(epoll: &Epoll, inbox: &Inbox, files: &Files) -> io::Result<()> {
 
 impl Peer {
     fn new(stream: TcpStream, token: u64) -> Self {
+        let own = usize::try_from(token).unwrap_or(0);
         Self {
             stream,
             skip: 0,
@@ -175,9 +173,9 @@ impl Peer {
             sent: 0,
             between: VecDeque::new(),
             writes: false,
-            own: usize::try_from(token).unwrap_or(0),
+            own,
             at: 0,
-            dice: token,
+            dice: Dice::new(1, own),
         }
     }
 
@@ -271,14 +269,11 @@ impl Peer {
         Ok(())
     }
 
-    /// A piece of any file that is read, at a multiple of its length (Knuth's generator).
+    /// A piece of any file that is read, at a multiple of its length.
     fn draw(&mut self, len: usize) -> Piece {
-        let constants = (6_364_136_223_846_793_005, 1_442_695_040_888_963_407);
-        self.dice = self.dice.wrapping_mul(constants.0).wrapping_add(constants.1);
-        let drawn = usize::try_from(self.dice >> 33).unwrap_or(0);
-        let pieces = FILE_BYTES / len;
-        let offset = drawn / READ_FILES % pieces * len;
-        Piece { file: drawn % READ_FILES, offset: offset as u64, len }
+        let file = self.dice.below(FILES);
+        let offset = self.dice.below(FILE_BYTES / len) * len;
+        Piece { file, offset: offset as u64, len }
     }
 
     /// Writes data where that of the WRITE before it ended.

@@ -24,9 +24,11 @@ mod work;
 pub use error::LoadError;
 pub use op::{Op, Version};
 pub use plan::{CLIENTS_MAX, DEPTH_MAX, Pace, Plan, Proto, Stable, Workload};
+pub(crate) use plan::{FILE_BYTES, FILES};
 pub use report::{Fairness, Latency, LoadReport, OpReport, ServerCost, ServerReport};
 pub use scene::{OWN_DIR, Scene};
 pub use tally::Live;
+pub(crate) use work::Dice;
 
 use ask::Head;
 use drive::{Client, Driven, Stage};

@@ -224,6 +224,11 @@ pub struct Plan {
     pub cpus: Vec<usize>,
 }
 
+/// Files that `read` works on, unless told otherwise.
+pub(crate) const FILES: usize = 8;
+/// Bytes of each file, read or written, unless told otherwise.
+pub(crate) const FILE_BYTES: usize = 4 << 20;
+
 impl Plan {
     /// A load of one client at depth 1 for a second, to be changed as wanted.
     pub fn new(server: SocketAddr, export: &str, workload: Workload) -> Self {
@@ -243,8 +248,8 @@ impl Plan {
             size: 32 << 10,
             fragment: 0,
             shift: 0,
-            files: 8,
-            file_size: 4 << 20,
+            files: FILES,
+            file_size: FILE_BYTES as u64,
             passes: None,
             stable: Stable::Unstable,
             timeout: Duration::from_secs(10),
