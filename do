@@ -3,6 +3,7 @@
 # do test             install what the tests need and run every test, the kernel client's included
 # do check            format, lints, documentation, layers, house rules
 # do fuzz [SECONDS]   each fuzz target for SECONDS (10)
+# do toolchain        install Rust and a C++ compiler, if they are missing
 # Works on a fresh Debian machine; what is missing is installed with apt (as root or with sudo).
 set -eu
 cd "$(dirname "$0")"
