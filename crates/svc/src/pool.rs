@@ -94,7 +94,7 @@ struct Inbox {
 /// See [`Pool::watched`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Watched {
-    /// What had been answered.
+    /// Calls that had begun.
     pub calls: u64,
     /// What had been taken from the queue.
     pub taken: u64,
@@ -353,7 +353,7 @@ impl Pool {
         self.leader.store(thread.word(), Relaxed);
     }
 
-    /// Whether the leader sleeps, as far as can be told: if not, it is taken for asleep.
+    /// Whether the leader sleeps; where that cannot be told, it is taken for asleep.
     pub fn leader_sleeps(&self) -> bool {
         let leader = ThreadNumber::of_word(self.leader.load(Relaxed));
         leader.and_then(ThreadNumber::sleeps).unwrap_or(true)

@@ -33,13 +33,13 @@ use telemetry::{Counter, WorkerStats};
 
 /// A call that sleeps and has run for so long without a word is stuck.
 const STUCK_NS: u64 = 1_000_000;
-/// One that does not sleep is either long or waits for a processor: another leader could only wait
-/// beside it. After so long it is let be, and others go on.
+/// One that does not sleep computes, or waits for a processor, for which another leader could only
+/// wait as well. After so long it is taken for stuck all the same.
 const LONG_NS: u64 = 5_000_000;
-/// Between two looks at the pools, while calls were found stuck lately. Such a call holds its pool up
-/// for one to two of these,
+/// Between two looks at the pools where calls were found stuck lately: a call that sleeps without a
+/// word holds its pool up for one to two milliseconds.
 const TICK: Duration = Duration::from_millis(1);
-/// and the first one after a time without any for up to five.
+/// Between two looks where none was: the first such call holds its pool up for one to five.
 const CALM_TICK: Duration = Duration::from_millis(4);
 /// For how long after a stuck call others are expected.
 const ALERT_NS: u64 = 10_000_000_000;

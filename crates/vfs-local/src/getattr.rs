@@ -1,4 +1,4 @@
-//! GETATTR: one `fstat` of the cached descriptor, or one `statx` for the time of creation.
+//! GETATTR: one `fstat` of the cached descriptor; and a `statx` for who wants the time of creation.
 
 use crate::attr::living;
 use crate::errno;
