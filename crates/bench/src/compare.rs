@@ -6,8 +6,9 @@
 //! machine, and export the same directory in memory (tmpfs), so that no disk is measured; a trial from which the
 //! machine's host took CPU time is made again. Absolute figures of different days do not compare, ratios do.
 //!
-//! Server CPU per call is all that its processes used from the first connection to the last answer, divided
-//! by all calls answered in that time, the warm-up's included.
+//! Server CPU per call is all that its processes used from the end of the warm-up to the last answer, divided
+//! by all calls answered in that time. The warm-up (a quarter of the counted time more) has the connections, files that
+//! were never opened, and the choice of how many pools to use.
 
 use crate::experiments::{Cannot, Loaded, Setting, aim, loaded, median, spread};
 use crate::lab::Namespace;

@@ -113,6 +113,20 @@ pub fn run(
     live: &Live,
     stop: &AtomicBool,
 ) -> Result<Run, LoadError> {
+    run_from(plan, scene, live, stop, || {})
+}
+
+/// As [`run`]; `counted_from_here` is called once, at the end of the warm-up, while the load goes on.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_from(
+    plan: &Plan,
+    scene: &Arc<Scene>,
+    live: &Live,
+    stop: &AtomicBool,
+    counted_from_here: impl FnOnce(),
+) -> Result<Run, LoadError> {
     plan.check().map_err(LoadError::Plan)?;
     sys::limits::raise_open_files();
     let plan = with_ports(plan);
@@ -126,6 +140,8 @@ pub fn run(
             .enumerate()
             .map(|(thread, clients)| scope.spawn(move || drive::drive(stage, thread, clients)))
             .collect();
+        std::thread::sleep(plan.warmup);
+        counted_from_here();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
     let mut tally = Tally::new(0);

@@ -1,7 +1,7 @@
 //! One load on one server under test: what the load found and what it cost the server.
 
 use super::{Cannot, Setting};
-use crate::load::{Live, LoadReport, Plan, Run, Scene, run};
+use crate::load::{Live, LoadReport, Plan, Run, Scene, run_from};
 use crate::subject::Subject;
 use crate::subject::meter::Usage;
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 pub struct Loaded {
     /// What the clients found.
     pub report: LoadReport,
-    /// What the server's processes used from the first connection to the last answer.
+    /// What the server's processes used from the end of the warm-up to the last answer.
     pub usage: Usage,
-    /// Calls answered in that time, the warm-up's included.
+    /// Calls answered in that time.
     pub calls: u64,
 }
 
@@ -74,12 +74,15 @@ pub fn loaded(
     setting: &Setting<'_>,
 ) -> Result<Loaded, Cannot> {
     let live = Live::new(plan.threads);
-    let before = server.reading()?;
-    let run = run(plan, scene, &live, setting.stop)?;
-    let usage = server.reading()?.since(&before);
+    let mut before = (0, server.reading());
+    let run = run_from(plan, scene, &live, setting.stop, || {
+        before = (live.calls(), server.reading());
+    })?;
+    let (calls_before, before) = before;
+    let usage = server.reading()?.since(&before?);
     setting.go_on()?;
     let report = faultless(run, server.name())?;
-    Ok(Loaded { report, usage, calls: live.calls() })
+    Ok(Loaded { report, usage, calls: live.calls().saturating_sub(calls_before) })
 }
 
 /// What a load found, if it came to its end and every call was answered rightly.

@@ -136,12 +136,12 @@ pub struct LoadReport {
     pub incomplete: Option<String>,
 }
 
-/// What a load cost a server on this machine, from the first connection to the last answer.
+/// What a load cost a server on this machine, from the end of the warm-up to the last answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerCost {
     /// Its process.
     pub pid: u32,
-    /// CPU time per answered call, the warm-up's included.
+    /// CPU time per answered call.
     pub cpu_us_per_call: f64,
     /// Context switches per call, of both kinds.
     pub switches_per_call: f64,

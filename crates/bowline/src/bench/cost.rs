@@ -8,7 +8,7 @@ use bench::load::ServerCost;
 use bench::subject::meter::Reading;
 use std::path::{Path, PathBuf};
 
-/// A server's state before a load.
+/// A server's state before the calls that count.
 pub struct Before {
     pid: u32,
     reading: Reading,
@@ -32,6 +32,13 @@ pub fn before(options: &LoadOptions) -> anyhow::Result<Option<Before>> {
 }
 
 impl Before {
+    /// Reads the server again: what was used so far does not count. What cannot be read now stays as it was.
+    pub fn renew(&mut self) {
+        self.reading = Reading::of(&[self.pid]).unwrap_or_else(|| self.reading.clone());
+        let status = self.control.as_deref().and_then(|path| ask(path).ok());
+        self.copied = status.as_ref().map_or(self.copied, copied);
+    }
+
     /// What was used since then, by so many calls; `None` if the server is gone.
     pub fn since(&self, calls: u64) -> Option<ServerCost> {
         let usage = Reading::of(&[self.pid])?.since(&self.reading);

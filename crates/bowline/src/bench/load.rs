@@ -88,11 +88,15 @@ fn one(side: &Side, options: &LoadOptions, stop: &AtomicBool) -> anyhow::Result<
     let live = Live::new(side.plan.threads);
     let label = format!("{} {}", side.plan.workload.name(), side.name);
     let expected = side.plan.warmup + side.plan.time;
-    let before = cost::before(options)?;
+    let (mut before, mut calls_before) = (cost::before(options)?, 0);
     let mut run = progress::with_bar(&label, expected, &live, options.quiet, || {
-        bench::load::run(&side.plan, &side.scene, &live, stop)
+        bench::load::run_from(&side.plan, &side.scene, &live, stop, || {
+            calls_before = live.calls();
+            before.iter_mut().for_each(cost::Before::renew);
+        })
     })?;
-    run.report.server = before.and_then(|before| before.since(live.calls()));
+    let calls = live.calls().saturating_sub(calls_before);
+    run.report.server = before.and_then(|before| before.since(calls));
     Ok(run)
 }
 
