@@ -6,7 +6,8 @@
 use crate::buffers::ConnBuffers;
 use crate::home::Home;
 use crate::limits::Budget;
-use crate::transmit::Tx;
+use crate::pool::Pool;
+use crate::transmit::{Fate, Tx};
 use crate::urgent::Mark;
 use rpc::Peer;
 use rpc::record::Partial;
@@ -97,8 +98,8 @@ pub(crate) struct Rx {
     pub broken: bool,
     /// Whether something but reading goes on, so that the table has to be told after each turn.
     pub unsettled: bool,
-    /// The last receive left something, or may have, that an edge-triggered epoll will not tell
-    /// of again.
+    /// The last receive left something, or may have, of which epoll has told and will not tell
+    /// again by itself: it is edge-triggered.
     pub more: bool,
     /// As `more`, until a receive finds nothing: the end of the stream may have come with data.
     pub until_empty: bool,
@@ -121,6 +122,16 @@ impl Rx {
             until_empty: false,
             charged: 0,
         }
+    }
+
+    /// Decides how the connection goes on, and tells epoll; see [`Conn::settle`].
+    pub fn settle(&mut self, pool: &Pool) -> Fate {
+        let anew = self.more || self.until_empty;
+        let fate = self.conn.settle(pool, self.tail.is_some(), self.ending, anew);
+        if fate == Fate::Read {
+            (self.more, self.until_empty) = (false, false);
+        }
+        fate
     }
 
     /// Squares the memory held with the budget; `false` if the budget does not allow it.

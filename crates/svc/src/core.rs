@@ -46,8 +46,6 @@ pub(crate) struct Core {
     pub leaving: bool,
     /// Datagram sockets that are looked at for the last time, until they are empty.
     pub sockets: Vec<u64>,
-    /// Whether epoll was told to report connections edge-triggered.
-    pub edge: bool,
 }
 
 #[derive(Default)]
@@ -61,7 +59,7 @@ pub(crate) enum Found {
     /// The connection, to be served.
     Rx(Box<Rx>),
     /// A connection that another worker serves.
-    Out(Arc<Conn>),
+    Out,
     /// Nothing any more.
     Gone,
 }
@@ -79,7 +77,6 @@ impl Core {
             datagrams: VecDeque::new(),
             parting: Vec::new(),
             stopping: false,
-            edge: false,
             leaving: false,
             sockets: Vec::new(),
         }
@@ -136,7 +133,7 @@ impl Core {
         let Some(Place { conn: Some(conn), .. }) = self.place(token) else { return Found::Gone };
         match conn.home.take() {
             Took::It(rx) => Found::Rx(rx),
-            Took::Out => Found::Out(Arc::clone(conn)),
+            Took::Out => Found::Out,
             Took::Closed => Found::Gone,
         }
     }

@@ -71,9 +71,6 @@ pub(crate) struct Pool {
     rescues: AtomicU64,
     /// The policy is one with a queue: the leader runs no calls.
     queueing: AtomicBool,
-    /// Epoll reports connections edge-triggered. Written by the leader before it tells epoll so;
-    /// read under a connection's transmit lock.
-    edge: AtomicBool,
     /// The leader has seen the order to stop, or to leave. Written before it looks at any
     /// connection for that.
     stopping: AtomicBool,
@@ -172,7 +169,6 @@ impl Pool {
             leader: AtomicU32::new(0),
             rescues: AtomicU64::new(0),
             queueing: AtomicBool::new(policy != WakePolicy::Adaptive),
-            edge: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             inbox: Mutex::default(),
             event,
@@ -251,11 +247,10 @@ impl Pool {
                 return self.post(Mail::Back(rx));
             }
             if rx.unsettled {
-                match rx.conn.settle(self, rx.tail.is_some(), rx.ending) {
+                match rx.settle(self) {
                     Fate::Close => return self.post(Mail::Back(rx)),
                     Fate::Serve => return self.enqueue(Work::Conn(rx), false, stats),
-                    // Epoll was told to look again.
-                    Fate::Read => (rx.unsettled, rx.more, rx.until_empty) = (false, false, false),
+                    Fate::Read => rx.unsettled = false,
                     Fate::Wait => {}
                 }
             } else if rx.more || rx.until_empty {
@@ -315,16 +310,6 @@ impl Pool {
     /// Whether the leader is to put what is ready into the queue.
     pub fn is_queueing(&self) -> bool {
         self.queueing.load(Relaxed)
-    }
-
-    /// Whether epoll is to report connections edge-triggered; under a transmit lock.
-    pub fn is_edge(&self) -> bool {
-        self.edge.load(Relaxed)
-    }
-
-    /// The leader changes how epoll reports connections, and tells it after this.
-    pub fn set_edge(&self, edge: bool) {
-        self.edge.store(edge, Relaxed);
     }
 
     /// The leader has seen the order to stop.

@@ -170,8 +170,9 @@ impl Conn {
         }
     }
 
-    /// Decides how a connection in the table goes on, and tells epoll.
-    pub fn settle(&self, pool: &Pool, has_tail: bool, ending: bool) -> Fate {
+    /// Decides how a connection in the table goes on, and tells epoll. `anew`: there may be something to
+    /// read of which epoll has told already.
+    pub fn settle(&self, pool: &Pool, has_tail: bool, ending: bool, anew: bool) -> Fate {
         let mut tx = lock(&self.tx);
         let empty = tx.queue.is_empty();
         if tx.dead || (ending && empty && !has_tail && tx.in_flight == 0) {
@@ -180,8 +181,7 @@ impl Conn {
         let busy = tx.in_flight >= pool.shared.limits.in_flight_max;
         tx.waiting = busy || ending;
         tx.reading = !ending && !has_tail && !busy;
-        // Edge-triggered, it tells of what came meanwhile only if it is told anew.
-        let anew = pool.is_edge() && tx.reading;
+        let anew = anew && tx.reading;
         self.watch_anew(&mut tx, pool, anew);
         match has_tail {
             _ if tx.dead => Fate::Close,
@@ -215,23 +215,9 @@ impl Conn {
         tx.moving = true;
     }
 
-    /// Is not watched until it is settled again.
-    pub fn mute(&self, pool: &Pool) {
-        let mut tx = lock(&self.tx);
-        tx.reading = false;
-        if tx.watched.take().is_some() {
-            let _ = pool.epoll.delete(&self.stream);
-        }
-    }
-
     /// Whether epoll does not watch it for reading, and did not when that was last decided.
     pub fn is_muted(&self) -> bool {
         !lock(&self.tx).reading
-    }
-
-    /// Tells epoll of a new way to report it.
-    pub fn rearm(&self, pool: &Pool) {
-        self.watch(&mut lock(&self.tx), pool);
     }
 
     /// Tells the client that nothing more will come; `false` if the connection is broken.
@@ -330,7 +316,7 @@ impl Conn {
         }
         let empty = tx.queue.is_empty();
         let (readable, writable) = (tx.reading && empty, !empty);
-        let wanted = Interest { readable, writable, edge: pool.is_edge() };
+        let wanted = Interest { readable, writable, edge: true };
         let done = match tx.watched {
             Some(watched) if watched == wanted && !anew => return,
             Some(_) if wanted.is_none() => pool.epoll.delete(&self.stream),

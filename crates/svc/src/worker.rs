@@ -314,9 +314,6 @@ impl Worker {
     /// Waits for events; while the server stops, not for longer than connections that part need.
     fn wait(&mut self) {
         let Some(core) = self.core.as_mut() else { return };
-        if core.edge != self.pool.is_queueing() {
-            switch(&self.pool, core);
-        }
         // While it stops, workers may empty the queue without a word.
         let soon = !core.parting.is_empty() || core.is_finished();
         let parting = !core.parting.is_empty();
@@ -353,25 +350,13 @@ impl Worker {
             return self.socket(ready.token & !TOKEN_SOCKET);
         }
         let Some(core) = self.core.as_mut() else { return };
-        let mut found = core.take(ready.token);
-        if let Found::Out(conn) = &found
-            && !core.edge
-        {
-            // Or epoll would tell of it again and again. If it came home between the two looks
-            // it finds itself muted, and is settled below or by whoever brings it.
-            conn.mute(&self.pool);
-            found = core.take(ready.token);
-            if let Found::Rx(rx) = &mut found {
-                rx.unsettled = true;
-            }
-        }
-        match found {
+        match core.take(ready.token) {
             // Who brings it back is told that it is wanted.
-            Found::Gone | Found::Out(_) => {}
+            Found::Gone | Found::Out => {}
             Found::Rx(mut rx) => {
                 if ready.writable || rx.unsettled {
                     // If it goes on from here, epoll tells again what there is to be read.
-                    rx.unsettled = true;
+                    (rx.unsettled, rx.until_empty) = (true, true);
                     match rx.conn.flush(&self.pool, &self.stats) {
                         Ok(sent) => rx.broken |= sent == Sent::Broken,
                         Err(_cold) => return self.fetch(rx),
@@ -486,7 +471,7 @@ impl Worker {
             Mail::Datagrams(held) => core.datagrams.extend(held),
             Mail::Panicked(token) => strike_out(&self.pool, &self.stats, core, token),
             Mail::Relieve => self.relieved = true,
-            // Before the next wait.
+            // What the queue holds is looked at before the next wait.
             Mail::Policy => {}
             Mail::Stop => {
                 core.stopping = true;
@@ -548,6 +533,7 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
         rx.conn.depart();
         return pool.shared.roster.hand_out(Parcel::Moved(rx));
     }
+    rx.unsettled |= rx.more || rx.until_empty;
     loop {
         let token = rx.token;
         let conn = Arc::clone(&rx.conn);
@@ -556,7 +542,7 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
             rx.ending |= core.stopping && rx.looked;
             fate = match rx.broken {
                 true => Fate::Close,
-                false => conn.settle(pool, rx.tail.is_some(), rx.ending),
+                false => rx.settle(pool),
             };
             rx.unsettled = fate != Fate::Read;
         }
@@ -565,7 +551,7 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
             Put::Done => {}
             // Something happened while it was out: decide anew.
             Put::Again(mut back) => {
-                back.unsettled = true;
+                (back.unsettled, back.until_empty) = (true, true);
                 rx = back;
                 continue;
             }
@@ -586,17 +572,6 @@ fn left(pool: &Pool, queueing: bool) -> Option<Work> {
         return None;
     }
     pool.hand.left(|| pool.shared.clock.now_ns())
-}
-
-/// Tells epoll how the leader wants to hear of connections from now on.
-fn switch(pool: &Pool, core: &mut Core) {
-    core.edge = pool.is_queueing();
-    pool.set_edge(core.edge);
-    for token in core.tokens() {
-        if let Some(conn) = core.conn(token) {
-            conn.rearm(pool);
-        }
-    }
 }
 
 /// Closes a connection and forgets it.

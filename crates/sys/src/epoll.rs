@@ -1,4 +1,4 @@
-//! epoll(7), level-triggered: which of many descriptors can be read or written now.
+//! epoll(7): which of many descriptors can be read or written now, or have become so since it was last told.
 //!
 //! Owns: the epoll descriptor and the buffer of ready events. Registering, changing and removing
 //! is safe from any thread while another waits.
