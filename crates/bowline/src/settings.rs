@@ -162,7 +162,7 @@ pub static ROWS: [Row; 13] = [
         key: Key::TcpCongestion,
         name: "tcp-congestion",
         when: When::Live,
-        about: "system|NAME: congestion control of connections; system is the sysctl's",
+        about: "auto|system|NAME: congestion control of connections; system is the sysctl's, auto makes an exception for local clients",
         parse: |text| text.parse().map(Value::TcpCongestion),
     },
     Row {
@@ -337,7 +337,7 @@ impl Default for Values {
             zero_copy: ZeroCopy::Auto,
             tcp_rcvbuf: Sizes::default(),
             tcp_sndbuf: Sizes::default(),
-            tcp_congestion: Congestion::System,
+            tcp_congestion: Congestion::Auto,
             max_read: Transfer::DEFAULT,
             max_write: Transfer::DEFAULT,
             memory: Memory::DEFAULT,

@@ -149,9 +149,12 @@ impl fmt::Display for ThreadRange {
     }
 }
 
-/// The congestion control of connections: the system's, or one by its name.
+/// The congestion control of connections: the system's, with or without an exception for local ones, or one by
+/// its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Congestion {
+    /// The system's; for clients on this machine one that does not pace.
+    Auto,
     /// What `net.ipv4.tcp_congestion_control` says.
     System,
     /// One of `net.ipv4.tcp_available_congestion_control`.
@@ -161,34 +164,29 @@ pub enum Congestion {
 /// Longest name of a congestion control (TCP_CA_NAME_MAX, less the end).
 const CONGESTION_NAME_MAX: usize = 15;
 
-impl Congestion {
-    /// The name, unless it is the system's.
-    pub fn name(&self) -> Option<&str> {
-        match self {
-            Self::System => None,
-            Self::Named(name) => Some(name),
-        }
-    }
-}
-
 impl FromStr for Congestion {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
         match text {
+            "auto" => Ok(Self::Auto),
             "system" => Ok(Self::System),
             name if (1..=CONGESTION_NAME_MAX).contains(&name.len()) && name.bytes().all(fits) => {
                 Ok(Self::Named(name.to_owned()))
             }
-            _ => Err(format!("{text:?} is no congestion control: write system, or a name")),
+            _ => Err(format!("{text:?} is no congestion control: write auto, system, or a name")),
         }
     }
 }
 
 impl fmt::Display for Congestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name().unwrap_or("system"))
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::System => "system",
+            Self::Named(name) => name,
+        })
     }
 }
 
@@ -386,7 +384,7 @@ mod tests {
         same::<ThreadRange>(&["1..1", "2..64", "1..4096"]);
         same::<Transfer>(&["4K", "64K", "1M", "4M", "12K"]);
         same::<UdpBuffer>(&["auto", "256K", "1G"]);
-        same::<Congestion>(&["system", "cubic", "bbr"]);
+        same::<Congestion>(&["auto", "system", "cubic", "bbr"]);
         same::<WakePolicy>(&["adaptive", "unlimited", "cap:5", "chain"]);
         same::<PoolMode>(&["auto", "global", "percpu", "pernode"]);
         same::<LogLevel>(&["error", "trace"]);

@@ -8,7 +8,6 @@ use crate::buffers::ConnBuffers;
 use crate::conn::Conn;
 use crate::core::TOKEN_INBOX;
 use crate::limits::EVENTS_PER_WAIT;
-use crate::lock;
 use crate::register::Full;
 use crate::roster::Parcel;
 use crate::server::Shared;
@@ -117,13 +116,9 @@ impl Acceptor<'_> {
         if sys::socket::prepare(&stream).is_err() {
             return;
         }
-        let congestion = lock(&self.shared.congestion).clone();
-        if let Some(name) = congestion {
-            // It was tried when it was set; the connection may have ended.
-            let _ = sys::tcp::set_congestion(&stream, &name);
-        }
         let peer =
             Peer { addr: canonical(peer), local: canonical(local), transport: Transport::Tcp };
+        self.shared.congestion.admit(&stream, peer);
         self.last_id = self.last_id.saturating_add(1);
         let now_ms = self.shared.clock.now_ms();
         let buffers = ConnBuffers::new(&self.shared.buffers);

@@ -1,6 +1,7 @@
 //! What a server is started with, and the settings that people write, as types that parse once.
 
 use crate::buffers::BufferRules;
+use crate::congestion::Congestion;
 use crate::{Limits, ZeroCopy};
 use rpc::BufferWishes;
 use serde::Serialize;
@@ -33,8 +34,8 @@ pub struct Config {
     pub limits: Limits,
     /// What connections' socket buffers are to be.
     pub buffers: Box<dyn BufferRules>,
-    /// The congestion control of connections; `None`: the system's.
-    pub congestion: Option<String>,
+    /// The congestion control of connections.
+    pub congestion: Congestion,
 }
 
 impl Default for Config {
@@ -51,7 +52,7 @@ impl Default for Config {
             zero_copy: ZeroCopy::Auto,
             limits: Limits::default(),
             buffers: Box::new(BufferWishes::NONE),
-            congestion: None,
+            congestion: Congestion::Auto,
         }
     }
 }

@@ -17,6 +17,7 @@
 mod acceptor;
 mod buffers;
 mod config;
+mod congestion;
 mod conn;
 mod core;
 mod gauge;
@@ -42,6 +43,7 @@ mod zero_copy;
 
 pub use buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
 pub use config::{Adopted, Config, PoolMode, SettingError, UdpSockets, WakePolicy};
+pub use congestion::Congestion;
 pub use gauge::{Limit, LinkInfo};
 pub use limits::Limits;
 pub use server::{Server, StartError};

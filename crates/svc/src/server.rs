@@ -3,6 +3,7 @@
 use crate::acceptor::{self, Listener};
 use crate::buffers::{Applied, BufferRules, BufferTotals, Buffers};
 use crate::config::{Config, PoolMode, SettingError, UdpSockets, WakePolicy};
+use crate::congestion::{Chosen, Congestion};
 use crate::conn::Conn;
 use crate::gauge;
 use crate::grouping::{self, Set, cannot_start, make_pools, share};
@@ -67,8 +68,8 @@ pub(crate) struct Shared {
     pub set: Mutex<Set>,
     /// Connections' socket buffers.
     pub buffers: Buffers,
-    /// The congestion control of new connections; `None`: the system's. Locked for a copy.
-    pub congestion: Mutex<Option<Arc<str>>>,
+    /// Connections' congestion control.
+    pub congestion: Chosen,
     /// Memory for records under way.
     pub partial: Budget,
     /// Memory for replies that clients have not taken.
@@ -118,6 +119,8 @@ impl Server {
         let ports = Ports::bind(&config.udp, adopted, config.udp_sockets, config.udp_buffer)?;
         let buffers = Buffers::new(config.buffers);
         let (listeners, sockets) = bind_listeners(&config.tcp, config.adopted.tcp, &buffers)?;
+        let congestion = Chosen::new(config.congestion);
+        congestion.prepare(sockets.iter().map(|socket| &**socket))?;
         let shared = Arc::new(Shared {
             dispatcher,
             telemetry,
@@ -129,7 +132,7 @@ impl Server {
             roster: Roster::default(),
             set: Mutex::new(set),
             buffers,
-            congestion: Mutex::new(config.congestion.map(Into::into)),
+            congestion,
             partial: Budget::new(limits.partial_bytes_max),
             queued: Budget::new(limits.queued_bytes_max),
             keep_bytes: AtomicUsize::new(limits.keep_bytes_max),
@@ -197,27 +200,16 @@ impl Server {
         applied
     }
 
-    /// Changes the congestion control of new connections and of those that are open; `None`: the
-    /// system's.
+    /// Changes the congestion control of new connections and of those that are open.
     ///
     /// # Errors
     /// [`SettingError`]: the kernel has none of that name, or this process may not use it.
-    pub fn set_congestion(&self, name: Option<&str>) -> Result<(), SettingError> {
-        let own = match name {
-            Some(name) => name.to_owned(),
-            None => sys::tcp::system_congestion()
-                .map_err(|error| SettingError(format!("which one is the system's? {error}")))?,
-        };
-        sys::tcp::try_congestion(&own).map_err(|error| {
-            let there = sys::tcp::congestions();
-            SettingError(format!("congestion control {own:?}: {error}; there are {there}"))
-        })?;
-        *lock(&self.shared.congestion) = name.map(Into::into);
-        for conn in self.shared.register.all() {
-            // It may have ended.
-            let _ = sys::tcp::set_congestion(&conn.stream, &own);
-        }
-        Ok(())
+    pub fn set_congestion(&self, wanted: Congestion) -> Result<(), SettingError> {
+        let sockets: Vec<_> =
+            self.shared.listeners.iter().filter_map(|listener| listener.socket.upgrade()).collect();
+        let conns = self.shared.register.all();
+        let open = conns.iter().map(|conn| (&conn.stream, conn.peer));
+        self.shared.congestion.change(wanted, sockets.iter().map(|socket| &**socket), open)
     }
 
     /// What the buffers of all connections together may hold.

@@ -11,6 +11,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+/// The congestion control of connections inside, Linux's own.
+const CONGESTION: &str = "cubic";
 /// Where `ip` and `tc` may be, for users whose path lacks it.
 const ADMIN_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
 
@@ -23,7 +25,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A new one, with a loopback interface that is up; `label` is for messages.
+    /// A new one, with a loopback interface that is up; `label` is for messages. Its IPv4 connections have
+    /// Linux's own congestion control, whatever the machine's choice is: one that paces (BBR) measures its timers.
     ///
     /// # Errors
     /// [`LabError::Unable`] without root, without namespaces in the kernel, or without `ip`.
@@ -44,6 +47,11 @@ impl Namespace {
         })?;
         let new = Self { file: Arc::new(file), label: label.into(), host: false };
         new.ip(&["link", "set", "lo", "up"])?;
+        for network in ["127.0.0.0/8", "127.0.0.1/32"] {
+            let own = ["route", "replace", "local", network, "dev", "lo", "table", "local"];
+            let as_before = ["proto", "kernel", "scope", "host", "src", "127.0.0.1"];
+            new.ip(&[&own[..], &as_before, &["congctl", CONGESTION]].concat())?;
+        }
         Ok(new)
     }
 
@@ -222,6 +230,7 @@ mod tests {
         stream.read_to_string(&mut text).unwrap();
         assert_eq!(text, "hello");
         server.join().unwrap();
+        assert_eq!(sys::tcp::congestion(&stream).unwrap(), super::CONGESTION);
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Desk {
                 .with_server(|server| server.set_udp_buffer(buffer.bytes()).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::TcpCongestion(name) => self
-                .with_server(|server| server.set_congestion(name.name()).err())
+                .with_server(|server| server.set_congestion(gather::congestion(name)).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::MaxRead(size) => {
                 self.nfs.settings.max_read.store(size.bytes(), Ordering::Relaxed);

@@ -171,6 +171,15 @@ pub const fn pool_mode(mode: values::PoolMode) -> svc::PoolMode {
 }
 
 /// The setting as the server takes it.
+pub fn congestion(choice: &values::Congestion) -> svc::Congestion {
+    match choice {
+        values::Congestion::Auto => svc::Congestion::Auto,
+        values::Congestion::System => svc::Congestion::System,
+        values::Congestion::Named(name) => svc::Congestion::Named(name.clone()),
+    }
+}
+
+/// The setting as the server takes it.
 pub const fn wake_policy(policy: values::WakePolicy) -> svc::WakePolicy {
     match policy {
         values::WakePolicy::Adaptive => svc::WakePolicy::Adaptive,

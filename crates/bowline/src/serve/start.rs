@@ -219,7 +219,7 @@ fn serve(
         udp_buffer: values.udp_buffer.bytes(),
         limits: svc::Limits::default().with_memory(values.memory.bytes()),
         buffers: Box::new(values.buffers()),
-        congestion: values.tcp_congestion.name().map(str::to_owned),
+        congestion: gather::congestion(&values.tcp_congestion),
     };
     Server::start(config, dispatcher, telemetry).map_err(explain)
 }

@@ -1,0 +1,151 @@
+//! Which congestion control connections have.
+//!
+//! The system's own choice is right where connections share a line with others. Where both ends are on this
+//! machine there is no line, and one that paces (BBR) has nothing to find out: it only makes timers between sends,
+//! two and a half times the CPU of a READ of 1 MiB. [`Congestion::Auto`] spares local clients that.
+//!
+//! The kernel decides when the client's first packets come, before anybody accepts the connection, and a connection
+//! that has begun to pace goes on with it whatever it is told later. So listeners are told; a connection that
+//! came over a line and has what was meant for local ones gets the system's when it is accepted. What a route
+//! says (`ip route ... congctl`) goes before, and is left alone.
+//!
+//! [`Chosen::state`] is locked when a connection is accepted, for one or two socket options, and when the setting changes.
+
+use crate::config::SettingError;
+use crate::lock;
+use rpc::Peer;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Mutex;
+use sys::tcp;
+
+/// What every kernel has and allows to everybody; it paces nothing.
+const PLAIN: &str = "reno";
+/// What those are called that pace (`bbr`, `bbr2`).
+const PACING: &str = "bbr";
+
+/// The congestion control of connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Congestion {
+    /// The system's; for clients on this machine one that does not pace.
+    Auto,
+    /// The system's.
+    System,
+    /// One by its name.
+    Named(String),
+}
+
+/// What is chosen now.
+pub(crate) struct Chosen {
+    state: Mutex<State>,
+}
+
+struct State {
+    wanted: Congestion,
+    /// What listeners were told last; `None`: nothing ever, so that they follow the system.
+    told: Option<String>,
+}
+
+impl Chosen {
+    pub const fn new(wanted: Congestion) -> Self {
+        Self { state: Mutex::new(State { wanted, told: None }) }
+    }
+
+    /// Sets listeners up before the first connection comes.
+    ///
+    /// # Errors
+    /// As [`Chosen::change`].
+    pub fn prepare<'s>(
+        &self,
+        listeners: impl Iterator<Item = &'s TcpListener>,
+    ) -> Result<(), SettingError> {
+        let mut state = lock(&self.state);
+        // Where there is no telling what the system's is, it stays in force.
+        if let Some(name) = for_listeners(&state.wanted).unwrap_or_default() {
+            try_out(&name)?;
+            listeners.for_each(|listener| _ = tcp::set_congestion(listener, &name));
+            state.told = Some(name);
+        }
+        Ok(())
+    }
+
+    /// Changes it for listeners and for the connections that are open.
+    ///
+    /// # Errors
+    /// The kernel has none of that name, or this process may not use it; nothing has changed then.
+    pub fn change<'s>(
+        &self,
+        wanted: Congestion,
+        listeners: impl Iterator<Item = &'s TcpListener>,
+        open: impl Iterator<Item = (&'s TcpStream, Peer)>,
+    ) -> Result<(), SettingError> {
+        let cannot = |error| SettingError(format!("which one is the system's? {error}"));
+        let system = tcp::system_congestion().map_err(cannot)?;
+        let name = match &wanted {
+            Congestion::Named(name) => name,
+            Congestion::Auto | Congestion::System => &system,
+        };
+        try_out(name)?;
+        let mut state = lock(&self.state);
+        let told = for_listeners(&wanted).map_err(cannot)?;
+        if let Some(told) = told.or_else(|| state.told.is_some().then(|| system.clone())) {
+            listeners.for_each(|listener| _ = tcp::set_congestion(listener, &told));
+            state.told = Some(told);
+        }
+        for (stream, peer) in open {
+            let spared = wanted == Congestion::Auto && is_pacing(&system) && is_local(peer);
+            // It may have ended.
+            let _ = tcp::set_congestion(stream, if spared { PLAIN } else { name });
+        }
+        state.wanted = wanted;
+        Ok(())
+    }
+
+    /// Gives a connection that was just accepted what it is to have.
+    pub fn admit(&self, stream: &TcpStream, peer: Peer) {
+        let state = lock(&self.state);
+        // Whatever fails here, the connection has ended or has a working congestion control.
+        let _ = match (&state.wanted, &state.told) {
+            (Congestion::Named(name), _) => tcp::set_congestion(stream, name),
+            (Congestion::Auto, Some(told)) if told == PLAIN && is_local(peer) => Ok(()),
+            (Congestion::Auto | Congestion::System, Some(told)) => as_system(stream, told),
+            (Congestion::Auto | Congestion::System, None) => Ok(()),
+        };
+    }
+}
+
+/// Whether connections can have it.
+fn try_out(name: &str) -> Result<(), SettingError> {
+    tcp::try_congestion(name).map_err(|error| {
+        let there = tcp::congestions();
+        SettingError(format!("congestion control {name:?}: {error}; there are {there}"))
+    })
+}
+
+/// What listeners are to be told; `None`: to do as the system says.
+fn for_listeners(wanted: &Congestion) -> io::Result<Option<String>> {
+    Ok(match wanted {
+        Congestion::Named(name) => Some(name.clone()),
+        Congestion::Auto if is_pacing(&tcp::system_congestion()?) => Some(PLAIN.to_owned()),
+        Congestion::Auto | Congestion::System => None,
+    })
+}
+
+fn is_pacing(name: &str) -> bool {
+    name.starts_with(PACING)
+}
+
+/// Whether both ends are on this machine.
+fn is_local(peer: Peer) -> bool {
+    peer.addr.ip() == peer.local.ip() || peer.addr.ip().is_loopback()
+}
+
+/// The system's congestion control for a connection that has what its listener was told.
+fn as_system(stream: impl AsFd, told: &str) -> io::Result<()> {
+    let system = tcp::system_congestion()?;
+    if system != told && tcp::congestion(&stream)? == told {
+        tcp::set_congestion(&stream, &system)?;
+    }
+    Ok(())
+}

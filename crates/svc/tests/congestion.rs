@@ -1,0 +1,109 @@
+//! Which congestion control connections get: from this machine, over a line, over a route that has one of its
+//! own; where the system's paces and where it does not. In network namespaces; needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "test code")]
+
+mod net;
+mod toy;
+
+use bowline_svc::{Config, Congestion};
+use net::{Net, alone, ip};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+use toy::{Toy, config, until};
+
+const PORT: u16 = 2049;
+
+/// The namespace's own; false if the kernel has none of that name, or lets nobody have it.
+fn system(name: &str) -> bool {
+    std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name).is_ok()
+}
+
+fn start(congestion: Congestion) -> Toy {
+    let any: SocketAddr = ([0, 0, 0, 0], PORT).into();
+    Toy::start(Config { tcp: vec![any], udp: Vec::new(), congestion, ..config() })
+}
+
+fn near() -> TcpStream {
+    TcpStream::connect(("127.0.0.1", PORT)).unwrap()
+}
+
+/// By the server's own address on the line, from the server's machine.
+fn near_by_name() -> TcpStream {
+    TcpStream::connect(("10.0.1.1", PORT)).unwrap()
+}
+
+fn far(net: &Net) -> TcpStream {
+    net.at_clients(|| TcpStream::connect(("10.0.1.1", PORT)).unwrap())
+}
+
+/// What the server's end of a connection has.
+fn of(toy: &Toy, client: &TcpStream) -> String {
+    let addr = client.local_addr().unwrap();
+    let mut name = String::new();
+    until("the server has the connection and knows what limits it", || {
+        let conns = toy.server.measured_conns(Duration::from_millis(1));
+        let link = conns.into_iter().find(|c| c.peer == addr).and_then(|c| c.link);
+        link.is_some_and(|link| {
+            name = link.congestion_control;
+            true
+        })
+    });
+    name
+}
+
+#[test]
+fn a_pacing_system_spares_local_clients() {
+    alone(|net| {
+        ip("link set lo up");
+        net.cable(1);
+        if !system("bbr") {
+            return eprintln!("skipped: this kernel has no bbr for everybody");
+        }
+        let toy = start(Congestion::Auto);
+        let (local, named, remote) = (near(), near_by_name(), far(net));
+        let all = || [&local, &named, &remote].map(|client| of(&toy, client));
+        assert_eq!(all(), ["reno", "reno", "bbr"]);
+        toy.server.set_congestion(Congestion::System).unwrap();
+        assert_eq!(all(), ["bbr", "bbr", "bbr"]);
+        assert_eq!((of(&toy, &near()), of(&toy, &far(net))), ("bbr".into(), "bbr".into()));
+        toy.server.set_congestion(Congestion::Named("reno".into())).unwrap();
+        assert_eq!(all(), ["reno", "reno", "reno"]);
+        assert_eq!(of(&toy, &far(net)), "reno");
+        toy.server.set_congestion(Congestion::Auto).unwrap();
+        assert_eq!(all(), ["reno", "reno", "bbr"]);
+        assert_eq!((of(&toy, &near()), of(&toy, &far(net))), ("reno".into(), "bbr".into()));
+        toy.stop();
+    });
+}
+
+#[test]
+fn a_route_that_names_one_is_obeyed() {
+    alone(|net| {
+        ip("link set lo up");
+        net.cable(1);
+        if !system("bbr") {
+            return eprintln!("skipped: this kernel has no bbr for everybody");
+        }
+        ip("route replace 10.0.1.0/24 dev s1 proto kernel scope link src 10.0.1.1 congctl cubic");
+        let toy = start(Congestion::Auto);
+        assert_eq!(of(&toy, &far(net)), "cubic");
+        assert_eq!(of(&toy, &near()), "reno");
+        toy.stop();
+    });
+}
+
+#[test]
+fn a_system_that_does_not_pace_is_left_alone() {
+    alone(|net| {
+        ip("link set lo up");
+        net.cable(1);
+        assert!(system("reno"), "every kernel has reno for everybody");
+        let toy = start(Congestion::Auto);
+        assert_eq!((of(&toy, &near()), of(&toy, &far(net))), ("reno".into(), "reno".into()));
+        // listeners that were never told anything follow the sysctl
+        if system("bbr") {
+            assert_eq!(of(&toy, &far(net)), "bbr");
+        }
+        toy.stop();
+    });
+}
