@@ -96,13 +96,14 @@ struct Piece {
 /// # Errors
 /// The port is taken, or the machine gives no threads.
 pub fn serve(port: u16, loops: Option<NonZeroUsize>) -> io::Result<()> {
+    // first: who listens is ready
+    let files = Arc::new(Files::new()?);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     let places: Vec<Option<usize>> = match loops {
         Some(count) => vec![None; count.get()],
         None => sys::thread::allowed_cpus()?.into_iter().map(Some).collect(),
     };
     let mut loops = Vec::new();
-    let files = Arc::new(Files::new()?);
     for cpu in places {
         let (epoll, inbox) = (Arc::new(Epoll::new()?), Arc::new(Mutex::new(HashMap::new())));
         let (its_epoll, its_inbox) = (Arc::clone(&epoll), Arc::clone(&inbox));
