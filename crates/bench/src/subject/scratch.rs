@@ -6,13 +6,21 @@
 use super::SubjectError;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 /// What the names begin with; the pid and a number follow.
 const PREFIX: &str = "bowline-bench-";
 
 /// Where files are in memory.
 const MEMORY: &str = "/dev/shm";
+
+/// How often [`remove_own`] looks again, and how long it waits in between: a second in all.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// This process is about to exit: nothing is made any more. Set once.
+static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// A directory of this run.
 #[derive(Debug)]
@@ -42,6 +50,10 @@ impl Scratch {
     /// As [`Scratch::new`].
     pub fn below(base: &Path) -> Result<Self, SubjectError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+        if CLOSED.load(Relaxed) {
+            let ends = std::io::ErrorKind::Interrupted.into();
+            return Err(SubjectError::io("this run is over", &ends));
+        }
         remove_stale(base);
         let number = NEXT.fetch_add(1, Relaxed);
         let path = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
@@ -90,26 +102,37 @@ fn remove_stale(base: &Path) {
     remove(base, |pid| !sys::child::exists(pid));
 }
 
-/// Removes all directories of this run, for a process that is about to exit without unwinding.
+/// Removes all directories of this run, for a process that is about to exit without unwinding. Its other
+/// threads and its servers may be at the same: who finds a file gone that it was to remove gives up, and so
+/// it is looked again until there is nothing left.
 pub fn remove_own() {
-    for base in [&std::env::temp_dir(), Path::new(MEMORY)] {
-        remove(base, |pid| pid == std::process::id());
+    CLOSED.store(true, Relaxed);
+    for _ in 0..LOOKS {
+        let temporary = std::env::temp_dir();
+        let bases = [temporary.as_path(), Path::new(MEMORY)];
+        if bases.map(|base| remove(base, |pid| pid == std::process::id())) == [0, 0] {
+            return;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
     }
 }
 
-/// Removes this user's directories in `base` whose pid `is_meant`.
-fn remove(base: &Path, is_meant: impl Fn(u32) -> bool) {
+/// Removes this user's directories in `base` whose pid `is_meant`; how many there were.
+fn remove(base: &Path, is_meant: impl Fn(u32) -> bool) -> u32 {
     let own_uid = std::fs::metadata("/proc/self").map(|own| own.uid()).ok();
-    let Ok(entries) = std::fs::read_dir(base) else { return };
+    let Ok(entries) = std::fs::read_dir(base) else { return 0 };
+    let mut found = 0;
     for entry in entries.flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|n| n.strip_prefix(PREFIX)?.split('-').next());
         let Some(Ok(pid)) = pid.map(str::parse) else { continue };
         let own = entry.metadata().is_ok_and(|m| m.is_dir() && Some(m.uid()) == own_uid);
         if own && is_meant(pid) {
+            found += 1;
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
+    found
 }
 
 #[cfg(test)]
