@@ -118,7 +118,6 @@ impl Acceptor<'_> {
         }
         let peer =
             Peer { addr: canonical(peer), local: canonical(local), transport: Transport::Tcp };
-        self.shared.congestion.admit(&stream, peer);
         self.last_id = self.last_id.saturating_add(1);
         let now_ms = self.shared.clock.now_ms();
         let buffers = ConnBuffers::new(&self.shared.buffers);
@@ -136,6 +135,7 @@ impl Acceptor<'_> {
         }
         self.stats.add(Counter::Connections, 1);
         self.shared.buffers.admit(&conn, &self.stats);
+        self.shared.congestion.admit(&conn.stream, conn.peer);
         self.shared.roster.hand_out(Parcel::New(conn));
     }
 

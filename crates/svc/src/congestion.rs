@@ -70,7 +70,8 @@ impl Chosen {
         Ok(())
     }
 
-    /// Changes it for listeners and for the connections that are open.
+    /// Changes it for listeners; what connections that are open are to have. A connection that is in the register when
+    /// this returns has to be told; one that comes later finds the new choice in [`Chosen::admit`].
     ///
     /// # Errors
     /// The kernel has none of that name, or this process may not use it; nothing has changed then.
@@ -78,31 +79,27 @@ impl Chosen {
         &self,
         wanted: Congestion,
         listeners: impl Iterator<Item = &'s TcpListener>,
-        open: impl Iterator<Item = (&'s TcpStream, Peer)>,
-    ) -> Result<(), SettingError> {
+    ) -> Result<Names, SettingError> {
         let cannot = |error| SettingError(format!("which one is the system's? {error}"));
         let system = tcp::system_congestion().map_err(cannot)?;
-        let name = match &wanted {
-            Congestion::Named(name) => name,
-            Congestion::Auto | Congestion::System => &system,
-        };
-        try_out(name)?;
-        let mut state = lock(&self.state);
         let told = for_listeners(&wanted).map_err(cannot)?;
-        if let Some(told) = told.or_else(|| state.told.is_some().then(|| system.clone())) {
+        let far = match &wanted {
+            Congestion::Named(name) => name.clone(),
+            Congestion::Auto | Congestion::System => system.clone(),
+        };
+        try_out(&far)?;
+        let near = told.clone().unwrap_or_else(|| far.clone());
+        let mut state = lock(&self.state);
+        // Once told, they follow the system no more.
+        if let Some(told) = told.or_else(|| state.told.is_some().then_some(system)) {
             listeners.for_each(|listener| _ = tcp::set_congestion(listener, &told));
             state.told = Some(told);
         }
-        for (stream, peer) in open {
-            let spared = wanted == Congestion::Auto && is_pacing(&system) && is_local(peer);
-            // It may have ended.
-            let _ = tcp::set_congestion(stream, if spared { PLAIN } else { name });
-        }
         state.wanted = wanted;
-        Ok(())
+        Ok(Names { near, far })
     }
 
-    /// Gives a connection that was just accepted what it is to have.
+    /// Gives a connection that was just accepted, and is in the register, what it is to have.
     pub fn admit(&self, stream: &TcpStream, peer: Peer) {
         let state = lock(&self.state);
         // Whatever fails here, the connection has ended or has a working congestion control.
@@ -112,6 +109,20 @@ impl Chosen {
             (Congestion::Auto | Congestion::System, Some(told)) => as_system(stream, told),
             (Congestion::Auto | Congestion::System, None) => Ok(()),
         };
+    }
+}
+
+/// What connections that are open are to have after a change.
+pub(crate) struct Names {
+    near: String,
+    far: String,
+}
+
+impl Names {
+    /// Gives it to a connection.
+    pub fn give(&self, stream: &TcpStream, peer: Peer) {
+        // It may have ended.
+        let _ = tcp::set_congestion(stream, if is_local(peer) { &self.near } else { &self.far });
     }
 }
 

@@ -207,9 +207,10 @@ impl Server {
     pub fn set_congestion(&self, wanted: Congestion) -> Result<(), SettingError> {
         let sockets: Vec<_> =
             self.shared.listeners.iter().filter_map(|listener| listener.socket.upgrade()).collect();
-        let conns = self.shared.register.all();
-        let open = conns.iter().map(|conn| (&conn.stream, conn.peer));
-        self.shared.congestion.change(wanted, sockets.iter().map(|socket| &**socket), open)
+        let listeners = sockets.iter().map(|socket| &**socket);
+        let names = self.shared.congestion.change(wanted, listeners)?;
+        self.shared.register.all().iter().for_each(|conn| names.give(&conn.stream, conn.peer));
+        Ok(())
     }
 
     /// What the buffers of all connections together may hold.
