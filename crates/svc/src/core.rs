@@ -54,16 +54,6 @@ struct Place {
     conn: Option<Arc<Conn>>,
 }
 
-/// What a token leads to.
-pub(crate) enum Found {
-    /// The connection, to be served.
-    Rx(Box<Rx>),
-    /// A connection that another worker serves.
-    Out,
-    /// Nothing any more.
-    Gone,
-}
-
 impl Core {
     pub fn new() -> Self {
         Self {
@@ -128,13 +118,12 @@ impl Core {
         token
     }
 
-    /// Takes a connection out to be served; it goes back to its home.
-    pub fn take(&mut self, token: u64) -> Found {
-        let Some(Place { conn: Some(conn), .. }) = self.place(token) else { return Found::Gone };
-        match conn.home.take() {
-            Took::It(rx) => Found::Rx(rx),
-            Took::Out => Found::Out,
-            Took::Closed => Found::Gone,
+    /// Takes a connection out to be served; it goes back to its home. `None`: it has gone, or another
+    /// worker serves it, who is told on the way back that it is wanted.
+    pub fn take(&mut self, token: u64) -> Option<Box<Rx>> {
+        match self.place(token)?.conn.as_ref()?.home.take() {
+            Took::It(rx) => Some(rx),
+            Took::Out | Took::Closed => None,
         }
     }
 

@@ -5,7 +5,7 @@
 //! from turn to turn and lets them go when nobody has called it for some seconds.
 
 use crate::conn::Rx;
-use crate::core::{Core, Found, TOKEN_INBOX, TOKEN_SOCKET};
+use crate::core::{Core, TOKEN_INBOX, TOKEN_SOCKET};
 use crate::handover::{Call, Next, Role, Seat, Spare};
 use crate::home::Put;
 use crate::limits::{IDLE_THREAD_AGE, RECEIVE_BYTES};
@@ -278,7 +278,7 @@ impl Worker {
         let queueing = self.is_queueing();
         let Some(core) = self.core.as_mut() else { return };
         if let Some(token) = core.fresh.pop_front() {
-            if let Found::Rx(rx) = core.take(token) {
+            if let Some(rx) = core.take(token) {
                 self.serve(rx);
             }
         } else if let Some(ready) = core.next_event() {
@@ -350,23 +350,18 @@ impl Worker {
             return self.socket(ready.token & !TOKEN_SOCKET);
         }
         let Some(core) = self.core.as_mut() else { return };
-        match core.take(ready.token) {
-            // Who brings it back is told that it is wanted.
-            Found::Gone | Found::Out => {}
-            Found::Rx(mut rx) => {
-                if ready.writable || rx.unsettled {
-                    // If it goes on from here, epoll tells again what there is to be read.
-                    (rx.unsettled, rx.until_empty) = (true, true);
-                    match rx.conn.flush(&self.pool, &self.stats) {
-                        Ok(sent) => rx.broken |= sent == Sent::Broken,
-                        Err(_cold) => return self.fetch(rx),
-                    }
-                    return bring_back(&self.pool, &self.stats, core, rx);
-                }
-                rx.until_empty |= ready.ended;
-                self.serve(rx);
+        let Some(mut rx) = core.take(ready.token) else { return };
+        if ready.writable || rx.unsettled {
+            // If it goes on from here, epoll tells again what there is to be read.
+            (rx.unsettled, rx.until_empty) = (true, true);
+            match rx.conn.flush(&self.pool, &self.stats) {
+                Ok(sent) => rx.broken |= sent == Sent::Broken,
+                Err(_cold) => return self.fetch(rx),
             }
+            return bring_back(&self.pool, &self.stats, core, rx);
         }
+        rx.until_empty |= ready.ended;
+        self.serve(rx);
     }
 
     /// A half-sent reply goes on with pages that have left the memory meanwhile. This worker waits for
@@ -417,7 +412,7 @@ impl Worker {
     /// A connection has a tail, or its last look is due.
     fn due(&mut self, token: u64) {
         let Some(core) = self.core.as_mut() else { return };
-        let Found::Rx(mut rx) = core.take(token) else { return };
+        let Some(mut rx) = core.take(token) else { return };
         let last_look = core.stopping && !rx.looked;
         rx.looked = core.stopping;
         if (rx.tail.is_some() && !rx.conn.is_congested()) || last_look {
@@ -453,7 +448,7 @@ impl Worker {
                 self.pool.set_stopping();
                 core.sockets = self.pool.shared.ports.leave(&self.pool.epoll);
                 for token in core.tokens() {
-                    if let Found::Rx(rx) = core.take(token) {
+                    if let Some(rx) = core.take(token) {
                         bring_back(&self.pool, &self.stats, core, rx);
                     }
                 }
@@ -463,7 +458,7 @@ impl Worker {
                 bring_back(&self.pool, &self.stats, core, rx);
             }
             Mail::Ended(token) => {
-                if let Found::Rx(mut rx) = core.take(token) {
+                if let Some(mut rx) = core.take(token) {
                     rx.unsettled = true;
                     bring_back(&self.pool, &self.stats, core, rx);
                 }
