@@ -18,6 +18,18 @@ fn system(name: &str) -> bool {
     std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name).is_ok()
 }
 
+/// Runs a test in a network whose own is `name`, with a cable.
+fn where_system_is(name: &'static str, test: impl FnOnce(&Net) + Send + 'static) {
+    alone(move |net| {
+        ip("link set lo up");
+        net.cable(1);
+        if !system(name) {
+            return eprintln!("skipped: this kernel has no {name} for everybody");
+        }
+        test(net);
+    });
+}
+
 fn start(congestion: Congestion) -> Toy {
     let any: SocketAddr = ([0, 0, 0, 0], PORT).into();
     Toy::start(Config { tcp: vec![any], udp: Vec::new(), congestion, ..config() })
@@ -53,12 +65,7 @@ fn of(toy: &Toy, client: &TcpStream) -> String {
 
 #[test]
 fn a_pacing_system_spares_local_clients() {
-    alone(|net| {
-        ip("link set lo up");
-        net.cable(1);
-        if !system("bbr") {
-            return eprintln!("skipped: this kernel has no bbr for everybody");
-        }
+    where_system_is("bbr", |net| {
         let toy = start(Congestion::Auto);
         let (local, named, remote) = (near(), near_by_name(), far(net));
         let all = || [&local, &named, &remote].map(|client| of(&toy, client));
@@ -69,6 +76,9 @@ fn a_pacing_system_spares_local_clients() {
         toy.server.set_congestion(Congestion::Named("reno".into())).unwrap();
         assert_eq!(all(), ["reno", "reno", "reno"]);
         assert_eq!(of(&toy, &far(net)), "reno");
+        let wrong = toy.server.set_congestion(Congestion::Named("none-such".into()));
+        assert!(wrong.unwrap_err().to_string().contains("none-such"));
+        assert_eq!(all(), ["reno", "reno", "reno"], "nothing has changed");
         toy.server.set_congestion(Congestion::Auto).unwrap();
         assert_eq!(all(), ["reno", "reno", "bbr"]);
         assert_eq!((of(&toy, &near()), of(&toy, &far(net))), ("reno".into(), "bbr".into()));
@@ -78,12 +88,7 @@ fn a_pacing_system_spares_local_clients() {
 
 #[test]
 fn a_route_that_names_one_is_obeyed() {
-    alone(|net| {
-        ip("link set lo up");
-        net.cable(1);
-        if !system("bbr") {
-            return eprintln!("skipped: this kernel has no bbr for everybody");
-        }
+    where_system_is("bbr", |net| {
         ip("route replace 10.0.1.0/24 dev s1 proto kernel scope link src 10.0.1.1 congctl cubic");
         let toy = start(Congestion::Auto);
         assert_eq!(of(&toy, &far(net)), "cubic");
@@ -94,10 +99,7 @@ fn a_route_that_names_one_is_obeyed() {
 
 #[test]
 fn a_system_that_does_not_pace_is_left_alone() {
-    alone(|net| {
-        ip("link set lo up");
-        net.cable(1);
-        assert!(system("reno"), "every kernel has reno for everybody");
+    where_system_is("reno", |net| {
         let toy = start(Congestion::Auto);
         assert_eq!((of(&toy, &near()), of(&toy, &far(net))), ("reno".into(), "reno".into()));
         // listeners that were never told anything follow the sysctl
