@@ -1,6 +1,7 @@
 //! A server and its clients, joined by several cables: a server with several interfaces, each in a
 //! network of its own.
 
+use super::namespace::CONGESTION;
 use super::veth::{Interface, Subnet, Traffic, pair};
 use super::{LabError, Namespace};
 use std::net::{IpAddr, Ipv4Addr};
@@ -53,7 +54,7 @@ impl Cables {
             end.up()?;
             let subnet = Subnet::new(Ipv4Addr::new(10, 78, number, host), 24);
             end.add_address(subnet)?;
-            end.pin_congestion(subnet, "cubic")?;
+            end.pin_congestion(subnet, CONGESTION)?;
         }
         self.ends.push((near, far));
         Ok(Ipv4Addr::new(10, 78, number, 1).into())

@@ -11,8 +11,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// The congestion control of connections inside, Linux's own.
-const CONGESTION: &str = "cubic";
+/// The congestion control of experiments, Linux's own.
+pub(super) const CONGESTION: &str = "cubic";
 /// Where `ip` and `tc` may be, for users whose path lacks it.
 const ADMIN_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
 
