@@ -54,19 +54,15 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     if let [others @ .., last] = cpus.as_slice()
         && !others.is_empty()
     {
-        walk(setting, findings, &dir, "one CPU", vec![*last], others.to_vec(), clients)?;
+        let placement =
+            Placement { name: "one CPU", server: vec![*last], clients: others.to_vec() };
+        walk(setting, findings, &dir, &placement, setting.pick(2, 9), clients)?;
     } else {
         findings.notes.push("one CPU only: clients and server share it".into());
     }
-    walk(
-        setting,
-        findings,
-        &dir,
-        "all CPUs",
-        Vec::new(),
-        Vec::new(),
-        setting.pick(&[32], &[16, 32, 64]),
-    )?;
+    let placement = Placement { name: "all CPUs", server: Vec::new(), clients: Vec::new() };
+    let clients = setting.pick(&[32][..], &[16, 32, 64]);
+    walk(setting, findings, &dir, &placement, setting.pick(2, 5), clients)?;
     judge(findings);
     Ok(())
 }
@@ -79,30 +75,36 @@ fn largest_scale() -> f64 {
     (descriptors * 0.28 / OBJECTS).clamp(0.02, 0.2)
 }
 
-/// All policies on one placement.
+/// Which CPUs the server and the clients have; none named: all.
+struct Placement {
+    name: &'static str,
+    server: Vec<usize>,
+    clients: Vec<usize>,
+}
+
+/// All policies on one placement. The targets are about the worst of seven counts of clients: what is the
+/// median of few rounds is at its worst below what is true.
 fn walk(
     setting: &Setting<'_>,
     findings: &mut Findings,
     dir: &std::path::Path,
-    placement: &str,
-    server_cpus: Vec<usize>,
-    client_cpus: Vec<usize>,
+    placement: &Placement,
+    rounds: u32,
     clients: &[usize],
 ) -> Result<(), Cannot> {
-    let place = Place { cpus: server_cpus, ..Place::default() };
+    let place = Place { cpus: placement.server.clone(), ..Place::default() };
     let options = Options { place, ..Options::of_dir(dir).set("threads", THREADS) };
     let mut server: Subject = bowline::start(&options)?;
     findings.commands.push(server.command().to_owned());
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Walk);
     aim(&mut plan, &server);
-    plan.cpus = client_cpus;
+    plan.cpus.clone_from(&placement.clients);
     // short trials and many rounds: a machine that is slow for some seconds is slow for all variants
-    plan.warmup = Duration::from_millis(setting.pick(100, 300));
-    plan.time = Duration::from_millis(setting.pick(300, 1200));
+    plan.warmup = Duration::from_millis(setting.pick(100, 200));
+    plan.time = Duration::from_millis(setting.pick(300, 700));
     plan.size = 8192;
     let scene = Arc::new(Scene::prepare(&plan)?);
-    let names = POLICIES.map(|policy| format!("{policy}, {placement}"));
-    let rounds = setting.pick(2, 5);
+    let names = POLICIES.map(|policy| format!("{policy}, {}", placement.name));
     for count in clients {
         plan.clients = *count;
         #[expect(clippy::cast_precision_loss, reason = "64 at most")]
@@ -122,7 +124,7 @@ fn walk(
             findings.ratio("calls_per_s", of, variants[0], Some(at));
         }
     }
-    pictures(findings, placement, &variants);
+    pictures(findings, placement.name, &variants);
     Ok(())
 }
 
