@@ -139,7 +139,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__bench__subcmd__compare)
-            opts="-h --peer --quick --rounds --json --help"
+            opts="-h --peer --quick --rounds --only --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -150,6 +150,10 @@ _bowline() {
                     return 0
                     ;;
                 --rounds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --only)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -128,7 +128,8 @@ complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l quiet -d 'No progress bar'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l peer -d 'The other server: `ganesha` (Debian\'s nfs-ganesha), `knfsd` (the kernel\'s), or a command that serves {DIR} on {PORT} in the foreground' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l rounds -d 'Rounds [default: 7, with --quick 3]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l rounds -d 'Rounds [default: 11, with --quick 3]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l only -d 'Only loads that have this in their names, as `getattr` or `read 1`; may be given more than once' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l json -d 'Write the table as JSON' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l quick -d 'Fewer rounds and shorter ones'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -s h -l help -d 'Print help'

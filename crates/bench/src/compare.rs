@@ -45,8 +45,9 @@ impl From<&str> for Peer {
 const BOUNDS_AT: usize = 2;
 
 /// One load of the comparison.
-struct Row {
-    name: &'static str,
+pub struct Load {
+    /// Its name, as in the table.
+    pub name: &'static str,
     workload: Workload,
     proto: Proto,
     clients: usize,
@@ -54,40 +55,53 @@ struct Row {
     size: u32,
 }
 
-const fn row(
+const fn tcp(
     name: &'static str,
     workload: Workload,
     clients: usize,
     depth: usize,
     size: u32,
-) -> Row {
-    Row { name, workload, proto: Proto::Tcp, clients, depth, size }
+) -> Load {
+    Load { name, workload, proto: Proto::Tcp, clients, depth, size }
 }
 
-const fn udp(name: &'static str, workload: Workload, size: u32) -> Row {
-    Row { name, workload, proto: Proto::Udp, clients: 16, depth: 1, size }
+const fn udp(name: &'static str, workload: Workload, size: u32) -> Load {
+    Load { name, workload, proto: Proto::Udp, clients: 16, depth: 1, size }
 }
 
-const ROWS: [Row; 18] = [
-    row("NULL", Workload::Null, 16, 1, 0),
-    row("NULL, 64 clients", Workload::Null, 64, 1, 0),
-    row("NULL, 4 x 16 in flight", Workload::Null, 4, 16, 0),
-    row("GETATTR", Workload::Getattr, 16, 1, 0),
-    row("GETATTR, 64 clients", Workload::Getattr, 64, 1, 0),
-    row("GETATTR, 4 x 16 in flight", Workload::Getattr, 4, 16, 0),
-    row("ACCESS", Workload::Access, 16, 1, 0),
-    row("LOOKUP", Workload::Lookup, 16, 1, 0),
-    row("READ 4 KiB", Workload::Read, 16, 1, 4 << 10),
-    row("READ 32 KiB", Workload::Read, 16, 1, 32 << 10),
-    row("READ 1 MiB", Workload::Read, 8, 1, 1 << 20),
-    row("WRITE 32 KiB", Workload::Write, 16, 1, 32 << 10),
-    row("WRITE 1 MiB", Workload::Write, 8, 1, 1 << 20),
-    row("CREATE and REMOVE", Workload::Create, 16, 1, 0),
-    row("READDIRPLUS 8 KiB", Workload::Readdirplus, 16, 1, 8 << 10),
-    row("mixed, 8 KiB", Workload::Mixed, 16, 1, 8 << 10),
+static LOADS: [Load; 18] = [
+    tcp("NULL", Workload::Null, 16, 1, 0),
+    tcp("NULL, 64 clients", Workload::Null, 64, 1, 0),
+    tcp("NULL, 4 x 16 in flight", Workload::Null, 4, 16, 0),
+    tcp("GETATTR", Workload::Getattr, 16, 1, 0),
+    tcp("GETATTR, 64 clients", Workload::Getattr, 64, 1, 0),
+    tcp("GETATTR, 4 x 16 in flight", Workload::Getattr, 4, 16, 0),
+    tcp("ACCESS", Workload::Access, 16, 1, 0),
+    tcp("LOOKUP", Workload::Lookup, 16, 1, 0),
+    tcp("READ 4 KiB", Workload::Read, 16, 1, 4 << 10),
+    tcp("READ 32 KiB", Workload::Read, 16, 1, 32 << 10),
+    tcp("READ 1 MiB", Workload::Read, 8, 1, 1 << 20),
+    tcp("WRITE 32 KiB", Workload::Write, 16, 1, 32 << 10),
+    tcp("WRITE 1 MiB", Workload::Write, 8, 1, 1 << 20),
+    tcp("CREATE and REMOVE", Workload::Create, 16, 1, 0),
+    tcp("READDIRPLUS 8 KiB", Workload::Readdirplus, 16, 1, 8 << 10),
+    tcp("mixed, 8 KiB", Workload::Mixed, 16, 1, 8 << 10),
     udp("NULL, UDP", Workload::Null, 0),
     udp("READ 32 KiB, UDP", Workload::Read, 32 << 10),
 ];
+
+/// The loads whose names contain one of `parts`, in any case; all if there are none.
+///
+/// # Errors
+/// The one of `parts` that no name contains.
+pub fn loads(parts: &[String]) -> Result<Vec<&'static Load>, &str> {
+    let has = |load: &Load, part: &str| load.name.to_lowercase().contains(&part.to_lowercase());
+    if let Some(none) = parts.iter().find(|part| !LOADS.iter().any(|load| has(load, part))) {
+        return Err(none);
+    }
+    let wanted = |load: &&Load| parts.is_empty() || parts.iter().any(|part| has(load, part));
+    Ok(LOADS.iter().filter(wanted).collect())
+}
 
 /// One server's figures for one load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -157,24 +171,34 @@ impl Compared {
     }
 }
 
-/// Runs the loads on Bowline, the peer and the bound, `rounds` times in turn; in a private network where
+/// Runs `loads` on Bowline, the peer and the bound, `rounds` times in turn; in a private network where
 /// there can be one, so that no port is taken and the machine's own services see nothing of it.
 ///
 /// # Errors
 /// [`Cannot`]: the peer is not installed, a server does not start, or a person stops it.
-pub fn compare(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Comparison, Cannot> {
+pub fn compare(
+    peer: &Peer,
+    loads: &[&Load],
+    setting: &Setting<'_>,
+    rounds: u32,
+) -> Result<Comparison, Cannot> {
     match Namespace::new("compare") {
-        Ok(network) => network.run(|| compare_here(peer, setting, rounds))?,
-        Err(_) => compare_here(peer, setting, rounds),
+        Ok(network) => network.run(|| compare_here(peer, loads, setting, rounds))?,
+        Err(_) => compare_here(peer, loads, setting, rounds),
     }
 }
 
 /// The same, in the calling thread's network.
-fn compare_here(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Comparison, Cannot> {
+fn compare_here(
+    peer: &Peer,
+    loads: &[&Load],
+    setting: &Setting<'_>,
+    rounds: u32,
+) -> Result<Comparison, Cannot> {
     // In memory, where syncing is free: servers differ in what they sync, and disks in how long it takes.
     let scratch = Scratch::in_memory()?;
     let dir = scratch.dir("export")?;
-    let seconds = setting.pick(0.5, 2.0);
+    let seconds = setting.pick(0.5, 1.0);
     let place = Place::default();
     fill(&dir)?;
     let started = crate::result::now();
@@ -189,7 +213,7 @@ fn compare_here(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Compa
     let commands = servers.iter().map(|server| server.command().to_owned()).collect();
     let mut comparison = Comparison { started, seconds, commands, loads: Vec::new() };
     let mut servers = Servers { all: servers, seconds };
-    for row in &ROWS {
+    for load in loads {
         let name =
             |server: &Subject| Figures { server: server.name().into(), ..Figures::default() };
         let mut figures: Vec<Figures> = servers.all.iter().map(name).collect();
@@ -201,15 +225,15 @@ fn compare_here(peer: &Peer, setting: &Setting<'_>, rounds: u32) -> Result<Compa
             for (index, figures) in figures.iter_mut().enumerate() {
                 setting.go_on()?;
                 let server = &figures.server;
-                (setting.say)(&format!("{}: {server}, round {} of {rounds}", row.name, round + 1));
+                (setting.say)(&format!("{}: {server}, round {} of {rounds}", load.name, round + 1));
                 if figures.remark.is_none() {
-                    servers.measure(row, index, figures, setting, &mut again);
+                    servers.measure(load, index, figures, setting, &mut again);
                 }
             }
         }
         let bounds = figures.split_off(BOUNDS_AT);
         figures.extend(bounds.into_iter().reduce(Figures::cheaper));
-        comparison.loads.push(Compared { load: row.name.to_owned(), figures });
+        comparison.loads.push(Compared { load: load.name.to_owned(), figures });
     }
     Ok(comparison)
 }
@@ -243,7 +267,7 @@ impl Servers {
     /// Runs one load on one server; what goes wrong becomes the remark.
     fn measure(
         &mut self,
-        row: &Row,
+        load: &Load,
         index: usize,
         figures: &mut Figures,
         setting: &Setting<'_>,
@@ -251,12 +275,12 @@ impl Servers {
     ) {
         let is_bound = index >= BOUNDS_AT;
         let Some(server) = self.all.get_mut(index) else { return };
-        if is_bound && (row.proto == Proto::Udp || !has_canned_reply(&row.workload)) {
+        if is_bound && (load.proto == Proto::Udp || !has_canned_reply(&load.workload)) {
             figures.remark = Some("no canned reply".into());
             return;
         }
         let seconds = self.seconds;
-        match again.undisturbed(setting, || one(row, server, seconds, is_bound, setting)) {
+        match again.undisturbed(setting, || one(load, server, seconds, is_bound, setting)) {
             Ok((loaded, _)) if loaded.calls > 0 => {
                 figures.us_per_call.push(loaded.us_per_call());
                 figures.calls_per_s.push(loaded.report.calls_per_s);
@@ -282,17 +306,17 @@ const fn has_canned_reply(workload: &Workload) -> bool {
 
 /// One load on one server.
 fn one(
-    row: &Row,
+    load: &Load,
     server: &mut Subject,
     seconds: f64,
     is_bound: bool,
     setting: &Setting<'_>,
 ) -> Result<Loaded, Cannot> {
-    let mut plan = Plan::new(server.nfs(), server.export(), row.workload.clone());
+    let mut plan = Plan::new(server.nfs(), server.export(), load.workload.clone());
     aim(&mut plan, server);
-    (plan.proto, plan.clients, plan.depth) = (row.proto, row.clients, row.depth);
-    if row.size > 0 {
-        plan.size = row.size;
+    (plan.proto, plan.clients, plan.depth) = (load.proto, load.clients, load.depth);
+    if load.size > 0 {
+        plan.size = load.size;
     }
     (plan.warmup, plan.time) =
         (Duration::from_secs_f64(seconds / 4.0), Duration::from_secs_f64(seconds));
@@ -307,7 +331,7 @@ fn one(
 
 #[cfg(test)]
 mod tests {
-    use super::{Compared, Figures, Peer};
+    use super::{Compared, Figures, Peer, loads};
 
     #[test]
     fn ratios_are_taken_inside_rounds() {
@@ -328,6 +352,21 @@ mod tests {
         assert_eq!(other.clone().cheaper(own), other);
         let remark = Figures { remark: Some("no canned reply".into()), ..Figures::default() };
         assert_eq!(remark.clone().cheaper(remark.clone()), remark);
+    }
+
+    #[test]
+    fn loads_are_chosen_by_parts_of_their_names() {
+        let names = |parts: &[&str]| {
+            let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+            let found = loads(&parts).map_err(str::to_owned)?;
+            Ok::<_, String>(found.iter().map(|load| load.name).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            names(&["null, u", "getattr, 6"]).unwrap(),
+            ["GETATTR, 64 clients", "NULL, UDP"]
+        );
+        assert_eq!(names(&[]).unwrap().len(), 18);
+        assert_eq!(names(&["null", "fly"]), Err("fly".into()));
     }
 
     #[test]

@@ -239,6 +239,7 @@ fn wrong_loads_are_told_in_one_line() {
         (&["bench", "run", "no-such-thing"], 2, "no such experiment"),
         (&["bench", "report", "/nonexistent"], 1, "/nonexistent"),
         (&["bench", "compare", "--peer", "true"], 1, "{PORT}"),
+        (&["bench", "compare", "--peer", "true", "--only", "fly"], 2, "fly"),
     ] {
         let (found, _, err) = bowline(args);
         assert_eq!(found, code, "{args:?}: {err}");

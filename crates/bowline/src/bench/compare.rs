@@ -2,19 +2,22 @@
 
 use super::progress::{Spinner, stop_on_signals};
 use super::{print, write_json};
+use crate::cli::Usage;
 use crate::cli::bench::CompareOptions;
 use admin::Align::{Left, Right};
 use admin::Table;
-use bench::compare::{Compared, Comparison, Peer, Spread, compare as run};
+use bench::compare::{Compared, Comparison, Peer, Spread, compare as run, loads};
 use bench::experiments::{Setting, median, spread};
 use bench::subject::Scratch;
 use std::process::ExitCode;
 
 /// Rounds of a whole and of a quick comparison.
-const ROUNDS: (u32, u32) = (7, 3);
+const ROUNDS: (u32, u32) = (11, 3);
 
 /// Runs `bowline bench compare`.
 pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
+    let loads = loads(&options.only)
+        .map_err(|part| Usage(format!("--only {part}: no load has that in its name")))?;
     let stop = stop_on_signals()?;
     let scratch = Scratch::new()?;
     let spinner = Spinner::new();
@@ -26,7 +29,7 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         say: &|text| spinner.say(text),
     };
     let rounds = options.rounds.unwrap_or(if options.quick { ROUNDS.1 } else { ROUNDS.0 });
-    let comparison = run(&Peer::from(options.peer.as_str()), &setting, rounds);
+    let comparison = run(&Peer::from(options.peer.as_str()), &loads, &setting, rounds);
     spinner.end();
     let comparison = comparison?;
     print(&page(&comparison))?;

@@ -89,9 +89,12 @@ pub struct CompareOptions {
     /// Fewer rounds and shorter ones
     #[arg(long)]
     pub quick: bool,
-    /// Rounds [default: 7, with --quick 3]
+    /// Rounds [default: 11, with --quick 3]
     #[arg(long)]
     pub rounds: Option<u32>,
+    /// Only loads that have this in their names, as `getattr` or `read 1`; may be given more than once
+    #[arg(long, value_name = "TEXT")]
+    pub only: Vec<String>,
     /// Write the table as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
