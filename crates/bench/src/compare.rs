@@ -119,10 +119,12 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The one whose median is cheaper. Not the cheaper one of each round: the smaller of two noisy figures is
-    /// below what either costs.
+    /// The one whose median is cheaper; one that has figures before one that has none. Not the cheaper one of
+    /// each round: the smaller of two noisy figures is below what either costs.
     fn cheaper(self, other: Self) -> Self {
-        if median(&other.us_per_call) < median(&self.us_per_call) { other } else { self }
+        let is_dearer = median(&self.us_per_call) > median(&other.us_per_call);
+        let only_other = self.us_per_call.is_empty() && !other.us_per_call.is_empty();
+        if is_dearer || only_other { other } else { self }
     }
 }
 
@@ -351,6 +353,9 @@ mod tests {
         assert_eq!(own.clone().cheaper(other.clone()), other);
         assert_eq!(other.clone().cheaper(own), other);
         let remark = Figures { remark: Some("no canned reply".into()), ..Figures::default() };
+        for both in [(remark.clone(), other.clone()), (other.clone(), remark.clone())] {
+            assert_eq!(both.0.cheaper(both.1), other, "what failed is not cheap");
+        }
         assert_eq!(remark.clone().cheaper(remark.clone()), remark);
     }
 
