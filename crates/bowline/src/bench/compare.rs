@@ -16,8 +16,13 @@ const ROUNDS: (u32, u32) = (11, 3);
 
 /// Runs `bowline bench compare`.
 pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
-    let loads = loads(&options.only)
-        .map_err(|part| Usage(format!("--only {part}: no load has that in its name")))?;
+    let loads = loads(&options.only).map_err(|part| {
+        let names: Vec<_> = loads(&[]).into_iter().flatten().map(|load| load.name).collect();
+        Usage(format!(
+            "--only {part}: no load has that in its name; there are: {}",
+            names.join("; ")
+        ))
+    })?;
     let stop = stop_on_signals()?;
     let scratch = Scratch::new()?;
     let spinner = Spinner::new();
