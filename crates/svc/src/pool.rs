@@ -262,12 +262,12 @@ impl Pool {
                 Put::Closed(mut rx) => return rx.discharge(&self.shared.partial),
                 Put::Again(back) => rx = back,
             }
+            // What it was wanted for may be room to send as well as something to read.
             rx.until_empty = true;
-            if !rx.unsettled && conn.is_muted() {
-                rx.unsettled = true;
-            } else if rx.unsettled {
+            if rx.unsettled || conn.is_congested() {
                 rx.broken |= conn.flush_waiting(self, stats) == crate::transmit::Sent::Broken;
             }
+            rx.unsettled |= conn.is_muted();
         }
     }
 

@@ -171,7 +171,7 @@ impl Conn {
     }
 
     /// Decides how a connection in the table goes on, and tells epoll. `anew`: there may be something to
-    /// read of which epoll has told already.
+    /// read, or room to send, of which epoll has told already.
     pub fn settle(&self, pool: &Pool, has_tail: bool, ending: bool, anew: bool) -> Fate {
         let mut tx = lock(&self.tx);
         let empty = tx.queue.is_empty();
@@ -181,7 +181,7 @@ impl Conn {
         let busy = tx.in_flight >= pool.shared.limits.in_flight_max;
         tx.waiting = busy || ending;
         tx.reading = !ending && !has_tail && !busy;
-        let anew = anew && tx.reading;
+        let anew = anew && (tx.reading || !empty);
         self.watch_anew(&mut tx, pool, anew);
         match has_tail {
             _ if tx.dead => Fate::Close,

@@ -7,7 +7,8 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use telemetry::Counter;
 use toy::{
-    DOZE, ECHO, NAP, NULL, SPIN, Toy, config, datagrams, message, opaque, record, results, until,
+    DOZE, ECHO, LATE, NAP, NULL, SPIN, Toy, config, datagrams, message, opaque, record, results,
+    until,
 };
 
 fn ms(ms: u32) -> [u8; 4] {
@@ -209,6 +210,27 @@ fn a_mix_of_everything_loses_nothing() {
         .collect();
     for client in clients {
         client.join().unwrap();
+    }
+    toy.stop();
+}
+
+/// The socket has room again while the connection is still out with the worker that the watchdog
+/// took the core from: nobody but that worker's successor hears of it.
+#[test]
+fn room_for_a_reply_is_not_missed_after_a_rescue() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
+    let mut client = toy.client();
+    let args = [ms(6), 3_000_000_u32.to_be_bytes()].concat();
+    for xid in (0..200).step_by(2) {
+        let mut wire = record(&message(xid, LATE, &args));
+        wire.extend(record(&message(xid + 1, NULL, &[])));
+        client.0.write_all(&wire).unwrap();
+        let (got, results) = client.receive();
+        assert_eq!((got, results.len()), (xid, 3_000_004));
+        assert_eq!(client.receive().0, xid + 1);
+    }
+    if toy.is_adaptive() {
+        assert!(toy.counter(Counter::WatchdogRescues) > 0);
     }
     toy.stop();
 }

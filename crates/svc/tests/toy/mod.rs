@@ -37,6 +37,9 @@ pub const WISH: u32 = 6;
 /// Gives so many bytes of the file from an offset.
 pub const FILE: u32 = 7;
 
+/// Sleeps so many milliseconds without saying so, and gives so many bytes.
+pub const LATE: u32 = 8;
+
 /// Longest wait for anything that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -117,8 +120,13 @@ fn file(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
     Ok(args.end()?)
 }
 
+fn late(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    std::thread::sleep(Duration::from_millis(args.u32()?.into()));
+    give(state, call, args, reply)
+}
+
 const PLAIN: RowFlags = RowFlags::PLAIN;
-static ROWS: [Row<State>; 8] = [
+static ROWS: [Row<State>; 9] = [
     Row { name: "NULL", flags: PLAIN, run: null },
     Row { name: "ECHO", flags: PLAIN, run: echo },
     Row { name: "NAP", flags: PLAIN, run: nap },
@@ -127,6 +135,7 @@ static ROWS: [Row<State>; 8] = [
     Row { name: "SPIN", flags: PLAIN, run: spin },
     Row { name: "WISH", flags: PLAIN, run: wish },
     Row { name: "FILE", flags: PLAIN, run: file },
+    Row { name: "LATE", flags: PLAIN, run: late },
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 
