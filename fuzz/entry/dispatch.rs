@@ -1,5 +1,6 @@
 //! The whole dispatcher over a toy program: every record gets one well-formed reply to its own
-//! transaction, or none; and a record that comes twice runs a non-idempotent call once.
+//! transaction, or none; a record that comes twice runs a non-idempotent call once; and one of which
+//! data goes ahead, wherever it is cut, has the answer of the whole.
 
 #[path = "../../crates/rpc/tests/toy/mod.rs"]
 #[allow(dead_code, reason = "tests of the dispatcher use the rest")]
@@ -32,5 +33,12 @@ pub fn run(data: &[u8]) {
     assert_eq!(again.duplicate, kept.then_some(Duplicate::Replayed));
     if kept {
         assert_eq!(toy.count(), before, "it did not run again");
+    }
+    for cut in [data.len() / 4, data.len() / 2, data.len().saturating_sub(1)] {
+        let toy = Toy::new(DispatchSettings::default());
+        let mut parts = Writer::new();
+        let (in_parts, _) = toy.dispatch_parts(data, cut, &mut parts);
+        assert_eq!(parts.bytes(), first.bytes(), "cut at {cut}");
+        assert_eq!((in_parts.verdict, in_parts.rejected), (done.verdict, done.rejected));
     }
 }

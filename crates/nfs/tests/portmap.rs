@@ -49,6 +49,7 @@ fn ask(peer: Peer, version: u32, procedure: u32, args: &[u8]) -> Result<Vec<u8>,
         peer,
         credential: Credential::None,
         sleep: &Awake,
+        ahead: None,
         outcome: Outcome::default(),
     };
     let mut reply = Writer::new();

@@ -13,7 +13,7 @@ mod status;
 pub use args::{
     AccessArgs, CommitArgs, CreateArgs, CreateHow3, DirOpArgs3, LinkArgs, MkdirArgs, MknodArgs,
     MknodData3, ReadArgs, ReaddirArgs, ReaddirplusArgs, RenameArgs, SetattrArgs, StableHow,
-    SymlinkArgs, WriteArgs, decode_args,
+    SymlinkArgs, WriteArgs, WriteHead, decode_args,
 };
 pub use attr::{
     FATTR3_LEN, Fattr3, FileType3, Nfstime3, Sattr3, SetTime3, Specdata3, WccAttr, WccData,

@@ -1,5 +1,6 @@
 //! What a procedure knows of the call that it answers, and what it tells the server about it.
 
+use crate::ahead::Ahead;
 use crate::wish::BufferWishes;
 use proto::rpc::{AuthSysParms, GROUPS_MAX, Groups};
 use std::net::SocketAddr;
@@ -130,6 +131,8 @@ pub struct Call<'a> {
     pub credential: Credential<'a>,
     /// Called before anything that may wait.
     pub sleep: &'a dyn MaySleep,
+    /// Data that went where it belongs before the record was whole.
+    pub ahead: Option<&'a Ahead>,
     /// For the statistics.
     pub outcome: Outcome,
 }

@@ -15,12 +15,13 @@ mod programs;
 use crate::auth::AuthTable;
 use crate::reply_cache::{CacheUse, Lookup, ReplyCache, Ticket};
 use crate::{
-    BufferWishes, Call, Fault, MaySleep, OpIndex, OpName, Outcome, Peer, Program, RowFlags,
-    Transport,
+    Ahead, Arrived, BufferWishes, Call, Fault, MaySleep, OpIndex, OpName, Outcome, Peer, Program,
+    RowFlags, Taken, Transport,
 };
 use header::Unreadable;
 use programs::{Found, Programs};
 use proto::rpc::{Accepted, AuthStat, CallHeader, Denied, RPC_VERSION, ReplyHeader};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use xdr::{Mark, Reader, Writer};
 
@@ -156,13 +157,13 @@ impl Dispatcher {
     /// nothing unless the verdict is [`Verdict::Reply`].
     pub fn dispatch(
         &self,
-        record: &[u8],
+        arrived: Arrived<'_>,
         peer: Peer,
         now_ms: u64,
         sleep: &dyn MaySleep,
         reply: &mut Writer,
     ) -> Done {
-        let (header, args) = match header::read(record) {
+        let (header, args) = match header::read(arrived.record) {
             Ok(read) => read,
             Err(unreadable) => return refuse_unreadable(&unreadable, peer.transport, reply),
         };
@@ -175,13 +176,50 @@ impl Dispatcher {
             Ok(found) => found,
             Err(missing) => return answer_missing(reply, xid, missing),
         };
-        let call = Call { xid, peer, credential, sleep, outcome: Outcome::default() };
+        let outcome = Outcome::default();
+        let call = Call { xid, peer, credential, sleep, ahead: arrived.ahead, outcome };
         let request = Request { header, args, call };
         match &self.replies {
             Some(replies) if found.flags.has(RowFlags::CACHED) => {
                 cached(replies, &found, request, now_ms, reply)
             }
             Some(_) | None => run(&found, request, reply),
+        }
+    }
+
+    /// Lets data of a call go where it belongs of which `missing` bytes are still to come. The range
+    /// of `so_far` that has gone; `None` if nothing of this record ever will, an empty one if more of
+    /// it has to be there first.
+    pub fn ahead(
+        &self,
+        so_far: &[u8],
+        missing: usize,
+        peer: Peer,
+        sleep: &dyn MaySleep,
+        ahead: &mut Ahead,
+    ) -> Option<Range<usize>> {
+        let (header, mut args) = header::read(so_far).ok()?;
+        let credential = self.auth.authenticate(&header.credential, &header.verifier).ok()?;
+        let found = self.programs.find(header.program, header.version, header.procedure).ok()?;
+        if found.flags.has(RowFlags::CACHED) {
+            return None;
+        }
+        let outcome = Outcome::default();
+        let mut call = Call { xid: header.xid, peer, credential, sleep, ahead: None, outcome };
+        let CallHeader { version, procedure, .. } = header;
+        // After a panic the call is dispatched whole, with what had gone before, and panics again.
+        let took = catch_unwind(AssertUnwindSafe(|| {
+            found.program.ahead(version, procedure, &mut call, &mut args, missing, ahead)
+        }));
+        let at = so_far.len().saturating_sub(args.remaining());
+        match took.unwrap_or(Taken::Never) {
+            Taken::Never => None,
+            Taken::NotYet => Some(at..at),
+            Taken::Bytes(bytes) => {
+                let bytes = bytes.min(args.remaining());
+                ahead.went(bytes);
+                Some(at..at.saturating_add(bytes))
+            }
         }
     }
 }

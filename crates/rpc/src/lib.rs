@@ -3,6 +3,7 @@
 //! Owns: record marking, call and reply headers, authentication flavours, the tables of programs
 //! and the reply cache. Reads no clock and no socket: bytes, peers and times come in as arguments.
 
+mod ahead;
 pub mod auth;
 mod call;
 mod dispatch;
@@ -13,6 +14,7 @@ mod reply_cache;
 mod request;
 mod wish;
 
+pub use ahead::{Ahead, AheadHandler, Arrived, Taken};
 pub use call::{AuthSys, Call, Copied, Credential, Fault, MaySleep, Outcome, Peer, Transport};
 pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
 pub use program::{Handler, OpIndex, OpName, Program, Row, RowFlags, RowInfo, Service, Version};

@@ -3,7 +3,7 @@
 //! A program's crate writes `static` tables of [`Row`]s over its own state `S` and wraps them in
 //! a [`Service`]; the dispatcher sees only [`Program`].
 
-use crate::{Call, Fault};
+use crate::{Ahead, AheadHandler, Call, Fault, Taken};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
 
@@ -46,6 +46,21 @@ pub struct Row<S: ?Sized + 'static> {
     pub flags: RowFlags,
     /// Its code.
     pub run: Handler<S>,
+    /// What it does with data that comes before the rest of its record, if anything.
+    pub ahead: Option<AheadHandler<S>>,
+}
+
+impl<S: ?Sized + 'static> Row<S> {
+    /// A procedure that wants its record whole.
+    pub const fn new(name: &'static str, flags: RowFlags, run: Handler<S>) -> Self {
+        Self { name, flags, run, ahead: None }
+    }
+
+    /// The same procedure, taking data as it comes.
+    #[must_use]
+    pub const fn taking(self, ahead: AheadHandler<S>) -> Self {
+        Self { ahead: Some(ahead), ..self }
+    }
 }
 
 /// One version of a program; a procedure's number is its place in `rows`.
@@ -89,6 +104,16 @@ pub trait Program: Send + Sync {
         args: &mut Reader<'_>,
         reply: &mut Writer,
     ) -> std::result::Result<(), Fault>;
+    /// Lets a procedure take data of a call whose record is not whole; see [`AheadHandler`].
+    fn ahead(
+        &self,
+        version: u32,
+        procedure: u32,
+        call: &mut Call<'_>,
+        args: &mut Reader<'_>,
+        missing: usize,
+        ahead: &mut Ahead,
+    ) -> Taken;
 }
 
 /// A program made of tables over shared state.
@@ -142,6 +167,21 @@ impl<S: ?Sized + Send + Sync + 'static> Program for Service<S> {
     ) -> std::result::Result<(), Fault> {
         let row = self.find(version, procedure).ok_or(Fault::SystemErr)?;
         (row.run)(&self.state, call, args, reply)
+    }
+
+    fn ahead(
+        &self,
+        version: u32,
+        procedure: u32,
+        call: &mut Call<'_>,
+        args: &mut Reader<'_>,
+        missing: usize,
+        ahead: &mut Ahead,
+    ) -> Taken {
+        match self.find(version, procedure).and_then(|row| row.ahead) {
+            Some(take) => take(&self.state, call, args, missing, ahead),
+            None => Taken::Never,
+        }
     }
 }
 

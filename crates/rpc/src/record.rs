@@ -12,7 +12,7 @@
 //! - A record is at most `max_record` bytes, in at most [`FRAGMENTS_MAX`] fragments.
 //! - After an error the stream has lost its place: the connection must be closed.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use xdr::Writer;
 
 /// The most fragments of one record; those of length 0 count. Clients that cut a record at all
@@ -45,6 +45,12 @@ pub enum RecordError {
 /// The record mark of a record of `len` bytes in one fragment; `None` if it does not fit one.
 pub fn mark(len: usize) -> Option<u32> {
     u32::try_from(len).ok().filter(|len| len & LAST == 0).map(|len| len | LAST)
+}
+
+/// How long the record is that begins with this mark, if it comes in one fragment.
+pub fn single(mark: [u8; MARK_LEN]) -> Option<usize> {
+    let (len, last) = parse(u32::from_be_bytes(mark));
+    last.then_some(len)
 }
 
 /// One complete record.
@@ -121,11 +127,12 @@ impl Partial {
         self.body.capacity()
     }
 
-    /// Takes memory for records to come, if there is none yet; its contents are forgotten.
-    pub fn reuse(&mut self, mut memory: Writer) {
-        if self.body.is_empty() && self.body.capacity() < memory.capacity() {
+    /// Takes memory for what is to come, if it is more than there is; its contents are forgotten.
+    pub fn reuse(&mut self, memory: &mut Writer) {
+        if self.body.capacity() < memory.capacity() {
             memory.clear();
-            self.body = memory;
+            memory.raw(self.body.bytes());
+            std::mem::swap(&mut self.body, memory);
         }
     }
 
@@ -188,6 +195,42 @@ impl Partial {
             self.body.advance(len);
             self.at = At::Fragment { left: left.saturating_sub(len), last };
         }
+    }
+
+    /// What is kept of the record under way, if that has begun and comes in one fragment.
+    pub fn so_far(&self) -> Option<&[u8]> {
+        let single = self.fragments == 1 && matches!(self.at, At::Fragment { last: true, .. });
+        single.then(|| self.body.bytes())
+    }
+
+    /// Forgets a range of what is kept of the record under way.
+    pub fn forget(&mut self, range: Range<usize>) {
+        self.body.remove(range);
+    }
+
+    /// Keeps more bytes of the fragment under way.
+    pub fn join(&mut self, bytes: &[u8]) {
+        if let At::Fragment { left, last } = self.at {
+            let bytes = bytes.get(..left).unwrap_or(bytes);
+            self.body.raw(bytes);
+            self.at = At::Fragment { left: left.saturating_sub(bytes.len()), last };
+        }
+    }
+
+    /// So many more bytes of the fragment under way have arrived, and are somewhere else; `kept` is
+    /// all that is to be kept of the record.
+    pub fn arrived(&mut self, bytes: usize, kept: [&[u8]; 2]) {
+        if let At::Fragment { left, last } = self.at {
+            self.at = At::Fragment { left: left.saturating_sub(bytes), last };
+        }
+        self.body.clear();
+        kept.into_iter().for_each(|part| self.body.raw(part));
+    }
+
+    /// The record under way is whole, somewhere else: the stream stands behind it.
+    pub fn arrived_whole(&mut self) {
+        (self.at, self.fragments) = (Self::START, 0);
+        self.body.clear();
     }
 
     /// Adds bytes of `input` to a mark; the mark, if that completes it.

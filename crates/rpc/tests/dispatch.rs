@@ -76,11 +76,11 @@ fn procedures_are_numbered_without_a_gap() {
     let toy = toy();
     let ops = toy.dispatcher.ops();
     let names: Vec<_> = ops.iter().map(|o| (o.program, o.version, o.procedure)).collect();
-    assert_eq!(names.len(), 11);
+    assert_eq!(names.len(), 14);
     assert_eq!(names[2], ("toy", 1, "COUNT"));
-    assert_eq!(names[9..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
+    assert_eq!(names[12..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
     let (done, _) = answer(&toy, &words(&[XID, 0, 2, OTHER, 4, 0, 0, 0, 0, 0]));
-    assert_eq!(done.op, Some(OpIndex(10)));
+    assert_eq!(done.op, Some(OpIndex(13)));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn programs_versions_and_procedures_are_told_apart() {
     for version in [1, 3, 5] {
         refused(&of(OTHER, version, 0), Reject::ProgMismatch, None, &[0, 0, 0, 2, 2, 4]);
     }
-    for procedure in [9, u32::MAX] {
+    for procedure in [12, u32::MAX] {
         refused(&of(PROGRAM, 1, procedure), Reject::ProcUnavail, None, &[0, 0, 0, 3]);
     }
     refused(&of(PROGRAM, 1, procedure::HOLE), Reject::ProcUnavail, Some(8), &[0, 0, 0, 3]);
@@ -291,4 +291,52 @@ fn only_rows_that_sleep_make_room_and_a_replay_does_not() {
     assert_eq!(toy.slept(), 1);
     let (done, _) = answer(&toy, &call(procedure::SLEEPY, b""));
     assert_eq!((done.duplicate, toy.slept()), (Some(Duplicate::Replayed), 1));
+}
+
+/// The arguments of GATHER.
+fn much() -> Vec<u8> {
+    [&words(&[103])[..], &(0..103).collect::<Vec<u8>>()].concat()
+}
+
+#[test]
+fn data_that_went_ahead_is_part_of_the_call() {
+    let toy = toy();
+    let record = call(procedure::GATHER, &much());
+    let (whole, expected) = answer(&toy, &record);
+    assert_eq!(whole.rejected, None);
+    let head = record.len() - 103;
+    for cut in 0..record.len() {
+        let mut reply = Writer::new();
+        let (done, gone) = toy.dispatch_parts(&record, cut, &mut reply);
+        assert_eq!((done, reply.bytes()), (whole, &expected[..]), "cut at {cut}");
+        assert_eq!(gone, cut.saturating_sub(head) / 4 * 4);
+    }
+}
+
+#[test]
+fn nothing_goes_ahead_of_a_call_that_is_kept() {
+    let toy = toy();
+    let record = call(procedure::HOARD, &much());
+    for _ in 0..2 {
+        let (done, gone) = toy.dispatch_parts(&record, record.len() - 1, &mut Writer::new());
+        assert_eq!((done.verdict, gone), (Verdict::Reply, 0));
+    }
+    assert_eq!(toy.dispatcher.reply_cache().entries, 1);
+}
+
+#[test]
+fn nothing_goes_ahead_of_what_is_refused() {
+    let toy = toy();
+    for record in [call(99, &much()), call(procedure::ECHO, &much()), b"\x80\0".repeat(40)] {
+        assert_eq!(toy.dispatch_parts(&record, 70, &mut Writer::new()).1, 0);
+    }
+}
+
+#[test]
+fn a_panic_over_data_that_comes_early_costs_its_own_call() {
+    let toy = toy();
+    let (done, gone) =
+        toy.dispatch_parts(&call(procedure::BURST, &much()), 100, &mut Writer::new());
+    assert_eq!((done.rejected, gone), (Some(Reject::Panicked), 0));
+    assert_eq!(answer(&toy, &call(procedure::NULL, b"")).0.rejected, None);
 }

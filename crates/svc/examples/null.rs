@@ -30,7 +30,7 @@ fn null(_: &(), _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<
     Ok(())
 }
 
-static ROWS: [Row<()>; 1] = [Row { name: "NULL", flags: RowFlags::PLAIN, run: null }];
+static ROWS: [Row<()>; 1] = [Row::new("NULL", RowFlags::PLAIN, null)];
 static VERSIONS: [Version<()>; 1] = [Version { number: 1, rows: &ROWS }];
 
 fn main() -> Done<()> {

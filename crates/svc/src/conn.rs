@@ -9,8 +9,8 @@ use crate::limits::Budget;
 use crate::pool::Pool;
 use crate::transmit::{Fate, Tx};
 use crate::urgent::Mark;
-use rpc::Peer;
 use rpc::record::Partial;
+use rpc::{Ahead, Peer};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -88,6 +88,8 @@ pub(crate) struct Rx {
     pub token: u64,
     /// The record under way.
     pub partial: Partial,
+    /// What went ahead of the record under way; `None`: it has to be whole first.
+    pub ahead: Option<Ahead>,
     /// Whole records, and perhaps the start of one, that were received and wait for a worker.
     pub tail: Option<Tail>,
     /// No more is to be read: the client has closed its side, or the server stops.
@@ -99,7 +101,7 @@ pub(crate) struct Rx {
     /// Whether something but reading goes on, so that the table has to be told after each turn.
     pub unsettled: bool,
     /// The last receive left something, or may have, of which epoll has told and will not tell
-    /// again by itself: it is edge-triggered.
+    /// again by itself: it is edge-triggered. Of room to send it may have told as well.
     pub more: bool,
     /// As `more`, until a receive finds nothing: the end of the stream may have come with data.
     pub until_empty: bool,
@@ -113,6 +115,7 @@ impl Rx {
             conn,
             token,
             partial: Partial::new(),
+            ahead: None,
             tail: None,
             ending: false,
             looked: false,

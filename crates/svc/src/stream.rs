@@ -2,7 +2,8 @@
 //!
 //! The bytes lie in the worker's receive buffer, or in a tail that another worker handed on; the
 //! connection keeps only what a record's end cuts off. A large record is received straight into
-//! its place once its beginning is known.
+//! its place once its beginning is known; the data of a large WRITE goes to its file as it arrives
+//! ([`ahead`]).
 //!
 //! Small replies are collected and leave together at the end; they are sent earlier before a call
 //! that may sleep, so that nobody waits for another's disk, and when they have become many bytes.
@@ -10,6 +11,8 @@
 //! A turn ends early, between two records, when it has lasted for [`TURN_NS`]: what is left of the
 //! receive buffer becomes a tail, and the others that are ready have their turn before it. So a
 //! client that floods the server waits for itself.
+
+mod ahead;
 
 use crate::conn::{Conn, Rx, Tail};
 use crate::limits::{
@@ -21,7 +24,7 @@ use crate::transmit::Sent;
 use crate::worker::{Lent, Worker, bring_back, keep};
 use crate::zero_copy::Company;
 use rpc::record::{MARK_LEN, Record, RecordError};
-use rpc::{BufferWishes, MaySleep, Peer, Transport, Verdict};
+use rpc::{Ahead, Arrived, BufferWishes, MaySleep, Peer, Transport, Verdict};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
@@ -34,6 +37,8 @@ use xdr::Writer;
 enum Received {
     /// So many bytes in the worker's buffer.
     Bytes(usize),
+    /// The same, behind a copy of the `front` bytes that are kept of the record under way.
+    Behind { front: usize, len: usize },
     /// Bytes that went straight into the record under way.
     Placed,
     /// Nothing.
@@ -42,6 +47,14 @@ enum Received {
     End,
     /// The connection is broken.
     Broken,
+}
+
+/// What is to be done next.
+enum Step<'b> {
+    /// A call is to be answered: its record, without what went ahead.
+    Answer(Record<'b>, Option<Ahead>),
+    /// Some of the record under way is there, and its data may go ahead.
+    GoAhead(ahead::Source<'b>),
 }
 
 /// How a turn ended.
@@ -100,22 +113,25 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
     let Worker { pool, stats, kit, core: leading, lent, .. } = worker;
     let now_ns = pool.shared.clock.now_ns();
     rx.conn.seen.last_ms.store(now_ns / NS_PER_MS, Relaxed);
-    let mut input = match (&source, received) {
-        (Some(tail), _) => tail.bytes(),
-        (None, Received::Bytes(len)) => kit.receive.get(..len).unwrap_or_default(),
-        (None, Received::Placed | Received::Nothing) => &[],
-        (None, Received::End) => {
-            rx.ending = true;
-            rx.unsettled = true;
-            &[]
+    let (front, len) = match received {
+        Received::Bytes(len) => (0, len),
+        Received::Behind { front, len } => (front, front.saturating_add(len)),
+        Received::Placed | Received::Nothing => (0, 0),
+        Received::End => {
+            (rx.ending, rx.unsettled) = (true, true);
+            (0, 0)
         }
-        (None, Received::Broken) => {
+        Received::Broken => {
             rx.broken = true;
-            &[]
+            (0, 0)
         }
     };
+    let mut input = match &source {
+        Some(tail) => tail.bytes(),
+        None => kit.receive.get(..len).unwrap_or_default(),
+    };
     let record_max = pool.shared.limits.record_bytes_max;
-    let first = match next(&mut rx, &mut input, &mut kit.spare, record_max) {
+    let first = match next(&mut rx, front, &mut input, &mut kit.spare, record_max) {
         Ok(first) if !rx.broken => first,
         Ok(_) => None,
         Err(error) => {
@@ -131,7 +147,9 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
             None => pool.give_back(rx, stats),
         };
     };
-    rx.conn.begins_with(&first);
+    if let Step::Answer(record, _) = &first {
+        rx.conn.begins_with(record);
+    }
     let (stand, lease) = match leading.take() {
         Some(core) => {
             pool.beat(now_ns);
@@ -163,7 +181,7 @@ impl<'b> Turn<'b> {
     /// Answers record after record.
     fn run(
         &self,
-        first: Record<'b>,
+        first: Step<'b>,
         input: &mut &'b [u8],
         reply: &mut Writer,
         spare: &mut Writer,
@@ -171,8 +189,12 @@ impl<'b> Turn<'b> {
     ) -> End {
         let shared = &self.pool.shared;
         let end_ns = now_ns.saturating_add(TURN_NS);
-        let mut record = first;
+        let mut step = first;
         loop {
+            let (record, ahead) = match step {
+                Step::Answer(record, ahead) => (record, ahead),
+                Step::GoAhead(source) => return self.go_ahead(source, spare),
+            };
             match self.stand {
                 Stand::Leads { .. } => crate::conn::add(&self.pool.seen.calls, 1),
                 Stand::Works { .. } => _ = self.pool.seen.calls.fetch_add(1, Relaxed),
@@ -187,14 +209,16 @@ impl<'b> Turn<'b> {
             let start = reply.mark();
             reply.u32(0);
             let now_ms = now_ns / NS_PER_MS;
-            let done = shared.dispatcher.dispatch(&record, self.peer, now_ms, self, reply);
+            let arrived = Arrived { record: &record, ahead: ahead.as_ref() };
+            let done = shared.dispatcher.dispatch(arrived, self.peer, now_ms, self, reply);
             match rpc::record::mark(reply.total_len().saturating_sub(MARK_LEN)) {
                 Some(mark) if done.verdict == Verdict::Reply => reply.patch_u32(start, mark),
                 Some(_) | None => reply.clear(),
             }
             let after_ns = shared.clock.now_ns();
             let latency_ns = after_ns.saturating_sub(now_ns);
-            stats::count(self.stats, &done, latency_ns, record.len(), reply.total_len());
+            let record_len = record.len().saturating_add(ahead.as_ref().map_or(0, Ahead::len));
+            stats::count(self.stats, &done, latency_ns, record_len, reply.total_len());
             now_ns = after_ns;
             self.heed(done.outcome.buffers);
             if let Record::Joined(memory) = record {
@@ -222,8 +246,8 @@ impl<'b> Turn<'b> {
                 self.stats.add(Counter::TurnsCut, 1);
                 return End::Paused;
             }
-            record = match self.next(input, spare) {
-                Ok(Some(record)) => record,
+            step = match self.next(input, spare) {
+                Ok(Some(step)) => step,
                 Ok(None) => return End::Through,
                 Err(error) => {
                     refuse(self.stats, &error);
@@ -255,14 +279,14 @@ impl<'b> Turn<'b> {
         }
     }
 
-    /// The next record, and the count of the one before.
+    /// What is next in what was received.
     fn next(
         &self,
         input: &mut &'b [u8],
         spare: &mut Writer,
-    ) -> Result<Option<Record<'b>>, RecordError> {
+    ) -> Result<Option<Step<'b>>, RecordError> {
         match self.rx.borrow_mut().as_mut() {
-            Some(rx) => next(rx, input, spare, self.pool.shared.limits.record_bytes_max),
+            Some(rx) => next(rx, 0, input, spare, self.pool.shared.limits.record_bytes_max),
             None => Ok(None),
         }
     }
@@ -367,6 +391,17 @@ impl MaySleep for Turn<'_> {
 /// One receive. A record of which much is missing takes the bytes where they belong.
 fn receive(rx: &mut Rx, buf: &mut [u8], stats: &WorkerStats) -> Received {
     rx.more = true;
+    if let Some(front) = ahead::front(rx, buf) {
+        let room = buf.get_mut(front..).unwrap_or_default();
+        return match receive_once(rx, room, stats) {
+            Ok(0) => drained(rx, Received::End),
+            Ok(len) => {
+                rx.more = len >= room.len();
+                Received::Behind { front, len }
+            }
+            Err(none) => drained(rx, none),
+        };
+    }
     if rx.partial.missing() < DIRECT_BYTES_MIN {
         return match receive_once(rx, buf, stats) {
             Ok(0) => drained(rx, Received::End),
@@ -379,7 +414,7 @@ fn receive(rx: &mut Rx, buf: &mut [u8], stats: &WorkerStats) -> Received {
     }
     let conn = Arc::clone(&rx.conn);
     let mut total = 0_usize;
-    while total < DIRECT_BYTES_PER_TURN {
+    while total < DIRECT_BYTES_PER_TURN && !ahead::is_enough(rx) {
         let Some(space) = rx.partial.space() else { break };
         let room = space.len();
         stats.add(Counter::ReceiveCalls, 1);
@@ -426,24 +461,43 @@ fn receive_once(rx: &Rx, buf: &mut [u8], stats: &WorkerStats) -> Result<usize, R
     }
 }
 
-/// The next whole record; a large one that begins here gets memory that was large before.
+/// What is next: `input` is what was received, behind a copy of the `front` bytes that are kept of the
+/// record under way.
 fn next<'b>(
+    rx: &mut Rx,
+    front: usize,
+    input: &mut &'b [u8],
+    spare: &mut Writer,
+    record_max: usize,
+) -> Result<Option<Step<'b>>, RecordError> {
+    ahead::begin(rx, input, record_max)?;
+    let step = match ahead::in_place(rx, front, input) {
+        Some(step) => Some(step),
+        None => {
+            *input = input.get(front..).unwrap_or_default();
+            join(rx, input, spare, record_max)?
+        }
+    };
+    if let Some(Step::Answer(..)) = step {
+        crate::conn::add(&rx.conn.seen.calls, 1);
+    }
+    Ok(step)
+}
+
+/// Puts the record under way together; a large one gets memory that was large before.
+fn join<'b>(
     rx: &mut Rx,
     input: &mut &'b [u8],
     spare: &mut Writer,
     record_max: usize,
-) -> Result<Option<Record<'b>>, RecordError> {
-    if rx.partial.is_empty()
-        && let Some(word) = input.first_chunk::<MARK_LEN>()
-        && u32::from_be_bytes(*word) as usize & (u32::MAX >> 1) as usize > RECEIVE_BYTES
-    {
-        rx.partial.reuse(mem::take(spare));
+) -> Result<Option<Step<'b>>, RecordError> {
+    if rx.partial.missing() > RECEIVE_BYTES {
+        rx.partial.reuse(spare);
     }
-    let record = rx.partial.next(input, record_max)?;
-    if record.is_some() {
-        crate::conn::add(&rx.conn.seen.calls, 1);
-    }
-    Ok(record)
+    Ok(match rx.partial.next(input, record_max)? {
+        Some(record) => Some(Step::Answer(record, rx.ahead.take().filter(|a| !a.is_empty()))),
+        None => ahead::joined(rx),
+    })
 }
 
 /// Takes the memory of a connection between two records.

@@ -196,7 +196,7 @@ impl Turn<'_> {
             reply.take_ranges(shared.zero_copy.now().range_min(Transport::Udp, company));
             let now_ms = now_ns / NS_PER_MS;
             let peer = self.peer(&datagram);
-            let done = shared.dispatcher.dispatch(datagram.bytes, peer, now_ms, self, reply);
+            let done = shared.dispatcher.dispatch(datagram.bytes.into(), peer, now_ms, self, reply);
             let after_ns = shared.clock.now_ns();
             let latency_ns = after_ns.saturating_sub(now_ns);
             stats::count(self.stats, &done, latency_ns, datagram.bytes.len(), reply.total_len());

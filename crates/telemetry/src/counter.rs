@@ -85,6 +85,8 @@ counters! {
     /// Turns of connections that ended before all calls received were answered, so that others
     /// had theirs.
     TurnsCut = "turns-cut",
+    /// Pieces of large WRITEs that were written before their record was whole.
+    PiecesAhead = "pieces-ahead",
     /// Socket buffers that a sysctl made smaller than what was asked for.
     TcpBuffersClamped = "tcp-buffers-clamped",
     /// Socket buffers that the budget of the machine's TCP memory made smaller, or refused.

@@ -49,12 +49,14 @@ pub struct Fault {
     pub share: f64,
     /// Whether the delay is announced, as the trait demands.
     pub announced: bool,
+    /// How often the disk has lost unstable data: each changes the write verifier.
+    pub losses: u8,
 }
 
 impl Default for Fault {
     fn default() -> Self {
         let (delay, delay_max) = (Duration::ZERO, Duration::ZERO);
-        Self { verb: None, status: None, delay, delay_max, share: 1.0, announced: false }
+        Self { verb: None, status: None, delay, delay_max, share: 1.0, announced: false, losses: 0 }
     }
 }
 
@@ -120,7 +122,8 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 
     fn write_verifier(&self) -> Verifier {
-        self.inner.write_verifier()
+        let losses = self.fault.lock().unwrap_or_else(PoisonError::into_inner).losses;
+        self.inner.write_verifier().map(|byte| byte.wrapping_add(losses))
     }
 
     fn statfs(&self, cx: &Cx<'_>, fid: &Fid) -> Result<StatFs> {

@@ -70,6 +70,19 @@ fn space_becomes_reply_only_when_advanced() {
 }
 
 #[test]
+fn a_range_of_bytes_can_be_taken_out() {
+    let mut w = Writer::new();
+    w.raw(b"abcdefgh");
+    w.remove(2..5);
+    assert_eq!(w.bytes(), b"abfgh");
+    w.remove(4..99);
+    w.remove(7..9);
+    assert_eq!(w.bytes(), b"abfg");
+    w.raw(b"i");
+    assert_eq!(w.bytes(), b"abfgi");
+}
+
+#[test]
 fn leftovers_are_seen() {
     assert_eq!(Reader::new(&[1, 2]).end(), Err(Error::Trailing(2)));
 }

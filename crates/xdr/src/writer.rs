@@ -8,6 +8,7 @@
 //! it from the page cache. Only a writer that was told so takes ranges
 //! ([`Writer::take_ranges`]); all others hold nothing but bytes.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -142,6 +143,14 @@ impl Writer {
     /// How many bytes of memory the writer holds on to.
     pub const fn capacity(&self) -> usize {
         self.buf.len()
+    }
+
+    /// Takes a range of bytes out of what was written, which must hold no ranges of files.
+    pub fn remove(&mut self, range: Range<usize>) {
+        let end = range.end.min(self.len);
+        let start = range.start.min(end);
+        self.buf.copy_within(end..self.len, start);
+        self.len = self.len.saturating_sub(end.saturating_sub(start));
     }
 
     /// Forgets what was written and keeps the memory.

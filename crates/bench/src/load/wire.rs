@@ -216,8 +216,8 @@ impl Stream {
                 self.partial.next(&mut input, RECORD_MAX).map_err(garbage(seat.server))?
             {
                 seat.record(&record, now, tally.as_deref_mut())?;
-                if let Record::Joined(memory) = record {
-                    self.partial.reuse(memory);
+                if let Record::Joined(mut memory) = record {
+                    self.partial.reuse(&mut memory);
                 }
             }
             if got < room {

@@ -82,16 +82,16 @@ static VERSIONS: [Version<Mount>; 3] = [
     Version { number: 3, rows: &V3 },
 ];
 
-const NULL: Row<Mount> = Row { name: "NULL", flags: RowFlags::PLAIN, run: null };
-const DUMP: Row<Mount> = Row { name: "DUMP", flags: RowFlags::PLAIN, run: dump::dump };
-const UMNT: Row<Mount> = Row { name: "UMNT", flags: RowFlags::PLAIN, run: umnt::umnt };
-const UMNTALL: Row<Mount> = Row { name: "UMNTALL", flags: RowFlags::PLAIN, run: umnt::umntall };
-const EXPORT: Row<Mount> = Row { name: "EXPORT", flags: RowFlags::PLAIN, run: export::export };
+const NULL: Row<Mount> = Row::new("NULL", RowFlags::PLAIN, null);
+const DUMP: Row<Mount> = Row::new("DUMP", RowFlags::PLAIN, dump::dump);
+const UMNT: Row<Mount> = Row::new("UMNT", RowFlags::PLAIN, umnt::umnt);
+const UMNTALL: Row<Mount> = Row::new("UMNTALL", RowFlags::PLAIN, umnt::umntall);
+const EXPORT: Row<Mount> = Row::new("EXPORT", RowFlags::PLAIN, export::export);
 const EXPORTALL: Row<Mount> = Row { name: "EXPORTALL", ..EXPORT };
 
 /// MNT walks directories that may have to come from disk.
 const fn mnt_row(run: rpc::Handler<Mount>) -> Row<Mount> {
-    Row { name: "MNT", flags: RowFlags::SLEEPS, run }
+    Row::new("MNT", RowFlags::SLEEPS, run)
 }
 
 static V1: [Row<Mount>; 7] = [NULL, mnt_row(mnt::mnt1), DUMP, UMNT, UMNTALL, EXPORT, EXPORTALL];

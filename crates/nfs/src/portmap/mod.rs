@@ -27,7 +27,7 @@ fn system_clock() -> u32 {
 }
 
 const fn row(name: &'static str, run: rpc::Handler<Portmap>) -> Row<Portmap> {
-    Row { name, flags: RowFlags::PLAIN, run }
+    Row::new(name, RowFlags::PLAIN, run)
 }
 
 static VERSIONS: [Version<Portmap>; 3] = [

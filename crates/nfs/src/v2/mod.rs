@@ -36,7 +36,7 @@ pub struct Memory {
 }
 
 const fn row(name: &'static str, flags: RowFlags, run: Handler<Nfs>) -> Row<Nfs> {
-    Row { name, flags, run }
+    Row::new(name, flags, run)
 }
 
 const LOOK: RowFlags = RowFlags::PLAIN;

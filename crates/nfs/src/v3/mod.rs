@@ -37,7 +37,7 @@ use rpc::{Call, Fault, Handler, Row, RowFlags};
 use xdr::{Decode, Encode, Reader, Writer};
 
 const fn row(name: &'static str, flags: RowFlags, run: Handler<Nfs>) -> Row<Nfs> {
-    Row { name, flags, run }
+    Row::new(name, flags, run)
 }
 
 const LOOK: RowFlags = RowFlags::PLAIN;
@@ -55,7 +55,7 @@ pub static ROWS: [Row<Nfs>; 22] = [
     row("ACCESS", LOOK, access::access),
     row("READLINK", LOOK, readlink::readlink),
     row("READ", LOOK, read::read),
-    row("WRITE", DATA, write::write),
+    row("WRITE", DATA, write::write).taking(write::ahead),
     row("CREATE", NAMES, create::create),
     row("MKDIR", NAMES, mkdir::mkdir),
     row("SYMLINK", NAMES, symlink::symlink),

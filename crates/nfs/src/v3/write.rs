@@ -1,12 +1,28 @@
 //! WRITE (RFC 1813 §3.3.7). The data is borrowed from the record. More of it than the server takes at
 //! once is written in part, which a client must expect.
+//!
+//! Of a large record the data goes to the file as it arrives ([`ahead`]), each piece as an unstable
+//! WRITE of its own, through all the checks. The call itself then writes the rest ([`rest`]), makes
+//! all of it as safe as it was asked for, and answers for the whole:
+//!
+//! - A piece ends where a page of the file does: half a page would have to be read from the disk to
+//!   be changed.
+//! - If a piece does not fit, the answer is a short WRITE of those before it.
+//! - The verifier is the one from before the first piece. Had the server lost data since, a client
+//!   that commits sees another one; for a stable WRITE the answer is NFS3ERR_IO.
+//! - `wcc_data` spans all pieces only if nobody else changed the file between two of them: each
+//!   must have found it as the one before left it. Else the reply says nothing of before.
 
 use super::{arguments, attr, finish, status, wcc_as};
+use crate::verbs::{Answer, Failed, Written};
 use crate::{Nfs, verbs};
-use proto::nfs3::{Res, StableHow, WriteArgs, WriteOk};
-use rpc::{Call, Fault};
-use vfs::Stability;
+use proto::nfs3::{Res, StableHow, WriteArgs, WriteHead, WriteOk};
+use rpc::{Ahead, Call, Fault, Taken};
+use vfs::{Change, Stability, Status, Verifier};
 use xdr::{Reader, Writer};
+
+/// Bytes of a page of the page cache.
+const PAGE_BYTES: u64 = 4096;
 
 pub(super) fn write(
     nfs: &Nfs,
@@ -14,10 +30,20 @@ pub(super) fn write(
     args: &mut Reader<'_>,
     reply: &mut Writer,
 ) -> Result<(), Fault> {
-    let a: WriteArgs<'_> = arguments(args)?;
-    let most = nfs.settings.write_max(call.peer.transport) as usize;
-    let data = a.data.0.get(..most).unwrap_or(a.data.0);
-    let result = match verbs::write(nfs, call, a.file.0, a.offset, data, stability(a.stable)) {
+    let written = match call.ahead {
+        None => {
+            let a: WriteArgs<'_> = arguments(args)?;
+            let most = nfs.settings.write_max(call.peer.transport) as usize;
+            let data = a.data.0.get(..most).unwrap_or(a.data.0);
+            verbs::write(nfs, call, a.file.0, a.offset, data, stability(a.stable))
+        }
+        Some(ahead) => {
+            let head: WriteHead<'_> = args.get()?;
+            let data = whole(&head, ahead, args.rest(), 0);
+            rest(nfs, call, &head, data.ok_or(Fault::SystemErr)?, ahead)
+        }
+    };
+    let result = match written {
         Ok(written) => {
             let count = u32::try_from(written.done.count).unwrap_or(u32::MAX);
             call.outcome.bytes_written = count;
@@ -31,6 +57,129 @@ pub(super) fn write(
         Err(failed) => wcc_as(status::of_data(failed.status), &failed),
     };
     finish(call, reply, &result)
+}
+
+/// What a WRITE has done before its record was whole.
+#[derive(Debug, Clone, Copy)]
+enum Begun {
+    /// The first piece failed.
+    Failed(Failed),
+    /// The front of the data is in the file.
+    Written {
+        /// So many bytes of it.
+        count: usize,
+        /// From before the first piece.
+        verifier: Verifier,
+        /// The file around all pieces.
+        file: Change,
+        /// The last piece did not fit: nothing more is written.
+        full: bool,
+    },
+}
+
+/// Writes what there is of the data, up to the last whole page.
+pub(super) fn ahead(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    missing: usize,
+    ahead: &mut Ahead,
+) -> Taken {
+    let Ok(head) = args.get::<WriteHead<'_>>() else { return Taken::Never };
+    let most = nfs.settings.write_max(call.peer.transport) as usize;
+    let Some(data) = whole(&head, ahead, args.rest(), missing).filter(|_| head.count <= most)
+    else {
+        return Taken::Never;
+    };
+    let begun = ahead.memo::<Begun>().copied();
+    if let Some(Begun::Failed(_) | Begun::Written { full: true, .. }) = begun {
+        return Taken::Bytes(data.len());
+    }
+    let Some(at) = head.offset.checked_add(ahead.len() as u64) else { return Taken::Never };
+    let pages = whole_pages(at, data.len());
+    let Some(piece) = data.get(..pages).filter(|piece| !piece.is_empty()) else {
+        return Taken::NotYet;
+    };
+    let written = verbs::write(nfs, call, head.file.0, at, piece, Stability::Unstable);
+    ahead.remember(match (begun, written) {
+        (None | Some(Begun::Failed(_)), Err(failed)) => Begun::Failed(failed),
+        (None | Some(Begun::Failed(_)), Ok(Written { done, verifier })) => {
+            let full = done.count < piece.len();
+            Begun::Written { count: done.count, verifier, file: done.file, full }
+        }
+        (Some(Begun::Written { count, verifier, file, .. }), Err(_)) => {
+            Begun::Written { count, verifier, file, full: true }
+        }
+        (Some(Begun::Written { count, verifier, file, .. }), Ok(Written { done, .. })) => {
+            let full = done.count < piece.len();
+            let count = count.saturating_add(done.count);
+            Begun::Written { count, verifier, file: spanning(&file, &done.file), full }
+        }
+    });
+    Taken::Bytes(piece.len())
+}
+
+/// Writes what did not go ahead, and answers for all of it.
+fn rest(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    head: &WriteHead<'_>,
+    data: &[u8],
+    ahead: &Ahead,
+) -> Answer<Written> {
+    let stable = stability(head.stable);
+    let (mut count, verifier, mut file, full) = match ahead.memo::<Begun>() {
+        Some(Begun::Written { count, verifier, file, full }) => (*count, *verifier, *file, *full),
+        Some(Begun::Failed(failed)) => return Err(*failed),
+        None => return Err(Failed::bare(Status::ServerFault)),
+    };
+    let at = |bytes: usize| head.offset.saturating_add(bytes as u64);
+    // Unstable: what is to be synced is what fits, and a sync that fails fails the call.
+    if !full
+        && let Ok(last) = verbs::write(nfs, call, head.file.0, at(count), data, Stability::Unstable)
+    {
+        count = count.saturating_add(last.done.count);
+        file = spanning(&file, &last.done.file);
+        if stable == Stability::Unstable {
+            let done = vfs::WriteDone { count, file, ..last.done };
+            return Ok(Written { done, verifier });
+        }
+    }
+    let end = verbs::write(nfs, call, head.file.0, at(count), &[], stable)?;
+    if stable != Stability::Unstable && end.verifier != verifier {
+        return Err(Failed { status: Status::Io, attr: end.done.file.after, other: None });
+    }
+    let done = vfs::WriteDone { count, file: spanning(&file, &end.done.file), ..end.done };
+    Ok(Written { done, verifier })
+}
+
+/// What is there of the data, if the arguments, with `missing` bytes that are still to come, fill
+/// the record exactly.
+fn whole<'a>(
+    head: &WriteHead<'_>,
+    ahead: &Ahead,
+    there: &'a [u8],
+    missing: usize,
+) -> Option<&'a [u8]> {
+    let all = ahead.len().checked_add(there.len())?.checked_add(missing)?;
+    let left = head.count.checked_sub(ahead.len()).filter(|_| all == xdr::padded(head.count))?;
+    there.get(..left.min(there.len()))
+}
+
+/// How many of `len` bytes at `offset` end with a page.
+fn whole_pages(offset: u64, len: usize) -> usize {
+    let beyond = offset.saturating_add(len as u64) % PAGE_BYTES;
+    len.saturating_sub(usize::try_from(beyond).unwrap_or(usize::MAX))
+}
+
+/// The file around two changes, of which the second found it as the first left it; else nothing is
+/// known of before.
+fn spanning(first: &Change, second: &Change) -> Change {
+    let left = first.after.map(|after| after.wcc());
+    Change {
+        before: first.before.filter(|_| left.is_some() && left == second.before),
+        after: second.after,
+    }
 }
 
 const fn stability(how: StableHow) -> Stability {

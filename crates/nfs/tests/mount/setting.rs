@@ -99,6 +99,7 @@ impl Setting {
             },
             credential: sys.map_or(Credential::None, Credential::Sys),
             sleep: &self.sleeps,
+            ahead: None,
             outcome: Outcome::default(),
         };
         let mut reply = Writer::new();

@@ -3,7 +3,10 @@
 use super::{Awake, exports};
 use bowline_nfs::{Nfs, NfsSettings, nfs_program};
 use proto::nfs3::{PROGRAM, VERSION};
-use rpc::{AuthSys, Credential, DispatchSettings, Dispatcher, Peer, Request, Transport, Verdict};
+use rpc::{
+    Ahead, Arrived, AuthSys, Credential, DispatchSettings, Dispatcher, Peer, Request, Transport,
+    Verdict,
+};
 use std::sync::Arc;
 use vfs::{Backend, Durability};
 use xdr::Writer;
@@ -50,7 +53,24 @@ impl Dispatched {
 
     /// Answers a record into `reply`.
     pub fn answer(&self, record: &[u8], reply: &mut Writer) -> Verdict {
-        self.dispatcher.dispatch(record, self.peer, 1, &Awake, reply).verdict
+        self.dispatcher.dispatch(record.into(), self.peer, 1, &Awake, reply).verdict
+    }
+
+    /// Lets data of the first bytes of a record go ahead, as a connection does that has received
+    /// `so_far` of it and lacks `missing`, and cuts it out. Whether something of it ever will go.
+    pub fn ahead(&self, so_far: &mut Vec<u8>, missing: usize, ahead: &mut Ahead) -> bool {
+        let gone = self.dispatcher.ahead(so_far, missing, self.peer, &Awake, ahead);
+        so_far.drain(gone.clone().unwrap_or_default());
+        gone.is_some()
+    }
+
+    /// Answers what is left of a record of which data went ahead.
+    pub fn finish(&self, record: &[u8], ahead: &Ahead) -> Vec<u8> {
+        let mut reply = Writer::new();
+        let arrived = Arrived { record, ahead: Some(ahead).filter(|ahead| !ahead.is_empty()) };
+        let done = self.dispatcher.dispatch(arrived, self.peer, 1, &Awake, &mut reply);
+        assert_eq!(done.verdict, Verdict::Reply);
+        reply.bytes().to_vec()
     }
 
     /// The reply's bytes.

@@ -106,6 +106,7 @@ impl Lab {
             peer,
             credential: Credential::Sys(sys),
             sleep: &Awake,
+            ahead: None,
             outcome: Outcome::default(),
         };
         self.program.run(version, procedure, &mut call, &mut Reader::new(args), reply)?;

@@ -2,7 +2,8 @@
 //! REMOVE and RMDIR a [`DirOpArgs3`].
 
 use super::{
-    Data, Fh, FileType3, Filename3, Nfstime3, Path3, Sattr3, Specdata3, Verf, procedure as p,
+    Bytes, DATA_MAX, Data, Fh, FileType3, Filename3, Nfstime3, Path3, Sattr3, Specdata3, Verf,
+    procedure as p,
 };
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
@@ -77,12 +78,32 @@ pub struct WriteArgs<'a> {
 
 impl<'a> Decode<'a> for WriteArgs<'a> {
     fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        let WriteHead { file, offset, stable, count } = r.get()?;
+        Ok(Self { file, offset, stable, data: Bytes(r.opaque_fixed(count)?) })
+    }
+}
+
+/// `WRITE3args` up to the first byte of the data, which `count` bytes and their padding follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteHead<'a> {
+    /// The file.
+    pub file: Fh<'a>,
+    /// Where to begin.
+    pub offset: u64,
+    /// How safe it must be.
+    pub stable: StableHow,
+    /// Bytes of data.
+    pub count: usize,
+}
+
+impl<'a> Decode<'a> for WriteHead<'a> {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
         let (file, offset, count) = (r.get()?, r.get()?, r.u32()?);
-        let (stable, data) = (r.get()?, r.get::<Data<'a>>()?);
-        if data.0.len() != count as usize {
+        let (stable, len) = (r.get()?, r.count(DATA_MAX)?);
+        if len != count as usize {
             return Err(Error::Invalid("WRITE: count is not the length of the data"));
         }
-        Ok(Self { file, offset, stable, data })
+        Ok(Self { file, offset, stable, count: len })
     }
 }
 

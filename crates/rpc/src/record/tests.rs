@@ -88,13 +88,13 @@ fn a_big_record_is_received_in_place_up_to_its_end() {
     }
     assert!(rest.is_empty());
     assert_eq!(receives, (MAX - 99_996).div_ceil(50_000));
-    let Some(Record::Joined(record)) = partial.next(&mut &[][..], MAX).unwrap() else {
+    let Some(Record::Joined(mut record)) = partial.next(&mut &[][..], MAX).unwrap() else {
         panic!("complete")
     };
     assert_eq!(record.bytes(), data);
     assert_eq!(partial.capacity(), 0, "the memory went with the record");
     let capacity = record.capacity();
-    partial.reuse(record);
+    partial.reuse(&mut record);
     assert_eq!(partial.capacity(), capacity);
     assert!(drain(&mut partial, &stream[..4], MAX).unwrap().is_empty());
     assert_eq!(partial.space().unwrap().len(), MAX, "memory that is there is used at once");
@@ -194,4 +194,44 @@ proptest! {
         assert_eq!(found, whole);
         assert!(partial.is_empty());
     }
+}
+
+#[test]
+fn what_went_ahead_is_not_kept() {
+    let data: Vec<u8> = (0..100).collect();
+    let stream = fragment(&data, true);
+    let next = fragment(b"next", true);
+    let mut partial = Partial::new();
+    assert_eq!(partial.so_far(), None, "no record has begun");
+    assert!(drain(&mut partial, &stream[..MARK_LEN], MAX).unwrap().is_empty());
+    assert_eq!(partial.so_far(), Some(&[][..]));
+    // 40 bytes come and lie somewhere else; 10 to 30 go
+    partial.arrived(40, [&data[..10], &data[30..40]]);
+    assert_eq!((partial.so_far().unwrap().len(), partial.missing()), (20, 60));
+    partial.join(&data[40..50]);
+    partial.forget(10..25);
+    assert_eq!(partial.so_far().unwrap(), [&data[..10], &data[45..50]].concat());
+    let rest = [&stream[MARK_LEN + 50..], &next[..]].concat();
+    let records = drain(&mut partial, &rest, MAX).unwrap();
+    assert_eq!(records, [[&data[..10], &data[45..]].concat(), b"next".to_vec()]);
+    assert!(partial.is_empty());
+}
+
+#[test]
+fn a_record_that_is_whole_elsewhere_leaves_nothing() {
+    let mut partial = Partial::new();
+    assert!(drain(&mut partial, &fragment(&[1; 100], true)[..50], MAX).unwrap().is_empty());
+    partial.arrived_whole();
+    assert!(partial.is_empty());
+    assert_eq!(drain(&mut partial, &fragment(b"next", true), MAX).unwrap(), [b"next"]);
+}
+
+#[test]
+fn only_a_single_fragment_is_seen_before_it_is_whole() {
+    let mut partial = Partial::new();
+    assert!(drain(&mut partial, &fragment(b"first", false), MAX).unwrap().is_empty());
+    assert_eq!(partial.so_far(), None);
+    assert!(drain(&mut partial, &fragment(b"second", true)[..6], MAX).unwrap().is_empty());
+    assert_eq!(partial.so_far(), None, "there is something before it");
+    assert!(drain(&mut Partial::new(), &fragment(b"more", false)[..6], MAX).unwrap().is_empty());
 }

@@ -1,8 +1,8 @@
 //! A small program for tests of the dispatcher: every way in which a procedure can end.
 
 use bowline_rpc::{
-    Call, Credential, DispatchSettings, Dispatcher, Done, Fault, MaySleep, Outcome, Peer, Row,
-    RowFlags, Service, Transport, Version,
+    Ahead, Arrived, Call, Credential, DispatchSettings, Dispatcher, Done, Fault, MaySleep, Outcome,
+    Peer, Row, RowFlags, Service, Taken, Transport, Version,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -33,6 +33,12 @@ pub mod procedure {
     pub const SLEEPY: u32 = 7;
     /// A hole in the numbers.
     pub const HOLE: u32 = 8;
+    /// Takes data as it comes, in fours; gives all of it back.
+    pub const GATHER: u32 = 9;
+    /// Would do the same, but is not idempotent.
+    pub const HOARD: u32 = 10;
+    /// Panics over data that comes early, and over the call.
+    pub const BURST: u32 = 11;
 }
 
 /// What the toy's procedures work on.
@@ -101,23 +107,67 @@ fn hole(_: &State, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Ran 
     Err(Fault::ProcUnavail)
 }
 
+/// The length of the data, and what there is of it, if all of the record is data.
+fn gathered<'a>(args: &mut Reader<'a>, gone: usize, missing: usize) -> Option<&'a [u8]> {
+    let len = args.u32().ok()? as usize;
+    let data = args.rest();
+    (gone.checked_add(data.len())?.checked_add(missing)? == len).then_some(data)
+}
+
+fn gather_ahead(
+    _: &State,
+    _: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    missing: usize,
+    ahead: &mut Ahead,
+) -> Taken {
+    let Some(data) = gathered(args, ahead.len(), missing) else { return Taken::Never };
+    let now = data.len() / 4 * 4;
+    if now == 0 {
+        return Taken::NotYet;
+    }
+    let before = ahead.memo::<Vec<u8>>().cloned().unwrap_or_default();
+    ahead.remember([&before, &data[..now]].concat());
+    Taken::Bytes(now)
+}
+
+fn gather(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let gone = call.ahead.and_then(Ahead::memo::<Vec<u8>>).cloned().unwrap_or_default();
+    let data = gathered(args, gone.len(), 0).ok_or(Fault::SystemErr)?;
+    reply.opaque(&[&gone, data].concat());
+    Ok(())
+}
+
+fn burst_ahead(
+    _: &State,
+    call: &mut Call<'_>,
+    _: &mut Reader<'_>,
+    _: usize,
+    _: &mut Ahead,
+) -> Taken {
+    std::panic::resume_unwind(Box::new(call.xid));
+}
+
 const CACHED: RowFlags = RowFlags::CACHED;
 const PLAIN: RowFlags = RowFlags::PLAIN;
 
-static ROWS: [Row<State>; 9] = [
-    Row { name: "NULL", flags: PLAIN, run: null },
-    Row { name: "ECHO", flags: PLAIN, run: echo },
-    Row { name: "COUNT", flags: CACHED, run: count },
-    Row { name: "FAIL", flags: CACHED, run: fail },
-    Row { name: "PANIC", flags: CACHED, run: panics },
-    Row { name: "WHO", flags: PLAIN, run: who },
-    Row { name: "SILENT", flags: CACHED, run: silent },
-    Row { name: "SLEEPY", flags: CACHED.and(RowFlags::SLEEPS), run: count },
-    Row { name: "HOLE", flags: PLAIN, run: hole },
+static ROWS: [Row<State>; 12] = [
+    Row::new("NULL", PLAIN, null),
+    Row::new("ECHO", PLAIN, echo),
+    Row::new("COUNT", CACHED, count),
+    Row::new("FAIL", CACHED, fail),
+    Row::new("PANIC", CACHED, panics),
+    Row::new("WHO", PLAIN, who),
+    Row::new("SILENT", CACHED, silent),
+    Row::new("SLEEPY", CACHED.and(RowFlags::SLEEPS), count),
+    Row::new("HOLE", PLAIN, hole),
+    Row::new("GATHER", PLAIN, gather).taking(gather_ahead),
+    Row::new("HOARD", CACHED, gather).taking(gather_ahead),
+    Row::new("BURST", PLAIN, panics).taking(burst_ahead),
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 
-static NULL_ROW: [Row<State>; 1] = [Row { name: "NULL", flags: PLAIN, run: null }];
+static NULL_ROW: [Row<State>; 1] = [Row::new("NULL", PLAIN, null)];
 static OTHER_VERSIONS: [Version<State>; 2] =
     [Version { number: 2, rows: &NULL_ROW }, Version { number: 4, rows: &NULL_ROW }];
 
@@ -163,7 +213,22 @@ impl Toy {
 
     /// Dispatches at time 0.
     pub fn dispatch_from(&self, peer: Peer, record: &[u8], reply: &mut Writer) -> Done {
-        self.dispatcher.dispatch(record, peer, 0, self, reply)
+        self.dispatcher.dispatch(record.into(), peer, 0, self, reply)
+    }
+
+    /// Dispatches a record that arrives in two parts, of which data goes ahead as soon as the first
+    /// is there, over TCP at time 0; and how many bytes went.
+    pub fn dispatch_parts(&self, record: &[u8], cut: usize, reply: &mut Writer) -> (Done, usize) {
+        let (mut first, second) = (record[..cut].to_vec(), &record[cut..]);
+        let (peer, mut ahead) = (peer(Transport::Tcp, 700), Ahead::default());
+        let gone = self.dispatcher.ahead(&first, second.len(), peer, self, &mut ahead);
+        assert_eq!(gone.as_ref().map_or(0, std::ops::Range::len), ahead.len());
+        first.drain(gone.unwrap_or_default());
+        first.extend_from_slice(second);
+        let ahead = Some(&ahead).filter(|ahead| !ahead.is_empty());
+        let arrived = Arrived { record: &first, ahead };
+        let done = self.dispatcher.dispatch(arrived, peer, 0, self, reply);
+        (done, ahead.map_or(0, Ahead::len))
     }
 
     /// How often a call said that it may sleep.

@@ -5,8 +5,8 @@
 
 use bowline_svc::{Config, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
-    BufferWish, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Program, Reply,
-    Request, Row, RowFlags, Service, Transport, Version,
+    Ahead, BufferWish, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Program,
+    Reply, Request, Row, RowFlags, Service, Taken, Transport, Version,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -38,7 +38,11 @@ pub const WISH: u32 = 6;
 pub const FILE: u32 = 7;
 
 /// Sleeps so many milliseconds without saying so, and gives so many bytes.
-pub const LATE: u32 = 8;
+pub const LATE: u32 = 9;
+
+/// Takes data as it comes, and naps so many milliseconds before each piece, and says so: gives all of
+/// the data back, and how much of it came before its record was whole.
+pub const TAKE: u32 = 8;
 
 /// Longest wait for anything that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -125,17 +129,58 @@ fn late(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
     give(state, call, args, reply)
 }
 
+/// Leaves less than [`TAKEN_TOGETHER`] bytes for later, as a file does with half a page.
+fn take_ahead(
+    _: &State,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    missing: usize,
+    ahead: &mut Ahead,
+) -> Taken {
+    let (Ok(ms), Ok(len)) = (args.u32(), args.u32()) else { return Taken::Never };
+    let data = args.rest();
+    if ahead.len() + data.len() + missing != len as usize {
+        return Taken::Never;
+    }
+    let whole = data.len() / TAKEN_TOGETHER * TAKEN_TOGETHER;
+    if whole == 0 {
+        return Taken::NotYet;
+    }
+    if ms > 0 {
+        call.sleep.about_to_sleep();
+        std::thread::sleep(Duration::from_millis(ms.into()));
+    }
+    let before = ahead.memo::<Vec<u8>>().cloned().unwrap_or_default();
+    ahead.remember([&before, &data[..whole]].concat());
+    Taken::Bytes(whole)
+}
+
+fn take(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    let (_ms, len) = (args.u32()?, args.u32()?);
+    let gone = call.ahead.and_then(Ahead::memo::<Vec<u8>>).cloned().unwrap_or_default();
+    assert_eq!(gone.len(), call.ahead.map_or(0, Ahead::len));
+    assert_eq!(gone.len() + args.remaining(), len as usize);
+    reply.u32(u32::try_from(gone.len()).unwrap());
+    reply.opaque(&[&gone, args.rest()].concat());
+    Ok(())
+}
+
+/// How many bytes TAKE takes together.
+pub const TAKEN_TOGETHER: usize = 1000;
+
 const PLAIN: RowFlags = RowFlags::PLAIN;
-static ROWS: [Row<State>; 9] = [
-    Row { name: "NULL", flags: PLAIN, run: null },
-    Row { name: "ECHO", flags: PLAIN, run: echo },
-    Row { name: "NAP", flags: PLAIN, run: nap },
-    Row { name: "DOZE", flags: PLAIN, run: doze },
-    Row { name: "GIVE", flags: PLAIN, run: give },
-    Row { name: "SPIN", flags: PLAIN, run: spin },
-    Row { name: "WISH", flags: PLAIN, run: wish },
-    Row { name: "FILE", flags: PLAIN, run: file },
-    Row { name: "LATE", flags: PLAIN, run: late },
+static ROWS: [Row<State>; 10] = [
+    Row::new("NULL", PLAIN, null),
+    Row::new("ECHO", PLAIN, echo),
+    Row::new("NAP", PLAIN, nap),
+    Row::new("DOZE", PLAIN, doze),
+    Row::new("GIVE", PLAIN, give),
+    Row::new("SPIN", PLAIN, spin),
+    Row::new("WISH", PLAIN, wish),
+    Row::new("FILE", PLAIN, file),
+    Row::new("TAKE", PLAIN, take).taking(take_ahead),
+    Row::new("LATE", PLAIN, late),
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 

@@ -1,0 +1,90 @@
+//! Data that goes to its place ahead of its call.
+//!
+//! A WRITE of a megabyte arrives in many receives. Were all of it kept until the record is whole,
+//! each connection would hold a megabyte, and what came first would have left the processor's
+//! caches when it is written. So the transport asks the dispatcher with the beginning of a large
+//! record whether some of its data can go now ([`crate::Dispatcher::ahead`]). The row's
+//! [`AheadHandler`] reads the arguments that stand before the data, makes all the checks of the
+//! procedure, puts as much of the data where it belongs as is worth it, and says how much. The
+//! transport forgets those bytes and goes on receiving. When the record is whole, what is left of
+//! it (the arguments, and the data that has not gone) is dispatched as any other call, with the
+//! [`Ahead`] that says what is missing between the two ([`Arrived`]); only then there is a reply.
+//!
+//! Invariants:
+//! - Nothing goes ahead of a call that the reply cache keeps: a retransmission would run beside it.
+//! - The arguments are known to fill the record exactly before the first byte goes.
+//! - What has gone ahead of a record that never becomes whole stays: as if the call had been made
+//!   and failed in the middle. Its client has had no reply, and sends it again.
+
+use crate::Call;
+use std::any::Any;
+use xdr::Reader;
+
+/// What went ahead of one call. Kept with the connection between two receives.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    len: usize,
+    memo: Option<Box<dyn Any + Send>>,
+}
+
+impl Ahead {
+    /// How many bytes of the data are gone from the record.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing has gone.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What the procedure remembers of what it has done, if it is of this type.
+    pub fn memo<T: Any>(&self) -> Option<&T> {
+        self.memo.as_ref()?.downcast_ref()
+    }
+
+    /// Remembers `memo` until the call is answered.
+    pub fn remember<T: Any + Send>(&mut self, memo: T) {
+        match self.memo.as_mut().and_then(|memo| memo.downcast_mut()) {
+            Some(place) => *place = memo,
+            None => self.memo = Some(Box::new(memo)),
+        }
+    }
+
+    /// So many more bytes of the data have gone.
+    pub(crate) const fn went(&mut self, bytes: usize) {
+        self.len = self.len.saturating_add(bytes);
+    }
+}
+
+/// What a procedure did with the beginning of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Nothing, and it never will: the record has to be whole.
+    Never,
+    /// Nothing: too little of it is there.
+    NotYet,
+    /// So many bytes from the front of the data are where they belong.
+    Bytes(usize),
+}
+
+/// Puts data of a call where it belongs whose record is not whole yet: reads the arguments before
+/// the data and leaves the reader where the data begins. `missing` bytes of the record are still to
+/// come. Called again with the same arguments, and the data behind what it took, as more arrives.
+pub type AheadHandler<S> =
+    fn(&S, &mut Call<'_>, &mut Reader<'_>, missing: usize, ahead: &mut Ahead) -> Taken;
+
+/// A whole record, or what is left of one of which data went ahead.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrived<'a> {
+    /// The record, without its mark and without what went ahead.
+    pub record: &'a [u8],
+    /// What went ahead.
+    pub ahead: Option<&'a Ahead>,
+}
+
+impl<'a> From<&'a [u8]> for Arrived<'a> {
+    fn from(record: &'a [u8]) -> Self {
+        Self { record, ahead: None }
+    }
+}

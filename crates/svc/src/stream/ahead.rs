@@ -1,0 +1,168 @@
+//! Data of a large WRITE goes to its file as it arrives (why, and what the dispatcher does about it:
+//! [`rpc::Ahead`]).
+//!
+//! What was received lies in the worker's buffer, which the processor's caches hold. What is left
+//! over when the whole pages of it have gone, the *front* (the arguments, less than a page of data),
+//! is all that the connection keeps; at its next turn a copy of the front goes to the beginning of
+//! the buffer, and the next receive behind it, so that both lie together again. The last receive
+//! completes the record where it lies, and the call is answered like any other.
+//!
+//! Where little arrives at a time, that would copy more than it saves: a receive that brings less than
+//! [`AHEAD_BYTES_MIN`] is joined to the front in the connection's memory, the next ones go straight
+//! there, and when as much has come together as one receive could have brought it goes ahead from there.
+//!
+//! A piece is part of a turn, and lends the core as a call does. One that may sleep leaves the core
+//! to a follower, but keeps the connection, of which nothing else could be answered meanwhile: it
+//! stands in the middle of a record.
+
+use super::{End, Stand, Step, Turn};
+use crate::conn::{Conn, Rx};
+use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, RECEIVE_BYTES};
+use crate::transmit::Sent;
+use rpc::MaySleep;
+use rpc::record::{MARK_LEN, Record, RecordError};
+use std::cell::Cell;
+use std::mem;
+use std::ops::Range;
+use telemetry::Counter;
+use xdr::Writer;
+
+/// Where that of a record lies which has arrived and has not gone.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source<'b> {
+    /// In what was received; the first `front` bytes are a copy of what the connection keeps.
+    Received { bytes: &'b [u8], front: usize },
+    /// In the connection's memory.
+    Kept,
+}
+
+/// At the start of a record in one fragment that one receive cannot bring: takes its mark.
+pub(super) fn begin(rx: &mut Rx, input: &mut &[u8], max: usize) -> Result<(), RecordError> {
+    if !rx.partial.is_empty() {
+        return Ok(());
+    }
+    rx.ahead = None;
+    let Some((mark, rest)) = input.split_first_chunk::<MARK_LEN>() else { return Ok(()) };
+    if rpc::record::single(*mark).is_some_and(|len| len > RECEIVE_BYTES) {
+        rx.partial.next(&mut mark.as_slice(), max)?;
+        rx.ahead = Some(rpc::Ahead::default());
+        *input = rest;
+    }
+    Ok(())
+}
+
+/// Copies what is kept of a record whose data goes ahead to the beginning of the receive buffer;
+/// how much that is.
+pub(super) fn front(rx: &Rx, buf: &mut [u8]) -> Option<usize> {
+    rx.ahead.as_ref().filter(|ahead| !ahead.is_empty())?;
+    let kept = rx.partial.so_far().filter(|kept| kept.len() <= FRONT_BYTES_MAX)?;
+    buf.get_mut(..kept.len())?.copy_from_slice(kept);
+    Some(kept.len())
+}
+
+/// The next step for a large record of which all that is kept lies at the start of `input`: to
+/// answer it, if that completes it, or to let data go ahead, if there is enough.
+pub(super) fn in_place<'b>(rx: &mut Rx, front: usize, input: &mut &'b [u8]) -> Option<Step<'b>> {
+    rx.ahead.as_ref()?;
+    rx.partial.so_far().filter(|kept| kept.len() == front)?;
+    let whole = front.saturating_add(rx.partial.missing());
+    if let Some((record, rest)) = input.split_at_checked(whole) {
+        *input = rest;
+        rx.partial.arrived_whole();
+        let ahead = rx.ahead.take().filter(|ahead| !ahead.is_empty());
+        return Some(Step::Answer(Record::InPlace(record), ahead));
+    }
+    (input.len() >= AHEAD_BYTES_MIN)
+        .then(|| Step::GoAhead(Source::Received { bytes: mem::take(input), front }))
+}
+
+/// Lets data go ahead of a record that is being put together, if there is enough.
+pub(super) fn joined<'b>(rx: &Rx) -> Option<Step<'b>> {
+    is_enough(rx).then_some(Step::GoAhead(Source::Kept))
+}
+
+/// Whether so much of a record that is being put together is there that its data should go.
+pub(super) fn is_enough(rx: &Rx) -> bool {
+    let gathered = || rx.partial.so_far().map_or(0, <[u8]>::len);
+    rx.ahead.is_some() && gathered() >= RECEIVE_BYTES
+}
+
+impl Turn<'_> {
+    /// Lets data of the record under way go where it belongs. Ends the turn: nothing of what was
+    /// received is left.
+    pub(super) fn go_ahead(&self, source: Source<'_>, spare: &mut Writer) -> End {
+        let Some(mut rx) = self.rx.borrow_mut().take() else { return End::Through };
+        let mut ahead = rx.ahead.take().unwrap_or_default();
+        let (bytes, front) = match source {
+            Source::Received { bytes, front } => (bytes, front),
+            Source::Kept => {
+                let kept = rx.partial.so_far().unwrap_or_default();
+                (kept, kept.len())
+            }
+        };
+        let new = bytes.get(front..).unwrap_or_default().len();
+        let missing = rx.partial.missing().saturating_sub(new);
+        let aside =
+            Aside { turn: self, conn: &rx.conn, stepped: Cell::default(), broken: Cell::default() };
+        let dispatcher = &self.pool.shared.dispatcher;
+        let gone = dispatcher.ahead(bytes, missing, self.peer, &aside, &mut ahead);
+        let (stepped, broken) = (aside.stepped.get(), aside.broken.get());
+        rx.ahead = (gone.is_some() || !ahead.is_empty()).then_some(ahead);
+        let gone = gone.filter(|gone| !gone.is_empty());
+        self.stats.add(Counter::PiecesAhead, u64::from(gone.is_some()));
+        keep_rest(&mut rx, source, gone, spare);
+        *self.rx.borrow_mut() = Some(rx);
+        if stepped && let Stand::Works { .. } = self.stand {
+            self.pool.hand.resumes();
+        }
+        if broken { End::Broken } else { End::Paused }
+    }
+}
+
+/// Keeps of what has arrived what has not gone.
+fn keep_rest(rx: &mut Rx, source: Source<'_>, gone: Option<Range<usize>>, spare: &mut Writer) {
+    match (source, gone) {
+        (Source::Kept, None) => {}
+        (Source::Kept, Some(gone)) => rx.partial.forget(gone),
+        (Source::Received { bytes, front }, None) => {
+            rx.partial.reuse(spare);
+            rx.partial.join(bytes.get(front..).unwrap_or_default());
+        }
+        (Source::Received { bytes, front }, Some(gone)) => {
+            let before = bytes.get(..gone.start).unwrap_or_default();
+            let behind = bytes.get(gone.end..).unwrap_or_default();
+            rx.partial.arrived(bytes.len().saturating_sub(front), [before, behind]);
+        }
+    }
+}
+
+/// A piece under way, to the procedure.
+struct Aside<'t, 'b> {
+    turn: &'t Turn<'b>,
+    conn: &'t Conn,
+    stepped: Cell<bool>,
+    broken: Cell<bool>,
+}
+
+impl MaySleep for Aside<'_, '_> {
+    /// Lets others go on; the connection stays. The end of the turn finds the lease void, as after
+    /// the watchdog.
+    fn about_to_sleep(&self) {
+        if self.stepped.replace(true) {
+            return;
+        }
+        let turn = self.turn;
+        let mut collected = turn.collected.borrow_mut();
+        let sent = self.conn.send(turn.pool, turn.stats, &[&collected]);
+        collected.clear();
+        self.broken.set(sent == Sent::Broken);
+        let Stand::Leads { lease, .. } = turn.stand else {
+            let call = turn.pool.hand.blocks(turn.pool.shared.clock.now_ns());
+            return turn.pool.call(call, turn.stats);
+        };
+        // None: the watchdog was quicker.
+        if let Some(core) = turn.pool.reclaim(lease) {
+            turn.pool.hand_over(core, turn.stats);
+        }
+    }
+}
