@@ -119,6 +119,11 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Whether it was not measured and nothing says why.
+    const fn is_blank(&self) -> bool {
+        self.us_per_call.is_empty() && self.remark.is_none()
+    }
+
     /// The one whose median is cheaper; one that has figures before one that has none. Not the cheaper one of
     /// each round: the smaller of two noisy figures is below what either costs.
     fn cheaper(self, other: Self) -> Self {
@@ -148,6 +153,8 @@ pub struct Comparison {
     pub commands: Vec<String>,
     /// The loads.
     pub loads: Vec<Compared>,
+    /// A person stopped it: the last load has fewer rounds, and some are missing.
+    pub stopped: bool,
 }
 
 /// A ratio of two servers' costs inside the rounds.
@@ -177,7 +184,8 @@ impl Compared {
 /// there can be one, so that no port is taken and the machine's own services see nothing of it.
 ///
 /// # Errors
-/// [`Cannot`]: the peer is not installed, a server does not start, or a person stops it.
+/// [`Cannot`]: the peer is not installed, a server does not start, or a person stops it before anything
+/// is measured.
 pub fn compare(
     peer: &Peer,
     loads: &[&Load],
@@ -213,31 +221,25 @@ fn compare_here(
         command::start(&lone_bound, &dir, &place)?,
     ];
     let commands = servers.iter().map(|server| server.command().to_owned()).collect();
-    let mut comparison = Comparison { started, seconds, commands, loads: Vec::new() };
+    let mut comparison =
+        Comparison { started, seconds, commands, loads: Vec::new(), stopped: false };
     let mut servers = Servers { all: servers, seconds };
     for load in loads {
-        let name =
-            |server: &Subject| Figures { server: server.name().into(), ..Figures::default() };
-        let mut figures: Vec<Figures> = servers.all.iter().map(name).collect();
-        for bound in figures.iter_mut().skip(BOUNDS_AT) {
-            bound.server = "bound".into();
-        }
-        let mut again = Again::of(rounds.saturating_mul(4), setting);
-        for round in 0..rounds {
-            for (index, figures) in figures.iter_mut().enumerate() {
-                setting.go_on()?;
-                let server = &figures.server;
-                (setting.say)(&format!("{}: {server}, round {} of {rounds}", load.name, round + 1));
-                if figures.remark.is_none() {
-                    servers.measure(load, index, figures, setting, &mut again);
-                }
-            }
+        let mut figures = servers.blank();
+        let stopped = servers.rounds_of(load, rounds, &mut figures, setting).is_err();
+        if stopped && figures.iter().any(Figures::is_blank) {
+            comparison.stopped = true;
+            break;
         }
         let bounds = figures.split_off(BOUNDS_AT);
         figures.extend(bounds.into_iter().reduce(Figures::cheaper));
         comparison.loads.push(Compared { load: load.name.to_owned(), figures });
+        comparison.stopped = stopped;
+        if stopped {
+            break;
+        }
     }
-    Ok(comparison)
+    if comparison.loads.is_empty() { Err(Cannot::Stopped) } else { Ok(comparison) }
 }
 
 fn start_peer(peer: &Peer, dir: &Path, place: &Place) -> Result<Subject, SubjectError> {
@@ -266,7 +268,44 @@ struct Servers {
 }
 
 impl Servers {
+    /// A place for the figures of each.
+    fn blank(&self) -> Vec<Figures> {
+        let name = |(index, server): (usize, &Subject)| Figures {
+            server: if index < BOUNDS_AT { server.name().into() } else { "bound".into() },
+            ..Figures::default()
+        };
+        self.all.iter().enumerate().map(name).collect()
+    }
+
+    /// Runs one load on all servers in turn, round after round.
+    ///
+    /// # Errors
+    /// [`Cannot::Stopped`]; what was measured until then is in `figures`.
+    fn rounds_of(
+        &mut self,
+        load: &Load,
+        rounds: u32,
+        figures: &mut [Figures],
+        setting: &Setting<'_>,
+    ) -> Result<(), Cannot> {
+        let mut again = Again::of(rounds.saturating_mul(4), setting);
+        for round in 0..rounds {
+            for (index, figures) in figures.iter_mut().enumerate() {
+                setting.go_on()?;
+                let server = &figures.server;
+                (setting.say)(&format!("{}: {server}, round {} of {rounds}", load.name, round + 1));
+                if figures.remark.is_none() {
+                    self.measure(load, index, figures, setting, &mut again)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Runs one load on one server; what goes wrong becomes the remark.
+    ///
+    /// # Errors
+    /// [`Cannot::Stopped`].
     fn measure(
         &mut self,
         load: &Load,
@@ -274,12 +313,12 @@ impl Servers {
         figures: &mut Figures,
         setting: &Setting<'_>,
         again: &mut Again,
-    ) {
+    ) -> Result<(), Cannot> {
         let is_bound = index >= BOUNDS_AT;
-        let Some(server) = self.all.get_mut(index) else { return };
+        let Some(server) = self.all.get_mut(index) else { return Ok(()) };
         if is_bound && (load.proto == Proto::Udp || !has_canned_reply(&load.workload)) {
             figures.remark = Some("no canned reply".into());
-            return;
+            return Ok(());
         }
         let seconds = self.seconds;
         match again.undisturbed(setting, || one(load, server, seconds, is_bound, setting)) {
@@ -289,8 +328,10 @@ impl Servers {
                 figures.p99_us.push(loaded.report.latency.p99_us);
             }
             Ok(_) => figures.remark = Some("no call was answered".into()),
+            Err(Cannot::Stopped) => return Err(Cannot::Stopped),
             Err(error) => figures.remark = Some(error.to_string()),
         }
+        Ok(())
     }
 }
 

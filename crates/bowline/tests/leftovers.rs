@@ -114,6 +114,31 @@ fn a_comparison_that_is_stopped_takes_everything_with_it() {
 }
 
 #[test]
+fn a_comparison_that_is_stopped_says_what_it_has_found() {
+    let temporary = tempfile::tempdir().unwrap();
+    let words = ["compare", "--quick", "--rounds", "1000", "--only", "null, 4", "--peer", &peer()];
+    // until each server has had the load once
+    let found = [15, 30, 100].into_iter().find_map(|seconds| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
+        command.arg("bench").args(words).env("TMPDIR", temporary.path());
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = child.spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(seconds));
+        end(child.id(), Ending::Interrupt).unwrap();
+        let output = child.wait_with_output().unwrap();
+        (!output.stdout.is_empty()).then_some(output)
+    });
+    let found = found.expect("nothing was measured in 100 seconds");
+    assert_eq!(found.status.code(), Some(1));
+    let (table, said) =
+        (String::from_utf8_lossy(&found.stdout), String::from_utf8_lossy(&found.stderr));
+    let row = table.lines().find(|line| line.starts_with("NULL, 4 x 16 in flight")).unwrap();
+    assert_eq!(row.matches('x').count(), 3, "both ratios: {row}");
+    assert!(table.contains("fewer in the last row"), "{table}");
+    assert!(said.starts_with("bowline: stopped"), "{said}");
+}
+
+#[test]
 fn one_that_is_killed_leaves_files_only_and_the_next_one_removes_them() {
     let temporary = tempfile::tempdir().unwrap();
     let (mut child, processes, networks) = running(temporary.path());

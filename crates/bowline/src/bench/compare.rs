@@ -41,6 +41,10 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     if let Some(file) = &options.json {
         write_json(file, &comparison)?;
     }
+    if comparison.stopped {
+        eprintln!("bowline: stopped: the table has what was measured until then");
+        return Ok(ExitCode::FAILURE);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -99,8 +103,9 @@ fn page(comparison: &Comparison) -> String {
         .map(|figures| figures.us_per_call.len())
         .max()
         .unwrap_or(0);
+    let fewer = if comparison.stopped { ", fewer in the last row" } else { "" };
     format!(
-        "{table}{remarks}us of server CPU per call: median [smallest-largest] of {rounds} rounds in turn, {} s \
+        "{table}{remarks}us of server CPU per call: median [smallest-largest] of {rounds} rounds in turn{fewer}, {} s \
          each, files in memory, {}\nratios inside rounds: how many times as much the peer needs; how near the bound is \
          (canned replies, 1 = nothing to gain)\n",
         comparison.seconds, comparison.started
