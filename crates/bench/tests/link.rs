@@ -79,6 +79,17 @@ fn throughput(link: &Link, warm_up: Duration, measured: Duration) -> f64 {
     rate
 }
 
+/// A rate that is too low proves nothing if a larger share of the CPUs was taken by the host meanwhile:
+/// the line is a thread of this machine.
+const STOLEN_MAX: f64 = 0.1;
+
+/// The share of CPU time that the host took.
+fn stolen_since(before: sys::thread::CpuTimes) -> f64 {
+    let now = sys::thread::cpu_times().unwrap();
+    let stolen = now.stolen.saturating_sub(before.stolen).as_secs_f64();
+    stolen / now.all.saturating_sub(before.all).as_secs_f64().max(0.01)
+}
+
 fn within(found: f64, asked: f64, share: f64, what: &str) {
     assert!((found / asked - 1.0).abs() <= share, "{what}: asked {asked}, found {found}");
 }
@@ -99,13 +110,19 @@ fn rate_and_round_trip_are_as_asked() {
         // 40 bytes of IP and TCP headers and 12 of timestamps in each packet of 1500
         let asked = 10e6 * 1448.0 / 1500.0;
         // a machine that is busy with something else may keep a flow from the rate, not push it over
-        let mut rate = 0.0;
+        let (mut rate, mut disturbed) = (0.0, true);
         for _ in 0..4 {
+            let before = sys::thread::cpu_times().unwrap();
             rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));
             assert!(rate < asked * 1.1, "the line is too fast: {rate}");
             if rate > asked * 0.9 {
                 break;
             }
+            disturbed &= stolen_since(before) > STOLEN_MAX;
+        }
+        if rate < asked * 0.9 && disturbed {
+            eprintln!("rate skipped: the host takes the machine's CPUs for others; {rate} bytes/s");
+            continue;
         }
         within(rate, asked, 0.10, "bytes per second");
         let report = link.report().unwrap();
