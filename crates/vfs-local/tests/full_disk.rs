@@ -4,14 +4,23 @@ mod support;
 
 use std::fs;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use support::{Mounted, ROOT, each, find, make, name, of, put, root_for, soon, take};
 use vfs::{AccessMask, Backend, Create, SetAttr, Stability, Status};
+
+/// One test at a time: a command that another one starts has copies of all descriptors until it has
+/// become its program, and keeps the space of removed files for so long.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[test]
 fn a_full_disk_takes_what_fits_and_then_says_so() {
     if !root_for("a_full_disk_takes_what_fits_and_then_says_so") {
         return;
     }
+    let _alone = alone();
     each(|stage| {
         let _mounted = Mounted::tmpfs(&stage.tree, "size=256k,nr_inodes=8,mode=777");
         let local = stage.serve();
@@ -48,6 +57,7 @@ fn a_read_only_mount_shows_in_access_and_in_every_change() {
     if !root_for("a_read_only_mount_shows_in_access_and_in_every_change") {
         return;
     }
+    let _alone = alone();
     each(|stage| {
         let mounted = Mounted::tmpfs(&stage.tree, "size=256k,mode=777");
         fs::write(stage.tree.join("f"), "data").unwrap();
@@ -84,6 +94,7 @@ fn an_export_that_is_dropped_lets_go_of_its_file_system() {
     if !root_for("an_export_that_is_dropped_lets_go_of_its_file_system") {
         return;
     }
+    let _alone = alone();
     each(|stage| {
         let mounted = Mounted::tmpfs(&stage.tree, "size=256k");
         let local = stage.serve();
