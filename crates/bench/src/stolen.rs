@@ -9,7 +9,6 @@
 
 use crate::experiments::{Cannot, Setting};
 use std::time::Duration;
-use sys::thread::CpuTimes;
 
 /// A trial counts if no more than this share of the CPUs was taken.
 const STOLEN_MAX: f64 = 0.01;
@@ -52,7 +51,8 @@ impl Again {
         self.least_disturbed(setting, || {
             let before = sys::thread::cpu_times().unwrap_or_default();
             let found = trial()?;
-            Ok((found, share(before, sys::thread::cpu_times().unwrap_or_default())))
+            let after = sys::thread::cpu_times().unwrap_or_default();
+            Ok((found, after.stolen_since(&before)))
         })
     }
 
@@ -80,31 +80,12 @@ impl Again {
     }
 }
 
-/// The share of all CPU time that was taken between two looks.
-fn share(before: CpuTimes, after: CpuTimes) -> f64 {
-    let all = after.all.saturating_sub(before.all).as_secs_f64();
-    let stolen = after.stolen.saturating_sub(before.stolen).as_secs_f64();
-    if all > 0.0 { stolen / all } else { 0.0 }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Again, share};
+    use super::Again;
     use crate::experiments::{Cannot, Setting};
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
-    use sys::thread::CpuTimes;
-
-    #[test]
-    fn what_was_taken_is_a_share_of_all_time() {
-        let times = |stolen, all| CpuTimes {
-            idle: Duration::ZERO,
-            stolen: Duration::from_millis(stolen),
-            all: Duration::from_millis(all),
-        };
-        assert!((share(times(10, 100), times(60, 300)) - 0.25).abs() < 1e-9);
-        assert!(share(times(10, 100), times(10, 100)).abs() < 1e-9);
-    }
 
     /// What counts of trials from which these shares are taken, where so many may be made again; and
     /// how many are left then.

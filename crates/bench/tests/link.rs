@@ -83,13 +83,6 @@ fn throughput(link: &Link, warm_up: Duration, measured: Duration) -> f64 {
 /// the line is a thread of this machine.
 const STOLEN_MAX: f64 = 0.1;
 
-/// The share of CPU time that the host took.
-fn stolen_since(before: sys::thread::CpuTimes) -> f64 {
-    let now = sys::thread::cpu_times().unwrap();
-    let stolen = now.stolen.saturating_sub(before.stolen).as_secs_f64();
-    stolen / now.all.saturating_sub(before.all).as_secs_f64().max(0.01)
-}
-
 fn within(found: f64, asked: f64, share: f64, what: &str) {
     assert!((found / asked - 1.0).abs() <= share, "{what}: asked {asked}, found {found}");
 }
@@ -118,7 +111,7 @@ fn rate_and_round_trip_are_as_asked() {
             if rate > asked * 0.9 {
                 break;
             }
-            disturbed &= stolen_since(before) > STOLEN_MAX;
+            disturbed &= sys::thread::cpu_times().unwrap().stolen_since(&before) > STOLEN_MAX;
         }
         if rate < asked * 0.9 && disturbed {
             eprintln!("rate skipped: the host takes the machine's CPUs for others; {rate} bytes/s");

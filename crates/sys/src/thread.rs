@@ -134,6 +134,15 @@ pub struct CpuTimes {
     pub all: std::time::Duration,
 }
 
+impl CpuTimes {
+    /// The share of all time since `before` that was stolen, 0 to 1.
+    pub fn stolen_since(&self, before: &Self) -> f64 {
+        let all = self.all.saturating_sub(before.all).as_secs_f64();
+        let stolen = self.stolen.saturating_sub(before.stolen).as_secs_f64();
+        if all > 0.0 { stolen / all } else { 0.0 }
+    }
+}
+
 /// The times of the CPUs that the calling thread may use.
 ///
 /// # Errors
@@ -291,6 +300,12 @@ mod tests {
         assert_eq!(super::times_in("cpu0 1 0 1 x\n", &[0]), None);
         let times = super::cpu_times().unwrap();
         assert!(times.all >= times.idle + times.stolen);
+        let times = |stolen, all| {
+            let [stolen, all] = [stolen, all].map(std::time::Duration::from_millis);
+            super::CpuTimes { stolen, all, ..super::CpuTimes::default() }
+        };
+        assert!((times(60, 300).stolen_since(&times(10, 100)) - 0.25).abs() < 1e-9);
+        assert!(times(10, 100).stolen_since(&times(10, 100)).abs() < 1e-9);
         assert!(super::own_cpu_time() > std::time::Duration::ZERO);
     }
 
