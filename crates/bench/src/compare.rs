@@ -226,16 +226,14 @@ fn compare_here(
     let mut servers = Servers { all: servers, seconds };
     for load in loads {
         let mut figures = servers.blank();
-        let stopped = servers.rounds_of(load, rounds, &mut figures, setting).is_err();
-        if stopped && figures.iter().any(Figures::is_blank) {
-            comparison.stopped = true;
+        comparison.stopped = servers.rounds_of(load, rounds, &mut figures, setting).is_err();
+        if comparison.stopped && figures.iter().any(Figures::is_blank) {
             break;
         }
         let bounds = figures.split_off(BOUNDS_AT);
         figures.extend(bounds.into_iter().reduce(Figures::cheaper));
         comparison.loads.push(Compared { load: load.name.to_owned(), figures });
-        comparison.stopped = stopped;
-        if stopped {
+        if comparison.stopped {
             break;
         }
     }
