@@ -7,7 +7,8 @@
 //! Invariants:
 //! - Each call gets one answer or none; what a failed procedure had written is thrown away.
 //! - A panic in a procedure ends that call only.
-//! - A call of a row that is not [`RowFlags::CACHED`] allocates nothing and takes no lock.
+//! - A call of a row that is not [`RowFlags::CACHED`] allocates nothing and takes no lock; one of
+//!   which data goes ahead ([`Dispatcher::ahead`]) allocates once, for what its procedure remembers.
 
 mod header;
 mod programs;

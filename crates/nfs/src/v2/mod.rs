@@ -23,7 +23,7 @@ use crate::Nfs;
 use crate::verbs::Answer;
 use export::Handle;
 use proto::nfs2::{Fh2, Nfsstat2};
-use rpc::{Call, Fault, Handler, Row, RowFlags};
+use rpc::{Call, Fault, Row, RowFlags};
 use xdr::{Decode, Encode, Reader, Writer};
 
 /// What version 2 has to remember from call to call.
@@ -35,10 +35,6 @@ pub struct Memory {
     pub cookies: cookies::Cookies,
 }
 
-const fn row(name: &'static str, flags: RowFlags, run: Handler<Nfs>) -> Row<Nfs> {
-    Row::new(name, flags, run)
-}
-
 const LOOK: RowFlags = RowFlags::PLAIN;
 const NAMES: RowFlags = RowFlags::CACHED.and(RowFlags::MUTATES).and(RowFlags::SLEEPS);
 /// Always on disk before the answer (RFC 1094 §2.1), but safe to run twice.
@@ -46,24 +42,24 @@ const DATA: RowFlags = RowFlags::MUTATES.and(RowFlags::SLEEPS);
 
 /// The procedures, by number.
 pub static ROWS: [Row<Nfs>; 18] = [
-    row("NULL", LOOK, void),
-    row("GETATTR", LOOK, attributes::getattr),
-    row("SETATTR", NAMES, attributes::setattr),
-    row("ROOT", LOOK, void),
-    row("LOOKUP", LOOK, lookup::lookup),
-    row("READLINK", LOOK, read::readlink),
-    row("READ", LOOK, read::read),
-    row("WRITECACHE", LOOK, void),
-    row("WRITE", DATA, write::write),
-    row("CREATE", NAMES, make::create),
-    row("REMOVE", NAMES, remove::remove),
-    row("RENAME", NAMES, remove::rename),
-    row("LINK", NAMES, make::link),
-    row("SYMLINK", NAMES, make::symlink),
-    row("MKDIR", NAMES, make::mkdir),
-    row("RMDIR", NAMES, remove::rmdir),
-    row("READDIR", LOOK, readdir::readdir),
-    row("STATFS", LOOK, attributes::statfs),
+    Row::new("NULL", LOOK, void),
+    Row::new("GETATTR", LOOK, attributes::getattr),
+    Row::new("SETATTR", NAMES, attributes::setattr),
+    Row::new("ROOT", LOOK, void),
+    Row::new("LOOKUP", LOOK, lookup::lookup),
+    Row::new("READLINK", LOOK, read::readlink),
+    Row::new("READ", LOOK, read::read),
+    Row::new("WRITECACHE", LOOK, void),
+    Row::new("WRITE", DATA, write::write),
+    Row::new("CREATE", NAMES, make::create),
+    Row::new("REMOVE", NAMES, remove::remove),
+    Row::new("RENAME", NAMES, remove::rename),
+    Row::new("LINK", NAMES, make::link),
+    Row::new("SYMLINK", NAMES, make::symlink),
+    Row::new("MKDIR", NAMES, make::mkdir),
+    Row::new("RMDIR", NAMES, remove::rmdir),
+    Row::new("READDIR", LOOK, readdir::readdir),
+    Row::new("STATFS", LOOK, attributes::statfs),
 ];
 
 /// Decodes the arguments of a procedure as the server does; for tests that feed arbitrary bytes.

@@ -1,7 +1,8 @@
 //! NFS version 3 (RFC 1813): wire arguments to verb to wire result, one file per procedure.
 //!
-//! Invariant: every procedure decodes its arguments to the last byte before anything is done,
-//! and ends in [`finish`], which also tells the statistics the status.
+//! Invariant: every procedure decodes its arguments to the last byte before anything is done
+//! (of a large WRITE those before the data, and that these fill the record exactly), and ends in
+//! [`finish`], which also tells the statistics the status.
 
 mod access;
 mod attr;
@@ -33,12 +34,8 @@ pub use status::nfsstat3;
 use crate::Nfs;
 use crate::verbs::{Answer, Failed, New};
 use proto::nfs3::{Bytes, Fattr3, MadeOk, Nfsstat3, Res, WccData};
-use rpc::{Call, Fault, Handler, Row, RowFlags};
+use rpc::{Call, Fault, Row, RowFlags};
 use xdr::{Decode, Encode, Reader, Writer};
-
-const fn row(name: &'static str, flags: RowFlags, run: Handler<Nfs>) -> Row<Nfs> {
-    Row::new(name, flags, run)
-}
 
 const LOOK: RowFlags = RowFlags::PLAIN;
 /// A change of the name space: not to be run twice, and nearly always synchronous.
@@ -48,28 +45,28 @@ const DATA: RowFlags = RowFlags::MUTATES;
 
 /// The procedures, by number.
 pub static ROWS: [Row<Nfs>; 22] = [
-    row("NULL", LOOK, null),
-    row("GETATTR", LOOK, getattr::getattr),
-    row("SETATTR", NAMES, setattr::setattr),
-    row("LOOKUP", LOOK, lookup::lookup),
-    row("ACCESS", LOOK, access::access),
-    row("READLINK", LOOK, readlink::readlink),
-    row("READ", LOOK, read::read),
-    row("WRITE", DATA, write::write).taking(write::ahead),
-    row("CREATE", NAMES, create::create),
-    row("MKDIR", NAMES, mkdir::mkdir),
-    row("SYMLINK", NAMES, symlink::symlink),
-    row("MKNOD", NAMES, mknod::mknod),
-    row("REMOVE", NAMES, remove::remove),
-    row("RMDIR", NAMES, rmdir::rmdir),
-    row("RENAME", NAMES, rename::rename),
-    row("LINK", NAMES, link::link),
-    row("READDIR", LOOK, readdir::readdir),
-    row("READDIRPLUS", LOOK, readdirplus::readdirplus),
-    row("FSSTAT", LOOK, fsstat::fsstat),
-    row("FSINFO", LOOK, fsinfo::fsinfo),
-    row("PATHCONF", LOOK, pathconf::pathconf),
-    row("COMMIT", RowFlags::SLEEPS, commit::commit),
+    Row::new("NULL", LOOK, null),
+    Row::new("GETATTR", LOOK, getattr::getattr),
+    Row::new("SETATTR", NAMES, setattr::setattr),
+    Row::new("LOOKUP", LOOK, lookup::lookup),
+    Row::new("ACCESS", LOOK, access::access),
+    Row::new("READLINK", LOOK, readlink::readlink),
+    Row::new("READ", LOOK, read::read),
+    Row::new("WRITE", DATA, write::write).taking(write::ahead),
+    Row::new("CREATE", NAMES, create::create),
+    Row::new("MKDIR", NAMES, mkdir::mkdir),
+    Row::new("SYMLINK", NAMES, symlink::symlink),
+    Row::new("MKNOD", NAMES, mknod::mknod),
+    Row::new("REMOVE", NAMES, remove::remove),
+    Row::new("RMDIR", NAMES, rmdir::rmdir),
+    Row::new("RENAME", NAMES, rename::rename),
+    Row::new("LINK", NAMES, link::link),
+    Row::new("READDIR", LOOK, readdir::readdir),
+    Row::new("READDIRPLUS", LOOK, readdirplus::readdirplus),
+    Row::new("FSSTAT", LOOK, fsstat::fsstat),
+    Row::new("FSINFO", LOOK, fsinfo::fsinfo),
+    Row::new("PATHCONF", LOOK, pathconf::pathconf),
+    Row::new("COMMIT", RowFlags::SLEEPS, commit::commit),
 ];
 
 /// Decodes the arguments of a procedure as the server does; for tests that feed arbitrary bytes.

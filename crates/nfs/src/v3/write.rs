@@ -65,16 +65,40 @@ enum Begun {
     /// The first piece failed.
     Failed(Failed),
     /// The front of the data is in the file.
-    Written {
-        /// So many bytes of it.
-        count: usize,
-        /// From before the first piece.
-        verifier: Verifier,
-        /// The file around all pieces.
-        file: Change,
-        /// The last piece did not fit: nothing more is written.
-        full: bool,
-    },
+    Written(Front),
+}
+
+/// The front of a WRITE's data, in the file.
+#[derive(Debug, Clone, Copy)]
+struct Front {
+    /// So many bytes.
+    count: usize,
+    /// From before the first piece.
+    verifier: Verifier,
+    /// The file around all pieces.
+    file: Change,
+    /// The last piece did not fit: nothing more is written.
+    full: bool,
+}
+
+impl Begun {
+    /// The same with another piece of `len` bytes behind it.
+    fn with(front: Option<Front>, piece: Answer<Written>, len: usize) -> Self {
+        match (front, piece) {
+            (None, Err(failed)) => Self::Failed(failed),
+            (None, Ok(Written { done, verifier })) => {
+                let (count, file) = (done.count, done.file);
+                Self::Written(Front { count, verifier, file, full: count < len })
+            }
+            (Some(front), Err(_)) => Self::Written(Front { full: true, ..front }),
+            (Some(front), Ok(Written { done, .. })) => Self::Written(Front {
+                count: front.count.saturating_add(done.count),
+                file: spanning(&front.file, &done.file),
+                full: done.count < len,
+                ..front
+            }),
+        }
+    }
 }
 
 /// Writes what there is of the data, up to the last whole page.
@@ -91,31 +115,20 @@ pub(super) fn ahead(
     else {
         return Taken::Never;
     };
-    let begun = ahead.memo::<Begun>().copied();
-    if let Some(Begun::Failed(_) | Begun::Written { full: true, .. }) = begun {
-        return Taken::Bytes(data.len());
-    }
+    let front = match ahead.memo::<Begun>() {
+        Some(Begun::Failed(_) | Begun::Written(Front { full: true, .. })) => {
+            return Taken::Bytes(data.len());
+        }
+        Some(Begun::Written(front)) => Some(*front),
+        None => None,
+    };
     let Some(at) = head.offset.checked_add(ahead.len() as u64) else { return Taken::Never };
     let pages = whole_pages(at, data.len());
     let Some(piece) = data.get(..pages).filter(|piece| !piece.is_empty()) else {
         return Taken::NotYet;
     };
     let written = verbs::write(nfs, call, head.file.0, at, piece, Stability::Unstable);
-    ahead.remember(match (begun, written) {
-        (None | Some(Begun::Failed(_)), Err(failed)) => Begun::Failed(failed),
-        (None | Some(Begun::Failed(_)), Ok(Written { done, verifier })) => {
-            let full = done.count < piece.len();
-            Begun::Written { count: done.count, verifier, file: done.file, full }
-        }
-        (Some(Begun::Written { count, verifier, file, .. }), Err(_)) => {
-            Begun::Written { count, verifier, file, full: true }
-        }
-        (Some(Begun::Written { count, verifier, file, .. }), Ok(Written { done, .. })) => {
-            let full = done.count < piece.len();
-            let count = count.saturating_add(done.count);
-            Begun::Written { count, verifier, file: spanning(&file, &done.file), full }
-        }
-    });
+    ahead.remember(Begun::with(front, written, piece.len()));
     Taken::Bytes(piece.len())
 }
 
@@ -128,8 +141,8 @@ fn rest(
     ahead: &Ahead,
 ) -> Answer<Written> {
     let stable = stability(head.stable);
-    let (mut count, verifier, mut file, full) = match ahead.memo::<Begun>() {
-        Some(Begun::Written { count, verifier, file, full }) => (*count, *verifier, *file, *full),
+    let Front { mut count, verifier, mut file, full } = match ahead.memo::<Begun>() {
+        Some(Begun::Written(front)) => *front,
         Some(Begun::Failed(failed)) => return Err(*failed),
         None => return Err(Failed::bare(Status::ServerFault)),
     };
