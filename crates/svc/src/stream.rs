@@ -35,10 +35,9 @@ use xdr::Writer;
 
 /// What one receive brought.
 enum Received {
-    /// So many bytes in the worker's buffer.
-    Bytes(usize),
-    /// The same, behind a copy of the `front` bytes that are kept of the record under way.
-    Behind { front: usize, len: usize },
+    /// So many bytes in the worker's buffer, of which the first `front` are a copy of what is kept of
+    /// the record under way.
+    Bytes { front: usize, len: usize },
     /// Bytes that went straight into the record under way.
     Placed,
     /// Nothing.
@@ -114,8 +113,7 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
     let now_ns = pool.shared.clock.now_ns();
     rx.conn.seen.last_ms.store(now_ns / NS_PER_MS, Relaxed);
     let (front, len) = match received {
-        Received::Bytes(len) => (0, len),
-        Received::Behind { front, len } => (front, front.saturating_add(len)),
+        Received::Bytes { front, len } => (front, len),
         Received::Placed | Received::Nothing => (0, 0),
         Received::End => {
             (rx.ending, rx.unsettled) = (true, true);
@@ -391,23 +389,15 @@ impl MaySleep for Turn<'_> {
 /// One receive. A record of which much is missing takes the bytes where they belong.
 fn receive(rx: &mut Rx, buf: &mut [u8], stats: &WorkerStats) -> Received {
     rx.more = true;
-    if let Some(front) = ahead::front(rx, buf) {
+    let front = ahead::front(rx, buf);
+    if front.is_some() || rx.partial.missing() < DIRECT_BYTES_MIN {
+        let front = front.unwrap_or(0);
         let room = buf.get_mut(front..).unwrap_or_default();
         return match receive_once(rx, room, stats) {
             Ok(0) => drained(rx, Received::End),
             Ok(len) => {
                 rx.more = len >= room.len();
-                Received::Behind { front, len }
-            }
-            Err(none) => drained(rx, none),
-        };
-    }
-    if rx.partial.missing() < DIRECT_BYTES_MIN {
-        return match receive_once(rx, buf, stats) {
-            Ok(0) => drained(rx, Received::End),
-            Ok(len) => {
-                rx.more = len >= buf.len();
-                Received::Bytes(len)
+                Received::Bytes { front, len: front.saturating_add(len) }
             }
             Err(none) => drained(rx, none),
         };
