@@ -38,9 +38,10 @@ use rpc::{Call, Fault, Row, RowFlags};
 use xdr::{Decode, Encode, Reader, Writer};
 
 const LOOK: RowFlags = RowFlags::PLAIN;
-/// A change of the name space: not to be run twice, and nearly always synchronous.
-const NAMES: RowFlags = RowFlags::CACHED.and(RowFlags::MUTATES).and(RowFlags::SLEEPS);
-/// May be run twice; whether it waits for a disk depends on `stable`, and the backend says so.
+/// A change of the name space: not to be run twice. Whether it waits for a disk depends on the export
+/// and its file system, and the backend says so.
+const NAMES: RowFlags = RowFlags::CACHED.and(RowFlags::MUTATES);
+/// May be run twice; whether it waits depends on `stable` as well.
 const DATA: RowFlags = RowFlags::MUTATES;
 
 /// The procedures, by number.
@@ -66,7 +67,7 @@ pub static ROWS: [Row<Nfs>; 22] = [
     Row::new("FSSTAT", LOOK, fsstat::fsstat),
     Row::new("FSINFO", LOOK, fsinfo::fsinfo),
     Row::new("PATHCONF", LOOK, pathconf::pathconf),
-    Row::new("COMMIT", RowFlags::SLEEPS, commit::commit),
+    Row::new("COMMIT", LOOK, commit::commit),
 ];
 
 /// Decodes the arguments of a procedure as the server does; for tests that feed arbitrary bytes.
