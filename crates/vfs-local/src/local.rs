@@ -254,9 +254,15 @@ impl Local {
         self.files.opening(|| self.finder.open_data(self.root.as_fd(), fid, file.path(), how))
     }
 
+    /// Whether the export promises that changes are on disk before they are answered, and there is a
+    /// disk.
+    pub(crate) fn has_to_sync(&self, cx: &Cx<'_>) -> bool {
+        cx.durability == Durability::Sync && !self.in_memory
+    }
+
     /// Puts a directory's entries on disk, if the export promises that.
     pub(crate) fn sync_dir(&self, cx: &Cx<'_>, dir: &OpenFile) -> Result<()> {
-        if cx.durability == Durability::Async {
+        if !self.has_to_sync(cx) {
             return Ok(());
         }
         self.may_sleep(cx);

@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use sys::open::{How, open_entry, open_listing, reopen};
 use sys::stat::Stat;
-use vfs::{Attr, Change, Cx, Durability, Fid, FileType, Made, Name, Result, SetAttr, Status};
+use vfs::{Attr, Change, Cx, Fid, FileType, Made, Name, Result, SetAttr, Status};
 
 /// A directory in which something is going to change.
 pub struct Place<'p> {
@@ -92,7 +92,7 @@ impl<'p> Place<'p> {
         if !rest.is_empty() {
             setattr::apply(self.local, self.cx, &node.fid, &rest)?;
         }
-        if self.cx.durability == Durability::Sync {
+        if self.local.has_to_sync(self.cx) {
             self.sync_new(&file)?;
             self.sync()?;
         }

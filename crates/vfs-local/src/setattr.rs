@@ -14,10 +14,7 @@ use std::os::fd::AsFd;
 use sys::namespace::{When, set_mode, set_owner, set_times};
 use sys::open::open_listing;
 use vfs::access::Permission;
-use vfs::{
-    Attr, Change, Cx, Durability, Fid, FileType, Result, SetAttr, SetTime, Status, Time,
-    need_regular,
-};
+use vfs::{Attr, Change, Cx, Fid, FileType, Result, SetAttr, SetTime, Status, Time, need_regular};
 
 /// See [`vfs::Backend::setattr`].
 pub fn setattr(
@@ -42,7 +39,7 @@ pub fn setattr(
 /// What the kernel says.
 pub fn apply_and_sync(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
     apply(local, cx, fid, set)?;
-    if set.is_empty() || cx.durability == Durability::Async {
+    if set.is_empty() || !local.has_to_sync(cx) {
         return Ok(());
     }
     let (file, attr) = local.hold(cx, fid)?;
