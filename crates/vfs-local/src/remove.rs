@@ -3,6 +3,7 @@
 use crate::local::Local;
 use crate::lookup::hinted;
 use crate::made::Place;
+use crate::names::Hint;
 use crate::naming::fid_of;
 use crate::open_files::OpenFile;
 use std::io;
@@ -39,33 +40,45 @@ fn gone(place: &Place<'_>, name: Name<'_>, remove: impl Fn() -> io::Result<()>) 
 
 /// What a name leads to before it goes.
 pub struct Victim {
-    /// Its id.
+    /// Its id; of one that is only likely, what it probably is.
     pub fid: Fid,
-    /// Bytes that it holds on the disk.
-    used: u64,
     held: Held,
 }
 
 /// What keeps the victim's number its own until we have looked whether it is gone.
 enum Held {
+    /// The name leads to this open object.
     Cached(Arc<OpenFile>),
+    /// The name led to this open object lately. Whether it has gone is seen afterwards, by its links;
+    /// if the name led elsewhere by then, what did go is closed when it is asked whether it is still
+    /// there ([`crate::open_files`]).
+    Likely(Arc<OpenFile>),
+    /// The name leads to this.
     Opened(OwnedFd),
 }
 
-/// What a name leads to; of no interest if it cannot be had.
+/// What a name leads to; of no interest if it cannot be had. It is only likely where the kernel keeps
+/// account of names, so that nothing but an open descriptor hangs on it.
 pub fn victim_at(place: &Place<'_>, name: &[u8]) -> Option<Victim> {
     let Place { local, cx, dir, file, .. } = place;
-    local.actor.be_either(&cx.cred).ok()?;
     let tag = local.files.names().tag(&local.key(dir), name);
-    if let Ok(Some(node)) = hinted(local, file.path(), name, tag)
-        && let Some(held) = local.files.with(&local.key(&node.fid), Arc::clone)
+    let held = |fid: &Fid| local.files.with(&local.key(fid), Arc::clone);
+    if !local.finder.remembers()
+        && let Some(Hint::Object(fid, _)) = local.files.names().find(tag, local.files.now_s())
+        && let Some(held) = held(&fid)
     {
-        return Some(Victim { fid: node.fid, used: node.attr.used, held: Held::Cached(held) });
+        return Some(Victim { fid, held: Held::Likely(held) });
+    }
+    local.actor.be_either(&cx.cred).ok()?;
+    if let Ok(Some(node)) = hinted(local, file.path(), name, tag)
+        && let Some(held) = held(&node.fid)
+    {
+        return Some(Victim { fid: node.fid, held: Held::Cached(held) });
     }
     local.actor.be_server().ok()?;
     let open = || open_entry(file.path(), name, How::Path, false);
     let fd = local.files.opening(open).ok()?;
-    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, used: 0, held: Held::Opened(fd) })
+    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, held: Held::Opened(fd) })
 }
 
 impl Victim {
@@ -74,25 +87,31 @@ impl Victim {
     /// without a search.
     pub fn went(self, place: &Place<'_>, name: &[u8]) {
         let local = place.local;
-        let Self { fid, used, held } = self;
-        let fd = match &held {
-            Held::Cached(file) => file.path(),
-            Held::Opened(fd) => fd.as_fd(),
+        let Self { fid, held } = self;
+        let (fd, cached) = match &held {
+            Held::Cached(file) | Held::Likely(file) => (file.path(), Some(file.ftype())),
+            Held::Opened(fd) => (fd.as_fd(), None),
         };
-        let small = matches!(&held, Held::Cached(file) if file.ftype() == FileType::Regular)
-            && used <= SMALL_BYTES;
-        let nlink = local.finder.remembers().then(|| sys::stat::of_fd(fd).map(|stat| stat.nlink));
+        let stat = sys::stat::basic_of_fd(fd).ok();
+        let linked = stat.is_some_and(|stat| stat.nlink > 0);
+        let is_file = cached == Some(FileType::Regular);
+        if matches!(held, Held::Likely(_)) && linked && is_file {
+            return;
+        }
+        let small = stat.is_some_and(|stat| stat.blocks.saturating_mul(512) <= SMALL_BYTES);
         drop(held);
         let key = local.key(&fid);
-        if small {
+        if is_file && small {
             local.files.leave(key);
         } else {
             local.files.remove(&key);
         }
-        match nlink {
-            Some(Ok(0)) => local.finder.forget(&fid),
-            Some(Ok(_)) => local.finder.left(&fid, place.dir, name),
-            Some(Err(_)) | None => {}
+        if local.finder.remembers() && stat.is_some() {
+            if linked {
+                local.finder.left(&fid, place.dir, name);
+            } else {
+                local.finder.forget(&fid);
+            }
         }
     }
 }

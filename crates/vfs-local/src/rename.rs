@@ -15,7 +15,8 @@ pub fn rename(
 ) -> Result<(Change, Change)> {
     let source = Place::new(local, cx, from_dir)?;
     let target = Place::new(local, cx, to_dir)?;
-    let moved = victim_at(&source, from.bytes()).map(|moved| moved.fid);
+    let moves = || victim_at(&source, from.bytes()).map(|moved| moved.fid);
+    let moved = local.finder.remembers().then(moves).flatten();
     let replaced = victim_at(&target, to.bytes());
     source.as_caller(|| {
         namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())

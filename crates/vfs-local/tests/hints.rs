@@ -8,7 +8,9 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{ANN, BOB, Mounted, ROOT, each, find, make, name, of, put, root_for, take};
+use support::{
+    ANN, BOB, Mounted, ROOT, deleted_open, each, find, make, name, of, put, root_for, take,
+};
 use vfs::{Backend, Fid, FileType, SetAttr, Status, Want};
 
 #[test]
@@ -185,6 +187,37 @@ fn a_hard_link_is_the_same_object_under_each_name() {
         assert_eq!(find(&local, &cx, &root, "a"), Err(Status::NoEnt));
         assert_eq!(find(&local, &cx, &root, "b").unwrap().0, fid);
         assert_eq!(take(&local, &cx, &fid).unwrap(), b"data");
+    });
+}
+
+/// The name that is removed led to another object before, which somebody renamed behind our back.
+#[test]
+fn what_a_name_led_to_before_is_not_taken_for_what_was_removed() {
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let (root, path) = (local.root(), |file: &str| stage.tree.join(file));
+        for step in ["remove", "rename"] {
+            let fid = make(&local, &cx, &root, "a", 0o644).unwrap().node.fid;
+            put(&local, &cx, &fid, b"data").unwrap();
+            fs::rename(path("a"), path("b")).unwrap();
+            fs::write(path("a"), "another").unwrap();
+            if step == "remove" {
+                local.remove(&cx, &root, name("a")).unwrap();
+                assert_eq!(find(&local, &cx, &root, "a"), Err(Status::NoEnt));
+            } else {
+                fs::write(path("c"), "a third").unwrap();
+                local.rename(&cx, (&root, name("c")), (&root, name("a"))).unwrap();
+                assert_eq!(find(&local, &cx, &root, "a").unwrap().1.size, 7);
+            }
+            assert_eq!(take(&local, &cx, &fid).unwrap(), b"data", "{step}");
+            assert_eq!(find(&local, &cx, &root, "b").unwrap().0, fid, "{step}");
+            local.remove(&cx, &root, name("b")).unwrap();
+            assert_eq!(local.getattr(&cx, &fid, Want::STAT), Err(Status::Stale), "{step}");
+        }
+        let now_s = stage.files.now_s();
+        (1..=32).for_each(|more_s| stage.files.sweep(now_s + more_s));
+        let part = stage.tree.display().to_string();
+        assert_eq!(deleted_open(&part), 0, "nothing that was removed stays open");
     });
 }
 
