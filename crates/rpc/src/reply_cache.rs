@@ -43,11 +43,12 @@
 
 use crate::{Call, Credential, Outcome, Transport};
 use crossbeam_utils::CachePadded;
+use foldhash::fast::FixedState;
 use proto::rpc::CallHeader;
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap, RandomState};
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -62,17 +63,24 @@ const ENTRY_COST: usize = 256;
 const SHARDS: usize = 16;
 
 /// A call's identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     shard: u64,
     rest: u64,
 }
 
+impl Hash for Key {
+    /// Half of the checksum, which is as good as random already.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.rest);
+    }
+}
+
 /// A reply that was sent.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Stored {
     /// The whole message.
-    pub reply: Box<[u8]>,
+    pub reply: Arc<[u8]>,
     /// What the procedure told the statistics.
     pub outcome: Outcome,
 }
@@ -84,7 +92,7 @@ pub(crate) enum Lookup<'c> {
     /// It is running.
     Running,
     /// It was answered.
-    Answered(Arc<Stored>),
+    Answered(Stored),
 }
 
 /// How full the reply cache is.
@@ -99,12 +107,12 @@ pub struct CacheUse {
 #[derive(Debug)]
 enum State {
     Running,
-    Answered(Arc<Stored>),
+    Answered(Stored),
 }
 
 #[derive(Debug, Default)]
 struct Shard {
-    calls: HashMap<Key, State>,
+    calls: HashMap<Key, State, FixedState>,
     /// The answered calls and when, the oldest in front.
     answered: VecDeque<(Key, u64)>,
     bytes: usize,
@@ -180,7 +188,7 @@ impl ReplyCache {
         let lookup = match shard.calls.entry(key) {
             Entry::Occupied(entry) => match entry.get() {
                 State::Running => Lookup::Running,
-                State::Answered(stored) => Lookup::Answered(Arc::clone(stored)),
+                State::Answered(stored) => Lookup::Answered(stored.clone()),
             },
             Entry::Vacant(entry) => {
                 entry.insert(State::Running);
@@ -207,7 +215,7 @@ impl Ticket<'_> {
         if reply.len() > REPLY_MAX {
             return;
         }
-        let stored = Arc::new(Stored { reply: reply.into(), outcome });
+        let stored = Stored { reply: reply.into(), outcome };
         let mut removed = Vec::new();
         let mut shard = self.cache.shard(self.key);
         shard.answer(self.key, stored);
@@ -230,7 +238,7 @@ impl Drop for Ticket<'_> {
 
 impl Shard {
     /// Puts the reply in a running call's place.
-    fn answer(&mut self, key: Key, stored: Arc<Stored>) {
+    fn answer(&mut self, key: Key, stored: Stored) {
         self.bytes = self.bytes.saturating_add(stored.reply.len());
         self.calls.insert(key, State::Answered(stored));
         self.answered.push_back((key, self.now_ms));
