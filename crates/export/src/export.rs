@@ -2,6 +2,7 @@
 
 use crate::buffers::{BufferSizes, LiveSizes};
 use crate::clients::Client;
+use crate::handle::{Handle, Key, Sealer};
 use crate::identity::{Identity, IdentityError};
 use crate::options::Options;
 use crate::resolver::Resolver;
@@ -13,7 +14,7 @@ use std::hash::Hasher;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vfs::Backend;
+use vfs::{Backend, Fid};
 
 /// An export's number in handles: derived from its UUID, unique in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -145,6 +146,7 @@ pub struct Export {
     pub backend: Arc<dyn Backend>,
     /// What its connections' buffers are to be, where the rule does not say.
     buffers: LiveSizes,
+    pub(crate) sealer: Sealer,
     verdicts: Arc<Verdicts>,
     resolver: Arc<Resolver>,
 }
@@ -153,20 +155,28 @@ impl Export {
     pub(crate) fn new(
         spec: &ExportSpec,
         (index, uuid): (u16, [u8; 16]),
+        key: Key,
         backend: Arc<dyn Backend>,
         resolver: &Arc<Resolver>,
     ) -> Self {
+        let id = ExportId::of(&uuid);
         Self {
             index,
-            id: ExportId::of(&uuid),
+            id,
             uuid,
             path: spec.path.clone(),
             source: spec.source.clone(),
             backend,
             buffers: LiveSizes::default(),
+            sealer: Sealer::new(key, id.0, &uuid),
             verdicts: Arc::new(Verdicts::new(spec.rules.clone())),
             resolver: Arc::clone(resolver),
         }
+    }
+
+    /// The wire handle of an object.
+    pub fn seal(&self, fid: &Fid) -> Handle {
+        self.sealer.seal(fid)
     }
 
     /// What a client may do; `None` if the export is not for it. Never waits: for a client that

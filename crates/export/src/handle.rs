@@ -76,15 +76,50 @@ impl PartialEq for Handle {
 
 impl Eq for Handle {}
 
-/// Seals a file id of an export.
-pub fn seal(key: Key, id: u32, uuid: &[u8; 16], fid: &Fid) -> Handle {
-    let mut handle = Handle { bytes: [0; Handle::MAX], len: 0 };
-    handle.push(&[VERSION, u8::try_from(fid.bytes().len()).unwrap_or(0)]);
-    handle.push(&id.to_be_bytes());
-    handle.push(fid.bytes());
-    let mac = mac(key, uuid, handle.bytes());
-    handle.push(&mac);
-    handle
+/// Seals and opens the handles of one export. The hash of its UUID, with which every MAC begins, is
+/// computed once.
+#[derive(Clone, Copy)]
+pub struct Sealer {
+    id: u32,
+    begun: SipHasher24,
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sealer(secret)")
+    }
+}
+
+impl Sealer {
+    /// For the export of this UUID, whose number in handles is `id`.
+    pub fn new(key: Key, id: u32, uuid: &[u8; 16]) -> Self {
+        let mut begun = SipHasher24::new_with_key(&key.0);
+        begun.write(uuid);
+        Self { id, begun }
+    }
+
+    /// Seals a file id.
+    pub fn seal(&self, fid: &Fid) -> Handle {
+        let mut handle = Handle { bytes: [0; Handle::MAX], len: 0 };
+        handle.push(&[VERSION, u8::try_from(fid.bytes().len()).unwrap_or(0)]);
+        handle.push(&self.id.to_be_bytes());
+        handle.push(fid.bytes());
+        let mac = self.begun.hash(handle.bytes()).to_le_bytes();
+        handle.push(&mac);
+        handle
+    }
+
+    /// The file id in a handle, if it was sealed with this key for this export.
+    ///
+    /// # Errors
+    /// [`Status::BadHandle`].
+    pub fn open(&self, envelope: &Envelope<'_>) -> Result<Fid, Status> {
+        // one comparison of whole words: takes the same time wherever they differ
+        if self.begun.hash(envelope.body) != u64::from_le_bytes(envelope.mac) {
+            return Err(Status::BadHandle);
+        }
+        envelope.body.get(HEAD..).and_then(Fid::new).ok_or(Status::BadHandle)
+    }
 }
 
 /// A handle taken apart, not yet believed.
@@ -117,46 +152,42 @@ impl<'h> Envelope<'h> {
             mac: *mac,
         })
     }
-
-    /// The file id, if the handle was sealed with this key for this export.
-    ///
-    /// # Errors
-    /// [`Status::BadHandle`].
-    pub fn open(&self, key: Key, uuid: &[u8; 16]) -> Result<Fid, Status> {
-        let right = u64::from_le_bytes(mac(key, uuid, self.body));
-        // one comparison of whole words: takes the same time wherever they differ
-        if right != u64::from_le_bytes(self.mac) {
-            return Err(Status::BadHandle);
-        }
-        self.body.get(HEAD..).and_then(Fid::new).ok_or(Status::BadHandle)
-    }
-}
-
-fn mac(key: Key, uuid: &[u8; 16], body: &[u8]) -> [u8; MAC_LEN] {
-    let mut hasher = SipHasher24::new_with_key(&key.0);
-    hasher.write(uuid);
-    hasher.write(body);
-    hasher.finish().to_le_bytes()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Envelope, Key, OVERHEAD, seal};
+    use super::{Envelope, Handle, Key, OVERHEAD, Sealer};
     use proptest::prelude::*;
     use vfs::{Fid, Status};
 
     const KEY: Key = Key([7; 16]);
     const UUID: [u8; 16] = [3; 16];
 
+    fn sealer() -> Sealer {
+        Sealer::new(KEY, 9, &UUID)
+    }
+
     fn open(wire: &[u8]) -> Result<Fid, Status> {
-        Envelope::parse(wire)?.open(KEY, &UUID)
+        sealer().open(&Envelope::parse(wire)?)
+    }
+
+    #[test]
+    fn the_mac_is_that_of_uuid_and_body() {
+        use siphasher::sip::SipHasher24;
+        use std::hash::Hasher;
+        let handle: Handle = sealer().seal(&Fid::new(b"file").unwrap());
+        let (body, mac) = handle.bytes().split_last_chunk::<8>().unwrap();
+        let mut whole = SipHasher24::new_with_key(&KEY.0);
+        whole.write(&UUID);
+        whole.write(body);
+        assert_eq!(u64::from_le_bytes(*mac), whole.finish());
     }
 
     #[test]
     fn what_is_sealed_opens_at_every_length() {
         for len in 0..=Fid::MAX {
             let fid = Fid::new(&vec![0xa5; len]).unwrap();
-            let handle = seal(KEY, 9, &UUID, &fid);
+            let handle = sealer().seal(&fid);
             assert_eq!(handle.bytes().len(), len + OVERHEAD);
             assert_eq!(open(handle.bytes()), Ok(fid));
             assert_eq!(Envelope::parse(handle.bytes()).unwrap().id, 9);
@@ -166,7 +197,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_is_refused() {
         let fid = Fid::new(b"twelve bytes").unwrap();
-        let handle = seal(KEY, 9, &UUID, &fid);
+        let handle = sealer().seal(&fid);
         for bit in 0..handle.bytes().len() * 8 {
             let mut forged = handle.bytes().to_vec();
             forged[bit / 8] ^= 1 << (bit % 8);
@@ -179,16 +210,16 @@ mod tests {
 
     #[test]
     fn other_keys_and_other_exports_do_not_open_it() {
-        let handle = seal(KEY, 9, &UUID, &Fid::new(b"f").unwrap());
+        let handle = sealer().seal(&Fid::new(b"f").unwrap());
         let envelope = Envelope::parse(handle.bytes()).unwrap();
-        assert!(envelope.open(Key([8; 16]), &UUID).is_err());
-        assert!(envelope.open(KEY, &[4; 16]).is_err());
+        assert!(Sealer::new(Key([8; 16]), 9, &UUID).open(&envelope).is_err());
+        assert!(Sealer::new(KEY, 9, &[4; 16]).open(&envelope).is_err());
     }
 
     #[test]
     fn version_2s_padding_is_taken_and_nothing_else() {
         let fid = Fid::new(b"eleven byte").unwrap();
-        let mut wire = seal(KEY, 9, &UUID, &fid).bytes().to_vec();
+        let mut wire = sealer().seal(&fid).bytes().to_vec();
         wire.push(0);
         assert!(open(&wire).is_err());
         wire.resize(32, 0);
@@ -204,8 +235,9 @@ mod tests {
             fid in proptest::collection::vec(any::<u8>(), 0..=Fid::MAX),
             flips in proptest::collection::vec(any::<proptest::sample::Index>(), 1..4),
         ) {
-            let handle = seal(Key(key), id, &uuid, &Fid::new(&fid).unwrap());
-            let opened = Envelope::parse(handle.bytes()).and_then(|e| e.open(Key(key), &uuid));
+            let sealer = Sealer::new(Key(key), id, &uuid);
+            let handle = sealer.seal(&Fid::new(&fid).unwrap());
+            let opened = Envelope::parse(handle.bytes()).and_then(|e| sealer.open(&e));
             prop_assert_eq!(opened, Ok(Fid::new(&fid).unwrap()));
             let mut wire = handle.bytes().to_vec();
             for flip in flips {
@@ -213,13 +245,13 @@ mod tests {
                 wire[bit / 8] ^= 1 << (bit % 8);
             }
             prop_assume!(wire != handle.bytes());
-            let opened = Envelope::parse(&wire).and_then(|e| e.open(Key(key), &uuid));
+            let opened = Envelope::parse(&wire).and_then(|e| sealer.open(&e));
             prop_assert_eq!(opened, Err(Status::BadHandle));
         }
 
         #[test]
         fn no_bytes_make_it_panic(wire in proptest::collection::vec(any::<u8>(), 0..80)) {
-            prop_assert!(Envelope::parse(&wire).and_then(|e| e.open(KEY, &UUID)).is_err());
+            prop_assert!(open(&wire).is_err());
         }
     }
 }

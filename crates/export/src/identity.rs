@@ -66,7 +66,12 @@ impl Identity {
     /// # Errors
     /// [`IdentityError::Io`] if the kernel has no random bytes.
     pub fn ephemeral() -> Result<Self, IdentityError> {
-        Ok(Self { key: Key(random()?), dir: None, uuids: Mutex::default(), _lock: None })
+        Ok(Self::of(Key(random()?)))
+    }
+
+    /// The same with this key.
+    pub const fn of(key: Key) -> Self {
+        Self { key, dir: None, uuids: Mutex::new(BTreeMap::new()), _lock: None }
     }
 
     /// The identity kept in a directory, which must exist; made on first use.

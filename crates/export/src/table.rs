@@ -5,7 +5,7 @@
 
 use crate::export::{Export, ExportId, ExportSpec};
 use crate::groups::{GroupService, UserGroups};
-use crate::handle::{self, Envelope, Handle, Key};
+use crate::handle::Envelope;
 use crate::identity::{Identity, IdentityError};
 use crate::resolver::Resolver;
 use std::collections::BTreeMap;
@@ -145,7 +145,7 @@ impl Table {
             None => open(spec).map_err(|source| BuildError::Open { path: path(), source })?,
         };
         let index = self.index_for(uuid, previous);
-        Ok(Arc::new(Export::new(spec, (index, uuid), backend, &self.resolver)))
+        Ok(Arc::new(Export::new(spec, (index, uuid), identity.key(), backend, &self.resolver)))
     }
 
     /// The index that this UUID had before, or one that none had. If in the life of a process all
@@ -185,6 +185,18 @@ impl Table {
         self.exports.get(*place).map(|export| &**export)
     }
 
+    /// The object that a wire handle names.
+    ///
+    /// # Errors
+    /// [`Status::BadHandle`] for what this server never sealed; [`Status::Stale`] for an export
+    /// that is not there (any more).
+    pub fn open(&self, handle: &[u8]) -> Result<(&Export, Fid), Status> {
+        let envelope = Envelope::parse(handle)?;
+        let export = self.by_id(ExportId(envelope.id)).ok_or(Status::Stale)?;
+        let fid = export.sealer.open(&envelope)?;
+        Ok((export, fid))
+    }
+
     /// What a reload from `old` to `new` changes, a line each; empty if nothing.
     pub fn difference(old: &Self, new: &Self) -> Vec<String> {
         crate::difference::lines(old, new)
@@ -203,17 +215,16 @@ fn below<'p>(export: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
 /// A table, kept for the length of a call.
 pub type HeldTable<'e> = Held<'e, Table, Long>;
 
-/// The exports in force, and the key that seals their handles.
+/// The exports in force.
 pub struct Exports {
     table: Snapshot<Table, Long>,
-    key: Key,
     users: UserGroups,
 }
 
 impl Exports {
     /// Serves a table.
-    pub fn new(key: Key, table: Table) -> Self {
-        Self { table: Snapshot::new(table), key, users: UserGroups::default() }
+    pub fn new(table: Table) -> Self {
+        Self { table: Snapshot::new(table), users: UserGroups::default() }
     }
 
     /// The same with other services that know the groups of users.
@@ -242,23 +253,6 @@ impl Exports {
     /// are no longer exported; how many are left. To be called each second.
     pub fn collect(&self) -> usize {
         self.table.collect()
-    }
-
-    /// The wire handle of an object.
-    pub fn seal(&self, export: &Export, fid: &Fid) -> Handle {
-        handle::seal(self.key, export.id.0, &export.uuid, fid)
-    }
-
-    /// The object that a wire handle names.
-    ///
-    /// # Errors
-    /// [`Status::BadHandle`] for what this server never sealed; [`Status::Stale`] for an export
-    /// that is not there (any more).
-    pub fn open<'t>(&self, table: &'t Table, handle: &[u8]) -> Result<(&'t Export, Fid), Status> {
-        let envelope = Envelope::parse(handle)?;
-        let export = table.by_id(ExportId(envelope.id)).ok_or(Status::Stale)?;
-        let fid = envelope.open(self.key, &export.uuid)?;
-        Ok((export, fid))
     }
 }
 

@@ -71,7 +71,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     let opening = |spec: &ExportSpec| open(spec);
     let table = Table::build(&wanted.specs, &identity, &opening, None)
         .map_err(|errors| exporting::first_of(&errors))?;
-    let exports = Arc::new(Exports::new(identity.key(), table));
+    let exports = Arc::new(Exports::new(table));
 
     buffers::size_exports(&exports.load(), &settings.values.buffers());
     let adopted = Adopted { tcp: inherited.tcp, udp: inherited.udp };

@@ -59,23 +59,23 @@ fn the_innermost_export_holds_a_path() {
 fn handles_lead_to_their_export_and_to_no_other() {
     let identity = identity();
     let table = build(&[spec("/a", &[]), spec("/b", &[])], &identity, None);
-    let exports = Exports::new(identity.key(), table);
+    let exports = Exports::new(table);
     let table = exports.load();
     let fid = Fid::new(b"file").unwrap();
     for export in table.exports() {
-        let handle = exports.seal(export, &fid);
-        let (found, opened) = exports.open(&table, handle.bytes()).unwrap();
+        let handle = export.seal(&fid);
+        let (found, opened) = table.open(handle.bytes()).unwrap();
         assert_eq!((found.id, opened), (export.id, fid));
     }
-    let a = exports.seal(&table.exports()[0], &fid);
+    let a = table.exports()[0].seal(&fid);
     let less = build(&[spec("/b", &[])], &identity, Some(&table));
-    assert_eq!(exports.open(&less, a.bytes()).err(), Some(Status::Stale));
+    assert_eq!(less.open(a.bytes()).err(), Some(Status::Stale));
     let mut forged = a.bytes().to_vec();
     forged[7] ^= 1;
-    assert_eq!(exports.open(&table, &forged).err(), Some(Status::BadHandle));
-    assert_eq!(exports.open(&table, b"").err(), Some(Status::BadHandle));
-    let other = Exports::new(crate::Key([1; 16]), build(&[], &identity, None));
-    assert_eq!(other.open(&table, a.bytes()).err(), Some(Status::BadHandle));
+    assert_eq!(table.open(&forged).err(), Some(Status::BadHandle));
+    assert_eq!(table.open(b"").err(), Some(Status::BadHandle));
+    let other = build(&[spec("/a", &[])], &Identity::of(crate::Key([1; 16])), None);
+    assert_eq!(other.open(a.bytes()).err(), Some(Status::Stale), "another UUID");
 }
 
 #[test]

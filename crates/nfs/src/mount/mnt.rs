@@ -74,7 +74,7 @@ pub(super) fn mnt3(
     let table = state.exports.load();
     match find(&table, call, path.0) {
         Ok(target) => {
-            let handle = state.exports.seal(target.export, &target.fid);
+            let handle = target.export.seal(&target.fid);
             add_row(state, call, &target, 3);
             let flavors = Flavors::new(&FLAVORS).unwrap_or_default();
             reply.put(&Mount3Result::Ok(Mounted3 { handle: handle.bytes(), flavors }));
@@ -94,7 +94,7 @@ fn add_row(state: &Mount, call: &Call<'_>, target: &Target<'_>, version: u32) {
 
 /// The handle for NFS version 2; `None` for a long one of a server that cannot remember it.
 fn short_handle(state: &Mount, target: &Target<'_>) -> Option<[u8; HANDLE_V1]> {
-    let sealed = state.exports.seal(target.export, &target.fid);
+    let sealed = target.export.seal(&target.fid);
     if let Some(nfs) = &state.nfs {
         return Some(nfs.v2.aliases.shorten(sealed.bytes()));
     }

@@ -116,7 +116,7 @@ impl Aliases {
 /// The root that an alias stands for.
 fn root(exports: &Exports, short: &Fh2) -> Option<Long> {
     exports.load().exports().iter().find_map(|export| {
-        let sealed = exports.seal(export, &export.backend.root());
+        let sealed = export.seal(&export.backend.root());
         if fixed(sealed.bytes()) == *short { Long::new(sealed.bytes()) } else { None }
     })
 }

@@ -95,7 +95,7 @@ impl<'c> Door<'c> {
     /// is not for, [`Status::Jukebox`] if that cannot be found out now; [`Status::RoFs`] for a change of a read-only export.
     pub fn open(&mut self, handle: &[u8], intent: Intent) -> Answer<Target<'_>> {
         let table: &Table = &self.table;
-        let (export, fid) = self.exports.open(table, handle)?;
+        let (export, fid) = table.open(handle)?;
         *self.export = Some(export.index);
         let options = options_for(export, self.peer.addr, self.sleep.0)?;
         *self.buffers = wishes(export.buffers_for(options));
@@ -117,7 +117,7 @@ impl<'c> Door<'c> {
             durability: options.durability,
         };
         let read_only = options.read_only;
-        let target = Target { fid, cx, read_only, export, table, exports: self.exports };
+        let target = Target { fid, cx, read_only, export, table };
         if intent == Intent::Change && read_only {
             return Err(target.failed(Status::RoFs));
         }
@@ -195,7 +195,6 @@ pub struct Target<'d> {
     read_only: bool,
     export: &'d Export,
     table: &'d Table,
-    exports: &'d Exports,
 }
 
 impl Target<'_> {
@@ -234,13 +233,13 @@ impl Target<'_> {
     /// # Errors
     /// [`Status::XDev`], and those of the handle.
     pub fn second(&self, handle: &[u8]) -> vfs::Result<Fid> {
-        let (export, fid) = self.exports.open(self.table, handle)?;
+        let (export, fid) = self.table.open(handle)?;
         if export.id == self.export.id { Ok(fid) } else { Err(Status::XDev) }
     }
 
     /// The wire handle of an object of the same export.
     pub fn seal(&self, fid: &Fid) -> Handle {
-        self.exports.seal(self.export, fid)
+        self.export.seal(fid)
     }
 
     /// What was made, with its wire handle.

@@ -111,7 +111,7 @@ impl Setting {
     /// The name of the object that a handle means.
     pub fn name_of(&self, handle: &[u8]) -> &'static str {
         let table = self.exports.load();
-        let (export, fid) = self.exports.open(&table, handle).unwrap();
+        let (export, fid) = table.open(handle).unwrap();
         assert_eq!(export.path, b"/srv/x");
         self.tree.name(&fid)
     }
@@ -145,5 +145,5 @@ fn exports(tree: &Arc<Tree>) -> Exports {
     let open = |_: &ExportSpec| Ok::<Arc<dyn Backend>, Infallible>(tree.clone());
     let identity = Identity::ephemeral().unwrap();
     let table = Table::build(&specs, &identity, &open, None).unwrap();
-    Exports::new(identity.key(), table)
+    Exports::new(table)
 }

@@ -28,7 +28,7 @@ impl Dispatched {
         let root = {
             let table = exports.load();
             let export = &table.exports()[0];
-            exports.seal(export, &export.backend.root()).bytes().to_vec()
+            export.seal(&export.backend.root()).bytes().to_vec()
         };
         let nfs = Arc::new(Nfs::new(exports, NfsSettings::default()));
         let settings = DispatchSettings { reply_cache_bytes: 0, ..DispatchSettings::default() };

@@ -80,7 +80,7 @@ impl Lab {
         let exports = &self.nfs().exports;
         let table = exports.load();
         let export = &table.exports()[place];
-        exports.seal(export, &export.backend.root()).bytes().to_vec()
+        export.seal(&export.backend.root()).bytes().to_vec()
     }
 
     pub fn root(&self) -> Vec<u8> {
