@@ -12,8 +12,8 @@
 //! Waking a thread costs as much as a short call, and nothing beside a long one. Where calls are
 //! short it is tried to do with one pool less, too, when the rest might just manage (there will be
 //! fewer threads to wake), or when no CPU is idle and others need theirs. If the rest is short of
-//! CPUs then and one is idle, it was an error, which is not repeated for a while. Where calls are
-//! long nothing is tried, and another pool needs little of a CPU to be worth it.
+//! CPUs then and one is idle, it was an error, which is not repeated for a while. The longer the
+//! calls, the less of a CPU has to be idle for another pool; where they are long, nothing is tried.
 //!
 //! What is looked at: the calls and the CPU time of the process between two looks, [`PERIOD`] apart or more; and,
 //! where it matters, the time that the machine's CPUs were idle.
@@ -24,10 +24,12 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_millis(100);
 /// From this share of its pools' CPUs on the server is short of them.
 const HIGH: f64 = 0.75;
-/// CPUs that must be idle for another pool,
+/// CPUs that must be idle for another pool where calls are short,
 const FREE: f64 = 0.5;
-/// and where calls are long.
+/// and where they are long; in between what is in between.
 const FREE_LONG: f64 = 0.15;
+/// CPU time of a call up to which it is short: most that carry no data.
+const SHORT_CALL: Duration = Duration::from_micros(15);
 /// CPU time of a call from which on it is long.
 const LONG_CALL: Duration = Duration::from_micros(40);
 /// CPUs of which no more are idle on a machine that is full.
@@ -137,14 +139,15 @@ impl Spread {
         let calls = load.calls();
         let answered = calls.saturating_sub(std::mem::replace(&mut self.calls, calls));
         let answered = u32::try_from(answered).unwrap_or(u32::MAX);
-        let long = answered > 0 && spent >= LONG_CALL.saturating_mul(answered);
+        let call = spent.checked_div(answered).unwrap_or_default();
+        let long = call >= LONG_CALL;
         let before = std::mem::replace(&mut self.looked, now);
         let high = busy >= HIGH * count(pools);
         let low = pools > 1 && busy <= LOW * count(pools.saturating_sub(1));
         let idle = if high || pools > 1 && !low { load.idle() } else { None };
         let idle_before = std::mem::replace(&mut self.idle, idle);
         let free = idle.zip(idle_before).map(|(idle, before)| share(idle.saturating_sub(before)));
-        let needed = if long { FREE_LONG } else { FREE };
+        let needed = needed(call);
         if high && pools < most && free.is_some_and(|free| free >= needed) {
             self.spare_since = None;
             if !long && self.tried.take().is_some_and(|tried| now.saturating_sub(tried) < SOON) {
@@ -177,6 +180,13 @@ impl Spread {
         }
         Some(fewer)
     }
+}
+
+/// CPUs that must be idle for another pool, where a call takes so much CPU time.
+fn needed(call: Duration) -> f64 {
+    let above = call.saturating_sub(SHORT_CALL).as_secs_f64();
+    let share = above / LONG_CALL.saturating_sub(SHORT_CALL).as_secs_f64();
+    FREE - (FREE - FREE_LONG) * share.min(1.0)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "pools are thousands at most")]
@@ -282,6 +292,15 @@ mod tests {
         assert_eq!(machine.run(&mut spread, (1, 2), (0.8, 0.2), 3), 2);
         assert_eq!(machine.run(&mut spread, (2, 2), (1.2, 0.0), 99), 2);
         assert_eq!(machine.run(&mut spread, (2, 2), (0.4, 1.6), 9), 1);
+    }
+
+    #[test]
+    fn the_longer_a_call_the_less_has_to_be_idle() {
+        for (call_us, idle, pools) in [(12, 0.45, 1), (25, 0.45, 2), (25, 0.3, 1), (35, 0.3, 2)] {
+            let machine = Machine { call: Duration::from_micros(call_us), ..Machine::new() };
+            let got = machine.run(&mut Spread::new(2), (1, 2), (1.0, idle), 3);
+            assert_eq!(got, pools, "{call_us} us, {idle} idle");
+        }
     }
 
     #[test]
