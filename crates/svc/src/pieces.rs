@@ -215,6 +215,18 @@ pub(crate) fn offer<'p>(
     Ok(gone)
 }
 
+/// The same for bytes alone, as most replies are.
+///
+/// # Errors
+/// The connection is broken.
+pub(crate) fn offer_bytes(
+    stream: &TcpStream,
+    stats: &WorkerStats,
+    bytes: &[u8],
+) -> io::Result<usize> {
+    send(stream, stats, &[IoSlice::new(bytes)], false)
+}
+
 /// One send; 0 if the socket is full.
 fn send(
     stream: &TcpStream,

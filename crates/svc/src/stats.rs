@@ -11,7 +11,6 @@ use rpc::{Copied, Done, Duplicate, Outcome, Reject};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 use telemetry::{Counter, WorkerStats};
 
 /// One open connection.
@@ -206,15 +205,17 @@ impl From<&Delays> for Delay {
 
 /// The server's clock: starts with the server, never goes back.
 #[derive(Debug)]
-pub(crate) struct Clock(Instant);
+pub(crate) struct Clock {
+    began_ns: u64,
+}
 
 impl Clock {
     pub fn new() -> Self {
-        Self(Instant::now())
+        Self { began_ns: sys::clock::monotonic_ns() }
     }
 
     pub fn now_ns(&self) -> u64 {
-        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        sys::clock::monotonic_ns().saturating_sub(self.began_ns)
     }
 
     pub fn now_ms(&self) -> u64 {

@@ -12,7 +12,7 @@
 
 use crate::conn::{Conn, add};
 use crate::lock;
-use crate::pieces::{Part, Queue, offer};
+use crate::pieces::{Part, Queue, offer, offer_bytes};
 use crate::pool::Pool;
 use std::io::ErrorKind;
 use std::net::Shutdown;
@@ -265,7 +265,11 @@ impl Conn {
         }
         let mut gone = 0_usize;
         if tx.queue.is_empty() {
-            match offer(&self.stream, stats, Part::of(replies)) {
+            let offered = match replies {
+                [reply] if !reply.has_ranges() => offer_bytes(&self.stream, stats, reply.bytes()),
+                _ => offer(&self.stream, stats, Part::of(replies)),
+            };
+            match offered {
                 Ok(len) => gone = len,
                 Err(_) => {
                     self.give_up(tx, pool);

@@ -4,6 +4,7 @@
 
 pub mod acl;
 pub mod child;
+pub mod clock;
 pub mod datagram;
 pub mod dirent;
 pub mod epoll;
