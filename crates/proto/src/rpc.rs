@@ -429,13 +429,10 @@ pub struct AuthSysParms<'a> {
 
 impl<'a> Decode<'a> for AuthSysParms<'a> {
     fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
-        Ok(Self {
-            stamp: r.u32()?,
-            machine_name: r.opaque(MACHINE_NAME_MAX)?,
-            uid: r.u32()?,
-            gid: r.u32()?,
-            groups: r.get()?,
-        })
+        let stamp = r.u32()?;
+        let machine_name = r.opaque(MACHINE_NAME_MAX)?;
+        let [uid, gid] = r.words()?;
+        Ok(Self { stamp, machine_name, uid, gid, groups: r.get()? })
     }
 }
 

@@ -86,6 +86,21 @@ impl<'a> Reader<'a> {
         self.take().map(u32::from_be_bytes)
     }
 
+    /// Several of them, or none.
+    ///
+    /// # Errors
+    /// [`Error::Short`].
+    pub fn words<const N: usize>(&mut self) -> Result<[u32; N], Error> {
+        let short = |rest: &[u8]| Error::Short { wanted: (N * 4).saturating_sub(rest.len()) };
+        let (head, tail) = self.rest.split_at_checked(N * 4).ok_or_else(|| short(self.rest))?;
+        let mut words = [0; N];
+        for (word, bytes) in words.iter_mut().zip(head.as_chunks::<4>().0) {
+            *word = u32::from_be_bytes(*bytes);
+        }
+        self.rest = tail;
+        Ok(words)
+    }
+
     /// An `int` (RFC 4506 §4.1).
     ///
     /// # Errors

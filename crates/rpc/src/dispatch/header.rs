@@ -37,30 +37,39 @@ impl From<Error> for Unreadable {
 /// Reads a call's header; the reader stands at the arguments.
 pub(super) fn read(record: &[u8]) -> Result<(CallHeader<'_>, Reader<'_>), Unreadable> {
     let mut r = Reader::new(record);
-    let xid = r.u32()?;
-    match r.u32()? {
-        CALL => {}
-        REPLY => return Err(Unreadable::Reply),
-        _ => return Err(Unreadable::NotRpc),
-    }
-    if r.u32()? != RPC_VERSION {
-        return Err(Unreadable::OtherRpc { xid });
-    }
-    let header = CallHeader {
-        xid,
-        program: r.u32()?,
-        version: r.u32()?,
-        procedure: r.u32()?,
-        credential: auth(&mut r, xid, AuthStat::BadCred)?,
-        verifier: auth(&mut r, xid, AuthStat::BadVerf)?,
+    let Ok([xid, kind, rpc_version, program, version, procedure]) = r.words() else {
+        return Err(cut_short(record));
     };
-    Ok((header, r))
+    begins_well(xid, kind, rpc_version)?;
+    let credential = auth(&mut r, xid, AuthStat::BadCred)?;
+    let verifier = auth(&mut r, xid, AuthStat::BadVerf)?;
+    Ok((CallHeader { xid, program, version, procedure, credential, verifier }, r))
+}
+
+/// Whether the first words are those of a call of this version of RPC.
+const fn begins_well(xid: u32, kind: u32, rpc_version: u32) -> Result<(), Unreadable> {
+    match kind {
+        CALL if rpc_version == RPC_VERSION => Ok(()),
+        CALL => Err(Unreadable::OtherRpc { xid }),
+        REPLY => Err(Unreadable::Reply),
+        _ => Err(Unreadable::NotRpc),
+    }
+}
+
+/// What a record is that ends before the procedure's number, as far as it can be told.
+#[cold]
+fn cut_short(record: &[u8]) -> Unreadable {
+    let mut r = Reader::new(record);
+    let Ok([xid, kind]) = r.words() else { return Unreadable::Short };
+    // what is not there is taken for what it should be
+    let rpc_version = r.u32().unwrap_or(RPC_VERSION);
+    begins_well(xid, kind, rpc_version).err().unwrap_or(Unreadable::Short)
 }
 
 /// Reads a credential or verifier; `stat` says which, if it is too long.
 fn auth<'a>(r: &mut Reader<'a>, xid: u32, stat: AuthStat) -> Result<OpaqueAuth<'a>, Unreadable> {
-    let flavor = r.u32()?;
-    let len = r.count(usize::MAX)?;
+    let [flavor, len] = r.words()?;
+    let len = len as usize;
     if len > AUTH_BODY_MAX {
         return Err(Unreadable::Auth { xid, stat });
     }
