@@ -1,6 +1,7 @@
 //! The bound: a server that answers every call with a canned reply of the right size and does nothing
 //! else. What no server is spared it does as cheaply as the kernel can: the data of a WRITE goes to a file
-//! in memory, that of a READ comes out of one, by sendfile from [`SENDFILE_MIN`] on. There are as many files
+//! in memory, that of a READ comes out of one, by sendfile from [`SENDFILE_MIN`] on, and CREATE and REMOVE
+//! make and remove a file ([`making`]). There are as many files
 //! as the loads have, of the same length, and they are visited in the same order (a WRITE's one after the
 //! other in a file of the connection's own, a READ's at random): who reads or writes the same few pages all
 //! the time has them in the processor's caches, which no server has whose clients want their own data.
@@ -12,7 +13,10 @@
 //!
 //! Invariant: a connection belongs to one loop, which alone touches it.
 
+mod making;
+
 use crate::load::{Dice, FILE_BYTES, FILES};
+use making::Making;
 use proto::nfs3::procedure as p;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -21,6 +25,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use sys::epoll::{Epoll, Events, Interest};
@@ -56,29 +61,37 @@ struct Peer {
     at: usize,
     /// What the next READ's place is drawn from.
     dice: Dice,
+    token: u64,
+    /// What CREATE makes, once there was one.
+    making: Option<Making>,
 }
 
 /// Where data comes from and goes to; all loops have the same.
-struct Files(Vec<File>);
+struct Files {
+    all: Vec<File>,
+    /// A directory in memory, for what is made.
+    place: PathBuf,
+}
 
 impl Files {
-    /// Files in memory that nobody else finds.
-    fn new() -> io::Result<Self> {
+    /// Files in this directory that nobody else finds.
+    fn new(place: &Path) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let zeros = vec![0; FILE_BYTES];
         let make = |_| {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = format!("/dev/shm/bowline-bound-{}-{number}", std::process::id());
+            let path = place.join(format!("bound-{}-{number}", std::process::id()));
             let file = File::options().read(true).write(true).create_new(true).open(&path)?;
             std::fs::remove_file(&path)?;
             file.write_all_at(&zeros, 0)?;
             Ok(file)
         };
-        (0..ALL_FILES).map(make).collect::<io::Result<_>>().map(Self)
+        let all = (0..ALL_FILES).map(make).collect::<io::Result<_>>()?;
+        Ok(Self { all, place: place.to_owned() })
     }
 
     fn at(&self, index: usize) -> io::Result<&File> {
-        self.0.get(index % ALL_FILES).ok_or_else(|| ErrorKind::NotFound.into())
+        self.all.get(index % ALL_FILES).ok_or_else(|| ErrorKind::NotFound.into())
     }
 }
 
@@ -91,13 +104,13 @@ struct Piece {
 }
 
 /// Accepts connections on `port` of the loopback for ever, and deals them out to so many loops; `None`:
-/// one bound to each CPU.
+/// one bound to each CPU. `place` is a directory in memory for its files.
 ///
 /// # Errors
-/// The port is taken, or the machine gives no threads.
-pub fn serve(port: u16, loops: Option<NonZeroUsize>) -> io::Result<()> {
+/// The port is taken, or the machine gives no threads or no files.
+pub fn serve(port: u16, loops: Option<NonZeroUsize>, place: &Path) -> io::Result<()> {
     // first: who listens is ready
-    let files = Arc::new(Files::new()?);
+    let files = Arc::new(Files::new(place)?);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     let places: Vec<Option<usize>> = match loops {
         Some(count) => vec![None; count.get()],
@@ -177,6 +190,8 @@ impl Peer {
             own,
             at: 0,
             dice: Dice::new(1, own),
+            token,
+            making: None,
         }
     }
 
@@ -246,6 +261,8 @@ impl Peer {
             p::LOOKUP => 4 + 4 + 40 + 2 * POST_OP_ATTR,
             p::READ => 4 + POST_OP_ATTR + 12 + kept,
             p::WRITE => 4 + 28 + POST_OP_ATTR + 16,
+            p::CREATE => 4 + 8 + 40 + POST_OP_ATTR + 28 + POST_OP_ATTR,
+            p::REMOVE => 4 + 28 + POST_OP_ATTR,
             _ => 4 + POST_OP_ATTR,
         };
         let len = u32::try_from(HEADER - 4 + body + sent).unwrap_or(u32::MAX) | 0x8000_0000;
@@ -257,6 +274,11 @@ impl Peer {
         let start = self.out.len();
         self.out.extend_from_slice(canned.get(..zeros).unwrap_or_default());
         self.dress(start + HEADER - 12, procedure, count);
+        match procedure {
+            p::CREATE => self.making(files)?.make()?,
+            p::REMOVE => self.making(files)?.remove()?,
+            _ => {}
+        }
         if count > 0 {
             let piece = self.draw(count);
             if sent > 0 {
@@ -268,6 +290,13 @@ impl Peer {
             }
         }
         Ok(())
+    }
+
+    fn making(&mut self, files: &Files) -> io::Result<&mut Making> {
+        match &mut self.making {
+            Some(making) => Ok(making),
+            none => Ok(none.insert(Making::new(&files.place, self.token)?)),
+        }
     }
 
     /// A piece of any file that is read, at a multiple of its length.
@@ -297,7 +326,7 @@ impl Peer {
                 *place = value.to_be_bytes();
             }
         };
-        let (yes, regular) = (1, 1);
+        let (yes, regular, directory) = (1, 1, 2);
         match procedure {
             p::GETATTR => put(4, regular),
             p::ACCESS => {
@@ -316,6 +345,20 @@ impl Peer {
                 put(8, regular);
                 put(4 + POST_OP_ATTR, count);
                 put(12 + POST_OP_ATTR, count);
+            }
+            p::CREATE => {
+                put(4, yes);
+                put(8, 40);
+                put(52, yes);
+                put(56, regular);
+                put(52 + POST_OP_ATTR, yes);
+                put(80 + POST_OP_ATTR, yes);
+                put(84 + POST_OP_ATTR, directory);
+            }
+            p::REMOVE => {
+                put(4, yes);
+                put(32, yes);
+                put(36, directory);
             }
             p::WRITE => {
                 put(4, yes);
@@ -379,7 +422,9 @@ mod tests {
             let free = TcpListener::bind("127.0.0.1:0").unwrap();
             free.local_addr().unwrap().port()
         };
-        std::thread::spawn(move || super::serve(port, None));
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().to_owned();
+        std::thread::spawn(move || super::serve(port, None, &place));
         let server = ([127, 0, 0, 1], port).into();
         let until = std::time::Instant::now() + Duration::from_secs(10);
         while std::net::TcpStream::connect(server).is_err() {
@@ -393,6 +438,7 @@ mod tests {
             (Workload::Read, 4096),
             (Workload::Read, 1 << 20),
             (Workload::Write, 300_000),
+            (Workload::Create, 4096),
         ] {
             let mut plan = Plan::new(server, "/", workload.clone());
             (plan.clients, plan.depth, plan.size) = (2, 3, size);

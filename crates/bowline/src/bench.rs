@@ -21,8 +21,8 @@ pub fn bench(what: Bench) -> anyhow::Result<ExitCode> {
         Bench::Report { dir } => experiments::report(&dir),
         Bench::Mktree(options) => mktree::mktree(&options),
         Bench::Compare(options) => compare::compare(&options),
-        Bench::Canned { port, loops } => {
-            Ok(bench::canned::serve(port, loops).map(|()| ExitCode::SUCCESS)?)
+        Bench::Canned { port, loops, files } => {
+            Ok(bench::canned::serve(port, loops, &files).map(|()| ExitCode::SUCCESS)?)
         }
     }
 }

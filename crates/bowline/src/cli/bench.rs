@@ -48,6 +48,9 @@ pub enum Bench {
         /// Loops that answer; otherwise one on each CPU
         #[arg(long, value_name = "N")]
         loops: Option<NonZeroUsize>,
+        /// A directory in memory for its files
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        files: PathBuf,
     },
 }
 
