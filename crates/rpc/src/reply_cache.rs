@@ -27,19 +27,24 @@
 //! again (1); the checksum's key is random, so that nobody can construct a collision.
 //!
 //! A call that begins looks its key up. Running: drop it. Answered: send the stored reply. Else
-//! it goes in as running; when it has answered, the reply takes its place and the key goes to the
-//! end of the shard's queue. Replies leave at the queue's front when they are old, or when the
-//! shard holds too many bytes. The age counts from the answer, by the latest time that the shard
-//! has heard of: a call that took minutes is kept as long as any other. Running calls are in no
-//! queue; there are no more of them than threads.
+//! it goes in as running; when it has answered, its place says where its answer is in the shard's
+//! queue. Answers leave at the queue's front when they are old, or when the shard holds too many
+//! bytes. The age counts from the answer, by the latest time that the shard has heard of: a call that
+//! took minutes is kept as long as any other. Running calls are in no queue; there are no more of them
+//! than threads.
+//!
+//! A cache that is full takes one answer in and lets one go with each call, both of which the
+//! processor's caches have long forgotten. So answers lie in the order in which they go, in two rings
+//! that were allocated when the cache was made: one of what is known of each, one of the replies'
+//! bytes. What a look-up goes through, the places, are a few words each. No call allocates.
 //!
 //! A call that faulted, panicked, or stayed silent is forgotten, and so is a reply of more than
 //! [`REPLY_MAX`] bytes.
 //!
 //! # Locks
 //!
-//! Each shard is under its own mutex, held for a look-up and no longer: replies are allocated,
-//! copied and freed outside. Nothing else is ever locked under it.
+//! Each shard is under its own mutex, held for a look-up or for copying one reply of at most
+//! [`REPLY_MAX`] bytes, and no longer. Nothing else is ever locked under it.
 
 use crate::{Call, Credential, Outcome, Transport};
 use crossbeam_utils::CachePadded;
@@ -50,15 +55,15 @@ use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap, RandomState};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of arguments that the key covers: the handles and names of the calls in question.
 pub(crate) const CHECKED: usize = 256;
 /// The longest reply that is kept, in bytes; those of non-idempotent calls have a few hundred.
 pub(crate) const REPLY_MAX: usize = 2048;
-/// What an entry costs besides its reply: its places in the map and the queue with the room that
-/// both keep free, and the reply's allocation.
-const ENTRY_COST: usize = 256;
+/// What an entry costs besides its reply: its place, with the room that the map keeps free, and what
+/// is known of its answer.
+const ENTRY_COST: usize = 160;
 /// Shards, so that workers seldom meet; a power of two.
 const SHARDS: usize = 16;
 
@@ -80,7 +85,7 @@ impl Hash for Key {
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
     /// The whole message.
-    pub reply: Arc<[u8]>,
+    pub reply: Box<[u8]>,
     /// What the procedure told the statistics.
     pub outcome: Outcome,
 }
@@ -104,17 +109,37 @@ pub struct CacheUse {
     pub bytes: usize,
 }
 
-#[derive(Debug)]
-enum State {
+/// Where a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
     Running,
-    Answered(Stored),
+    /// Answered, as the so manyth of its shard since the start.
+    Answered(u64),
 }
 
-#[derive(Debug, Default)]
+/// An answered call.
+#[derive(Debug)]
+struct Answer {
+    key: Key,
+    at_ms: u64,
+    outcome: Outcome,
+    /// Where its reply is among the bytes of all replies since the start.
+    start: u64,
+    len: usize,
+}
+
+#[derive(Debug)]
 struct Shard {
-    calls: HashMap<Key, State, FixedState>,
-    /// The answered calls and when, the oldest in front.
-    answered: VecDeque<(Key, u64)>,
+    calls: HashMap<Key, Place, FixedState>,
+    /// The answered calls, the oldest in front.
+    answers: VecDeque<Answer>,
+    /// Answered calls that are gone.
+    answers_gone: u64,
+    /// The replies of `answers`, one behind the other.
+    replies: VecDeque<u8>,
+    /// Bytes of replies that are gone.
+    replies_gone: u64,
+    /// What all of it costs.
     bytes: usize,
     /// The latest time that a look-up came with.
     now_ms: u64,
@@ -140,7 +165,9 @@ impl ReplyCache {
     pub fn new(bytes: usize, age_ms: u64) -> Self {
         let random = RandomState::new();
         Self {
-            shards: std::array::from_fn(|_| CachePadded::default()),
+            shards: std::array::from_fn(|_| {
+                CachePadded::new(Mutex::new(Shard::with_room(bytes / SHARDS)))
+            }),
             shard_bytes: bytes / SHARDS,
             age_ms,
             secret: (random.hash_one(0), random.hash_one(1)),
@@ -161,19 +188,19 @@ impl ReplyCache {
     /// The key of a call with these arguments.
     pub fn key(&self, header: &CallHeader<'_>, call: &Call<'_>, args: &[u8]) -> Key {
         let mut hasher = SipHasher13::new_with_keys(self.secret.0, self.secret.1);
-        hasher.write_u8(match call.peer.transport {
+        let transport = match call.peer.transport {
             Transport::Tcp => 0,
             Transport::Udp => 1,
-        });
-        match call.peer.addr.ip() {
-            IpAddr::V4(ip) => hasher.write_u128(u128::from(ip.to_ipv6_mapped())),
-            IpAddr::V6(ip) => hasher.write_u128(u128::from(ip)),
-        }
-        for word in [header.xid, header.program, header.version, header.procedure] {
-            hasher.write_u32(word);
-        }
+        };
+        let address = match call.peer.addr.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        hasher.write(&address.octets());
+        let len = u32::try_from(args.len()).unwrap_or(u32::MAX);
+        let CallHeader { xid, program, version, procedure, .. } = *header;
+        write_words(&mut hasher, [transport, xid, program, version, procedure, len]);
         hash_credential(&mut hasher, &call.credential);
-        hasher.write_usize(args.len());
         hasher.write(args.get(..CHECKED).unwrap_or(args));
         let hash = hasher.finish128();
         Key { shard: hash.h1, rest: hash.h2 }
@@ -181,25 +208,28 @@ impl ReplyCache {
 
     /// Looks a call up that came at `now_ms`, and takes it in if it is new.
     pub fn begin(&self, key: Key, now_ms: u64) -> Lookup<'_> {
-        let mut removed = Vec::new();
         let mut shard = self.shard(key);
         shard.now_ms = shard.now_ms.max(now_ms);
-        shard.expire(self.age_ms, &mut removed);
-        let lookup = match shard.calls.entry(key) {
-            Entry::Occupied(entry) => match entry.get() {
-                State::Running => Lookup::Running,
-                State::Answered(stored) => Lookup::Answered(stored.clone()),
-            },
+        shard.expire(self.age_ms);
+        let place = match shard.calls.entry(key) {
+            Entry::Occupied(entry) => Some(*entry.get()),
             Entry::Vacant(entry) => {
-                entry.insert(State::Running);
-                shard.bytes = shard.bytes.saturating_add(ENTRY_COST);
-                shard.evict(self.shard_bytes, &mut removed);
-                Lookup::Fresh(Ticket { cache: self, key, finished: false })
+                entry.insert(Place::Running);
+                None
             }
         };
-        drop(shard);
-        drop(removed);
-        lookup
+        match place {
+            None => {
+                shard.bytes = shard.bytes.saturating_add(ENTRY_COST);
+                shard.evict(self.shard_bytes);
+                Lookup::Fresh(Ticket { cache: self, key, finished: false })
+            }
+            Some(Place::Running) => Lookup::Running,
+            // one that is not in the queue is in no place either: invariant of `remove_oldest`
+            Some(Place::Answered(number)) => {
+                shard.stored(number).map_or(Lookup::Running, Lookup::Answered)
+            }
+        }
     }
 
     fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
@@ -215,11 +245,9 @@ impl Ticket<'_> {
         if reply.len() > REPLY_MAX {
             return;
         }
-        let stored = Stored { reply: reply.into(), outcome };
-        let mut removed = Vec::new();
         let mut shard = self.cache.shard(self.key);
-        shard.answer(self.key, stored);
-        shard.evict(self.cache.shard_bytes, &mut removed);
+        shard.answer(self.key, reply, outcome);
+        shard.evict(self.cache.shard_bytes);
         drop(shard);
         self.finished = true;
     }
@@ -237,38 +265,62 @@ impl Drop for Ticket<'_> {
 }
 
 impl Shard {
-    /// Puts the reply in a running call's place.
-    fn answer(&mut self, key: Key, stored: Stored) {
-        self.bytes = self.bytes.saturating_add(stored.reply.len());
-        self.calls.insert(key, State::Answered(stored));
-        self.answered.push_back((key, self.now_ms));
+    /// One whose rings have room for what costs `bytes`; only what is used of it becomes resident.
+    fn with_room(bytes: usize) -> Self {
+        Self {
+            calls: HashMap::default(),
+            answers: VecDeque::with_capacity(bytes / ENTRY_COST + 1),
+            answers_gone: 0,
+            replies: VecDeque::with_capacity(bytes.saturating_add(REPLY_MAX)),
+            replies_gone: 0,
+            bytes: 0,
+            now_ms: 0,
+        }
     }
 
-    /// Takes out what is too old; `removed` is for freeing it without the lock.
-    fn expire(&mut self, age_ms: u64, removed: &mut Vec<State>) {
+    /// Puts the reply behind those before it, and the running call in its place.
+    fn answer(&mut self, key: Key, reply: &[u8], outcome: Outcome) {
+        let start = self.replies_gone.saturating_add(self.replies.len() as u64);
+        let number = self.answers_gone.saturating_add(self.answers.len() as u64);
+        self.bytes = self.bytes.saturating_add(reply.len());
+        self.replies.extend(reply);
+        let answer = Answer { key, at_ms: self.now_ms, outcome, start, len: reply.len() };
+        self.answers.push_back(answer);
+        self.calls.insert(key, Place::Answered(number));
+    }
+
+    /// An answer that has not gone.
+    fn stored(&self, number: u64) -> Option<Stored> {
+        let at = usize::try_from(number.checked_sub(self.answers_gone)?).ok()?;
+        let answer = self.answers.get(at)?;
+        let start = usize::try_from(answer.start.checked_sub(self.replies_gone)?).ok()?;
+        let reply = self.replies.iter().skip(start).take(answer.len).copied().collect();
+        Some(Stored { reply, outcome: answer.outcome })
+    }
+
+    /// Takes out what is too old.
+    fn expire(&mut self, age_ms: u64) {
         let now_ms = self.now_ms;
         let old = |at_ms: u64| now_ms.saturating_sub(at_ms) >= age_ms;
-        while self.answered.front().is_some_and(|(_, at_ms)| old(*at_ms)) {
-            self.remove_oldest(removed);
+        while self.answers.front().is_some_and(|answer| old(answer.at_ms)) {
+            self.remove_oldest();
         }
     }
 
     /// Takes out what is too much, the oldest first.
-    fn evict(&mut self, bytes_max: usize, removed: &mut Vec<State>) {
-        while self.bytes > bytes_max && !self.answered.is_empty() {
-            self.remove_oldest(removed);
+    fn evict(&mut self, bytes_max: usize) {
+        while self.bytes > bytes_max && !self.answers.is_empty() {
+            self.remove_oldest();
         }
     }
 
-    fn remove_oldest(&mut self, removed: &mut Vec<State>) {
-        let Some((key, _)) = self.answered.pop_front() else { return };
-        let Some(state) = self.calls.remove(&key) else { return };
-        let reply = match &state {
-            State::Answered(stored) => stored.reply.len(),
-            State::Running => 0,
-        };
-        self.bytes = self.bytes.saturating_sub(ENTRY_COST.saturating_add(reply));
-        removed.push(state);
+    fn remove_oldest(&mut self) {
+        let Some(answer) = self.answers.pop_front() else { return };
+        self.answers_gone = self.answers_gone.saturating_add(1);
+        self.calls.remove(&answer.key);
+        self.replies.drain(..answer.len.min(self.replies.len()));
+        self.replies_gone = self.replies_gone.saturating_add(answer.len as u64);
+        self.bytes = self.bytes.saturating_sub(ENTRY_COST.saturating_add(answer.len));
     }
 }
 
@@ -282,17 +334,21 @@ fn hash_credential(hasher: &mut SipHasher13, credential: &Credential<'_>) {
     match credential {
         Credential::None => hasher.write_u8(0),
         Credential::Sys(sys) => {
-            hasher.write_u8(1);
-            hasher.write_u32(sys.uid);
-            hasher.write_u32(sys.gid);
-            hasher.write_usize(sys.groups().len());
-            for group in sys.groups() {
+            let groups = sys.groups();
+            let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+            let counts = [count(groups.len()), count(sys.machinename.len())];
+            write_words(hasher, [1, sys.uid, sys.gid, counts[0], counts[1]]);
+            for group in groups {
                 hasher.write_u32(*group);
             }
-            hasher.write_usize(sys.machinename.len());
             hasher.write(sys.machinename);
         }
     }
+}
+
+/// Hashes words in one piece.
+fn write_words<const N: usize>(hasher: &mut SipHasher13, words: [u32; N]) {
+    hasher.write(words.map(u32::to_be_bytes).as_flattened());
 }
 
 #[cfg(test)]
