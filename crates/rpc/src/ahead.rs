@@ -15,6 +15,8 @@
 //! - The arguments are known to fill the record exactly before the first byte goes.
 //! - What has gone ahead of a record that never becomes whole stays: as if the call had been made
 //!   and failed in the middle. Its client has had no reply, and sends it again.
+//! - As a whole call on a connection that its client has given up may still run, after the one that the
+//!   client sent again, so may a piece of one.
 
 use crate::Call;
 use std::any::Any;
