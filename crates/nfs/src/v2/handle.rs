@@ -1,7 +1,7 @@
 //! Handles of exactly 32 bytes (RFC 1094 §2.3.3) for the server's own of up to 64.
 //!
 //! A sealed handle of up to 32 bytes is sent as it is, with zeros behind it, which
-//! [`Exports::open`] takes; nearly all file systems give such handles. For a longer one, an alias
+//! [`export::Table::open`] takes; nearly all file systems give such handles. For a longer one, an alias
 //! is sent: [`ALIAS`], which no sealed handle begins with (they begin with the envelope's version),
 //! and 31 bytes that stand for the handle in a table of at most [`ALIASES_MAX`].
 //!
@@ -95,7 +95,7 @@ impl Aliases {
     }
 
     /// The sealed handle behind one of version 2; whether it is genuine is for
-    /// [`Exports::open`] to say.
+    /// [`export::Table::open`] to say.
     ///
     /// # Errors
     /// [`Status::Stale`] for an alias that is not known any more.
