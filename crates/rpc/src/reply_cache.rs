@@ -28,15 +28,16 @@
 //!
 //! A call that begins looks its key up. Running: drop it. Answered: send the stored reply. Else
 //! it goes in as running; when it has answered, its place says where its answer is in the shard's
-//! queue. Answers leave at the queue's front when they are old, or when the shard holds too many
-//! bytes. The age counts from the answer, by the latest time that the shard has heard of: a call that
+//! queue. Answers leave at the queue's front when they are old, or when the shard holds too much. The
+//! age counts from the answer, by the latest time that the shard has heard of: a call that
 //! took minutes is kept as long as any other. Running calls are in no queue; there are no more of them
 //! than threads.
 //!
 //! A cache that is full takes one answer in and lets one go with each call, both of which the
 //! processor's caches have long forgotten. So answers lie in the order in which they go, in two rings
 //! that were allocated when the cache was made: one of what is known of each, one of the replies'
-//! bytes. What a look-up goes through, the places, are a few words each. No call allocates.
+//! bytes. A ring becomes resident as a whole, so each has half of the memory, and an answer goes when
+//! either is full. What a look-up goes through, the places, are a few words each.
 //!
 //! A call that faulted, panicked, or stayed silent is forgotten, and so is a reply of more than
 //! [`REPLY_MAX`] bytes.
@@ -61,8 +62,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) const CHECKED: usize = 256;
 /// The longest reply that is kept, in bytes; those of non-idempotent calls have a few hundred.
 pub(crate) const REPLY_MAX: usize = 2048;
-/// What an entry costs besides its reply: its place, with the room that the map keeps free, and what
-/// is known of its answer.
+/// What an entry costs besides its reply's bytes: its place, with the room that the map keeps free, and
+/// what is known of its answer.
 const ENTRY_COST: usize = 160;
 /// Shards, so that workers seldom meet; a power of two.
 const SHARDS: usize = 16;
@@ -139,8 +140,8 @@ struct Shard {
     replies: VecDeque<u8>,
     /// Bytes of replies that are gone.
     replies_gone: u64,
-    /// What all of it costs.
-    bytes: usize,
+    /// Bytes of replies, and calls, at the most.
+    most: (usize, usize),
     /// The latest time that a look-up came with.
     now_ms: u64,
 }
@@ -148,7 +149,6 @@ struct Shard {
 /// The cache.
 pub(crate) struct ReplyCache {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
-    shard_bytes: usize,
     age_ms: u64,
     secret: (u64, u64),
 }
@@ -168,7 +168,6 @@ impl ReplyCache {
             shards: std::array::from_fn(|_| {
                 CachePadded::new(Mutex::new(Shard::with_room(bytes / SHARDS)))
             }),
-            shard_bytes: bytes / SHARDS,
             age_ms,
             secret: (random.hash_one(0), random.hash_one(1)),
         }
@@ -180,7 +179,7 @@ impl ReplyCache {
         for shard in &self.shards {
             let shard = lock(shard);
             usage.entries = usage.entries.saturating_add(shard.calls.len());
-            usage.bytes = usage.bytes.saturating_add(shard.bytes);
+            usage.bytes = usage.bytes.saturating_add(shard.bytes());
         }
         usage
     }
@@ -220,8 +219,7 @@ impl ReplyCache {
         };
         match place {
             None => {
-                shard.bytes = shard.bytes.saturating_add(ENTRY_COST);
-                shard.evict(self.shard_bytes);
+                shard.evict();
                 Lookup::Fresh(Ticket { cache: self, key, finished: false })
             }
             Some(Place::Running) => Lookup::Running,
@@ -247,7 +245,7 @@ impl Ticket<'_> {
         }
         let mut shard = self.cache.shard(self.key);
         shard.answer(self.key, reply, outcome);
-        shard.evict(self.cache.shard_bytes);
+        shard.evict();
         drop(shard);
         self.finished = true;
     }
@@ -256,33 +254,35 @@ impl Ticket<'_> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         if !self.finished {
-            let mut shard = self.cache.shard(self.key);
-            if shard.calls.remove(&self.key).is_some() {
-                shard.bytes = shard.bytes.saturating_sub(ENTRY_COST);
-            }
+            self.cache.shard(self.key).calls.remove(&self.key);
         }
     }
 }
 
 impl Shard {
-    /// One whose rings have room for what costs `bytes`; only what is used of it becomes resident.
+    /// One of so many bytes.
     fn with_room(bytes: usize) -> Self {
+        let most = (bytes / 2, bytes / 2 / ENTRY_COST);
         Self {
             calls: HashMap::default(),
-            answers: VecDeque::with_capacity(bytes / ENTRY_COST + 1),
+            answers: VecDeque::with_capacity(most.1.saturating_add(1)),
             answers_gone: 0,
-            replies: VecDeque::with_capacity(bytes.saturating_add(REPLY_MAX)),
+            replies: VecDeque::with_capacity(most.0.saturating_add(REPLY_MAX)),
             replies_gone: 0,
-            bytes: 0,
+            most,
             now_ms: 0,
         }
+    }
+
+    /// What all of it costs.
+    fn bytes(&self) -> usize {
+        self.calls.len().saturating_mul(ENTRY_COST).saturating_add(self.replies.len())
     }
 
     /// Puts the reply behind those before it, and the running call in its place.
     fn answer(&mut self, key: Key, reply: &[u8], outcome: Outcome) {
         let start = self.replies_gone.saturating_add(self.replies.len() as u64);
         let number = self.answers_gone.saturating_add(self.answers.len() as u64);
-        self.bytes = self.bytes.saturating_add(reply.len());
         self.replies.extend(reply);
         let answer = Answer { key, at_ms: self.now_ms, outcome, start, len: reply.len() };
         self.answers.push_back(answer);
@@ -308,8 +308,10 @@ impl Shard {
     }
 
     /// Takes out what is too much, the oldest first.
-    fn evict(&mut self, bytes_max: usize) {
-        while self.bytes > bytes_max && !self.answers.is_empty() {
+    fn evict(&mut self) {
+        let (bytes, calls) = self.most;
+        let full = |shard: &Self| shard.replies.len() > bytes || shard.calls.len() > calls;
+        while full(self) && !self.answers.is_empty() {
             self.remove_oldest();
         }
     }
@@ -320,7 +322,6 @@ impl Shard {
         self.calls.remove(&answer.key);
         self.replies.drain(..answer.len.min(self.replies.len()));
         self.replies_gone = self.replies_gone.saturating_add(answer.len as u64);
-        self.bytes = self.bytes.saturating_sub(ENTRY_COST.saturating_add(answer.len));
     }
 }
 

@@ -190,17 +190,17 @@ fn a_flood_pushes_out_old_replies_and_never_running_calls() {
 
 #[test]
 fn a_reply_is_its_own_wherever_it_lies_in_the_ring() {
-    let cache = ReplyCache::new(SHARDS * 8192, 1_000_000);
+    let cache = ReplyCache::new(SHARDS * 32_768, 1_000_000);
     let reply = |xid: u32| vec![xid as u8; (xid * 37 % 1500) as usize];
     for xid in 0..5000_u32 {
         answer(&cache, plain_key(&cache, xid), u64::from(xid), &reply(xid));
-        // a shard of 8 KiB keeps four at the least, whatever their lengths
+        // a shard of 32 KiB keeps four at the least, whatever their lengths
         for before in xid.saturating_sub(3)..=xid {
             let kept = stored(&cache, plain_key(&cache, before), u64::from(xid));
             assert_eq!(kept.unwrap(), reply(before), "{before} after {xid}");
         }
     }
-    assert!(cache.usage().bytes <= SHARDS * 8192);
+    assert!(cache.usage().bytes <= SHARDS * 32_768);
 }
 
 #[test]
