@@ -117,7 +117,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__bench__subcmd__canned)
-            opts="-h --port --loops --help"
+            opts="-h --port --loops --files --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -129,6 +129,13 @@ _bowline() {
                     ;;
                 --loops)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --files)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
                     return 0
                     ;;
                 *)

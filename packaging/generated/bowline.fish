@@ -139,6 +139,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l port -d 'Where to listen, on 127.0.0.1' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l loops -d 'Loops that answer; otherwise one on each CPU' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l files -d 'A directory in memory for its files' -r -f -a "(__fish_complete_directories)"
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand man" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
