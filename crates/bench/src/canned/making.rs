@@ -5,7 +5,6 @@
 //! names, since nothing is read of the call but its procedure; the oldest goes first.
 
 use std::io;
-use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
@@ -14,27 +13,6 @@ pub(super) struct Making {
     dir: OwnedFd,
     made: u64,
     removed: u64,
-}
-
-/// A number as a name.
-struct Digits {
-    bytes: [u8; 20],
-    len: usize,
-}
-
-impl Digits {
-    fn of(number: u64) -> Self {
-        let mut bytes = [0; 20];
-        let mut left = bytes.as_mut_slice();
-        // twenty digits are as many as there can be
-        let _ = write!(left, "{number}");
-        let len = 20 - left.len();
-        Self { bytes, len }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
 }
 
 impl Making {
@@ -53,7 +31,7 @@ impl Making {
     /// # Errors
     /// What the kernel says.
     pub fn make(&mut self) -> io::Result<()> {
-        sys::open::create_new(self.dir.as_fd(), Digits::of(self.made).bytes(), 0o644)?;
+        sys::open::create_new(self.dir.as_fd(), self.made.to_string().as_bytes(), 0o644)?;
         self.made += 1;
         Ok(())
     }
@@ -64,7 +42,7 @@ impl Making {
     /// What the kernel says.
     pub fn remove(&mut self) -> io::Result<()> {
         if self.removed < self.made {
-            sys::namespace::remove(self.dir.as_fd(), Digits::of(self.removed).bytes())?;
+            sys::namespace::remove(self.dir.as_fd(), self.removed.to_string().as_bytes())?;
             self.removed += 1;
         }
         Ok(())
