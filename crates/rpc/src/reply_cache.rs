@@ -140,8 +140,10 @@ struct Shard {
     replies: VecDeque<u8>,
     /// Bytes of replies that are gone.
     replies_gone: u64,
-    /// Bytes of replies, and calls, at the most.
-    most: (usize, usize),
+    /// Bytes of replies at the most.
+    replies_max: usize,
+    /// Calls at the most, but for those that run.
+    calls_max: usize,
     /// The latest time that a look-up came with.
     now_ms: u64,
 }
@@ -262,14 +264,16 @@ impl Drop for Ticket<'_> {
 impl Shard {
     /// One of so many bytes.
     fn with_room(bytes: usize) -> Self {
-        let most = (bytes / 2, bytes / 2 / ENTRY_COST);
+        let replies_max = bytes / 2;
+        let calls_max = bytes / 2 / ENTRY_COST;
         Self {
             calls: HashMap::default(),
-            answers: VecDeque::with_capacity(most.1.saturating_add(1)),
+            answers: VecDeque::with_capacity(calls_max.saturating_add(1)),
             answers_gone: 0,
-            replies: VecDeque::with_capacity(most.0.saturating_add(REPLY_MAX)),
+            replies: VecDeque::with_capacity(replies_max.saturating_add(REPLY_MAX)),
             replies_gone: 0,
-            most,
+            replies_max,
+            calls_max,
             now_ms: 0,
         }
     }
@@ -309,8 +313,9 @@ impl Shard {
 
     /// Takes out what is too much, the oldest first.
     fn evict(&mut self) {
-        let (bytes, calls) = self.most;
-        let full = |shard: &Self| shard.replies.len() > bytes || shard.calls.len() > calls;
+        let full = |shard: &Self| {
+            shard.replies.len() > shard.replies_max || shard.calls.len() > shard.calls_max
+        };
         while full(self) && !self.answers.is_empty() {
             self.remove_oldest();
         }
