@@ -74,8 +74,17 @@ fn handles_lead_to_their_export_and_to_no_other() {
     forged[7] ^= 1;
     assert_eq!(table.open(&forged).err(), Some(Status::BadHandle));
     assert_eq!(table.open(b"").err(), Some(Status::BadHandle));
-    let other = build(&[spec("/a", &[])], &Identity::of(crate::Key([1; 16])), None);
-    assert_eq!(other.open(a.bytes()).err(), Some(Status::Stale), "another UUID");
+    assert_eq!(table.open(a.bytes()).unwrap().1, fid);
+}
+
+#[test]
+fn another_servers_handle_of_the_same_export_does_not_open() {
+    let same = || ExportSpec { fsid: Some(Fsid::Number(7)), ..spec("/a", &[]) };
+    let [one, other] =
+        [1, 2].map(|key| build(&[same()], &Identity::of(crate::Key([key; 16])), None));
+    let handle = one.exports()[0].seal(&Fid::new(b"file").unwrap());
+    assert!(one.open(handle.bytes()).is_ok());
+    assert_eq!(other.open(handle.bytes()).err(), Some(Status::BadHandle));
 }
 
 #[test]
