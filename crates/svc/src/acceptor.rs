@@ -2,7 +2,7 @@
 //! gives each to the pool that has the fewest.
 //!
 //! When descriptors or memory run out it ends the connection that has been silent for longest,
-//! if that is long enough, and rests instead of spinning.
+//! if that is long enough, and rests instead of spinning; who is not accepted yet waits in the kernel.
 
 use crate::buffers::ConnBuffers;
 use crate::conn::Conn;
@@ -23,6 +23,8 @@ use telemetry::{Counter, WorkerStats};
 
 /// Rest after a shortage of descriptors or memory.
 const SHORTAGE_REST: Duration = Duration::from_millis(50);
+/// Milliseconds between two times that the log tells of a shortage.
+const SHORTAGE_TOLD_MS: u64 = 60_000;
 /// A connection that has been silent for this long may be ended to make room for a new one; its
 /// client connects again when it has something to say.
 const IDLE_ENOUGH_MS: u64 = 30_000;
@@ -51,6 +53,8 @@ struct Acceptor<'a> {
     shared: &'a Shared,
     stats: WorkerStats,
     last_id: u64,
+    /// A shortage is not told of before.
+    tell_after_ms: u64,
 }
 
 /// The acceptor's epoll, watching the listeners and the event that ends it.
@@ -69,7 +73,7 @@ pub(crate) fn watch(shared: &Shared, sockets: &[Arc<TcpListener>]) -> io::Result
 /// The acceptor's thread.
 pub(crate) fn accept(shared: &Shared, epoll: &Epoll, sockets: &[Arc<TcpListener>]) {
     let stats = shared.telemetry.worker();
-    let mut acceptor = Acceptor { shared, stats, last_id: 0 };
+    let mut acceptor = Acceptor { shared, stats, last_id: 0, tell_after_ms: 0 };
     let mut events = Events::with_capacity(EVENTS_PER_WAIT);
     while !shared.stopping.load(Relaxed) {
         if let Err(error) = epoll.wait(&mut events, None) {
@@ -98,7 +102,8 @@ impl Acceptor<'_> {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if sys::socket::is_shortage(&error) => {
-                    self.stats.add(Counter::ConnectionsRefused, 1);
+                    self.stats.add(Counter::AcceptShortages, 1);
+                    self.tell_of(&error);
                     self.make_room();
                     std::thread::sleep(SHORTAGE_REST);
                     return;
@@ -137,6 +142,16 @@ impl Acceptor<'_> {
         self.shared.buffers.admit(&conn, &self.stats);
         self.shared.congestion.admit(&conn.stream, conn.peer);
         self.shared.roster.hand_out(Parcel::New(conn));
+    }
+
+    /// Tells the operator why clients wait, now and then.
+    fn tell_of(&mut self, shortage: &io::Error) {
+        let now_ms = self.shared.clock.now_ms();
+        if self.tell_after_ms <= now_ms {
+            self.tell_after_ms = now_ms.saturating_add(SHORTAGE_TOLD_MS);
+            let limit = sys::socket::descriptors_max();
+            tracing::warn!(error = %shortage, limit, "no descriptor or memory for a new connection: it waits");
+        }
     }
 
     /// Ends the connection that has been silent for longest, if it has nothing under way.

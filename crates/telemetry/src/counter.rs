@@ -23,6 +23,8 @@ counters! {
     ConnectionsClosed = "connections-closed",
     /// Connections refused because a limit was reached.
     ConnectionsRefused = "connections-refused",
+    /// Times that descriptors or memory were short when connections were to be accepted; they wait.
+    AcceptShortages = "accept-shortages",
     /// Records over the limit; the connection was closed.
     RecordsTooLarge = "records-too-large",
     /// Records that are no RPC calls or were cut wrongly; the connection was closed.
