@@ -13,6 +13,7 @@
 //! Invariants:
 //! - Nothing goes ahead of a call that the reply cache keeps: a retransmission would run beside it.
 //! - The arguments are known to fill the record exactly before the first byte goes.
+//! - Once the procedure has refused to take more it is not asked again before the record is whole.
 //! - What has gone ahead of a record that never becomes whole stays: as if the call had been made
 //!   and failed in the middle. Its client has had no reply, and sends it again.
 //! - As a whole call on a connection that its client has given up may still run, after the one that the
@@ -26,6 +27,7 @@ use xdr::Reader;
 #[derive(Debug, Default)]
 pub struct Ahead {
     len: usize,
+    over: bool,
     memo: Option<Box<dyn Any + Send>>,
 }
 
@@ -38,6 +40,16 @@ impl Ahead {
     /// Whether nothing has gone.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Whether no more will go: what is missing of the record has to come before anything is done.
+    pub const fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Lets no more go.
+    pub const fn end(&mut self) {
+        self.over = true;
     }
 
     /// What the procedure remembers of what it has done, if it is of this type.
@@ -62,7 +74,7 @@ impl Ahead {
 /// What a procedure did with the beginning of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// Nothing, and it never will: the record has to be whole.
+    /// Nothing, and nothing more ever will go: the record has to be whole.
     Never,
     /// Nothing: too little of it is there.
     NotYet,

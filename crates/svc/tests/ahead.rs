@@ -7,11 +7,15 @@ mod toy;
 
 use bowline_svc::{Config, PoolMode, WakePolicy};
 use std::io::Write;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use telemetry::Counter;
-use toy::{Client, ECHO, NULL, TAKE, TAKEN_TOGETHER, Toy, config, message, opaque, record, until};
+use toy::{
+    Client, ECHO, NULL, ONCE, ONCE_AND_PERHAPS, TAKE, TAKEN_TOGETHER, Toy, config, message, opaque,
+    record, until,
+};
 
-/// What `TAKE` is sent: how long each piece naps, and data that is nowhere the same.
+/// What `TAKE` is sent: how long each piece naps (or [`ONCE`]), and data that is nowhere the same.
 fn args(ms: u32, len: usize) -> Vec<u8> {
     [&ms.to_be_bytes()[..], &u32::try_from(len).unwrap().to_be_bytes(), &data(len)].concat()
 }
@@ -94,6 +98,44 @@ fn whatever_arrives_together_all_of_it_comes_through() {
 }
 
 #[test]
+fn what_is_not_taken_any_more_is_kept_and_answered() {
+    for wake_policy in
+        [WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Cap(2), WakePolicy::Chain]
+    {
+        let toy = Toy::start(Config { wake_policy, ..config() });
+        for (how, lens) in [
+            (ONCE, &[usize::MAX][..]),
+            (ONCE, &[100_000]),
+            (ONCE, &[262_143, 5]),
+            (ONCE, &[1448]),
+            (ONCE_AND_PERHAPS, &[usize::MAX]),
+            (ONCE_AND_PERHAPS, &[100_000]),
+            (ONCE_AND_PERHAPS, &[1448]),
+        ] {
+            let (mut client, len) = (toy.client(), 3_000_000);
+            let mut wire = record(&message(1, TAKE, &args(how, len)));
+            wire.extend(record(&message(2, ECHO, &opaque(b"behind"))));
+            let mut sender = Client(client.0.try_clone().unwrap());
+            let pieces = lens.to_vec();
+            let sending = std::thread::spawn(move || {
+                dribble(&mut sender, &wire, &pieces, Duration::from_micros(20));
+            });
+            let reply = client.try_receive();
+            assert!(reply.is_ok(), "{wake_policy:?} {how:x} {lens:?}: {:?}", toy.server.conns());
+            let (xid, results) = toy::results(&reply.unwrap());
+            let ahead = came_through(&results, len);
+            assert!(xid == 1 && ahead > 0 && ahead < len / 2, "{ahead}");
+            assert_eq!(client.receive(), (2, opaque(b"behind")));
+            sending.join().unwrap();
+            let balked = toy.state.balked.swap(0, Relaxed);
+            let most = if how == ONCE { 1 } else { 20 };
+            assert!(balked <= most, "asked {balked} times in vain");
+        }
+        toy.stop();
+    }
+}
+
+#[test]
 fn what_arrives_in_drops_is_gathered_first() {
     let toy = Toy::start(config());
     let len = 600_000;
@@ -158,7 +200,7 @@ fn a_record_that_stops_in_the_middle_keeps_little_and_dies_alone() {
     assert_eq!(other.call(1, ECHO, &opaque(b"other")), opaque(b"other"));
     drop(half);
     until("they are forgotten", || toy.server.connections() == 1);
-    assert_eq!(toy.state.calls.load(std::sync::atomic::Ordering::Relaxed), 1, "none was made");
+    assert_eq!(toy.state.calls.load(Relaxed), 1, "none was made");
     toy.stop();
 }
 

@@ -11,6 +11,10 @@
 //! [`AHEAD_BYTES_MIN`] is joined to the front in the connection's memory, the next ones go straight
 //! there, and when as much has come together as one receive could have brought it goes ahead from there.
 //!
+//! A procedure may refuse to take more in the middle (what may be written at once has become less
+//! meanwhile). Then the rest of the record is received as that of any other call: were the procedure
+//! asked again for what it has refused, nothing more would ever be received.
+//!
 //! A piece is part of a turn, and lends the core as a call does. One that may sleep leaves the core
 //! to a follower, but keeps the connection, of which nothing else could be answered meanwhile: it
 //! stands in the middle of a record.
@@ -19,8 +23,8 @@ use super::{End, Stand, Step, Turn};
 use crate::conn::{Conn, Rx};
 use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, RECEIVE_BYTES};
 use crate::transmit::Sent;
-use rpc::MaySleep;
 use rpc::record::{MARK_LEN, Record, RecordError};
+use rpc::{Ahead, MaySleep};
 use std::cell::Cell;
 use std::mem;
 use std::ops::Range;
@@ -45,7 +49,7 @@ pub(super) fn begin(rx: &mut Rx, input: &mut &[u8], max: usize) -> Result<(), Re
     let Some((mark, rest)) = input.split_first_chunk::<MARK_LEN>() else { return Ok(()) };
     if rpc::record::single(*mark).is_some_and(|len| len > RECEIVE_BYTES) {
         rx.partial.next(&mut mark.as_slice(), max)?;
-        rx.ahead = Some(rpc::Ahead::default());
+        rx.ahead = Some(Ahead::default());
         *input = rest;
     }
     Ok(())
@@ -54,7 +58,7 @@ pub(super) fn begin(rx: &mut Rx, input: &mut &[u8], max: usize) -> Result<(), Re
 /// Copies what is kept of a record whose data goes ahead to the beginning of the receive buffer;
 /// how much that is.
 pub(super) fn front(rx: &Rx, buf: &mut [u8]) -> Option<usize> {
-    rx.ahead.as_ref().filter(|ahead| !ahead.is_empty())?;
+    going(rx).filter(|ahead| !ahead.is_empty())?;
     let kept = rx.partial.so_far().filter(|kept| kept.len() <= FRONT_BYTES_MAX)?;
     buf.get_mut(..kept.len())?.copy_from_slice(kept);
     Some(kept.len())
@@ -63,7 +67,7 @@ pub(super) fn front(rx: &Rx, buf: &mut [u8]) -> Option<usize> {
 /// The next step for a large record of which all that is kept lies at the start of `input`: to
 /// answer it, if that completes it, or to let data go ahead, if there is enough.
 pub(super) fn in_place<'b>(rx: &mut Rx, front: usize, input: &mut &'b [u8]) -> Option<Step<'b>> {
-    rx.ahead.as_ref()?;
+    going(rx)?;
     rx.partial.so_far().filter(|kept| kept.len() == front)?;
     let whole = front.saturating_add(rx.partial.missing());
     if let Some((record, rest)) = input.split_at_checked(whole) {
@@ -84,7 +88,12 @@ pub(super) fn joined<'b>(rx: &Rx) -> Option<Step<'b>> {
 /// Whether so much of a record that is being put together is there that its data should go.
 pub(super) fn is_enough(rx: &Rx) -> bool {
     let gathered = || rx.partial.so_far().map_or(0, <[u8]>::len);
-    rx.ahead.is_some() && gathered() >= RECEIVE_BYTES
+    going(rx).is_some() && gathered() >= RECEIVE_BYTES
+}
+
+/// What has gone ahead of the record under way, if more of it may.
+fn going(rx: &Rx) -> Option<&Ahead> {
+    rx.ahead.as_ref().filter(|ahead| !ahead.is_over())
 }
 
 impl Turn<'_> {
@@ -107,8 +116,13 @@ impl Turn<'_> {
         let dispatcher = &self.pool.shared.dispatcher;
         let gone = dispatcher.ahead(bytes, missing, self.peer, &aside, &mut ahead);
         let (stepped, broken) = (aside.stepped.get(), aside.broken.get());
-        rx.ahead = (gone.is_some() || !ahead.is_empty()).then_some(ahead);
+        let never = gone.is_none();
         let gone = gone.filter(|gone| !gone.is_empty());
+        // Of as much as is ever gathered nothing was taken.
+        if never || gone.is_none() && matches!(source, Source::Kept) {
+            ahead.end();
+        }
+        rx.ahead = (!ahead.is_over() || !ahead.is_empty()).then_some(ahead);
         self.stats.add(Counter::PiecesAhead, u64::from(gone.is_some()));
         keep_rest(&mut rx, source, gone, spare);
         *self.rx.borrow_mut() = Some(rx);

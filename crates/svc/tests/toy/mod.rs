@@ -50,6 +50,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Default)]
 pub struct State {
     pub calls: AtomicU64,
+    /// How often TAKE was asked for a piece and took none, though it had taken one.
+    pub balked: AtomicU64,
     /// What FILE reads.
     pub file: Mutex<Option<Arc<OwnedFd>>>,
 }
@@ -129,9 +131,14 @@ fn late(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
     give(state, call, args, reply)
 }
 
+/// For TAKE instead of a nap: takes one piece, and no more for ever.
+pub const ONCE: u32 = u32::MAX;
+/// The same, but it says that it only wants more of it.
+pub const ONCE_AND_PERHAPS: u32 = u32::MAX - 1;
+
 /// Leaves less than [`TAKEN_TOGETHER`] bytes for later, as a file does with half a page.
 fn take_ahead(
-    _: &State,
+    state: &State,
     call: &mut Call<'_>,
     args: &mut Reader<'_>,
     missing: usize,
@@ -142,11 +149,15 @@ fn take_ahead(
     if ahead.len() + data.len() + missing != len as usize {
         return Taken::Never;
     }
+    if ms >= ONCE_AND_PERHAPS && !ahead.is_empty() {
+        state.balked.fetch_add(1, Ordering::Relaxed);
+        return if ms == ONCE { Taken::Never } else { Taken::NotYet };
+    }
     let whole = data.len() / TAKEN_TOGETHER * TAKEN_TOGETHER;
     if whole == 0 {
         return Taken::NotYet;
     }
-    if ms > 0 {
+    if (1..ONCE_AND_PERHAPS).contains(&ms) {
         call.sleep.about_to_sleep();
         std::thread::sleep(Duration::from_millis(ms.into()));
     }
