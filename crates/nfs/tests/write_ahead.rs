@@ -10,6 +10,7 @@ use proto::nfs3::{
     StableHow, WccData, WriteArgs, WriteOk, procedure as p,
 };
 use rpc::{Ahead, Reply};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use support::dispatched::Dispatched;
 use support::{at, wire};
@@ -283,6 +284,23 @@ fn only_writes_go_ahead_and_none_that_is_longer_than_allowed() {
     let mut over = Arriving::new(&server, &self::args(&file, 0, StableHow::Unstable, &long));
     assert!(!over.arrive(1 << 20));
     assert_eq!(contents(&server, &file), b"");
+}
+
+#[test]
+fn a_write_that_has_begun_goes_on_when_less_may_be_written_at_once() {
+    let server = mem();
+    let file = file(&server, b"f");
+    let whole = data(200_000);
+    let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &whole));
+    assert!(arriving.arrive(80_000));
+    let gone = arriving.ahead.len();
+    server.nfs.settings.max_write.store(65_536, Relaxed);
+    assert!(arriving.arrive(80_000));
+    assert!(arriving.ahead.len() > gone);
+    assert_eq!(arriving.finish().unwrap().count, 200_000);
+    assert_eq!(contents(&server, &file), whole);
+    let mut next = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(200_000)));
+    assert!(!next.arrive(80_000), "the next one is longer than allowed");
 }
 
 #[test]

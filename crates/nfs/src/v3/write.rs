@@ -110,9 +110,10 @@ pub(super) fn ahead(
     ahead: &mut Ahead,
 ) -> Taken {
     let Ok(head) = args.get::<WriteHead<'_>>() else { return Taken::Never };
+    // what has begun goes on, though the setting has changed meanwhile
     let most = nfs.settings.write_max(call.peer.transport) as usize;
-    let Some(data) = whole(&head, ahead, args.rest(), missing).filter(|_| head.count <= most)
-    else {
+    let fits = head.count <= most || !ahead.is_empty();
+    let Some(data) = whole(&head, ahead, args.rest(), missing).filter(|_| fits) else {
         return Taken::Never;
     };
     let front = match ahead.memo::<Begun>() {

@@ -12,6 +12,8 @@ use vfs::{Backend, Durability};
 use xdr::Writer;
 
 pub struct Dispatched {
+    /// What the dispatcher serves.
+    pub nfs: Arc<Nfs>,
     dispatcher: Dispatcher,
     /// The sealed root.
     pub root: Vec<u8>,
@@ -32,13 +34,13 @@ impl Dispatched {
         };
         let nfs = Arc::new(Nfs::new(exports, NfsSettings::default()));
         let settings = DispatchSettings { reply_cache_bytes: 0, ..DispatchSettings::default() };
-        let dispatcher = Dispatcher::new(vec![Box::new(nfs_program(nfs))], settings);
+        let dispatcher = Dispatcher::new(vec![Box::new(nfs_program(Arc::clone(&nfs)))], settings);
         let peer = Peer {
             addr: "127.0.0.1:700".parse().unwrap(),
             local: "127.0.0.1:2049".parse().unwrap(),
             transport: Transport::Tcp,
         };
-        Self { dispatcher, root, peer, user: (0, 0) }
+        Self { nfs, dispatcher, root, peer, user: (0, 0) }
     }
 
     /// A record of version 3.
