@@ -1,19 +1,52 @@
 """Stress: settings of the server change at random every 10 ms under this client and the load generator, TCP
-and UDP. Nobody sees an error, and all data is what was written."""
+and UDP. Nobody sees an error, nobody waits for ever, and all data is what was written."""
 
 import hashlib
 import json
 import os
+import random
 import threading
 import time
 
 from check import ask, drop_caches, run
 
 SECONDS = int(os.environ.get("STRESS_S", "60"))
+SEED = int(os.environ.get("SEED", "0")) or random.randrange(1 << 30)
+SHAKEN_BYTES = 6 << 20
 
 
 def block(k, n):
     return hashlib.sha256(b"%d.%d" % (k, n)).digest() * 1024
+
+
+def shake(name, end):
+    """Writes, cuts, syncs and reads one file at random places until `end`; it must always be what it would be
+    in memory. Writes are up to 3 MiB, so that WRITEs are as long as they can be. How often it was changed."""
+    chance, model, changes = random.Random(SEED), bytearray(), 0
+    fd = os.open(name, os.O_RDWR | os.O_CREAT)
+    while time.monotonic() < end:
+        at, length = chance.randrange(SHAKEN_BYTES), chance.randrange(1, chance.choice((5000, 300000, 3 << 20)))
+        what = chance.choice("wwwctrr")
+        if what == "w":
+            data = chance.randbytes(length)
+            if at > len(model):
+                model.extend(bytes(at - len(model)))
+            model[at:at + length] = data
+            assert os.pwrite(fd, data, at) == length
+        elif what == "c":
+            os.fsync(fd)
+        elif what == "t":
+            model[at:] = bytes(max(0, at - len(model)))
+            os.ftruncate(fd, at)
+        else:
+            if chance.random() < 0.3:
+                os.fsync(fd)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            got = os.pread(fd, length, at)
+            assert got == model[at:at + length], "%d bytes at %d of %d" % (length, at, len(model))
+        changes += what in "wt"
+    os.close(fd)
+    return changes
 
 
 def settings_change_under_load():
@@ -27,7 +60,7 @@ def settings_change_under_load():
         "echo $? >$KC_JOB/tcp.rc) </dev/null >/dev/null 2>&1 &" % load)
     ask("(%s/udp --workload read --proto udp --clients 4 --size 8K --retransmit-ms 200 --json $KC_JOB/udp.json "
         ">$KC_JOB/udp.log 2>&1; echo $? >$KC_JOB/udp.rc) </dev/null >/dev/null 2>&1 &" % load)
-    end, wrong, done = time.monotonic() + SECONDS, [], [0] * 4
+    end, wrong, done, shaken = time.monotonic() + SECONDS, [], [0] * 4, [0]
 
     def writer(k):
         try:
@@ -58,14 +91,20 @@ def settings_change_under_load():
         except BaseException as e:
             wrong.append("maker: %r" % e)
 
+    def shaker():
+        try:
+            shaken[0] = shake("shaken", end)
+        except BaseException as e:
+            wrong.append("shaker, SEED=%d: %r" % (SEED, e))
+
     threads = [threading.Thread(target=writer, args=(k,)) for k in range(3)]
-    threads.append(threading.Thread(target=maker))
+    threads += [threading.Thread(target=maker), threading.Thread(target=shaker)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
     assert not wrong, wrong
-    assert all(done), done
+    assert all(done) and shaken[0] > 100, (done, shaken)
     for what in ("restless", "tcp", "udp"):
         for _ in range(100):
             code = ask("cat $KC_JOB/%s.rc 2>/dev/null || true" % what).strip()
@@ -81,7 +120,8 @@ def settings_change_under_load():
         for load in json.loads(ask("cat $KC_JOB/%s.json" % what))["loads"]:
             assert load["calls"] > 100 and not load["errors"] and not load["wrong"] and not load["lost"], load
             print("%s: %d calls, %d sent again, none failed" % (what, load["calls"], load["retransmitted"]))
-    print("%d blocks written and compared, %d directories made and removed" % (sum(done[:3]), done[3]))
+    print("%d blocks written and compared, %d directories made and removed, %d changes of one file"
+          % (sum(done[:3]), done[3], shaken[0]))
 
 
 run([settings_change_under_load])
