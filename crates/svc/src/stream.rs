@@ -111,7 +111,10 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
     let one = worker.is_reserve();
     let Worker { pool, stats, kit, core: leading, lent, .. } = worker;
     let now_ns = pool.shared.clock.now_ns();
-    rx.conn.seen.last_ms.store(now_ns / NS_PER_MS, Relaxed);
+    // a look that finds nothing is no sign of life
+    if source.is_some() || matches!(received, Received::Bytes { .. } | Received::Placed) {
+        rx.conn.seen.last_ms.store(now_ns / NS_PER_MS, Relaxed);
+    }
     let (front, len) = match received {
         Received::Bytes { front, len } => (front, len),
         Received::Placed | Received::Nothing => (0, 0),
