@@ -7,6 +7,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// cachestat(2) has this number on every architecture; the libc crate does not know it everywhere.
 const CACHESTAT: libc::c_long = 451;
 
+/// Bytes of address space that a sync of a range takes at the most.
+const MAPPED_MAX: usize = 1 << 36;
+
 /// Reads at `offset` what needs no disk. `WouldBlock` where it would have to wait, `Unsupported`
 /// where the file system cannot tell.
 ///
@@ -160,6 +163,42 @@ pub fn sync_data(fd: BorrowedFd<'_>) -> io::Result<()> {
     retry(|| rustix::fs::fdatasync(fd))
 }
 
+/// As [`sync_data`], for a range of the file only. There is no call for that, but msync(2) of a mapping does
+/// it for as much of the file as is mapped, whether any of it was touched or not.
+///
+/// # Errors
+/// As [`sync`]; `Unsupported` if it cannot be done so: the descriptor is not open for reading and writing (its mapping
+/// would not count as shared, and msync would do nothing), the file system maps no files, or there is
+/// no room for a mapping.
+pub fn sync_data_range(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
+    use rustix::fs::OFlags;
+    let unsupported = || io::Error::from(io::ErrorKind::Unsupported);
+    let mode = rustix::fs::fcntl_getfl(fd)? & OFlags::RWMODE;
+    let start = offset.checked_sub(offset % crate::limits::page_bytes());
+    let mapped = start.and_then(|start| {
+        let len = offset.checked_add(len)?.checked_sub(start)?;
+        Some((libc::off_t::try_from(start).ok()?, usize::try_from(len).ok()?))
+    });
+    let Some((start, len)) = mapped.filter(|(_, len)| mode == OFlags::RDWR && *len <= MAPPED_MAX)
+    else {
+        return Err(unsupported());
+    };
+    let (access, how) = (libc::PROT_NONE, libc::MAP_SHARED | libc::MAP_NORESERVE);
+    // SAFETY: a new mapping at a place that the kernel chooses, of which nothing can be read or written.
+    let map = unsafe { libc::mmap(std::ptr::null_mut(), len, access, how, fd.as_raw_fd(), start) };
+    if map == libc::MAP_FAILED {
+        return Err(unsupported());
+    }
+    // SAFETY: the mapping of so many bytes was made above, and nobody else knows of it.
+    let synced = match unsafe { libc::msync(map, len, libc::MS_SYNC) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    };
+    // SAFETY: as before; it is not used any more.
+    unsafe { libc::munmap(map, len) };
+    synced
+}
+
 /// Puts a whole file system on disk.
 ///
 /// # Errors
@@ -191,6 +230,36 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
         match call() {
             Err(Errno::INTR) => {}
             other => return Ok(other?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::ErrorKind;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_range_is_synced_or_said_not_to_be() {
+        let path = std::env::temp_dir().join(format!("bowline-range-{}", std::process::id()));
+        std::fs::write(&path, vec![7; 100_000]).unwrap();
+        let opened = |read, write| File::options().read(read).write(write).open(&path).unwrap();
+        let (both, reads, writes) = (opened(true, true), opened(true, false), opened(false, true));
+        std::fs::remove_file(&path).unwrap();
+        for (offset, len) in [(0, 1), (4096, 4096), (5000, 90_000), (99_999, 1 << 30)] {
+            super::sync_data_range(both.as_fd(), offset, len).unwrap();
+        }
+        for (file, offset, len) in [
+            (&reads, 0, 4096),
+            (&writes, 0, 4096),
+            (&both, 0, 0),
+            (&both, 0, 1 << 40),
+            (&both, u64::MAX - 4096, 8192),
+            (&both, 1 << 63, 4096),
+        ] {
+            let refused = super::sync_data_range(file.as_fd(), offset, len).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Unsupported, "{offset} {len}");
         }
     }
 }

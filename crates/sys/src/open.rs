@@ -16,8 +16,10 @@ pub enum How {
     Path,
     /// For reading data.
     Read,
-    /// For writing data.
+    /// For writing data, and for reading it: of a file that is open for one only no range can be synced.
     Write,
+    /// For writing data of a file that may not be read.
+    WriteOnly,
     /// For listing a directory.
     List,
 }
@@ -28,7 +30,8 @@ impl How {
         match self {
             Self::Path => base | OFlags::PATH,
             Self::Read => base | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
-            Self::Write => base | OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+            Self::Write => base | OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY,
+            Self::WriteOnly => base | OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
             Self::List => base | OFlags::RDONLY | OFlags::DIRECTORY,
         }
     }

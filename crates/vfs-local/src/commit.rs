@@ -1,16 +1,19 @@
-//! COMMIT: the whole file, whatever the range, and nothing at all if every write through this server
-//! is on disk already.
+//! COMMIT: as much as was asked for, and nothing at all if every write through this server is on disk
+//! already.
 //!
-//! The range is not used: `fdatasync` knows what is dirty, `sync_file_range` promises nothing about
-//! the disk, and the Linux client asks for whole files.
+//! A range is synced as one where the kernel can ([`sys::io::sync_data_range`]), so that a client that commits
+//! piece by piece does not wait for what others have written elsewhere in the file. Nothing is
+//! known to be clean after that; the next COMMIT of the whole file syncs. The Linux client asks for whole
+//! files.
 
 use crate::errno;
 use crate::local::Local;
 use crate::write::change;
+use std::io::ErrorKind;
 use vfs::{Change, Cx, Durability, Fid, Result, need_regular};
 
 /// See [`vfs::Backend::commit`].
-pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid) -> Result<Change> {
+pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
     let (file, before) = local.hold(cx, fid)?;
     need_regular(before.ftype)?;
     if cx.durability == Durability::Sync
@@ -23,8 +26,40 @@ pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid) -> Result<Change> {
             Some(fd) => fd,
             None => local.reader(&file, fid).or_else(|_| local.writer(&file, fid))?,
         };
-        local.synced(sys::io::sync_data(fd))?;
-        file.unsynced().done(until);
+        let part = part_of(before.size, offset, count);
+        match part.map(|(offset, len)| sys::io::sync_data_range(fd, offset, len)) {
+            Some(Err(e)) if e.kind() != ErrorKind::Unsupported => local.synced(Err(e))?,
+            Some(Ok(())) => {}
+            Some(Err(_)) | None => {
+                local.synced(sys::io::sync_data(fd))?;
+                file.unsynced().done(until);
+            }
+        }
     }
     Ok(change(local, &file, &before))
+}
+
+/// Where the range of a COMMIT (RFC 1813 §3.3.21: `count` 0 goes to the end) begins and how long it is, if it is
+/// less than a file of `size` bytes.
+fn part_of(size: u64, offset: u64, count: u64) -> Option<(u64, u64)> {
+    let end = if count == 0 { size } else { offset.saturating_add(count) };
+    let len = end.checked_sub(offset).filter(|len| *len > 0)?;
+    (offset > 0 || end < size).then_some((offset, len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part_of;
+
+    #[test]
+    fn a_part_is_less_than_the_file() {
+        for whole in [(0, 0), (0, 100), (0, u64::MAX), (100, 0), (200, 0)] {
+            assert_eq!(part_of(100, whole.0, whole.1), None, "{whole:?}");
+        }
+        assert_eq!(part_of(100, 0, 99), Some((0, 99)));
+        assert_eq!(part_of(100, 40, 0), Some((40, 60)));
+        assert_eq!(part_of(100, 40, 10), Some((40, 10)));
+        // somebody may have made it longer meanwhile
+        assert_eq!(part_of(100, 200, 10), Some((200, 10)));
+    }
 }

@@ -245,7 +245,13 @@ impl Local {
 
     /// A descriptor for writing, opened if there is none yet.
     pub(crate) fn writer<'f>(&self, file: &'f OpenFile, fid: &Fid) -> Result<BorrowedFd<'f>> {
-        let open = || self.open_data(fid, file, How::Write);
+        let open = || match self.open_data(fid, file, How::Write) {
+            // it may be written and not read, by a server that is no more than a user
+            Err(e) if errno::status(&e) == Status::Acces => {
+                self.open_data(fid, file, How::WriteOnly)
+            }
+            opened => opened,
+        };
         file.writer_or(open).map_err(errno::from)
     }
 
@@ -416,8 +422,8 @@ impl Backend for Local {
         crate::write::write(self, cx, fid, offset, data, stable)
     }
 
-    fn commit(&self, cx: &Cx<'_>, fid: &Fid, _offset: u64, _count: u64) -> Result<Change> {
-        crate::commit::commit(self, cx, fid)
+    fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
+        crate::commit::commit(self, cx, fid, offset, count)
     }
 
     fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made> {

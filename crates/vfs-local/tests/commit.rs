@@ -4,18 +4,23 @@
 
 mod support;
 
-use bowline_vfs_local::Local;
-use std::fs::File;
+use bowline_vfs_local::{Local, Naming};
+use std::fs::{File, Permissions};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
-use support::{ROOT, Stage, each, make, of, put};
+use support::{AS_NOBODY, ROOT, Stage, each, in_child, make, of, put};
 use vfs::{Backend, Fid, Stability};
 
 /// Bytes of a file that are not on disk.
 fn dirty(path: &Path) -> u64 {
+    dirty_in(path, 0, 1 << 30)
+}
+
+/// Bytes of a part of a file that are not on disk.
+fn dirty_in(path: &Path, offset: u64, len: u64) -> u64 {
     let file = File::options().read(true).write(true).open(path).unwrap();
-    sys::io::dirty(file.as_fd(), 0, 1 << 30).unwrap()
+    sys::io::dirty(file.as_fd(), offset, len).unwrap()
 }
 
 /// Whether pages that were written can be seen to wait here: not on tmpfs, nor on old kernels.
@@ -87,4 +92,55 @@ fn what_another_descriptor_wrote_is_committed_as_well() {
         stage.serve().commit(&cx, &fid, 0, 0).unwrap();
         assert_eq!(dirty(&path), 0);
     });
+}
+
+#[test]
+fn of_a_range_only_the_range_is_put_on_disk() {
+    const MIB: u64 = 1 << 20;
+    each(|stage| {
+        if !shows(stage) {
+            return;
+        }
+        let (local, cx, path) = (stage.serve(), of(ROOT), stage.tree.join("f"));
+        let made = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid;
+        // open for writing as it was made, and as it is opened later
+        for closed in [false, true] {
+            if closed {
+                stage.files.sweep(stage.files.now_s() + 100);
+            }
+            let left = (0..20).any(|_| {
+                put(&local, &cx, &made, &vec![7; 8 << 20]).unwrap();
+                local.commit(&cx, &made, 2 * MIB + 1, MIB).unwrap();
+                assert_eq!(dirty_in(&path, 2 * MIB, MIB + 4096), 0, "it was asked for");
+                // the kernel may have written it by itself
+                let left = dirty_in(&path, 0, 2 * MIB) > 0 && dirty_in(&path, 4 * MIB, 4 * MIB) > 0;
+                local.commit(&cx, &made, 3 * MIB, 0).unwrap();
+                assert_eq!(dirty_in(&path, 2 * MIB, 6 * MIB), 0, "to the end");
+                left
+            });
+            assert!(left, "all of it was synced");
+            local.commit(&cx, &made, 0, 0).unwrap();
+            assert_eq!(dirty(&path), 0, "the rest was not forgotten");
+        }
+    });
+}
+
+#[test]
+fn of_a_file_that_may_not_be_read_all_is_put_on_disk() {
+    let name = "of_a_file_that_may_not_be_read_all_is_put_on_disk";
+    if support::is_root() && !in_child(name, &AS_NOBODY) {
+        return;
+    }
+    let stage = Stage::new(Naming::Table);
+    if !shows(&stage) {
+        return;
+    }
+    let (local, cx, path) = (stage.serve(), of(ROOT), stage.tree.join("f"));
+    let fid = make(&local, &cx, &local.root(), "f", 0o200).unwrap().node.fid;
+    // the descriptor that it was made with could be read
+    stage.files.sweep(stage.files.now_s() + 100);
+    assert_eq!(put(&local, &cx, &fid, &[7; 100_000]), Ok(100_000));
+    local.commit(&cx, &fid, 4096, 4096).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(dirty(&path), 0);
 }
