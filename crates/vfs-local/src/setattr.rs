@@ -88,11 +88,9 @@ fn owner_and_mode(
     attr: &Attr,
     set: &SetAttr,
 ) -> Result<()> {
-    // a client that says what is so already wants no change, and needs no right to one
-    let uid = set.uid.filter(|uid| *uid != attr.uid);
-    let gid = set.gid.filter(|gid| *gid != attr.gid);
-    if uid.is_some() || gid.is_some() {
-        as_caller(local, cx, || set_owner(file.path(), uid, gid))?;
+    // also what is so already: only the owner may say it, and set-id bits fall
+    if set.uid.is_some() || set.gid.is_some() {
+        as_caller(local, cx, || set_owner(file.path(), set.uid, set.gid))?;
     }
     if let Some(mode) = set.mode
         && attr.ftype != FileType::Symlink

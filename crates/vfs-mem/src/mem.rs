@@ -248,8 +248,7 @@ impl State {
         }
         let now = self.now();
         let inode = self.get_mut(fid)?;
-        let changes_owner = set.uid.is_some_and(|uid| uid != inode.uid)
-            || set.gid.is_some_and(|gid| gid != inode.gid);
+        let changes_owner = set.uid.is_some() || set.gid.is_some();
         inode.uid = set.uid.unwrap_or(inode.uid);
         inode.gid = set.gid.unwrap_or(inode.gid);
         if changes_owner && inode.ftype() != vfs::FileType::Directory {
@@ -320,7 +319,8 @@ fn may_set(attr: &Attr, cred: &Cred<'_>, set: &SetAttr) -> Result<()> {
     let strange_group = set.gid.is_some_and(|gid| gid != attr.gid)
         && cred.uid != 0
         && !(owner && set.gid.is_some_and(|gid| cred.in_group(gid)));
-    if gives_away || strange_group || set.mode.is_some() && !owner {
+    let owners = set.uid.is_some() || set.gid.is_some() || set.mode.is_some();
+    if gives_away || strange_group || owners && !owner {
         return Err(Status::Perm);
     }
     if set.size.is_some() && !vfs::access::data_access(attr, None, cred, true) {

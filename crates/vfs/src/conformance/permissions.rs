@@ -127,8 +127,14 @@ fn attributes_are_the_owners_to_change(bed: &Bed) {
     refused(set(MEMBER, mode), Status::Perm);
     refused(set(OWNER, SetAttr { uid: Some(1), ..SetAttr::default() }), Status::Perm);
     refused(set(OWNER, SetAttr { gid: Some(77), ..SetAttr::default() }), Status::Perm);
-    set(OWNER, SetAttr { uid: Some(OWNER.uid), gid: Some(OWNER.gid), ..SetAttr::default() })
-        .unwrap();
+    // what is so already is the owner's to say as well, and takes set-id bits away
+    let same = SetAttr { uid: Some(OWNER.uid), gid: Some(OWNER.gid), ..SetAttr::default() };
+    refused(set(MEMBER, same), Status::Perm);
+    refused(set(MEMBER, SetAttr { gid: Some(OWNER.gid), ..SetAttr::default() }), Status::Perm);
+    set(OWNER, SetAttr { mode: Some(0o4775), ..SetAttr::default() }).unwrap();
+    set(OWNER, same).unwrap();
+    assert_eq!(bed.attr(&file).mode, 0o775);
+    set(OWNER, SetAttr { mode: Some(0o664), ..SetAttr::default() }).unwrap();
     let to = SetTime::To(Time { sec: 5, nsec: 0 });
     let time = set(MEMBER, SetAttr { mtime: to, ..SetAttr::default() });
     assert!(matches!(time, Err(Status::Perm | Status::Acces)), "{time:?}");
