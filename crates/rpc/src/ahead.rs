@@ -42,12 +42,12 @@ impl Ahead {
         self.len == 0
     }
 
-    /// Whether no more will go: what is missing of the record has to come before anything is done.
+    /// Whether no more will go before the record is whole.
     pub const fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Lets no more go.
+    /// Lets no more go: for a transport, when the dispatcher has refused.
     pub const fn end(&mut self) {
         self.over = true;
     }

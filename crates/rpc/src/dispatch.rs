@@ -189,8 +189,8 @@ impl Dispatcher {
     }
 
     /// Lets data of a call go where it belongs of which `missing` bytes are still to come. The range
-    /// of `so_far` that has gone; `None` if nothing of this record ever will, an empty one if more of
-    /// it has to be there first.
+    /// of `so_far` that has gone; `None` if nothing more of this record ever will, so that the caller ends
+    /// `ahead` ([`Ahead::end`]) and asks no more; an empty one if more of it has to be there first.
     pub fn ahead(
         &self,
         so_far: &[u8],
