@@ -13,7 +13,8 @@
 //! Invariants:
 //! - Nothing goes ahead of a call that the reply cache keeps: a retransmission would run beside it.
 //! - The arguments are known to fill the record exactly before the first byte goes.
-//! - Once the procedure has refused to take more it is not asked again before the record is whole.
+//! - Once the procedure has refused to take more it is not asked again before the record is whole: the dispatcher
+//!   notes it, whatever the transport does.
 //! - What has gone ahead of a record that never becomes whole stays: as if the call had been made
 //!   and failed in the middle. Its client has had no reply, and sends it again.
 //! - As a whole call on a connection that its client has given up may still run, after the one that the
@@ -47,7 +48,7 @@ impl Ahead {
         self.over
     }
 
-    /// Lets no more go: for a transport, when the dispatcher has refused.
+    /// Lets no more go: for the dispatcher when the procedure refuses, and for a transport that gathers no more.
     pub const fn end(&mut self) {
         self.over = true;
     }

@@ -189,9 +189,27 @@ impl Dispatcher {
     }
 
     /// Lets data of a call go where it belongs of which `missing` bytes are still to come. The range
-    /// of `so_far` that has gone; `None` if nothing more of this record ever will, so that the caller ends
-    /// `ahead` ([`Ahead::end`]) and asks no more; an empty one if more of it has to be there first.
+    /// of `so_far` that has gone. It is empty if more of the record has to be there first, and if nothing
+    /// more of it ever will go: then `ahead` is over ([`Ahead::is_over`]).
     pub fn ahead(
+        &self,
+        so_far: &[u8],
+        missing: usize,
+        peer: Peer,
+        sleep: &dyn MaySleep,
+        ahead: &mut Ahead,
+    ) -> Range<usize> {
+        if !ahead.is_over() {
+            match self.take_ahead(so_far, missing, peer, sleep, ahead) {
+                Some(gone) => return gone,
+                None => ahead.end(),
+            }
+        }
+        0..0
+    }
+
+    /// As [`Self::ahead`]; `None` if nothing more of this record ever will go.
+    fn take_ahead(
         &self,
         so_far: &[u8],
         missing: usize,

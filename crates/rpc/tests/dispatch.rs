@@ -4,8 +4,8 @@
 mod toy;
 
 use bowline_rpc::{
-    AuthSys, Credential, DispatchSettings, Done, Duplicate, OpIndex, Outcome, Reject, Request,
-    Transport, Verdict,
+    Ahead, AuthSys, Credential, DispatchSettings, Done, Duplicate, OpIndex, Outcome, Reject,
+    Request, Transport, Verdict,
 };
 use proto::rpc::AuthStat;
 use toy::{OTHER, PROGRAM, Toy, peer, procedure};
@@ -330,6 +330,20 @@ fn nothing_goes_ahead_of_what_is_refused() {
     for record in [call(99, &much()), call(procedure::ECHO, &much()), b"\x80\0".repeat(40)] {
         assert_eq!(toy.dispatch_parts(&record, 70, &mut Writer::new()).1, 0);
     }
+}
+
+#[test]
+fn what_has_refused_once_is_not_asked_again() {
+    let toy = toy();
+    let offer = |number, ahead: &mut Ahead| {
+        let (record, from) = (call(number, &much()), peer(Transport::Tcp, 700));
+        let gone = toy.dispatcher.ahead(&record[..record.len() - 4], 4, from, &toy, ahead);
+        (gone.len(), ahead.is_over())
+    };
+    assert_eq!(offer(procedure::GATHER, &mut Ahead::default()), (96, false));
+    let mut refused = Ahead::default();
+    assert_eq!(offer(procedure::ECHO, &mut refused), (0, true));
+    assert_eq!(offer(procedure::GATHER, &mut refused), (0, true));
 }
 
 #[test]

@@ -62,8 +62,8 @@ impl Dispatched {
     /// `so_far` of it and lacks `missing`, and cuts it out. Whether something of it ever will go.
     pub fn ahead(&self, so_far: &mut Vec<u8>, missing: usize, ahead: &mut Ahead) -> bool {
         let gone = self.dispatcher.ahead(so_far, missing, self.peer, &Awake, ahead);
-        so_far.drain(gone.clone().unwrap_or_default());
-        gone.is_some()
+        so_far.drain(gone);
+        !ahead.is_over()
     }
 
     /// Answers what is left of a record of which data went ahead.

@@ -222,8 +222,8 @@ impl Toy {
         let (mut first, second) = (record[..cut].to_vec(), &record[cut..]);
         let (peer, mut ahead) = (peer(Transport::Tcp, 700), Ahead::default());
         let gone = self.dispatcher.ahead(&first, second.len(), peer, self, &mut ahead);
-        assert_eq!(gone.as_ref().map_or(0, std::ops::Range::len), ahead.len());
-        first.drain(gone.unwrap_or_default());
+        assert_eq!(gone.len(), ahead.len());
+        first.drain(gone);
         first.extend_from_slice(second);
         let ahead = Some(&ahead).filter(|ahead| !ahead.is_empty());
         let arrived = Arrived { record: &first, ahead };

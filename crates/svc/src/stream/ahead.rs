@@ -116,10 +116,9 @@ impl Turn<'_> {
         let dispatcher = &self.pool.shared.dispatcher;
         let gone = dispatcher.ahead(bytes, missing, self.peer, &aside, &mut ahead);
         let (stepped, broken) = (aside.stepped.get(), aside.broken.get());
-        let never = gone.is_none();
-        let gone = gone.filter(|gone| !gone.is_empty());
+        let gone = Some(gone).filter(|gone| !gone.is_empty());
         // Of as much as is ever gathered nothing was taken.
-        if never || gone.is_none() && matches!(source, Source::Kept) {
+        if gone.is_none() && matches!(source, Source::Kept) {
             ahead.end();
         }
         rx.ahead = (!ahead.is_over() || !ahead.is_empty()).then_some(ahead);
