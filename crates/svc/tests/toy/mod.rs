@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use telemetry::{Counter, OpName, Telemetry};
@@ -52,6 +52,10 @@ pub struct State {
     pub calls: AtomicU64,
     /// How often TAKE was asked for a piece and took none, though it had taken one.
     pub balked: AtomicU64,
+    /// How many pieces of TAKE wait to be told to go on.
+    pub waiting: AtomicU64,
+    /// That they may.
+    pub go_on: AtomicBool,
     /// What FILE reads.
     pub file: Mutex<Option<Arc<OwnedFd>>>,
 }
@@ -135,6 +139,8 @@ fn late(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
 pub const ONCE: u32 = u32::MAX;
 /// The same, but it says that it only wants more of it.
 pub const ONCE_AND_PERHAPS: u32 = u32::MAX - 1;
+/// For TAKE instead of a nap: waits until it may go on.
+pub const UNTIL_TOLD: u32 = u32::MAX - 2;
 
 /// Leaves less than [`TAKEN_TOGETHER`] bytes for later, as a file does with half a page.
 fn take_ahead(
@@ -157,9 +163,18 @@ fn take_ahead(
     if whole == 0 {
         return Taken::NotYet;
     }
-    if (1..ONCE_AND_PERHAPS).contains(&ms) {
-        call.sleep.about_to_sleep();
-        std::thread::sleep(Duration::from_millis(ms.into()));
+    match ms {
+        0 | ONCE | ONCE_AND_PERHAPS => {}
+        UNTIL_TOLD => {
+            call.sleep.about_to_sleep();
+            state.waiting.fetch_add(1, Ordering::SeqCst);
+            until("it may go on", || state.go_on.load(Ordering::SeqCst));
+            state.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        _ => {
+            call.sleep.about_to_sleep();
+            std::thread::sleep(Duration::from_millis(ms.into()));
+        }
     }
     let before = ahead.memo::<Vec<u8>>().cloned().unwrap_or_default();
     ahead.remember([&before, &data[..whole]].concat());
