@@ -15,6 +15,7 @@ mod actor;
 mod attr;
 mod commit;
 mod create;
+mod durable;
 mod errno;
 mod getattr;
 mod inode_table;

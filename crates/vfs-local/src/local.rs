@@ -3,6 +3,7 @@
 use crate::access::MountState;
 use crate::actor::Actor;
 use crate::attr::{convert, file_type, living};
+use crate::durable::Medium;
 use crate::errno;
 use crate::inode_table::InodeTable;
 use crate::naming::{Finder, fid_of};
@@ -19,13 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use sys::open::How;
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Durability, Fid, Found,
-    Limits, Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs,
-    Status, Time, Verifier, Want, WriteDone,
+    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
+    Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs, Status,
+    Time, Verifier, Want, WriteDone,
 };
-
-/// The magic numbers of tmpfs and ramfs (statfs(2)).
-const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// How a directory is served.
 #[derive(Debug, Clone, Default)]
@@ -88,9 +86,8 @@ pub struct Local {
     pub(crate) verifier: WriteVerifier,
     /// Whether reads cannot tell if they would block (`RWF_NOWAIT` unknown to the file system).
     pub(crate) blind_reads: AtomicBool,
-    /// Whether the file system is memory itself (tmpfs). It does not know `RWF_NOWAIT`, and its reads
-    /// wait for nothing but what was swapped out.
-    pub(crate) in_memory: bool,
+    /// What has to be synced.
+    pub(crate) medium: Medium,
     limits: Limits,
     backend: u32,
 }
@@ -126,7 +123,7 @@ impl Local {
             Finder::Table(table)
         };
         let limits = crate::statfs::limits(dir.as_fd()).map_err(kernel)?;
-        let in_memory = sys::stat::figures(dir.as_fd()).is_ok_and(|fs| MEMORY.contains(&fs.kind));
+        let medium = Medium::of(sys::stat::figures(dir.as_fd()).map_or(0, |fs| fs.kind));
         Ok(Self {
             root: dir,
             root_fid,
@@ -137,8 +134,8 @@ impl Local {
             backend,
             files,
             verifier: WriteVerifier::default(),
-            blind_reads: AtomicBool::new(in_memory),
-            in_memory,
+            blind_reads: AtomicBool::new(medium == Medium::Memory),
+            medium,
             limits,
         })
     }
@@ -260,54 +257,12 @@ impl Local {
         self.files.opening(|| self.finder.open_data(self.root.as_fd(), fid, file.path(), how))
     }
 
-    /// Whether the export promises that changes are on disk before they are answered, and there is a
-    /// disk.
-    pub(crate) fn has_to_sync(&self, cx: &Cx<'_>) -> bool {
-        cx.durability == Durability::Sync && !self.in_memory
-    }
-
-    /// Puts a directory's entries on disk, if the export promises that.
-    pub(crate) fn sync_dir(&self, cx: &Cx<'_>, dir: &OpenFile) -> Result<()> {
-        if !self.has_to_sync(cx) {
-            return Ok(());
-        }
-        self.may_sleep(cx);
-        let open = || {
-            self.actor.be_server()?;
-            self.files.opening(|| sys::open::open_listing(dir.path()))
-        };
-        match dir.take_listing().map_or_else(open, Ok) {
-            Ok(listing) => {
-                let result = self.synced(sys::io::sync(listing.as_fd()));
-                dir.put_listing(listing);
-                result
-            }
-            // writable but not readable for an ordinary user's server
-            Err(e) if errno::status(&e) == Status::Acces => self.sync_everything(),
-            Err(e) => Err(errno::from(e)),
-        }
-    }
-
-    /// Puts the whole file system on disk: for objects that no descriptor can sync.
-    pub(crate) fn sync_everything(&self) -> Result<()> {
-        self.actor.be_server().map_err(errno::from)?;
-        self.synced(sys::io::sync_filesystem(self.root.as_fd()))
-    }
-
     /// Lets other calls be served meanwhile: to be called before every system call that may wait for
     /// a disk. A file system that is memory has none.
     pub(crate) fn may_sleep(&self, cx: &Cx<'_>) {
-        if !self.in_memory {
+        if self.medium != Medium::Memory {
             cx.sleep.about_to_sleep();
         }
-    }
-
-    /// Passes a sync's result on; a failed one may have lost data that was promised to COMMIT.
-    pub(crate) fn synced(&self, result: io::Result<()>) -> Result<()> {
-        result.map_err(|e| {
-            self.verifier.change();
-            errno::from(e)
-        })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::setattr;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use sys::open::{How, open_entry, open_listing, reopen};
+use sys::open::{How, open_entry};
 use sys::stat::Stat;
 use vfs::{Attr, Change, Cx, Fid, FileType, Made, Name, Result, SetAttr, Status};
 
@@ -50,14 +50,6 @@ impl<'p> Place<'p> {
         Change { before: Some(self.before.wcc()), after: self.local.attr_after(&self.file) }
     }
 
-    /// Puts the directory on disk.
-    ///
-    /// # Errors
-    /// Those of the sync.
-    pub fn sync(&self) -> Result<()> {
-        self.local.sync_dir(self.cx, &self.file)
-    }
-
     /// Finishes a new object that was made under `name`: sets what `set` says beyond `mode` (which
     /// it was made with), syncs object and directory, and answers.
     ///
@@ -93,7 +85,10 @@ impl<'p> Place<'p> {
             setattr::apply(self.local, self.cx, &node.fid, &rest)?;
         }
         if self.local.has_to_sync(self.cx) {
-            self.sync_new(&file)?;
+            // other types are on disk with their directory
+            if matches!(file.ftype(), FileType::Regular | FileType::Directory) {
+                self.local.sync_object(self.cx, &file)?;
+            }
             self.sync()?;
         }
         if !rest.is_empty() {
@@ -118,28 +113,6 @@ impl<'p> Place<'p> {
         rest.gid = set.gid.filter(|gid| *gid != made.gid && (cred.uid == 0 || cred.in_group(*gid)));
         rest.size = set.size.filter(|size| made.ftype == FileType::Regular && *size != made.size);
         rest
-    }
-
-    /// A new file or directory itself; other types are on disk with their directory.
-    fn sync_new(&self, file: &OpenFile) -> Result<()> {
-        if let Some(fd) = file.writer() {
-            return self.local.synced(sys::io::sync(fd));
-        }
-        self.local.actor.be_server().map_err(errno::from)?;
-        let fd = match file.ftype() {
-            FileType::Regular => reopen(file.path(), How::Read),
-            FileType::Directory => open_listing(file.path()),
-            FileType::Symlink
-            | FileType::Block
-            | FileType::Char
-            | FileType::Fifo
-            | FileType::Socket => return Ok(()),
-        };
-        match fd {
-            Ok(fd) => self.local.synced(sys::io::sync(fd.as_fd())),
-            // made unreadable for an ordinary user's server: the file system as a whole
-            Err(_) => self.local.sync_everything(),
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! permission check: nothing that was read leaves the server before the check has passed.
 
 use crate::access::check_data;
+use crate::durable::Medium;
 use crate::errno;
 use crate::local::Local;
 use crate::open_files::OpenFile;
@@ -65,7 +66,7 @@ fn warm(
 }
 
 fn no_wait(local: &Local, fd: BorrowedFd<'_>, offset: u64, data: &mut [u8]) -> Option<usize> {
-    if local.in_memory {
+    if local.medium == Medium::Memory {
         return sys::io::read(fd, data, offset).ok();
     }
     if local.blind_reads.load(Relaxed) {

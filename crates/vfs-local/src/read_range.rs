@@ -11,6 +11,7 @@
 //! place of those that were cut off, as the kernel's own server may.
 
 use crate::access::check_data;
+use crate::durable::Medium;
 use crate::local::Local;
 use crate::open_files::OpenFile;
 use std::io::ErrorKind;
@@ -27,7 +28,7 @@ pub fn read_range(
     (offset, count): (u64, usize),
     shortest: usize,
 ) -> Result<Ranged> {
-    let blind = local.blind_reads.load(Relaxed) && !local.in_memory;
+    let blind = local.blind_reads.load(Relaxed) && local.medium != Medium::Memory;
     if i64::try_from(offset).is_err() || blind {
         return Ok(Ranged::Copy(WhyCopy::NoFile));
     }
@@ -81,7 +82,7 @@ fn judge(
 
 /// Whether all of a range within the file is in the page cache.
 fn in_memory(local: &Local, fd: BorrowedFd<'_>, offset: u64, count: usize) -> bool {
-    if local.in_memory {
+    if local.medium == Medium::Memory {
         // pages that are not there are holes or were swapped out; one that is there is filled
         let start = offset - offset % sys::io::PAGE;
         let len = offset.saturating_add(count as u64).saturating_sub(start);

@@ -31,5 +31,6 @@ pub fn rename(
     if from_dir != to_dir {
         source.sync()?;
     }
+    target.sync_renamed(to)?;
     Ok((source.change(), target.change()))
 }

@@ -10,9 +10,7 @@ use crate::local::Local;
 use crate::open_files::OpenFile;
 use crate::write::change;
 use std::io;
-use std::os::fd::AsFd;
 use sys::namespace::{When, set_mode, set_owner, set_times};
-use sys::open::open_listing;
 use vfs::access::Permission;
 use vfs::{Attr, Change, Cx, Fid, FileType, Result, SetAttr, SetTime, Status, Time, need_regular};
 
@@ -42,27 +40,8 @@ pub fn apply_and_sync(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> R
     if set.is_empty() || !local.has_to_sync(cx) {
         return Ok(());
     }
-    let (file, attr) = local.hold(cx, fid)?;
-    local.may_sleep(cx);
-    match attr.ftype {
-        FileType::Regular => match local.reader(&file, fid).or_else(|_| local.writer(&file, fid)) {
-            Ok(fd) => local.synced(sys::io::sync(fd)),
-            Err(_) => local.sync_everything(),
-        },
-        FileType::Directory => {
-            local.actor.be_server().map_err(errno::from)?;
-            match open_listing(file.path()) {
-                Ok(fd) => local.synced(sys::io::sync(fd.as_fd())),
-                Err(_) => local.sync_everything(),
-            }
-        }
-        // there is no descriptor that could be synced
-        FileType::Symlink
-        | FileType::Block
-        | FileType::Char
-        | FileType::Fifo
-        | FileType::Socket => local.sync_everything(),
-    }
+    let (file, _) = local.hold(cx, fid)?;
+    local.sync_object(cx, &file)
 }
 
 /// Sets attributes.
