@@ -59,7 +59,8 @@ serve() {
 for_tests() {
   toolchain
   install linux.uml:user-mode-linux mount.nfs:nfs-common rpcbind:rpcbind busybox:busybox-static ip:iproute2 \
-    modprobe:kmod /usr/bin/python3:python3 make:make rsync:rsync setfacl:acl tcpdump:tcpdump tshark:tshark \
+    modprobe:kmod mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
+    /usr/bin/python3:python3 make:make rsync:rsync setfacl:acl tcpdump:tcpdump tshark:tshark \
     nfs-ls:libnfs-utils setpriv:util-linux qemu-system-aarch64:qemu-system-arm ganesha.nfsd:nfs-ganesha \
     "/usr/lib/$(uname -m)-linux-gnu/ganesha/libfsalvfs.so:nfs-ganesha-vfs" \
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu
@@ -78,8 +79,8 @@ test_all() {
   done
   echo "kernel-client checks: $checks passed"
   local others=()
-  for file in crates/bowline/tests/*.rs; do
-    file=$(basename "$file" .rs)
+  for file in crates/bowline/tests/*.rs crates/bowline/tests/*/main.rs; do
+    file=$(basename "${file%/main.rs}" .rs)
     [ "$file" = kernel_client ] || others+=(--test "$file")
   done
   cargo test --package bowline --bins "${others[@]}"

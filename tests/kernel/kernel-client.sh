@@ -1,15 +1,15 @@
 #!/bin/bash
-# kernel-client.sh [-n GUESTS] [-t SECONDS] 'SERVER COMMAND' GUEST_SCRIPT [ARG...]
+# kernel-client.sh [-n GUESTS] [-t SECONDS] [-d IMAGE] 'SERVER COMMAND' GUEST_SCRIPT [ARG...]
 # Starts SERVER COMMAND in a private network namespace, boots GUESTS user-mode
 # Linux kernels there, and runs GUEST_SCRIPT as root in each of them. The exit
 # status is the first non-zero one of a guest, 124 for a guest over its time.
 # In the guest: $SERVER server address, $GUEST 1..N, $GUESTS N, $JOB a directory
 # shared by the guests and the host ($KC_JOB for the server command), and `barrier
-# NAME` to wait for one another.
+# NAME` to wait for one another. With -d the file IMAGE is the guests' disk /dev/ubda.
 set -u
-guests=1 limit=120
-while getopts n:t: o; do
-  case $o in n) guests=$OPTARG ;; t) limit=$OPTARG ;; *) exit 2 ;; esac
+guests=1 limit=120 disk=
+while getopts n:t:d: o; do
+  case $o in n) guests=$OPTARG ;; t) limit=$OPTARG ;; d) disk=ubd0=$OPTARG ;; *) exit 2 ;; esac
 done
 shift $((OPTIND - 1))
 server=$1 script=$(readlink -f "$2")
@@ -120,7 +120,7 @@ for ((g = 1; g <= guests; g++)); do
     env -i PATH="$PATH" TMPDIR=/dev/shm KC_GUEST=$g \
     linux.uml mem=512M umid=g$g uml_dir="$job/uml/" \
     root=/dev/root rootfstype=hostfs rootflags=/ ro init="$job/init" \
-    KC_GUEST=$g KC_GUESTS=$guests \
+    KC_GUEST=$g KC_GUESTS=$guests $disk \
     quiet selinux=0 apparmor=0 panic=-1 noreboot \
     con=null con0=null,fd:1 con1=null,fd:3 \
     vec0:transport=tap,ifname=tap$g,depth=128,gro=1 \

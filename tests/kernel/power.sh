@@ -1,0 +1,29 @@
+#!/bin/bash
+# power.sh FS EXPORT_OPTIONS KIND BOWLINE PROGRAM SEED STEPS
+# The guest's side of a power cut: serves its disk, a new FS, to PROGRAM (the test power_cut), which
+# changes it call by call and has the disk copied after each reply; then PROGRAM looks at all copies.
+# The kernel writes nothing by itself meanwhile, so that what was not synced is in no copy.
+# KIND: root, or container (without CAP_DAC_READ_SEARCH).
+set -eu
+fs=$1 options=$2 kind=$3 bowline=$4 program=$5
+export SEED=$6 STEPS=$7 FS=$fs
+echo 0 >/proc/sys/vm/dirty_writeback_centisecs
+case $fs in xfs) mount_options=defaults ;; *) mount_options=commit=900 ;; esac
+mkdir -p /mnt/disk /mnt/cut /run/state
+mount -t "$fs" -o $mount_options /dev/ubda /mnt/disk
+mkdir -m 777 /mnt/disk/served
+sync
+echo "/mnt/disk/served *(rw,no_root_squash,insecure,$options)" >/run/exports
+cut_caps=
+[ "$kind" = container ] && cut_caps="setpriv --bounding-set=-dac_read_search --inh-caps=-dac_read_search"
+$cut_caps "$bowline" serve --exports /run/exports --port 2049 --portmap off --state-dir /run/state \
+  --control /run/control.sock &
+server=$!
+for i in $(seq 200); do (: </dev/tcp/127.0.0.1/2049) 2>/dev/null && break; sleep 0.05; done
+part() { PART=$1 "$program" --ignored --exact in_the_guest --nocapture; }
+part work
+kill $server
+wait $server
+umount /mnt/disk
+modprobe loop
+part check
