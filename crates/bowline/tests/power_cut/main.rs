@@ -27,9 +27,9 @@ const STEPS: u64 = 60;
 /// One guest at a time: the machine is small.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Serves a new file system in a guest, with these options of the export; what was not there
-/// that had been promised.
-fn cut(fs: &str, options: &str, kind: &str) -> Option<Vec<String>> {
+/// Serves a new file system in a guest, with these options of the export, for so many calls; what was
+/// not there that had been promised.
+fn cut(fs: &str, options: &str, kind: &str, steps: u64) -> Option<Vec<String>> {
     let root = std::fs::metadata("/proc/self")
         .is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     if !root || !Path::new("/dev/net/tun").exists() {
@@ -57,7 +57,7 @@ fn cut(fs: &str, options: &str, kind: &str) -> Option<Vec<String>> {
         .arg(rig.join("power.sh"))
         .args([fs, options, kind, env!("CARGO_BIN_EXE_bowline")])
         .arg(std::env::current_exe().unwrap())
-        .args([seed.to_string(), STEPS.to_string()])
+        .args([seed.to_string(), steps.to_string()])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -70,7 +70,7 @@ fn cut(fs: &str, options: &str, kind: &str) -> Option<Vec<String>> {
 }
 
 fn nothing_is_lost(fs: &str, kind: &str) {
-    let lost = cut(fs, "sync", kind).unwrap_or_default();
+    let lost = cut(fs, "sync", kind, STEPS).unwrap_or_default();
     assert!(lost.is_empty(), "{} promises broken, the first {}", lost.len(), lost[0]);
 }
 
@@ -96,8 +96,8 @@ fn btrfs_keeps_what_was_promised() {
 
 #[test]
 fn what_nobody_has_synced_is_seen_to_be_lost() {
-    if let Some(lost) = cut("ext4", "async", "root") {
-        assert!(lost.len() > STEPS as usize, "an async export promises nothing: {lost:?}");
+    if let Some(lost) = cut("ext4", "async", "root", 10) {
+        assert!(lost.len() >= 10, "an async export promises nothing: {lost:?}");
     }
 }
 
