@@ -29,7 +29,8 @@ pub fn run(data: &[u8]) {
     assert_eq!((again.verdict, again.op, again.rejected), (done.verdict, done.op, done.rejected));
     // The toy is the first program, so that its procedures' numbers are their places.
     let op = |number: u32| done.op.is_some_and(|op| u32::from(op.0) == number);
-    let kept = done.rejected.is_none() && (op(procedure::COUNT) || op(procedure::SLEEPY));
+    let cached = [procedure::COUNT, procedure::SLEEPY, procedure::HOARD, procedure::HELD];
+    let kept = done.rejected.is_none() && cached.into_iter().any(op);
     assert_eq!(again.duplicate, kept.then_some(Duplicate::Replayed));
     if kept {
         assert_eq!(toy.count(), before, "it did not run again");

@@ -78,7 +78,7 @@ pub enum Reject {
 /// What the reply cache did about a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Duplicate {
-    /// The first still runs; this one was dropped.
+    /// The first still runs; this one was dropped: over UDP, or because others wait already.
     Dropped,
     /// The reply to the first was sent again.
     Replayed,
@@ -257,7 +257,18 @@ fn cached(
         duplicate: Some(duplicate),
         ..Done::new(verdict, Some(found.op), None)
     };
-    match replies.begin(key, now_ms) {
+    let mut known = replies.begin(key, now_ms);
+    // the first answers over its own connection, which may be no more
+    let over_tcp = request.call.peer.transport == Transport::Tcp;
+    if over_tcp
+        && matches!(known, Lookup::Running)
+        && let Some(claim) = replies.claim(key)
+    {
+        request.call.sleep.about_to_sleep();
+        claim.wait();
+        known = replies.begin(key, now_ms);
+    }
+    match known {
         Lookup::Running => duplicate(Verdict::Silence, Outcome::default(), Duplicate::Dropped),
         Lookup::Answered(stored) => {
             reply.raw(&stored.reply);

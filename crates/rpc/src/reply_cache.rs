@@ -13,8 +13,10 @@
 //!    wrong error; a hit on what is *not* a retransmission skips a call and lies about it.
 //! 2. Retransmissions come late and over another connection: a client on TCP waits a minute,
 //!    drops the connection, and sends all that is unanswered over a new one, from a new port.
-//! 3. A call that still runs must not be run again beside itself; its duplicates are dropped, the
-//!    first will answer. This holds however long it runs.
+//! 3. A call that still runs must not be run again beside itself, however long it runs. Over UDP its
+//!    duplicates are dropped, the first will answer. Over TCP the first may answer over a connection
+//!    that is no more, and its client would wait for another minute: a duplicate waits until it has ended, and
+//!    gets its reply.
 //! 4. Memory is bounded, whatever clients do, and a client that floods pushes out the oldest
 //!    replies, never running calls.
 //!
@@ -26,7 +28,9 @@
 //! keep two clients behind one address apart, and a client that counts its xids from the start
 //! again (1); the checksum's key is random, so that nobody can construct a collision.
 //!
-//! A call that begins looks its key up. Running: drop it. Answered: send the stored reply. Else
+//! A call that begins looks its key up. Running: drop it, or [claim](ReplyCache::claim) its end and
+//! [wait](Claim::wait) for it, which one thread may do for each running call, and [`WAITING_MAX`] in all.
+//! Answered: send the stored reply. Else
 //! it goes in as running; when it has answered, its place says where its answer is in the shard's
 //! queue. Answers leave at the queue's front when they are old, or when the shard holds too much. The
 //! age counts from the answer, by the latest time that the shard has heard of: a call that
@@ -45,7 +49,8 @@
 //! # Locks
 //!
 //! Each shard is under its own mutex, held for a look-up or for copying one reply of at most
-//! [`REPLY_MAX`] bytes, and no longer. Nothing else is ever locked under it.
+//! [`REPLY_MAX`] bytes, and no longer. Nothing else is ever locked under it. Who waits for the end of a call
+//! waits for the shard's condition, which is signalled after a call that somebody has claimed.
 
 use crate::{Call, Credential, Outcome, Transport};
 use crossbeam_utils::CachePadded;
@@ -56,12 +61,16 @@ use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap, RandomState};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of arguments that the key covers: the handles and names of the calls in question.
 pub(crate) const CHECKED: usize = 256;
 /// The longest reply that is kept, in bytes; those of non-idempotent calls have a few hundred.
 pub(crate) const REPLY_MAX: usize = 2048;
+/// Duplicates that wait for running calls at the most: each holds a thread, and a disk that answers nobody must
+/// not come to hold twice as many.
+pub(crate) const WAITING_MAX: usize = 8;
 /// What an entry costs besides its reply's bytes: its place, with the room that the map keeps free, and
 /// what is known of its answer.
 const ENTRY_COST: usize = 160;
@@ -113,7 +122,8 @@ pub struct CacheUse {
 /// Where a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    Running,
+    /// `awaited`: a duplicate wants to know when it ends.
+    Running { awaited: bool },
     /// Answered, as the so manyth of its shard since the start.
     Answered(u64),
 }
@@ -148,11 +158,20 @@ struct Shard {
     now_ms: u64,
 }
 
+/// A shard and its lock.
+struct Guarded {
+    shard: Mutex<Shard>,
+    /// A call that somebody has claimed has ended.
+    ended: Condvar,
+}
+
 /// The cache.
 pub(crate) struct ReplyCache {
-    shards: [CachePadded<Mutex<Shard>>; SHARDS],
+    shards: [CachePadded<Guarded>; SHARDS],
     age_ms: u64,
     secret: (u64, u64),
+    /// How many ends are claimed.
+    waiting: AtomicUsize,
 }
 
 /// A running call's place; dropping it forgets the call.
@@ -162,24 +181,32 @@ pub(crate) struct Ticket<'c> {
     finished: bool,
 }
 
+/// A duplicate's right to wait for the call that runs.
+pub(crate) struct Claim<'c> {
+    cache: &'c ReplyCache,
+    key: Key,
+}
+
 impl ReplyCache {
     /// A cache of at most `bytes` bytes, that keeps replies for `age_ms` milliseconds.
     pub fn new(bytes: usize, age_ms: u64) -> Self {
         let random = RandomState::new();
         Self {
             shards: std::array::from_fn(|_| {
-                CachePadded::new(Mutex::new(Shard::with_room(bytes / SHARDS)))
+                let shard = Mutex::new(Shard::with_room(bytes / SHARDS));
+                CachePadded::new(Guarded { shard, ended: Condvar::new() })
             }),
             age_ms,
             secret: (random.hash_one(0), random.hash_one(1)),
+            waiting: AtomicUsize::new(0),
         }
     }
 
     /// How full the cache is.
     pub fn usage(&self) -> CacheUse {
         let mut usage = CacheUse::default();
-        for shard in &self.shards {
-            let shard = lock(shard);
+        for guarded in &self.shards {
+            let shard = guarded.lock();
             usage.entries = usage.entries.saturating_add(shard.calls.len());
             usage.bytes = usage.bytes.saturating_add(shard.bytes());
         }
@@ -209,13 +236,13 @@ impl ReplyCache {
 
     /// Looks a call up that came at `now_ms`, and takes it in if it is new.
     pub fn begin(&self, key: Key, now_ms: u64) -> Lookup<'_> {
-        let mut shard = self.shard(key);
+        let mut shard = self.guarded(key).lock();
         shard.now_ms = shard.now_ms.max(now_ms);
         shard.expire(self.age_ms);
         let place = match shard.calls.entry(key) {
             Entry::Occupied(entry) => Some(*entry.get()),
             Entry::Vacant(entry) => {
-                entry.insert(Place::Running);
+                entry.insert(Place::Running { awaited: false });
                 None
             }
         };
@@ -224,7 +251,7 @@ impl ReplyCache {
                 shard.evict();
                 Lookup::Fresh(Ticket { cache: self, key, finished: false })
             }
-            Some(Place::Running) => Lookup::Running,
+            Some(Place::Running { .. }) => Lookup::Running,
             // one that is not in the queue is in no place either: invariant of `remove_oldest`
             Some(Place::Answered(number)) => {
                 shard.stored(number).map_or(Lookup::Running, Lookup::Answered)
@@ -232,10 +259,57 @@ impl ReplyCache {
         }
     }
 
-    fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
+    /// The right to wait for the end of a running call, unless somebody has it already, or too many wait.
+    pub fn claim(&self, key: Key) -> Option<Claim<'_>> {
+        let claim = Claim { cache: self, key };
+        // given back when the claim is dropped
+        let before = self.waiting.fetch_add(1, Relaxed);
+        let free = match self.guarded(key).lock().calls.get_mut(&key) {
+            Some(Place::Running { awaited }) if before < WAITING_MAX => {
+                !std::mem::replace(awaited, true)
+            }
+            Some(Place::Running { .. }) => false,
+            // it has just ended
+            Some(Place::Answered(_)) | None => true,
+        };
+        free.then_some(claim)
+    }
+
+    fn guarded(&self, key: Key) -> &Guarded {
         let [first, ..] = &self.shards;
         let index = usize::try_from(key.shard % SHARDS as u64).unwrap_or_default();
-        lock(self.shards.get(index).unwrap_or(first))
+        self.shards.get(index).unwrap_or(first)
+    }
+}
+
+impl Claim<'_> {
+    /// Waits until the call has ended.
+    pub fn wait(self) {
+        let guarded = self.cache.guarded(self.key);
+        let mut shard = guarded.lock();
+        while shard.calls.get(&self.key) == Some(&Place::Running { awaited: true }) {
+            shard = guarded.ended.wait(shard).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.cache.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Guarded {
+    /// A shard is whole after every line that touches it, so that a poisoned one is as good.
+    fn lock(&self) -> MutexGuard<'_, Shard> {
+        self.shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells who waits for a call that was in this place.
+    fn ended(&self, place: Option<Place>) {
+        if place == Some(Place::Running { awaited: true }) {
+            self.ended.notify_all();
+        }
     }
 }
 
@@ -245,10 +319,12 @@ impl Ticket<'_> {
         if reply.len() > REPLY_MAX {
             return;
         }
-        let mut shard = self.cache.shard(self.key);
-        shard.answer(self.key, reply, outcome);
+        let guarded = self.cache.guarded(self.key);
+        let mut shard = guarded.lock();
+        let place = shard.answer(self.key, reply, outcome);
         shard.evict();
         drop(shard);
+        guarded.ended(place);
         self.finished = true;
     }
 }
@@ -256,7 +332,9 @@ impl Ticket<'_> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         if !self.finished {
-            self.cache.shard(self.key).calls.remove(&self.key);
+            let guarded = self.cache.guarded(self.key);
+            let place = guarded.lock().calls.remove(&self.key);
+            guarded.ended(place);
         }
     }
 }
@@ -283,14 +361,14 @@ impl Shard {
         self.calls.len().saturating_mul(ENTRY_COST).saturating_add(self.replies.len())
     }
 
-    /// Puts the reply behind those before it, and the running call in its place.
-    fn answer(&mut self, key: Key, reply: &[u8], outcome: Outcome) {
+    /// Puts the reply behind those before it, and the call there; gives where it was.
+    fn answer(&mut self, key: Key, reply: &[u8], outcome: Outcome) -> Option<Place> {
         let start = self.replies_gone.saturating_add(self.replies.len() as u64);
         let number = self.answers_gone.saturating_add(self.answers.len() as u64);
         self.replies.extend(reply);
         let answer = Answer { key, at_ms: self.now_ms, outcome, start, len: reply.len() };
         self.answers.push_back(answer);
-        self.calls.insert(key, Place::Answered(number));
+        self.calls.insert(key, Place::Answered(number))
     }
 
     /// An answer that has not gone.
@@ -328,11 +406,6 @@ impl Shard {
         self.replies.drain(..answer.len.min(self.replies.len()));
         self.replies_gone = self.replies_gone.saturating_add(answer.len as u64);
     }
-}
-
-/// A shard is whole after every line that touches it, so that a poisoned one is as good.
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Who asks, without the stamp, which some clients renew when they send again.

@@ -8,6 +8,7 @@ use bowline_rpc::{
     Request, Transport, Verdict,
 };
 use proto::rpc::AuthStat;
+use std::sync::atomic::Ordering::SeqCst;
 use toy::{OTHER, PROGRAM, Toy, peer, procedure};
 use xdr::Writer;
 
@@ -76,11 +77,11 @@ fn procedures_are_numbered_without_a_gap() {
     let toy = toy();
     let ops = toy.dispatcher.ops();
     let names: Vec<_> = ops.iter().map(|o| (o.program, o.version, o.procedure)).collect();
-    assert_eq!(names.len(), 14);
+    assert_eq!(names.len(), 15);
     assert_eq!(names[2], ("toy", 1, "COUNT"));
-    assert_eq!(names[12..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
+    assert_eq!(names[13..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
     let (done, _) = answer(&toy, &words(&[XID, 0, 2, OTHER, 4, 0, 0, 0, 0, 0]));
-    assert_eq!(done.op, Some(OpIndex(13)));
+    assert_eq!(done.op, Some(OpIndex(14)));
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn programs_versions_and_procedures_are_told_apart() {
     for version in [1, 3, 5] {
         refused(&of(OTHER, version, 0), Reject::ProgMismatch, None, &[0, 0, 0, 2, 2, 4]);
     }
-    for procedure in [12, u32::MAX] {
+    for procedure in [13, u32::MAX] {
         refused(&of(PROGRAM, 1, procedure), Reject::ProcUnavail, None, &[0, 0, 0, 3]);
     }
     refused(&of(PROGRAM, 1, procedure::HOLE), Reject::ProcUnavail, Some(8), &[0, 0, 0, 3]);
@@ -291,6 +292,57 @@ fn only_rows_that_sleep_make_room_and_a_replay_does_not() {
     assert_eq!(toy.slept(), 1);
     let (done, _) = answer(&toy, &call(procedure::SLEEPY, b""));
     assert_eq!((done.duplicate, toy.slept()), (Some(Duplicate::Replayed), 1));
+}
+
+/// Waits for what another thread does.
+fn until(what: &str, done: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !done() {
+        assert!(start.elapsed().as_secs() < 20, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn one_duplicate_over_tcp_waits_for_the_call_that_runs() {
+    let toy = toy();
+    let record = call(procedure::HELD, b"");
+    let from = |transport, port| {
+        let mut reply = Writer::new();
+        let done = toy.dispatch_from(peer(transport, port), &record, &mut reply);
+        (done.verdict, done.duplicate, reply.bytes().to_vec())
+    };
+    toy.state.hold.store(true, SeqCst);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| from(Transport::Tcp, 700));
+        until("it runs", || toy.count() == 1);
+        let second = scope.spawn(|| from(Transport::Tcp, 701));
+        until("it waits, and says that it sleeps", || toy.slept() == 1);
+        let third = from(Transport::Tcp, 702);
+        assert_eq!(third, (Verdict::Silence, Some(Duplicate::Dropped), vec![]));
+        assert!(!second.is_finished());
+        toy.state.hold.store(false, SeqCst);
+        let (first, second) = (first.join().unwrap(), second.join().unwrap());
+        assert_eq!((first.0, first.1), (Verdict::Reply, None));
+        assert_eq!(second, (Verdict::Reply, Some(Duplicate::Replayed), first.2));
+    });
+    assert_eq!(toy.count(), 1);
+}
+
+#[test]
+fn a_duplicate_over_udp_waits_for_nothing() {
+    let toy = toy();
+    let record = call(procedure::HELD, b"");
+    let udp = || toy.dispatch_from(peer(Transport::Udp, 700), &record, &mut Writer::new());
+    toy.state.hold.store(true, SeqCst);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(udp);
+        until("it runs", || toy.count() == 1);
+        assert_eq!(udp().duplicate, Some(Duplicate::Dropped));
+        toy.state.hold.store(false, SeqCst);
+        assert_eq!(first.join().unwrap().duplicate, None);
+    });
+    assert_eq!((toy.count(), toy.slept()), (1, 0));
 }
 
 /// The arguments of GATHER.

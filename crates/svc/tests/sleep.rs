@@ -4,11 +4,12 @@ mod toy;
 
 use bowline_svc::{Config, PoolMode};
 use std::io::Write;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 use telemetry::Counter;
 use toy::{
-    DOZE, ECHO, LATE, NAP, NULL, SPIN, Toy, config, datagrams, message, opaque, record, results,
-    until,
+    DOZE, ECHO, LATE, NAP, NULL, ONCE_ONLY, SPIN, Toy, config, datagrams, message, opaque, record,
+    results, until,
 };
 
 fn ms(ms: u32) -> [u8; 4] {
@@ -40,6 +41,25 @@ fn a_sleeper_does_not_delay_others_on_its_connection() {
     if toy.is_adaptive() {
         assert!(promotions + toy.counter(Counter::WatchdogRescues) >= 1);
     }
+    toy.stop();
+}
+
+#[test]
+fn a_call_that_lost_its_connection_answers_over_the_next() {
+    let toy = Toy::start(config());
+    let (mut lost, mut other) = (toy.client(), toy.client());
+    lost.send(7, ONCE_ONLY, &[]);
+    until("it runs", || toy.state.waiting.load(SeqCst) == 1);
+    drop(lost);
+    let mut next = toy.client();
+    let wire = [record(&message(7, ONCE_ONLY, &[])), record(&message(8, ECHO, &opaque(b"quick")))];
+    next.0.write_all(&wire.concat()).unwrap();
+    // neither its own connection nor others wait with it
+    assert_eq!(next.receive(), (8, opaque(b"quick")));
+    assert_eq!(other.call(1, ECHO, &opaque(b"quick")), opaque(b"quick"));
+    toy.state.go_on.store(true, SeqCst);
+    assert_eq!(next.receive(), (7, vec![0; 4]), "the first run's reply");
+    assert_eq!(toy.counter(Counter::DuplicatesReplayed), 1);
     toy.stop();
 }
 

@@ -45,7 +45,7 @@ counters! {
     UdpSendsWaited = "udp-sends-waited",
     /// Times that a datagram socket was full when replies were to be sent.
     UdpSendsFull = "udp-sends-full",
-    /// Retransmissions that met the first call still running.
+    /// Retransmissions that met the first call still running, and did not wait for it.
     DuplicatesDropped = "duplicates-dropped",
     /// Retransmissions answered from the reply cache.
     DuplicatesReplayed = "duplicates-replayed",

@@ -1,6 +1,6 @@
 //! The reply cache against its criteria: no false hit, no second run, bounded memory.
 
-use super::{CHECKED, ENTRY_COST, Key, Lookup, REPLY_MAX, ReplyCache, SHARDS};
+use super::{CHECKED, ENTRY_COST, Key, Lookup, REPLY_MAX, ReplyCache, SHARDS, WAITING_MAX};
 use crate::{AuthSys, Call, Credential, MaySleep, Outcome, Peer, Transport};
 use proto::rpc::{CallHeader, OpaqueAuth};
 use std::net::SocketAddr;
@@ -126,6 +126,43 @@ fn a_running_call_is_not_run_beside_itself_however_long_it_takes() {
     ticket.finish(b"late", Outcome::default());
     assert_eq!(stored(&cache, key, 1_000_999).unwrap(), b"late");
     assert!(is_fresh(&cache, key, 1_001_000));
+}
+
+#[test]
+fn one_may_wait_for_the_end_of_a_call_whatever_it_is() {
+    let cache = cache();
+    for (xid, answered) in [(1, true), (2, false)] {
+        let key = plain_key(&cache, xid);
+        let Lookup::Fresh(ticket) = cache.begin(key, 0) else { panic!("fresh") };
+        let claim = cache.claim(key).unwrap();
+        assert!(cache.claim(key).is_none(), "another waits already");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| claim.wait());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!waits.is_finished());
+            if answered {
+                ticket.finish(b"late", Outcome::default());
+            } else {
+                drop(ticket);
+            }
+            waits.join().unwrap();
+        });
+        assert_eq!(stored(&cache, key, 0).is_some(), answered);
+        cache.claim(key).unwrap().wait();
+    }
+}
+
+#[test]
+fn not_all_may_wait() {
+    let cache = cache();
+    let keys: Vec<Key> = (0..=WAITING_MAX as u32).map(|xid| plain_key(&cache, xid)).collect();
+    let running: Vec<Lookup<'_>> = keys.iter().map(|key| cache.begin(*key, 0)).collect();
+    let mut claims: Vec<_> = keys.iter().map(|key| cache.claim(*key)).collect();
+    assert!(claims.pop().unwrap().is_none());
+    assert!(claims.iter().all(Option::is_some));
+    drop(claims);
+    assert!(cache.claim(keys[WAITING_MAX]).is_some());
+    drop(running);
 }
 
 #[test]

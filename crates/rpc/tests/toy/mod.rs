@@ -5,7 +5,8 @@ use bowline_rpc::{
     Peer, Row, RowFlags, Service, Taken, Transport, Version,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 use xdr::{Reader, Writer};
 
 /// The toy's program number.
@@ -39,6 +40,8 @@ pub mod procedure {
     pub const HOARD: u32 = 10;
     /// Panics over data that comes early, and over the call.
     pub const BURST: u32 = 11;
+    /// Not idempotent: counts, and does not end before it may.
+    pub const HELD: u32 = 12;
 }
 
 /// What the toy's procedures work on.
@@ -46,6 +49,8 @@ pub mod procedure {
 pub struct State {
     /// How often COUNT ran.
     pub count: AtomicU32,
+    /// That HELD may not end.
+    pub hold: AtomicBool,
 }
 
 type Ran = Result<(), Fault>;
@@ -71,6 +76,14 @@ fn count(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Wri
         bytes_written: 2,
         ..Outcome::default()
     };
+    Ok(())
+}
+
+fn held(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    count(state, call, args, reply)?;
+    while state.hold.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     Ok(())
 }
 
@@ -151,7 +164,7 @@ fn burst_ahead(
 const CACHED: RowFlags = RowFlags::CACHED;
 const PLAIN: RowFlags = RowFlags::PLAIN;
 
-static ROWS: [Row<State>; 12] = [
+static ROWS: [Row<State>; 13] = [
     Row::new("NULL", PLAIN, null),
     Row::new("ECHO", PLAIN, echo),
     Row::new("COUNT", CACHED, count),
@@ -164,6 +177,7 @@ static ROWS: [Row<State>; 12] = [
     Row::new("GATHER", PLAIN, gather).taking(gather_ahead),
     Row::new("HOARD", CACHED, gather).taking(gather_ahead),
     Row::new("BURST", PLAIN, panics).taking(burst_ahead),
+    Row::new("HELD", CACHED, held),
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 

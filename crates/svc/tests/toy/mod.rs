@@ -44,6 +44,9 @@ pub const LATE: u32 = 9;
 /// the data back, and how much of it came before its record was whole.
 pub const TAKE: u32 = 8;
 
+/// Not idempotent: says that it sleeps, waits until it may go on, and gives the number of its run.
+pub const ONCE_ONLY: u32 = 10;
+
 /// Longest wait for anything that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -52,7 +55,7 @@ pub struct State {
     pub calls: AtomicU64,
     /// How often TAKE was asked for a piece and took none, though it had taken one.
     pub balked: AtomicU64,
-    /// How many pieces of TAKE wait to be told to go on.
+    /// How many pieces of TAKE, or calls of ONCE_ONLY, wait to be told to go on.
     pub waiting: AtomicU64,
     /// That they may.
     pub go_on: AtomicBool,
@@ -135,6 +138,20 @@ fn late(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
     give(state, call, args, reply)
 }
 
+fn once_only(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    call.sleep.about_to_sleep();
+    let run = state.calls.fetch_add(1, Ordering::Relaxed);
+    wait_until_told(state);
+    reply.u32(u32::try_from(run).unwrap());
+    Ok(args.end()?)
+}
+
+fn wait_until_told(state: &State) {
+    state.waiting.fetch_add(1, Ordering::SeqCst);
+    until("it may go on", || state.go_on.load(Ordering::SeqCst));
+    state.waiting.fetch_sub(1, Ordering::SeqCst);
+}
+
 /// For TAKE instead of a nap: takes one piece, and no more for ever.
 pub const ONCE: u32 = u32::MAX;
 /// The same, but it says that it only wants more of it.
@@ -167,9 +184,7 @@ fn take_ahead(
         0 | ONCE | ONCE_AND_PERHAPS => {}
         UNTIL_TOLD => {
             call.sleep.about_to_sleep();
-            state.waiting.fetch_add(1, Ordering::SeqCst);
-            until("it may go on", || state.go_on.load(Ordering::SeqCst));
-            state.waiting.fetch_sub(1, Ordering::SeqCst);
+            wait_until_told(state);
         }
         _ => {
             call.sleep.about_to_sleep();
@@ -196,7 +211,7 @@ fn take(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
 pub const TAKEN_TOGETHER: usize = 1000;
 
 const PLAIN: RowFlags = RowFlags::PLAIN;
-static ROWS: [Row<State>; 10] = [
+static ROWS: [Row<State>; 11] = [
     Row::new("NULL", PLAIN, null),
     Row::new("ECHO", PLAIN, echo),
     Row::new("NAP", PLAIN, nap),
@@ -207,6 +222,7 @@ static ROWS: [Row<State>; 10] = [
     Row::new("FILE", PLAIN, file),
     Row::new("TAKE", PLAIN, take).taking(take_ahead),
     Row::new("LATE", PLAIN, late),
+    Row::new("ONCE_ONLY", RowFlags::CACHED, once_only),
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 
