@@ -23,9 +23,24 @@ pub struct Dispatched {
 }
 
 impl Dispatched {
-    /// One export, changed at once rather than on disk.
+    /// One export, changed at once rather than on disk; no reply is kept.
     pub fn over(backend: Arc<dyn Backend>) -> Self {
         let options = export::Options { durability: Durability::Async, ..exports::RW };
+        let settings = DispatchSettings { reply_cache_bytes: 0, ..DispatchSettings::default() };
+        Self::with(backend, options, settings)
+    }
+
+    /// One export, changed on disk, and replies kept in so many bytes.
+    pub fn keeping(reply_cache_bytes: usize, backend: Arc<dyn Backend>) -> Self {
+        let settings = DispatchSettings { reply_cache_bytes, ..DispatchSettings::default() };
+        Self::with(backend, exports::RW, settings)
+    }
+
+    fn with(
+        backend: Arc<dyn Backend>,
+        options: export::Options,
+        settings: DispatchSettings,
+    ) -> Self {
         let exports = Arc::new(exports::of(&[("/e", backend, options)]));
         let root = {
             let table = exports.load();
@@ -33,7 +48,6 @@ impl Dispatched {
             export.seal(&export.backend.root()).bytes().to_vec()
         };
         let nfs = Arc::new(Nfs::new(exports, NfsSettings::default()));
-        let settings = DispatchSettings { reply_cache_bytes: 0, ..DispatchSettings::default() };
         let dispatcher = Dispatcher::new(vec![Box::new(nfs_program(Arc::clone(&nfs)))], settings);
         let peer = Peer {
             addr: "127.0.0.1:700".parse().unwrap(),
