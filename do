@@ -2,6 +2,7 @@
 # do serve [DIR...]   build Bowline, serve DIR (or a demo directory), prove it over the wire, go on
 # do test             install what the tests need and run every test, the kernel client's included
 # do check            format, lints, documentation, layers, house rules
+# do instructions     count the instructions of each hot call, and hold them against their limits
 # do fuzz [SECONDS]   each fuzz target for SECONDS (10)
 # do toolchain        install Rust and a C++ compiler, if they are missing
 # Works on a fresh Debian machine; what is missing is installed with apt (as root or with sudo).
@@ -94,11 +95,31 @@ check() {
   cargo xtask all
 }
 
+# The program that gungraun asks for, of the very version of the library.
+gungraun_runner() {
+  local version root=$PWD/target/tools
+  version=$(sed -n '/^name = "gungraun-runner"$/{n;s/^version = "\(.*\)"$/\1/p}' Cargo.lock)
+  export GUNGRAUN_RUNNER=$root/bin/gungraun-runner
+  [ "$("$GUNGRAUN_RUNNER" --version 2>/dev/null)" = "gungraun-runner $version" ] && return
+  say "building gungraun-runner $version"
+  # what is counted does not depend on how fast it is
+  CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
+    cargo install gungraun-runner --version "=$version" --locked --debug --quiet --root "$root"
+}
+
+instructions() {
+  toolchain
+  install valgrind:valgrind
+  gungraun_runner
+  cargo bench --quiet --package bowline-nfs --bench instructions
+}
+
 case ${1:-} in
   serve) shift; serve "$@" ;;
   test) test_all ;;
   check) check ;;
+  instructions) instructions ;;
   toolchain) toolchain ;;
   fuzz) toolchain; fuzz/run "${2:-10}" ;;
-  *) sed -n '2,7s/^# //p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,8s/^# //p' "$0" >&2; exit 2 ;;
 esac

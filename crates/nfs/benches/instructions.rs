@@ -1,0 +1,325 @@
+//! How many instructions a hot call takes in user space, from its record to its reply over a Linux
+//! directory, each with the limit that it must not pass. Callgrind counts them, gungraun compares.
+//!
+//! Invariants:
+//! - One call is counted and nothing else. What it needs is made in [`ready`], where calls of its
+//!   kind are answered first: files are open, names are known, the reply's buffer has grown, and the
+//!   reply cache is full.
+//! - It goes the way that it goes in a server: an ordinary user calls, changes are on disk before they
+//!   are answered, replies of calls that must not run twice are kept.
+//! - It does not go the way of an error: its reply is one of success, and as long as that of the call
+//!   before it ([`Shape`]).
+//! - It does not meet the system calls that Valgrind 3.19 refuses, openat2(2) and cachestat(2): a
+//!   warm call opens by name what it makes and nothing else, and a range of less than four pages is
+//!   not counted ([`sys::io::is_cached`]).
+//!
+//! A limit is a tenth more than the call took when that was last looked at. A change that makes a call
+//! longer has to say so here; one that makes it shorter takes the limit down. Two runs differ by what
+//! seeded hashes make of it: CREATE, REMOVE and READDIRPLUS by up to 3 %, the others by less than 1 %.
+//!
+//! `./do instructions` counts. Where the instructions of a call go:
+//!
+//! ```text
+//! cd target/gungraun/bowline-nfs/instructions/counted/calls/call.getattr
+//! callgrind_annotate --auto=no --inclusive=yes callgrind.call.getattr.out
+//! ```
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a failure is the measurement's; what is public is gungraun's"
+)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use gungraun::prelude::*;
+use gungraun::{Callgrind, EventKind};
+use proto::nfs3::{
+    AccessArgs, Bytes, CommitArgs, CreateArgs, CreateHow3, Fh, ReadArgs, ReaddirArgs,
+    ReaddirplusArgs, Sattr3, StableHow, WriteArgs, procedure as p,
+};
+use rpc::Verdict;
+use std::os::unix::fs::chown;
+use std::sync::Arc;
+use std::time::Duration;
+use support::dispatched::Dispatched;
+use support::{at, wire};
+use tempfile::TempDir;
+use vfs_local::{Local, LocalOptions, Naming, OpenFiles};
+use xdr::{Reader, Writer};
+
+/// Who calls, and owns everything.
+const USER: u32 = 1000;
+/// Names in the directory that is listed.
+const NAMES: usize = 48;
+/// A reply cache that some dozens of calls fill: a server's is full most of its life, and a small
+/// one's tables are as large as they will be.
+const REPLY_CACHE_BYTES: usize = 10_240;
+/// Calls that surely fill it.
+const FILLING: u32 = 256;
+/// After that time READDIRPLUS knows an object again that is not open.
+const OLD: Duration = Duration::from_secs(3);
+
+#[library_benchmark(setup = ready, teardown = check)]
+#[bench::null(args = (null), config = at_most(680))]
+#[bench::getattr(args = (getattr), config = at_most(2_120))]
+#[bench::lookup(args = (lookup), config = at_most(4_330))]
+#[bench::access(args = (access), config = at_most(2_540))]
+#[bench::read(args = (read), config = at_most(2_750))]
+#[bench::read_range(args = (read_range), config = at_most(2_870))]
+#[bench::write(args = (write), config = at_most(3_280))]
+#[bench::commit(args = (commit), config = at_most(2_870))]
+#[bench::create(args = (create), config = at_most(8_290))]
+#[bench::remove(args = (remove), config = at_most(5_120))]
+#[bench::readdir(args = (readdir), config = at_most(26_000))]
+#[bench::readdirplus(args = (readdirplus), config = at_most(106_500))]
+fn call(mut ready: Box<Ready>) -> Box<Ready> {
+    ready.verdict = Some(ready.lab.answer(&ready.record, &mut ready.reply));
+    ready
+}
+
+library_benchmark_group!(name = calls, benchmarks = call);
+
+/// As many instructions; one more fails the run.
+fn at_most(instructions: u64) -> LibraryBenchmarkConfig {
+    let mut callgrind = Callgrind::with_args(["--cache-sim=no"]);
+    callgrind.hard_limits([(EventKind::Ir, instructions)]).format([EventKind::Ir]);
+    let mut config = LibraryBenchmarkConfig::default();
+    config.tool(callgrind);
+    config
+}
+
+/// A server's directory, and what is in it.
+struct Served {
+    lab: Dispatched,
+    /// Of 64 KiB.
+    file: Vec<u8>,
+    dir: TempDir,
+}
+
+/// The records that are answered before, the last of them of the kind that is counted, and the one
+/// that is counted.
+struct Calls {
+    before: Vec<Vec<u8>>,
+    counted: Vec<u8>,
+    /// The shortest range of a file that a reply takes.
+    range_min: Option<usize>,
+}
+
+/// All that a call needs.
+struct Ready {
+    lab: Dispatched,
+    record: Vec<u8>,
+    reply: Writer,
+    verdict: Option<Verdict>,
+    /// Of the reply before.
+    shape: Shape,
+    /// Lives as long as what is served.
+    _dir: TempDir,
+}
+
+/// What two replies to calls of one kind have in common.
+#[derive(Debug, PartialEq, Eq)]
+struct Shape {
+    len: usize,
+    ranges: bool,
+}
+
+impl Shape {
+    /// Of a reply of success.
+    fn of(reply: &Writer) -> Self {
+        // the RPC header says success, and so does the procedure, if it has anything to say
+        let ends = reply.bytes().get(20..).unwrap_or_default();
+        assert!(ends.len() >= 4 && ends.iter().take(8).all(|byte| *byte == 0), "the call failed");
+        Self { len: reply.total_len(), ranges: reply.has_ranges() }
+    }
+}
+
+/// A directory in which there is a file, served to an ordinary user.
+fn serve() -> Served {
+    let dir = place();
+    let path = dir.path().join("file");
+    std::fs::write(&path, vec![7; 65_536]).unwrap();
+    for made in [dir.path(), &path] {
+        chown(made, Some(USER), Some(USER)).unwrap();
+    }
+    let mut lab = Dispatched::keeping(REPLY_CACHE_BYTES, Arc::new(local(&dir)));
+    lab.user = (USER, USER);
+    let found = lab.call(p::LOOKUP, &wire(&at(&lab.root, b"file")));
+    let mut r = Reader::new(&found[24..]);
+    assert_eq!(r.u32().unwrap(), 0);
+    let file = r.opaque(64).unwrap().to_vec();
+    Served { lab, file, dir }
+}
+
+/// Beside the build, where files have handles more often than in a directory for temporary ones.
+fn place() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn local(dir: &TempDir) -> Local {
+    let files = Arc::new(OpenFiles::new(4096));
+    Local::open(dir.path(), &LocalOptions::default(), files).unwrap()
+}
+
+/// Everything up to the call that is counted.
+fn ready(calls: fn(&Served) -> Calls) -> Box<Ready> {
+    let served = serve();
+    served.fill_replies();
+    let Calls { before, counted, range_min } = calls(&served);
+    let mut reply = Writer::new();
+    reply.take_ranges(range_min);
+    let mut shape = None;
+    for record in before {
+        reply.clear();
+        assert_eq!(served.lab.answer(&record, &mut reply), Verdict::Reply);
+        shape = Some(Shape::of(&reply));
+    }
+    reply.clear();
+    let shape = shape.unwrap();
+    assert_eq!(shape.ranges, range_min.is_some(), "a range is given where it is wanted");
+    let Served { lab, dir, .. } = served;
+    Box::new(Ready { lab, record: counted, reply, verdict: None, shape, _dir: dir })
+}
+
+/// Whether the call that was counted did what the one before it did.
+#[expect(clippy::needless_pass_by_value, reason = "gungraun gives what was returned")]
+fn check(done: Box<Ready>) {
+    // Callgrind, in the same thread, writes its counts as the user that the thread is
+    sys::identity::act_as_process().unwrap();
+    assert_eq!(done.verdict, Some(Verdict::Reply));
+    assert_eq!(Shape::of(&done.reply), done.shape);
+}
+
+impl Served {
+    /// The same call again and again.
+    fn repeated(&self, procedure: u32, args: &[u8]) -> Calls {
+        let record = self.lab.record(procedure, args);
+        Calls { before: vec![record.clone(), record.clone()], counted: record, range_min: None }
+    }
+
+    fn create(&self, name: &[u8]) -> Vec<u8> {
+        let set = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+        let how = CreateHow3::Unchecked(set);
+        self.lab.record(p::CREATE, &wire(&CreateArgs { place: at(&self.lab.root, name), how }))
+    }
+
+    fn remove(&self, name: &[u8]) -> Vec<u8> {
+        self.lab.record(p::REMOVE, &wire(&at(&self.lab.root, name)))
+    }
+
+    /// Fills the reply cache, with replies that there is no such name.
+    fn fill_replies(&self) {
+        let mut reply = Writer::new();
+        for n in 0..FILLING {
+            let record = self.remove(format!("no such {n}").as_bytes());
+            assert_eq!(self.lab.answer(&record, &mut reply), Verdict::Reply);
+            reply.clear();
+        }
+    }
+
+    /// Makes the names of a listing.
+    fn fill_directory(&self) {
+        for n in 0..NAMES {
+            std::fs::write(self.dir.path().join(format!("entry{n}")), b"").unwrap();
+        }
+    }
+}
+
+fn null(served: &Served) -> Calls {
+    served.repeated(p::NULL, &[])
+}
+
+fn getattr(served: &Served) -> Calls {
+    let file: Fh<'_> = Bytes(&served.file);
+    served.repeated(p::GETATTR, &wire(&file))
+}
+
+fn lookup(served: &Served) -> Calls {
+    served.repeated(p::LOOKUP, &wire(&at(&served.lab.root, b"file")))
+}
+
+fn access(served: &Served) -> Calls {
+    let args = AccessArgs { object: Bytes(&served.file), access: 0x3f };
+    served.repeated(p::ACCESS, &wire(&args))
+}
+
+/// 4 KiB, copied.
+fn read(served: &Served) -> Calls {
+    let args = ReadArgs { file: Bytes(&served.file), offset: 4096, count: 4096 };
+    served.repeated(p::READ, &wire(&args))
+}
+
+/// 8 KiB, as a range of the file.
+fn read_range(served: &Served) -> Calls {
+    let args = ReadArgs { file: Bytes(&served.file), offset: 4096, count: 8192 };
+    Calls { range_min: Some(1), ..served.repeated(p::READ, &wire(&args)) }
+}
+
+/// 512 bytes, of which the disk need not know yet.
+fn write(served: &Served) -> Calls {
+    let (file, stable) = (Bytes(served.file.as_slice()), StableHow::Unstable);
+    let args = WriteArgs { file, offset: 0, stable, data: Bytes(&[1; 512]) };
+    served.repeated(p::WRITE, &wire(&args))
+}
+
+/// Of a file of which everything is on disk.
+fn commit(served: &Served) -> Calls {
+    let args = CommitArgs { file: Bytes(&served.file), offset: 0, count: 0 };
+    let mut calls = served.repeated(p::COMMIT, &wire(&args));
+    calls.before.splice(..0, write(served).before);
+    calls
+}
+
+fn create(served: &Served) -> Calls {
+    let before = [b"one", b"two"].map(|name| served.create(name)).to_vec();
+    Calls { before, counted: served.create(b"six"), range_min: None }
+}
+
+fn remove(served: &Served) -> Calls {
+    let before = vec![served.create(b"one"), served.create(b"two"), served.remove(b"one")];
+    Calls { before, counted: served.remove(b"two"), range_min: None }
+}
+
+fn readdir(served: &Served) -> Calls {
+    served.fill_directory();
+    let args = ReaddirArgs { dir: Bytes(&served.lab.root), cookie: 0, verf: [0; 8], count: 8192 };
+    served.repeated(p::READDIR, &wire(&args))
+}
+
+fn readdirplus(served: &Served) -> Calls {
+    served.fill_directory();
+    std::thread::sleep(OLD);
+    let dir = Bytes(served.lab.root.as_slice());
+    let args = ReaddirplusArgs { dir, cookie: 0, verf: [0; 8], dircount: 8192, maxcount: 32_768 };
+    served.repeated(p::READDIRPLUS, &wire(&args))
+}
+
+/// gungraun's own `main`, which begins the count, and is what the counted process begins with.
+mod counted {
+    use super::calls;
+    use gungraun::main;
+
+    main!(library_benchmark_groups = calls);
+
+    pub fn begin() {
+        main();
+    }
+}
+
+fn main() {
+    let told = |word: &str| std::env::args().any(|arg| arg == word);
+    if told("--gungraun-run") {
+        return counted::begin();
+    }
+    let cannot = if !told("--bench") {
+        "needs Valgrind, which only `cargo bench` asks for"
+    } else if !cfg!(target_arch = "x86_64") || sys::identity::own().unwrap().uid != 0 {
+        "needs x86_64 and root, whose server finds files by handle"
+    } else if local(&place()).naming() != Naming::Handles {
+        "needs a file system whose files have handles"
+    } else {
+        return counted::begin();
+    };
+    eprintln!("instructions: skipped: {cannot}");
+}
