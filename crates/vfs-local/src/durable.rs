@@ -76,10 +76,10 @@ impl Local {
     /// Puts an object itself on disk, whatever it is.
     pub(crate) fn sync_object(&self, cx: &Cx<'_>, file: &OpenFile) -> Result<()> {
         self.may_sleep(cx);
-        self.actor.be_server().map_err(errno::from)?;
         if let Some(fd) = file.writer().or_else(|| file.reader()) {
             return self.synced(sys::io::sync(fd));
         }
+        self.actor.be_server().map_err(errno::from)?;
         let open = || match file.ftype() {
             FileType::Regular => reopen(file.path(), How::Read)
                 .or_else(|_| reopen(file.path(), How::WriteOnly))
