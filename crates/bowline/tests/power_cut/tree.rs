@@ -8,6 +8,8 @@
 
 use std::collections::BTreeMap;
 
+/// Each byte of the verifier of an exclusive CREATE.
+pub const VERIFIER: u8 = 7;
 /// Bytes of a sector: what is written is made of whole ones.
 pub const SECTOR: u64 = 512;
 /// The directories: the exported one and two below it.
@@ -256,8 +258,11 @@ impl Tree {
     pub fn answered(&mut self, step: Step) {
         match step {
             Step::Create { at, how, mode } => {
-                let mode = (!matches!(how, Exists::Exclusive)).then_some(mode);
-                self.files.push(File { mode, ..File::default() });
+                // the verifier of an exclusive one is in its times
+                let exclusive = matches!(how, Exists::Exclusive);
+                let mtime = exclusive.then_some(u32::from_be_bytes([VERIFIER; 4]));
+                let mode = (!exclusive).then_some(mode);
+                self.files.push(File { mode, mtime, ..File::default() });
                 self.names.insert(at, Node::File(self.files.len() - 1));
             }
             Step::Empty { at } => self.file_mut(at).resize(0),

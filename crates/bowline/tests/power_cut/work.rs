@@ -1,6 +1,6 @@
 //! The client: makes the calls one by one, and has the disk copied after each reply.
 
-use crate::tree::{DIRS, Dice, Exists, Node, Place, SECTOR, Safety, Step, Tree, content};
+use crate::tree::{DIRS, Dice, Exists, Node, Place, SECTOR, Safety, Step, Tree, VERIFIER, content};
 use client::{Client, Fh, Identity};
 use proto::nfs3::{CreateHow3, MknodData3, Nfstime3, Sattr3, SetTime3, StableHow};
 use std::path::Path;
@@ -67,7 +67,7 @@ impl Hands {
                 let how = match how {
                     Exists::Guarded => CreateHow3::Guarded(set),
                     Exists::Unchecked => CreateHow3::Unchecked(set),
-                    Exists::Exclusive => CreateHow3::Exclusive([7; 8]),
+                    Exists::Exclusive => CreateHow3::Exclusive([VERIFIER; 8]),
                 };
                 let made = client.create(dir(at), at.name(), how).unwrap();
                 self.files.push(made.handle.unwrap());
