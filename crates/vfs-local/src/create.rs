@@ -13,7 +13,9 @@ use crate::open_files::OpenFile;
 use crate::setattr;
 use std::os::fd::AsFd;
 use sys::open::{How, create_new, open_entry};
-use vfs::{Attr, Create, Cx, Fid, FileType, Made, Name, Result, SetAttr, SetTime, Status, Time};
+use vfs::{
+    Attr, Create, Cx, Fid, FileType, Made, Name, Node, Result, SetAttr, SetTime, Status, Time,
+};
 
 /// The mode of a file until its owner says otherwise.
 const MODE_DEFAULT: u32 = 0o600;
@@ -61,6 +63,9 @@ fn take_over(place: &Place<'_>, name: Name<'_>, set: &SetAttr) -> Result<Made> {
         setattr::apply_and_sync(place.local, place.cx, &node.fid, &cut)?;
         node.attr = attr_of(place, &node.fid)?;
     }
+    // the same call may have made it, of a server that was killed before it had synced
+    place.sync()?;
+    place.sync_named(name)?;
     Ok(Made { node, dir: place.change() })
 }
 
@@ -77,11 +82,16 @@ fn retried(place: &Place<'_>, name: Name<'_>, verifier: [u8; 8]) -> Result<Made>
     if !ours {
         return Err(Status::Exist);
     }
+    // its times too: the server may have been killed before it had synced
+    if place.local.has_to_sync(place.cx) {
+        let (file, _) = place.local.hold(place.cx, &node.fid)?;
+        place.local.sync_object(place.cx, &file)?;
+    }
     place.sync()?;
     Ok(Made { node, dir: place.change() })
 }
 
-fn existing(place: &Place<'_>, name: Name<'_>) -> Result<vfs::Node> {
+fn existing(place: &Place<'_>, name: Name<'_>) -> Result<Node> {
     place.local.actor.be_server().map_err(errno::from)?;
     let fd = place
         .local

@@ -123,12 +123,12 @@ impl Place<'_> {
         self.local.sync_dir(self.cx, &self.file)
     }
 
-    /// Puts an object on disk that has been given `name` here, where its directories alone are not
-    /// enough. To be called once they are there.
+    /// Puts an object on disk that has `name` here, where its directories alone are not enough. To be
+    /// called once they are there.
     ///
     /// # Errors
     /// Those of the sync.
-    pub fn sync_renamed(&self, name: Name<'_>) -> Result<()> {
+    pub fn sync_named(&self, name: Name<'_>) -> Result<()> {
         let Self { local, cx, .. } = self;
         if local.medium != Medium::Other || !local.has_to_sync(cx) {
             return Ok(());
