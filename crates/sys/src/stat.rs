@@ -155,9 +155,39 @@ pub fn figures(fd: BorrowedFd<'_>) -> io::Result<FsFigures> {
     })
 }
 
+/// The name of the type of file system that a device holds (`ext4`), as the table of mounts has it:
+/// statfs(2) tells ext2, ext3 and ext4 by one number.
+///
+/// # Errors
+/// `ENOENT` without `/proc`, or if the device is mounted nowhere that this process sees.
+pub fn type_name(dev: u64) -> io::Result<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let found = mounts.lines().find_map(|mount| type_of(mount, dev));
+    found.map(str::to_owned).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// The type, if a line of mountinfo (proc(5)) is that of a device.
+fn type_of(mount: &str, dev: u64) -> Option<&str> {
+    let (place, kind) = mount.split_once(" - ")?;
+    let (major, minor) = place.split_whitespace().nth(2)?.split_once(':')?;
+    let same = number(major.parse().ok()?, minor.parse().ok()?) == dev;
+    kind.split_whitespace().next().filter(|_| same)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd;
+
+    #[test]
+    fn the_table_of_mounts_names_types() {
+        let own = super::of_fd(std::fs::File::open("/proc/self").unwrap().as_fd()).unwrap();
+        assert_eq!(super::type_name(own.dev).unwrap(), "proc");
+        super::type_name(u64::MAX).unwrap_err();
+        let line = "36 35 98:0 /a\\040-\\040b /mnt rw,noatime master:1 - ext3 /dev/root rw";
+        assert_eq!(super::type_of(line, super::number(98, 0)), Some("ext3"));
+        assert_eq!(super::type_of(line, super::number(98, 1)), None);
+        assert_eq!(super::type_of("36 35 98:0", super::number(98, 0)), None);
+    }
 
     /// Both ways of asking agree but for what the cheaper one does not know, devices' numbers included.
     #[test]

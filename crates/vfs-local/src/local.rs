@@ -123,7 +123,8 @@ impl Local {
             Finder::Table(table)
         };
         let limits = crate::statfs::limits(dir.as_fd()).map_err(kernel)?;
-        let medium = Medium::of(sys::stat::figures(dir.as_fd()).map_or(0, |fs| fs.kind));
+        let fs_kind = sys::stat::figures(dir.as_fd()).map_or(0, |fs| fs.kind);
+        let medium = Medium::of(fs_kind, root_stat.dev);
         Ok(Self {
             root: dir,
             root_fid,

@@ -84,13 +84,7 @@ impl<'p> Place<'p> {
         if !rest.is_empty() {
             setattr::apply(self.local, self.cx, &node.fid, &rest)?;
         }
-        if self.local.has_to_sync(self.cx) {
-            // other types are on disk with their directory
-            if matches!(file.ftype(), FileType::Regular | FileType::Directory) {
-                self.local.sync_object(self.cx, &file)?;
-            }
-            self.sync()?;
-        }
+        self.sync_made(&file)?;
         if !rest.is_empty() {
             let stat = sys::stat::of_fd(file.path()).map_err(errno::from)?;
             node.attr = crate::attr::convert(&stat);
