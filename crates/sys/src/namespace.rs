@@ -52,15 +52,14 @@ pub fn make_symlink(dir: BorrowedFd<'_>, name: &[u8], target: &[u8]) -> io::Resu
     Ok(rustix::fs::symlinkat(target, dir, name)?)
 }
 
-/// Makes a hard link to an open object. Uses the descriptor itself where the kernel allows it
-/// (`CAP_DAC_READ_SEARCH`), its name in `/proc` else.
+/// Makes a hard link to an open object, by its name in `/proc`: by the descriptor itself the kernel allows it only
+/// with `CAP_DAC_READ_SEARCH`.
 ///
 /// # Errors
-/// What the kernel says.
+/// What the kernel says; `EPERM` where `fs.protected_hardlinks` forbids it to this user.
 pub fn make_link(fd: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    let from_proc =
-        || rustix::fs::linkat(rustix::fs::CWD, proc_path(fd), dir, name, AtFlags::SYMLINK_FOLLOW);
-    Ok(from_proc()?)
+    let from = proc_path(fd);
+    Ok(rustix::fs::linkat(rustix::fs::CWD, from, dir, name, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 /// Removes an entry that is not a directory.
