@@ -6,12 +6,19 @@ set -e
 checks=$1 extra=${2:+,$2}
 for i in $(seq 200); do (: </dev/tcp/$SERVER/2049) 2>/dev/null && break; sleep 0.05; done
 export_dir=$(cut -d' ' -f1 "$JOB/exports" | head -n 1)
-o=vers=3,proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,hard$extra
+here=$(dirname "$(cat "$JOB/script")")
+o=proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,hard$extra
+case $o in
+  *vers=2*)
+    modprobe nfsv2
+    attach() { python3 "$here/mount_v2.py" "$1" "$2" "$o,addr=$SERVER,mountaddr=$SERVER"; }
+    ;;
+  *) attach() { mount -t nfs -o "vers=3,$o" "$1" "$2"; } ;;
+esac
 mkdir -p /mnt/a /mnt/ro /mnt/squash
 for d in a ro squash; do
-  mount -t nfs -o $o "$SERVER:${export_dir%/a}/$d" /mnt/$d
+  attach "$SERVER:${export_dir%/a}/$d" /mnt/$d
 done
-here=$(dirname "$(cat "$JOB/script")")
 cd /mnt/a
 status=0
 PYTHONDONTWRITEBYTECODE=1 python3 "$here/checks/$checks.py" || status=$?

@@ -7,12 +7,15 @@ import time
 import traceback
 
 JOB = os.environ.get("JOB", "/job")
+VERSION = next(2 if "vers=2" in line else 3 for line in open("/proc/mounts") if " /mnt/a nfs" in line)
 EXPORT = open(JOB + "/exports").read().split()[0].rsplit("/", 1)[0]
 
 
-def run(checks):
+def run(checks, beyond_version_2=()):
     """Runs each function in a fresh directory; prints ok or not ok; exits with 1 if any failed."""
     failed = 0
+    if VERSION == 2:
+        checks = [check for check in checks if check not in beyond_version_2]
     for check in checks:
         name = check.__name__
         place = "/mnt/a/" + name

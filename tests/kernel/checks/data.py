@@ -129,4 +129,5 @@ def append_from_two_descriptors():
 
 
 run([large_file_there_and_back, sparse_file_beyond_4_gib, odd_offsets_and_sizes, direct_and_synchronous_io,
-     mapped_files, many_threads_one_connection, append_from_two_descriptors])
+     mapped_files, many_threads_one_connection, append_from_two_descriptors],
+    beyond_version_2=[sparse_file_beyond_4_gib])

@@ -6,7 +6,7 @@ import socket
 import stat
 import time
 
-from check import EXPORT, ask, drop_caches, errno_of, run
+from check import VERSION, EXPORT, ask, drop_caches, errno_of, run
 
 
 def files_and_contents():
@@ -107,13 +107,16 @@ def times():
         os.utime("f", ns=(t, t + 1))
         drop_caches()
         st = os.stat("f")
-        assert (st.st_atime_ns, st.st_mtime_ns) == (t, t + 1), (t, st)
+        if VERSION == 2:  # which knows microseconds
+            assert (st.st_atime_ns, st.st_mtime_ns) == (t // 1000 * 1000, (t + 1) // 1000 * 1000), (t, st)
+        else:
+            assert (st.st_atime_ns, st.st_mtime_ns) == (t, t + 1), (t, st)
     os.utime("f")
     assert abs(os.stat("f").st_mtime - time.time()) < 120
     os.symlink("f", "l")
     os.utime("l", ns=(5000000005, 6000000006), follow_symlinks=False)
     drop_caches()
-    assert os.lstat("l").st_mtime_ns == 6000000006
+    assert os.lstat("l").st_mtime_ns == (6000000000 if VERSION == 2 else 6000000006)
     before = os.stat(".").st_mtime_ns
     time.sleep(0.02)
     open("g", "w").close()
