@@ -8,7 +8,7 @@ set -eu
 fs=$1 options=$2 kind=$3 bowline=$4 program=$5
 export SEED=$6 STEPS=$7 FS=$fs
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
-case $fs in xfs) mount_options=defaults ;; *) mount_options=commit=900 ;; esac
+case $fs in ext4 | btrfs) mount_options=commit=900 ;; *) mount_options=defaults ;; esac
 mkdir -p /mnt/disk /mnt/cut /run/state
 mount -t "$fs" -o $mount_options /dev/ubda /mnt/disk
 mkdir -m 777 /mnt/disk/served
