@@ -72,7 +72,7 @@ const OLD: Duration = Duration::from_secs(3);
 #[bench::create(args = (create), config = at_most(8_290))]
 #[bench::remove(args = (remove), config = at_most(5_120))]
 #[bench::readdir(args = (readdir), config = at_most(26_000))]
-#[bench::readdirplus(args = (readdirplus), config = at_most(106_500))]
+#[bench::readdirplus(args = (readdirplus), config = at_most(100_500))]
 fn call(mut ready: Box<Ready>) -> Box<Ready> {
     ready.verdict = Some(ready.lab.answer(&ready.record, &mut ready.reply));
     ready

@@ -20,6 +20,7 @@
 //! renewed; a look-up that repeats writes nothing.
 
 use crate::open_files::Key;
+use siphasher::sip::SipHasher13;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -34,6 +35,8 @@ const ABSENT_S: u32 = 30;
 const RENEW_S: u32 = 10;
 /// Words of a file id in a slot.
 const FID_WORDS: usize = Fid::MAX / 8;
+/// Bytes of what an inode is told by, besides its id: its number and its time of creation.
+const BORN_HEAD: usize = 24;
 /// Seconds after its creation from which on an object can be told from one made before it.
 const OLD_S: i64 = 2;
 /// The length that stands for "nothing is there".
@@ -75,8 +78,8 @@ pub struct Names {
     slots: Box<[Slot]>,
     /// Of names; equal hashes only cost the long way.
     hasher: foldhash::fast::RandomState,
-    /// Of what an id is told by.
-    secret: RandomState,
+    /// Of what an id is told by, which is believed.
+    secret: SipHasher13,
 }
 
 impl Names {
@@ -84,7 +87,9 @@ impl Names {
     pub fn new(count: usize) -> Self {
         let count = count.min(SLOTS_MAX).next_power_of_two();
         let slots = (0..count).map(|_| Slot::default()).collect();
-        Self { slots, hasher: foldhash::fast::RandomState::default(), secret: RandomState::new() }
+        let random = RandomState::new();
+        let secret = SipHasher13::new_with_keys(random.hash_one(0), random.hash_one(1));
+        Self { slots, hasher: foldhash::fast::RandomState::default(), secret }
     }
 
     /// The key of a name.
@@ -116,8 +121,17 @@ impl Names {
     /// What tells an inode, with its id, from all that have had or will have its number, if
     /// anything does.
     pub fn born(&self, stat: &Stat, fid: &Fid) -> Option<Born> {
-        let btime = stat.btime?;
-        Some(Born((self.secret.hash_one((stat.ino, btime, fid)) >> 8).max(1)))
+        let (sec, nsec) = stat.btime?;
+        // in one piece: a third fewer instructions than in three
+        let mut told = [0; BORN_HEAD + Fid::MAX];
+        let (head, id) = told.split_first_chunk_mut::<BORN_HEAD>()?;
+        let words = [stat.ino, sec.cast_unsigned(), nsec.into()];
+        for (place, word) in head.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        id.get_mut(..fid.bytes().len())?.copy_from_slice(fid.bytes());
+        let len = BORN_HEAD.saturating_add(fid.bytes().len());
+        Some(Born((self.secret.hash(told.get(..len)?) >> 8).max(1)))
     }
 
     /// The same, if the object is old enough for it to be noted.
