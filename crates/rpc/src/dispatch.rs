@@ -16,8 +16,8 @@ mod programs;
 use crate::auth::AuthTable;
 use crate::reply_cache::{CacheUse, Lookup, ReplyCache, Ticket};
 use crate::{
-    Ahead, Arrived, BufferWishes, Call, Fault, MaySleep, OpIndex, OpName, Outcome, Peer, Program,
-    RowFlags, Taken, Transport,
+    Ahead, Arrived, BufferWishes, Call, Credential, Fault, MaySleep, OpIndex, OpName, Outcome,
+    Peer, Program, RowFlags, Taken, Transport,
 };
 use header::Unreadable;
 use programs::{Found, Programs};
@@ -199,30 +199,11 @@ impl Dispatcher {
         sleep: &dyn MaySleep,
         ahead: &mut Ahead,
     ) -> Range<usize> {
-        if !ahead.is_over() {
-            match self.take_ahead(so_far, missing, peer, sleep, ahead) {
-                Some(gone) => return gone,
-                None => ahead.end(),
-            }
-        }
-        0..0
-    }
-
-    /// As [`Self::ahead`]; `None` if nothing more of this record ever will go.
-    fn take_ahead(
-        &self,
-        so_far: &[u8],
-        missing: usize,
-        peer: Peer,
-        sleep: &dyn MaySleep,
-        ahead: &mut Ahead,
-    ) -> Option<Range<usize>> {
-        let (header, mut args) = header::read(so_far).ok()?;
-        let credential = self.auth.authenticate(&header.credential, &header.verifier).ok()?;
-        let found = self.programs.find(header.program, header.version, header.procedure).ok()?;
-        if found.flags.has(RowFlags::CACHED) {
-            return None;
-        }
+        let may_go = if ahead.is_over() { None } else { self.may_go_ahead(so_far) };
+        let Some((header, credential, found, mut args)) = may_go else {
+            ahead.end();
+            return 0..0;
+        };
         let outcome = Outcome::default();
         let mut call = Call { xid: header.xid, peer, credential, sleep, ahead: None, outcome };
         let CallHeader { version, procedure, .. } = header;
@@ -231,15 +212,28 @@ impl Dispatcher {
             found.program.ahead(version, procedure, &mut call, &mut args, missing, ahead)
         }));
         let at = so_far.len().saturating_sub(args.remaining());
-        match took.unwrap_or(Taken::Never) {
-            Taken::Never => None,
-            Taken::NotYet => Some(at..at),
-            Taken::Bytes(bytes) => {
-                let bytes = bytes.min(args.remaining());
-                ahead.went(bytes);
-                Some(at..at.saturating_add(bytes))
+        let bytes = match took.unwrap_or(Taken::Never) {
+            Taken::Bytes(bytes) => bytes.min(args.remaining()),
+            Taken::NotYet => 0,
+            Taken::Never => {
+                ahead.end();
+                0
             }
-        }
+        };
+        ahead.went(bytes);
+        at..at.saturating_add(bytes)
+    }
+
+    /// The call that a record begins with, if data of such a one may go ahead.
+    fn may_go_ahead<'r>(
+        &self,
+        so_far: &'r [u8],
+    ) -> Option<(CallHeader<'r>, Credential<'r>, Found<'_>, Reader<'r>)> {
+        let (header, args) = header::read(so_far).ok()?;
+        let credential = self.auth.authenticate(&header.credential, &header.verifier).ok()?;
+        let found = self.programs.find(header.program, header.version, header.procedure).ok()?;
+        let kept = found.flags.has(RowFlags::CACHED);
+        (!kept).then_some((header, credential, found, args))
     }
 }
 
