@@ -8,9 +8,9 @@ set -eu
 fs=$1 options=$2 kind=$3 bowline=$4 program=$5
 export SEED=$6 STEPS=$7 FS=$fs
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
-case $fs in ext4 | btrfs) mount_options=commit=900 ;; *) mount_options=defaults ;; esac
 mkdir -p /mnt/disk /mnt/cut /run/state
-mount -t "$fs" -o $mount_options /dev/ubda /mnt/disk
+# as seldom as it may, where there is a journal that can be told
+mount -t "$fs" -o commit=900 /dev/ubda /mnt/disk 2>/dev/null || mount -t "$fs" /dev/ubda /mnt/disk
 mkdir -m 777 /mnt/disk/served
 sync
 echo "/mnt/disk/served *(rw,no_root_squash,insecure,$options)" >/run/exports

@@ -3,6 +3,7 @@
 use rustix::fs::{AtFlags, StatVfsMountFlags, Statx, StatxAttributes, StatxFlags};
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 
 /// Attributes as the kernel gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,23 +156,17 @@ pub fn figures(fd: BorrowedFd<'_>) -> io::Result<FsFigures> {
     })
 }
 
-/// The name of the type of file system that a device holds (`ext4`), as the table of mounts has it:
-/// statfs(2) tells ext2, ext3 and ext4 by one number.
+/// Whether ext3 or ext4 on a device has a journal, as the kernel's table of such file systems has it: statfs(2)
+/// tells neither that nor ext2 from the others.
 ///
 /// # Errors
-/// `ENOENT` without `/proc`, or if the device is mounted nowhere that this process sees.
-pub fn type_name(dev: u64) -> io::Result<String> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
-    let found = mounts.lines().find_map(|mount| type_of(mount, dev));
-    found.map(str::to_owned).ok_or_else(|| io::ErrorKind::NotFound.into())
-}
-
-/// The type, if a line of mountinfo (proc(5)) is that of a device.
-fn type_of(mount: &str, dev: u64) -> Option<&str> {
-    let (place, kind) = mount.split_once(" - ")?;
-    let (major, minor) = place.split_whitespace().nth(2)?.split_once(':')?;
-    let same = number(major.parse().ok()?, minor.parse().ok()?) == dev;
-    kind.split_whitespace().next().filter(|_| same)
+/// What the kernel says: `ENOENT` without `/sys`, or if the device holds no such file system.
+pub fn has_journal(dev: u64) -> io::Result<bool> {
+    let (major, minor) = (dev >> 32, dev & u64::from(u32::MAX));
+    let device = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}"))?;
+    let name = device.file_name().unwrap_or_default();
+    let writer = Path::new("/sys/fs/ext4").join(name).join("journal_task");
+    Ok(std::fs::read_to_string(writer)?.trim() != "<none>")
 }
 
 #[cfg(test)]
@@ -179,14 +174,10 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn the_table_of_mounts_names_types() {
+    fn what_is_no_ext_file_system_has_no_known_journal() {
         let own = super::of_fd(std::fs::File::open("/proc/self").unwrap().as_fd()).unwrap();
-        assert_eq!(super::type_name(own.dev).unwrap(), "proc");
-        super::type_name(u64::MAX).unwrap_err();
-        let line = "36 35 98:0 /a\\040-\\040b /mnt rw,noatime master:1 - ext3 /dev/root rw";
-        assert_eq!(super::type_of(line, super::number(98, 0)), Some("ext3"));
-        assert_eq!(super::type_of(line, super::number(98, 1)), None);
-        assert_eq!(super::type_of("36 35 98:0", super::number(98, 0)), None);
+        super::has_journal(own.dev).unwrap_err();
+        super::has_journal(u64::MAX).unwrap_err();
     }
 
     /// Both ways of asking agree but for what the cheaper one does not know, devices' numbers included.

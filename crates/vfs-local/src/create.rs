@@ -65,7 +65,8 @@ fn take_over(place: &Place<'_>, name: Name<'_>, set: &SetAttr) -> Result<Made> {
     }
     // the same call may have made it, of a server that was killed before it had synced
     place.sync()?;
-    place.sync_named(name)?;
+    let (file, _) = place.local.hold(place.cx, &node.fid)?;
+    place.sync_named(&file)?;
     Ok(Made { node, dir: place.change() })
 }
 

@@ -8,6 +8,9 @@
 //! object that gets another name is written to it anew, as one that only exists, which takes the
 //! attributes out again that were synced before; and a symbolic link that was made and moved since
 //! the last commit has its old name as well. So there the object is synced after its directories.
+//!
+//! ext4 without a journal has a new object on disk with all of the file system only (seen in the same
+//! way); the server does not go so far for each call.
 
 use crate::errno;
 use crate::local::Local;
@@ -40,11 +43,10 @@ pub enum Medium {
 impl Medium {
     /// That of a file system with this magic number, on this device.
     pub fn of(kind: u64, dev: u64) -> Self {
-        let journals = |name: String| ["ext3", "ext4"].contains(&name.as_str());
         match kind {
             kind if MEMORY.contains(&kind) => Self::Memory,
             XFS => Self::Journaled,
-            EXT if sys::stat::type_name(dev).is_ok_and(journals) => Self::Journaled,
+            EXT if sys::stat::has_journal(dev).unwrap_or(false) => Self::Journaled,
             _ => Self::Other,
         }
     }
@@ -148,12 +150,24 @@ impl Place<'_> {
         self.sync()
     }
 
-    /// Puts an object on disk that was there before `name` was, if its directories alone are not enough.
-    /// To be called once they are there.
+    /// Puts an object on disk that has got another name here, if its directories alone are not enough. To be
+    /// called once they are there.
     ///
     /// # Errors
     /// Those of the sync.
-    pub fn sync_named(&self, name: Name<'_>) -> Result<()> {
+    pub fn sync_named(&self, object: &OpenFile) -> Result<()> {
+        let Self { local, cx, .. } = self;
+        if local.medium == Medium::Other && local.has_to_sync(cx) {
+            local.sync_object(cx, object)?;
+        }
+        Ok(())
+    }
+
+    /// The same for what has been moved to `name`.
+    ///
+    /// # Errors
+    /// Those of the sync.
+    pub fn sync_moved(&self, name: Name<'_>) -> Result<()> {
         let Self { local, cx, .. } = self;
         if local.medium != Medium::Other || !local.has_to_sync(cx) {
             return Ok(());
@@ -165,7 +179,8 @@ impl Place<'_> {
             Ok(OpenFile::new(fd, &stat))
         });
         match opened {
-            Ok(file) => local.sync_object(cx, &file),
+            Ok(moved) => self.sync_named(&moved),
+            // it has been moved on
             Err(_) => local.sync_everything(),
         }
     }
@@ -180,7 +195,7 @@ mod tests {
         for (kind, medium) in [
             (0x9123_683e, Medium::Other),
             (0, Medium::Other),
-            // on a device that is mounted nowhere it may be ext2
+            // on a device that nobody knows it may have no journal
             (0xef53, Medium::Other),
             (0x5846_5342, Medium::Journaled),
             (0x0102_1994, Medium::Memory),

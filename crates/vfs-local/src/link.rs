@@ -22,7 +22,7 @@ pub fn link(
     place.as_caller(|| make_link(file.path(), place.file.path(), name.bytes()))?;
     local.finder.remember(dir, name.bytes(), fid)?;
     place.sync()?;
-    place.sync_named(name)?;
+    place.sync_named(&file)?;
     let after = sys::stat::of_fd(file.path()).map_err(errno::from)?;
     Ok((crate::attr::convert(&after), place.change()))
 }

@@ -31,6 +31,6 @@ pub fn rename(
     if from_dir != to_dir {
         source.sync()?;
     }
-    target.sync_named(to)?;
+    target.sync_moved(to)?;
     Ok((source.change(), target.change()))
 }

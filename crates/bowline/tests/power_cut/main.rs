@@ -103,7 +103,7 @@ fn what_nobody_has_synced_is_seen_to_be_lost() {
 
 /// What runs inside of the guest (tests/kernel/power.sh).
 #[test]
-#[ignore = "a part of the others"]
+#[ignore = "runs inside of the guests of the others"]
 fn in_the_guest() {
     let told = |name: &str| std::env::var(name).unwrap();
     let number = |name: &str| told(name).parse::<u64>().unwrap();

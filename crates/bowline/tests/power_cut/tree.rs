@@ -40,7 +40,8 @@ pub struct Place {
 
 impl Place {
     fn any(dice: &mut Dice) -> Self {
-        Self { dir: dice.below(3) as usize, name: dice.below(5) as usize }
+        let mut one_of = |len: usize| dice.below(len as u64) as usize;
+        Self { dir: one_of(DIRS.len()), name: one_of(NAMES.len()) }
     }
 
     pub fn name(self) -> &'static [u8] {
