@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
-    Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status, Time,
-    Verifier, Want, WriteDone,
+    ListArgs, Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status,
+    Time, Verifier, Want, WriteDone,
 };
 
 /// The file system.
@@ -109,8 +109,7 @@ impl Backend for Nowhere {
         &self,
         _: &Cx<'_>,
         _: &Fid,
-        _: u64,
-        _: bool,
+        _: ListArgs,
         _: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Listing> {
         Err(Status::Stale)

@@ -21,8 +21,8 @@ use std::sync::atomic::AtomicBool;
 use sys::open::How;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
-    Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs, Status,
-    Time, Verifier, Want, WriteDone,
+    ListArgs, Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs,
+    Status, Time, Verifier, Want, WriteDone,
 };
 
 /// How a directory is served.
@@ -437,10 +437,9 @@ impl Backend for Local {
         &self,
         cx: &Cx<'_>,
         dir: &Fid,
-        cookie: u64,
-        nodes: bool,
+        args: ListArgs,
         sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Listing> {
-        crate::readdir::readdir(self, cx, dir, cookie, nodes, sink)
+        crate::readdir::readdir(self, cx, dir, args, sink)
     }
 }

@@ -14,7 +14,7 @@ use crate::acl_cell::AclCell;
 use crate::attr::file_type;
 use crate::errno;
 use crate::inode_table::InodeTable;
-use crate::names::Names;
+use crate::names::{self, Names};
 use crate::unsynced::Unsynced;
 use papaya::{Guard, HashMap};
 use std::io;
@@ -293,7 +293,7 @@ impl OpenFiles {
         Self {
             map: HashMap::with_hasher(foldhash::fast::RandomState::default()),
             limit,
-            names: Names::new(limit),
+            names: Names::new(names::SLOTS),
             now_s: AtomicU32::new(1),
             epoch: Instant::now(),
             evicting_ms: AtomicU64::new(0),

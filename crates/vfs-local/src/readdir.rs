@@ -2,8 +2,9 @@
 //! file system makes them, and nothing is remembered between calls.
 //!
 //! Each call lists through a descriptor that nobody else has meanwhile: two listings never share a
-//! position. It stays open for the next. Memory is one batch of 32 KiB on the stack, whatever the
-//! directory's size.
+//! position. It stays open for the next. Memory is one batch of at most 32 KiB on the stack, whatever the
+//! directory's size; a batch is about what the caller takes, because the kernel's entries are as long as
+//! READDIR's on the wire.
 //!
 //! Ids and attributes of entries cost one system call for an object that is known by this name (see
 //! [`crate::names`]), two for others, an open only where those two do not fit together.
@@ -21,15 +22,18 @@ use sys::dirent::{BATCH, Entry, Room, list, seek};
 use sys::open::{How, open_entry, open_listing};
 use sys::stat::Stat;
 use vfs::access::Permission;
-use vfs::{Attr, Cx, DirEntry, Fid, Listing, Node, Result, Status};
+use vfs::{Attr, Cx, DirEntry, Fid, ListArgs, Listing, Node, Result, Status};
+
+/// Bytes that a batch has beyond what the caller takes: an entry of the longest name, and the rounding of
+/// the others.
+const BATCH_MORE: usize = 512;
 
 /// See [`vfs::Backend::readdir`].
 pub fn readdir(
     local: &Local,
     cx: &Cx<'_>,
     dir: &Fid,
-    cookie: u64,
-    nodes: bool,
+    args: ListArgs,
     sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
 ) -> Result<Listing> {
     let (file, attr) = local.hold_dir(cx, dir)?;
@@ -43,14 +47,28 @@ pub fn readdir(
         Some(listing) => listing,
         None => local.files.opening(|| open_listing(file.path())).map_err(errno::from)?,
     };
-    position(listing.as_fd(), cookie)?;
+    position(listing.as_fd(), args.cookie)?;
     // what is behind a name is for those who may search the directory
-    let nodes = nodes && check(local, cx, &file, &attr, Permission::EXEC).is_ok();
-    let lister = Lister { local, dir, file: &file, listing: listing.as_fd(), attr, nodes };
+    let nodes = args.nodes && check(local, cx, &file, &attr, Permission::EXEC).is_ok();
+    let lister = Lister {
+        local,
+        dir,
+        file: &file,
+        listing: listing.as_fd(),
+        attr,
+        nodes,
+        batch: batch(args.room),
+    };
     let eof = lister.run(sink)?;
     file.put_listing(listing);
     file.note_listed(now_s);
     Ok(Listing { eof, dir: local.stat(&file)? })
+}
+
+/// Bytes of the kernel's entries that are fetched at once for so much of READDIR's. A little more, so that a
+/// directory that fits is fetched by one call and its end by another, and no entry is too long.
+fn batch(room: usize) -> usize {
+    room.saturating_add(BATCH_MORE).min(BATCH)
 }
 
 fn position(listing: BorrowedFd<'_>, cookie: u64) -> Result<()> {
@@ -71,15 +89,14 @@ struct Lister<'l> {
     listing: BorrowedFd<'l>,
     attr: Attr,
     nodes: bool,
+    batch: usize,
 }
 
 impl Lister<'_> {
     /// Gives entries until the sink breaks; whether the end was reached.
     fn run(&self, sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>) -> Result<bool> {
         let mut failed = None;
-        // an entry with attributes takes several times the room in the reply
-        let batch = if self.nodes { BATCH / 2 } else { BATCH };
-        let end = list(self.listing, &mut Room::default(), batch, &mut |entry| {
+        let end = list(self.listing, &mut Room::default(), self.batch, &mut |entry| {
             let node = match self.node(&entry) {
                 Ok(node) => node,
                 Err(status) => {

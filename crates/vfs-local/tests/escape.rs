@@ -58,7 +58,7 @@ fn the_root_lists_itself_as_its_parent() {
         let fileid = local.getattr(&cx, &local.root(), vfs::Want::STAT).unwrap().fileid;
         let mut seen = 0;
         local
-            .readdir(&cx, &local.root(), 0, true, &mut |entry| {
+            .readdir(&cx, &local.root(), vfs::ListArgs::all(0, true), &mut |entry| {
                 assert_eq!(entry.fileid, fileid, "{:?}", entry.name);
                 assert!(entry.name != b".." || entry.node.is_none());
                 seen += 1;
@@ -148,7 +148,7 @@ fn a_mount_below_is_closed() {
         assert_eq!(find(&local, &cx, &root, "below"), Err(Status::Acces));
         assert_eq!(local.rmdir(&cx, &root, name("below")).map(drop), Err(Status::Acces));
         local
-            .readdir(&cx, &root, 0, true, &mut |entry| {
+            .readdir(&cx, &root, vfs::ListArgs::all(0, true), &mut |entry| {
                 let has_node = entry.name == b"." || entry.name == b"beside";
                 assert_eq!(entry.node.is_some(), has_node, "{:?}", entry.name);
                 std::ops::ControlFlow::Continue(())

@@ -5,7 +5,7 @@ mod support;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use support::{ROOT, each, names, of};
-use vfs::{Backend, Status};
+use vfs::{Backend, ListArgs, Status};
 
 /// Entries that stay for the whole listing.
 const STABLE: usize = 20_000;
@@ -62,13 +62,18 @@ fn a_hundred_thousand_entries_in_small_replies() {
         let mut cookie = 0;
         for _ in 0..1000 {
             let mut taken = None;
-            let done = local.readdir(&of(ROOT), &local.root(), cookie, false, &mut |entry| {
-                if taken.is_some() {
-                    return std::ops::ControlFlow::Break(());
-                }
-                taken = Some(entry.cookie);
-                std::ops::ControlFlow::Continue(())
-            });
+            let done = local.readdir(
+                &of(ROOT),
+                &local.root(),
+                ListArgs { room: 32, ..ListArgs::all(cookie, false) },
+                &mut |entry| {
+                    if taken.is_some() {
+                        return std::ops::ControlFlow::Break(());
+                    }
+                    taken = Some(entry.cookie);
+                    std::ops::ControlFlow::Continue(())
+                },
+            );
             assert!(!done.unwrap().eof);
             assert_ne!(Some(cookie), taken);
             cookie = taken.unwrap();
@@ -80,9 +85,10 @@ fn a_hundred_thousand_entries_in_small_replies() {
 fn a_cookie_that_cannot_be_one_is_refused() {
     each(|stage| {
         let local = stage.serve();
-        let done = local.readdir(&of(ROOT), &local.root(), u64::MAX, false, &mut |_| {
-            std::ops::ControlFlow::Continue(())
-        });
+        let done =
+            local.readdir(&of(ROOT), &local.root(), ListArgs::all(u64::MAX, false), &mut |_| {
+                std::ops::ControlFlow::Continue(())
+            });
         assert_eq!(done, Err(Status::BadCookie));
     });
 }
@@ -101,10 +107,15 @@ fn who_may_not_search_learns_names_only() {
         let local = stage.serve();
         let nodes = || {
             let mut nodes = 0;
-            let done = local.readdir(&of(support::ANN), &local.root(), 0, true, &mut |entry| {
-                nodes += usize::from(entry.node.is_some());
-                std::ops::ControlFlow::Continue(())
-            });
+            let done = local.readdir(
+                &of(support::ANN),
+                &local.root(),
+                ListArgs::all(0, true),
+                &mut |entry| {
+                    nodes += usize::from(entry.node.is_some());
+                    std::ops::ControlFlow::Continue(())
+                },
+            );
             done.map(|_| nodes)
         };
         mode(0o705);

@@ -175,7 +175,7 @@ impl<'s> Side<'s> {
 
     fn names(&self, dir: &Fid) -> Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
-        self.backend.readdir(&self.cx(), dir, 0, false, &mut |entry| {
+        self.backend.readdir(&self.cx(), dir, vfs::ListArgs::all(0, false), &mut |entry| {
             names.push(entry.name.to_vec());
             ControlFlow::Continue(())
         })?;

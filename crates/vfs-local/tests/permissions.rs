@@ -323,7 +323,8 @@ fn a_server_without_privileges_is_its_own_user() {
     let local = stage.serve();
     assert_eq!(take(&local, &of(ANN), &file).unwrap(), b"data");
     assert!(find(&local, &of(ANN), &dir, "hidden").is_ok());
-    let listed =
-        local.readdir(&of(ANN), &dir, 0, false, &mut |_| std::ops::ControlFlow::Continue(()));
+    let listed = local.readdir(&of(ANN), &dir, vfs::ListArgs::all(0, false), &mut |_| {
+        std::ops::ControlFlow::Continue(())
+    });
     assert_eq!(listed, Err(Status::Acces));
 }

@@ -8,8 +8,8 @@ use std::ops::{Bound, ControlFlow};
 use vfs::access::{Permission, data_access, granted};
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
-    Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status, Time,
-    Verifier, Want, WriteDone, need_regular,
+    ListArgs, Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status,
+    Time, Verifier, Want, WriteDone, need_regular,
 };
 
 /// Entries that are copied out of the lock at a time.
@@ -217,11 +217,10 @@ impl Backend for Mem {
         &self,
         cx: &Cx<'_>,
         dir: &Fid,
-        cookie: u64,
-        nodes: bool,
+        args: ListArgs,
         sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Listing> {
-        let mut cookie = cookie;
+        let ListArgs { mut cookie, nodes, .. } = args;
         if i64::try_from(cookie).is_err() {
             return Err(Status::BadCookie);
         }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
-    Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs, Status,
-    Time, Verifier, Want, WriteDone,
+    ListArgs, Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs,
+    Status, Time, Verifier, Want, WriteDone,
 };
 
 /// A call of the trait.
@@ -241,10 +241,9 @@ impl<B: Backend> Backend for Faulty<B> {
         &self,
         cx: &Cx<'_>,
         dir: &Fid,
-        cookie: u64,
-        nodes: bool,
+        args: ListArgs,
         sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Listing> {
-        self.at(cx, Verb::Readdir)?.readdir(cx, dir, cookie, nodes, sink)
+        self.at(cx, Verb::Readdir)?.readdir(cx, dir, args, sink)
     }
 }

@@ -262,6 +262,25 @@ pub struct DirEntry<'a> {
     pub node: Option<Node>,
 }
 
+/// What is wanted of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListArgs {
+    /// After which entry to begin; 0: at the start.
+    pub cookie: u64,
+    /// Whether entries carry id and attributes.
+    pub nodes: bool,
+    /// About how many bytes of entries will be taken, as READDIR encodes them (RFC 1813 §3.3.16 `entry3`):
+    /// what is fetched beyond that is fetched in vain. The sink alone says when it is enough.
+    pub room: usize,
+}
+
+impl ListArgs {
+    /// Everything after an entry.
+    pub const fn all(cookie: u64, nodes: bool) -> Self {
+        Self { cookie, nodes, room: usize::MAX }
+    }
+}
+
 /// How a listing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listing {
@@ -478,9 +497,8 @@ pub trait Backend: Send + Sync {
     /// [`Status`].
     fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)>;
 
-    /// Lists a directory after `cookie` (0: from the start), in an order that is the same for
-    /// every caller, until the sink breaks or the end is reached. With `nodes`, entries carry id
-    /// and attributes. An entry at which the sink broke counts as not taken.
+    /// Lists a directory, in an order that is the same for every caller, until the sink breaks or
+    /// the end is reached. An entry at which the sink broke counts as not taken.
     /// An entry that is there during the whole of several calls is given exactly once, whatever
     /// else changes in between.
     ///
@@ -490,8 +508,7 @@ pub trait Backend: Send + Sync {
         &self,
         cx: &Cx<'_>,
         dir: &Fid,
-        cookie: u64,
-        nodes: bool,
+        args: ListArgs,
         sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Listing>;
 }

@@ -10,7 +10,7 @@ use proto::nfs2::{Fh2, MAXDATA, Nfsstat2, ReaddirArgs2};
 use proto::nfs3::NoBody;
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
-use vfs::Status;
+use vfs::{ListArgs, Status};
 use xdr::{Reader, Writer};
 
 /// What comes after the entries: the end of the list, and eof.
@@ -58,7 +58,9 @@ fn entries(nfs: &Nfs, call: &mut Call<'_>, reply: &mut Writer, a: &ReaddirArgs2)
         last = Some(entry.cookie);
         ControlFlow::Continue(())
     };
-    let listing = verbs::readdir(nfs, call, dir.bytes(), after, false, &mut sink)?;
+    // an entry is as long as version 3's but for eight bytes
+    let args = ListArgs { cookie: after, nodes: false, room };
+    let listing = verbs::readdir(nfs, call, dir.bytes(), args, &mut sink)?;
     match last {
         Some(cookie) => nfs.v2.cookies.remember(&a.dir, cookie),
         None if listing.eof => {}
@@ -81,7 +83,7 @@ fn resume(nfs: &Nfs, call: &mut Call<'_>, short_dir: &Fh2, dir: &Long, cookie: u
         Resume::Search(wanted) => wanted,
     };
     let mut found = None;
-    verbs::readdir(nfs, call, dir.bytes(), 0, false, &mut |entry| {
+    verbs::readdir(nfs, call, dir.bytes(), ListArgs::all(0, false), &mut |entry| {
         if shorten(entry.cookie) == wanted {
             found = Some(entry.cookie);
             return ControlFlow::Break(());

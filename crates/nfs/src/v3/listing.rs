@@ -14,7 +14,7 @@ use crate::verbs::{self, Entry, Failed};
 use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody};
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
-use vfs::Status;
+use vfs::{ListArgs, Status};
 use xdr::{Mark, Writer};
 
 /// Attributes with their boolean, and the cookie verifier: what comes before the entries, after
@@ -22,6 +22,10 @@ use xdr::{Mark, Writer};
 const HEAD: usize = 4 + FATTR3_LEN + COOKIEVERFSIZE;
 /// What comes after the entries: the end of the list, and eof.
 const TAIL: usize = 4 + 4;
+
+/// How many times as long as without them an entry with attributes and handle is, if its name is of
+/// usual length.
+const PLUS: usize = 4;
 
 /// What is to be listed.
 pub(super) struct Request<'a> {
@@ -87,6 +91,12 @@ impl List<'_> {
     }
 }
 
+/// How many bytes of names, file ids and cookies a reply of at most `most` will hold, about.
+fn names(request: &Request<'_>, most: usize) -> usize {
+    let share = if request.plus { most / PLUS } else { most };
+    share.min(request.max_info as usize)
+}
+
 /// Answers READDIR or READDIRPLUS.
 pub(super) fn list(
     nfs: &Nfs,
@@ -107,7 +117,8 @@ pub(super) fn list(
         taken: false,
     };
     let mut sink = |entry: &Entry<'_>| list.take(entry);
-    let listed = verbs::readdir(nfs, call, request.dir, request.cookie, request.plus, &mut sink);
+    let args = ListArgs { cookie: request.cookie, nodes: request.plus, room: names(request, most) };
+    let listed = verbs::readdir(nfs, call, request.dir, args, &mut sink);
     let bytes = list.reply.written_since(list.first);
     // Not even one entry fits (an empty rest is no reason to complain, as long as it fits).
     let too_small = |eof: bool| most < HEAD + TAIL || (!list.taken && !eof);

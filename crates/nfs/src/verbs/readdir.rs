@@ -5,7 +5,7 @@ use crate::Nfs;
 use export::Handle;
 use rpc::Call;
 use std::ops::ControlFlow;
-use vfs::{Attr, Listing};
+use vfs::{Attr, ListArgs, Listing};
 
 /// One entry of a directory.
 pub struct Entry<'a> {
@@ -19,9 +19,8 @@ pub struct Entry<'a> {
     pub object: Option<(Handle, Attr)>,
 }
 
-/// Lists a directory after `cookie` (0: from the start) until the sink breaks or the end is
-/// reached; with `objects`, entries carry handles and attributes. An entry at which the sink
-/// breaks counts as not listed.
+/// Lists a directory until the sink breaks or the end is reached; with `nodes`, entries carry handles
+/// and attributes. An entry at which the sink breaks counts as not listed.
 ///
 /// # Errors
 /// [`super::Failed`]; [`vfs::Status::BadCookie`].
@@ -29,14 +28,13 @@ pub fn readdir(
     nfs: &Nfs,
     call: &mut Call<'_>,
     dir: &[u8],
-    cookie: u64,
-    objects: bool,
+    args: ListArgs,
     sink: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
 ) -> Answer<Listing> {
     let mut door = Door::new(nfs, call);
     let at = door.open(dir, Intent::Look)?;
     at.run(|backend| {
-        backend.readdir(&at.cx, &at.fid, cookie, objects, &mut |found| {
+        backend.readdir(&at.cx, &at.fid, args, &mut |found| {
             sink(&Entry {
                 name: found.name,
                 fileid: found.fileid,

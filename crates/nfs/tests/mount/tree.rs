@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, FileType, Found,
-    Limits, Listing, Made, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs,
-    Status, Time, Verifier, Want, WriteDone,
+    Limits, ListArgs, Listing, Made, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability,
+    StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
 /// An object: its place, its name and its kind.
@@ -185,8 +185,7 @@ impl Backend for Tree {
         &self,
         _: &Cx<'_>,
         _: &Fid,
-        _: u64,
-        _: bool,
+        _: ListArgs,
         _: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Listing> {
         Err(Status::NotSupp)

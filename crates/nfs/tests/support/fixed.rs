@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, FileType, Found,
-    Limits, Listing, Made, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs,
-    Status, Time, Verifier, Want, WriteDone,
+    Limits, ListArgs, Listing, Made, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability,
+    StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
 /// The file's contents.
@@ -173,8 +173,7 @@ impl Backend for Fixed {
         &self,
         _: &Cx<'_>,
         _: &Fid,
-        cookie: u64,
-        nodes: bool,
+        ListArgs { cookie, nodes, .. }: ListArgs,
         sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Listing> {
         let names: [(&[u8], u8); 3] = [(b".", 1), (b"..", 1), (b"file", 2)];

@@ -113,15 +113,20 @@ pub fn names(local: &Local, cx: &Cx<'_>, dir: &Fid, most: usize, nodes: bool) ->
     let (mut all, mut cookie) = (Vec::new(), 0);
     loop {
         let mut left = most;
-        let done = local.readdir(cx, dir, cookie, nodes, &mut |entry| {
-            if left == 0 {
-                return std::ops::ControlFlow::Break(());
-            }
-            assert!(entry.cookie != 0 && i64::try_from(entry.cookie).is_ok());
-            all.push(String::from_utf8_lossy(entry.name).into_owned());
-            (cookie, left) = (entry.cookie, left - 1);
-            std::ops::ControlFlow::Continue(())
-        });
+        let done = local.readdir(
+            cx,
+            dir,
+            vfs::ListArgs { room: most.saturating_mul(32), ..vfs::ListArgs::all(cookie, nodes) },
+            &mut |entry| {
+                if left == 0 {
+                    return std::ops::ControlFlow::Break(());
+                }
+                assert!(entry.cookie != 0 && i64::try_from(entry.cookie).is_ok());
+                all.push(String::from_utf8_lossy(entry.name).into_owned());
+                (cookie, left) = (entry.cookie, left - 1);
+                std::ops::ControlFlow::Continue(())
+            },
+        );
         if done.unwrap().eof {
             return all;
         }

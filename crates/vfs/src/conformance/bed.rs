@@ -104,13 +104,21 @@ impl Bed {
         nodes: bool,
     ) -> Result<(Vec<Listed>, bool)> {
         let mut entries = Vec::new();
-        let listing = self.backend.readdir(&self.cx(), dir, cookie, nodes, &mut |entry| {
-            if entries.len() == limit {
-                return ControlFlow::Break(());
-            }
-            entries.push((entry.name.to_vec(), entry.cookie, entry.node));
-            ControlFlow::Continue(())
-        })?;
+        let listing = self.backend.readdir(
+            &self.cx(),
+            dir,
+            crate::ListArgs {
+                room: limit.saturating_mul(32),
+                ..crate::ListArgs::all(cookie, nodes)
+            },
+            &mut |entry| {
+                if entries.len() == limit {
+                    return ControlFlow::Break(());
+                }
+                entries.push((entry.name.to_vec(), entry.cookie, entry.node));
+                ControlFlow::Continue(())
+            },
+        )?;
         Ok((entries, listing.eof))
     }
 

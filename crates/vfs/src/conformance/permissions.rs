@@ -68,7 +68,10 @@ fn directories_need_search_and_write(bed: &Bed) {
     let name = crate::Component::Name(word("f"));
     bed.backend.lookup(&by, &dir, name).unwrap();
     let mut sink = |_: &crate::DirEntry<'_>| std::ops::ControlFlow::Continue(());
-    refused(bed.backend.readdir(&by, &dir, 0, false, &mut sink), Status::Acces);
+    refused(
+        bed.backend.readdir(&by, &dir, crate::ListArgs::all(0, false), &mut sink),
+        Status::Acces,
+    );
     let how = Create::Guarded(SetAttr::default());
     refused(bed.backend.create(&by, &dir, word("g"), how), Status::Acces);
     refused(bed.backend.remove(&by, &dir, word("f")), Status::Acces);
