@@ -53,13 +53,6 @@ impl Handle {
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
-
-    fn push(&mut self, data: &[u8]) {
-        if let Some(place) = self.bytes.get_mut(self.len..self.len.saturating_add(data.len())) {
-            place.copy_from_slice(data);
-            self.len = self.len.saturating_add(data.len());
-        }
-    }
 }
 
 impl fmt::Debug for Handle {
@@ -100,13 +93,22 @@ impl Sealer {
 
     /// Seals a file id.
     pub fn seal(&self, fid: &Fid) -> Handle {
-        let mut handle = Handle { bytes: [0; Handle::MAX], len: 0 };
-        handle.push(&[VERSION, u8::try_from(fid.bytes().len()).unwrap_or(0)]);
-        handle.push(&self.id.to_be_bytes());
-        handle.push(fid.bytes());
-        let mac = self.begun.hash(handle.bytes()).to_le_bytes();
-        handle.push(&mac);
-        handle
+        let fid_len = fid.bytes().len();
+        let [a, b, c, d] = self.id.to_be_bytes();
+        let mut bytes = [0; Handle::MAX];
+        if let Some((head, rest)) = bytes.split_first_chunk_mut::<HEAD>() {
+            *head = [VERSION, u8::try_from(fid_len).unwrap_or(0), a, b, c, d];
+            // all of it, because a length that is known costs no call; the MAC goes over the padding
+            if let Some(place) = rest.first_chunk_mut::<{ Fid::MAX }>() {
+                *place = *fid.padded();
+            }
+        }
+        let end = HEAD.saturating_add(fid_len);
+        let (body, rest) = bytes.split_at_mut(end.min(Handle::MAX));
+        if let Some(place) = rest.first_chunk_mut::<MAC_LEN>() {
+            *place = self.begun.hash(body).to_le_bytes();
+        }
+        Handle { bytes, len: end.saturating_add(MAC_LEN) }
     }
 
     /// The file id in a handle, if it was sealed with this key for this export.

@@ -114,7 +114,7 @@ impl Names {
             place.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
         }
         let len = usize::try_from(about & 0xff).ok()?;
-        let fid = bytes.get(..len).and_then(Fid::new)?;
+        let fid = Fid::from_padded(bytes, len)?;
         Some(Hint::Object(fid, (about >> 8 != 0).then_some(Born(about >> 8))))
     }
 
@@ -125,11 +125,11 @@ impl Names {
         // in one piece: a third fewer instructions than in three
         let mut told = [0; BORN_HEAD + Fid::MAX];
         let (head, id) = told.split_first_chunk_mut::<BORN_HEAD>()?;
+        *id.first_chunk_mut()? = *fid.padded();
         let words = [stat.ino, sec.cast_unsigned(), nsec.into()];
         for (place, word) in head.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
-        id.get_mut(..fid.bytes().len())?.copy_from_slice(fid.bytes());
         let len = BORN_HEAD.saturating_add(fid.bytes().len());
         Some(Born((self.secret.hash(told.get(..len)?) >> 8).max(1)))
     }

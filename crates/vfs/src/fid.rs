@@ -32,6 +32,17 @@ impl Fid {
         Self { len: 8, bytes }
     }
 
+    /// A file id of the first `len` of these bytes, or `None` where there are not so many.
+    pub fn from_padded(bytes: [u8; Self::MAX], len: usize) -> Option<Self> {
+        let len = u8::try_from(len).ok().filter(|len| usize::from(*len) <= Self::MAX)?;
+        Some(Self { len, bytes })
+    }
+
+    /// The bytes and, behind them, some that mean nothing: to be copied in one piece.
+    pub const fn padded(&self) -> &[u8; Self::MAX] {
+        &self.bytes
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()

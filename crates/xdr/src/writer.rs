@@ -255,8 +255,16 @@ impl Writer {
 
     /// Fixed-length opaque data and its padding (RFC 4506 §4.9).
     pub fn opaque_fixed(&mut self, data: &[u8]) {
-        self.raw(data);
-        self.pad(data.len());
+        let padded = data.len().saturating_add(crate::padding(data.len()));
+        let place = self.space(padded);
+        // the padding is in the last word; what is data of it is written over
+        if let Some(last) = place.last_chunk_mut::<4>() {
+            *last = [0; 4];
+        }
+        if let Some(place) = place.get_mut(..data.len()) {
+            place.copy_from_slice(data);
+        }
+        self.advance(padded);
     }
 
     /// Variable-length opaque data: length, bytes, padding (RFC 4506 §4.10).
