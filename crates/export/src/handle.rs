@@ -49,6 +49,11 @@ impl Handle {
     /// The most bytes of a handle (`NFS3_FHSIZE`).
     pub const MAX: usize = 64;
 
+    /// What goes on the wire and, behind it, what means nothing; how long the first is.
+    pub const fn padded(&self) -> (&[u8; Self::MAX], usize) {
+        (&self.bytes, self.len)
+    }
+
     /// What goes on the wire.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()

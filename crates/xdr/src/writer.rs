@@ -273,6 +273,21 @@ impl Writer {
         self.opaque_fixed(data);
     }
 
+    /// The same of the first `len` bytes of an array, which is copied in one piece: a length that is known
+    /// costs no call.
+    pub fn opaque_within<const N: usize>(&mut self, data: &[u8; N], len: usize) {
+        let len = len.min(N);
+        self.u32(u32::try_from(len).unwrap_or(u32::MAX));
+        let place = self.space(N.saturating_add(4));
+        if let Some(place) = place.first_chunk_mut::<N>() {
+            *place = *data;
+        }
+        if let Some(padding) = place.get_mut(len..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+            *padding = [0; 4];
+        }
+        self.advance(len.saturating_add(crate::padding(len)));
+    }
+
     /// A value of a type that knows how.
     pub fn put<T: Encode + ?Sized>(&mut self, value: &T) {
         value.encode(self);

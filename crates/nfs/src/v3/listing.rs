@@ -11,10 +11,11 @@
 use super::{attr, finish, post_op};
 use crate::Nfs;
 use crate::verbs::{self, Entry, Failed};
+use export::Handle;
 use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody};
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
-use vfs::{ListArgs, Status};
+use vfs::{Attr, ListArgs, Status};
 use xdr::{Mark, Writer};
 
 /// Attributes with their boolean, and the cookie verifier: what comes before the entries, after
@@ -26,6 +27,9 @@ const TAIL: usize = 4 + 4;
 /// How many times as long as without them an entry with attributes and handle is, if its name is of
 /// usual length.
 const PLUS: usize = 4;
+
+/// Words between an object's name and its handle: cookie, attributes with their boolean, and the handle's.
+const OBJECT_WORDS: usize = 2 + 1 + FATTR3_LEN / 4 + 1;
 
 /// What is to be listed.
 pub(super) struct Request<'a> {
@@ -60,12 +64,17 @@ impl List<'_> {
             return ControlFlow::Break(());
         }
         let before = self.reply.mark();
-        self.reply.bool(true);
-        self.reply.u64(entry.fileid);
+        let [high, low] = halves(entry.fileid);
+        self.reply.words([1, high, low]);
         self.reply.opaque(entry.name);
-        self.reply.u64(entry.cookie);
-        if self.plus {
-            self.object(entry);
+        match &entry.object {
+            Some((handle, found)) if self.plus => self.object(entry.cookie, handle, found),
+            _ => {
+                self.reply.u64(entry.cookie);
+                if self.plus {
+                    self.reply.words([0, 0]);
+                }
+            }
         }
         if self.reply.written_since(self.first) > self.room {
             self.reply.rewind(before);
@@ -76,19 +85,22 @@ impl List<'_> {
         ControlFlow::Continue(())
     }
 
-    fn object(&mut self, entry: &Entry<'_>) {
-        match &entry.object {
-            Some((handle, found)) => {
-                self.reply.put(&Some(attr::fattr3(found)));
-                self.reply.bool(true);
-                self.reply.opaque(handle.bytes());
-            }
-            None => {
-                self.reply.bool(false);
-                self.reply.bool(false);
-            }
-        }
+    /// What follows the name of an object that has attributes and handle (`entryplus3`), in two pieces.
+    fn object(&mut self, cookie: u64, handle: &Handle, found: &Attr) {
+        // both follow
+        let mut words = [1; OBJECT_WORDS];
+        let [high, low, _, attributes @ .., _] = &mut words;
+        [*high, *low] = halves(cookie);
+        *attributes = attr::fattr3(found).words();
+        self.reply.words(words);
+        let (bytes, len) = handle.padded();
+        self.reply.opaque_within(bytes, len);
     }
+}
+
+/// The words of an `unsigned hyper`.
+const fn halves(value: u64) -> [u32; 2] {
+    [(value >> 32) as u32, (value & 0xffff_ffff) as u32]
 }
 
 /// How many bytes of names, file ids and cookies a reply of at most `most` will hold, about.

@@ -87,10 +87,10 @@ const fn low(v: u64) -> u32 {
     (v & 0xffff_ffff) as u32
 }
 
-impl Encode for Fattr3 {
-    /// In one piece: it is in nearly every reply, and in each entry of READDIRPLUS.
-    fn encode(&self, w: &mut Writer) {
-        w.words::<{ FATTR3_LEN / 4 }>([
+impl Fattr3 {
+    /// The attributes as the words that they are on the wire.
+    pub const fn words(&self) -> [u32; FATTR3_LEN / 4] {
+        [
             self.ftype.number(),
             self.mode,
             self.nlink,
@@ -112,7 +112,14 @@ impl Encode for Fattr3 {
             self.mtime.nseconds,
             self.ctime.seconds,
             self.ctime.nseconds,
-        ]);
+        ]
+    }
+}
+
+impl Encode for Fattr3 {
+    /// In one piece: it is in nearly every reply.
+    fn encode(&self, w: &mut Writer) {
+        w.words(self.words());
     }
 }
 
