@@ -6,6 +6,9 @@ use vfs::{Cred, Durability};
 /// `nobody` and `nogroup` on Linux: whom squashed users act as unless told otherwise.
 pub const ANONYMOUS_ID: u32 = 65534;
 
+/// The id that no user and no group has.
+const NO_ID: u32 = u32::MAX;
+
 /// Which users are mapped to the anonymous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -59,6 +62,9 @@ impl Default for Options {
 impl Options {
     /// The identity that a caller acts as. `auth` is what AUTH_SYS said (uid, gid, groups), `None`
     /// for AUTH_NONE. Groups that have to be changed are changed in `room`.
+    ///
+    /// [`NO_ID`], which means "leave it as it is" to the system calls, is taken for the anonymous id
+    /// whatever the export says, as by the kernel's server.
     pub fn squash<'a>(
         &'a self,
         auth: Option<(u32, u32, &'a [u32])>,
@@ -66,20 +72,26 @@ impl Options {
     ) -> Cred<'a> {
         let anonymous = Cred { uid: self.anonuid, gid: self.anongid, groups: &[] };
         let Some((uid, gid, groups)) = auth else { return anonymous };
+        if self.squash == Squash::All {
+            return anonymous;
+        }
+        let uid = if self.is_anonymous(uid) { self.anonuid } else { uid };
+        let gid = if self.is_anonymous(gid) { self.anongid } else { gid };
+        if !groups.iter().any(|group| self.is_anonymous(*group)) {
+            return Cred { uid, gid, groups };
+        }
+        for (own, group) in room.iter_mut().zip(groups) {
+            *own = if self.is_anonymous(*group) { self.anongid } else { *group };
+        }
+        Cred { uid, gid, groups: room.get(..groups.len().min(16)).unwrap_or_default() }
+    }
+
+    /// Whether an id that a client sends is not believed.
+    const fn is_anonymous(&self, id: u32) -> bool {
         match self.squash {
-            Squash::All => anonymous,
-            Squash::None => Cred { uid, gid, groups },
-            Squash::Root => {
-                let uid = if uid == 0 { self.anonuid } else { uid };
-                let gid = if gid == 0 { self.anongid } else { gid };
-                if !groups.contains(&0) {
-                    return Cred { uid, gid, groups };
-                }
-                for (own, group) in room.iter_mut().zip(groups) {
-                    *own = if *group == 0 { self.anongid } else { *group };
-                }
-                Cred { uid, gid, groups: room.get(..groups.len().min(16)).unwrap_or_default() }
-            }
+            Squash::Root => id == 0 || id == NO_ID,
+            Squash::None => id == NO_ID,
+            Squash::All => true,
         }
     }
 
@@ -133,6 +145,17 @@ mod tests {
         assert_eq!(cred, Cred { uid: 65534, gid: 65534, groups: &[5, 65534, 7] });
         let cred = options.squash(Some((7, 8, &[9])), &mut room);
         assert_eq!(cred, Cred { uid: 7, gid: 8, groups: &[9] });
+    }
+
+    #[test]
+    fn an_id_that_nobody_has_is_nobodys_under_every_squash() {
+        for squash in [Squash::None, Squash::Root, Squash::All] {
+            let options = Options { squash, ..Options::default() };
+            let mut room = [0; 16];
+            let cred = options.squash(Some((u32::MAX, u32::MAX, &[u32::MAX, 5])), &mut room);
+            assert_eq!((cred.uid, cred.gid), (65534, 65534));
+            assert!(!cred.groups.contains(&u32::MAX));
+        }
     }
 
     #[test]

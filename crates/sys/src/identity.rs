@@ -14,10 +14,24 @@ const GROUPS_MAX: usize = 1024;
 /// Ids that are remembered as ones that work.
 const TRIED_MAX: usize = 8;
 
+/// The id that no user and no group has: to the system calls it means "leave it as it is".
+const NO_ID: u32 = u32::MAX;
+
+/// Whom a thread's file system ids make it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Ids {
+    /// As the process was started.
+    #[default]
+    Process,
+    /// A change failed half way, or the thread was started by one that acted as somebody.
+    Unknown,
+    /// This user and this group.
+    User(u32, u32),
+}
+
 #[derive(Default)]
 struct Current {
-    /// `None`: as the process was started.
-    other: Option<(u32, u32)>,
+    ids: Ids,
     /// Whom nobody has changed yet has those that the process was started with.
     groups: Option<Vec<u32>>,
     /// The groups before the first change.
@@ -25,6 +39,10 @@ struct Current {
 }
 
 impl Current {
+    fn is(&self, uid: u32, gid: u32, groups: &[u32]) -> bool {
+        self.ids == Ids::User(uid, gid) && self.groups.as_deref() == Some(groups)
+    }
+
     fn set_groups(&mut self, groups: &[u32]) -> io::Result<()> {
         if self.groups.as_deref() == Some(groups) {
             return Ok(());
@@ -73,30 +91,33 @@ pub fn own() -> io::Result<Own> {
 /// Lets the calling thread act as this user until told otherwise.
 ///
 /// # Errors
-/// What the kernel says; the thread then acts as nobody in particular and must try again.
+/// What the kernel says; the thread then acts as nobody in particular and must try again. `EPERM` for an
+/// id that nobody has: the kernel would take it for an order to change nothing, and whoever the thread was
+/// before would do the caller's work.
 pub fn act_as(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
+    if uid == NO_ID || gid == NO_ID {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
     CURRENT.with_borrow_mut(|current| {
         let groups = groups.get(..groups.len().min(GROUPS_MAX)).unwrap_or_default();
-        if current.other == Some((uid, gid)) && current.groups.as_deref() == Some(groups) {
+        if current.is(uid, gid, groups) {
             return Ok(());
         }
         if current.started_with.is_none() {
             current.started_with = Some(own()?.groups);
         }
         // forgotten first: after a failure half way nobody may believe the old identity
-        current.other = Some((u32::MAX, u32::MAX));
+        current.ids = Ids::Unknown;
         current.set_groups(groups)?;
         set_fs_ids(uid, gid)?;
-        current.other = Some((uid, gid));
+        current.ids = Ids::User(uid, gid);
         Ok(())
     })
 }
 
 /// Whether the calling thread acts as this user now.
 pub fn acts_as(uid: u32, gid: u32, groups: &[u32]) -> bool {
-    CURRENT.with_borrow(|current| {
-        current.other == Some((uid, gid)) && current.groups.as_deref() == Some(groups)
-    })
+    CURRENT.with_borrow(|current| current.is(uid, gid, groups))
 }
 
 /// Lets the calling thread act as the process again, whoever it was: for code that does not know
@@ -123,7 +144,7 @@ pub fn begin(own: &Own) {
     }
     CURRENT.with_borrow_mut(|current| {
         let started_with = Some(own.groups.clone());
-        *current = Current { other: Some((u32::MAX, u32::MAX)), groups: None, started_with };
+        *current = Current { ids: Ids::Unknown, groups: None, started_with };
     });
     let _ = act_as_self(own);
 }
@@ -134,13 +155,13 @@ pub fn begin(own: &Own) {
 /// What the kernel says.
 pub fn act_as_self(own: &Own) -> io::Result<()> {
     CURRENT.with_borrow_mut(|current| {
-        if current.other.is_none() {
+        if current.ids == Ids::Process {
             return Ok(());
         }
-        current.other = Some((u32::MAX, u32::MAX));
+        current.ids = Ids::Unknown;
         set_fs_ids(own.uid, own.gid)?;
         current.set_groups(&own.groups)?;
-        current.other = None;
+        current.ids = Ids::Process;
         Ok(())
     })
 }
@@ -250,6 +271,28 @@ mod tests {
             line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
         (line("Uid:")[3].clone(), line("Groups:").join(","))
+    }
+
+    /// A client may say that it is one of those, and the kernel then changes nothing without a word.
+    #[test]
+    fn nobody_acts_as_an_id_that_nobody_has() {
+        let process = own().unwrap();
+        if process.uid != 0 {
+            return eprintln!("skipped: needs root");
+        }
+        act_as_self(&process).unwrap();
+        for (uid, gid) in [(u32::MAX, u32::MAX), (u32::MAX, 4001), (4001, u32::MAX)] {
+            for again in 0..3 {
+                act_as(uid, gid, &[4100]).unwrap_err();
+                assert!(!acts_as(uid, gid, &[4100]), "{uid} {gid}, {again}");
+            }
+        }
+        // a failure half way is nobody's identity either
+        act_as(4001, 4001, &[u32::MAX]).unwrap_err();
+        for ids in [(u32::MAX, u32::MAX), (4001, 4001), (0, 0)] {
+            assert!(!acts_as(ids.0, ids.1, &[u32::MAX]) && !acts_as(ids.0, ids.1, &[]));
+        }
+        act_as_self(&process).unwrap();
     }
 
     #[test]

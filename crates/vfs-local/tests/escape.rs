@@ -4,9 +4,9 @@ mod support;
 
 use bowline_vfs_local::Naming;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use support::{Mounted, ROOT, Stage, each, find, make, name, names, of, put, root_for, take};
-use vfs::{Backend, Fid, Name, SetAttr, Status};
+use vfs::{Backend, Cred, Fid, Name, SetAttr, Status};
 
 #[test]
 fn links_are_found_and_never_followed() {
@@ -186,4 +186,32 @@ fn a_directory_that_cannot_be_served_says_what_to_do() {
     assert!(open(&stage.tree.join("none")).contains("create it first"));
     fs::write(stage.tree.join("file"), "").unwrap();
     assert!(open(&stage.tree.join("file")).contains("name the directory"));
+}
+
+/// An id that means "leave it as it is" to the system calls must not leave a thread as the server
+/// for a client's work.
+#[test]
+fn who_has_no_id_does_nothing_as_the_server() {
+    if !root_for("who_has_no_id_does_nothing_as_the_server") {
+        return;
+    }
+    each(|stage| {
+        fs::write(stage.tree.join("file"), "data").unwrap();
+        let local = stage.serve();
+        let root = local.root();
+        let mode = || fs::metadata(stage.tree.join("file")).unwrap().mode();
+        let before = mode();
+        let (file, _) = find(&local, &of(ROOT), &root, "file").unwrap();
+        let none = Cred { uid: u32::MAX, gid: u32::MAX, groups: &[100] };
+        let cx = of(none);
+        let take = SetAttr { mode: Some(0o4777), uid: Some(0), ..SetAttr::default() };
+        for _ in 0..3 {
+            local.setattr(&cx, &file, &take, None).unwrap_err();
+            local.remove(&cx, &root, name("file")).unwrap_err();
+            let how = vfs::Create::Guarded(SetAttr::default());
+            local.create(&cx, &root, name("made"), how).unwrap_err();
+        }
+        assert_eq!(mode(), before);
+        assert_eq!(fs::read_dir(&stage.tree).unwrap().count(), 1);
+    });
 }
