@@ -8,8 +8,8 @@
 
 use crate::errno;
 use crate::local::Local;
+use crate::rounds::Extent;
 use crate::write::change;
-use std::io::ErrorKind;
 use vfs::{Change, Cx, Durability, Fid, Result, need_regular};
 
 /// See [`vfs::Backend::commit`].
@@ -27,13 +27,9 @@ pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) ->
             None => local.reader(&file, fid).or_else(|_| local.writer(&file, fid))?,
         };
         let part = part_of(before.size, offset, count);
-        match part.map(|(offset, len)| sys::io::sync_data_range(fd, offset, len)) {
-            Some(Err(e)) if e.kind() != ErrorKind::Unsupported => local.synced(Err(e))?,
-            Some(Ok(())) => {}
-            Some(Err(_)) | None => {
-                local.synced(sys::io::sync_data(fd))?;
-                file.unsynced().done(until);
-            }
+        let extent = part.map_or(Extent::Data, |(offset, len)| Extent::Range(offset, len));
+        if local.sync_file(&file, fd, extent)? >= Extent::Data {
+            file.unsynced().done(until);
         }
     }
     Ok(change(local, &file, &before))

@@ -16,8 +16,9 @@ use crate::errno;
 use crate::local::Local;
 use crate::made::Place;
 use crate::open_files::OpenFile;
-use std::io;
-use std::os::fd::AsFd;
+use crate::rounds::Extent;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
 use sys::open::{How, open_entry, open_listing, reopen};
 use vfs::{Cx, Durability, FileType, Name, Result, Status};
 
@@ -85,7 +86,7 @@ impl Local {
     pub(crate) fn sync_object(&self, cx: &Cx<'_>, file: &OpenFile) -> Result<()> {
         self.may_sleep(cx);
         if let Some(fd) = file.writer().or_else(|| file.reader()) {
-            return self.synced(sys::io::sync(fd));
+            return self.sync_file(file, fd, Extent::File).map(drop);
         }
         self.actor.be_server().map_err(errno::from)?;
         let open = || match file.ftype() {
@@ -105,6 +106,31 @@ impl Local {
             // or it may be neither read nor written by an ordinary user's server
             Ok(None) | Err(_) => self.sync_everything(),
         }
+    }
+
+    /// Puts so much of a file on disk, through a descriptor that its calls share; how much that was.
+    /// The caller has said that it may sleep.
+    pub(crate) fn sync_file(
+        &self,
+        file: &OpenFile,
+        fd: BorrowedFd<'_>,
+        extent: Extent,
+    ) -> Result<Extent> {
+        let sync = |extent| {
+            let (result, done) = match extent {
+                Extent::Range(offset, len) => match sys::io::sync_data_range(fd, offset, len) {
+                    Err(e) if e.kind() == ErrorKind::Unsupported => {
+                        (sys::io::sync_data(fd), Extent::Data)
+                    }
+                    result => (result, extent),
+                },
+                Extent::Data => (sys::io::sync_data(fd), extent),
+                Extent::File => (sys::io::sync(fd), extent),
+            };
+            // before the next round begins: who commits in that one must see it
+            result.inspect_err(|_| self.verifier.change()).map(|()| done)
+        };
+        file.rounds().sync(extent, sync).map_err(errno::from)
     }
 
     /// Puts the whole file system on disk: for objects that no descriptor can sync.

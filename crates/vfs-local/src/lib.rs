@@ -34,6 +34,7 @@ mod readdir;
 mod readlink;
 mod remove;
 mod rename;
+mod rounds;
 mod setattr;
 mod statfs;
 mod symlink;

@@ -8,13 +8,15 @@
 //! reading, one for writing). Beyond, those not used for longest (to a second) go first.
 //! [`OpenFiles::sweep`], called each second, closes what has not been written for two seconds (a
 //! program that was written may be run soon), everything after thirty idle seconds, and what was
-//! removed behind the server's back, so that it gives its space back.
+//! removed behind the server's back, so that it gives its space back. What was written and is not known
+//! to be on disk stays for a minute, so that whoever commits it learns of an error of the disk.
 
 use crate::acl_cell::AclCell;
 use crate::attr::file_type;
 use crate::errno;
 use crate::inode_table::InodeTable;
 use crate::names::{self, Names};
+use crate::rounds::Rounds;
 use crate::unsynced::Unsynced;
 use papaya::{Guard, HashMap};
 use std::io;
@@ -35,6 +37,9 @@ const ENTRIES_MIN: usize = 16;
 const WRITER_IDLE_S: u32 = 2;
 /// Seconds after which an idle entry is closed.
 const IDLE_S: u32 = 30;
+/// The same of one that owes its clients a sync. The kernel writes data back after half a minute, and
+/// tells of an error whoever has had the file open since then; who opens it later may not learn of it.
+const OWING_IDLE_S: u32 = 60;
 /// Seconds between two syncs of the tables of names: what a power cut may take of them.
 const TABLE_SYNC_S: u32 = 5;
 /// Seconds for which a directory counts as cached by the kernel after it was listed.
@@ -86,6 +91,7 @@ pub struct OpenFile {
     /// Second of the last writing.
     written_s: AtomicU32,
     unsynced: Unsynced,
+    rounds: Rounds,
     /// Whether it has been or is being taken out of the cache.
     retired: AtomicBool,
     acl: AclCell,
@@ -109,6 +115,7 @@ impl OpenFile {
             listed_s: AtomicU32::new(0),
             written_s: AtomicU32::new(0),
             unsynced: Unsynced::default(),
+            rounds: Rounds::default(),
             retired: AtomicBool::new(false),
             acl: AclCell::default(),
             listing: Mutex::new(None),
@@ -208,6 +215,11 @@ impl OpenFile {
         &self.unsynced
     }
 
+    /// Its syncs.
+    pub const fn rounds(&self) -> &Rounds {
+        &self.rounds
+    }
+
     /// Whether another may stand for the object in the cache by now: nobody who asks that one
     /// learns what is done through this.
     pub fn is_retired(&self) -> bool {
@@ -219,10 +231,15 @@ impl OpenFile {
         &self.acl
     }
 
-    /// Whether it is open for writing and nobody has written for a while.
-    fn writer_is_idle(&self, now_s: u32) -> bool {
-        let idle_s = now_s.saturating_sub(self.written_s.load(Relaxed));
-        self.writer().is_some() && idle_s > WRITER_IDLE_S
+    /// Whether nobody has used it for a while, or it is open for writing and nobody has written.
+    fn is_idle(&self, now_s: u32) -> bool {
+        let (used_s, written_s) = (self.used_s.load(Relaxed), self.written_s.load(Relaxed));
+        let for_longer = |second: u32, idle_s: u32| now_s.saturating_sub(second) > idle_s;
+        if self.unsynced.owes() {
+            return for_longer(used_s.max(written_s), OWING_IDLE_S);
+        }
+        for_longer(used_s, IDLE_S)
+            || self.writer().is_some() && for_longer(written_s, WRITER_IDLE_S)
     }
 
     /// Notes that the descriptor for writing was used.
@@ -375,11 +392,22 @@ impl OpenFiles {
 
     /// Takes an object out of the map. It counts as retired before another can be put in its place.
     fn take_out(&self, key: &Key, guard: &impl Guard) -> Option<Weak<OpenFile>> {
-        self.map.get(key, guard)?.as_ref()?.retired.store(true, SeqCst);
-        let gone = self.map.remove(key, guard)?.as_ref()?;
-        // somebody else may have taken that one out and put this one in meanwhile
-        gone.retired.store(true, SeqCst);
-        Some(Arc::downgrade(gone))
+        loop {
+            let file = self.map.get(key, guard)?.as_ref()?;
+            if self.take_out_this(key, file, guard) {
+                return Some(Arc::downgrade(file));
+            }
+            // somebody else has taken it out, and may have put another in
+        }
+    }
+
+    /// Takes this very entry out of the map, if it is there still. It is retired first.
+    fn take_out_this(&self, key: &Key, file: &Arc<OpenFile>, guard: &impl Guard) -> bool {
+        file.retired.store(true, SeqCst);
+        let same = |_: &Key, now: &Option<Arc<OpenFile>>| {
+            now.as_ref().is_some_and(|now| Arc::ptr_eq(now, file))
+        };
+        matches!(self.map.remove_if(key, same, guard), Ok(Some(_)))
     }
 
     /// Closes a file that was removed, together with others in a few milliseconds: to close one
@@ -433,14 +461,7 @@ impl OpenFiles {
             if gone.len() >= most {
                 break;
             }
-            let same = |_: &Key, now: &Option<Arc<OpenFile>>| {
-                now.as_ref().is_some_and(|now| Arc::ptr_eq(now, file))
-            };
-            if !judge(key, file) {
-                continue;
-            }
-            file.retired.store(true, SeqCst);
-            if matches!(self.map.remove_if(key, same, &guard), Ok(Some(_))) {
+            if judge(key, file) && self.take_out_this(key, file, &guard) {
                 gone.push(Arc::downgrade(file));
             }
         }
@@ -556,9 +577,7 @@ impl OpenFiles {
         self.now_s.store(now_s.max(1), Relaxed);
         self.close_if(usize::MAX, |_, file| {
             let idle_s = now_s.saturating_sub(file.used_s.load(Relaxed));
-            idle_s > IDLE_S
-                || file.writer_is_idle(now_s)
-                || ASKED_S.contains(&idle_s) && file.is_removed()
+            file.is_idle(now_s) || ASKED_S.contains(&idle_s) && file.is_removed()
         });
     }
 }
@@ -655,6 +674,31 @@ mod tests {
         assert_eq!(left, None, "a writer leaves after two seconds, though others read");
         assert_eq!(files.with(&key(1), |_| ()), Some(()));
         files.sweep(100);
+        assert!(files.is_empty());
+    }
+
+    #[test]
+    fn what_may_not_be_on_disk_stays_open_until_it_is_or_for_a_minute() {
+        let files = OpenFiles::new(3000);
+        let written = |n| {
+            let file = files.insert(key(n), file());
+            file.writer_or(|| sys::open::open_path("/".as_ref())).unwrap();
+            file.note_written(1);
+            file.unsynced().note_write();
+            file
+        };
+        written(1);
+        let synced = written(2);
+        let is_there = |n| files.with(&key(n), |_| ()).is_some();
+        files.sweep(4);
+        assert!(is_there(1) && is_there(2));
+        synced.unsynced().done(synced.unsynced().begin().unwrap());
+        files.sweep(5);
+        assert!(is_there(1) && !is_there(2));
+        // that was a use
+        files.sweep(65);
+        assert_eq!(files.len(), 1);
+        files.sweep(66);
         assert!(files.is_empty());
     }
 

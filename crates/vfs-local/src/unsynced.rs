@@ -13,6 +13,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+/// What a file begins with: a write of which nothing is known.
+const UNKNOWN: u64 = 1;
+
 /// The writes of one open file.
 #[derive(Debug)]
 pub struct Unsynced {
@@ -26,7 +29,7 @@ pub struct Until(u64);
 
 impl Default for Unsynced {
     fn default() -> Self {
-        Self { written: AtomicU64::new(1), synced: AtomicU64::new(0) }
+        Self { written: AtomicU64::new(UNKNOWN), synced: AtomicU64::new(0) }
     }
 }
 
@@ -34,6 +37,12 @@ impl Unsynced {
     /// Counts a write whose data is in the page cache.
     pub fn note_write(&self) {
         self.written.fetch_add(1, SeqCst);
+    }
+
+    /// Whether writes were answered whose data may not be on disk.
+    pub fn owes(&self) -> bool {
+        let written = self.written.load(SeqCst);
+        written > UNKNOWN && written != self.synced.load(SeqCst)
     }
 
     /// Where a sync that begins now will have got to; `None` if there is nothing to sync.
@@ -55,6 +64,7 @@ mod tests {
     #[test]
     fn a_write_during_a_sync_is_left_for_the_next() {
         let file = Unsynced::default();
+        assert!(!file.owes(), "somebody else may, not this one");
         let first = file.begin().unwrap();
         file.note_write();
         file.done(first);
@@ -64,6 +74,6 @@ mod tests {
         file.done(first);
         assert!(file.begin().is_none(), "an older sync takes nothing back");
         file.note_write();
-        assert!(file.begin().is_some());
+        assert!(file.begin().is_some() && file.owes());
     }
 }

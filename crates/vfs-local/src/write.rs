@@ -7,6 +7,7 @@ use crate::access::check_data;
 use crate::errno;
 use crate::local::Local;
 use crate::open_files::OpenFile;
+use crate::rounds::Extent;
 use std::os::fd::BorrowedFd;
 use vfs::{Attr, Change, Cx, Durability, Fid, Result, Stability, Status, WriteDone, need_regular};
 
@@ -28,9 +29,17 @@ pub fn write(
     let fd = local.writer(&file, fid)?;
     become_writer(local, cx, &before)?;
     file.note_written(local.files.now_s());
+    // of a round that fails from here on, only one of those who sync is told
+    let promised = stable != Stability::Unstable && cx.durability == Durability::Sync;
+    let failed = promised.then(|| file.rounds().failed());
     let count = put(local, fd, offset, data)?;
-    file.unsynced().note_write();
+    if cx.durability == Durability::Sync {
+        file.unsynced().note_write();
+    }
     let committed = settle(local, cx, &file, fd, stable)?;
+    if failed.is_some_and(|before| before != file.rounds().failed()) {
+        return Err(Status::Io);
+    }
     Ok(WriteDone { count, committed, file: change(local, &file, &before) })
 }
 
@@ -75,14 +84,14 @@ fn settle(
     if cx.durability == Durability::Async {
         return Ok(Stability::FileSync);
     }
-    let sync = match stable {
+    let extent = match stable {
         Stability::Unstable if !file.is_retired() => return Ok(Stability::Unstable),
-        Stability::Unstable | Stability::DataSync => sys::io::sync_data,
-        Stability::FileSync => sys::io::sync,
+        Stability::Unstable | Stability::DataSync => Extent::Data,
+        Stability::FileSync => Extent::File,
     };
     local.may_sleep(cx);
     let until = file.unsynced().begin();
-    local.synced(sync(fd))?;
+    local.sync_file(file, fd, extent)?;
     if let Some(until) = until {
         file.unsynced().done(until);
     }

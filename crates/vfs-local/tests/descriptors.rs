@@ -70,6 +70,8 @@ fn a_program_that_was_just_written_can_be_run() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
         let busy = Command::new(&path).status();
         assert!(busy.is_err(), "it is still open for writing");
+        // as each client does when it closes the file
+        local.commit(&cx, &fid, 0, 0).unwrap();
         // read all the while, not written
         for now_s in 2..=5 {
             take(&local, &cx, &fid).unwrap();
