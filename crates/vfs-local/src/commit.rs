@@ -6,15 +6,20 @@
 //! known to be clean after that; the next COMMIT of the whole file syncs. The Linux client asks for whole
 //! files.
 
+use crate::changes::around;
 use crate::errno;
 use crate::local::Local;
+use crate::open_files::OpenFile;
 use crate::rounds::Extent;
-use crate::write::change;
+use std::sync::Arc;
 use vfs::{Change, Cx, Durability, Fid, Result, need_regular};
 
 /// See [`vfs::Backend::commit`].
 pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
+    let standing = |file: &Arc<OpenFile>| file.changes().now();
+    let since = local.files.with(&local.key(fid), standing);
     let (file, before) = local.hold(cx, fid)?;
+    let since = since.unwrap_or_else(|| standing(&file));
     need_regular(before.ftype)?;
     if cx.durability == Durability::Sync
         && let Some(until) = file.unsynced().begin()
@@ -32,7 +37,7 @@ pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) ->
             file.unsynced().done(until);
         }
     }
-    Ok(change(local, &file, &before))
+    Ok(around(local, &file, &before, &since))
 }
 
 /// Where the range of a COMMIT (RFC 1813 §3.3.21: `count` 0 goes to the end) begins and how long it is, if it is

@@ -13,6 +13,7 @@ mod access;
 mod acl_cell;
 mod actor;
 mod attr;
+mod changes;
 mod commit;
 mod create;
 mod durable;

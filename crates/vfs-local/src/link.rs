@@ -20,9 +20,10 @@ pub fn link(
         return Err(Status::Perm);
     }
     place.as_caller(|| make_link(file.path(), place.file.path(), name.bytes()))?;
+    let change = place.change();
     local.finder.remember(dir, name.bytes(), fid)?;
     place.sync()?;
     place.sync_named(&file)?;
     let after = sys::stat::of_fd(file.path()).map_err(errno::from)?;
-    Ok((crate::attr::convert(&after), place.change()))
+    Ok((crate::attr::convert(&after), change))
 }

@@ -3,6 +3,7 @@
 use crate::access::MountState;
 use crate::actor::Actor;
 use crate::attr::{convert, file_type, living};
+use crate::changes::Changing;
 use crate::durable::Medium;
 use crate::errno;
 use crate::inode_table::InodeTable;
@@ -186,6 +187,21 @@ impl Local {
     /// An object to hold on to while the call blocks, with its attributes.
     pub(crate) fn hold(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(Arc<OpenFile>, Attr)> {
         self.with(cx, fid, |file, attr| Ok((Arc::clone(file), attr)))
+    }
+
+    /// An object that the call is going to change, held on to, with its attributes before that.
+    pub(crate) fn begin_change(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(Changing, Attr)> {
+        let key = self.key(fid);
+        let file = match self.files.with(&key, Arc::clone) {
+            Some(file) => file,
+            None => self.open_object(cx, fid)?,
+        };
+        let changing = Changing::begin(file);
+        let before = self.stat(&changing);
+        if matches!(before, Err(Status::Stale)) {
+            self.files.remove(&key);
+        }
+        Ok((changing, before?))
     }
 
     /// A directory to hold on to.

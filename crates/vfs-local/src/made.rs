@@ -1,6 +1,7 @@
 //! What all verbs that make an object share: the directory before, the thread as the caller, the
 //! new object's attributes, everything on disk, the answer.
 
+use crate::changes::Changing;
 use crate::errno;
 use crate::local::Local;
 use crate::lookup::adopt_file;
@@ -8,7 +9,6 @@ use crate::open_files::OpenFile;
 use crate::setattr;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use sys::open::{How, open_entry};
 use sys::stat::Stat;
 use vfs::{Attr, Change, Cx, Fid, FileType, Made, Name, Result, SetAttr, Status};
@@ -18,7 +18,7 @@ pub struct Place<'p> {
     pub local: &'p Local,
     pub cx: &'p Cx<'p>,
     pub dir: &'p Fid,
-    pub file: Arc<OpenFile>,
+    pub file: Changing,
     pub before: Attr,
 }
 
@@ -29,7 +29,10 @@ impl<'p> Place<'p> {
     /// Those of reaching it; [`Status::NotDir`].
     pub fn new(local: &'p Local, cx: &'p Cx<'p>, dir: &'p Fid) -> Result<Self> {
         local.may_sleep(cx);
-        let (file, before) = local.hold_dir(cx, dir)?;
+        let (file, before) = local.begin_change(cx, dir)?;
+        if before.ftype != FileType::Directory {
+            return Err(Status::NotDir);
+        }
         Ok(Self { local, cx, dir, file, before })
     }
 
@@ -45,9 +48,10 @@ impl<'p> Place<'p> {
         self.local.files.opening(run).map_err(errno::from)
     }
 
-    /// The directory around the change.
+    /// The directory around the change, which has just been made: while it is put on disk others may
+    /// change it as well.
     pub fn change(&self) -> Change {
-        Change { before: Some(self.before.wcc()), after: self.local.attr_after(&self.file) }
+        self.file.around(self.local, &self.before)
     }
 
     /// Finishes a new object that was made under `name`: sets what `set` says beyond `mode` (which
@@ -79,6 +83,7 @@ impl<'p> Place<'p> {
         stat: &Stat,
         set: &SetAttr,
     ) -> Result<Made> {
+        let dir = self.change();
         let (mut node, file) = adopt_file(self.local, self.dir, name.bytes(), file, stat)?;
         let rest = self.rest_of(set, &node.attr);
         if !rest.is_empty() {
@@ -89,7 +94,7 @@ impl<'p> Place<'p> {
             let stat = sys::stat::of_fd(file.path()).map_err(errno::from)?;
             node.attr = crate::attr::convert(&stat);
         }
-        Ok(Made { node, dir: self.change() })
+        Ok(Made { node, dir })
     }
 
     /// What is left to set on an object that was made with its mode by its owner.

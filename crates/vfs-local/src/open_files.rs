@@ -13,6 +13,7 @@
 
 use crate::acl_cell::AclCell;
 use crate::attr::file_type;
+use crate::changes::Changes;
 use crate::errno;
 use crate::inode_table::InodeTable;
 use crate::names::{self, Names};
@@ -92,6 +93,7 @@ pub struct OpenFile {
     written_s: AtomicU32,
     unsynced: Unsynced,
     rounds: Rounds,
+    changes: Changes,
     /// Whether it has been or is being taken out of the cache.
     retired: AtomicBool,
     acl: AclCell,
@@ -116,6 +118,7 @@ impl OpenFile {
             written_s: AtomicU32::new(0),
             unsynced: Unsynced::default(),
             rounds: Rounds::default(),
+            changes: Changes::default(),
             retired: AtomicBool::new(false),
             acl: AclCell::default(),
             listing: Mutex::new(None),
@@ -218,6 +221,11 @@ impl OpenFile {
     /// Its syncs.
     pub const fn rounds(&self) -> &Rounds {
         &self.rounds
+    }
+
+    /// Who changes it.
+    pub const fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// Whether another may stand for the object in the cache by now: nobody who asks that one

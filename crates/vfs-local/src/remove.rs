@@ -31,11 +31,12 @@ pub fn rmdir(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Ch
 fn gone(place: &Place<'_>, name: Name<'_>, remove: impl Fn() -> io::Result<()>) -> Result<Change> {
     let victim = victim_at(place, name.bytes());
     place.as_caller(remove)?;
+    let change = place.change();
     if let Some(victim) = victim {
         victim.went(place, name.bytes());
     }
     place.sync()?;
-    Ok(place.change())
+    Ok(change)
 }
 
 /// What a name leads to before it goes.

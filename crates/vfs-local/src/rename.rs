@@ -13,14 +13,17 @@ pub fn rename(
     (from_dir, from): (&Fid, Name<'_>),
     (to_dir, to): (&Fid, Name<'_>),
 ) -> Result<(Change, Change)> {
-    let source = Place::new(local, cx, from_dir)?;
     let target = Place::new(local, cx, to_dir)?;
-    let moves = || victim_at(&source, from.bytes()).map(|moved| moved.fid);
+    // one directory is changed once
+    let other = (from_dir != to_dir).then(|| Place::new(local, cx, from_dir)).transpose()?;
+    let source = other.as_ref().unwrap_or(&target);
+    let moves = || victim_at(source, from.bytes()).map(|moved| moved.fid);
     let moved = local.finder.remembers().then(moves).flatten();
     let replaced = victim_at(&target, to.bytes());
     source.as_caller(|| {
         namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())
     })?;
+    let changes = (source.change(), target.change());
     if let Some(replaced) = replaced.filter(|replaced| Some(replaced.fid) != moved) {
         replaced.went(&target, to.bytes());
     }
@@ -28,9 +31,9 @@ pub fn rename(
         local.finder.moved(&moved, (from_dir, from.bytes()), (to_dir, to.bytes()))?;
     }
     target.sync()?;
-    if from_dir != to_dir {
+    if let Some(source) = other {
         source.sync()?;
     }
     target.sync_moved(to)?;
-    Ok((source.change(), target.change()))
+    Ok(changes)
 }

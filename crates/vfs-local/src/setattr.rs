@@ -8,7 +8,6 @@ use crate::access::{check, check_data};
 use crate::errno;
 use crate::local::Local;
 use crate::open_files::OpenFile;
-use crate::write::change;
 use std::io;
 use sys::namespace::{When, set_mode, set_owner, set_times};
 use vfs::access::Permission;
@@ -23,12 +22,14 @@ pub fn setattr(
     guard: Option<Time>,
 ) -> Result<Change> {
     local.may_sleep(cx);
-    let (file, before) = local.hold(cx, fid)?;
+    let (file, before) = local.begin_change(cx, fid)?;
     if guard.is_some_and(|ctime| ctime != before.ctime) {
         return Err(Status::NotSync);
     }
-    apply_and_sync(local, cx, fid, set)?;
-    Ok(change(local, &file, &before))
+    apply(local, cx, fid, set)?;
+    let around = file.around(local, &before);
+    sync_set(local, cx, fid, set)?;
+    Ok(around)
 }
 
 /// Sets attributes and puts them on disk.
@@ -37,6 +38,10 @@ pub fn setattr(
 /// What the kernel says.
 pub fn apply_and_sync(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
     apply(local, cx, fid, set)?;
+    sync_set(local, cx, fid, set)
+}
+
+fn sync_set(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
     if set.is_empty() || !local.has_to_sync(cx) {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use crate::local::Local;
 use crate::open_files::OpenFile;
 use crate::rounds::Extent;
 use std::os::fd::BorrowedFd;
-use vfs::{Attr, Change, Cx, Durability, Fid, Result, Stability, Status, WriteDone, need_regular};
+use vfs::{Attr, Cx, Durability, Fid, Result, Stability, Status, WriteDone, need_regular};
 
 /// The bits that a write by somebody else than root takes away.
 const SET_ID: u32 = 0o6000;
@@ -23,7 +23,7 @@ pub fn write(
     data: &[u8],
     stable: Stability,
 ) -> Result<WriteDone> {
-    let (file, before) = local.hold(cx, fid)?;
+    let (file, before) = local.begin_change(cx, fid)?;
     need_regular(before.ftype)?;
     check_data(local, cx, &file, &before, true)?;
     let fd = local.writer(&file, fid)?;
@@ -36,11 +36,13 @@ pub fn write(
     if cx.durability == Durability::Sync {
         file.unsynced().note_write();
     }
+    // before it is synced: others may write meanwhile
+    let around = file.around(local, &before);
     let committed = settle(local, cx, &file, fd, stable)?;
     if failed.is_some_and(|before| before != file.rounds().failed()) {
         return Err(Status::Io);
     }
-    Ok(WriteDone { count, committed, file: change(local, &file, &before) })
+    Ok(WriteDone { count, committed, file: around })
 }
 
 /// Quotas count for the file's owner whoever writes; but set-id bits fall only if the kernel sees
@@ -96,9 +98,4 @@ fn settle(
         file.unsynced().done(until);
     }
     Ok(stable)
-}
-
-/// A file around a change.
-pub fn change(local: &Local, file: &OpenFile, before: &Attr) -> Change {
-    Change { before: Some(before.wcc()), after: local.attr_after(file) }
 }
