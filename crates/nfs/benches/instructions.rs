@@ -63,16 +63,16 @@ const OLD: Duration = Duration::from_secs(3);
 #[library_benchmark(setup = ready, teardown = check)]
 #[bench::null(args = (null), config = at_most(680))]
 #[bench::getattr(args = (getattr), config = at_most(2_120))]
-#[bench::lookup(args = (lookup), config = at_most(4_330))]
+#[bench::lookup(args = (lookup), config = at_most(4_180))]
 #[bench::access(args = (access), config = at_most(2_540))]
 #[bench::read(args = (read), config = at_most(2_750))]
 #[bench::read_range(args = (read_range), config = at_most(2_870))]
 #[bench::write(args = (write), config = at_most(3_280))]
-#[bench::commit(args = (commit), config = at_most(2_870))]
-#[bench::create(args = (create), config = at_most(8_290))]
-#[bench::remove(args = (remove), config = at_most(5_120))]
-#[bench::readdir(args = (readdir), config = at_most(26_000))]
-#[bench::readdirplus(args = (readdirplus), config = at_most(100_500))]
+#[bench::commit(args = (commit), config = at_most(3_070))]
+#[bench::create(args = (create), config = at_most(8_440))]
+#[bench::remove(args = (remove), config = at_most(5_220))]
+#[bench::readdir(args = (readdir), config = at_most(24_050))]
+#[bench::readdirplus(args = (readdirplus), config = at_most(81_100))]
 fn call(mut ready: Box<Ready>) -> Box<Ready> {
     ready.verdict = Some(ready.lab.answer(&ready.record, &mut ready.reply));
     ready
