@@ -78,29 +78,54 @@ const fn allowed(may: bool) -> Result<()> {
     if may { Ok(()) } else { Err(Status::Acces) }
 }
 
-/// What the mount allows, asked at most once a second: (second + 1) << 2, read-only, no-exec.
+/// What is known of the mount, asked at most once a second: (second + 1) << 3, read-only, no-exec,
+/// nearly full.
 #[derive(Debug, Default)]
 pub struct MountState(AtomicU64);
+
+const READ_ONLY: u64 = 4;
+const NO_EXEC: u64 = 2;
+const NEARLY_FULL: u64 = 1;
+
+/// Bytes left from which on it matters who writes, where some are kept for root: more than all clients
+/// write in the second until that is asked again.
+const NEARLY_FULL_BYTES: u64 = 4 << 30;
 
 impl Local {
     /// The rights that the mount does not take from everybody: none to change anything on one that
     /// is read-only, none to execute files on one that is `noexec`.
     fn mount_allows(&self, ftype: FileType) -> AccessMask {
-        let second = u64::from(self.files.now_s()) + 1;
-        let mut state = self.mount.0.load(Relaxed);
-        if state >> 2 != second
-            && let Ok(figures) = sys::stat::figures(self.root.as_fd())
-        {
-            state = second << 2 | u64::from(figures.read_only) << 1 | u64::from(figures.no_exec);
-            self.mount.0.store(state, Relaxed);
-        }
+        let state = self.mount_state();
         let mut allows = AccessMask::READ | AccessMask::LOOKUP;
-        if state & 2 == 0 {
+        if state & READ_ONLY == 0 {
             allows = allows | AccessMask::MODIFY | AccessMask::EXTEND | AccessMask::DELETE;
         }
-        if state & 1 == 0 || ftype != FileType::Regular {
+        if state & NO_EXEC == 0 || ftype != FileType::Regular {
             allows = allows | AccessMask::EXECUTE;
         }
         allows
+    }
+
+    /// Whether so little is left that somebody who writes as root would soon write to what is kept for
+    /// root.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.mount_state() & NEARLY_FULL != 0
+    }
+
+    fn mount_state(&self) -> u64 {
+        let second = u64::from(self.files.now_s()) + 1;
+        let state = self.mount.0.load(Relaxed);
+        if state >> 3 == second {
+            return state;
+        }
+        let Ok(figures) = sys::stat::figures(self.root.as_fd()) else { return state };
+        let [_, free, available] = figures.bytes;
+        let nearly_full = free > available && available < NEARLY_FULL_BYTES;
+        let flag = |is: bool, flag: u64| if is { flag } else { 0 };
+        let flags = flag(figures.read_only, READ_ONLY)
+            | flag(figures.no_exec, NO_EXEC)
+            | flag(nearly_full, NEARLY_FULL);
+        self.mount.0.store(second << 3 | flags, Relaxed);
+        second << 3 | flags
     }
 }

@@ -46,9 +46,10 @@ pub fn write(
 }
 
 /// Quotas count for the file's owner whoever writes; but set-id bits fall only if the kernel sees
-/// somebody else than root write.
+/// somebody else than root write, and of what ext4 keeps for root everybody gets who is user 0,
+/// capabilities or not.
 fn become_writer(local: &Local, cx: &Cx<'_>, before: &Attr) -> Result<()> {
-    let identity = if before.mode & SET_ID != 0 {
+    let identity = if before.mode & SET_ID != 0 || local.is_nearly_full() {
         local.actor.be_caller(&cx.cred)
     } else {
         local.actor.be_server()

@@ -2,10 +2,11 @@
 
 mod support;
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use support::{Mounted, ROOT, each, find, make, name, of, put, root_for, soon, take};
+use support::{ANN, Mounted, ROOT, each, find, make, name, of, put, root_for, soon, take};
 use vfs::{AccessMask, Backend, Create, SetAttr, Stability, Status};
 
 /// One test at a time: a command that another one starts has copies of all descriptors until it has
@@ -49,6 +50,41 @@ fn a_full_disk_takes_what_fits_and_then_says_so() {
         local.remove(&cx, &root, name("0")).unwrap();
         stage.files.close_leaving(std::time::Duration::from_secs(1));
         soon("the space to be free", || local.statfs(&cx, &root).unwrap().avail_bytes == 256 << 10);
+    });
+}
+
+#[test]
+fn what_is_kept_for_root_is_not_for_clients() {
+    if !root_for("what_is_kept_for_root_is_not_for_clients") {
+        return;
+    }
+    let _alone = alone();
+    sys::identity::drop_resource_capability().unwrap();
+    each(|stage| {
+        let image = stage.tree.with_extension("ext4");
+        File::create(&image).unwrap().set_len(32 << 20).unwrap();
+        // a twentieth is kept
+        let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).status();
+        if !made.is_ok_and(|status| status.success()) {
+            return eprintln!("what_is_kept_for_root: skipped: needs mkfs.ext4");
+        }
+        let Some(_mounted) = Mounted::image(&image, &stage.tree) else {
+            return eprintln!("what_is_kept_for_root: skipped: needs loop devices");
+        };
+        fs::set_permissions(&stage.tree, fs::Permissions::from_mode(0o777)).unwrap();
+        let (local, ann) = (stage.serve(), of(ANN));
+        let file = make(&local, &ann, &local.root(), "f", 0o644).unwrap().node.fid;
+        let mut end = 0;
+        let refused = loop {
+            match local.write(&ann, &file, end, &[7; 1 << 16], Stability::FileSync) {
+                Ok(done) => end += done.count as u64,
+                Err(status) => break status,
+            }
+        };
+        assert_eq!(refused, Status::NoSpc);
+        let figures = local.statfs(&ann, &file).unwrap();
+        assert!(end > 10 << 20 && figures.avail_bytes < 1 << 16);
+        assert!(figures.free_bytes > 1 << 20, "{figures:?}");
     });
 }
 

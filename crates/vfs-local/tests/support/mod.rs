@@ -147,6 +147,12 @@ impl Mounted {
         Self(at.to_owned())
     }
 
+    /// A file system in a file, if there are loop devices.
+    pub fn image(image: &Path, at: &Path) -> Option<Self> {
+        let mount = Command::new("mount").args(["-o", "loop"]).args([image, at]).status();
+        mount.is_ok_and(|status| status.success()).then(|| Self(at.to_owned()))
+    }
+
     pub fn remount(&self, options: &str) {
         let options = format!("remount,{options}");
         let arguments = ["-o", &options, self.0.to_str().unwrap()];
