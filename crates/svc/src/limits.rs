@@ -31,6 +31,10 @@ pub(crate) const BATCH_BYTES: usize = 256 << 10;
 pub(crate) const KEEP_BYTES_MAX: usize = (1 << 20) + (64 << 10);
 /// What it keeps at the least, however little memory the server may have.
 const KEEP_BYTES_MIN: usize = 64 << 10;
+/// What a queued datagram costs besides its bytes: its place in the queue.
+pub(crate) const DATAGRAM_COST: usize = 256;
+/// Memory for queued datagrams at the least, however little the server may have: some of the longest.
+const DATAGRAM_BYTES_MIN: usize = 1 << 20;
 /// Ready events fetched at once.
 pub(crate) const EVENTS_PER_WAIT: usize = 64;
 /// Descriptors that are not given to connections: files, listeners, epolls, the control socket.
@@ -56,6 +60,9 @@ pub struct Limits {
     pub partial_bytes_max: usize,
     /// Memory for replies that clients have not taken, on all connections together.
     pub queued_bytes_max: usize,
+    /// Memory for datagrams that were received and wait for a worker; what comes beyond it is
+    /// dropped, and its client sends it again.
+    pub datagram_bytes_max: usize,
     /// Memory that a worker keeps in each of its buffers from call to call.
     pub keep_bytes_max: usize,
     /// How long a record under way may make no progress.
@@ -73,6 +80,7 @@ impl Default for Limits {
             in_flight_max: 128,
             partial_bytes_max: 256 << 20,
             queued_bytes_max: 256 << 20,
+            datagram_bytes_max: 16 << 20,
             keep_bytes_max: KEEP_BYTES_MAX,
             partial_age_max: Duration::from_secs(60),
             idle_age_max: None,
@@ -82,20 +90,21 @@ impl Default for Limits {
 
 impl Limits {
     /// These limits with `bytes` of memory for what is under way: half for records, half for
-    /// replies; a worker keeps 1/256 of it in a buffer.
+    /// replies. Besides, 1/32 of it is for datagrams, and a worker keeps 1/256 of it in a buffer.
     #[must_use]
     pub fn with_memory(self, bytes: usize) -> Self {
         Self {
             partial_bytes_max: bytes / 2,
             queued_bytes_max: bytes / 2,
+            datagram_bytes_max: (bytes / 32).max(DATAGRAM_BYTES_MIN),
             keep_bytes_max: (bytes / 256).clamp(KEEP_BYTES_MIN, KEEP_BYTES_MAX),
             ..self
         }
     }
 }
 
-/// A number of bytes that all connections share. Not touched by calls that arrive whole and by
-/// replies that leave at once.
+/// A number of bytes that all connections, or all datagrams, share. Not touched by calls that arrive
+/// whole, by replies that leave at once, and by datagrams that are answered without waiting.
 #[derive(Debug)]
 pub(crate) struct Budget {
     used: AtomicUsize,
@@ -164,7 +173,7 @@ mod tests {
         assert_eq!(ample, Limits::default());
         let small = Limits::default().with_memory(32 << 20);
         assert_eq!((small.partial_bytes_max, small.queued_bytes_max), (16 << 20, 16 << 20));
-        assert_eq!(small.keep_bytes_max, 128 << 10);
+        assert_eq!((small.datagram_bytes_max, small.keep_bytes_max), (1 << 20, 128 << 10));
         assert_eq!(small.record_bytes_max, ample.record_bytes_max);
     }
 }

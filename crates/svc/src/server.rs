@@ -16,6 +16,7 @@ use crate::stats::{Clock, ConnInfo, Delay, PoolInfo, SocketInfo, SocketKind};
 use crate::udp::{Ports, keeper};
 use crate::watchdog::{self, Alarm};
 use crate::zero_copy::{Choice, ZeroCopy};
+use crossbeam_utils::CachePadded;
 use rpc::{Dispatcher, Transport};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     pub partial: Budget,
     /// Memory for replies that clients have not taken.
     pub queued: Budget,
+    /// Memory for datagrams that wait for a worker; written for each of them, so it lies alone.
+    pub datagrams: CachePadded<Budget>,
     /// Bytes that a worker keeps in each of its buffers from call to call.
     pub keep_bytes: AtomicUsize,
     /// Whether READ sends file pages.
@@ -135,6 +138,7 @@ impl Server {
             congestion,
             partial: Budget::new(limits.partial_bytes_max),
             queued: Budget::new(limits.queued_bytes_max),
+            datagrams: CachePadded::new(Budget::new(limits.datagram_bytes_max)),
             keep_bytes: AtomicUsize::new(limits.keep_bytes_max),
             zero_copy: Choice::new(config.zero_copy),
             own,
@@ -363,6 +367,7 @@ impl Server {
         let limits = self.shared.limits.with_memory(bytes);
         self.shared.partial.set_limit(limits.partial_bytes_max);
         self.shared.queued.set_limit(limits.queued_bytes_max);
+        self.shared.datagrams.set_limit(limits.datagram_bytes_max);
         self.shared.keep_bytes.store(limits.keep_bytes_max, Relaxed);
     }
 

@@ -21,7 +21,7 @@ pub(crate) use outlet::Outlet;
 pub(crate) use ports::Ports;
 
 use crate::core::Core;
-use crate::limits::DATAGRAM_PATIENCE;
+use crate::limits::{DATAGRAM_COST, DATAGRAM_PATIENCE};
 use crate::pool::{Mail, Pool};
 use crate::stats::{self, NS_PER_MS};
 use crate::worker::{Lent, Worker};
@@ -52,6 +52,11 @@ impl Held {
     /// The message.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// What it takes from the budget while it is queued.
+    pub const fn cost(&self) -> usize {
+        self.bytes.len().saturating_add(DATAGRAM_COST)
     }
 }
 

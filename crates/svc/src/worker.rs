@@ -225,7 +225,10 @@ impl Worker {
     /// A piece of work from the queue.
     fn work(&mut self, work: Work) {
         match work {
-            Work::Datagram(held) => udp::serve_held(self, &held),
+            Work::Datagram(held) => {
+                self.pool.shared.datagrams.give_back(held.cost());
+                udp::serve_held(self, &held);
+            }
             Work::Conn(rx) if self.is_reserve() && !looks_urgent(&rx) => {
                 self.pool.enqueue(Work::Conn(rx), false, &self.stats);
             }
@@ -399,13 +402,18 @@ impl Worker {
         core.datagrams.extend(held);
     }
 
-    /// Answers a datagram that was received, or queues it.
+    /// Answers a datagram that was received, or queues it. Who sends datagrams can be anybody: when
+    /// too many wait, one more is dropped. Half of the room is for urgent ones, so that MOUNT is
+    /// answered whatever else comes.
     fn datagram(&mut self, held: Held) {
-        if self.is_queueing() {
-            let urgent = is_urgent(held.bytes());
+        if !self.is_queueing() {
+            return udp::serve_held(self, &held);
+        }
+        let (urgent, budget) = (is_urgent(held.bytes()), &self.pool.shared.datagrams);
+        if (urgent || !budget.is_tight()) && budget.take(held.cost()) {
             self.pool.enqueue(Work::Datagram(held), urgent, &self.stats);
         } else {
-            udp::serve_held(self, &held);
+            self.stats.add(Counter::DatagramsDropped, 1);
         }
     }
 

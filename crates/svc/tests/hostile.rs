@@ -4,11 +4,15 @@
 
 mod toy;
 
-use bowline_svc::{Config, Limits, PoolMode};
+use bowline_svc::{Config, Limits, PoolMode, WakePolicy};
 use std::io::Write;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use telemetry::Counter;
-use toy::{Client, ECHO, GIVE, NAP, NULL, Toy, config, message, opaque, record, until};
+use toy::{
+    Client, ECHO, GIVE, NAP, NULL, ONCE_ONLY, Toy, config, datagrams, message, message_to, opaque,
+    record, results, until,
+};
 
 /// Resident memory of this process, in bytes.
 fn resident() -> usize {
@@ -91,6 +95,51 @@ fn records_under_way_have_a_budget() {
     until("all are forgotten", || toy.server.connections() == 0);
     assert!(toy.client().call(1, NULL, &[]).is_empty());
     toy.stop();
+}
+
+#[test]
+fn datagrams_that_nobody_takes_have_a_budget() {
+    const LEN: usize = 1000;
+    const MOST: usize = 64 << 10;
+    for wake_policy in [WakePolicy::Adaptive, WakePolicy::Chain] {
+        let limits = Limits { datagram_bytes_max: MOST, ..Limits::default() };
+        let (threads, pool_mode) = ((1, 1), PoolMode::Global);
+        let toy = Toy::start(Config { limits, wake_policy, threads, pool_mode, ..config() });
+        let mut sleeper = toy.client();
+        sleeper.send(1, ONCE_ONLY, &[]);
+        until("all sleep", || toy.state.waiting.load(SeqCst) == 1);
+        let flood = datagrams(toy.udp);
+        for xid in 0..400 {
+            flood.send(&message(xid, ECHO, &opaque(&[7; LEN]))).unwrap();
+            // the kernel's buffer is to lose none
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        until("some are dropped", || toy.counter(Counter::DatagramsDropped) > 0);
+        let queued = toy.server.pools()[0].queued;
+        assert!(queued > 0 && queued * LEN <= MOST / 2 + LEN, "{queued} are kept");
+        // MOUNT goes first whatever waits
+        let client = datagrams(toy.udp);
+        client.send(&message_to(proto::mount::PROGRAM, 5, ECHO, &opaque(b"where"))).unwrap();
+        let mut buf = [0; 2000];
+        let len = client.recv(&mut buf).unwrap();
+        assert_eq!(results(&buf[..len]), (5, opaque(b"where")));
+        toy.state.go_on.store(true, SeqCst);
+        assert_eq!(sleeper.receive().0, 1);
+        // those that were kept are answered, and there is room again
+        for xid in 0..queued as u32 {
+            let len = flood.recv(&mut buf).unwrap();
+            assert_eq!(results(&buf[..len]), (xid, opaque(&[7; LEN])));
+        }
+        until("none waits", || toy.server.pools()[0].queued == 0);
+        let dropped = toy.counter(Counter::DatagramsDropped);
+        for xid in 0..100 {
+            client.send(&message(xid, ECHO, &opaque(&[7; LEN]))).unwrap();
+            let len = client.recv(&mut buf).unwrap();
+            assert_eq!(results(&buf[..len]).0, xid);
+        }
+        assert_eq!(toy.counter(Counter::DatagramsDropped), dropped);
+        toy.stop();
+    }
 }
 
 #[test]

@@ -39,7 +39,7 @@ counters! {
     ProcedurePanics = "procedure-panics",
     /// Datagrams received.
     Datagrams = "datagrams",
-    /// Datagrams dropped: truncated, or no call.
+    /// Datagrams dropped: truncated, beyond what may wait for a worker, or replies that cannot be sent.
     DatagramsDropped = "datagrams-dropped",
     /// Replies to datagrams that waited for another worker's to leave by the same socket.
     UdpSendsWaited = "udp-sends-waited",
