@@ -36,8 +36,8 @@ pub(crate) struct Conn {
     pub seen: Seen,
 }
 
-/// What the statistics know of a connection. Written by whoever holds its [`Rx`], the last three
-/// under its transmit lock; read by anybody.
+/// What the statistics know of a connection. Written by whoever holds its [`Rx`], from `bytes_out` on
+/// under its transmit lock, the last by the watchdog; read by anybody.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub calls: AtomicU64,
@@ -49,6 +49,8 @@ pub(crate) struct Seen {
     pub bytes_out: AtomicU64,
     pub queued: AtomicUsize,
     pub in_flight: AtomicU64,
+    /// Since when the watchdog has seen that only its client can go on.
+    pub rests_ms: AtomicU64,
 }
 
 /// Adds, as the only writer.

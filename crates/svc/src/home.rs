@@ -83,6 +83,11 @@ impl<T> Home<T> {
         }
     }
 
+    /// Whether nobody has it, as of now.
+    pub fn is_here(&self) -> bool {
+        matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), Place::Here(_))
+    }
+
     /// Closes the way back; the thing, if it is here.
     pub fn close(&self) -> Option<T> {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,6 +14,7 @@
 //! budget of partial records and the flag, with a fence on both sides.
 
 use crate::config::PoolMode;
+use crate::conn::Conn;
 use crate::grouping::{self, Set};
 use crate::handover::Call;
 use crate::limits::IDLE_THREAD_AGE;
@@ -245,13 +246,7 @@ impl Watchdog<'_> {
         self.swept_ms = now_ms;
         let limits = &self.shared.limits;
         for conn in self.shared.register.all() {
-            let seen = &conn.seen;
-            let silent_ms = now_ms.saturating_sub(seen.last_ms.load(Relaxed));
-            let silent = Duration::from_millis(silent_ms);
-            let at_rest = seen.in_flight.load(Relaxed) == 0 && seen.queued.load(Relaxed) == 0;
-            if !at_rest {
-                continue;
-            }
+            let (seen, silent) = (&conn.seen, silence(&conn, now_ms));
             if seen.partial.load(Relaxed) > 0 && silent > limits.partial_age_max {
                 self.stats.add(Counter::RecordsTimedOut, 1);
                 conn.cut();
@@ -268,4 +263,24 @@ impl Watchdog<'_> {
             limits.idle_age_max.map_or(limits.partial_age_max, |a| a.min(limits.partial_age_max));
         (age / 12).clamp(TICK, SWEEP_EVERY)
     }
+}
+
+/// For how long the server has waited for a connection's client, as far as the sweeps have seen.
+///
+/// While a worker has the connection, or it waits for one, or a call of it sleeps, it is the server that
+/// makes no progress, however long ago the client sent something: what it sends meanwhile is not looked
+/// at. So the time counts from the first sweep after its last word that found it at rest.
+fn silence(conn: &Conn, now_ms: u64) -> Duration {
+    let seen = &conn.seen;
+    let is_busy = seen.in_flight.load(Relaxed) > 0 || seen.queued.load(Relaxed) > 0;
+    if is_busy || !conn.home.is_here() {
+        seen.rests_ms.store(0, Relaxed);
+        return Duration::ZERO;
+    }
+    let since_ms = seen.rests_ms.load(Relaxed);
+    if since_ms <= seen.last_ms.load(Relaxed) {
+        seen.rests_ms.store(now_ms, Relaxed);
+        return Duration::ZERO;
+    }
+    Duration::from_millis(now_ms.saturating_sub(since_ms))
 }

@@ -5,7 +5,7 @@
 
 mod toy;
 
-use bowline_svc::{Config, PoolMode, WakePolicy};
+use bowline_svc::{Config, Limits, PoolMode, WakePolicy};
 use std::io::Write;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
@@ -175,6 +175,28 @@ fn a_piece_that_sleeps_holds_up_nobody_else() {
         assert!(came_through(&results, len) >= len / 2);
         assert_eq!(slow.receive().0, 3);
         sending.join().unwrap();
+        toy.stop();
+    }
+}
+
+#[test]
+fn a_client_is_not_given_up_for_a_piece_that_sleeps() {
+    const AGE: Duration = Duration::from_millis(300);
+    for (wake_policy, idle_age_max) in
+        [(WakePolicy::Adaptive, None), (WakePolicy::Adaptive, Some(AGE)), (WakePolicy::Chain, None)]
+    {
+        let limits = Limits { partial_age_max: AGE, idle_age_max, ..Limits::default() };
+        let toy = Toy::start(Config { wake_policy, limits, ..config() });
+        // each piece sleeps for longer than a client may be silent
+        let (mut client, len) = (toy.client(), 600_000);
+        let wire = record(&message(1, TAKE, &args(700, len)));
+        client.0.write_all(&wire[..300_000]).unwrap();
+        until("a piece has gone", || toy.counter(Counter::PiecesAhead) > 0);
+        client.0.write_all(&wire[300_000..]).unwrap();
+        let reply = client.try_receive();
+        assert!(reply.is_ok(), "{wake_policy:?} {idle_age_max:?}: {reply:?}");
+        assert!(came_through(&toy::results(&reply.unwrap()).1, len) > 0);
+        assert_eq!(toy.counter(Counter::RecordsTimedOut), 0);
         toy.stop();
     }
 }
