@@ -43,7 +43,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "man" -d 'Write the 
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "completions" -d 'Print the completion script for a shell'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l listen -d 'Listen on this address, IPv4 or IPv6, 0.0.0.0 or :: for all; may be repeated [default: 127.0.0.1]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l port -d 'Listen on this port, for NFS and MOUNT, TCP and UDP [default: 2049]' -r
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l client -d 'Who may mount the directories named here: an address, network (10.0.0.0/8), host name with wildcards, @netgroup, or * for all; may be repeated [default: this machine only]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l client -d 'Who may mount the directories named here: an address, network (10.0.0.0/8), host name with wildcards, @netgroup, or * for all; may be repeated; an exports file says itself who may [default: this machine only]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l exports -d 'Export what this exports(5) file says, as well' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l config -d 'Take options from this TOML file; the command line goes before it' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l portmap -d 'How clients that ask a portmapper find the server [default: auto]' -r -f -a "auto\t'Register with a running rpcbind; without one, answer port 111 if other machines can reach the server and the port is free; else do without'
@@ -53,7 +53,7 @@ off\t'Neither: clients must be told the port'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l state-dir -d 'Keep the handle key, export identities and inode tables here; must survive restarts [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or ~/.local/state/bowline]' -r -f -a "(__fish_complete_directories)"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l control -d 'Make the control socket here [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l set -d 'Start with this run-time setting; may be repeated' -r
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Let nobody change anything'
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Let nobody change anything, whatever an exports file says'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l prove -d 'After the start, mount the first export over the wire, list it and read and compare one file, and print what was seen'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand status" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F

@@ -14,7 +14,11 @@ pub fn check(path: &Path) -> anyhow::Result<ExitCode> {
     let bytes = exporting::read(path)
         .map_err(|e| e.root_cause().to_string())
         .map_err(|why| anyhow::anyhow!("cannot read {}: {why}", path.display()))?;
-    if is_configuration(path, &bytes) { configuration(path) } else { Ok(exports(path, &bytes)) }
+    if is_configuration(path, &bytes) {
+        configuration(path)
+    } else {
+        Ok(exports(path, &bytes, false))
+    }
 }
 
 /// By its name; a file with another name, by what its first line looks like: an export begins with
@@ -33,8 +37,9 @@ fn is_configuration(path: &Path, bytes: &[u8]) -> bool {
     })
 }
 
-fn exports(path: &Path, bytes: &[u8]) -> ExitCode {
-    let parsed = parse(bytes);
+fn exports(path: &Path, bytes: &[u8], read_only: bool) -> ExitCode {
+    let mut parsed = parse(bytes);
+    exporting::impose(&mut parsed.entries, read_only, None);
     let name = path.display().to_string();
     print_specs(&parsed.entries);
     for note in &parsed.notes {
@@ -80,7 +85,8 @@ fn configuration(path: &Path) -> anyhow::Result<ExitCode> {
     print_settings(&settings);
     let mut wrong = 0;
     match exporting::of_dirs(&settings, None) {
-        Ok(specs) => {
+        Ok(mut specs) => {
+            exporting::impose(&mut specs, settings.read_only, None);
             print_specs(&specs);
             for spec in &specs {
                 if let Err(error) = exporting::reachable(spec) {
@@ -95,7 +101,7 @@ fn configuration(path: &Path) -> anyhow::Result<ExitCode> {
     }
     if let Some(file) = &settings.exports {
         let bytes = exporting::read(file).context("the key exports")?;
-        if exports(file, &bytes) != ExitCode::SUCCESS {
+        if exports(file, &bytes, settings.read_only) != ExitCode::SUCCESS {
             wrong += 1;
         }
     }

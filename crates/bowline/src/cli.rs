@@ -126,11 +126,12 @@ pub struct ServeOptions {
     /// Listen on this port, for NFS and MOUNT, TCP and UDP [default: 2049]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// Let nobody change anything
+    /// Let nobody change anything, whatever an exports file says
     #[arg(long)]
     pub read_only: bool,
     /// Who may mount the directories named here: an address, network (10.0.0.0/8), host name
-    /// with wildcards, @netgroup, or * for all; may be repeated [default: this machine only]
+    /// with wildcards, @netgroup, or * for all; may be repeated; an exports file says itself who may
+    /// [default: this machine only]
     #[arg(long, value_name = "CIDR|HOST|*")]
     pub client: Vec<String>,
     /// Export what this exports(5) file says, as well

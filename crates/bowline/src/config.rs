@@ -12,6 +12,7 @@ pub use place::Place;
 use crate::cli::{PortmapMode, ServeOptions, Usage};
 use crate::places;
 use crate::settings::{Assignment, Values};
+use anyhow::bail;
 use export::Source;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ pub struct Settings {
     pub listen: Vec<IpAddr>,
     /// The port.
     pub port: u16,
-    /// Whether nobody may change `dirs`.
+    /// Whether nobody may change anything, whatever an exports file says.
     pub read_only: bool,
     /// Who may mount `dirs`; empty: this machine.
     pub clients: Vec<String>,
@@ -107,6 +108,9 @@ pub fn settle(options: ServeOptions) -> anyhow::Result<Settings> {
                     exports file with --exports";
         return Err(Usage(what.into()).into());
     }
+    if dirs.is_empty() {
+        clients_have_directories(&options.client, options.config.as_deref(), &file.client)?;
+    }
     let mut listen = first(options.listen, file.listen.into_iter().map(|a| a.0).collect());
     if listen.is_empty() {
         listen.push(Ipv4Addr::LOCALHOST.into());
@@ -134,6 +138,25 @@ pub fn settle(options: ServeOptions) -> anyhow::Result<Settings> {
         values,
         prove: options.prove || file.prove.unwrap_or(false),
     })
+}
+
+/// Whoever says who may mount must not believe that it holds for an exports file.
+fn clients_have_directories(
+    clients: &[String],
+    file: Option<&Path>,
+    in_file: &[String],
+) -> anyhow::Result<()> {
+    let why = "is for the directories named, and none is: the exports file says itself who may \
+               mount what; name a directory, or leave";
+    if !clients.is_empty() {
+        return Err(Usage(format!("--client {why} --client out")).into());
+    }
+    match file {
+        Some(path) if !in_file.is_empty() => {
+            bail!("{}: the key client {why} the key out", path.display())
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn first<T>(above: Vec<T>, below: Vec<T>) -> Vec<T> {
@@ -168,6 +191,22 @@ mod tests {
     fn nothing_to_serve_is_a_usage_error() {
         let error = settle(options("bowline serve")).unwrap_err();
         assert!(error.is::<crate::cli::Usage>(), "{error}");
+    }
+
+    #[test]
+    fn clients_of_no_directory_are_an_error_of_who_names_them() {
+        let error = settle(options("bowline serve --exports e --client *")).unwrap_err();
+        assert!(error.is::<crate::cli::Usage>() && error.to_string().contains("--client"));
+        assert!(settle(options("bowline serve /a --exports e --client *")).is_ok());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b.toml");
+        std::fs::write(&path, "client = '*'\nexports = 'e'\n").unwrap();
+        let line = format!("bowline serve --config {}", path.display());
+        let error = settle(options(&line)).unwrap_err();
+        assert!(!error.is::<crate::cli::Usage>(), "{error}");
+        let told = error.to_string();
+        assert!(told.contains("b.toml: the key client"), "{told}");
+        assert!(settle(options(&format!("{line} /a"))).is_ok());
     }
 
     #[test]

@@ -43,15 +43,16 @@ pub struct Wanted {
 pub fn wanted(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Wanted> {
     let mut wanted = Wanted { specs: of_dirs(settings, squash_to)?, notes: Vec::new() };
     if let Some(path) = &settings.exports {
-        from_file(path, squash_to, &mut wanted)?;
+        from_file(path, &mut wanted)?;
     }
+    impose(&mut wanted.specs, settings.read_only, squash_to);
     for spec in &wanted.specs {
         reachable(spec)?;
     }
     Ok(wanted)
 }
 
-/// The exports of the command line's or the configuration's directories.
+/// The exports of the command line's or the configuration's directories, before [`impose`].
 ///
 /// # Errors
 /// A wrong client rule.
@@ -63,12 +64,11 @@ pub fn of_dirs(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result
 /// The rules for directories of the command line.
 fn rules(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Vec<Rule>> {
     let options = Options {
-        read_only: settings.read_only,
+        read_only: false,
         // an ordinary user's clients cannot have reserved ports either
         secure: squash_to.is_none(),
         ..Options::default()
     };
-    let options = mapped(options, squash_to);
     if settings.clients.is_empty() {
         return Ok(this_machine().map(|client| Rule { client, options }).collect());
     }
@@ -80,13 +80,15 @@ fn rules(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Vec<R
     settings.clients.iter().map(rule).collect()
 }
 
-/// An unprivileged server can only act as itself: everybody is mapped to it.
-fn mapped(options: Options, squash_to: Option<Itself>) -> Options {
-    match squash_to {
-        Some(Itself { uid, gid }) => {
-            Options { squash: Squash::All, anonuid: uid, anongid: gid, ..options }
+/// What holds for every export, whoever wrote its rules: nobody changes anything in a server that is
+/// read-only, and one without privileges can only act as itself, so everybody is mapped to it.
+pub fn impose(specs: &mut [ExportSpec], read_only: bool, squash_to: Option<Itself>) {
+    for rule in specs.iter_mut().flat_map(|spec| &mut spec.rules) {
+        rule.options.read_only |= read_only;
+        if let Some(Itself { uid, gid }) = squash_to {
+            rule.options =
+                Options { squash: Squash::All, anonuid: uid, anongid: gid, ..rule.options };
         }
-        None => options,
     }
 }
 
@@ -126,7 +128,7 @@ fn full_path(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Adds what an exports(5) file says.
-fn from_file(path: &Path, squash_to: Option<Itself>, wanted: &mut Wanted) -> anyhow::Result<()> {
+fn from_file(path: &Path, wanted: &mut Wanted) -> anyhow::Result<()> {
     let parsed = parse(&read(path)?);
     if let Some(error) = parsed.errors.first() {
         let more = match parsed.errors.len() {
@@ -137,12 +139,7 @@ fn from_file(path: &Path, squash_to: Option<Itself>, wanted: &mut Wanted) -> any
     }
     let Parsed { entries, notes, .. } = parsed;
     wanted.notes.extend(notes.iter().map(|note| format!("{}:{note}", path.display())));
-    for mut spec in entries {
-        for rule in &mut spec.rules {
-            rule.options = mapped(rule.options, squash_to);
-        }
-        wanted.specs.push(spec);
-    }
+    wanted.specs.extend(entries);
     Ok(())
 }
 
@@ -267,6 +264,27 @@ mod tests {
         let specs = wanted(&settings(&["bowline", "serve", "m=mem:"]), itself).unwrap().specs;
         let options = specs[0].rules[0].options;
         assert_eq!((options.squash, options.anonuid, options.anongid), (Squash::All, 7, 8));
+    }
+
+    #[test]
+    fn read_only_is_for_all_that_is_served() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("exports");
+        std::fs::write(&file, "/tmp *(rw,no_root_squash) 10.0.0.1(rw)\n").unwrap();
+        let line = ["bowline", "serve", "m=mem:", "--exports", file.to_str().unwrap()];
+        let rules = |line: &[&str], itself| -> Vec<_> {
+            let specs = wanted(&settings(line), itself).unwrap().specs;
+            specs.into_iter().flat_map(|spec| spec.rules).map(|rule| rule.options).collect()
+        };
+        assert!(rules(&line, None).iter().all(|options| !options.read_only));
+        let line = [&line[..], &["--read-only"]].concat();
+        assert!(rules(&line, None).iter().all(|options| options.read_only));
+        assert!(rules(&line, None).iter().any(|options| options.squash == Squash::None));
+        let itself = Some(Itself { uid: 7, gid: 8 });
+        let mapped = |options: &export::Options| {
+            options.read_only && (options.squash, options.anonuid) == (Squash::All, 7)
+        };
+        assert!(rules(&line, itself).iter().all(mapped));
     }
 
     #[test]

@@ -133,6 +133,27 @@ fn exports_are_read_again_as_a_whole_or_not_at_all() {
 }
 
 #[test]
+fn read_only_holds_for_an_exports_file_too() {
+    let base = tempfile::tempdir().unwrap();
+    let file = base.path().join("exports");
+    let line = |options| format!("{} *({options})\n", base.path().display());
+    std::fs::write(&file, line("rw")).unwrap();
+    let server = Server::start(&["--exports", file.to_str().unwrap(), "--read-only"]);
+    let shown = server.lines.concat();
+    assert!(shown.contains("(ro,") && !shown.contains("(rw,"), "{shown}");
+    let all_read_only = || {
+        let rows = server.json("exports");
+        let rows = rows.as_array().unwrap().clone();
+        let options = |row: &serde_json::Value| row["rules"][0]["options"].to_string();
+        rows.len() == 2 && rows.iter().all(|row| options(row).starts_with("\"ro,"))
+    };
+    assert!(all_read_only());
+    std::fs::write(&file, line("rw,async")).unwrap();
+    assert!(text(&server.ask(&["reload"]).stdout).contains("async"));
+    assert!(all_read_only(), "after a reload");
+}
+
+#[test]
 fn a_second_server_is_told_what_is_taken() {
     let server = Server::start(&[]);
     let (port, base) = (server.port.to_string(), server.base.path());
