@@ -20,9 +20,13 @@ pub fn run(running: Running) -> anyhow::Result<ExitCode> {
     let Running { desk, signals, control, registered, files } = running;
     let (sender, receiver) = channel();
     std::thread::Builder::new().name("signals".into()).spawn(move || listen(&signals, &sender))?;
-    wait(&receiver, &desk);
+    let signal = wait(&receiver, &desk);
     notify::stopping();
-    tracing::info!("stopping: no new calls; what runs may finish");
+    let hurry = match signal {
+        Some(Signal::Interrupt) => "; Ctrl-C again ends it at once",
+        Some(Signal::Terminate | Signal::HangUp) | None => "",
+    };
+    tracing::info!("stopping: no new calls; what runs may finish{hurry}");
     if let Some(registered) = registered
         && let Err(error) = registered.unregister()
     {
@@ -35,26 +39,24 @@ pub fn run(running: Running) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Passes signals on; the second one that asks for the end gets it at once.
+/// Passes signals on. Only a second Ctrl-C is somebody who does not want to wait: a service manager
+/// and a script beside it may each send SIGTERM, and mean an orderly end.
 fn listen(signals: &Signals, sender: &Sender<Signal>) {
-    let mut ending = false;
+    let mut interrupted = false;
     while let Ok(signal) = signals.wait() {
-        match signal {
-            Signal::HangUp => {}
-            Signal::Terminate | Signal::Interrupt if ending => std::process::exit(INTERRUPTED),
-            Signal::Terminate | Signal::Interrupt => ending = true,
+        if signal == Signal::Interrupt && std::mem::replace(&mut interrupted, true) {
+            std::process::exit(INTERRUPTED);
         }
-        if sender.send(signal).is_err() && !ending {
-            return;
-        }
+        // nobody listens any more: the server is at its end, and only Ctrl-C still counts
+        let _ = sender.send(signal);
     }
 }
 
 /// Waits for the signal that ends the server; reloads in between.
-fn wait(receiver: &Receiver<Signal>, desk: &Desk) {
+fn wait(receiver: &Receiver<Signal>, desk: &Desk) -> Option<Signal> {
     while let Ok(signal) = receiver.recv() {
         match signal {
-            Signal::Terminate | Signal::Interrupt => return,
+            Signal::Terminate | Signal::Interrupt => return Some(signal),
             Signal::HangUp => match desk.reload() {
                 Ok(done) => {
                     for line in ask::reloaded(&done).lines() {
@@ -65,4 +67,5 @@ fn wait(receiver: &Receiver<Signal>, desk: &Desk) {
             },
         }
     }
+    None
 }

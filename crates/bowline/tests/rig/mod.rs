@@ -69,7 +69,8 @@ impl Server {
         Self::launch(user, args, |_| ())
     }
 
-    fn launch(user: Option<u32>, args: &[&str], prepare: impl FnOnce(&mut Command)) -> Self {
+    /// A server run by another user, whose command `prepare` may change.
+    pub fn launch(user: Option<u32>, args: &[&str], prepare: impl FnOnce(&mut Command)) -> Self {
         let base = tempfile::tempdir().unwrap();
         std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let served = base.path().join("served");
