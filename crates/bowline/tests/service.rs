@@ -9,6 +9,7 @@ use rig::{BOWLINE, NOBODY, Server, free_port, is_root, text, told};
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -282,6 +283,42 @@ fn state_inside_an_export_is_pointed_out() {
     std::fs::write(&exports, format!("{} *(ro)\n", std::env::temp_dir().display())).unwrap();
     let inside = Server::start(&["--exports", exports.to_str().unwrap()]);
     assert!(inside.lines.concat().contains("put it elsewhere with --state-dir"));
+}
+
+#[test]
+fn a_full_state_directory_is_told_once() {
+    let base = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let served = base.path().join("many");
+    std::fs::create_dir(&served).unwrap();
+    for name in ["a", "b", "c"] {
+        std::fs::write(served.join(name), "").unwrap();
+    }
+    let exports = base.path().join("exports");
+    std::fs::write(&exports, format!("{} *(ro,insecure,fsid=5)\n", served.display())).unwrap();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let writer = log.reopen().unwrap();
+    // who is not root finds files by a table; this one is on a disk that is full
+    let user = is_root().then_some(NOBODY);
+    let server = Server::launch(user, &["--exports", exports.to_str().unwrap()], |command| {
+        let state = command.get_args().skip_while(|arg| *arg != "--state-dir").nth(1).unwrap();
+        let table = format!("names-{}", export::uuid_text(&export::Fsid::Number(5).uuid()));
+        std::fs::create_dir(state).unwrap();
+        std::os::unix::fs::chown(state, user, user).unwrap();
+        std::os::unix::fs::symlink("/dev/full", Path::new(state).join(table)).unwrap();
+        command.stderr(writer);
+    });
+    let at = (std::net::Ipv4Addr::LOCALHOST, server.port).into();
+    let mut client = client::Client::tcp(at, Duration::from_secs(10)).unwrap();
+    let root = client.mount(served.as_os_str().as_encoded_bytes()).unwrap();
+    for name in ["a", "b", "c"] {
+        let told = client.lookup(&root, name.as_bytes()).unwrap_err().to_string();
+        assert!(told.to_lowercase().contains("nospc"), "{told}");
+    }
+    let said = std::fs::read_to_string(log.path()).unwrap();
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("names-*")).collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].contains("WARN") && lines[0].contains("No space left"), "{said}");
 }
 
 #[test]

@@ -16,7 +16,8 @@ use crate::inode_table::{FileKey, InodeTable, Place};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use sys::file_handle::{self, KernelHandle};
 use sys::open::{How, open_entry, open_listing, reopen};
 use vfs::{Fid, Result, Status};
@@ -27,6 +28,10 @@ const KIND_INODE: u8 = 255;
 const DEPTH_MAX: usize = 2048;
 /// Entries that are looked at when an object is not where the table says.
 const SEARCH_MAX: usize = 100_000;
+
+/// The least time between two lines in the log about tables that cannot be written: a call fails
+/// for each name that is new, and clients try again and again.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// How a backend finds its objects.
 pub enum Finder {
@@ -118,7 +123,7 @@ impl Finder {
         match self {
             Self::Handles => Ok(()),
             Self::Table(table) => {
-                table.remember(&file_key(dir)?, name, &file_key(fid)?).map_err(errno::from)
+                table.remember(&file_key(dir)?, name, &file_key(fid)?).map_err(unwritten)
             }
         }
     }
@@ -135,7 +140,7 @@ impl Finder {
     ) -> Result<()> {
         let Self::Table(table) = self else { return Ok(()) };
         let (from, to) = (place(from_dir, from)?, place(to_dir, to)?);
-        table.moved(&file_key(fid)?, &from, Some(&to)).map_err(errno::from)
+        table.moved(&file_key(fid)?, &from, Some(&to)).map_err(unwritten)
     }
 
     /// Notes that an object that has other names is no longer at a place.
@@ -145,7 +150,7 @@ impl Finder {
             && let Err(error) = table.moved(&key, &from, None)
         {
             // the place does no harm but that of a search
-            tracing::warn!(%error, "the table of file names cannot be written");
+            tell_of(&error);
         }
     }
 
@@ -161,7 +166,7 @@ impl Finder {
             && let Err(error) = table.forget(&key)
         {
             // the row does no harm but that of a search
-            tracing::warn!(%error, "the table of file names cannot be written");
+            tell_of(&error);
         }
     }
 
@@ -182,6 +187,29 @@ impl Finder {
             return file_handle::open(root, &handle, how);
         }
         reopen(path, how)
+    }
+}
+
+/// The status for a table that cannot be written. Its client is told of a full disk that is not the
+/// export's, so the log says which one it is.
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
+fn unwritten(error: io::Error) -> Status {
+    tell_of(&error);
+    errno::status(&error)
+}
+
+/// Tells the operator that tables cannot be written, now and then.
+fn tell_of(error: &io::Error) {
+    static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
+    let now = Instant::now();
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.is_none_or(|then| now.duration_since(then) >= TELL_EVERY) {
+        *told = Some(now);
+        drop(told);
+        tracing::warn!(
+            "calls fail for files not seen before: the table of file names (names-* in the state \
+             directory, which `bowline status` names) cannot be written: {error}"
+        );
     }
 }
 
@@ -253,7 +281,7 @@ impl Walk<'_> {
             if let Ok(fd) = open_entry(dir.as_fd(), &place.name, How::Path, false)
                 && fid_of(fd.as_fd()) == Ok(*fid)
             {
-                self.table.prefer(&place, &key).map_err(errno::from)?;
+                self.table.prefer(&place, &key).map_err(unwritten)?;
                 return Ok(fd);
             }
             if dirs.iter().all(|(known, _)| *known != place.parent) {
@@ -262,11 +290,11 @@ impl Walk<'_> {
         }
         for (parent, dir) in dirs {
             if let Some((name, fd)) = entry_of(dir.as_fd(), fid)? {
-                self.table.prefer(&Place { parent, name }, &key).map_err(errno::from)?;
+                self.table.prefer(&Place { parent, name }, &key).map_err(unwritten)?;
                 return Ok(fd);
             }
         }
-        self.table.forget(&key).map_err(errno::from)?;
+        self.table.forget(&key).map_err(unwritten)?;
         Err(Status::Stale)
     }
 
