@@ -1,24 +1,34 @@
 //! `bowline check FILE`: what would be exported to whom, notes, and errors with their place.
+//!
+//! What `serve` would refuse of the file is wrong here too: both go through [`exporting`].
 
 use crate::cli::ServeOptions;
 use crate::config::{self, Place, Settings};
 use crate::exporting;
 use anyhow::Context;
-use export::ExportSpec;
 use export::exports_file::parse;
+use export::{ExportSpec, Identity, Table};
+use std::fmt::{Display, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use vfs::Backend;
+use vfs_mem::{Mem, MemOptions};
 
 /// Checks a file. Status 0: it is in order; 1: it is not.
 pub fn check(path: &Path) -> anyhow::Result<ExitCode> {
     let bytes = exporting::read(path)
         .map_err(|e| e.root_cause().to_string())
         .map_err(|why| anyhow::anyhow!("cannot read {}: {why}", path.display()))?;
+    let mut report = Report::default();
     if is_configuration(path, &bytes) {
-        configuration(path)
+        configuration(path, &mut report)?;
     } else {
-        Ok(exports(path, &bytes, false))
+        let mut specs = exports(path, &bytes, &mut report);
+        exporting::impose(&mut specs, false, None);
+        report.offer(&specs)?;
     }
+    report.verdict(path)
 }
 
 /// By its name; a file with another name, by what its first line looks like: an export begins with
@@ -37,108 +47,117 @@ fn is_configuration(path: &Path, bytes: &[u8]) -> bool {
     })
 }
 
-fn exports(path: &Path, bytes: &[u8], read_only: bool) -> ExitCode {
-    let mut parsed = parse(bytes);
-    exporting::impose(&mut parsed.entries, read_only, None);
+/// What an exports file says; its notes and errors go to the report.
+fn exports(path: &Path, bytes: &[u8], report: &mut Report) -> Vec<ExportSpec> {
+    let parsed = parse(bytes);
     let name = path.display().to_string();
-    print_specs(&parsed.entries);
     for note in &parsed.notes {
-        println!("note: {}", note.shown(&name, bytes));
+        report.note(note.shown(&name, bytes));
+    }
+    if parsed.entries.is_empty() && parsed.errors.is_empty() {
+        report.note(exporting::names_nothing(path));
     }
     for error in &parsed.errors {
-        eprintln!("bowline: {}", error.shown(&name, bytes));
+        report.fault(error.shown(&name, bytes));
     }
-    let mut wrong = parsed.errors.len();
-    for spec in &parsed.entries {
-        if let Err(error) = exporting::reachable(spec) {
-            // the file may be meant for another machine or another day
-            println!("note: {}: {error}", exporting::shown(&spec.path));
-        }
-        wrong += usize::from(twice(spec, &parsed.entries));
-    }
-    verdict(&name, wrong)
+    parsed.entries
 }
 
-/// Whether another export before this one has its fsid.
-fn twice(spec: &ExportSpec, all: &[ExportSpec]) -> bool {
-    let before = all.iter().take_while(|other| other.path != spec.path);
-    let same = spec.fsid.is_some() && before.into_iter().any(|other| other.fsid == spec.fsid);
-    if same {
-        eprintln!("bowline: {}: another export has its fsid", exporting::shown(&spec.path));
-    }
-    same
-}
-
-fn configuration(path: &Path) -> anyhow::Result<ExitCode> {
+fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
     let options = ServeOptions { config: Some(path.to_path_buf()), ..ServeOptions::default() };
-    let name = path.display().to_string();
+    let name = path.display();
     let settings = match config::settle(options) {
         Ok(settings) => settings,
         Err(error) => {
             match error.downcast_ref::<Place>() {
-                Some(place) => eprintln!("bowline: {place}\n{}", place.caret()),
-                None => eprintln!("bowline: {name}: {error:#}"),
+                Some(place) => report.fault(format!("{place}\n{}", place.caret())),
+                None => report.fault(format!("{name}: {error:#}")),
             }
-            return Ok(verdict(&name, 1));
+            return Ok(());
         }
     };
-    print_settings(&settings);
-    let mut wrong = 0;
-    match exporting::of_dirs(&settings, None) {
-        Ok(mut specs) => {
-            exporting::impose(&mut specs, settings.read_only, None);
-            print_specs(&specs);
-            for spec in &specs {
-                if let Err(error) = exporting::reachable(spec) {
-                    println!("note: {error}");
-                }
-            }
-        }
+    report.settings(&settings);
+    let mut specs = match exporting::of_dirs(&settings, None) {
+        Ok(specs) => specs,
         Err(error) => {
-            eprintln!("bowline: {name}: {error:#}");
-            wrong += 1;
+            report.fault(format!("{name}: {error:#}"));
+            Vec::new()
         }
-    }
+    };
     if let Some(file) = &settings.exports {
         let bytes = exporting::read(file).context("the key exports")?;
-        if exports(file, &bytes, settings.read_only) != ExitCode::SUCCESS {
-            wrong += 1;
-        }
+        specs.extend(exports(file, &bytes, report));
     }
-    Ok(verdict(&name, wrong))
+    exporting::impose(&mut specs, settings.read_only, None);
+    report.offer(&specs)
 }
 
-fn print_settings(settings: &Settings) {
-    let at: Vec<String> = settings.listen.iter().map(ToString::to_string).collect();
-    println!("listens on {} port {}", at.join(", "), settings.port);
-    println!(
-        "state in {}, control socket {}",
-        settings.state_dir.display(),
-        settings.control.display()
-    );
+/// What was found: for people on standard output, in the end; faults on standard error at once.
+#[derive(Default)]
+struct Report {
+    exports: String,
+    notes: String,
+    wrong: usize,
 }
 
-fn print_specs(specs: &[ExportSpec]) {
-    for spec in specs {
+impl Report {
+    fn note(&mut self, what: impl Display) {
+        let _ = writeln!(self.notes, "note: {what}");
+    }
+
+    fn fault(&mut self, what: impl Display) {
+        eprintln!("bowline: {what}");
+        self.wrong += 1;
+    }
+
+    fn settings(&mut self, settings: &Settings) {
+        let at: Vec<String> = settings.listen.iter().map(ToString::to_string).collect();
+        let (state, control) = (settings.state_dir.display(), settings.control.display());
+        let _ = writeln!(self.exports, "listens on {} port {}", at.join(", "), settings.port);
+        let _ = writeln!(self.exports, "state in {state}, control socket {control}");
+    }
+
+    /// All that would be exported, and whether it can be: that the directories are there, and that
+    /// the exports can be told apart.
+    fn offer(&mut self, specs: &[ExportSpec]) -> anyhow::Result<()> {
+        for spec in specs {
+            self.spec(spec);
+            if let Err(error) = exporting::reachable(spec) {
+                self.fault(error);
+            }
+        }
+        let identity = Identity::ephemeral()?;
+        let open = |_: &ExportSpec| -> anyhow::Result<Arc<dyn Backend>> {
+            Ok(Arc::new(Mem::new(MemOptions::default())))
+        };
+        if let Err(errors) = Table::build(specs, &identity, &open, None) {
+            for error in errors {
+                self.fault(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn spec(&mut self, spec: &ExportSpec) {
         let (path, directory) = (exporting::shown(&spec.path), spec.source.to_string());
-        if path == directory {
-            println!("{path}");
-        } else {
-            println!("{path} ({directory})");
-        }
+        let out = &mut self.exports;
+        let _ = match path == directory {
+            true => writeln!(out, "{path}"),
+            false => writeln!(out, "{path} ({directory})"),
+        };
         for (clients, options) in exporting::rules_text(&spec.rules) {
-            println!("  to {clients} ({options})");
+            let _ = writeln!(out, "  to {clients} ({options})");
         }
     }
-}
 
-fn verdict(name: &str, wrong: usize) -> ExitCode {
-    if wrong == 0 {
-        println!("{name}: in order");
-        ExitCode::SUCCESS
-    } else {
-        println!("{name}: {wrong} wrong");
-        ExitCode::from(1)
+    fn verdict(self, path: &Path) -> anyhow::Result<ExitCode> {
+        let Self { exports, notes, wrong } = self;
+        let verdict = match wrong {
+            0 => "in order".to_owned(),
+            wrong => format!("{wrong} wrong"),
+        };
+        print!("{exports}{notes}{}: {verdict}\n", path.display());
+        Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 }
 

@@ -74,7 +74,8 @@ pub enum Command {
     Reload(Target),
     /// Check an exports(5) or configuration file, without a server
     ///
-    /// Prints what would be exported to whom, and notes. A file whose name ends in .toml is a
+    /// Prints what would be exported to whom, notes, and what `serve` would refuse, as a directory
+    /// that this user cannot read. A file whose name ends in .toml is a
     /// configuration; another one is recognised by its content.
     Check {
         /// The file

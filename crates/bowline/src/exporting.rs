@@ -139,8 +139,16 @@ fn from_file(path: &Path, wanted: &mut Wanted) -> anyhow::Result<()> {
     }
     let Parsed { entries, notes, .. } = parsed;
     wanted.notes.extend(notes.iter().map(|note| format!("{}:{note}", path.display())));
+    if entries.is_empty() {
+        wanted.notes.push(names_nothing(path));
+    }
     wanted.specs.extend(entries);
     Ok(())
+}
+
+/// What there is to say about an exports file without an export: it may have been meant.
+pub fn names_nothing(path: &Path) -> String {
+    format!("{} names no export", path.display())
 }
 
 /// The bytes of an exports file.

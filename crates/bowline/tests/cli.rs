@@ -109,6 +109,44 @@ fn check_shows_the_place_of_what_is_wrong() {
 }
 
 #[test]
+fn check_refuses_what_serve_refuses() {
+    let dir = tempfile::tempdir().unwrap();
+    let here = dir.path().to_str().unwrap();
+    let (state, control) = (dir.path().join("state"), dir.path().join("c.sock"));
+    let exports = |text: &str| std::fs::write(dir.path().join("exports"), text).unwrap();
+    let both = |args: [&str; 2], part: &str| {
+        let checked = bowline(&["check", args[1]]);
+        let told = text(&checked.stderr);
+        assert_eq!(checked.status.code(), Some(1), "{told}{}", text(&checked.stdout));
+        assert!(told.contains(part) && told.lines().count() == 1, "{told}");
+        let mut serve = std::process::Command::new(rig::BOWLINE);
+        serve.arg("serve").args(args).arg("--state-dir").arg(&state).arg("--control").arg(&control);
+        let served = serve.args(["--port", "1", "--portmap", "off"]).output().unwrap();
+        let told = text(&served.stderr);
+        assert_eq!(served.status.code(), Some(1), "{told}");
+        assert!(told.contains(part), "{told}");
+    };
+    let (file, config) = (format!("{here}/exports"), format!("{here}/b.toml"));
+    exports(&format!("{here} *(rw)\n{here}/none *(rw)\n"));
+    both(["--exports", &file], "none does not exist");
+    exports("/ *(rw,fsid=1)\n/tmp *(rw,fsid=1)\n");
+    both(["--exports", &file], "same identity");
+    exports(&format!("{here} *(ro)\n"));
+    std::fs::write(&config, format!("dirs = '{here}'\nexports = 'exports'\n")).unwrap();
+    both(["--config", &config], "is exported twice");
+    std::fs::write(&config, "dirs = 'none'\n").unwrap();
+    both(["--config", &config], "none does not exist");
+}
+
+#[test]
+fn a_file_that_exports_nothing_is_pointed_out() {
+    let output = check("exports", "# later\n");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.contains("exports names no export"), "{shown}");
+}
+
+#[test]
 fn generated_pages_and_completions_are_current() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/generated");
     let dir = tempfile::tempdir().unwrap();

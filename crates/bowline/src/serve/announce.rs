@@ -40,6 +40,9 @@ impl Announcement {
         let at: Vec<String> = self.listen.iter().map(ToString::to_string).collect();
         let version = env!("CARGO_PKG_VERSION");
         let _ = writeln!(text, "bowline {version} serves NFSv3 and NFSv2 on {}", at.join(", "));
+        if self.exports.is_empty() {
+            text.push_str("  nothing is exported\n");
+        }
         for offer in self.exports.iter().take(LISTED_MAX) {
             let _ = write!(text, "  {}", offer.path);
             if offer.directory != offer.path {
@@ -165,5 +168,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        let nothing = Announcement { exports: Vec::new(), ..announcement };
+        let text = nothing.text("10.1.2.3".parse().unwrap());
+        assert!(text.contains("\n  nothing is exported\n") && !text.contains("mount -t"));
     }
 }
