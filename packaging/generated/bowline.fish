@@ -85,7 +85,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand get" -l json -d 'Print J
 complete -c bowline -n "__fish_bowline_using_subcommand get" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -l json -d 'Print JSON, for programs'
-complete -c bowline -n "__fish_bowline_using_subcommand reload" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "list" -d 'List the experiments'

@@ -71,6 +71,10 @@ pub enum Command {
         to: Target,
     },
     /// Read the exports again: all of them are applied, or nothing is
+    ///
+    /// Reads the exports file, and of the configuration file the keys dirs, client, exports and
+    /// read-only; what else has changed there takes a restart, which is pointed out. The command
+    /// line that the server was started with still goes before the file.
     Reload(Target),
     /// Check an exports(5) or configuration file, without a server
     ///
@@ -114,7 +118,7 @@ pub struct Target {
 }
 
 /// What `bowline serve` can be told. Each has the key of the same name in the configuration file.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct ServeOptions {
     /// Directories to serve: DIR is mounted as SERVER:/the/full/path, NAME=DIR as SERVER:/NAME;
     /// NAME=mem: is an empty file system in memory, NAME=mem:delay=5%:5..20ms one of which 5 % of

@@ -47,6 +47,32 @@ pub struct Settings {
     pub prove: bool,
 }
 
+impl Settings {
+    /// What a server that was started with these settings cannot take from others while it runs.
+    pub fn fixed_differences(&self, now: &Self) -> Vec<String> {
+        let kept = [
+            ("listen", self.listen == now.listen),
+            ("port", self.port == now.port),
+            ("portmap", self.portmap == now.portmap),
+            ("state-dir", self.state_dir == now.state_dir),
+            ("control", self.control == now.control),
+        ];
+        let changed: Vec<&str> =
+            kept.iter().filter(|(_, same)| !same).map(|(key, _)| *key).collect();
+        let mut notes = Vec::new();
+        if !changed.is_empty() {
+            let keys = changed.join(", ");
+            notes.push(format!("the configuration has another {keys} now: restart to apply that"));
+        }
+        if self.values != now.values {
+            let what = "the configuration has other run-time settings now: `bowline set` applies \
+                        them, or a restart";
+            notes.push(what.to_owned());
+        }
+        notes
+    }
+}
+
 /// Something to serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dir {

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 /// # Errors
 /// What keeps the server from starting, and what to do about it.
 pub fn serve(options: ServeOptions) -> anyhow::Result<ExitCode> {
-    let settings = config::settle(options)?;
-    let running = start::start(&settings)?;
+    let settings = config::settle(options.clone())?;
+    let running = start::start(&settings, options)?;
     run::run(running)
 }

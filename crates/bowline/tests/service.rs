@@ -155,6 +155,37 @@ fn read_only_holds_for_an_exports_file_too() {
 }
 
 #[test]
+fn the_configuration_is_read_again_too() {
+    let base = tempfile::tempdir().unwrap();
+    let (config, exports) = (base.path().join("b.toml"), base.path().join("exports"));
+    std::fs::write(&exports, format!("{} *(rw)\n", base.path().display())).unwrap();
+    std::fs::write(&config, "client = '10.0.0.0/8'\n").unwrap();
+    let server = Server::start(&["--config", config.to_str().unwrap()]);
+    assert!(text(&server.ask(&["reload"]).stdout).contains("nothing changed"));
+
+    let text_now = "client = '10.0.0.0/8'\nexports = 'exports'\nread-only = true\n";
+    std::fs::write(&config, text_now).unwrap();
+    let shown = text(&server.ask(&["reload"]).stdout);
+    assert!(shown.contains("applied: 2 exports") && !shown.contains("note"), "{shown}");
+    let rules = |row: &serde_json::Value| row["rules"].to_string();
+    let rows = server.json("exports");
+    assert!(rows.as_array().unwrap().iter().all(|row| rules(row).contains("\"ro,")), "{rows}");
+
+    let other = "client = '*'\nlisten = '127.0.0.2'\n[set]\nmax-read = '64K'\n";
+    std::fs::write(&config, other).unwrap();
+    let shown = text(&server.ask(&["reload"]).stdout);
+    for part in ["applied: 1 export", "another listen now: restart", "`bowline set`"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let rows = server.json("exports");
+    assert!(rules(&rows[0]).contains("\"*\"") && rules(&rows[0]).contains("\"rw,"), "{rows}");
+
+    std::fs::write(&config, "client = 3\n").unwrap();
+    let error = told(&server.ask(&["reload"]), 1);
+    assert!(error.contains("b.toml:1:10: "), "{error}");
+}
+
+#[test]
 fn a_second_server_is_told_what_is_taken() {
     let server = Server::start(&[]);
     let (port, base) = (server.port.to_string(), server.base.path());

@@ -5,7 +5,8 @@
 //! of a call. `server` is `None` once it has been stopped.
 
 use super::{buffers, gather, process};
-use crate::config::Settings;
+use crate::cli::ServeOptions;
+use crate::config::{self, Settings};
 use crate::exporting::{self, Itself};
 use crate::logging::LogHandle;
 use crate::settings::{self, ROWS, Value, Values, When};
@@ -33,6 +34,8 @@ pub type Opener = Box<dyn Fn(&ExportSpec) -> anyhow::Result<Arc<dyn Backend>> + 
 pub struct Desk {
     /// What the server was started with.
     pub settings: Settings,
+    /// The command line of that, which names the configuration file.
+    pub options: ServeOptions,
     /// The user that everybody is mapped to, without privileges.
     pub squash_to: Option<Itself>,
     /// The user that the server runs as.
@@ -325,8 +328,11 @@ impl Control for Desk {
 }
 
 impl Desk {
+    /// Applies what the files say of exports now. What else the configuration says is pointed out.
     fn reload_now(&self) -> anyhow::Result<Reloaded> {
-        let wanted = exporting::wanted(&self.settings, self.squash_to)?;
+        let settings = config::settle(self.options.clone())?;
+        let mut wanted = exporting::wanted(&settings, self.squash_to)?;
+        wanted.notes.extend(self.settings.fixed_differences(&settings));
         let old = self.exports.load();
         let open = |spec: &ExportSpec| (self.open)(spec);
         let table = Table::build(&wanted.specs, &self.identity, &open, Some(&old))

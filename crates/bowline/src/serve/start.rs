@@ -7,6 +7,7 @@ use super::desk::Desk;
 use super::opener::Files;
 use super::portmap::{self, Plan};
 use super::{desk, gather, notify, port_owner, process, state_dir};
+use crate::cli::ServeOptions;
 use crate::config::Settings;
 use crate::exporting::{self, Itself};
 use crate::logging;
@@ -43,11 +44,11 @@ pub struct Running {
     pub files: Files,
 }
 
-/// Starts the server.
+/// Starts the server. The settings are those of `options`, which are read again at a reload.
 ///
 /// # Errors
 /// What is in the way, and what to do.
-pub fn start(settings: &Settings) -> anyhow::Result<Running> {
+pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Running> {
     // before any thread: they inherit the signal mask, the capabilities and the file mode mask,
     // and descriptors from systemd must not be taken by anything else first
     sys::limits::keep_memory_small();
@@ -92,6 +93,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Running> {
     notes.extend(buffers::at_start(&settings.values, server.buffer_totals())?);
     let desk = Arc::new(Desk {
         settings: settings.clone(),
+        options,
         squash_to,
         uid: own.uid,
         listen: shown_sockets(&server),
