@@ -53,6 +53,14 @@ impl Medium {
     }
 }
 
+/// Whether a directory is on ext3 or ext4 that is known to have no journal.
+pub fn lacks_journal(dir: BorrowedFd<'_>) -> bool {
+    let figures = sys::stat::figures(dir);
+    let device = || Ok(sys::stat::of_fd(dir)?.dev);
+    figures.is_ok_and(|figures| figures.kind == EXT)
+        && device().and_then(sys::stat::has_journal).is_ok_and(|has| !has)
+}
+
 impl Local {
     /// Whether the export promises that changes are on disk before they are answered, and there is a
     /// disk.

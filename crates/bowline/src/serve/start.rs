@@ -21,6 +21,7 @@ use nfs::{Nfs, NfsSettings};
 use rpc::{DispatchSettings, Dispatcher, Program, Transport};
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, RwLock};
@@ -90,6 +91,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     let (registered, portmap) = arrange(&plan, &listen)?;
     let mut notes = notes(settings, squash_to, &wanted.notes);
     notes.extend(state_inside(settings, &wanted.specs));
+    notes.extend(without_journal(&wanted.specs));
     notes.extend(buffers::at_start(&settings.values, server.buffer_totals())?);
     let desk = Arc::new(Desk {
         settings: settings.clone(),
@@ -299,6 +301,29 @@ fn state_inside(settings: &Settings, specs: &[ExportSpec]) -> Option<String> {
          the key of all file handles; put it elsewhere with --state-dir",
         state.display(),
         exporting::shown(&inside.path)
+    ))
+}
+
+/// Whether a power cut may take what an export answers.
+fn without_journal(specs: &[ExportSpec]) -> Option<String> {
+    let lacks = |spec: &&ExportSpec| match &spec.source {
+        Source::Directory(dir) => {
+            std::fs::File::open(dir).is_ok_and(|dir| vfs_local::lacks_journal(dir.as_fd()))
+        }
+        Source::Memory | Source::SlowMemory(_) => false,
+    };
+    let promises = |spec: &&ExportSpec| {
+        spec.rules.iter().any(|rule| rule.options.durability == vfs::Durability::Sync)
+    };
+    let mut without = specs.iter().filter(promises).filter(lacks);
+    let first = exporting::shown(&without.next()?.path);
+    let more = match without.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Some(format!(
+        "{first}{more} is on ext4 without a journal: a power cut may take files that were just made, \
+         whatever is synced; `tune2fs -j` gives the file system a journal while it is not mounted"
     ))
 }
 
