@@ -41,7 +41,8 @@
 //!
 //! - The core is here or with exactly one thread; each piece of work is taken exactly once.
 //! - When the core is free or work is queued, then a thread is waking, or a thread runs that will
-//!   come to `next` without sleeping first, or none is parked and no more may be started.
+//!   come to `next` without sleeping first, or none is parked and no more may be started; under
+//!   `adaptive` no work is queued while a worker that leads waits for events.
 //! - A seat is on the stack if and only if its thread is parked or about to park, and was not
 //!   called; so a thread leaves or is called, never both.
 //!
@@ -114,6 +115,8 @@ pub(crate) enum Call {
     Nobody,
     /// Nothing: every thread is blocked, those in reserve too. The first that resumes will see.
     Exhausted,
+    /// Let the leader know, who runs calls itself and may be waiting for events.
+    Tell,
     /// Unpark this thread.
     Wake(Arc<Seat>),
     /// Start a thread; it is counted already.
@@ -511,7 +514,9 @@ impl<C, W> Handover<C, W> {
         }
     }
 
-    /// Puts work into the queue.
+    /// Puts work into the queue. Under `adaptive` it is what an earlier policy or a reserve has left; if
+    /// no thread is called, the leader takes it ([`Handover::left`]), and is told where it may be past
+    /// its last look before it waits.
     pub fn enqueue(&self, work: W, urgent: bool, now_ns: u64) -> Call {
         let mut state = self.lock();
         state.tally.enqueued = state.tally.enqueued.saturating_add(1);
@@ -525,6 +530,12 @@ impl<C, W> Handover<C, W> {
         let call = state.cover_queue(now_ns);
         if matches!(call, Call::Nobody | Call::Exhausted) {
             state.tally.waited = state.tally.waited.saturating_add(1);
+            if state.policy == WakePolicy::Adaptive
+                && matches!(state.core, Slot::Taken)
+                && !state.reserve_leads
+            {
+                return Call::Tell;
+            }
         }
         call
     }

@@ -393,6 +393,7 @@ impl Pool {
     pub fn call(self: &Arc<Self>, call: Call, stats: &WorkerStats) {
         match call {
             Call::Nobody | Call::Exhausted => {}
+            Call::Tell => self.event.raise(),
             Call::Wake(seat) => {
                 self.seen.wakeups.fetch_add(1, Relaxed);
                 stats.add(Counter::Wakeups, 1);

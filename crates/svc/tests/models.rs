@@ -71,10 +71,36 @@ impl Done {
     }
 }
 
+/// What wakes a leader that waits, and stays raised until it is lowered.
+struct Event {
+    raised: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Event {
+    fn new() -> Self {
+        Self { raised: Mutex::new(false), changed: Condvar::new() }
+    }
+
+    fn raise(&self) {
+        *self.raised.lock().unwrap() = true;
+        self.changed.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut raised = self.raised.lock().unwrap();
+        while !std::mem::take(&mut *raised) {
+            raised = self.changed.wait(raised).unwrap();
+        }
+    }
+}
+
 /// A pool whose core is a token that only one thread may have.
 struct Pool {
     hand: Handover<Token, u32>,
     done: Done,
+    /// What a leader waits for.
+    told: Event,
     /// Threads that a call said to start, and that the model starts.
     started: Mutex<Vec<Role>>,
 }
@@ -106,12 +132,18 @@ impl Pool {
     fn with_range(range: (usize, usize), policy: WakePolicy) -> Arc<Self> {
         let hand = Handover::new(Token::new(), range, policy);
         while hand.below_min() {}
-        Arc::new(Self { hand, done: Done::new(), started: Mutex::new(Vec::new()) })
+        Arc::new(Self {
+            hand,
+            done: Done::new(),
+            told: Event::new(),
+            started: Mutex::new(Vec::new()),
+        })
     }
 
     fn call(&self, call: Call) {
         match call {
             Call::Nobody | Call::Exhausted => {}
+            Call::Tell => self.told.raise(),
             Call::Wake(seat) => seat.unpark(),
             Call::Start(role) => self.started.lock().unwrap().push(role),
         }
@@ -164,6 +196,26 @@ impl Pool {
         let pool = Arc::clone(self);
         thread::spawn(move || pool.work(Role::Worker, serve, |_, _| panic!("the core is taken")))
     }
+}
+
+/// All workers but the leader sleep when one more piece of work is queued that is not for it alone.
+#[test]
+fn a_leader_that_waits_is_told_of_what_is_queued() {
+    check(|| {
+        let pool = Pool::new(1, WakePolicy::Adaptive);
+        let core = pool.lead();
+        let other = Arc::clone(&pool);
+        let other = thread::spawn(move || other.enqueue(1, false));
+        let lease = pool.hand.lend(core);
+        let _core = pool.hand.reclaim(lease).expect("nobody frees it");
+        loop {
+            match pool.hand.left(|| 0) {
+                Some(work) => break assert_eq!(work, 1),
+                None => pool.told.wait(),
+            }
+        }
+        other.join().unwrap();
+    });
 }
 
 #[test]

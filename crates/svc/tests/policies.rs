@@ -9,7 +9,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use toy::{
-    DOZE, ECHO, GIVE, NAP, NULL, Toy, config, datagrams, message, opaque, record, results, until,
+    DOZE, ECHO, GIVE, NAP, NULL, ONCE_ONLY, Toy, config, datagrams, message, opaque, record,
+    results, until,
 };
 
 const QUEUES: [WakePolicy; 4] =
@@ -314,6 +315,28 @@ fn a_cap_leaves_threads_alone_that_unlimited_wakes() {
     let [(unlimited, none_avoided), (capped, avoided)] = woken;
     assert_eq!(none_avoided, 0);
     assert!(avoided > 0 && capped < unlimited, "{woken:?}");
+}
+
+/// What a sleeping call leaves of its connection is for whoever is free, be it the leader alone.
+#[test]
+fn work_that_is_queued_beside_an_idle_leader_is_done() {
+    let toy = one_pool(WakePolicy::Chain, (2, 2));
+    let (mut blocker, mut client) = (toy.client(), toy.client());
+    blocker.send(1, ONCE_ONLY, &[]);
+    until("a worker sleeps", || toy.state.waiting.load(Ordering::SeqCst) == 1);
+    let wire = [message(1, DOZE, &ms(500)), message(2, ONCE_ONLY, &[]), message(3, NULL, &[])];
+    client.0.write_all(&wire.map(|call| record(&call)).concat()).unwrap();
+    until("the other dozes", || toy.state.calls.load(Ordering::SeqCst) == 2);
+    toy.server.set_wake_policy(WakePolicy::Adaptive).unwrap();
+    // the thread that only filled the queue may stay
+    toy.server.set_threads(2, 3).unwrap();
+    let mut seen = [client.receive().0, client.receive().0];
+    seen.sort_unstable();
+    assert_eq!(seen, [1, 3], "while the others sleep");
+    until("they do", || toy.state.waiting.load(Ordering::SeqCst) == 2);
+    toy.state.go_on.store(true, Ordering::SeqCst);
+    assert_eq!((client.receive().0, blocker.receive().0), (2, 1));
+    toy.stop();
 }
 
 #[test]
