@@ -1,8 +1,8 @@
 //! The commands that ask a running server: one request each, printed as a table or as JSON.
 
 use crate::cli::Target;
-use crate::places;
 use crate::settings::Assignment;
+use crate::{out, places};
 use admin::api::{
     Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, PoolRow, Reloaded, Request,
     SettingRow, SocketRow, Status, TcpMemory,
@@ -12,7 +12,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use Align::{Left, Right};
@@ -357,8 +356,7 @@ fn show<T: DeserializeOwned + Serialize>(
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    // a reader that goes away early (`| head`) is no fault
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    out::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

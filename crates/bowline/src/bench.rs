@@ -10,6 +10,7 @@ mod mktree;
 mod progress;
 
 use crate::cli::bench::Bench;
+use crate::out::print;
 use std::process::ExitCode;
 
 /// Runs one of the subcommands.
@@ -27,18 +28,11 @@ pub fn bench(what: Bench) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Prints text in one go.
-fn print(text: &str) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
-    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
-}
-
 /// Writes data as JSON into a file; `-` is standard output.
 fn write_json(file: &std::path::Path, data: &impl serde::Serialize) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(data)? + "\n";
     if file.as_os_str() == "-" {
-        return print(&text);
+        return print(text);
     }
     std::fs::write(file, text).map_err(|e| anyhow::anyhow!("{}: {e}", file.display()))
 }

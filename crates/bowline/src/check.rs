@@ -4,7 +4,7 @@
 
 use crate::cli::ServeOptions;
 use crate::config::{self, Place, Settings};
-use crate::exporting;
+use crate::{exporting, out};
 use anyhow::Context;
 use export::exports_file::parse;
 use export::{ExportSpec, Identity, Table};
@@ -106,7 +106,7 @@ impl Report {
     }
 
     fn fault(&mut self, what: impl Display) {
-        eprintln!("bowline: {what}");
+        out::tell(what);
         self.wrong += 1;
     }
 
@@ -156,7 +156,7 @@ impl Report {
             0 => "in order".to_owned(),
             wrong => format!("{wrong} wrong"),
         };
-        print!("{exports}{notes}{}: {verdict}\n", path.display());
+        out::print(format!("{exports}{notes}{}: {verdict}\n", path.display()))?;
         Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 }

@@ -1,6 +1,7 @@
 //! Man pages and completions, from the one definition of the command line.
 
 use crate::cli::Cli;
+use crate::out;
 use anyhow::Context;
 use clap::CommandFactory;
 use std::path::Path;
@@ -15,10 +16,9 @@ pub fn man(dir: &Path) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints the completion script for `shell`.
-pub fn completions(shell: clap_complete::Shell) -> ExitCode {
+pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "bowline", &mut script);
-    // a reader that goes away early (`| head`) is no fault
-    let _ = std::io::Write::write_all(&mut std::io::stdout(), &script);
-    ExitCode::SUCCESS
+    out::print(script)?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -12,6 +12,7 @@ mod config;
 mod exporting;
 mod generate;
 mod logging;
+mod out;
 mod own_addresses;
 mod places;
 mod serve;
@@ -20,6 +21,7 @@ mod values;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Exit status of a wrong command line.
@@ -33,7 +35,7 @@ fn main() -> ExitCode {
     match run(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("bowline: {}", one_line(&told(&error)));
+            out::tell(one_line(&told(&error)));
             ExitCode::from(if error.is::<cli::Usage>() { USAGE } else { 1 })
         }
     }
@@ -45,7 +47,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check { file } => check::check(&file),
         Command::Bench(what) => bench::bench(what),
         Command::Man { dir } => generate::man(&dir),
-        Command::Completions { shell } => Ok(generate::completions(shell)),
+        Command::Completions { shell } => generate::completions(shell),
         Command::Status(to) => ask::status(&to),
         Command::Exports(to) => ask::exports(&to),
         Command::Clients(to) => ask::clients(&to),
@@ -64,11 +66,16 @@ fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind as Kind;
     match error.kind() {
         Kind::DisplayHelp | Kind::DisplayVersion => {
-            let _ = error.print();
-            ExitCode::SUCCESS
+            match out::written(error.print().and_then(|()| std::io::stdout().flush())) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    out::tell(told(&error));
+                    ExitCode::from(1)
+                }
+            }
         }
         Kind::DisplayHelpOnMissingArgumentOrSubcommand | Kind::MissingSubcommand => {
-            eprintln!("bowline: no command: see `bowline --help`; `bowline serve DIR` serves DIR");
+            out::tell("no command: see `bowline --help`; `bowline serve DIR` serves DIR");
             ExitCode::from(USAGE)
         }
         _ => {
@@ -79,9 +86,9 @@ fn usage(error: &clap::Error) -> ExitCode {
             let told = told.strip_prefix("error: ").unwrap_or(told);
             let told = one_line(&told.replace("\n\n", "; "));
             if told.contains(": see `") {
-                eprintln!("bowline: {told}");
+                out::tell(told);
             } else {
-                eprintln!("bowline: {told}: see `bowline --help`");
+                out::tell(format!("{told}: see `bowline --help`"));
             }
             ExitCode::from(USAGE)
         }

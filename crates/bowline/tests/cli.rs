@@ -6,7 +6,7 @@ mod rig;
 
 use rig::{bowline, text, told};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 #[test]
 fn a_wrong_command_line_is_status_2_and_one_line() {
@@ -144,6 +144,31 @@ fn a_file_that_exports_nothing_is_pointed_out() {
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{shown}");
     assert!(shown.contains("exports names no export"), "{shown}");
+}
+
+#[test]
+fn lost_output_is_an_error_and_an_early_end_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("exports");
+    std::fs::write(&path, format!("{} *(ro)\n/no/such *(ro)\n", dir.path().display())).unwrap();
+    let check = ["check", path.to_str().unwrap()];
+    let good = ["completions", "bash"];
+    let run = |args: &[&str], out: Stdio, error: Stdio| {
+        std::process::Command::new(rig::BOWLINE).args(args).stdout(out).stderr(error).output()
+    };
+    let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    let closed = || Stdio::from(std::io::pipe().unwrap().1);
+    for args in [&good[..], &["--help"], &["serve", "--help"], &["bench", "list"]] {
+        let lost = run(args, full(), Stdio::piped()).unwrap();
+        assert!(told(&lost, 1).contains("standard output: No space left"), "{args:?}");
+        let closed = run(args, closed(), Stdio::piped()).unwrap();
+        assert_eq!((closed.status.code(), text(&closed.stderr)), (Some(0), String::new()));
+    }
+    let lost = text(&run(&check, full(), Stdio::piped()).unwrap().stderr);
+    assert!(lost.contains("standard output: No space left") && lost.lines().count() == 2, "{lost}");
+    for (out, error) in [(closed(), closed()), (full(), full())] {
+        assert_eq!(run(&check, out, error).unwrap().status.code(), Some(1));
+    }
 }
 
 #[test]

@@ -92,6 +92,11 @@ fn settings_change_while_it_runs() {
     assert_eq!(text(&output.stdout), "max-write: 128K (was 1M)\n");
     assert_eq!(text(&server.ask(&["get", "max-write"]).stdout), "128K\n");
     assert!(server.ask(&["set", "log-level=debug"]).status.success());
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let control = server.control();
+    let get = ["get", "--control", control.to_str().unwrap()];
+    let lost = Command::new(BOWLINE).args(get).stdout(full).stderr(Stdio::piped()).output();
+    assert!(told(&lost.unwrap(), 1).contains("standard output"));
     assert!(server.ask(&["set", "threads=2..8"]).status.success());
     let error = told(&server.ask(&["get", "max-reed"]), 1);
     assert!(error.contains("max-read"), "{error}");

@@ -1,9 +1,10 @@
 //! `bowline bench compare`: runs the comparison and prints one table.
 
 use super::progress::{Spinner, stop_on_signals};
-use super::{print, write_json};
+use super::write_json;
 use crate::cli::Usage;
 use crate::cli::bench::CompareOptions;
+use crate::out::{self, print};
 use admin::Align::{Left, Right};
 use admin::Table;
 use bench::compare::{Compared, Comparison, Peer, Spread, compare as run, loads};
@@ -37,12 +38,12 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     let comparison = run(&Peer::from(options.peer.as_str()), &loads, &setting, rounds);
     spinner.end();
     let comparison = comparison?;
-    print(&page(&comparison))?;
+    print(page(&comparison))?;
     if let Some(file) = &options.json {
         write_json(file, &comparison)?;
     }
     if comparison.stopped {
-        eprintln!("bowline: stopped: the table has what was measured until then");
+        out::tell("stopped: the table has what was measured until then");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

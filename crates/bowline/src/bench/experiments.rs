@@ -1,9 +1,10 @@
 //! `bowline bench list` and `bowline bench run`.
 
 use super::progress::{Spinner, stop_on_signals};
-use super::{print, write_json};
+use super::write_json;
 use crate::cli::Usage;
 use crate::cli::bench::RunOptions;
+use crate::out::print;
 use admin::Align::Left;
 use admin::Table;
 use bench::experiments::{ALL, Experiment, Setting, named, run as run_one, save};
@@ -35,7 +36,7 @@ pub fn list(json: bool) -> anyhow::Result<ExitCode> {
     for row in rows {
         table.row([row.name, row.title]);
     }
-    print(&table.to_string())?;
+    print(table.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -80,7 +81,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
         spinner.end();
         save(&findings, out).map_err(|e| anyhow::anyhow!("--out {}: {e}", out.display()))?;
         all_done &= findings.outcome == Outcome::Done;
-        print(&told(&findings))?;
+        print(told(&findings))?;
         if stop.load(Relaxed) {
             break;
         }
@@ -92,7 +93,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
 /// Runs `bowline bench report`.
 pub fn report(dir: &Path) -> anyhow::Result<ExitCode> {
     let page = bench::report::write(dir)?;
-    print(&format!("results in {}, report in {}\n", dir.display(), page.display()))?;
+    print(format!("results in {}, report in {}\n", dir.display(), page.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,8 @@
 //! `bowline bench load`: one load on one server, or on two in turn.
 
-use super::{cost, print, progress, write_json};
+use super::{cost, progress, write_json};
 use crate::cli::bench::LoadOptions;
+use crate::out::print;
 use admin::{
     Align::{Left, Right},
     Table,
@@ -48,7 +49,7 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
         for side in &sides {
             let run = one(side, options, &stop)?;
             if !(options.quiet && options.json.is_some()) {
-                print(&page(&side.name, &run.report))?;
+                print(page(&side.name, &run.report))?;
             }
             loads.push(run.report);
             if let Some(error) = run.error {

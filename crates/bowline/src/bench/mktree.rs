@@ -1,7 +1,8 @@
 //! `bowline bench mktree`: the recorded experiment's tree, in a directory.
 
-use super::{print, progress};
+use super::progress;
 use crate::cli::bench::MktreeOptions;
+use crate::out::print;
 use bench::mktree;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -12,19 +13,18 @@ pub fn mktree(options: &MktreeOptions) -> anyhow::Result<ExitCode> {
     let shown = std::io::stderr().is_terminal();
     let tell = |done: u64, total: u64| {
         if shown {
-            eprint!("\r{done} of {total} ");
-            let _ = std::io::stderr().flush();
+            let _ = write!(std::io::stderr(), "\r{done} of {total} ");
         }
     };
     let made = mktree::make(&options.dir, options.scale, &stop, &tell);
     if shown {
-        eprintln!();
+        let _ = writeln!(std::io::stderr());
     }
     let made = made?;
     if options.json {
-        print(&(serde_json::to_string_pretty(&made)? + "\n"))?;
+        print(serde_json::to_string_pretty(&made)? + "\n")?;
     } else {
-        print(&format!(
+        print(format!(
             "{}: {} directories and {} files, {} levels deep, sizes of {} in all; {} of them were \
              there before; {:.1} s\n",
             options.dir.display(),
