@@ -102,14 +102,16 @@ impl<'p> Place<'p> {
     /// Permission bits are what the kernel made of the client's under the directory's default ACL,
     /// and a set-group-id bit that it inherited stays; only special bits that it left out are
     /// added. Clients send ids along that only root may set: from others they mean nothing, as in
-    /// the kernel's server.
+    /// the kernel's server. A new owner or group takes set-id bits away, so that they are set after it.
     fn rest_of(&self, set: &SetAttr, made: &Attr) -> SetAttr {
         let cred = self.local.actor.cred(&self.cx.cred);
         let special = set.mode.unwrap_or(0) & 0o7000;
         let mut rest = *set;
-        rest.mode = (special & !made.mode != 0).then_some(made.mode | special);
         rest.uid = set.uid.filter(|uid| *uid != made.uid && cred.uid == 0);
         rest.gid = set.gid.filter(|gid| *gid != made.gid && (cred.uid == 0 || cred.in_group(*gid)));
+        let changes_owner = rest.uid.is_some() || rest.gid.is_some();
+        let lacks = special & !made.mode != 0 || special != 0 && changes_owner;
+        rest.mode = lacks.then_some(made.mode | special);
         rest.size = set.size.filter(|size| made.ftype == FileType::Regular && *size != made.size);
         rest
     }

@@ -49,7 +49,9 @@ pub fn make(
     }
     let links = if is_dir { 2 } else { 1 };
     let ino = state.add(cx.cred.uid, gid, mode, links, kind);
-    let rest = SetAttr { mode: None, ..*set };
+    // a new owner or group takes set-id bits away
+    let falls = mode & 0o6000 != 0 && (set.uid.is_some() || set.gid.is_some());
+    let rest = SetAttr { mode: falls.then_some(mode), ..*set };
     if !rest.is_empty()
         && let Err(status) = state.set(&fid(ino), &cx.cred, &rest)
     {

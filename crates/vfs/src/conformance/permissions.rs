@@ -14,6 +14,7 @@ checks! {
     attributes_are_the_owners_to_change,
     access_tells_what_would_happen,
     strangers_writing_clear_set_user_id,
+    special_bits_outlast_the_owner_that_comes_with_them,
 }
 
 const OWNER: Cred<'static> = Cred { uid: 1001, gid: 2001, groups: &[] };
@@ -166,4 +167,31 @@ fn strangers_writing_clear_set_user_id(bed: &Bed) {
     let file = owned(bed, "f", 0o6777);
     writes(bed, STRANGER, &file).unwrap();
     assert_eq!(bed.attr(&file).mode, 0o777);
+}
+
+/// Changing the owner takes set-id bits away: a new object gets both in one call.
+fn special_bits_outlast_the_owner_that_comes_with_them(bed: &Bed) {
+    let root = bed.root();
+    bed.set(&root, SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
+    let seen = |made: crate::Result<crate::Made>| {
+        let node = made.unwrap().node;
+        assert_eq!(bed.attr(&node.fid).mode, node.attr.mode, "as it was answered");
+        (node.attr.uid, node.attr.gid, node.attr.mode)
+    };
+    let both = SetAttr { uid: Some(OWNER.uid), gid: Some(OWNER.gid), ..SetAttr::default() };
+    let both = SetAttr { mode: Some(0o6755), ..both };
+    let gid = SetAttr { uid: None, ..both };
+    let (all, group) = ((OWNER.uid, OWNER.gid, 0o6755), (0, OWNER.gid, 0o6755));
+    assert_eq!(seen(bed.create(&root, "f", Create::Guarded(both))), all);
+    assert_eq!(seen(bed.create(&root, "g", Create::Unchecked(gid))), group);
+    let (cx, fifo) = (bed.cx(), crate::NodeKind::Fifo);
+    assert_eq!(seen(bed.backend.mknod(&cx, &root, word("p"), fifo, &both)), all);
+    assert_eq!(seen(bed.backend.mkdir(&cx, &root, word("d"), &both)), all);
+    // an ordinary user may say which of the own groups it is
+    let by = bed.by(MEMBER);
+    let own = SetAttr { mode: Some(0o2755), ..gid };
+    let made = bed.backend.create(&by, &root, word("h"), Create::Guarded(own));
+    assert_eq!(seen(made), (MEMBER.uid, OWNER.gid, 0o2755));
+    let plain = SetAttr { mode: Some(0o755), ..both };
+    assert_eq!(seen(bed.create(&root, "i", Create::Guarded(plain))), (all.0, all.1, 0o755));
 }
