@@ -20,28 +20,48 @@ use vfs::{
 /// The mode of a file until its owner says otherwise.
 const MODE_DEFAULT: u32 = 0o600;
 
+/// How often it is tried before the client is told to come again: each time somebody else has made the
+/// name and removed it in between.
+const TRIES: u32 = 8;
+
 /// See [`vfs::Backend::create`].
 pub fn create(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made> {
     let place = Place::new(local, cx, dir)?;
+    for _ in 0..TRIES {
+        if let Some(made) = made_or_taken(&place, name, how)? {
+            return Ok(made);
+        }
+    }
+    Err(Status::Jukebox)
+}
+
+/// Makes the file, or takes the one that is there; `None` if that has gone meanwhile.
+fn made_or_taken(place: &Place<'_>, name: Name<'_>, how: Create) -> Result<Option<Made>> {
     let set = match how {
         Create::Unchecked(set) | Create::Guarded(set) => set,
         Create::Exclusive(verifier) => times_of(verifier),
     };
     let mode = set.mode.unwrap_or(MODE_DEFAULT);
-    match place.as_caller(|| create_new(place.file.path(), name.bytes(), mode)) {
+    let taken = match place.as_caller(|| create_new(place.file.path(), name.bytes(), mode)) {
         // The very file that was made, whatever its name leads to by now; it stays open for the
         // writing that usually follows.
         Ok(made) => {
             let stat = sys::stat::of_fd(made.as_fd()).map_err(errno::from)?;
-            let file = OpenFile::made(made, &stat, local.files.now_s());
-            place.finish_open(name, file, &stat, &set)
+            let file = OpenFile::made(made, &stat, place.local.files.now_s());
+            return place.finish_open(name, file, &stat, &set).map(Some);
         }
         Err(Status::Exist) => match how {
-            Create::Guarded(_) => Err(Status::Exist),
-            Create::Unchecked(set) => take_over(&place, name, &set),
-            Create::Exclusive(verifier) => retried(&place, name, verifier),
+            Create::Guarded(_) => return Err(Status::Exist),
+            Create::Unchecked(set) => take_over(place, name, &set),
+            Create::Exclusive(verifier) => retried(place, name, verifier),
         },
-        Err(status) => Err(exists(status)),
+        // nothing can be made in a directory that has been removed
+        Err(Status::NoEnt) => return Err(Status::Stale),
+        Err(status) => return Err(exists(status)),
+    };
+    match taken {
+        Err(Status::NoEnt | Status::Stale) => Ok(None),
+        taken => taken.map(Some),
     }
 }
 
