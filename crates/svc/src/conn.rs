@@ -37,7 +37,7 @@ pub(crate) struct Conn {
 }
 
 /// What the statistics know of a connection. Written by whoever holds its [`Rx`], from `bytes_out` on
-/// under its transmit lock, the last by the watchdog; read by anybody.
+/// under its transmit lock, the last two by the watchdog; read by anybody.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub calls: AtomicU64,
@@ -47,10 +47,17 @@ pub(crate) struct Seen {
     /// Memory for what arrived and was not answered.
     pub partial: AtomicUsize,
     pub bytes_out: AtomicU64,
+    /// Bytes that the socket has not taken.
     pub queued: AtomicUsize,
+    /// What they take from the budget.
+    pub queued_cost: AtomicUsize,
+    /// When they began to wait, or the socket last took some.
+    pub taken_ms: AtomicU64,
     pub in_flight: AtomicU64,
     /// Since when the watchdog has seen that only its client can go on.
     pub rests_ms: AtomicU64,
+    /// How much its client had acknowledged when the watchdog last looked.
+    pub acknowledged: AtomicU64,
 }
 
 /// Adds, as the only writer.

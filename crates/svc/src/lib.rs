@@ -36,6 +36,7 @@ mod stream;
 mod sync;
 mod transmit;
 mod udp;
+mod unread;
 mod urgent;
 mod watchdog;
 mod worker;

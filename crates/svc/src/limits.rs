@@ -67,6 +67,9 @@ pub struct Limits {
     pub keep_bytes_max: usize,
     /// How long a record under way may make no progress.
     pub partial_age_max: Duration,
+    /// How long a client may take none of the replies that wait for it. Whoever slept for so long
+    /// connects again.
+    pub reply_age_max: Duration,
     /// How long a connection may be silent; `None` is for ever, as clients keep idle mounts.
     pub idle_age_max: Option<Duration>,
 }
@@ -83,6 +86,7 @@ impl Default for Limits {
             datagram_bytes_max: 16 << 20,
             keep_bytes_max: KEEP_BYTES_MAX,
             partial_age_max: Duration::from_secs(60),
+            reply_age_max: Duration::from_secs(300),
             idle_age_max: None,
         }
     }
@@ -131,6 +135,16 @@ impl Budget {
         fits
     }
 
+    /// Takes `bytes`, whether they are left or not; the caller then looks at [`Budget::is_over`].
+    pub fn overdraw(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether more is taken than there is.
+    pub fn is_over(&self) -> bool {
+        self.used() > self.limit.load(Ordering::Relaxed)
+    }
+
     /// Gives `bytes` back that were taken.
     pub fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -152,7 +166,7 @@ mod tests {
     use super::{Budget, Limits};
 
     #[test]
-    fn a_budget_is_never_overdrawn() {
+    fn a_budget_is_overdrawn_by_whoever_says_so() {
         let budget = Budget::new(10);
         assert!(budget.take(4) && budget.take(6));
         assert!(!budget.take(1));
@@ -165,6 +179,11 @@ mod tests {
         assert!(!budget.take(1));
         budget.give_back(4);
         assert!(budget.take(1) && !budget.take(1));
+        assert!(!budget.is_over());
+        budget.overdraw(2);
+        assert!(budget.is_over() && budget.used() == 5);
+        budget.give_back(2);
+        assert!(!budget.is_over());
     }
 
     #[test]

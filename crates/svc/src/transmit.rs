@@ -1,7 +1,8 @@
 //! What leaves on a connection: whole replies, in the order in which they got the transmit lock.
 //!
 //! Sending never waits. What the socket does not take is queued, and while anything is queued the
-//! connection is not read, so that a client that never takes its replies holds up itself alone.
+//! connection is not read, so that a client that never takes its replies holds up itself alone. What
+//! all of them leave unread has a bound (`unread.rs`).
 //!
 //! The transmit lock ([`Conn::tx`]) guards the queue, the number of calls that run detached, and
 //! what epoll knows of the socket; under it there is a non-blocking send and epoll_ctl, nothing
@@ -14,6 +15,8 @@ use crate::conn::{Conn, add};
 use crate::lock;
 use crate::pieces::{Part, Queue, offer, offer_bytes};
 use crate::pool::Pool;
+use crate::server::Shared;
+use crate::unread;
 use std::io::ErrorKind;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -82,7 +85,9 @@ impl Conn {
             return Sent::All;
         }
         let mut tx = lock(&self.tx);
-        self.write(&mut tx, pool, stats, replies)
+        let sent = self.write(&mut tx, pool, stats, replies);
+        drop(tx);
+        self.account(sent, pool, stats)
     }
 
     /// Sends what a batch has collected, and counts one more call that runs detached.
@@ -91,7 +96,9 @@ impl Conn {
         tx.in_flight = tx.in_flight.saturating_add(1);
         self.seen.in_flight.store(tx.in_flight.into(), Relaxed);
         if !collected.is_empty() {
-            self.write(&mut tx, pool, stats, &[collected]);
+            let sent = self.write(&mut tx, pool, stats, &[collected]);
+            drop(tx);
+            self.account(sent, pool, stats);
         }
     }
 
@@ -101,15 +108,17 @@ impl Conn {
     pub fn finish(&self, stats: &WorkerStats, reply: &Writer) -> Option<(Arc<Pool>, u64)> {
         let mut tx = lock(&self.tx);
         let pool = tx.pool.clone();
-        if !reply.is_empty()
-            && let Some(pool) = &pool
-        {
-            self.write(&mut tx, pool, stats, &[reply]);
-        }
+        let sent = match &pool {
+            Some(pool) if !reply.is_empty() => self.write(&mut tx, pool, stats, &[reply]),
+            Some(_) | None => Sent::All,
+        };
         tx.in_flight = tx.in_flight.saturating_sub(1);
         self.seen.in_flight.store(tx.in_flight.into(), Relaxed);
-        let wanted = std::mem::take(&mut tx.waiting);
-        pool.filter(|_| wanted).map(|pool| (pool, tx.token))
+        let (wanted, token) = (std::mem::take(&mut tx.waiting), tx.token);
+        drop(tx);
+        let pool = pool?;
+        self.account(sent, &pool, stats);
+        wanted.then_some((pool, token))
     }
 
     /// Offers what is queued to the socket again.
@@ -145,9 +154,10 @@ impl Conn {
                     let before = tx.queue.cost();
                     tx.queue.taken(len);
                     pool.shared.queued.give_back(before.saturating_sub(tx.queue.cost()));
-                    self.seen.queued.store(tx.queue.len(), Relaxed);
+                    self.seen.taken_ms.store(pool.shared.clock.now_ms(), Relaxed);
+                    self.note(&tx.queue);
                 }
-                Err(_) => self.give_up(&mut tx, pool),
+                Err(_) => self.give_up(&mut tx, &pool.shared),
             }
         }
         self.watch(&mut tx, pool);
@@ -251,7 +261,7 @@ impl Conn {
     /// find it dead.
     pub fn close(&self, pool: &Pool) {
         let mut tx = lock(&self.tx);
-        self.give_up(&mut tx, pool);
+        self.give_up(&mut tx, &pool.shared);
         if tx.watched.take().is_some() {
             let _ = pool.epoll.delete(&self.stream);
         }
@@ -272,7 +282,7 @@ impl Conn {
             match offered {
                 Ok(len) => gone = len,
                 Err(_) => {
-                    self.give_up(tx, pool);
+                    self.give_up(tx, &pool.shared);
                     return Sent::Broken;
                 }
             }
@@ -282,30 +292,53 @@ impl Conn {
             }
         }
         let before = tx.queue.cost();
-        tx.queue.keep(Part::of(replies), gone);
-        let more = tx.queue.cost().saturating_sub(before);
-        if !pool.shared.queued.take(more) {
-            // what was just kept is not paid for
-            pool.shared.queued.give_back(before);
-            tx.queue = Queue::default();
-            stats.add(Counter::BudgetClosed, 1);
-            self.give_up(tx, pool);
-            return Sent::Broken;
+        if tx.queue.is_empty() {
+            self.seen.taken_ms.store(pool.shared.clock.now_ms(), Relaxed);
         }
+        tx.queue.keep(Part::of(replies), gone);
+        pool.shared.queued.overdraw(tx.queue.cost().saturating_sub(before));
         stats.add(Counter::RepliesQueued, 1);
-        self.seen.queued.store(tx.queue.len(), Relaxed);
+        self.note(&tx.queue);
         self.watch(tx, pool);
         Sent::Queued
     }
 
+    /// After a write, and without its lock: if replies had to be queued, sees to it that they are within
+    /// the budget, and that somebody looks whether they are ever taken.
+    fn account(&self, sent: Sent, pool: &Pool, stats: &WorkerStats) -> Sent {
+        if sent != Sent::Queued {
+            return sent;
+        }
+        if pool.shared.queued.is_over() {
+            unread::relieve(&pool.shared, stats);
+        }
+        pool.shared.alarm.wake_for_memory();
+        lock(&self.tx).state()
+    }
+
+    /// Gives the connection up if replies wait; whether they did.
+    pub fn end_unread(&self, shared: &Shared) -> bool {
+        let mut tx = lock(&self.tx);
+        let unread = !tx.queue.is_empty();
+        if unread {
+            self.give_up(&mut tx, shared);
+        }
+        unread
+    }
+
     /// Forgets what is queued; the socket's end wakes whoever watches it.
-    fn give_up(&self, tx: &mut Tx, pool: &Pool) {
+    fn give_up(&self, tx: &mut Tx, shared: &Shared) {
         if !tx.dead {
             tx.dead = true;
-            pool.shared.queued.give_back(std::mem::take(&mut tx.queue).cost());
-            self.seen.queued.store(0, Relaxed);
+            shared.queued.give_back(std::mem::take(&mut tx.queue).cost());
+            self.note(&tx.queue);
             self.cut();
         }
+    }
+
+    fn note(&self, queue: &Queue) {
+        self.seen.queued.store(queue.len(), Relaxed);
+        self.seen.queued_cost.store(queue.cost(), Relaxed);
     }
 
     /// Makes epoll watch for what is wanted now.
@@ -334,7 +367,7 @@ impl Conn {
             // that nobody looks after.
             tx.watched = None;
             tx.waiting = true;
-            self.give_up(tx, pool);
+            self.give_up(tx, &pool.shared);
         }
     }
 }

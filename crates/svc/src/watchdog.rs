@@ -233,10 +233,14 @@ impl Watchdog<'_> {
 
     /// Whether there may be connections without progress.
     fn has_to_sweep(&self) -> bool {
-        self.shared.partial.used() > 0 || self.shared.limits.idle_age_max.is_some()
+        let shared = self.shared;
+        shared.partial.used() > 0
+            || shared.queued.used() > 0
+            || shared.limits.idle_age_max.is_some()
     }
 
-    /// Ends connections whose record makes no progress, or that were silent for too long.
+    /// Ends connections whose record makes no progress, whose client takes no replies, or that were
+    /// silent for too long.
     fn sweep(&mut self) {
         let now_ms = self.shared.clock.now_ms();
         let since_ms = now_ms.saturating_sub(self.swept_ms);
@@ -246,8 +250,15 @@ impl Watchdog<'_> {
         self.swept_ms = now_ms;
         let limits = &self.shared.limits;
         for conn in self.shared.register.all() {
-            let (seen, silent) = (&conn.seen, silence(&conn, now_ms));
-            if seen.partial.load(Relaxed) > 0 && silent > limits.partial_age_max {
+            let seen = &conn.seen;
+            let unread = seen.queued.load(Relaxed) > 0;
+            let silent = silence(&conn, unread, now_ms);
+            if unread {
+                if silent > limits.reply_age_max {
+                    self.stats.add(Counter::RepliesTimedOut, 1);
+                    conn.cut();
+                }
+            } else if seen.partial.load(Relaxed) > 0 && silent > limits.partial_age_max {
                 self.stats.add(Counter::RecordsTimedOut, 1);
                 conn.cut();
             } else if limits.idle_age_max.is_some_and(|most| silent > most) {
@@ -259,28 +270,40 @@ impl Watchdog<'_> {
     /// Between two sweeps: a twelfth of the shortest age, for tests and short limits.
     fn period(&self) -> Duration {
         let limits = &self.shared.limits;
-        let age =
-            limits.idle_age_max.map_or(limits.partial_age_max, |a| a.min(limits.partial_age_max));
+        let age = limits.partial_age_max.min(limits.reply_age_max);
+        let age = limits.idle_age_max.map_or(age, |idle| idle.min(age));
         (age / 12).clamp(TICK, SWEEP_EVERY)
     }
 }
 
-/// For how long the server has waited for a connection's client, as far as the sweeps have seen.
+/// For how long the server has waited for a connection's client, as far as the sweeps have seen;
+/// `unread`: replies wait for it.
 ///
 /// While a worker has the connection, or it waits for one, or a call of it sleeps, it is the server that
 /// makes no progress, however long ago the client sent something: what it sends meanwhile is not looked
 /// at. So the time counts from the first sweep after its last word that found it at rest.
-fn silence(conn: &Conn, now_ms: u64) -> Duration {
+///
+/// Where replies wait, its word is that it acknowledges some. That something leaves the queue tells too
+/// little: a full socket takes nothing before a third of it is empty, which is minutes of a slow line.
+fn silence(conn: &Conn, unread: bool, now_ms: u64) -> Duration {
     let seen = &conn.seen;
-    let is_busy = seen.in_flight.load(Relaxed) > 0 || seen.queued.load(Relaxed) > 0;
-    if is_busy || !conn.home.is_here() {
+    let sleeps = !unread && seen.in_flight.load(Relaxed) > 0;
+    if sleeps || !conn.home.is_here() {
         seen.rests_ms.store(0, Relaxed);
         return Duration::ZERO;
     }
-    let since_ms = seen.rests_ms.load(Relaxed);
-    if since_ms <= seen.last_ms.load(Relaxed) {
+    let (since_ms, taken_ms) = (seen.rests_ms.load(Relaxed), seen.taken_ms.load(Relaxed));
+    let word_ms = if unread { taken_ms } else { taken_ms.max(seen.last_ms.load(Relaxed)) };
+    if since_ms <= word_ms || (unread && takes(conn)) {
         seen.rests_ms.store(now_ms, Relaxed);
         return Duration::ZERO;
     }
     Duration::from_millis(now_ms.saturating_sub(since_ms))
+}
+
+/// Whether a client has acknowledged anything since this was last asked.
+fn takes(conn: &Conn) -> bool {
+    let left = sys::socket::unacknowledged(&conn.stream) as u64;
+    let now = conn.seen.bytes_out.load(Relaxed).wrapping_sub(left);
+    conn.seen.acknowledged.swap(now, Relaxed) != now
 }

@@ -5,7 +5,7 @@
 mod toy;
 
 use bowline_svc::{Config, Limits, PoolMode, WakePolicy};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use telemetry::Counter;
@@ -77,6 +77,65 @@ fn replies_that_nobody_takes_have_a_budget() {
     until("the connection is closed", || toy.counter(Counter::BudgetClosed) >= 1);
     until("it is forgotten", || toy.server.connections() == 0);
     assert!(toy.client().call(1, NULL, &[]).is_empty());
+    toy.stop();
+}
+
+#[test]
+fn who_leaves_most_unread_for_longest_makes_room_for_the_others() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
+    let unread = || toy.server.conns().iter().map(|conn| conn.queued_bytes).collect::<Vec<_>>();
+    let mut lazy = Vec::new();
+    // how much a socket takes of the last reply is a matter of luck
+    while unread().iter().all(|queued| *queued < 1_000_000) {
+        let mut client = toy.client();
+        for xid in 0..40 {
+            client.send(xid, GIVE, &4_000_000_u32.to_be_bytes());
+        }
+        lazy.push(client);
+        until("it is held up", || unread().len() == lazy.len() && unread().iter().all(|q| *q > 0));
+    }
+    std::thread::sleep(Duration::from_millis(400));
+    // room for what they have, and for nobody else
+    toy.server.set_memory(unread().iter().sum::<usize>() * 2);
+    let mut other = toy.client();
+    for xid in 0..40 {
+        other.send(xid, GIVE, &500_000_u32.to_be_bytes());
+    }
+    until("there is no room", || toy.counter(Counter::BudgetClosed) == 1);
+    until("it is forgotten", || toy.server.connections() == lazy.len());
+    for xid in 0..40 {
+        let (got, results) = other.receive();
+        assert_eq!((got, results.len()), (xid, 500_004));
+    }
+    assert_eq!(toy.counter(Counter::BudgetClosed), 1);
+    toy.server.set_memory(512 << 20);
+    drop(lazy);
+    toy.stop();
+}
+
+#[test]
+fn a_client_that_takes_nothing_for_long_is_given_up() {
+    let limits = Limits { reply_age_max: Duration::from_secs(1), ..Limits::default() };
+    let toy = Toy::with_limits(limits);
+    let (mut lazy, mut slow) = (toy.client(), toy.client());
+    for xid in 0..40 {
+        for client in [&mut lazy, &mut slow] {
+            client.send(xid, GIVE, &1_000_000_u32.to_be_bytes());
+        }
+    }
+    until("they are held up", || toy.server.conns().iter().all(|conn| conn.queued_bytes > 0));
+    // it sends nothing, and half a megabyte at a time is all that it takes
+    let mut some = vec![0; 500_000];
+    for _ in 0..25 {
+        slow.0.read_exact(&mut some).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(toy.counter(Counter::RepliesTimedOut), 1);
+    assert_eq!(toy.server.connections(), 1);
+    let all = 40 * (4 + 24 + 4 + 1_000_000);
+    slow.0.read_exact(&mut vec![0; all - 25 * some.len()]).unwrap();
+    assert!(slow.call(99, NULL, &[]).is_empty());
+    assert!(lazy.0.read_to_end(&mut Vec::new()).map_or(true, |len| len < all));
     toy.stop();
 }
 

@@ -33,6 +33,8 @@ counters! {
     BudgetClosed = "budget-closed",
     /// Connections closed because a record made no progress.
     RecordsTimedOut = "records-timed-out",
+    /// Connections closed because replies waited and their client took none for too long.
+    RepliesTimedOut = "replies-timed-out",
     /// Calls refused by RPC: version, program, procedure, credential, arguments.
     CallsRejected = "calls-rejected",
     /// Procedures that panicked; the call was answered SYSTEM_ERR.
