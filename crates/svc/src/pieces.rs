@@ -297,7 +297,11 @@ fn copy(
     let left = range.len.saturating_sub(gone);
     let piece = piece.get_mut(..left.min(COPY)).unwrap_or_default();
     let offset = range.offset.saturating_add(gone as u64);
-    // what is not there any more stays zero
-    sys::io::read(range.file.as_fd(), piece, offset)?;
-    send(stream, stats, &[IoSlice::new(piece)], left > COPY)
+    let len = match sys::io::read(range.file.as_fd(), piece, offset)? {
+        // the end: what is not there any more is sent as zeros
+        0 => piece.len(),
+        // it may be less than there is
+        got => got,
+    };
+    send(stream, stats, &[IoSlice::new(piece.get(..len).unwrap_or_default())], left > len)
 }

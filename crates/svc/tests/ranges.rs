@@ -172,6 +172,25 @@ fn a_file_without_pages_is_copied() {
 }
 
 #[test]
+fn a_file_that_is_read_in_small_pieces_is_copied_whole() {
+    let (toy, _file) = with_file(10, Config { zero_copy: ZeroCopy::On, ..config() });
+    // the kernel gives a page at a time of a text of its own, and lets nobody send it
+    let Ok(fd) = File::open("/proc/kallsyms") else {
+        eprintln!("skipped: this kernel does not tell its symbols");
+        return;
+    };
+    let mut expected = vec![0; 30_000];
+    let first = fd.read_at(&mut expected, 0).unwrap();
+    assert!(first > 0 && first < expected.len() / 2, "{first} bytes at once");
+    fd.read_exact_at(&mut expected, 0).unwrap();
+    *toy.state.file.lock().unwrap() = Some(Arc::new(fd.into()));
+    let got = toy.client().call(1, FILE, &ask(0, expected.len()));
+    assert!(got == opaque(&expected));
+    assert!(toy.counter(Counter::CopiedRefused) > 0);
+    toy.stop();
+}
+
+#[test]
 fn a_range_in_a_datagram_is_one_datagram() {
     for layout in [UdpSockets::Single, UdpSockets::Interface] {
         let settings = Config { zero_copy: ZeroCopy::On, udp_sockets: layout, ..config() };
