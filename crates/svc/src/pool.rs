@@ -246,6 +246,9 @@ impl Pool {
             if rx.broken || self.stopping.load(Relaxed) {
                 return self.post(Mail::Back(rx));
             }
+            // while replies wait it is not read, whatever there is to be read
+            let replies_wait = rx.conn.seen.queued.load(Relaxed) > 0;
+            rx.unsettled |= (rx.more || rx.until_empty) && replies_wait;
             if rx.unsettled {
                 match rx.settle(self) {
                     Fate::Close => return self.post(Mail::Back(rx)),

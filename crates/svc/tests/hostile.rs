@@ -49,6 +49,35 @@ fn a_client_that_never_reads_holds_up_itself_alone() {
 }
 
 #[test]
+fn nobody_is_read_whose_replies_wait() {
+    // each record ends where a receive does, so that nothing of the next is left to be served
+    const LEN: usize = 1_000_000;
+    const CALLS: usize = 60;
+    for wake_policy in [WakePolicy::Adaptive, WakePolicy::Chain, WakePolicy::Unlimited] {
+        let toy = Toy::start(Config { wake_policy, pool_mode: PoolMode::Global, ..config() });
+        let mut lazy = toy.client();
+        assert!(lazy.call(0, NULL, &[]).is_empty());
+        let mut writer = lazy.0.try_clone().unwrap();
+        // all at once: what is to be read is there when the server looks
+        let wire = record(&message(1, ECHO, &opaque(&[7; LEN]))).repeat(CALLS);
+        let sending = std::thread::spawn(move || writer.write_all(&wire).unwrap());
+        let conn = || toy.server.conns().swap_remove(0);
+        until("it is held up", || conn().queued_bytes > 0);
+        let calls = conn().calls;
+        std::thread::sleep(Duration::from_millis(300));
+        // what the turn under way had received
+        let conn = conn();
+        assert!(conn.calls <= calls + 2 && conn.queued_bytes <= 3 * LEN, "{wake_policy}: {conn:?}");
+        for _ in 0..CALLS {
+            let (got, results) = lazy.receive();
+            assert_eq!((got, results.len()), (1, 4 + LEN));
+        }
+        sending.join().unwrap();
+        toy.stop();
+    }
+}
+
+#[test]
 fn sleepers_of_one_connection_are_bounded() {
     let toy = Toy::with_limits(Limits { in_flight_max: 4, ..Limits::default() });
     let mut client = toy.client();
