@@ -278,7 +278,10 @@ fn busy() -> (Server, tempfile::NamedTempFile, std::thread::JoinHandle<bool>) {
         let mut client = client::Client::tcp(at, Duration::from_secs(10)).unwrap();
         client.mount(b"/slow").is_ok()
     });
-    std::thread::sleep(Duration::from_millis(300));
+    let begun = Instant::now();
+    while server.json("conns")[0]["in_flight"] != 1 {
+        assert!(begun.elapsed() < Duration::from_secs(2), "the call runs");
+    }
     (server, log, call)
 }
 
