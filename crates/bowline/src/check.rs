@@ -7,13 +7,18 @@ use crate::config::{self, Place, Settings};
 use crate::{exporting, out};
 use anyhow::Context;
 use export::exports_file::parse;
-use export::{ExportSpec, Identity, Table};
+use export::{Client, ExportSpec, Identity, Table};
+use std::collections::BTreeSet;
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use vfs::Backend;
 use vfs_mem::{Mem, MemOptions};
+
+/// How long clients' names are looked up; a name service that does not answer takes seconds for each.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Checks a file. Status 0: it is in order; 1: it is not.
 pub fn check(path: &Path) -> anyhow::Result<ExitCode> {
@@ -126,6 +131,7 @@ impl Report {
                 self.fault(error);
             }
         }
+        self.unknown_clients(specs);
         let identity = Identity::ephemeral()?;
         let open = |_: &ExportSpec| -> anyhow::Result<Arc<dyn Backend>> {
             Ok(Arc::new(Mem::new(MemOptions::default())))
@@ -136,6 +142,33 @@ impl Report {
             }
         }
         Ok(())
+    }
+
+    /// Clients of a name that has no address: a typing error, or a name service that is away.
+    fn unknown_clients(&mut self, specs: &[ExportSpec]) {
+        let rules = specs.iter().flat_map(|spec| &spec.rules);
+        let hosts: BTreeSet<&str> = rules
+            .filter_map(|rule| match &rule.client {
+                Client::Host(name) => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        let begun = Instant::now();
+        for (done, host) in hosts.iter().enumerate() {
+            if begun.elapsed() > PATIENCE {
+                let left = hosts.len() - done;
+                return self.note(format!("{left} names of clients not looked up: it takes long"));
+            }
+            match sys::name_service::addresses_of(host) {
+                Ok(addresses) if addresses.is_empty() => {
+                    self.note(format!(
+                        "the client {host} has no address: nobody mounts by that name"
+                    ));
+                }
+                Ok(_) => {}
+                Err(error) => self.note(format!("the client {host} cannot be looked up: {error}")),
+            }
+        }
     }
 
     fn spec(&mut self, spec: &ExportSpec) {

@@ -13,6 +13,7 @@ mod opener;
 mod port_owner;
 mod portmap;
 mod process;
+mod refused;
 mod run;
 mod start;
 mod state_dir;

@@ -147,6 +147,15 @@ fn a_file_that_exports_nothing_is_pointed_out() {
 }
 
 #[test]
+fn check_points_out_clients_of_no_address() {
+    let output = check("exports", "/tmp no-such-host.invalid(ro) localhost(ro) 10.0.0.1(ro)\n");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    let notes: Vec<&str> = shown.lines().filter(|line| line.starts_with("note: ")).collect();
+    assert!(notes.len() == 1 && notes[0].contains("client no-such-host.invalid"), "{shown}");
+}
+
+#[test]
 fn lost_output_is_an_error_and_an_early_end_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("exports");

@@ -325,6 +325,41 @@ fn state_inside_an_export_is_pointed_out() {
 }
 
 #[test]
+fn a_refused_mount_leaves_its_reason_in_the_log() {
+    let base = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut lines = String::new();
+    for (name, clients) in [("secure", "*(ro)"), ("others", "192.0.2.1(ro,insecure)")] {
+        let dir = base.path().join(name);
+        std::fs::create_dir(&dir).unwrap();
+        lines += &format!("{} {clients}\n", dir.display());
+    }
+    let exports = base.path().join("exports");
+    std::fs::write(&exports, lines).unwrap();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let writer = log.reopen().unwrap();
+    let server = Server::start_with(&["--exports", exports.to_str().unwrap()], |command| {
+        command.stderr(writer);
+    });
+    let at = (std::net::Ipv4Addr::LOCALHOST, server.port).into();
+    let mut client = client::Client::tcp(at, Duration::from_secs(10)).unwrap();
+    for name in ["secure", "others", "none", "secure", "others", "none"] {
+        client.mount(base.path().join(name).as_os_str().as_encoded_bytes()).unwrap_err();
+    }
+    let said = std::fs::read_to_string(log.path()).unwrap();
+    let refused: Vec<&str> = said.lines().filter(|line| line.contains(" refused ")).collect();
+    let expected = [
+        "/secure: its port is not below 1024 (option insecure)",
+        "/others: not a client of this export",
+        "/none: no such export",
+    ];
+    assert_eq!(refused.len(), expected.len(), "{said}");
+    for (line, end) in refused.iter().zip(expected) {
+        assert!(line.contains(" WARN refused 127.0.0.1:") && line.ends_with(end), "{said}");
+    }
+}
+
+#[test]
 fn a_full_state_directory_is_told_once() {
     let base = tempfile::tempdir().unwrap();
     std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -6,7 +6,7 @@ use super::buffers;
 use super::desk::Desk;
 use super::opener::Files;
 use super::portmap::{self, Plan};
-use super::{desk, gather, notify, port_owner, process, state_dir};
+use super::{desk, gather, notify, port_owner, process, refused, state_dir};
 use crate::cli::ServeOptions;
 use crate::config::Settings;
 use crate::exporting::{self, Itself};
@@ -83,7 +83,8 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     let nfs = Arc::new(Nfs::new(Arc::clone(&exports), NfsSettings::default()));
     nfs.settings.max_read.store(settings.values.max_read.bytes(), Relaxed);
     nfs.settings.max_write.store(settings.values.max_write.bytes(), Relaxed);
-    let mount = Arc::new(Mount::new(Arc::clone(&exports)).with_nfs(Arc::clone(&nfs)));
+    let mount = Mount::new(Arc::clone(&exports)).with_nfs(Arc::clone(&nfs));
+    let mount = Arc::new(mount.with_tell_refused(Box::new(refused::teller())));
     let dispatcher = Arc::new(dispatcher(&nfs, &mount, portmap::answers(&listen, &plan)));
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let server = serve(settings, adopted, &listen, &plan, (dispatcher, Arc::clone(&telemetry)))?;

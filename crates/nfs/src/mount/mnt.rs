@@ -45,7 +45,7 @@ fn mnt_old(
     let path = args.get::<DirPath<'_>>()?;
     args.end()?;
     let table = state.exports.load();
-    let result = find(&table, call, path.0).and_then(|target| {
+    let result = find(state, &table, call, path.0).and_then(|target| {
         let handle = short_handle(state, &target).ok_or(MountError::NotSupp)?;
         add_row(state, call, &target, version);
         Ok(handle)
@@ -72,7 +72,7 @@ pub(super) fn mnt3(
     let path = args.get::<DirPath<'_>>()?;
     args.end()?;
     let table = state.exports.load();
-    match find(&table, call, path.0) {
+    match find(state, &table, call, path.0) {
         Ok(target) => {
             let handle = target.export.seal(&target.fid);
             add_row(state, call, &target, 3);

@@ -11,6 +11,7 @@ mod export;
 mod mnt;
 mod mounted;
 mod path;
+mod refusal;
 mod umnt;
 mod walk;
 
@@ -24,6 +25,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use xdr::{Reader, Writer};
 
 pub use mounted::{MOUNTED_MAX, MountedBy};
+pub use refusal::{Refusal, Why};
+
+/// Hears of refused mounts; called by the worker, so it must not wait.
+pub type TellRefused = Box<dyn Fn(&Refusal<'_>) + Send + Sync>;
 
 /// The state of the program.
 pub struct Mount {
@@ -31,6 +36,7 @@ pub struct Mount {
     /// For the handles of version 2, which may be too long to send whole.
     nfs: Option<Arc<Nfs>>,
     mounted: Mutex<Mounted>,
+    tell_refused: Option<TellRefused>,
     /// Seconds since 1970.
     clock: fn() -> u64,
 }
@@ -42,7 +48,8 @@ fn system_clock() -> u64 {
 impl Mount {
     /// Serves these exports.
     pub fn new(exports: Arc<Exports>) -> Self {
-        Self { exports, nfs: None, mounted: Mutex::default(), clock: system_clock }
+        let mounted = Mutex::default();
+        Self { exports, nfs: None, mounted, tell_refused: None, clock: system_clock }
     }
 
     /// The same, with version 2's memory of handles that do not fit its 32 bytes; without it,
@@ -50,6 +57,13 @@ impl Mount {
     #[must_use]
     pub fn with_nfs(mut self, nfs: Arc<Nfs>) -> Self {
         self.nfs = Some(nfs);
+        self
+    }
+
+    /// The same, with somebody who hears of each mount that is refused.
+    #[must_use]
+    pub fn with_tell_refused(mut self, tell: TellRefused) -> Self {
+        self.tell_refused = Some(tell);
         self
     }
 

@@ -1,11 +1,16 @@
 //! From a path to an object: which export, may the client, which object below it.
 
+use super::Mount;
 use super::mounted::client_of;
 use super::path::{components, normalise};
+use super::refusal::{Refusal, Why};
 use export::{Export, Table};
 use proto::mount::MountError;
 use rpc::Call;
 use vfs::{Component, Cred, Cx, Durability, Fid, FileType, Sleep, Status, Want};
+
+/// A port that takes a privilege to use.
+const RESERVED_PORT: u16 = 1;
 
 /// A path that may be mounted.
 pub(super) struct Target<'t> {
@@ -26,30 +31,47 @@ impl Sleep for Worker<'_> {
     }
 }
 
-/// Finds what `path` names, for this caller.
-///
-/// The client is judged before the tree is looked at, so that a stranger learns nothing of what
-/// is in it. The walk itself is the server's, as with other servers: that a client may mount a
-/// directory does not depend on who its user is; what the user may do there, each call decides.
+/// Finds what `path` names, for this caller; the operator hears of what is refused.
 pub(super) fn find<'t>(
+    state: &Mount,
     table: &'t Table,
     call: &mut Call<'_>,
     path: &[u8],
 ) -> Result<Target<'t>, MountError> {
-    let path = normalise(path).ok_or(MountError::Inval)?;
-    let (export, below) = table.by_path(&path).ok_or(MountError::NoEnt)?;
+    look(table, call, path).map_err(|why| {
+        if let Some(tell) = &state.tell_refused {
+            tell(&Refusal { client: call.peer.addr, path, why });
+        }
+        why.error()
+    })
+}
+
+/// The client is judged before the tree is looked at, so that a stranger learns nothing of what
+/// is in it. The walk itself is the server's, as with other servers: that a client may mount a
+/// directory does not depend on who its user is; what the user may do there, each call decides.
+fn look<'t>(table: &'t Table, call: &mut Call<'_>, path: &[u8]) -> Result<Target<'t>, Why> {
+    let path = normalise(path).ok_or(Why::NoPath)?;
+    let (export, below) = table.by_path(&path).ok_or(Why::NoExport)?;
     call.outcome.export = Some(export.index);
     let client = client_of(call);
+    let mut answered = true;
     if export.needs_resolution(client) {
         // MNT comes first, so that no other call has to wait for a name service.
         call.sleep.about_to_sleep();
-        export.resolve_blocking(client);
+        answered = export.resolve_blocking(client);
     }
-    export.access_for(client, call.peer.addr.port()).ok_or(MountError::Acces)?;
+    if export.access_for(client, call.peer.addr.port()).is_none() {
+        let reserved = export.access_for(client, RESERVED_PORT).is_some();
+        return Err(match (reserved, answered) {
+            (true, _) => Why::Port,
+            (false, true) => Why::NotForClient,
+            (false, false) => Why::NoAnswer,
+        });
+    }
     let sleep = Worker(call.sleep);
     let cred = Cred { uid: 0, gid: 0, groups: &[] };
     let cx = Cx { cred, sleep: &sleep, durability: Durability::Sync };
-    let fid = walk(export, &cx, below).map_err(mount_error)?;
+    let fid = walk(export, &cx, below).map_err(Why::Tree)?;
     Ok(Target { export, fid, path })
 }
 
@@ -72,28 +94,5 @@ fn walk(export: &Export, cx: &Cx<'_>, below: &[u8]) -> Result<Fid, Status> {
         | FileType::Char
         | FileType::Fifo
         | FileType::Socket => Err(Status::NotDir),
-    }
-}
-
-/// The status of MOUNT for what the backend says (RFC 1813 §5.1.5).
-const fn mount_error(status: Status) -> MountError {
-    match status {
-        Status::Perm => MountError::Perm,
-        Status::NoEnt | Status::Stale | Status::BadHandle => MountError::NoEnt,
-        Status::Acces | Status::XDev | Status::RoFs => MountError::Acces,
-        Status::NotDir | Status::Symlink | Status::WrongType | Status::IsDir => MountError::NotDir,
-        Status::NameTooLong => MountError::NameTooLong,
-        Status::Inval | Status::BadCookie | Status::NotSync => MountError::Inval,
-        Status::NotSupp | Status::BadType => MountError::NotSupp,
-        Status::Io
-        | Status::NxIo
-        | Status::NoDev
-        | Status::Exist
-        | Status::FBig
-        | Status::NoSpc
-        | Status::MLink
-        | Status::NotEmpty
-        | Status::DQuot => MountError::Io,
-        Status::TooSmall | Status::ServerFault | Status::Jukebox => MountError::ServerFault,
     }
 }

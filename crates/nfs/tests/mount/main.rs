@@ -4,7 +4,7 @@
 mod setting;
 mod tree;
 
-use bowline_nfs::mount::MountedBy;
+use bowline_nfs::mount::{MountedBy, Why};
 use proto::mount::{
     AUTH_NONE, AUTH_SYS, DirPath, ExportRow, Group, Mount1Result, Mount3Result, MountError,
     MountRow, decode_dump, decode_exports, procedure as p,
@@ -99,6 +99,27 @@ fn a_secure_export_wants_a_reserved_port() {
     let high = Caller { port: 1024, ..Caller::friend() };
     assert_eq!(mnt(&setting, &high, "/srv/x"), Err(MountError::Acces));
     assert_eq!(mnt(&setting, &Caller { port: 1023, ..high }, "/srv/x"), Ok(""));
+}
+
+#[test]
+fn the_operator_hears_why() {
+    let (setting, heard) = Setting::new(16).with_told();
+    let friend = Caller::friend();
+    for (caller, path, why) in [
+        (friend, "srv/x", Why::NoPath),
+        (friend, "/srv", Why::NoExport),
+        (friend, "/srv/x/none", Why::Tree(vfs::Status::NoEnt)),
+        (Caller { port: 1024, ..friend }, "/srv/x", Why::Port),
+        (Caller { port: 1024, ..Caller::stranger() }, "/srv/x", Why::NotForClient),
+        (Caller::stranger(), "/named", Why::NotForClient),
+    ] {
+        mnt(&setting, &caller, path).unwrap_err();
+        assert_eq!(heard.lock().unwrap().take(), Some(why), "{path}");
+    }
+    mnt_old(&setting, &friend, 1, "/srv");
+    assert_eq!(heard.lock().unwrap().take(), Some(Why::NoExport));
+    mnt(&setting, &friend, "/srv/x").unwrap();
+    assert_eq!(heard.lock().unwrap().take(), None);
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! A server with two exports, and callers of it.
 
 use crate::tree::Tree;
-use bowline_nfs::mount::{Mount, mount_program};
+use bowline_nfs::mount::{Mount, Refusal, Why, mount_program};
 use bowline_nfs::{Nfs, NfsSettings, v2};
 use export::{Client, ExportSpec, Exports, Identity, Options, Rule, Source, Table};
 use proto::nfs2::Fh2;
 use rpc::{AuthSys, Call, Credential, Fault, MaySleep, Outcome, Peer, Program, Transport};
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use vfs::Backend;
 use xdr::{Reader, Writer};
 
@@ -72,6 +72,17 @@ impl Setting {
     pub fn with_nfs(mut self) -> Self {
         self.mount = Arc::new(Mount::new(self.exports.clone()).with_nfs(self.aliases.clone()));
         self
+    }
+
+    /// With somebody who is told of refusals: the reason of the last.
+    pub fn with_told(mut self) -> (Self, Arc<Mutex<Option<Why>>>) {
+        let told = Arc::new(Mutex::new(None));
+        let last = told.clone();
+        let tell = Box::new(move |refusal: &Refusal<'_>| {
+            *last.lock().unwrap() = Some(refusal.why);
+        });
+        self.mount = Arc::new(Mount::new(self.exports.clone()).with_tell_refused(tell));
+        (self, told)
     }
 
     pub fn program(&self) -> impl Program {

@@ -1,0 +1,63 @@
+//! Refused mounts in the log: who is to mend a mount that fails must find out why. Anybody can make
+//! the server refuse something, so there is one line a minute for each reason.
+
+use nfs::mount::{Refusal, Why};
+use std::collections::HashMap;
+use std::mem::{Discriminant, discriminant};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The least time between two lines with the same reason.
+const TELL_EVERY: Duration = Duration::from_secs(60);
+
+/// When a reason was last told, and how often it was not since. As many rows as reasons.
+#[derive(Default)]
+struct Told(HashMap<Discriminant<Why>, (Instant, u64)>);
+
+impl Told {
+    /// Whether to tell it now; then how many were left out before.
+    fn due(&mut self, why: Why, now: Instant) -> Option<u64> {
+        let reason = discriminant(&why);
+        if let Some((then, left_out)) = self.0.get_mut(&reason)
+            && now.duration_since(*then) < TELL_EVERY
+        {
+            *left_out += 1;
+            return None;
+        }
+        Some(self.0.insert(reason, (now, 0)).map_or(0, |(_, left_out)| left_out))
+    }
+}
+
+/// Tells of refused mounts.
+pub fn teller() -> impl Fn(&Refusal<'_>) + Send + Sync {
+    let told = Mutex::new(Told::default());
+    move |refusal| {
+        let mut rows = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = rows.due(refusal.why, Instant::now());
+        drop(rows);
+        match due {
+            None => {}
+            Some(0) => tracing::warn!("{refusal}"),
+            Some(more) => tracing::warn!("{refusal}; before, {more} more for the same reason"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TELL_EVERY, Told};
+    use nfs::mount::Why;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn each_reason_is_told_once_a_minute() {
+        let mut told = Told::default();
+        let now = Instant::now();
+        assert_eq!(told.due(Why::Port, now), Some(0));
+        assert_eq!(told.due(Why::Port, now), None);
+        assert_eq!(told.due(Why::NoExport, now), Some(0));
+        assert_eq!(told.due(Why::Port, now + TELL_EVERY - Duration::from_secs(1)), None);
+        assert_eq!(told.due(Why::Port, now + TELL_EVERY), Some(2));
+        assert_eq!(told.due(Why::Port, now + 2 * TELL_EVERY), Some(0));
+    }
+}
