@@ -8,7 +8,7 @@ use crate::Nothing;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::message::Target;
-use proto::portmap::{PORT, Registration, to_universal};
+use proto::portmap::{PORT, Registration};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,8 +61,8 @@ pub enum RegisterError {
         version: u32,
         /// Transport.
         netid: &'static str,
-        /// Its universal address.
-        address: String,
+        /// Where it answers.
+        address: SocketAddr,
     },
     /// rpcbind says no and does not say why.
     #[error(
@@ -196,8 +196,7 @@ impl Session {
         let holder = self.holder(service)?;
         match holder {
             Some(addr) if self.is_same(addr, service.addr) => return Ok(()),
-            Some(addr) if is_alive(service, addr) => {
-                let address = to_universal(addr);
+            Some(address) if is_alive(service, address) => {
                 return Err(RegisterError::Taken { program, version, netid, address });
             }
             Some(_) => {}

@@ -110,6 +110,8 @@ fn the_registration_of_a_living_server_stays() {
     let ours = [service(100_003, true, "0.0.0.0:9")];
     let error = register(&ours, port_mapper(table.clone(), 0)).unwrap_err();
     assert!(matches!(error, RegisterError::Taken { program: 100_003, .. }), "{error:?}");
+    let shown = format!("answers at 0.0.0.0:{};", live.port());
+    assert!(error.to_string().contains(&shown), "{error}");
     assert_eq!(*table.lock().unwrap(), [theirs]);
 }
 
