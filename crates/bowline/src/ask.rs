@@ -340,7 +340,8 @@ pub fn reloaded(done: &Reloaded) -> String {
         let _ = writeln!(text, "note: {note}");
     }
     let changes = if done.changes.is_empty() { "nothing changed" } else { "applied" };
-    let _ = writeln!(text, "{changes}: {} exports", done.exports);
+    let exports = if done.exports == 1 { "export" } else { "exports" };
+    let _ = writeln!(text, "{changes}: {} {exports}", done.exports);
     text
 }
 
@@ -434,5 +435,7 @@ mod tests {
         let done = Reloaded { changes: vec!["/a: gone".into()], exports: 2, notes: Vec::new() };
         assert_eq!(reloaded(&done), "/a: gone\napplied: 2 exports\n");
         assert_eq!(reloaded(&Reloaded::default()), "nothing changed: 0 exports\n");
+        let one = Reloaded { exports: 1, ..Reloaded::default() };
+        assert_eq!(reloaded(&one), "nothing changed: 1 export\n");
     }
 }
