@@ -137,7 +137,13 @@ pub fn settle(options: ServeOptions) -> anyhow::Result<Settings> {
     if dirs.is_empty() {
         clients_have_directories(&options.client, options.config.as_deref(), &file.client)?;
     }
+    if let Some(what) = overlap(&options.listen) {
+        return Err(Usage(what).into());
+    }
     let mut listen = first(options.listen, file.listen.into_iter().map(|a| a.0).collect());
+    if let (Some(what), Some(path)) = (overlap(&listen), &options.config) {
+        bail!("{}: the key listen: {what}", path.display());
+    }
     if listen.is_empty() {
         listen.push(Ipv4Addr::LOCALHOST.into());
     }
@@ -185,6 +191,20 @@ fn clients_have_directories(
     }
 }
 
+/// What is wrong with addresses of which one has another in it: the kernel gives both to nobody.
+fn overlap(listen: &[IpAddr]) -> Option<String> {
+    let others = |place: usize| listen.iter().enumerate().filter(move |(other, _)| *other != place);
+    listen.iter().enumerate().find_map(|(place, all)| {
+        let within =
+            |ip: &IpAddr| ip == all || all.is_unspecified() && ip.is_ipv4() == all.is_ipv4();
+        let (_, ip) = others(place).find(|(_, ip)| within(ip))?;
+        Some(match ip == all {
+            true => format!("{ip} is to be listened on twice: name it once"),
+            false => format!("{all} has {ip} in it: listen on one of them"),
+        })
+    })
+}
+
 fn first<T>(above: Vec<T>, below: Vec<T>) -> Vec<T> {
     if above.is_empty() { below } else { above }
 }
@@ -217,6 +237,25 @@ mod tests {
     fn nothing_to_serve_is_a_usage_error() {
         let error = settle(options("bowline serve")).unwrap_err();
         assert!(error.is::<crate::cli::Usage>(), "{error}");
+    }
+
+    #[test]
+    fn addresses_must_not_overlap() {
+        for (line, part) in [
+            ("--listen 127.0.0.1 --listen 0.0.0.0", "0.0.0.0 has 127.0.0.1 in it"),
+            ("--listen :: --listen ::1", ":: has ::1 in it"),
+            ("--listen ::1 --listen ::1", "::1 is to be listened on twice"),
+        ] {
+            let error = settle(options(&format!("bowline serve /a {line}"))).unwrap_err();
+            assert!(error.is::<crate::cli::Usage>() && error.to_string().contains(part), "{error}");
+        }
+        assert!(settle(options("bowline serve /a --listen 0.0.0.0 --listen ::")).is_ok());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b.toml");
+        std::fs::write(&path, "dirs = '/a'\nlisten = ['0.0.0.0', '127.0.0.1']\n").unwrap();
+        let line = format!("bowline serve --config {}", path.display());
+        let error = settle(options(&line)).unwrap_err().to_string();
+        assert!(error.contains("b.toml: the key listen: 0.0.0.0 has 127.0.0.1"), "{error}");
     }
 
     #[test]
