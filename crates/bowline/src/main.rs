@@ -19,8 +19,9 @@ mod serve;
 mod settings;
 mod values;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -28,9 +29,10 @@ use std::process::ExitCode;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let args = help_asked(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, &args),
     };
     match run(cli.command) {
         Ok(code) => code,
@@ -61,8 +63,29 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// `help COMMAND` is `COMMAND --help`. clap's own command would double the completions.
+fn help_asked(mut args: Vec<OsString>) -> Vec<OsString> {
+    if args.get(1).is_some_and(|word| word == "help") {
+        args.remove(1);
+        args.push("--help".into());
+    }
+    args
+}
+
+/// The command whose help says what is right: `bowline` with the subcommands that these words name.
+fn command_of(args: &[OsString]) -> String {
+    let mut name = "bowline".to_owned();
+    let mut command = Cli::command();
+    for word in args.iter().skip(1) {
+        let Some(found) = command.find_subcommand(word).cloned() else { break };
+        name = format!("{name} {}", found.get_name());
+        command = found;
+    }
+    name
+}
+
 /// Help and version go out as they are; an error becomes one line.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error, args: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind as Kind;
     match error.kind() {
         Kind::DisplayHelp | Kind::DisplayVersion => {
@@ -75,7 +98,10 @@ fn usage(error: &clap::Error) -> ExitCode {
             }
         }
         Kind::DisplayHelpOnMissingArgumentOrSubcommand | Kind::MissingSubcommand => {
-            out::tell("no command: see `bowline --help`; `bowline serve DIR` serves DIR");
+            let command = command_of(args);
+            out::tell(format!(
+                "no command: see `{command} --help`; `bowline serve DIR` serves DIR"
+            ));
             ExitCode::from(USAGE)
         }
         _ => {
@@ -88,7 +114,7 @@ fn usage(error: &clap::Error) -> ExitCode {
             if told.contains(": see `") {
                 out::tell(told);
             } else {
-                out::tell(format!("{told}: see `bowline --help`"));
+                out::tell(format!("{told}: see `{} --help`", command_of(args)));
             }
             ExitCode::from(USAGE)
         }

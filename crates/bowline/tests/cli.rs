@@ -20,7 +20,10 @@ fn a_wrong_command_line_is_status_2_and_one_line() {
         (&["serve", "/a", "--set", "max-reed=1"], "max-read"),
         (&["serve", "/a", "--portmap", "perhaps"], "register"),
         (&["set", "zero-copy=perhaps"], "on|off|auto"),
-        (&["status", "extra"], "extra"),
+        (&["status", "extra"], "see `bowline status --help`"),
+        (&["bench", "load", "--fast"], "see `bowline bench load --help`"),
+        (&["bench"], "see `bowline bench --help`"),
+        (&["help", "fly"], "fly"),
     ] {
         let error = told(&bowline(args), 2);
         assert!(error.contains(part), "{args:?}: {error}");
@@ -29,11 +32,16 @@ fn a_wrong_command_line_is_status_2_and_one_line() {
 
 #[test]
 fn help_and_version_are_status_0() {
-    for args in [&["--help"][..], &["serve", "--help"], &["--version"], &["completions", "bash"]] {
+    for args in
+        [&["--help"][..], &["serve", "--help"], &["--version"], &["completions", "bash"], &["help"]]
+    {
         let output = bowline(args);
         assert_eq!(output.status.code(), Some(0));
         assert!(!output.stdout.is_empty() && output.stderr.is_empty());
     }
+    let (help, asked) =
+        (bowline(&["bench", "load", "--help"]), bowline(&["help", "bench", "load"]));
+    assert_eq!(text(&help.stdout), text(&asked.stdout));
 }
 
 #[test]
