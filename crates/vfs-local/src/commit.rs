@@ -12,7 +12,7 @@ use crate::local::Local;
 use crate::open_files::OpenFile;
 use crate::rounds::Extent;
 use std::sync::Arc;
-use vfs::{Change, Cx, Durability, Fid, Result, need_regular};
+use vfs::{Change, Cx, Durability, Fid, Result, Status, need_regular};
 
 /// See [`vfs::Backend::commit`].
 pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
@@ -28,12 +28,17 @@ pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) ->
         local.actor.be_server().map_err(errno::from)?;
         // the one that was written through if it is there still, else any will do
         let fd = match file.writer().or_else(|| file.reader()) {
-            Some(fd) => fd,
-            None => local.reader(&file, fid).or_else(|_| local.writer(&file, fid))?,
+            Some(fd) => Ok(fd),
+            None => local.reader(&file, fid).or_else(|_| local.writer(&file, fid)),
         };
         let part = part_of(before.size, offset, count);
         let extent = part.map_or(Extent::Data, |(offset, len)| Extent::Range(offset, len));
-        if local.sync_file(&file, fd, extent)? >= Extent::Data {
+        let done = match fd {
+            // it may be neither read nor written by an ordinary user's server
+            Err(Status::Acces) => local.sync_everything().map(|()| Extent::File)?,
+            fd => local.sync_file(&file, fd?, extent)?,
+        };
+        if done >= Extent::Data {
             file.unsynced().done(until);
         }
     }

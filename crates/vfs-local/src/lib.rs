@@ -20,6 +20,7 @@ mod durable;
 mod errno;
 mod getattr;
 mod inode_table;
+mod lending;
 mod link;
 mod local;
 mod lookup;

@@ -269,7 +269,7 @@ impl Local {
         file.writer_or(open).map_err(errno::from)
     }
 
-    fn open_data(&self, fid: &Fid, file: &OpenFile, how: How) -> io::Result<OwnedFd> {
+    pub(crate) fn open_data(&self, fid: &Fid, file: &OpenFile, how: How) -> io::Result<OwnedFd> {
         self.actor.be_server()?;
         self.files.opening(|| self.finder.open_data(self.root.as_fd(), fid, file.path(), how))
     }

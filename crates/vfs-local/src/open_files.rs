@@ -143,6 +143,11 @@ impl OpenFile {
         self.ftype
     }
 
+    /// Device and inode number.
+    pub const fn id(&self) -> (u64, u64) {
+        self.id
+    }
+
     /// Whether these are attributes of this very object: its number cannot be another's while it
     /// is open here. The time of creation is compared for file systems whose numbers are not to be
     /// trusted.

@@ -6,6 +6,7 @@
 
 use crate::access::{check, check_data};
 use crate::errno;
+use crate::lending::Alone;
 use crate::local::Local;
 use crate::open_files::OpenFile;
 use std::io;
@@ -72,6 +73,8 @@ fn owner_and_mode(
     attr: &Attr,
     set: &SetAttr,
 ) -> Result<()> {
+    let sets = set.uid.is_some() || set.gid.is_some() || set.mode.is_some();
+    let _alone = (sets && !local.actor.changes()).then(|| Alone::with(file));
     // also what is so already: only the owner may say it, and set-id bits fall
     if set.uid.is_some() || set.gid.is_some() {
         as_caller(local, cx, || set_owner(file.path(), set.uid, set.gid))?;
@@ -105,7 +108,7 @@ fn may_resize(
 
 fn size(local: &Local, cx: &Cx<'_>, fid: &Fid, file: &OpenFile, set: &SetAttr) -> Result<()> {
     let Some(size) = set.size else { return Ok(()) };
-    let fd = local.writer(file, fid)?;
+    let fd = local.rightful_writer(cx, file, fid)?;
     file.note_written(local.files.now_s());
     as_caller(local, cx, || sys::io::truncate(fd, size))
 }

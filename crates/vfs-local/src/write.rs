@@ -26,7 +26,7 @@ pub fn write(
     let (file, before) = local.begin_change(cx, fid)?;
     need_regular(before.ftype)?;
     check_data(local, cx, &file, &before, true)?;
-    let fd = local.writer(&file, fid)?;
+    let fd = local.rightful_writer(cx, &file, fid)?;
     become_writer(local, cx, &before)?;
     file.note_written(local.files.now_s());
     // of a round that fails from here on, only one of those who sync is told

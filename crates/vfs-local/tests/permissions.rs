@@ -293,6 +293,66 @@ fn a_link_has_times_and_an_owner_but_no_mode() {
     });
 }
 
+/// Closes all files, as the server does that has been started again or has many others to serve.
+fn close_all(stage: &support::Stage) {
+    while !stage.files.is_empty() {
+        stage.files.make_room();
+    }
+}
+
+#[test]
+fn an_ordinary_users_server_goes_on_writing_what_its_owner_opened() {
+    const TEST: &str = "an_ordinary_users_server_goes_on_writing_what_its_owner_opened";
+    if support::is_root() && !in_child(TEST, &AS_NOBODY) {
+        return;
+    }
+    let stage = support::Stage::new(bowline_vfs_local::Naming::Table);
+    let local = stage.serve();
+    let (cx, root) = (of(ANN), local.root());
+    let path = |mode: u32| stage.tree.join(format!("{mode:o}"));
+    let mode_of = |mode| fs::metadata(path(mode)).unwrap().permissions().mode() & 0o7777;
+    for mode in [0o444, 0o000, 0o200, 0o555, 0o464, 0o1444, 0o4444] {
+        let fid = make(&local, &cx, &root, &format!("{mode:o}"), mode).unwrap().node.fid;
+        close_all(&stage);
+        assert_eq!(put(&local, &cx, &fid, b"first data"), Ok(10), "{mode:o}");
+        close_all(&stage);
+        local.commit(&cx, &fid, 0, 0).unwrap();
+        local.commit(&cx, &fid, 0, 5).unwrap();
+        let cut = SetAttr { size: Some(5), ..SetAttr::default() };
+        local.setattr(&cx, &fid, &cut, None).unwrap();
+        assert_eq!(fs::metadata(path(mode)).unwrap().len(), 5, "{mode:o}");
+        assert_eq!(mode_of(mode), mode & 0o1777, "{mode:o} as it was, less set-id bits");
+        fs::set_permissions(path(mode), fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(fs::read(path(mode)).unwrap(), b"first");
+    }
+}
+
+#[test]
+fn modes_outlast_many_who_write_at_once() {
+    if support::is_root() && !in_child("modes_outlast_many_who_write_at_once", &AS_NOBODY) {
+        return;
+    }
+    let stage = support::Stage::new(bowline_vfs_local::Naming::Table);
+    // two exports of one directory know nothing of each other's open files
+    let locals = [stage.serve(), stage.serve()];
+    let (cx, root) = (of(ANN), locals[0].root());
+    let fid = make(&locals[0], &cx, &root, "f", 0o444).unwrap().node.fid;
+    find(&locals[1], &cx, &root, "f").unwrap();
+    for round in 0..200 {
+        let mode = if round % 2 == 0 { 0o444 } else { 0o040 };
+        close_all(&stage);
+        std::thread::scope(|scope| {
+            for local in locals.iter().chain(&locals) {
+                scope.spawn(move || put(local, &of(ANN), &fid, b"data").unwrap());
+            }
+            let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
+            locals[round / 2 % 2].setattr(&cx, &fid, &set, None).unwrap();
+        });
+        let now = fs::metadata(stage.tree.join("f")).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(now, mode, "round {round}: {now:o}");
+    }
+}
+
 #[test]
 fn a_server_without_privileges_is_its_own_user() {
     if support::is_root() && !in_child("a_server_without_privileges_is_its_own_user", &AS_NOBODY) {
