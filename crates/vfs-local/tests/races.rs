@@ -1,5 +1,5 @@
 //! What others do to a name while it is being made.
-#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's")]
 
 mod support;
 
