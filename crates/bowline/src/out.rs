@@ -16,7 +16,7 @@ pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
 /// What became of something that was printed, in the same way.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
