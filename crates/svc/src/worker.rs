@@ -421,8 +421,9 @@ impl Worker {
     fn due(&mut self, token: u64) {
         let Some(core) = self.core.as_mut() else { return };
         let Some(mut rx) = core.take(token) else { return };
-        let last_look = core.stopping && !rx.looked;
-        rx.looked = core.stopping;
+        // what it has received already comes first, and is no look at what has arrived since
+        let last_look = core.stopping && !rx.looked && rx.tail.is_none();
+        rx.looked |= last_look;
         if (rx.tail.is_some() && !rx.conn.is_congested()) || last_look {
             self.serve(rx);
         } else {
@@ -461,10 +462,7 @@ impl Worker {
                     }
                 }
             }
-            Mail::Back(mut rx) => {
-                rx.looked = core.stopping;
-                bring_back(&self.pool, &self.stats, core, rx);
-            }
+            Mail::Back(rx) => bring_back(&self.pool, &self.stats, core, rx),
             Mail::Ended(token) => {
                 if let Some(mut rx) = core.take(token) {
                     rx.unsettled = true;
@@ -549,6 +547,7 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
             };
             rx.unsettled = fate != Fate::Read;
         }
+        let look = core.stopping && !rx.looked;
         let parts = fate == Fate::Close && core.stopping && !rx.broken && conn.part(pool);
         match conn.home.put(rx) {
             Put::Done => {}
@@ -564,6 +563,7 @@ pub(crate) fn bring_back(pool: &Pool, stats: &WorkerStats, core: &mut Core, mut 
             Fate::Close if parts => core.parting.push(token),
             Fate::Close => strike_out(pool, stats, core, token),
             Fate::Serve => core.due.push_back(token),
+            Fate::Read if look => core.due.push_back(token),
             Fate::Read | Fate::Wait => {}
         };
     }

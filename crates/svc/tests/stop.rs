@@ -2,10 +2,11 @@
 
 mod toy;
 
+use bowline_svc::{Config, PoolMode, WakePolicy};
 use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use toy::{DOZE, ECHO, NAP, NULL, Toy, config, message, opaque, record, until};
+use toy::{DOZE, ECHO, NAP, NULL, SPIN, Toy, config, message, opaque, record, until};
 
 #[test]
 fn a_stop_under_load_answers_every_call_that_ran() {
@@ -56,6 +57,24 @@ fn a_call_that_has_arrived_is_finished() {
     assert_eq!(client.receive().0, 1);
     assert!(client.is_closed());
     assert!(std::net::TcpStream::connect(addr).is_err(), "nothing listens any more");
+}
+
+#[test]
+fn what_has_arrived_behind_a_long_batch_is_answered() {
+    for wake_policy in [WakePolicy::Adaptive, WakePolicy::Chain] {
+        let (pool_mode, threads) = (PoolMode::Global, (1, 1));
+        let toy = Toy::start(Config { wake_policy, pool_mode, threads, ..config() });
+        let mut client = toy.client();
+        // each is a turn of its own, as long as it takes
+        let batch = (0..60).map(|xid| record(&message(xid, SPIN, &2_000_u32.to_be_bytes())));
+        client.0.write_all(&batch.collect::<Vec<_>>().concat()).unwrap();
+        until("it has begun", || toy.state.calls.load(Ordering::Relaxed) > 0);
+        client.send(60, NULL, &[]);
+        toy.stop();
+        let seen: Vec<u32> = (0..61).map(|_| client.receive().0).collect();
+        assert!(seen.into_iter().eq(0..61), "{wake_policy}");
+        assert!(client.is_closed());
+    }
 }
 
 #[test]
