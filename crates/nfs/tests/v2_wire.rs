@@ -163,6 +163,19 @@ fn failures_have_only_a_status() {
 }
 
 #[test]
+fn what_was_made_and_is_not_to_be_found_is_what_has_the_name_now() {
+    for lab in [lab(false), lab(true)] {
+        let made = |name| -> Res2<DirOpOk2> {
+            let place = at(root(&lab), name);
+            lab.v2(p::MKDIR, &CreateArgs2 { place, set: Sattr2::default() })
+        };
+        let Res2::Ok(there) = made(b"file") else { panic!("it was made") };
+        assert_eq!((there.file, there.attr.fileid), (file(&lab), 2));
+        assert_eq!(made(b"gone"), Res2::Fail(Nfsstat2::NoEnt));
+    }
+}
+
+#[test]
 fn what_will_pass_is_not_answered() {
     let lab = lab(false);
     let args = SetattrArgs2 { file: file(&lab), set: Sattr2 { mode: 0, ..Sattr2::default() } };

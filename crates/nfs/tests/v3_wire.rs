@@ -231,6 +231,18 @@ fn every_failure_has_its_body() {
 }
 
 #[test]
+fn what_was_made_and_is_not_to_be_found_is_answered_without_it() {
+    let lab = lab();
+    let root = lab.root();
+    for name in [b"file", b"gone"] {
+        let args = MkdirArgs { place: at(&root, name), set: Sattr3::default() };
+        let reply = lab.try_call(3, p::MKDIR, &wire(&args)).unwrap();
+        // success, no handle, no attributes; of the directory those after it
+        assert_eq!(reply.bytes, [words(&[0, 0, 0, 0, 1]), dir_attr()].concat());
+    }
+}
+
+#[test]
 fn names_that_cannot_be_fail_as_the_rfc_says() {
     let lab = lab();
     let root = lab.root();

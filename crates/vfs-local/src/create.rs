@@ -87,7 +87,7 @@ fn take_over(place: &Place<'_>, name: Name<'_>, set: &SetAttr) -> Result<Made> {
     place.sync()?;
     let (file, _) = place.local.hold(place.cx, &node.fid)?;
     place.sync_named(&file)?;
-    Ok(Made { node, dir: place.change() })
+    Ok(Made { node: Some(node), dir: place.change() })
 }
 
 /// EXCLUSIVE over an existing name: ours if the verifier is in its times.
@@ -109,7 +109,7 @@ fn retried(place: &Place<'_>, name: Name<'_>, verifier: [u8; 8]) -> Result<Made>
         place.local.sync_object(place.cx, &file)?;
     }
     place.sync()?;
-    Ok(Made { node, dir: place.change() })
+    Ok(Made { node: Some(node), dir: place.change() })
 }
 
 fn existing(place: &Place<'_>, name: Name<'_>) -> Result<Node> {

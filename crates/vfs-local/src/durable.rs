@@ -184,6 +184,19 @@ impl Place<'_> {
         self.sync()
     }
 
+    /// Puts a new object on disk that is not to be found any more: somebody may have moved it.
+    ///
+    /// # Errors
+    /// Those of the sync.
+    pub fn sync_unseen(&self) -> Result<()> {
+        let Self { local, cx, .. } = self;
+        if local.medium != Medium::Other || !local.has_to_sync(cx) {
+            return self.sync();
+        }
+        local.may_sleep(cx);
+        local.sync_everything()
+    }
+
     /// Puts an object on disk that has got another name here, if its directories alone are not enough. To be
     /// called once they are there.
     ///

@@ -25,6 +25,7 @@ mod link;
 mod local;
 mod lookup;
 mod made;
+mod maker;
 mod mkdir;
 mod mknod;
 mod names;

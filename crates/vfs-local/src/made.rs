@@ -5,13 +5,14 @@ use crate::changes::Changing;
 use crate::errno;
 use crate::local::Local;
 use crate::lookup::adopt_file;
+use crate::maker::Maker;
 use crate::open_files::OpenFile;
 use crate::setattr;
 use std::io;
 use std::os::fd::AsFd;
 use sys::open::{How, open_entry};
 use sys::stat::Stat;
-use vfs::{Attr, Change, Cx, Fid, FileType, Made, Name, Result, SetAttr, Status};
+use vfs::{Attr, Change, Cx, Fid, FileType, Made, Name, Node, Result, SetAttr, Status};
 
 /// A directory in which something is going to change.
 pub struct Place<'p> {
@@ -54,25 +55,31 @@ impl<'p> Place<'p> {
         self.file.around(self.local, &self.before)
     }
 
-    /// Finishes a new object that was made under `name`: sets what `set` says beyond `mode` (which
-    /// it was made with), syncs object and directory, and answers.
+    /// Finishes a new object that was made under `name`, by the name: sets what `set` says beyond `mode`
+    /// (which it was made with), syncs object and directory, and answers. What has been moved to the
+    /// name since, see [`Maker`], is left as it is.
     ///
     /// # Errors
     /// Those of setting and syncing; the object then stays, as RFC 1813 §3.3.8 allows.
-    pub fn finish(&self, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+    pub fn finish(&self, name: Name<'_>, maker: &Maker, set: &SetAttr) -> Result<Made> {
         // who could make it may search the directory
         self.local.actor.be_either(&self.cx.cred).map_err(errno::from)?;
-        let fd = self
-            .local
-            .files
-            .opening(|| open_entry(self.file.path(), name.bytes(), How::Path, false))
-            .map_err(errno::from)?;
-        let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
+        let open = || open_entry(self.file.path(), name.bytes(), How::Path, false);
+        let opened = self.local.files.opening(open);
+        let found = opened.and_then(|fd| sys::stat::of_fd(fd.as_fd()).map(|stat| (fd, stat)));
+        let dir = self.change();
+        let Ok((fd, stat)) = found else { return self.unseen(dir) };
         let file = OpenFile::new(fd, &stat);
-        self.finish_open(name, file, &stat, set)
+        if maker.made(&stat) {
+            self.complete(name, file, &stat, set, dir)
+        } else if maker.may_have_made(&stat) && dir.before.is_some() {
+            self.complete(name, file, &stat, &SetAttr::default(), dir)
+        } else {
+            self.unseen(dir)
+        }
     }
 
-    /// The same for an object that is open already.
+    /// The same for an object that has been open since it was made.
     ///
     /// # Errors
     /// As [`Place::finish`].
@@ -83,7 +90,25 @@ impl<'p> Place<'p> {
         stat: &Stat,
         set: &SetAttr,
     ) -> Result<Made> {
-        let dir = self.change();
+        self.complete(name, file, stat, set, self.change())
+    }
+
+    fn complete(
+        &self,
+        name: Name<'_>,
+        file: OpenFile,
+        stat: &Stat,
+        set: &SetAttr,
+        dir: Change,
+    ) -> Result<Made> {
+        match self.shown(name, file, stat, set) {
+            // somebody has removed it; the call has done what it was to do all the same
+            Err(Status::NoEnt | Status::Stale) => self.unseen(dir),
+            shown => shown.map(|node| Made { node: Some(node), dir }),
+        }
+    }
+
+    fn shown(&self, name: Name<'_>, file: OpenFile, stat: &Stat, set: &SetAttr) -> Result<Node> {
         let (mut node, file) = adopt_file(self.local, self.dir, name.bytes(), file, stat)?;
         let rest = self.rest_of(set, &node.attr);
         if !rest.is_empty() {
@@ -94,7 +119,14 @@ impl<'p> Place<'p> {
             let stat = sys::stat::of_fd(file.path()).map_err(errno::from)?;
             node.attr = crate::attr::convert(&stat);
         }
-        Ok(Made { node, dir })
+        Ok(node)
+    }
+
+    /// The answer where the new object is not to be found any more: without it, as RFC 1813 §3.3.9
+    /// allows. An error would be untrue, and who tried again would find the name taken.
+    fn unseen(&self, dir: Change) -> Result<Made> {
+        self.sync_unseen()?;
+        Ok(Made { node: None, dir })
     }
 
     /// What is left to set on an object that was made with its mode by its owner.

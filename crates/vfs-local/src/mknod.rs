@@ -2,8 +2,9 @@
 
 use crate::local::Local;
 use crate::made::Place;
+use crate::maker::Maker;
 use sys::namespace::{NodeType, make_node};
-use vfs::{Cx, Fid, Made, Name, NodeKind, Result, SetAttr};
+use vfs::{Cx, Fid, FileType, Made, Name, NodeKind, Result, SetAttr};
 
 /// The mode of a node until its owner says otherwise.
 const MODE_DEFAULT: u32 = 0o600;
@@ -19,12 +20,17 @@ pub fn mknod(
 ) -> Result<Made> {
     let place = Place::new(local, cx, dir)?;
     let mode = set.mode.unwrap_or(MODE_DEFAULT);
-    let node = match kind {
-        NodeKind::Block(major, minor) => NodeType::Block(major, minor),
-        NodeKind::Char(major, minor) => NodeType::Char(major, minor),
-        NodeKind::Fifo => NodeType::Fifo,
-        NodeKind::Socket => NodeType::Socket,
+    let device = |ftype, rdev| Maker::of_device(&place, ftype, rdev);
+    let (node, maker) = match kind {
+        NodeKind::Block(major, minor) => {
+            (NodeType::Block(major, minor), device(FileType::Block, (major, minor)))
+        }
+        NodeKind::Char(major, minor) => {
+            (NodeType::Char(major, minor), device(FileType::Char, (major, minor)))
+        }
+        NodeKind::Fifo => (NodeType::Fifo, Maker::of(&place, FileType::Fifo)),
+        NodeKind::Socket => (NodeType::Socket, Maker::of(&place, FileType::Socket)),
     };
     place.as_caller(|| make_node(place.file.path(), name.bytes(), node, mode))?;
-    place.finish(name, set)
+    place.finish(name, &maker, set)
 }

@@ -2,8 +2,9 @@
 
 use crate::local::Local;
 use crate::made::Place;
+use crate::maker::Maker;
 use sys::namespace::make_symlink;
-use vfs::{Cx, Fid, Made, Name, Result, SetAttr, Status};
+use vfs::{Cx, Fid, FileType, Made, Name, Result, SetAttr, Status};
 
 /// See [`vfs::Backend::symlink`].
 pub fn symlink(
@@ -18,7 +19,8 @@ pub fn symlink(
         return Err(Status::Inval);
     }
     let place = Place::new(local, cx, dir)?;
+    let maker = Maker::of(&place, FileType::Symlink);
     place.as_caller(|| make_symlink(place.file.path(), name.bytes(), target))?;
     // Linux keeps no mode of links
-    place.finish(name, &SetAttr { mode: None, ..*set })
+    place.finish(name, &maker, &SetAttr { mode: None, ..*set })
 }

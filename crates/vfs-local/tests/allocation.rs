@@ -21,7 +21,7 @@ fn hot_calls_allocate_nothing() {
     .unwrap();
     let local = stage.serve();
     let (dir, _) = find(&local, &of(ANN), &local.root(), "dir").unwrap();
-    let fid = make(&local, &of(ANN), &dir, "f", 0o666).unwrap().node.fid;
+    let fid = make(&local, &of(ANN), &dir, "f", 0o666).unwrap().node.unwrap().fid;
     put(&local, &of(ANN), &fid, &[7; 4096]).unwrap();
     // the ACL of what has just changed is asked for again and again
     std::thread::sleep(std::time::Duration::from_millis(50));

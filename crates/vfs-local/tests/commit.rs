@@ -56,7 +56,7 @@ fn what_was_committed_is_on_disk_and_what_is_clean_is_left_alone() {
             return;
         }
         let (local, cx, path) = (stage.serve(), of(ROOT), stage.tree.join("f"));
-        let fid = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid;
+        let fid = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.unwrap().fid;
         for _ in 0..3 {
             put(&local, &cx, &fid, &[7; 100_000]).unwrap();
             local.commit(&cx, &fid, 0, 0).unwrap();
@@ -78,7 +78,7 @@ fn what_another_descriptor_wrote_is_committed_as_well() {
             return;
         }
         let (local, cx, path) = (stage.serve(), of(ROOT), stage.tree.join("f"));
-        let fid = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid;
+        let fid = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.unwrap().fid;
         put(&local, &cx, &fid, b"first").unwrap();
         local.commit(&cx, &fid, 0, 0).unwrap();
         put(&local, &cx, &fid, b"second").unwrap();
@@ -102,7 +102,7 @@ fn of_a_range_only_the_range_is_put_on_disk() {
             return;
         }
         let (local, cx, path) = (stage.serve(), of(ROOT), stage.tree.join("f"));
-        let made = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid;
+        let made = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.unwrap().fid;
         // open for writing as it was made, and as it is opened later
         for closed in [false, true] {
             if closed {
@@ -136,7 +136,7 @@ fn of_a_file_that_may_not_be_read_all_is_put_on_disk() {
         return;
     }
     let (local, cx, path) = (stage.serve(), of(ROOT), stage.tree.join("f"));
-    let fid = make(&local, &cx, &local.root(), "f", 0o200).unwrap().node.fid;
+    let fid = make(&local, &cx, &local.root(), "f", 0o200).unwrap().node.unwrap().fid;
     // the descriptor that it was made with could be read
     stage.files.sweep(stage.files.now_s() + 100);
     assert_eq!(put(&local, &cx, &fid, &[7; 100_000]), Ok(100_000));

@@ -27,7 +27,8 @@ fn a_server_with_few_descriptors_serves_many_files() {
         let (cx, root) = (of(ROOT), local.root());
         let made: Vec<_> = (0..500)
             .map(|n| {
-                let fid = make(&local, &cx, &root, &format!("f{n}"), 0o644).unwrap().node.fid;
+                let fid =
+                    make(&local, &cx, &root, &format!("f{n}"), 0o644).unwrap().node.unwrap().fid;
                 put(&local, &cx, &fid, format!("{n}").as_bytes()).unwrap();
                 fid
             })
@@ -60,7 +61,7 @@ fn a_program_that_was_just_written_can_be_run() {
         stage.files.sweep(1);
         let local = stage.serve();
         let cx = of(ROOT);
-        let fid = make(&local, &cx, &local.root(), "run", 0o755).unwrap().node.fid;
+        let fid = make(&local, &cx, &local.root(), "run", 0o755).unwrap().node.unwrap().fid;
         let program = fs::read("/bin/true").unwrap();
         for (n, part) in program.chunks(32 << 10).enumerate() {
             let at = (n * (32 << 10)) as u64;

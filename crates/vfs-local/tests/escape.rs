@@ -100,7 +100,7 @@ fn what_is_deleted_is_stale_and_gives_its_space_back() {
         let local = stage.serve();
         let (cx, root) = (of(ROOT), local.root());
         for (file, ours) in [("ours", true), ("theirs", false)] {
-            let fid = make(&local, &cx, &root, file, 0o644).unwrap().node.fid;
+            let fid = make(&local, &cx, &root, file, 0o644).unwrap().node.unwrap().fid;
             put(&local, &cx, &fid, b"data").unwrap();
             assert_eq!(take(&local, &cx, &fid).unwrap(), b"data");
             if ours {
@@ -120,13 +120,14 @@ fn what_is_deleted_is_stale_and_gives_its_space_back() {
             assert_eq!(local.setattr(&cx, &fid, &set, None), Err(Status::Stale));
         }
         // replaced by a rename
-        let old = make(&local, &cx, &root, "old", 0o644).unwrap().node.fid;
-        let new = make(&local, &cx, &root, "new", 0o644).unwrap().node.fid;
+        let old = make(&local, &cx, &root, "old", 0o644).unwrap().node.unwrap().fid;
+        let new = make(&local, &cx, &root, "new", 0o644).unwrap().node.unwrap().fid;
         local.rename(&cx, (&root, name("new")), (&root, name("old"))).unwrap();
         assert_eq!(local.getattr(&cx, &old, vfs::Want::STAT), Err(Status::Stale));
         assert_eq!(find(&local, &cx, &root, "old").unwrap().0, new);
         // a directory
-        let dir = local.mkdir(&cx, &root, name("dir"), &SetAttr::default()).unwrap().node.fid;
+        let dir =
+            local.mkdir(&cx, &root, name("dir"), &SetAttr::default()).unwrap().node.unwrap().fid;
         local.rmdir(&cx, &root, name("dir")).unwrap();
         assert_eq!(make(&local, &cx, &dir, "x", 0o644).map(drop), Err(Status::Stale));
     });
@@ -166,12 +167,12 @@ fn pipes_and_devices_are_never_opened() {
         let set = SetAttr { mode: Some(0o666), ..SetAttr::default() };
         let made = local.mknod(&cx, &root, name("pipe"), vfs::NodeKind::Fifo, &set).unwrap();
         // an open of it would wait for the other end for ever
-        assert_eq!(take(&local, &cx, &made.node.fid), Err(Status::WrongType));
-        assert_eq!(put(&local, &cx, &made.node.fid, b"x"), Err(Status::WrongType));
+        assert_eq!(take(&local, &cx, &made.node.unwrap().fid), Err(Status::WrongType));
+        assert_eq!(put(&local, &cx, &made.node.unwrap().fid, b"x"), Err(Status::WrongType));
         let how = vfs::Create::Unchecked(SetAttr { size: Some(0), ..SetAttr::default() });
         let pipe = Name::new(b"pipe").unwrap();
         assert_eq!(local.create(&cx, &root, pipe, how).map(drop), Err(Status::Exist));
-        local.setattr(&cx, &made.node.fid, &set, None).unwrap();
+        local.setattr(&cx, &made.node.unwrap().fid, &set, None).unwrap();
     });
 }
 

@@ -26,7 +26,7 @@ fn a_full_disk_takes_what_fits_and_then_says_so() {
         let _mounted = Mounted::tmpfs(&stage.tree, "size=256k,nr_inodes=8,mode=777");
         let local = stage.serve();
         let (cx, root) = (of(ROOT), local.root());
-        let fid = make(&local, &cx, &root, "f", 0o644).unwrap().node.fid;
+        let fid = make(&local, &cx, &root, "f", 0o644).unwrap().node.unwrap().fid;
         let data = vec![7; 1 << 20];
         let done = local.write(&cx, &fid, 0, &data, Stability::FileSync).unwrap();
         assert!(done.count > 0 && done.count < data.len(), "{}", done.count);
@@ -73,7 +73,7 @@ fn what_is_kept_for_root_is_not_for_clients() {
         };
         fs::set_permissions(&stage.tree, fs::Permissions::from_mode(0o777)).unwrap();
         let (local, ann) = (stage.serve(), of(ANN));
-        let file = make(&local, &ann, &local.root(), "f", 0o644).unwrap().node.fid;
+        let file = make(&local, &ann, &local.root(), "f", 0o644).unwrap().node.unwrap().fid;
         let mut end = 0;
         let refused = loop {
             match local.write(&ann, &file, end, &[7; 1 << 16], Stability::FileSync) {
@@ -134,7 +134,7 @@ fn an_export_that_is_dropped_lets_go_of_its_file_system() {
     each(|stage| {
         let mounted = Mounted::tmpfs(&stage.tree, "size=256k");
         let local = stage.serve();
-        let fid = make(&local, &of(ROOT), &local.root(), "f", 0o644).unwrap().node.fid;
+        let fid = make(&local, &of(ROOT), &local.root(), "f", 0o644).unwrap().node.unwrap().fid;
         put(&local, &of(ROOT), &fid, b"x").unwrap();
         drop(local);
         // not lazily: this fails while a descriptor is open

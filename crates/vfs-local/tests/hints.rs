@@ -80,7 +80,7 @@ fn the_right_to_search_is_asked_for_each_time() {
     each(|stage| {
         let local = stage.serve();
         let set = SetAttr { mode: Some(0o711), ..SetAttr::default() };
-        let dir = local.mkdir(&of(ANN), &local.root(), name("d"), &set).unwrap().node.fid;
+        let dir = local.mkdir(&of(ANN), &local.root(), name("d"), &set).unwrap().node.unwrap().fid;
         make(&local, &of(ANN), &dir, "f", 0o644).unwrap();
         for _ in 0..3 {
             find(&local, &of(BOB), &dir, "f").unwrap();
@@ -175,7 +175,7 @@ fn a_hard_link_is_the_same_object_under_each_name() {
     each(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
         let root = local.root();
-        let fid = make(&local, &cx, &root, "a", 0o644).unwrap().node.fid;
+        let fid = make(&local, &cx, &root, "a", 0o644).unwrap().node.unwrap().fid;
         put(&local, &cx, &fid, b"data").unwrap();
         local.link(&cx, &fid, &root, name("b")).unwrap();
         for _ in 0..3 {
@@ -197,7 +197,7 @@ fn what_a_name_led_to_before_is_not_taken_for_what_was_removed() {
         let (local, cx) = (stage.serve(), of(ROOT));
         let (root, path) = (local.root(), |file: &str| stage.tree.join(file));
         for step in ["remove", "rename"] {
-            let fid = make(&local, &cx, &root, "a", 0o644).unwrap().node.fid;
+            let fid = make(&local, &cx, &root, "a", 0o644).unwrap().node.unwrap().fid;
             put(&local, &cx, &fid, b"data").unwrap();
             fs::rename(path("a"), path("b")).unwrap();
             fs::write(path("a"), "another").unwrap();

@@ -104,27 +104,29 @@ impl<'s> Side<'s> {
                 let cut = SetAttr { size: Some(0), ..set };
                 let how = [Create::Guarded(set), Create::Unchecked(cut), Create::Unchecked(set)]
                     [usize::from(*how)];
-                let node = backend.create(&cx, &dir, Name::new(&name)?, how)?.node;
+                let node = backend.create(&cx, &dir, Name::new(&name)?, how)?.node.unwrap();
                 Ok(made(&node.attr))
             }
             Op::Mkdir(place, mode) => {
                 let (dir, name) = parent(place)?;
                 let set = SetAttr { mode: Some(*mode), ..SetAttr::default() };
-                backend.mkdir(&cx, &dir, Name::new(&name)?, &set).map(|m| made(&m.node.attr))
+                backend
+                    .mkdir(&cx, &dir, Name::new(&name)?, &set)
+                    .map(|m| made(&m.node.unwrap().attr))
             }
             Op::Symlink(place) => {
                 let (dir, name) = parent(place)?;
                 let set = SetAttr::default();
                 backend
                     .symlink(&cx, &dir, Name::new(&name)?, b"target", &set)
-                    .map(|m| made(&m.node.attr))
+                    .map(|m| made(&m.node.unwrap().attr))
             }
             Op::Fifo(place) => {
                 let (dir, name) = parent(place)?;
                 let set = SetAttr { mode: Some(0o622), ..SetAttr::default() };
                 backend
                     .mknod(&cx, &dir, Name::new(&name)?, NodeKind::Fifo, &set)
-                    .map(|m| made(&m.node.attr))
+                    .map(|m| made(&m.node.unwrap().attr))
             }
             Op::Write(place, at, data) => {
                 let file = self.find(place)?;

@@ -167,7 +167,7 @@ fn what_callers_make_is_theirs_and_no_more() {
         let root = local.root();
         let mode = SetAttr { mode: Some(0o6755), uid: Some(0), gid: Some(0), ..SetAttr::default() };
         let made = local.create(&of(ANN), &root, name("f"), Create::Guarded(mode)).unwrap();
-        let attr = made.node.attr;
+        let attr = made.node.unwrap().attr;
         assert_eq!(
             (attr.uid, attr.gid, attr.mode),
             (ANN.uid, ANN.gid, 0o6755),
@@ -175,7 +175,7 @@ fn what_callers_make_is_theirs_and_no_more() {
         );
         let (shared, _) = find(&local, &of(ANN), &root, "shared").unwrap();
         let sub = SetAttr { mode: Some(0o755), ..SetAttr::default() };
-        let sub = local.mkdir(&of(ANN), &shared, name("sub"), &sub).unwrap().node.attr;
+        let sub = local.mkdir(&of(ANN), &shared, name("sub"), &sub).unwrap().node.unwrap().attr;
         assert_eq!((sub.gid, sub.mode), (4100, 0o2755), "the directory hands its group on");
         assert_eq!(make(&local, &of(BOB), &shared, "x", 0o644).map(drop), Err(Status::Acces));
         let device = vfs::NodeKind::Char(1, 3);
@@ -185,12 +185,12 @@ fn what_callers_make_is_theirs_and_no_more() {
         sys::identity::act_as_process().unwrap();
         fs::set_permissions(&stage.tree, fs::Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(local.remove(&of(BOB), &root, name("f")), Err(Status::Perm));
-        let by_ann = local.link(&of(ANN), &made.node.fid, &root, name("g")).unwrap();
+        let by_ann = local.link(&of(ANN), &made.node.unwrap().fid, &root, name("g")).unwrap();
         assert_eq!(by_ann.0.nlink, 2);
         local.remove(&of(ANN), &root, name("f")).unwrap();
-        assert!(local.getattr(&of(BOB), &made.node.fid, Want::STAT).is_ok());
+        assert!(local.getattr(&of(BOB), &made.node.unwrap().fid, Want::STAT).is_ok());
         // the thread is the server again
-        assert_eq!(make(&local, &of(ROOT), &shared, "y", 0o600).unwrap().node.attr.uid, 0);
+        assert_eq!(make(&local, &of(ROOT), &shared, "y", 0o600).unwrap().node.unwrap().attr.uid, 0);
     });
 }
 
@@ -202,7 +202,7 @@ fn the_owner_goes_on_and_strangers_do_not() {
     each(|stage| {
         let local = stage.serve();
         let root = local.root();
-        let fid = make(&local, &of(ANN), &root, "f", 0).unwrap().node.fid;
+        let fid = make(&local, &of(ANN), &root, "f", 0).unwrap().node.unwrap().fid;
         put(&local, &of(ANN), &fid, b"mine").unwrap();
         assert_eq!(take(&local, &of(ANN), &fid).unwrap(), b"mine");
         let cut = SetAttr { size: Some(2), ..SetAttr::default() };
@@ -221,7 +221,7 @@ fn the_owner_goes_on_and_strangers_do_not() {
         let same = SetAttr { uid: Some(ANN.uid), gid: Some(ANN.gid), ..SetAttr::default() };
         local.setattr(&of(ANN), &fid, &same, None).unwrap();
         // what may be executed may be read
-        let run = make(&local, &of(ANN), &root, "run", 0o711).unwrap().node.fid;
+        let run = make(&local, &of(ANN), &root, "run", 0o711).unwrap().node.unwrap().fid;
         assert!(take(&local, &of(BOB), &run).is_ok());
     });
 }
@@ -233,7 +233,7 @@ fn times_are_set_by_who_may() {
     }
     each(|stage| {
         let local = stage.serve();
-        let fid = make(&local, &of(ANN), &local.root(), "f", 0o666).unwrap().node.fid;
+        let fid = make(&local, &of(ANN), &local.root(), "f", 0o666).unwrap().node.unwrap().fid;
         let past = SetTime::To(Time { sec: 1_000_000_007, nsec: 5 });
         let past = SetAttr { atime: past, mtime: past, ..SetAttr::default() };
         let change = local.setattr(&of(ANN), &fid, &past, None).unwrap();
@@ -262,7 +262,7 @@ fn set_id_bits_fall_when_somebody_writes() {
     }
     each(|stage| {
         let local = stage.serve();
-        let fid = make(&local, &of(ANN), &local.root(), "f", 0o6777).unwrap().node.fid;
+        let fid = make(&local, &of(ANN), &local.root(), "f", 0o6777).unwrap().node.unwrap().fid;
         let mode = || local.getattr(&of(ROOT), &fid, Want::STAT).unwrap().mode;
         put(&local, &of(ROOT), &fid, b"x").unwrap();
         assert_eq!(mode(), 0o6777, "root may");
@@ -282,7 +282,7 @@ fn a_link_has_times_and_an_owner_but_no_mode() {
         let local = stage.serve();
         let (cx, root) = (of(ROOT), local.root());
         let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
-        let link = local.symlink(&cx, &root, name("l"), b"gone", &set).unwrap().node.fid;
+        let link = local.symlink(&cx, &root, name("l"), b"gone", &set).unwrap().node.unwrap().fid;
         let time = SetTime::To(Time { sec: 77, nsec: 0 });
         let set = SetAttr { mode: Some(0o600), mtime: time, ..SetAttr::default() };
         let after = local.setattr(&cx, &link, &set, None).unwrap().after.unwrap();
@@ -312,7 +312,7 @@ fn an_ordinary_users_server_goes_on_writing_what_its_owner_opened() {
     let path = |mode: u32| stage.tree.join(format!("{mode:o}"));
     let mode_of = |mode| fs::metadata(path(mode)).unwrap().permissions().mode() & 0o7777;
     for mode in [0o444, 0o000, 0o200, 0o555, 0o464, 0o1444, 0o4444] {
-        let fid = make(&local, &cx, &root, &format!("{mode:o}"), mode).unwrap().node.fid;
+        let fid = make(&local, &cx, &root, &format!("{mode:o}"), mode).unwrap().node.unwrap().fid;
         close_all(&stage);
         assert_eq!(put(&local, &cx, &fid, b"first data"), Ok(10), "{mode:o}");
         close_all(&stage);
@@ -336,7 +336,7 @@ fn modes_outlast_many_who_write_at_once() {
     // two exports of one directory know nothing of each other's open files
     let locals = [stage.serve(), stage.serve()];
     let (cx, root) = (of(ANN), locals[0].root());
-    let fid = make(&locals[0], &cx, &root, "f", 0o444).unwrap().node.fid;
+    let fid = make(&locals[0], &cx, &root, "f", 0o444).unwrap().node.unwrap().fid;
     find(&locals[1], &cx, &root, "f").unwrap();
     for round in 0..200 {
         let mode = if round % 2 == 0 { 0o444 } else { 0o040 };
@@ -364,8 +364,9 @@ fn a_server_without_privileges_is_its_own_user() {
         assert!(!local.acts_as_callers());
         let (cx, root) = (of(BOB), local.root());
         let own = sys::identity::own().unwrap();
-        let dir = local.mkdir(&cx, &root, name("d"), &SetAttr::default()).unwrap().node.fid;
-        let made = make(&local, &cx, &dir, "f", 0o640).unwrap().node;
+        let dir =
+            local.mkdir(&cx, &root, name("d"), &SetAttr::default()).unwrap().node.unwrap().fid;
+        let made = make(&local, &cx, &dir, "f", 0o640).unwrap().node.unwrap();
         assert_eq!(made.attr.uid, own.uid, "everybody is the server's user");
         put(&local, &cx, &made.fid, b"data").unwrap();
         assert_eq!(take(&local, &of(ANN), &made.fid).unwrap(), b"data");

@@ -3,13 +3,14 @@
 
 mod support;
 
+use bowline_vfs_local::Local;
 use std::fs::{self, File};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, lchown};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use support::{ROOT, Stage, each, name, of};
-use vfs::{Backend, Create, Cx, Durability, SetAttr, Status};
+use support::{ANN, BOB, ROOT, Stage, each, name, of, root_for};
+use vfs::{Backend, Create, Cx, Durability, FileType, Made, Name, NodeKind, SetAttr, Status};
 
 /// The mode of a file that the one made who is not tested.
 const OTHERS: u32 = 0o640;
@@ -18,17 +19,18 @@ const CALLS: usize = 200;
 /// As long as it may take: on a busy machine one of the two may have the processor alone.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs `calls` while somebody makes a file and removes it, again and again, but no other's file.
-fn beside_one_that_comes_and_goes(path: &Path, calls: impl FnOnce()) {
+/// Root's calls, which wait for no disk.
+fn quick() -> Cx<'static> {
+    Cx { durability: Durability::Async, ..of(ROOT) }
+}
+
+/// Runs `calls` while somebody does something again and again.
+fn beside(again: impl Fn() + Sync, calls: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut how = File::options();
-            how.write(true).create_new(true).mode(OTHERS);
             while !stop.load(Relaxed) {
-                if how.open(path).is_ok() {
-                    fs::remove_file(path).unwrap();
-                }
+                again();
             }
         });
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(calls));
@@ -37,16 +39,25 @@ fn beside_one_that_comes_and_goes(path: &Path, calls: impl FnOnce()) {
     });
 }
 
-/// Creates the file again and again, and removes it whenever it was new.
+/// Makes a file and removes it, but no other's file.
+fn come_and_go(path: &Path) {
+    let mut how = File::options();
+    how.write(true).create_new(true).mode(OTHERS);
+    if how.open(path).is_ok() {
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// Creates the file again and again beside that, and removes it whenever it was new.
 fn create(stage: &Stage, how: Create) {
     let (local, path) = (stage.serve(), stage.tree.join("f"));
-    let cx = Cx { durability: Durability::Async, ..of(ROOT) };
     let (mut made, mut met) = (0, 0);
     let begun = Instant::now();
-    beside_one_that_comes_and_goes(&path, || {
+    let again = || come_and_go(&path);
+    beside(again, || {
         while made.min(met) < CALLS && begun.elapsed() < PATIENCE {
-            match local.create(&cx, &local.root(), name("f"), how) {
-                Ok(done) if done.node.attr.mode == OTHERS => met += 1,
+            match local.create(&quick(), &local.root(), name("f"), how) {
+                Ok(done) if done.node.unwrap().attr.mode == OTHERS => met += 1,
                 Ok(_) => {
                     fs::remove_file(&path).unwrap();
                     made += 1;
@@ -69,5 +80,116 @@ fn a_file_that_goes_while_it_is_taken_is_made() {
         create(stage, Create::Unchecked(SetAttr { size: Some(0), ..mode }));
         create(stage, Create::Exclusive(*b"verifier"));
         create(stage, Create::Guarded(mode));
+    });
+}
+
+/// What is made by name.
+const BY_NAME: [FileType; 3] = [FileType::Directory, FileType::Symlink, FileType::Fifo];
+/// What the caller wants beyond what it is made with: set by another call of the kernel.
+const WANTED: SetAttr = SetAttr {
+    mode: Some(0o2750),
+    uid: Some(ANN.uid),
+    gid: Some(ANN.gid),
+    size: None,
+    atime: vfs::SetTime::Keep,
+    mtime: vfs::SetTime::Keep,
+};
+/// Calls beside somebody who moves or removes what they make.
+const MEDDLED: usize = 500;
+
+fn make(local: &Local, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::Result<Made> {
+    let (cx, root) = (quick(), local.root());
+    match ftype {
+        FileType::Directory => local.mkdir(&cx, &root, at, set),
+        FileType::Symlink => local.symlink(&cx, &root, at, b"somewhere", set),
+        _ => local.mknod(&cx, &root, at, NodeKind::Fifo, set),
+    }
+}
+
+/// Makes it again and again beside that; says how often it was made, and how often it was found then.
+fn meddle(local: &Local, ftype: FileType, again: impl Fn() + Sync) -> (usize, usize) {
+    let (mut made, mut found) = (0, 0);
+    beside(again, || {
+        for _ in 0..MEDDLED {
+            match make(local, ftype, name("new"), &WANTED) {
+                Ok(done) => {
+                    made += 1;
+                    let Some(node) = done.node else { continue };
+                    found += 1;
+                    let attr = node.attr;
+                    assert_eq!((attr.ftype, attr.uid), (ftype, ANN.uid), "another's: {attr:?}");
+                    let mode = if ftype == FileType::Symlink { 0o777 } else { 0o2750 };
+                    assert_eq!((attr.gid, attr.mode), (ANN.gid, mode), "{ftype:?}");
+                }
+                Err(Status::Exist) => {}
+                Err(status) => panic!("{ftype:?}: {status:?}"),
+            }
+        }
+    });
+    (made, found)
+}
+
+#[test]
+fn what_is_moved_to_a_new_name_is_nobodys_new_object() {
+    if !root_for("what_is_moved_to_a_new_name_is_nobodys_new_object") {
+        return;
+    }
+    each(|stage| {
+        let local = stage.serve();
+        let root = local.root();
+        let olds = ["directory", "symlink", "fifo"];
+        for (old, ftype) in olds.into_iter().zip(BY_NAME) {
+            make(&local, ftype, name(old), &SetAttr::default()).unwrap();
+        }
+        // what the caller made at the time of the call cannot be told from what the call makes
+        std::thread::sleep(Duration::from_millis(2100));
+        for ftype in BY_NAME {
+            for (old, owner) in olds.into_iter().flat_map(|old| [(old, 0), (old, BOB.uid)]) {
+                let path = stage.tree.join(old);
+                lchown(&path, Some(owner), Some(owner)).unwrap();
+                let seen = || {
+                    let data = fs::symlink_metadata(&path).unwrap();
+                    (data.ino(), data.uid(), data.gid(), data.mode())
+                };
+                let before = seen();
+                let rename =
+                    |from, to| local.rename(&quick(), (&root, name(from)), (&root, name(to)));
+                let again = || {
+                    if rename(old, "new").is_ok() {
+                        rename("new", old).unwrap();
+                    }
+                };
+                let (made, found) = meddle(&local, ftype, again);
+                assert_eq!(seen(), before, "{old} as {ftype:?}: {found} of {made} found");
+                let _ = local.rmdir(&quick(), &root, name("new"));
+                let _ = local.remove(&quick(), &root, name("new"));
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_removed_at_once_was_made() {
+    if !root_for("what_is_removed_at_once_was_made") {
+        return;
+    }
+    each(|stage| {
+        let local = stage.serve();
+        let root = local.root();
+        for ftype in BY_NAME {
+            meddle(&local, ftype, || {
+                let _ = local.rmdir(&quick(), &root, name("new"));
+                let _ = local.remove(&quick(), &root, name("new"));
+            });
+        }
+        // the same of files, which are open when they go
+        let again = || drop(fs::remove_file(stage.tree.join("new")));
+        beside(again, || {
+            for _ in 0..MEDDLED {
+                let how = Create::Guarded(WANTED);
+                let done = local.create(&quick(), &root, name("new"), how);
+                assert!(matches!(done, Ok(_) | Err(Status::Exist)), "{done:?}");
+            }
+        });
     });
 }

@@ -14,9 +14,10 @@ fn ids_are_good_after_a_restart() {
         let (dir, file, verifier) = {
             let local = stage.serve();
             let made = local.mkdir(&cx, &local.root(), name("d"), &SetAttr::default()).unwrap();
-            let file = make(&local, &cx, &made.node.fid, "f", 0o644).unwrap().node.fid;
+            let file =
+                make(&local, &cx, &made.node.unwrap().fid, "f", 0o644).unwrap().node.unwrap().fid;
             put(&local, &cx, &file, b"kept").unwrap();
-            (made.node.fid, file, local.write_verifier())
+            (made.node.unwrap().fid, file, local.write_verifier())
         };
         let local = stage.serve();
         assert_eq!(take(&local, &cx, &file).unwrap(), b"kept");
@@ -32,9 +33,11 @@ fn ids_follow_a_rename_by_anybody() {
         let file = {
             let local = stage.serve();
             let root = local.root();
-            let a = local.mkdir(&cx, &root, name("a"), &SetAttr::default()).unwrap().node.fid;
-            let b = local.mkdir(&cx, &root, name("b"), &SetAttr::default()).unwrap().node.fid;
-            let file = make(&local, &cx, &a, "f", 0o644).unwrap().node.fid;
+            let a =
+                local.mkdir(&cx, &root, name("a"), &SetAttr::default()).unwrap().node.unwrap().fid;
+            let b =
+                local.mkdir(&cx, &root, name("b"), &SetAttr::default()).unwrap().node.unwrap().fid;
+            let file = make(&local, &cx, &a, "f", 0o644).unwrap().node.unwrap().fid;
             put(&local, &cx, &file, b"moved").unwrap();
             local.rename(&cx, (&a, name("f")), (&b, name("g"))).unwrap();
             file
@@ -65,13 +68,13 @@ fn an_id_of_a_removed_file_never_means_a_new_one() {
         let cx = of(ROOT);
         let local = stage.serve();
         for round in 0..50 {
-            let old = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid;
+            let old = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.unwrap().fid;
             if round % 2 == 0 {
                 local.remove(&cx, &local.root(), name("f")).unwrap();
             } else {
                 fs::remove_file(stage.tree.join("f")).unwrap();
             }
-            let new = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid;
+            let new = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.unwrap().fid;
             assert_ne!(old, new);
             assert_eq!(local.getattr(&cx, &old, Want::STAT), Err(Status::Stale));
             local.remove(&cx, &local.root(), name("f")).unwrap();
@@ -88,12 +91,14 @@ fn an_exclusive_create_is_recognised_after_a_restart() {
             let made = {
                 let local = stage.serve();
                 let how = Create::Exclusive(verifier);
-                local.create(&cx, &local.root(), name(&file), how).unwrap().node.fid
+                local.create(&cx, &local.root(), name(&file), how).unwrap().node.unwrap().fid
             };
             let local = stage.serve();
             let again = |bytes| {
                 let how = Create::Exclusive(bytes);
-                local.create(&cx, &local.root(), name(&file), how).map(|made| made.node.fid)
+                local
+                    .create(&cx, &local.root(), name(&file), how)
+                    .map(|made| made.node.unwrap().fid)
             };
             assert_eq!(again(verifier), Ok(made), "{verifier:?}");
             assert_eq!(again([9; 8]), Err(Status::Exist));
@@ -113,7 +118,7 @@ fn ids_survive_a_change_of_the_naming() {
     let cx = of(ROOT);
     let file = {
         let local = stage.serve();
-        make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.fid
+        make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.unwrap().fid
     };
     stage.naming = Naming::Handles;
     assert!(stage.serve().getattr(&cx, &file, Want::STAT).is_ok());

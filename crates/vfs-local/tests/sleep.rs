@@ -36,7 +36,7 @@ fn silent(local: &Local) -> (Vec<&'static str>, Vec<&'static str>) {
     let (quiet, mut silent, mut loud) = (of(own()), Vec::new(), Vec::new());
     let root = local.root();
     let set = SetAttr { mode: Some(0o644), ..SetAttr::default() };
-    let file: Fid = make(local, &quiet, &root, "file", 0o644).unwrap().node.fid;
+    let file: Fid = make(local, &quiet, &root, "file", 0o644).unwrap().node.unwrap().fid;
     let mut check = |what, done: vfs::Result<()>| {
         done.unwrap_or_else(|status| panic!("{what}: {status}"));
         let said = told.0.swap(0, Relaxed) > 0;

@@ -77,7 +77,7 @@ fn directories(local: &Local) -> u32 {
 
 /// Calls that change a file, or put it on disk; how many were disturbed.
 fn files(local: &Local) -> u32 {
-    let file = make(local, &of(ROOT), &local.root(), "file", 0o644).unwrap().node.fid;
+    let file = make(local, &of(ROOT), &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
     let writes = |n: u32| _ = put(local, &of(ROOT), &file, &vec![7; 10_000 + n as usize]).unwrap();
     let write = |cx: &Cx<'_>, n: u32| {
         local.write(cx, &file, 0, &[n as u8; 100], Stability::FileSync).unwrap().file

@@ -62,7 +62,7 @@ pub fn make(
     if is_dir {
         state.count_subdir(parent.fileid, true);
     }
-    Ok(Made { node: state.node(ino)?, dir: state.change(dir, parent.wcc()) })
+    Ok(Made { node: Some(state.node(ino)?), dir: state.change(dir, parent.wcc()) })
 }
 
 /// CREATE.
@@ -84,7 +84,8 @@ pub fn create(
         };
         let made = make(state, cx, dir, name, Kind::Regular(Data::default()), &set)?;
         if let Create::Exclusive(verifier) = how {
-            state.get_mut(&made.node.fid)?.verifier = Some(verifier);
+            let node = made.node.ok_or(Status::ServerFault)?;
+            state.get_mut(&node.fid)?.verifier = Some(verifier);
         }
         return Ok(made);
     };
@@ -99,7 +100,7 @@ pub fn create(
             return Err(Status::Exist);
         }
     }
-    Ok(Made { node: state.node(existing)?, dir: state.change(dir, before.wcc()) })
+    Ok(Made { node: Some(state.node(existing)?), dir: state.change(dir, before.wcc()) })
 }
 
 /// MKDIR.

@@ -159,8 +159,9 @@ pub struct Change {
 /// What a call made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
-    /// The new object.
-    pub node: Node,
+    /// The new object; none if it was made and is not to be found any more: somebody else has moved or
+    /// removed it by now.
+    pub node: Option<Node>,
     /// The directory that it was made in.
     pub dir: Change,
 }

@@ -1,7 +1,7 @@
 //! CREATE, LINK, SYMLINK and MKDIR (RFC 1094 §2.2.10, §2.2.13 to §2.2.15).
 
 use super::{attr, serve};
-use crate::verbs::{Failed, New};
+use crate::verbs::{Answer, Failed, New};
 use crate::{Nfs, verbs};
 use proto::nfs2::{CreateArgs2, DirOpOk2, LinkArgs2, SymlinkArgs2};
 use proto::nfs3::NoBody;
@@ -9,8 +9,20 @@ use rpc::{Call, Fault};
 use vfs::{Create, SetAttr};
 use xdr::{Reader, Writer};
 
-fn made(nfs: &Nfs, new: &New) -> DirOpOk2 {
-    DirOpOk2 { file: nfs.short(&new.handle), attr: attr::fattr2(&new.attr) }
+/// The answer needs a handle: if what was made has been moved or removed, it is that of what has the name
+/// now, as a client would look it up next.
+fn made(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    (dir, name): (&[u8], &[u8]),
+    new: &New,
+) -> Answer<DirOpOk2> {
+    let ok = |handle, attr| DirOpOk2 { file: nfs.short(handle), attr: attr::fattr2(attr) };
+    if let Some((handle, attr)) = &new.object {
+        return Ok(ok(handle, attr));
+    }
+    let seen = verbs::lookup(nfs, call, dir, name)?;
+    Ok(ok(&seen.handle, &seen.attr))
 }
 
 pub(super) fn create(
@@ -30,7 +42,7 @@ pub(super) fn create(
                 verbs::mknod(nfs, call, dir.bytes(), name, what)?
             }
         };
-        Ok(made(nfs, &new))
+        made(nfs, call, (dir.bytes(), name), &new)
     })
 }
 
@@ -41,11 +53,11 @@ pub(super) fn mkdir(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: CreateArgs2<'_>| {
-        let dir = nfs.long(&a.place.dir)?;
+        let (dir, name) = (nfs.long(&a.place.dir)?, a.place.name.0);
         // A directory has no size to be set, whatever the field says.
         let set = attr::set(&a.set).map(|set| SetAttr { size: None, ..set });
-        let new = verbs::mkdir(nfs, call, dir.bytes(), a.place.name.0, set)?;
-        Ok(made(nfs, &new))
+        let new = verbs::mkdir(nfs, call, dir.bytes(), name, set)?;
+        made(nfs, call, (dir.bytes(), name), &new)
     })
 }
 

@@ -118,8 +118,8 @@ fn wcc_as<T>(status: Nfsstat3, failed: &Failed) -> Res<T, WccData> {
 fn made(new: &Answer<New>) -> Res<MadeOk<'_>, WccData> {
     match new {
         Ok(new) => Res::Ok(MadeOk {
-            object: Some(Bytes(new.handle.bytes())),
-            attr: Some(attr::fattr3(&new.attr)),
+            object: new.object.as_ref().map(|(handle, _)| Bytes(handle.bytes())),
+            attr: new.object.as_ref().map(|(_, attr)| attr::fattr3(attr)),
             dir: attr::wcc(&new.dir),
         }),
         Err(failed) => wcc(failed),

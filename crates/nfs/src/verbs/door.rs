@@ -244,6 +244,7 @@ impl Target<'_> {
 
     /// What was made, with its wire handle.
     pub fn new_object(&self, made: &Made) -> New {
-        New { handle: self.seal(&made.node.fid), attr: made.node.attr, dir: made.dir }
+        let object = made.node.map(|node| (self.seal(&node.fid), node.attr));
+        New { object, dir: made.dir }
     }
 }

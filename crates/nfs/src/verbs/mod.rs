@@ -57,10 +57,8 @@ use vfs::{Attr, Change};
 
 /// What CREATE, MKDIR, SYMLINK and MKNOD made.
 pub struct New {
-    /// The new object's wire handle.
-    pub handle: Handle,
-    /// The new object's attributes.
-    pub attr: Attr,
+    /// The new object's wire handle and attributes, if it is still to be found.
+    pub object: Option<(Handle, Attr)>,
     /// The directory around the change.
     pub dir: Change,
 }

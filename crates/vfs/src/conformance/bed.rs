@@ -46,7 +46,7 @@ impl Bed {
 
     pub fn file_in(&self, dir: &Fid, name: &str) -> Fid {
         let set = SetAttr { mode: Some(0o644), ..SetAttr::default() };
-        self.create(dir, name, Create::Guarded(set)).unwrap().node.fid
+        self.create(dir, name, Create::Guarded(set)).unwrap().node.unwrap().fid
     }
 
     pub fn create(&self, dir: &Fid, name: &str, how: Create) -> Result<Made> {
@@ -59,7 +59,7 @@ impl Bed {
 
     pub fn dir_in(&self, dir: &Fid, name: &str) -> Fid {
         let set = SetAttr { mode: Some(0o755), ..SetAttr::default() };
-        self.backend.mkdir(&self.cx(), dir, word(name), &set).unwrap().node.fid
+        self.backend.mkdir(&self.cx(), dir, word(name), &set).unwrap().node.unwrap().fid
     }
 
     pub fn lookup(&self, dir: &Fid, name: &str) -> Result<Fid> {

@@ -39,10 +39,10 @@ fn symbolic_links_keep_their_target(bed: &Bed) {
         let set = SetAttr::default();
         let made =
             bed.backend.symlink(&bed.cx(), &root, word(&name), target.as_bytes(), &set).unwrap();
-        assert_eq!(made.node.attr.ftype, FileType::Symlink);
-        assert_eq!(made.node.attr.size, target.len() as u64);
+        assert_eq!(made.node.unwrap().attr.ftype, FileType::Symlink);
+        assert_eq!(made.node.unwrap().attr.size, target.len() as u64);
         let mut got = b"old".to_vec();
-        bed.backend.readlink(&bed.cx(), &made.node.fid, &mut got).unwrap();
+        bed.backend.readlink(&bed.cx(), &made.node.unwrap().fid, &mut got).unwrap();
         assert_eq!(got, target.as_bytes());
     }
     refused(
@@ -58,7 +58,8 @@ fn symbolic_links_are_not_followed(bed: &Bed) {
     let dir = bed.dir("d");
     bed.file_in(&dir, "f");
     let set = SetAttr::default();
-    let link = bed.backend.symlink(&bed.cx(), &root, word("l"), b"d", &set).unwrap().node.fid;
+    let link =
+        bed.backend.symlink(&bed.cx(), &root, word("l"), b"d", &set).unwrap().node.unwrap().fid;
     refused(bed.lookup(&link, "f"), Status::NotDir);
     refused(bed.list(&link, 0, 10, false), Status::NotDir);
     refused(bed.read(&link, 0, 1), Status::Symlink);

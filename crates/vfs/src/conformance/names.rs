@@ -54,7 +54,7 @@ fn names_of_every_byte(bed: &Bed) {
             .create(&bed.cx(), &root, name, Create::Guarded(SetAttr::default()))
             .unwrap();
         let found = bed.backend.lookup(&bed.cx(), &root, Component::Name(name)).unwrap();
-        assert_eq!(found.node.fid, made.node.fid, "{byte}");
+        assert_eq!(found.node.fid, made.node.unwrap().fid, "{byte}");
         bed.backend.remove(&bed.cx(), &root, name).unwrap();
     }
     assert_eq!(bed.names(&root), Vec::<String>::new());

@@ -23,11 +23,11 @@ checks! {
 fn a_new_file_is_as_it_was_asked_for(bed: &Bed) {
     let set = SetAttr { mode: Some(0o640), ..SetAttr::default() };
     let made = bed.create(&bed.root(), "f", Create::Guarded(set)).unwrap();
-    let attr = made.node.attr;
+    let attr = made.node.unwrap().attr;
     assert_eq!((attr.ftype, attr.mode, attr.nlink), (FileType::Regular, 0o640, 1));
     assert_eq!((attr.uid, attr.gid, attr.size), (bed.traits.own.0, bed.traits.own.1, 0));
-    assert!(bed.are_of(&attr, &made.node.fid), "{attr:?}");
-    assert_eq!(bed.lookup(&bed.root(), "f"), Ok(made.node.fid));
+    assert!(bed.are_of(&attr, &made.node.unwrap().fid), "{attr:?}");
+    assert_eq!(bed.lookup(&bed.root(), "f"), Ok(made.node.unwrap().fid));
     assert_eq!(made.dir.after.unwrap().fileid, bed.attr(&bed.root()).fileid);
 }
 
@@ -47,11 +47,14 @@ fn a_new_directory_is_as_it_was_asked_for(bed: &Bed) {
     let links = bed.attr(&bed.root()).nlink;
     let set = SetAttr { mode: Some(0o750), ..SetAttr::default() };
     let made = bed.backend.mkdir(&bed.cx(), &bed.root(), word("d"), &set).unwrap();
-    assert_eq!((made.node.attr.ftype, made.node.attr.mode), (FileType::Directory, 0o750));
-    assert_eq!(made.node.attr.nlink, 2);
+    assert_eq!(
+        (made.node.unwrap().attr.ftype, made.node.unwrap().attr.mode),
+        (FileType::Directory, 0o750)
+    );
+    assert_eq!(made.node.unwrap().attr.nlink, 2);
     assert_eq!(bed.attr(&bed.root()).nlink, links + 1);
     refused(bed.backend.mkdir(&bed.cx(), &bed.root(), word("d"), &set), Status::Exist);
-    assert_eq!(bed.names(&made.node.fid), Vec::<String>::new());
+    assert_eq!(bed.names(&made.node.unwrap().fid), Vec::<String>::new());
 }
 
 fn unchecked_takes_and_cuts_guarded_refuses(bed: &Bed) {
@@ -60,10 +63,10 @@ fn unchecked_takes_and_cuts_guarded_refuses(bed: &Bed) {
     bed.write(&file, 0, b"content").unwrap();
     refused(bed.create(&root, "f", Create::Guarded(SetAttr::default())), Status::Exist);
     let taken = bed.create(&root, "f", Create::Unchecked(SetAttr::default())).unwrap();
-    assert_eq!((taken.node.fid, taken.node.attr.size), (file, 7));
+    assert_eq!((taken.node.unwrap().fid, taken.node.unwrap().attr.size), (file, 7));
     let cut = SetAttr { size: Some(0), ..SetAttr::default() };
     let taken = bed.create(&root, "f", Create::Unchecked(cut)).unwrap();
-    assert_eq!((taken.node.fid, taken.node.attr.size), (file, 0));
+    assert_eq!((taken.node.unwrap().fid, taken.node.unwrap().attr.size), (file, 0));
     bed.dir("d");
     refused(bed.create(&root, "d", Create::Unchecked(SetAttr::default())), Status::Exist);
 }
@@ -72,7 +75,7 @@ fn exclusive_survives_a_retry(bed: &Bed) {
     let root = bed.root();
     let made = bed.create(&root, "f", Create::Exclusive(*b"verifier")).unwrap();
     let again = bed.create(&root, "f", Create::Exclusive(*b"verifier")).unwrap();
-    assert_eq!(made.node.fid, again.node.fid);
+    assert_eq!(made.node.unwrap().fid, again.node.unwrap().fid);
     refused(bed.create(&root, "f", Create::Exclusive(*b"another!")), Status::Exist);
     bed.file("g");
     refused(bed.create(&root, "g", Create::Exclusive(*b"verifier")), Status::Exist);
@@ -88,10 +91,10 @@ fn nodes_of_every_type(bed: &Bed) {
     let set = SetAttr { mode: Some(0o604), ..SetAttr::default() };
     for (name, kind, ftype, rdev) in kinds {
         let made = bed.backend.mknod(&bed.cx(), &bed.root(), word(name), kind, &set).unwrap();
-        let attr = bed.attr(&made.node.fid);
+        let attr = bed.attr(&made.node.unwrap().fid);
         assert_eq!((attr.ftype, attr.rdev, attr.mode), (ftype, rdev, 0o604), "{name}");
-        refused(bed.read(&made.node.fid, 0, 1), Status::WrongType);
-        refused(bed.write(&made.node.fid, 0, b"x"), Status::WrongType);
+        refused(bed.read(&made.node.unwrap().fid, 0, 1), Status::WrongType);
+        refused(bed.write(&made.node.unwrap().fid, 0, b"x"), Status::WrongType);
         bed.backend.remove(&bed.cx(), &bed.root(), word(name)).unwrap();
     }
 }

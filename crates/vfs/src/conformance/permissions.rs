@@ -92,7 +92,7 @@ fn new_objects_belong_to_their_maker(bed: &Bed) {
         bed.backend.mknod(&by, &root, word("p"), crate::NodeKind::Fifo, &set).unwrap(),
     ];
     for made in made {
-        let attr = bed.attr(&made.node.fid);
+        let attr = bed.attr(&made.node.unwrap().fid);
         assert_eq!((attr.uid, attr.gid), (OWNER.uid, OWNER.gid), "{:?}", attr.ftype);
     }
     let device = crate::NodeKind::Char(1, 3);
@@ -104,10 +104,11 @@ fn set_group_directories_hand_their_group_down(bed: &Bed) {
     give(bed, &dir, 0o2777);
     let by = bed.by(STRANGER);
     let set = SetAttr { mode: Some(0o755), ..SetAttr::default() };
-    let inner = bed.backend.mkdir(&by, &dir, word("e"), &set).unwrap().node;
+    let inner = bed.backend.mkdir(&by, &dir, word("e"), &set).unwrap().node.unwrap();
     assert_eq!((inner.attr.uid, inner.attr.gid), (STRANGER.uid, OWNER.gid));
     assert_eq!(bed.attr(&inner.fid).mode, 0o2755);
-    let file = bed.backend.create(&by, &dir, word("f"), Create::Guarded(set)).unwrap().node;
+    let file =
+        bed.backend.create(&by, &dir, word("f"), Create::Guarded(set)).unwrap().node.unwrap();
     assert_eq!((file.attr.gid, file.attr.mode), (OWNER.gid, 0o755));
 }
 
@@ -174,7 +175,7 @@ fn special_bits_outlast_the_owner_that_comes_with_them(bed: &Bed) {
     let root = bed.root();
     bed.set(&root, SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
     let seen = |made: crate::Result<crate::Made>| {
-        let node = made.unwrap().node;
+        let node = made.unwrap().node.unwrap();
         assert_eq!(bed.attr(&node.fid).mode, node.attr.mode, "as it was answered");
         (node.attr.uid, node.attr.gid, node.attr.mode)
     };
