@@ -1,6 +1,7 @@
 //! SETATTR: owner, then mode, then size, then times, each by the kernel as the caller.
 //!
-//! Changing the owner clears set-id bits, so the mode comes after it. The size is the one thing that
+//! Changing the owner clears set-id bits, so the mode comes after it; so does changing the size, but for
+//! root, and the mode is set again then: what is refused is refused before anything is cut. The size is the one thing that
 //! the caller need not have permission for now: who may write data at this call (the owner always,
 //! see [`vfs::access::data_access`]) may cut it.
 
@@ -13,6 +14,9 @@ use std::io;
 use sys::namespace::{When, set_mode, set_owner, set_times};
 use vfs::access::Permission;
 use vfs::{Attr, Change, Cx, Fid, FileType, Result, SetAttr, SetTime, Status, Time, need_regular};
+
+/// The bits that a change by somebody else than root takes away.
+const SET_ID: u32 = 0o6000;
 
 /// See [`vfs::Backend::setattr`].
 pub fn setattr(
@@ -59,6 +63,12 @@ pub fn apply(local: &Local, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()>
     may_resize(local, cx, &file, &attr, set)?;
     owner_and_mode(local, cx, &file, &attr, set)?;
     size(local, cx, fid, &file, set)?;
+    if let (Some(mode), Some(_)) = (set.mode, set.size)
+        && mode & SET_ID != 0
+    {
+        let again = SetAttr { mode: set.mode, ..SetAttr::default() };
+        owner_and_mode(local, cx, &file, &attr, &again)?;
+    }
     times(local, cx, &file, &attr, set)
 }
 

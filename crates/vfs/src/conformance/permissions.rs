@@ -14,6 +14,7 @@ checks! {
     attributes_are_the_owners_to_change,
     access_tells_what_would_happen,
     strangers_writing_clear_set_user_id,
+    special_bits_outlast_the_size_that_comes_with_them,
     special_bits_outlast_the_owner_that_comes_with_them,
 }
 
@@ -168,6 +169,15 @@ fn strangers_writing_clear_set_user_id(bed: &Bed) {
     let file = owned(bed, "f", 0o6777);
     writes(bed, STRANGER, &file).unwrap();
     assert_eq!(bed.attr(&file).mode, 0o777);
+}
+
+/// Changing the size takes set-id bits away: who sets both gets both.
+fn special_bits_outlast_the_size_that_comes_with_them(bed: &Bed) {
+    let file = owned(bed, "f", 0o644);
+    let both = SetAttr { mode: Some(0o4755), size: Some(5), ..SetAttr::default() };
+    bed.backend.setattr(&bed.by(OWNER), &file, &both, None).unwrap();
+    let attr = bed.attr(&file);
+    assert_eq!((attr.mode, attr.size), (0o4755, 5));
 }
 
 /// Changing the owner takes set-id bits away: a new object gets both in one call.
