@@ -11,9 +11,6 @@ use std::io;
 /// The most groups that a thread is given; AUTH_SYS carries 16, server-side look-ups more.
 const GROUPS_MAX: usize = 1024;
 
-/// Ids that are remembered as ones that work.
-const TRIED_MAX: usize = 8;
-
 /// The id that no user and no group has: to the system calls it means "leave it as it is".
 const NO_ID: u32 = u32::MAX;
 
@@ -59,9 +56,6 @@ impl Current {
 
 thread_local! {
     static CURRENT: RefCell<Current> = RefCell::default();
-    /// Ids that this thread has had: which ids exist never changes in the life of a process, so
-    /// that taking them on again cannot fail. The oldest makes room.
-    static TRIED: RefCell<[Option<(u32, u32)>; TRIED_MAX]> = const { RefCell::new([None; TRIED_MAX]) };
 }
 
 /// The process's own identity, as it was started.
@@ -172,16 +166,13 @@ fn set_groups(groups: &[u32]) -> io::Result<()> {
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Both calls give the id in force before; whether they worked is seen by asking again, the first
-/// time.
+/// Both calls give the id in force before and never an error; whether they worked is seen by asking
+/// again, each time: they may fail for lack of memory, with ids that have worked before.
 fn set_fs_ids(uid: u32, gid: u32) -> io::Result<()> {
     let calls = [(libc::SYS_setfsgid, gid), (libc::SYS_setfsuid, uid)];
     for (call, id) in calls {
         // SAFETY: no memory is involved.
         unsafe { libc::syscall(call, id) };
-    }
-    if TRIED.with_borrow(|tried| tried.contains(&Some((uid, gid)))) {
-        return Ok(());
     }
     for (call, id) in calls {
         // SAFETY: no memory is involved; -1 changes nothing and gives the id in force.
@@ -190,12 +181,6 @@ fn set_fs_ids(uid: u32, gid: u32) -> io::Result<()> {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
     }
-    TRIED.with_borrow_mut(|tried| {
-        tried.rotate_right(1);
-        if let Some(first) = tried.first_mut() {
-            *first = Some((uid, gid));
-        }
-    });
     Ok(())
 }
 
