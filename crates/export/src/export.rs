@@ -160,6 +160,7 @@ impl Export {
         resolver: &Arc<Resolver>,
     ) -> Self {
         let id = ExportId::of(&uuid);
+        let sealer = Sealer::new(key, id.0, &uuid, &backend.root());
         Self {
             index,
             id,
@@ -168,7 +169,7 @@ impl Export {
             source: spec.source.clone(),
             backend,
             buffers: LiveSizes::default(),
-            sealer: Sealer::new(key, id.0, &uuid),
+            sealer,
             verdicts: Arc::new(Verdicts::new(spec.rules.clone())),
             resolver: Arc::clone(resolver),
         }

@@ -5,7 +5,7 @@
 //! 1      length of the file id
 //! 2..6   export id, derived from the export's UUID
 //! 6..n   the backend's file id
-//! n..n+8 SipHash-2-4 over the export's UUID and all of the above, little endian
+//! n..n+8 SipHash-2-4 over the export's UUID, its root and all of the above, little endian
 //! ```
 //! Fourteen bytes more than the file id: an ext4 or XFS file fits the 32 bytes of version 2, and
 //! nothing exceeds the 64 of version 3 (RFC 1813 §2.4). Zero bytes behind the MAC are allowed up
@@ -74,8 +74,9 @@ impl PartialEq for Handle {
 
 impl Eq for Handle {}
 
-/// Seals and opens the handles of one export. The hash of its UUID, with which every MAC begins, is
-/// computed once.
+/// Seals and opens the handles of one export. The hash of its UUID and of its root's file id, with which every
+/// MAC begins, is computed once. The root is in it because a UUID goes with a path or an `fsid=`: what
+/// another directory under the same name gave out leads nowhere.
 #[derive(Clone, Copy)]
 pub struct Sealer {
     id: u32,
@@ -89,10 +90,12 @@ impl fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// For the export of this UUID, whose number in handles is `id`.
-    pub fn new(key: Key, id: u32, uuid: &[u8; 16]) -> Self {
+    /// For the export of this UUID and root, whose number in handles is `id`.
+    pub fn new(key: Key, id: u32, uuid: &[u8; 16], root: &Fid) -> Self {
         let mut begun = SipHasher24::new_with_key(&key.0);
         begun.write(uuid);
+        begun.write(&[u8::try_from(root.bytes().len()).unwrap_or(0)]);
+        begun.write(root.bytes());
         Self { id, begun }
     }
 
@@ -170,8 +173,12 @@ mod tests {
     const KEY: Key = Key([7; 16]);
     const UUID: [u8; 16] = [3; 16];
 
+    fn root() -> Fid {
+        Fid::new(b"root").unwrap()
+    }
+
     fn sealer() -> Sealer {
-        Sealer::new(KEY, 9, &UUID)
+        Sealer::new(KEY, 9, &UUID, &root())
     }
 
     fn open(wire: &[u8]) -> Result<Fid, Status> {
@@ -179,13 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn the_mac_is_that_of_uuid_and_body() {
+    fn the_mac_is_that_of_uuid_root_and_body() {
         use siphasher::sip::SipHasher24;
         use std::hash::Hasher;
         let handle: Handle = sealer().seal(&Fid::new(b"file").unwrap());
         let (body, mac) = handle.bytes().split_last_chunk::<8>().unwrap();
         let mut whole = SipHasher24::new_with_key(&KEY.0);
         whole.write(&UUID);
+        whole.write(b"\x04root");
         whole.write(body);
         assert_eq!(u64::from_le_bytes(*mac), whole.finish());
     }
@@ -219,8 +227,10 @@ mod tests {
     fn other_keys_and_other_exports_do_not_open_it() {
         let handle = sealer().seal(&Fid::new(b"f").unwrap());
         let envelope = Envelope::parse(handle.bytes()).unwrap();
-        assert!(Sealer::new(Key([8; 16]), 9, &UUID).open(&envelope).is_err());
-        assert!(Sealer::new(KEY, 9, &[4; 16]).open(&envelope).is_err());
+        assert!(Sealer::new(Key([8; 16]), 9, &UUID, &root()).open(&envelope).is_err());
+        assert!(Sealer::new(KEY, 9, &[4; 16], &root()).open(&envelope).is_err());
+        let elsewhere = Fid::new(b"other").unwrap();
+        assert!(Sealer::new(KEY, 9, &UUID, &elsewhere).open(&envelope).is_err());
     }
 
     #[test]
@@ -242,7 +252,7 @@ mod tests {
             fid in proptest::collection::vec(any::<u8>(), 0..=Fid::MAX),
             flips in proptest::collection::vec(any::<proptest::sample::Index>(), 1..4),
         ) {
-            let sealer = Sealer::new(Key(key), id, &uuid);
+            let sealer = Sealer::new(Key(key), id, &uuid, &root());
             let handle = sealer.seal(&Fid::new(&fid).unwrap());
             let opened = Envelope::parse(handle.bytes()).and_then(|e| sealer.open(&e));
             prop_assert_eq!(opened, Ok(Fid::new(&fid).unwrap()));
