@@ -1,12 +1,13 @@
 //! DUMP (RFC 1813 §5.2.2): who mounted what, as `showmount -a` prints it.
 
 use super::Mount;
+use crate::portmap::may_list;
 use proto::mount::MountRow;
 use rpc::{Call, Fault, Transport};
 use xdr::{Reader, Writer};
 
-/// The most bytes of a list that leaves as a datagram: what is longer is cut off at a row, since
-/// the reply would not fit, and the sender of a datagram can be forged.
+/// The most bytes of a list that leaves as a datagram, to this machine itself ([`may_list`]): what is
+/// longer is cut off at a row, since the reply would not fit.
 pub(super) const DATAGRAM_BYTES_MAX: usize = 8 << 10;
 /// The most bytes of a list that leaves over a connection.
 pub(super) const STREAM_BYTES_MAX: usize = 1 << 20;
@@ -27,6 +28,9 @@ pub(super) fn dump(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     args.end()?;
+    if !may_list(call) {
+        return Err(Fault::Silence);
+    }
     let rows = state.mounted();
     let mut left = list_bytes_max(call);
     // The newest first: what is cut off is the oldest.

@@ -5,6 +5,7 @@
 
 use super::Mount;
 use super::dump::list_bytes_max;
+use crate::portmap::may_list;
 use proto::mount::{ExportRow, Group, NAME_MAX, PATH_MAX};
 use rpc::{Call, Fault};
 use xdr::{Reader, Writer};
@@ -17,6 +18,9 @@ pub(super) fn export(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     args.end()?;
+    if !may_list(call) {
+        return Err(Fault::Silence);
+    }
     let table = state.exports.load();
     let start = reply.mark();
     let limit = list_bytes_max(call);

@@ -17,6 +17,7 @@ use xdr::{Reader, Writer};
 
 pub use proto::portmap::Registration;
 pub use table::Portmap;
+pub(crate) use table::may_list;
 
 /// Seconds since 1970 for GETTIME.
 type Clock = fn() -> u32;

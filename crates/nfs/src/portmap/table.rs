@@ -87,7 +87,7 @@ pub(super) fn netid_of(peer: &Peer) -> Netid {
 
 /// Whether a list may be sent: by datagram only to this machine itself. A list is tens of times
 /// longer than its call, and the sender of a datagram can be forged.
-pub(super) fn may_list(call: &Call<'_>) -> bool {
+pub(crate) fn may_list(call: &Call<'_>) -> bool {
     let from = call.peer.addr.ip().to_canonical();
     call.peer.transport == Transport::Tcp
         || from.is_loopback()

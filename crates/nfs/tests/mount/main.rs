@@ -236,7 +236,7 @@ fn a_datagram_of_rows_is_bounded() {
         mnt(&setting, &Caller { ip: &ip, ..Caller::friend() }, "/srv/x/sub").unwrap();
     }
     let rows = |transport| {
-        let caller = Caller { transport, ..Caller::friend() };
+        let caller = Caller { ip: "127.0.0.1", transport, ..Caller::friend() };
         let reply = setting.ask(&caller, 3, p::DUMP, b"").unwrap();
         let rows = decode_dump(&mut Reader::new(&reply)).unwrap().len();
         (rows, reply.len())
@@ -244,6 +244,11 @@ fn a_datagram_of_rows_is_bounded() {
     assert_eq!(rows(Transport::Tcp).0, 900);
     let (some, len) = rows(Transport::Udp);
     assert!(some > 100 && len <= 8196, "{some} rows in {len} bytes");
+    // and goes to this machine only: whoever seems to have sent the call may not have
+    let far = Caller { transport: Transport::Udp, ..Caller::friend() };
+    for procedure in [p::DUMP, p::EXPORT] {
+        assert_eq!(setting.ask(&far, 3, procedure, b""), Err(Fault::Silence));
+    }
 }
 
 #[test]
