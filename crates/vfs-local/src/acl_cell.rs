@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is kept belongs to exactly the ctime that it is kept under. Setting an ACL
 //! changes ctime, but within the clock's grain it may do so without a visible difference; so
-//! nothing is kept under a ctime that was younger than [`RACY`] when the ACL was fetched.
+//! nothing is kept under a ctime that was younger than that grain when the ACL was fetched.
 
 use arc_swap::ArcSwapOption;
 use std::io;
@@ -15,6 +15,8 @@ use vfs::{Attr, Time};
 
 /// Twice the coarsest grain of the kernel's file times (a tick of 10 ms at 100 Hz).
 const RACY: Duration = Duration::from_millis(20);
+/// The same where times are whole seconds (ext3, small inodes of ext4), as one without nanoseconds may be.
+const RACY_SECONDS: Duration = Duration::from_millis(1020);
 /// Marks that nothing is known; a real stamp is never this in the lifetime of Linux.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -82,5 +84,6 @@ fn stamp(ctime: Time) -> u64 {
 fn settled(ctime: Time) -> bool {
     let Ok(sec) = u64::try_from(ctime.sec) else { return false };
     let changed = SystemTime::UNIX_EPOCH + Duration::new(sec, ctime.nsec.min(999_999_999));
-    SystemTime::now().duration_since(changed).is_ok_and(|age| age > RACY)
+    let racy = if ctime.nsec == 0 { RACY_SECONDS } else { RACY };
+    SystemTime::now().duration_since(changed).is_ok_and(|age| age > racy)
 }
