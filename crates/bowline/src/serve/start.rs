@@ -144,19 +144,21 @@ fn is_privileged() -> anyhow::Result<bool> {
 /// may have made it first.
 fn make_control_dir(control: &Path, uid: u32) -> anyhow::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-    let Some(dir) = control.parent().filter(|dir| dir.starts_with("/tmp/") && !dir.exists()) else {
-        return match control.parent() {
-            Some(dir) if dir == Path::new(&format!("/tmp/bowline-{uid}")) => {
-                let meta = std::fs::symlink_metadata(dir)?;
-                let ours = meta.is_dir() && meta.uid() == uid && meta.mode() & 0o022 == 0;
-                let whose = "is not a directory of this user alone: choose another with --control";
-                if ours { Ok(()) } else { Err(anyhow!("{} {whose}", dir.display())) }
-            }
-            Some(_) | None => Ok(()),
-        };
-    };
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.with_context(|| format!("cannot make {}; name another path with --control", dir.display()))
+    let Some(dir) = control.parent() else { return Ok(()) };
+    if dir.starts_with("/tmp/") && !dir.exists() {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        let else_say =
+            || format!("cannot make {}; name another path with --control", dir.display());
+        made.with_context(else_say)?;
+    }
+    if dir != Path::new(&format!("/tmp/bowline-{uid}")) {
+        return Ok(());
+    }
+    // also what was just made: somebody else may have been quicker
+    let meta = std::fs::symlink_metadata(dir)?;
+    let ours = meta.is_dir() && meta.uid() == uid && meta.mode() & 0o022 == 0;
+    let whose = "is not a directory of this user alone: choose another with --control";
+    if ours { Ok(()) } else { Err(anyhow!("{} {whose}", dir.display())) }
 }
 
 /// Where the server will listen: on systemd's sockets if there are any, else as it was told.
