@@ -140,7 +140,8 @@ impl OptionSet {
 const fn without_effect(option: &[u8]) -> Option<&'static str> {
     Some(match option {
         b"subtree_check" | b"no_subtree_check" => {
-            "a handle is checked by its seal, and none leads out of its export"
+            "handles are sealed and not looked for in the tree: a file that is moved out of the \
+             export stays reachable by its handle"
         }
         b"wdelay" | b"no_wdelay" => "writes are gathered by the page cache",
         b"acl" | b"no_acl" => "ACLs count in every check, and the ACL protocol is not served",
