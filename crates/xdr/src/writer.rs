@@ -255,7 +255,7 @@ impl Writer {
 
     /// Fixed-length opaque data and its padding (RFC 4506 §4.9).
     pub fn opaque_fixed(&mut self, data: &[u8]) {
-        let padded = data.len().saturating_add(crate::padding(data.len()));
+        let padded = crate::padded(data.len());
         let place = self.space(padded);
         // the padding is in the last word; what is data of it is written over
         if let Some(last) = place.last_chunk_mut::<4>() {
@@ -285,7 +285,7 @@ impl Writer {
         if let Some(padding) = place.get_mut(len..).and_then(|rest| rest.first_chunk_mut::<4>()) {
             *padding = [0; 4];
         }
-        self.advance(len.saturating_add(crate::padding(len)));
+        self.advance(crate::padded(len));
     }
 
     /// A value of a type that knows how.

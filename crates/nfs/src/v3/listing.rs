@@ -16,7 +16,7 @@ use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody};
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
 use vfs::{Attr, ListArgs, Status};
-use xdr::{Mark, Writer};
+use xdr::{Mark, Writer, hyper};
 
 /// Attributes with their boolean, and the cookie verifier: what comes before the entries, after
 /// the status.
@@ -64,7 +64,7 @@ impl List<'_> {
             return ControlFlow::Break(());
         }
         let before = self.reply.mark();
-        let [high, low] = halves(entry.fileid);
+        let [high, low] = hyper(entry.fileid);
         self.reply.words([1, high, low]);
         self.reply.opaque(entry.name);
         match &entry.object {
@@ -90,17 +90,12 @@ impl List<'_> {
         // both follow
         let mut words = [1; OBJECT_WORDS];
         let [high, low, _, attributes @ .., _] = &mut words;
-        [*high, *low] = halves(cookie);
+        [*high, *low] = hyper(cookie);
         *attributes = attr::fattr3(found).words();
         self.reply.words(words);
         let (bytes, len) = handle.padded();
         self.reply.opaque_within(bytes, len);
     }
-}
-
-/// The words of an `unsigned hyper`.
-const fn halves(value: u64) -> [u32; 2] {
-    [(value >> 32) as u32, (value & 0xffff_ffff) as u32]
 }
 
 /// How many bytes of names, file ids and cookies a reply of at most `most` will hold, about.

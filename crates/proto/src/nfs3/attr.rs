@@ -1,6 +1,6 @@
 //! Attributes: `fattr3`, `sattr3`, `wcc_data` and their parts (RFC 1813 §2.6).
 
-use xdr::{Decode, Encode, Error, Reader, Writer};
+use xdr::{Decode, Encode, Error, Reader, Writer, hyper};
 
 crate::layout::numbers! {
     /// `ftype3`.
@@ -79,33 +79,27 @@ pub struct Fattr3 {
 /// Bytes of a [`Fattr3`] on the wire.
 pub const FATTR3_LEN: usize = 84;
 
-const fn high(v: u64) -> u32 {
-    (v >> 32) as u32
-}
-
-const fn low(v: u64) -> u32 {
-    (v & 0xffff_ffff) as u32
-}
-
 impl Fattr3 {
     /// The attributes as the words that they are on the wire.
     pub const fn words(&self) -> [u32; FATTR3_LEN / 4] {
+        let [size, used] = [hyper(self.size), hyper(self.used)];
+        let [fsid, fileid] = [hyper(self.fsid), hyper(self.fileid)];
         [
             self.ftype.number(),
             self.mode,
             self.nlink,
             self.uid,
             self.gid,
-            high(self.size),
-            low(self.size),
-            high(self.used),
-            low(self.used),
+            size[0],
+            size[1],
+            used[0],
+            used[1],
             self.rdev.major,
             self.rdev.minor,
-            high(self.fsid),
-            low(self.fsid),
-            high(self.fileid),
-            low(self.fileid),
+            fsid[0],
+            fsid[1],
+            fileid[0],
+            fileid[1],
             self.atime.seconds,
             self.atime.nseconds,
             self.mtime.seconds,
