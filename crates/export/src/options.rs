@@ -1,13 +1,10 @@
 //! What a client may do with an export, and whom its users are mapped to.
 
 use crate::buffers::{BufferSize, BufferSizes};
-use vfs::{Cred, Durability};
+use vfs::{Cred, Durability, NO_ID};
 
 /// `nobody` and `nogroup` on Linux: whom squashed users act as unless told otherwise.
 pub const ANONYMOUS_ID: u32 = 65534;
-
-/// The id that no user and no group has.
-const NO_ID: u32 = u32::MAX;
 
 /// Which users are mapped to the anonymous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]

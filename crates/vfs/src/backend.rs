@@ -12,6 +12,9 @@ use std::ops::{BitAnd, BitOr, ControlFlow};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+/// The id that no user and no group has: to the system calls it means "leave it as it is".
+pub const NO_ID: u32 = u32::MAX;
+
 /// Who is asking, after squashing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cred<'a> {

@@ -3,12 +3,10 @@
 use proto::nfs3::{
     Fattr3, FileType3, Nfstime3, Sattr3, SetTime3, Specdata3, WccAttr as WireWcc, WccData,
 };
-use vfs::{Attr, Change, FileType, SetAttr, SetTime, Status, Time, WccAttr};
+use vfs::{Attr, Change, FileType, NO_ID, SetAttr, SetTime, Status, Time, WccAttr};
 
 /// The permission bits that SETATTR takes; what else is in `mode` is ignored.
 const MODE_BITS: u32 = 0o7777;
-/// The id that means "leave it" to the system call, and so cannot be set.
-const NO_ID: u32 = u32::MAX;
 
 /// A moment on the wire. Version 3 counts seconds from 1970 in 32 unsigned bits; what lies
 /// outside is shown as the nearest moment that can be.
