@@ -67,7 +67,7 @@ impl Changing {
     }
 }
 
-/// An object around a call that changes nothing of it itself.
+/// An object around what was done since it stood so.
 pub fn around(local: &Local, file: &OpenFile, before: &Attr, since: &Standing) -> Change {
     let after = local.attr_after(file);
     let alone = file.changes().none_since(since) && !file.is_retired();

@@ -9,17 +9,17 @@
 use crate::changes::around;
 use crate::errno;
 use crate::local::Local;
-use crate::open_files::OpenFile;
 use crate::rounds::Extent;
-use std::sync::Arc;
 use vfs::{Change, Cx, Durability, Fid, Result, Status, need_regular};
 
 /// See [`vfs::Backend::commit`].
 pub fn commit(local: &Local, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
-    let standing = |file: &Arc<OpenFile>| file.changes().now();
-    let since = local.files.with(&local.key(fid), standing);
+    // asked before `before`: a change that begins in between must be seen
+    let since = match local.files.with(&local.key(fid), |file| file.changes().now()) {
+        Some(since) => since,
+        None => local.hold(cx, fid)?.0.changes().now(),
+    };
     let (file, before) = local.hold(cx, fid)?;
-    let since = since.unwrap_or_else(|| standing(&file));
     need_regular(before.ftype)?;
     if cx.durability == Durability::Sync
         && let Some(until) = file.unsynced().begin()
