@@ -152,10 +152,24 @@ mod tests {
     use super::{Extent, Rounds};
     use std::io;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
     const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// A sync that says when it has begun, and gives its result when it is let go.
+    fn held(
+        result: fn(Extent) -> io::Result<Extent>,
+    ) -> (impl FnOnce(Extent) -> io::Result<Extent>, Receiver<()>, Sender<()>) {
+        let (began, begin) = channel();
+        let (end, ended) = channel();
+        let sync = move |extent| {
+            began.send(()).unwrap();
+            ended.recv_timeout(PATIENCE).unwrap();
+            result(extent)
+        };
+        (sync, begin, end)
+    }
 
     /// Waits until so many wait for the next round of the one that runs.
     fn until(rounds: &Rounds, wanted: Extent) {
@@ -170,13 +184,7 @@ mod tests {
     fn who_comes_while_one_runs_shares_the_next() {
         let rounds = Rounds::default();
         let (run, here) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let (began, begin) = channel::<()>();
-        let (end, ended) = channel::<()>();
-        let first = move |extent| {
-            began.send(()).unwrap();
-            ended.recv_timeout(PATIENCE).unwrap();
-            Ok(extent)
-        };
+        let (first, begin, end) = held(Ok);
         let next = |extent| {
             run.fetch_add(1, SeqCst);
             Ok(extent)
@@ -185,15 +193,19 @@ mod tests {
             let rounds = &rounds;
             let alone = scope.spawn(move || rounds.sync(Extent::Range(0, 1), first).unwrap());
             begin.recv_timeout(PATIENCE).unwrap();
-            let asked = [Extent::Range(5, 5), Extent::Data, Extent::Data, Extent::File];
             let (here, next) = (&here, &next);
-            let shared = [asked, asked].concat().into_iter().map(|extent| {
+            let share = |extent| {
                 scope.spawn(move || {
                     here.fetch_add(1, SeqCst);
                     (extent, rounds.sync(extent, next).unwrap())
                 })
-            });
-            let shared: Vec<_> = shared.collect();
+            };
+            // it waits for sure before the others come: alone it would stay a range
+            let range = share(Extent::Range(5, 5));
+            until(rounds, Extent::Data);
+            let asked = [Extent::Data, Extent::File, Extent::Data, Extent::File];
+            let others = asked.into_iter().chain([Extent::Data; 3]).map(share);
+            let shared: Vec<_> = std::iter::once(range).chain(others).collect();
             while here.load(SeqCst) < 8 {
                 std::thread::yield_now();
             }
@@ -214,14 +226,8 @@ mod tests {
     #[test]
     fn a_failure_is_told_to_all_who_share_it_and_counted_for_those_who_came_meanwhile() {
         let rounds = Rounds::default();
-        let fails = |_| Err(io::Error::from_raw_os_error(28));
-        let (began, begin) = channel::<()>();
-        let (end, ended) = channel::<()>();
-        let first = move |extent| {
-            began.send(()).unwrap();
-            ended.recv_timeout(PATIENCE).unwrap();
-            fails(extent)
-        };
+        let fails: fn(Extent) -> _ = |_| Err(io::Error::from_raw_os_error(28));
+        let (first, begin, end) = held(fails);
         std::thread::scope(|scope| {
             let rounds = &rounds;
             let first = scope.spawn(move || rounds.sync(Extent::Data, first));
@@ -236,13 +242,7 @@ mod tests {
             assert_ne!(rounds.failed(), before);
         });
         // shared: whoever runs it, both learn of it
-        let (began, begin) = channel::<()>();
-        let (end, ended) = channel::<()>();
-        let third = move |extent| {
-            began.send(()).unwrap();
-            ended.recv_timeout(PATIENCE).unwrap();
-            Ok(extent)
-        };
+        let (third, begin, end) = held(Ok);
         std::thread::scope(|scope| {
             let rounds = &rounds;
             scope.spawn(move || rounds.sync(Extent::Data, third).unwrap());
