@@ -207,8 +207,8 @@ fn tell_of(error: &io::Error) {
         *told = Some(now);
         drop(told);
         tracing::warn!(
-            "calls fail for files not seen before: the table of file names (names-* in the state \
-             directory, which `bowline status` names) cannot be written: {error}"
+            "the table of file names (names-* in the state directory, which `bowline status` names) \
+             cannot be written, and calls fail for files that it does not know: {error}"
         );
     }
 }
