@@ -12,7 +12,9 @@ use xdr::{Reader, Writer};
 
 /// Checks one input.
 pub fn run(data: &[u8]) {
-    let toy = Toy::new(DispatchSettings { reply_cache_bytes: 1 << 16, ..Default::default() });
+    // small, because it is made anew for each input
+    let settings = DispatchSettings { reply_cache_bytes: 1 << 16, ..Default::default() };
+    let toy = Toy::new(settings);
     let mut first = Writer::new();
     let done = toy.dispatch(data, &mut first);
     assert_eq!(done.verdict == Verdict::Reply, !first.is_empty());
@@ -36,7 +38,7 @@ pub fn run(data: &[u8]) {
         assert_eq!(toy.count(), before, "it did not run again");
     }
     for cut in [data.len() / 4, data.len() / 2, data.len().saturating_sub(1)] {
-        let toy = Toy::new(DispatchSettings::default());
+        let toy = Toy::new(settings);
         let mut parts = Writer::new();
         let (in_parts, _) = toy.dispatch_parts(data, cut, &mut parts);
         assert_eq!(parts.bytes(), first.bytes(), "cut at {cut}");

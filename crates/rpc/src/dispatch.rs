@@ -133,8 +133,10 @@ impl Dispatcher {
         Self {
             programs: Programs::new(programs),
             auth: AuthTable::default(),
-            replies: (settings.reply_cache_bytes > 0)
-                .then(|| ReplyCache::new(settings.reply_cache_bytes, settings.reply_cache_age_ms)),
+            replies: (settings.reply_cache_bytes > 0).then(|| {
+                let cpus = sys::thread::allowed_cpus().map_or(1, |cpus| cpus.len());
+                ReplyCache::new(settings.reply_cache_bytes, settings.reply_cache_age_ms, cpus)
+            }),
         }
     }
 

@@ -31,17 +31,19 @@
 //! A call that begins looks its key up. Running: drop it, or [claim](ReplyCache::claim) its end and
 //! [wait](Claim::wait) for it, which one thread may do for each running call, and [`WAITING_MAX`] in all.
 //! Answered: send the stored reply. Else
-//! it goes in as running; when it has answered, its place says where its answer is in the shard's
-//! queue. Answers leave at the queue's front when they are old, or when the shard holds too much. The
+//! it runs; when it has answered, it goes to the end of the shard's queue. Answers leave at the queue's
+//! front when they are old, or when the shard holds too much. The
 //! age counts from the answer, by the latest time that the shard has heard of: a call that
 //! took minutes is kept as long as any other. Running calls are in no queue; there are no more of them
 //! than threads.
 //!
 //! A cache that is full takes one answer in and lets one go with each call, both of which the
 //! processor's caches have long forgotten. So answers lie in the order in which they go, in two rings
-//! that were allocated when the cache was made: one of what is known of each, one of the replies'
-//! bytes. A ring becomes resident as a whole, so each has half of the memory, and an answer goes when
-//! either is full. What a look-up goes through, the places, are a few words each.
+//! that were allocated when the cache was made: one of what is known of each ([`shard`]), one of the replies'
+//! bytes ([`bytes`]). A ring becomes resident as a whole, so each has its share of the memory, and an answer goes when
+//! either is full. What a look-up goes through is a table of nothing but numbers in the queue ([`table`]), of
+//! which it touches one line. What the next call is known to need, the oldest answer and the room behind
+//! the newest, is asked of the memory when the call before ends.
 //!
 //! A call that faulted, panicked, or stayed silent is forgotten, and so is a reply of more than
 //! [`REPLY_MAX`] bytes.
@@ -52,14 +54,16 @@
 //! [`REPLY_MAX`] bytes, and no longer. Nothing else is ever locked under it. Who waits for the end of a call
 //! waits for the shard's condition, which is signalled after a call that somebody has claimed.
 
+mod bytes;
+mod shard;
+mod table;
+
 use crate::{Call, Credential, Outcome, Transport};
 use crossbeam_utils::CachePadded;
-use foldhash::fast::FixedState;
 use proto::rpc::CallHeader;
+use shard::{Running, Shard};
 use siphasher::sip128::{Hasher128, SipHasher13};
-use std::collections::VecDeque;
-use std::collections::hash_map::{Entry, HashMap, RandomState};
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -71,24 +75,19 @@ pub(crate) const REPLY_MAX: usize = 2048;
 /// Duplicates that wait for running calls at the most: each holds a thread, and a disk that answers nobody must
 /// not come to hold twice as many.
 pub(crate) const WAITING_MAX: usize = 8;
-/// What an entry costs besides its reply's bytes: its place, with the room that the map keeps free, and
-/// what is known of its answer.
-const ENTRY_COST: usize = 160;
-/// Shards, so that workers seldom meet; a power of two.
-const SHARDS: usize = 16;
+/// Shards for each CPU, so that workers seldom meet. More would cost more than the meetings: each writes to
+/// places of its own in three rings, which neither caches nor page tables keep for many.
+const SHARDS_PER_CPU: usize = 2;
+/// Shards at the most.
+const SHARDS_MAX: usize = 64;
 
-/// A call's identity.
+/// A call's identity. Each half of the checksum is as good as random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
+    /// Chooses the shard.
     shard: u64,
-    rest: u64,
-}
-
-impl Hash for Key {
-    /// Half of the checksum, which is as good as random already.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.rest);
-    }
+    /// Chooses the place in the shard's table.
+    place: u64,
 }
 
 /// A reply that was sent.
@@ -119,45 +118,6 @@ pub struct CacheUse {
     pub bytes: usize,
 }
 
-/// Where a call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// `awaited`: a duplicate wants to know when it ends.
-    Running { awaited: bool },
-    /// Answered, as the so manyth of its shard since the start.
-    Answered(u64),
-}
-
-/// An answered call.
-#[derive(Debug)]
-struct Answer {
-    key: Key,
-    at_ms: u64,
-    outcome: Outcome,
-    /// Where its reply is among the bytes of all replies since the start.
-    start: u64,
-    len: usize,
-}
-
-#[derive(Debug)]
-struct Shard {
-    calls: HashMap<Key, Place, FixedState>,
-    /// The answered calls, the oldest in front.
-    answers: VecDeque<Answer>,
-    /// Answered calls that are gone.
-    answers_gone: u64,
-    /// The replies of `answers`, one behind the other.
-    replies: VecDeque<u8>,
-    /// Bytes of replies that are gone.
-    replies_gone: u64,
-    /// Bytes of replies at the most.
-    replies_max: usize,
-    /// Calls at the most, but for those that run.
-    calls_max: usize,
-    /// The latest time that a look-up came with.
-    now_ms: u64,
-}
-
 /// A shard and its lock.
 struct Guarded {
     shard: Mutex<Shard>,
@@ -167,7 +127,8 @@ struct Guarded {
 
 /// The cache.
 pub(crate) struct ReplyCache {
-    shards: [CachePadded<Guarded>; SHARDS],
+    first: CachePadded<Guarded>,
+    others: Box<[CachePadded<Guarded>]>,
     age_ms: u64,
     secret: (u64, u64),
     /// How many ends are claimed.
@@ -188,14 +149,18 @@ pub(crate) struct Claim<'c> {
 }
 
 impl ReplyCache {
-    /// A cache of at most `bytes` bytes, that keeps replies for `age_ms` milliseconds.
-    pub fn new(bytes: usize, age_ms: u64) -> Self {
+    /// A cache of at most `bytes` bytes, that keeps replies for `age_ms` milliseconds, for a machine with so many
+    /// CPUs.
+    pub fn new(bytes: usize, age_ms: u64, cpus: usize) -> Self {
         let random = RandomState::new();
+        let shards = cpus.saturating_mul(SHARDS_PER_CPU).clamp(1, SHARDS_MAX);
+        let shard = || {
+            let shard = Mutex::new(Shard::with_room(bytes / shards));
+            CachePadded::new(Guarded { shard, ended: Condvar::new() })
+        };
         Self {
-            shards: std::array::from_fn(|_| {
-                let shard = Mutex::new(Shard::with_room(bytes / SHARDS));
-                CachePadded::new(Guarded { shard, ended: Condvar::new() })
-            }),
+            first: shard(),
+            others: (1..shards).map(|_| shard()).collect(),
             age_ms,
             secret: (random.hash_one(0), random.hash_one(1)),
             waiting: AtomicUsize::new(0),
@@ -205,9 +170,9 @@ impl ReplyCache {
     /// How full the cache is.
     pub fn usage(&self) -> CacheUse {
         let mut usage = CacheUse::default();
-        for guarded in &self.shards {
+        for guarded in self.shards() {
             let shard = guarded.lock();
-            usage.entries = usage.entries.saturating_add(shard.calls.len());
+            usage.entries = usage.entries.saturating_add(shard.calls());
             usage.bytes = usage.bytes.saturating_add(shard.bytes());
         }
         usage
@@ -231,32 +196,21 @@ impl ReplyCache {
         hash_credential(&mut hasher, &call.credential);
         hasher.write(args.get(..CHECKED).unwrap_or(args));
         let hash = hasher.finish128();
-        Key { shard: hash.h1, rest: hash.h2 }
+        Key { shard: hash.h1, place: hash.h2 }
     }
 
     /// Looks a call up that came at `now_ms`, and takes it in if it is new.
     pub fn begin(&self, key: Key, now_ms: u64) -> Lookup<'_> {
         let mut shard = self.guarded(key).lock();
-        shard.now_ms = shard.now_ms.max(now_ms);
-        shard.expire(self.age_ms);
-        let place = match shard.calls.entry(key) {
-            Entry::Occupied(entry) => Some(*entry.get()),
-            Entry::Vacant(entry) => {
-                entry.insert(Place::Running { awaited: false });
-                None
-            }
-        };
-        match place {
-            None => {
-                shard.evict();
-                Lookup::Fresh(Ticket { cache: self, key, finished: false })
-            }
-            Some(Place::Running { .. }) => Lookup::Running,
-            // one that is not in the queue is in no place either: invariant of `remove_oldest`
-            Some(Place::Answered(number)) => {
-                shard.stored(number).map_or(Lookup::Running, Lookup::Answered)
-            }
+        shard.expire(now_ms, self.age_ms);
+        if let Some(stored) = shard.stored(key) {
+            return Lookup::Answered(stored);
         }
+        if shard.runs(key).is_some() {
+            return Lookup::Running;
+        }
+        shard.begin(key);
+        Lookup::Fresh(Ticket { cache: self, key, finished: false })
     }
 
     /// The right to wait for the end of a running call, unless somebody has it already, or too many wait.
@@ -264,21 +218,22 @@ impl ReplyCache {
         let claim = Claim { cache: self, key };
         // given back when the claim is dropped
         let before = self.waiting.fetch_add(1, Relaxed);
-        let free = match self.guarded(key).lock().calls.get_mut(&key) {
-            Some(Place::Running { awaited }) if before < WAITING_MAX => {
-                !std::mem::replace(awaited, true)
-            }
-            Some(Place::Running { .. }) => false,
+        let free = match self.guarded(key).lock().runs(key) {
+            Some(call) => before < WAITING_MAX && !std::mem::replace(&mut call.awaited, true),
             // it has just ended
-            Some(Place::Answered(_)) | None => true,
+            None => true,
         };
         free.then_some(claim)
     }
 
+    fn shards(&self) -> impl Iterator<Item = &Guarded> {
+        std::iter::once(&self.first).chain(&self.others).map(|guarded| &**guarded)
+    }
+
     fn guarded(&self, key: Key) -> &Guarded {
-        let [first, ..] = &self.shards;
-        let index = usize::try_from(key.shard % SHARDS as u64).unwrap_or_default();
-        self.shards.get(index).unwrap_or(first)
+        let count = (self.others.len() as u64).saturating_add(1);
+        let before = usize::try_from(key.shard % count).ok().and_then(|at| at.checked_sub(1));
+        before.and_then(|at| self.others.get(at)).unwrap_or(&self.first)
     }
 }
 
@@ -287,7 +242,7 @@ impl Claim<'_> {
     pub fn wait(self) {
         let guarded = self.cache.guarded(self.key);
         let mut shard = guarded.lock();
-        while shard.calls.get(&self.key) == Some(&Place::Running { awaited: true }) {
+        while shard.runs(self.key).is_some_and(|call| call.awaited) {
             shard = guarded.ended.wait(shard).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -305,9 +260,9 @@ impl Guarded {
         self.shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells who waits for a call that was in this place.
-    fn ended(&self, place: Option<Place>) {
-        if place == Some(Place::Running { awaited: true }) {
+    /// Tells who waits for a call that ran.
+    fn ended(&self, call: Option<Running>) {
+        if call.is_some_and(|call| call.awaited) {
             self.ended.notify_all();
         }
     }
@@ -321,10 +276,10 @@ impl Ticket<'_> {
         }
         let guarded = self.cache.guarded(self.key);
         let mut shard = guarded.lock();
-        let place = shard.answer(self.key, reply, outcome);
-        shard.evict();
+        let call = shard.end(self.key);
+        shard.answer(self.key, reply, outcome);
         drop(shard);
-        guarded.ended(place);
+        guarded.ended(call);
         self.finished = true;
     }
 }
@@ -333,78 +288,9 @@ impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         if !self.finished {
             let guarded = self.cache.guarded(self.key);
-            let place = guarded.lock().calls.remove(&self.key);
-            guarded.ended(place);
+            let call = guarded.lock().end(self.key);
+            guarded.ended(call);
         }
-    }
-}
-
-impl Shard {
-    /// One of so many bytes.
-    fn with_room(bytes: usize) -> Self {
-        let replies_max = bytes / 2;
-        let calls_max = bytes / 2 / ENTRY_COST;
-        Self {
-            calls: HashMap::default(),
-            answers: VecDeque::with_capacity(calls_max.saturating_add(1)),
-            answers_gone: 0,
-            replies: VecDeque::with_capacity(replies_max.saturating_add(REPLY_MAX)),
-            replies_gone: 0,
-            replies_max,
-            calls_max,
-            now_ms: 0,
-        }
-    }
-
-    /// What all of it costs.
-    fn bytes(&self) -> usize {
-        self.calls.len().saturating_mul(ENTRY_COST).saturating_add(self.replies.len())
-    }
-
-    /// Puts the reply behind those before it, and the call there; gives where it was.
-    fn answer(&mut self, key: Key, reply: &[u8], outcome: Outcome) -> Option<Place> {
-        let start = self.replies_gone.saturating_add(self.replies.len() as u64);
-        let number = self.answers_gone.saturating_add(self.answers.len() as u64);
-        self.replies.extend(reply);
-        let answer = Answer { key, at_ms: self.now_ms, outcome, start, len: reply.len() };
-        self.answers.push_back(answer);
-        self.calls.insert(key, Place::Answered(number))
-    }
-
-    /// An answer that has not gone.
-    fn stored(&self, number: u64) -> Option<Stored> {
-        let at = usize::try_from(number.checked_sub(self.answers_gone)?).ok()?;
-        let answer = self.answers.get(at)?;
-        let start = usize::try_from(answer.start.checked_sub(self.replies_gone)?).ok()?;
-        let reply = self.replies.iter().skip(start).take(answer.len).copied().collect();
-        Some(Stored { reply, outcome: answer.outcome })
-    }
-
-    /// Takes out what is too old.
-    fn expire(&mut self, age_ms: u64) {
-        let now_ms = self.now_ms;
-        let old = |at_ms: u64| now_ms.saturating_sub(at_ms) >= age_ms;
-        while self.answers.front().is_some_and(|answer| old(answer.at_ms)) {
-            self.remove_oldest();
-        }
-    }
-
-    /// Takes out what is too much, the oldest first.
-    fn evict(&mut self) {
-        let full = |shard: &Self| {
-            shard.replies.len() > shard.replies_max || shard.calls.len() > shard.calls_max
-        };
-        while full(self) && !self.answers.is_empty() {
-            self.remove_oldest();
-        }
-    }
-
-    fn remove_oldest(&mut self) {
-        let Some(answer) = self.answers.pop_front() else { return };
-        self.answers_gone = self.answers_gone.saturating_add(1);
-        self.calls.remove(&answer.key);
-        self.replies.drain(..answer.len.min(self.replies.len()));
-        self.replies_gone = self.replies_gone.saturating_add(answer.len as u64);
     }
 }
 

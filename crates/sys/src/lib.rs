@@ -10,6 +10,7 @@ pub mod dirent;
 pub mod epoll;
 pub mod errno;
 pub mod event;
+pub mod fetch;
 pub mod file_handle;
 pub mod identity;
 pub mod inherited;

@@ -1,9 +1,13 @@
 //! The reply cache against its criteria: no false hit, no second run, bounded memory.
 
-use super::{CHECKED, ENTRY_COST, Key, Lookup, REPLY_MAX, ReplyCache, SHARDS, WAITING_MAX};
+use super::shard::ENTRY_COST;
+use super::{CHECKED, Key, Lookup, REPLY_MAX, ReplyCache, WAITING_MAX};
 use crate::{AuthSys, Call, Credential, MaySleep, Outcome, Peer, Transport};
 use proto::rpc::{CallHeader, OpaqueAuth};
 use std::net::SocketAddr;
+
+/// Shards of the caches here.
+const SHARDS: usize = 4;
 
 struct Awake;
 
@@ -58,7 +62,7 @@ fn stored(cache: &ReplyCache, key: Key, now_ms: u64) -> Option<Vec<u8>> {
 }
 
 fn cache() -> ReplyCache {
-    ReplyCache::new(1 << 20, 1000)
+    ReplyCache::new(1 << 20, 1000, SHARDS / 2)
 }
 
 #[test]
@@ -96,7 +100,7 @@ fn whatever_differs_makes_another_call() {
         assert_ne!(key, base, "number {n}");
     }
     assert_eq!(base, cache.key(&HEADER, &call(here, sys(b"box", 5)), b"args"));
-    let other_secret = ReplyCache::new(1 << 20, 1000);
+    let other_secret = ReplyCache::new(1 << 20, 1000, SHARDS / 2);
     assert_ne!(base, other_secret.key(&HEADER, &call(here, sys(b"box", 5)), b"args"));
 }
 
@@ -209,15 +213,15 @@ fn time_that_seems_to_go_back_does_no_harm() {
 
 #[test]
 fn a_flood_pushes_out_old_replies_and_never_running_calls() {
-    let bytes = 64 * SHARDS * ENTRY_COST;
-    let cache = ReplyCache::new(bytes, 1000);
+    let bytes = 256 * SHARDS * ENTRY_COST;
+    let cache = ReplyCache::new(bytes, 1000, SHARDS / 2);
     let running = plain_key(&cache, u32::MAX);
     let Lookup::Fresh(ticket) = cache.begin(running, 0) else { panic!("fresh") };
     for xid in 0..20_000 {
-        answer(&cache, plain_key(&cache, xid), 0, &[7; 100]);
+        answer(&cache, plain_key(&cache, xid), 0, &[7; 200]);
         assert!(cache.usage().bytes <= bytes);
     }
-    assert!(cache.usage().entries > 20 * SHARDS, "the memory is made use of");
+    assert!(cache.usage().entries > 60 * SHARDS, "the memory is made use of");
     assert!(matches!(cache.begin(running, 0), Lookup::Running));
     assert!(stored(&cache, plain_key(&cache, 19_999), 0).is_some());
     assert!(is_fresh(&cache, plain_key(&cache, 0), 0));
@@ -227,7 +231,7 @@ fn a_flood_pushes_out_old_replies_and_never_running_calls() {
 
 #[test]
 fn a_reply_is_its_own_wherever_it_lies_in_the_ring() {
-    let cache = ReplyCache::new(SHARDS * 32_768, 1_000_000);
+    let cache = ReplyCache::new(SHARDS * 32_768, 1_000_000, SHARDS / 2);
     let reply = |xid: u32| vec![xid as u8; (xid * 37 % 1500) as usize];
     for xid in 0..5000_u32 {
         answer(&cache, plain_key(&cache, xid), u64::from(xid), &reply(xid));

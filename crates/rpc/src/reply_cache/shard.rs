@@ -1,0 +1,207 @@
+//! A part of the reply cache: which calls run, and what others were answered.
+//!
+//! Invariant: an answer in the queue has its reply among the bytes; what has left the queue has not.
+//!
+//! Nothing here is locked: the cache has each shard under a mutex.
+
+use super::bytes::Bytes;
+use super::table::{Live, Table};
+use super::{Key, Stored};
+use crate::Outcome;
+use std::collections::VecDeque;
+
+/// What an answer costs besides its reply's bytes: what is known of it, and its number.
+pub(crate) const ENTRY_COST: usize = size_of::<Answer>() + Table::COST;
+/// The part of the memory that this has; the rest is for the replies' bytes, of which there are about three
+/// times as many.
+const ENTRIES_PART: usize = 4;
+/// Bytes of a reply that are fetched before they are written: that many have CREATE's.
+const FETCHED: usize = 320;
+
+/// A call that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub key: Key,
+    /// A duplicate wants to know when it ends.
+    pub awaited: bool,
+}
+
+/// An answered call.
+#[derive(Debug)]
+struct Answer {
+    key: Key,
+    at_ms: u64,
+    outcome: Outcome,
+    /// Where its reply is.
+    start: u64,
+    len: usize,
+}
+
+/// The shard.
+#[derive(Debug)]
+pub(super) struct Shard {
+    /// No more than threads, and a sixteenth of them in the middle: looked through one by one.
+    running: Vec<Running>,
+    /// The numbers of the answered calls.
+    numbers: Table,
+    /// The answered calls, the oldest in front.
+    answers: VecDeque<Answer>,
+    /// The number of the one in front.
+    first: u32,
+    /// The replies of `answers`, one behind the other.
+    replies: Bytes,
+    /// Answered calls at the most.
+    answers_max: usize,
+    /// The latest time that a look-up came with.
+    now_ms: u64,
+    /// Before this nothing is too old.
+    expires_ms: u64,
+}
+
+impl Shard {
+    /// One of so many bytes.
+    pub fn with_room(bytes: usize) -> Self {
+        let entries = bytes / ENTRIES_PART;
+        let answers_max = entries / ENTRY_COST;
+        Self {
+            running: Vec::new(),
+            numbers: Table::with_room(answers_max),
+            answers: VecDeque::with_capacity(answers_max),
+            first: 0,
+            replies: Bytes::with_room(bytes.saturating_sub(entries)),
+            answers_max,
+            now_ms: 0,
+            expires_ms: 0,
+        }
+    }
+
+    /// How many it knows.
+    pub fn calls(&self) -> usize {
+        self.running.len().saturating_add(self.answers.len())
+    }
+
+    /// What all of it costs.
+    pub fn bytes(&self) -> usize {
+        self.calls().saturating_mul(ENTRY_COST).saturating_add(self.replies.len())
+    }
+
+    /// A call begins.
+    pub fn begin(&mut self, key: Key) {
+        self.running.push(Running { key, awaited: false });
+    }
+
+    /// A call that runs.
+    pub fn runs(&mut self, key: Key) -> Option<&mut Running> {
+        self.running.iter_mut().find(|call| call.key == key)
+    }
+
+    /// Takes a call out that has run.
+    pub fn end(&mut self, key: Key) -> Option<Running> {
+        let at = self.running.iter().position(|call| call.key == key)?;
+        Some(self.running.swap_remove(at))
+    }
+
+    /// Puts an answer behind the others, in the room of the oldest. Not kept: one that is longer than all the room.
+    pub fn answer(&mut self, key: Key, reply: &[u8], outcome: Outcome) {
+        while !self.has_room(reply.len()) && !self.answers.is_empty() {
+            self.remove_oldest();
+        }
+        if !self.has_room(reply.len()) {
+            return;
+        }
+        let Some(start) = self.replies.push(reply) else { return };
+        let answer = Answer { key, at_ms: self.now_ms, outcome, start, len: reply.len() };
+        self.numbers.put(key, self.live());
+        self.answers.push_back(answer);
+        self.fetch();
+    }
+
+    /// What a call was answered, if it has not gone.
+    pub fn stored(&self, key: Key) -> Option<Stored> {
+        let known = self.numbers.find(key, self.live()).filter_map(|at| self.answers.get(at));
+        let answer = known.into_iter().find(|answer| answer.key == key)?;
+        let reply = self.replies.get(answer.start, answer.len)?;
+        Some(Stored { reply, outcome: answer.outcome })
+    }
+
+    /// It is `now_ms`, or later: takes out what is older than `age_ms`.
+    pub fn expire(&mut self, now_ms: u64, age_ms: u64) {
+        self.now_ms = self.now_ms.max(now_ms);
+        while self.expires_ms <= self.now_ms {
+            // asked only then: the oldest answer is in no cache of the processor
+            let Some(oldest) = self.answers.front() else { return };
+            self.expires_ms = oldest.at_ms.saturating_add(age_ms);
+            if self.expires_ms <= self.now_ms {
+                self.remove_oldest();
+            }
+        }
+    }
+
+    fn live(&self) -> Live {
+        Live { first: self.first, count: self.answers.len() }
+    }
+
+    fn has_room(&self, reply: usize) -> bool {
+        self.replies.fits(reply) && self.answers.len() < self.answers_max
+    }
+
+    fn remove_oldest(&mut self) {
+        let Some(answer) = self.answers.pop_front() else { return };
+        self.first = self.first.wrapping_add(1);
+        self.replies.leave(answer.start.saturating_add(answer.len as u64));
+    }
+
+    /// Asks for what the next answer will need: the oldest, and the room of its reply.
+    fn fetch(&self) {
+        if let Some(oldest) = self.answers.front() {
+            sys::fetch::for_reading(oldest);
+        }
+        self.replies.fetch(FETCHED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Shard};
+    use crate::Outcome;
+
+    const ROOM: usize = 8192;
+    const KEPT: usize = ROOM / super::ENTRIES_PART / super::ENTRY_COST;
+
+    fn key(n: u64) -> Key {
+        // as far from each other as can be, so that all find room in the table
+        Key { shard: n, place: (n % KEPT as u64) * (u64::MAX / KEPT as u64) + n }
+    }
+
+    #[test]
+    fn answers_are_found_while_their_numbers_begin_again() {
+        let mut shard = Shard { first: u32::MAX - 20, ..Shard::with_room(ROOM) };
+        for n in 0..200_u64 {
+            shard.begin(key(n));
+            assert!(shard.end(key(n)).is_some_and(|call| !call.awaited));
+            shard.answer(key(n), &n.to_be_bytes(), Outcome::default());
+            let first = (n + 1).saturating_sub(KEPT as u64);
+            assert!(first == 0 || shard.stored(key(first - 1)).is_none());
+            for n in first..=n {
+                assert_eq!(*shard.stored(key(n)).unwrap().reply, n.to_be_bytes());
+            }
+        }
+        assert_eq!(shard.calls(), KEPT);
+        shard.expire(1000, 1001);
+        assert_eq!(shard.calls(), KEPT);
+        shard.expire(1001, 1001);
+        assert_eq!((shard.calls(), shard.bytes()), (0, 0));
+        assert!((0..200).all(|n| shard.stored(key(n)).is_none()));
+    }
+
+    #[test]
+    fn what_is_longer_than_all_the_room_is_not_kept() {
+        let mut shard = Shard::with_room(1000);
+        shard.answer(key(1), &[1; 700], Outcome::default());
+        shard.answer(key(2), &[1; 800], Outcome::default());
+        assert!(shard.stored(key(2)).is_none());
+        let mut none = Shard::with_room(0);
+        none.answer(key(1), b"reply", Outcome::default());
+        assert_eq!(none.calls(), 0);
+    }
+}
