@@ -94,8 +94,9 @@ impl Sealer {
     pub fn new(key: Key, id: u32, uuid: &[u8; 16], root: &Fid) -> Self {
         let mut begun = SipHasher24::new_with_key(&key.0);
         begun.write(uuid);
-        begun.write(&[u8::try_from(root.bytes().len()).unwrap_or(0)]);
-        begun.write(root.bytes());
+        // whole words: a hash goes on from an odd byte at twice the price
+        begun.write(&(root.bytes().len() as u64).to_le_bytes());
+        begun.write(root.padded());
         Self { id, begun }
     }
 
@@ -193,7 +194,8 @@ mod tests {
         let (body, mac) = handle.bytes().split_last_chunk::<8>().unwrap();
         let mut whole = SipHasher24::new_with_key(&KEY.0);
         whole.write(&UUID);
-        whole.write(b"\x04root");
+        whole.write(&4_u64.to_le_bytes());
+        whole.write(&[b"root".as_slice(), &[0; Fid::MAX - 4]].concat());
         whole.write(body);
         assert_eq!(u64::from_le_bytes(*mac), whole.finish());
     }
