@@ -6,7 +6,7 @@
 //! run, and sleeps without any timer when nothing has run for a while. Whoever lends a core wakes it
 //! ([`Alarm::wake`]): one load of a flag that hardly ever changes. To look costs a timer, two switches
 //! of threads and cold caches, some 30 µs: each millisecond that would be three percent of all that the server
-//! uses. So it looks each millisecond for some seconds after it found a call stuck, and less often
+//! uses. So it looks each millisecond for a fifth of a second after it found a call stuck, and less often
 //! while all calls say when they sleep.
 //!
 //! No wake-up is lost: the watchdog raises the flag *first* and asks each pool's slot *then*; a
@@ -42,8 +42,9 @@ const LONG_NS: u64 = 5_000_000;
 const TICK: Duration = Duration::from_millis(1);
 /// Between two looks where none was: the first such call holds its pool up for one to five.
 const CALM_TICK: Duration = Duration::from_millis(4);
-/// For how long after a stuck call others are expected.
-const ALERT_NS: u64 = 10_000_000_000;
+/// For how long after a stuck call others are expected. Where they are rarer, what is lost at each without
+/// more looks is less than the looks cost.
+const ALERT_NS: u64 = 200_000_000;
 /// Without any call for so long the watchdog goes to sleep.
 const QUIET_NS: u64 = 16_000_000;
 /// Without any call for so long the server rests: its workers have let their buffers go by then.
