@@ -7,8 +7,8 @@
 use arc_swap::ArcSwapOption;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use vfs::access::Acl;
 use vfs::{Attr, Time};
@@ -24,13 +24,14 @@ const UNKNOWN: u64 = u64::MAX;
 pub struct AclCell {
     /// The ctime under which there is no ACL: nearly every object.
     none_at: AtomicU64,
-    /// An ACL and the ctime that it belongs to.
-    known: ArcSwapOption<(u64, Acl)>,
+    /// An ACL and the ctime that it belongs to, from the first on that was seen: the end of a cell
+    /// that can be exchanged looks through the threads, which objects without an ACL are spared.
+    known: OnceLock<ArcSwapOption<(u64, Acl)>>,
 }
 
 impl Default for AclCell {
     fn default() -> Self {
-        Self { none_at: AtomicU64::new(UNKNOWN), known: ArcSwapOption::empty() }
+        Self { none_at: AtomicU64::new(UNKNOWN), known: OnceLock::new() }
     }
 }
 
@@ -50,8 +51,8 @@ impl AclCell {
         if self.none_at.load(Ordering::Relaxed) == stamp {
             return Ok(judge(None));
         }
-        let known = self.known.load();
-        if let Some((at, acl)) = known.as_deref()
+        let known = self.known.get().map(ArcSwapOption::load);
+        if let Some((at, acl)) = known.as_ref().and_then(|known| known.as_deref())
             && *at == stamp
         {
             return Ok(judge(Some(acl)));
@@ -68,7 +69,8 @@ impl AclCell {
                 let acl = Acl::parse(&value).ok_or(io::ErrorKind::InvalidData)?;
                 let answer = judge(Some(&acl));
                 if keep {
-                    self.known.store(Some(Arc::new((stamp, acl))));
+                    let known = self.known.get_or_init(ArcSwapOption::empty);
+                    known.store(Some(Arc::new((stamp, acl))));
                 }
                 Ok(answer)
             }
