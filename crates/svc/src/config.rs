@@ -171,6 +171,8 @@ pub enum UdpSockets {
     Cpu,
     /// One for each CPU of each interface.
     InterfaceCpu,
+    /// None: no datagram is received.
+    Off,
 }
 
 impl UdpSockets {
@@ -183,6 +185,11 @@ impl UdpSockets {
     pub const fn by_cpu(self) -> bool {
         matches!(self, Self::Cpu | Self::InterfaceCpu)
     }
+
+    /// Whether an address may have several.
+    pub const fn is_many(self) -> bool {
+        self.by_interface() || self.by_cpu()
+    }
 }
 
 impl FromStr for UdpSockets {
@@ -194,8 +201,9 @@ impl FromStr for UdpSockets {
             "interface" => Ok(Self::Interface),
             "cpu" => Ok(Self::Cpu),
             "interface-cpu" => Ok(Self::InterfaceCpu),
+            "off" => Ok(Self::Off),
             _ => Err(SettingError(format!(
-                "{text:?} is none of single, interface, cpu, interface-cpu"
+                "{text:?} is none of single, interface, cpu, interface-cpu, off"
             ))),
         }
     }
@@ -208,6 +216,7 @@ impl fmt::Display for UdpSockets {
             Self::Interface => "interface",
             Self::Cpu => "cpu",
             Self::InterfaceCpu => "interface-cpu",
+            Self::Off => "off",
         })
     }
 }
@@ -224,7 +233,7 @@ mod tests {
         for text in ["auto", "global", "percpu", "pernode"] {
             assert_eq!(text.parse::<PoolMode>().unwrap().to_string(), text);
         }
-        for text in ["single", "interface", "cpu", "interface-cpu"] {
+        for text in ["single", "interface", "cpu", "interface-cpu", "off"] {
             assert_eq!(text.parse::<UdpSockets>().unwrap().to_string(), text);
         }
         for text in ["cap:0", "cap:", "lifo", ""] {

@@ -110,6 +110,54 @@ fn no_call_is_lost_when_the_setting_changes_under_load() {
 }
 
 #[test]
+fn nothing_is_received_while_it_is_off_and_all_is_again_after_it() {
+    alone(|net| {
+        net.cable(1);
+        ip("link set lo up");
+        let to = at("10.0.1.1");
+        let toy = start(&[any4(), any6()], UdpSockets::Off);
+        assert!(udp(&toy).is_empty() && toy.server.local_addrs().is_empty());
+        // nobody has the port
+        drop(std::net::UdpSocket::bind(any4()).unwrap());
+        let unheard = |net: &Net| {
+            let socket = net.socket(to);
+            socket.send(&message(7, ECHO, &opaque(b"anybody"))).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let error = socket.recv(&mut [0; 200]).unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+        };
+        unheard(net);
+        for mode in ALL {
+            toy.server.set_udp_sockets(mode).unwrap();
+            until("it is served", || udp(&toy).iter().any(|s| s.local == any4()));
+            call(net, to);
+            call(net, at("fd00:1::1"));
+            // what has arrived is answered yet
+            let socket = net.socket(to);
+            socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            for xid in 0..8 {
+                socket.send(&message(xid, NAP, &opaque(b""))).unwrap();
+            }
+            toy.server.set_udp_sockets(UdpSockets::Off).unwrap();
+            for _ in 0..8 {
+                socket.recv(&mut [0; 200]).unwrap();
+            }
+            until("all have closed", || udp(&toy).is_empty());
+            unheard(net);
+        }
+        // faster than anybody can drain
+        for mode in ALL.iter().flat_map(|mode| [*mode, UdpSockets::Off]).cycle().take(80) {
+            toy.server.set_udp_sockets(mode).unwrap();
+        }
+        until("all have closed", || udp(&toy).is_empty());
+        toy.server.set_udp_sockets(UdpSockets::Single).unwrap();
+        until("both are there", || udp(&toy).len() == 2);
+        call(net, to);
+        toy.stop();
+    });
+}
+
+#[test]
 fn interfaces_come_and_go_under_load() {
     alone(|net| {
         net.cable(1);

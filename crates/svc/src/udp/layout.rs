@@ -1,7 +1,7 @@
 //! Which datagram sockets there should be: a pure function of the setting, the addresses, the
 //! interfaces and the number of CPUs.
 //!
-//! Each address has a **base**, the socket that takes what no other fits: everything in `single`,
+//! Unless there are to be none, each address has a **base**, the socket that takes what no other fits: everything in `single`,
 //! and what comes by an interface that has no socket of its own (yet) in the others. So no moment
 //! of a change is without a socket, and an interface whose socket cannot be had is served all the
 //! same.
@@ -48,6 +48,9 @@ pub(crate) fn wanted(
     links: &[Link],
     cpus: u32,
 ) -> Vec<Place> {
+    if mode == UdpSockets::Off {
+        return Vec::new();
+    }
     let mut places: Vec<Place> = (0..addresses.len()).map(Place::base).collect();
     let members = if mode.by_cpu() { cpus.max(1) } else { 1 };
     for (address, addr) in addresses.iter().enumerate() {
@@ -80,7 +83,7 @@ pub(crate) fn is_scoped(addr: &SocketAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Place, SOCKETS_MAX, wanted};
-    use crate::config::UdpSockets::{Cpu, Interface, InterfaceCpu, Single};
+    use crate::config::UdpSockets::{Cpu, Interface, InterfaceCpu, Off, Single};
     use std::net::SocketAddr;
     use sys::netlink::Link;
 
@@ -109,6 +112,7 @@ mod tests {
         assert_eq!(places(Interface, any), [(None, 0), (Some(1), 0), (Some(2), 0)]);
         let both = [(None, 0), (Some(1), 0), (Some(1), 1), (Some(2), 0), (Some(2), 1)];
         assert_eq!(places(InterfaceCpu, any), both);
+        assert_eq!(places(Off, any), []);
     }
 
     #[test]

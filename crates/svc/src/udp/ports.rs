@@ -9,7 +9,7 @@
 //! wanted is hidden and handed to the keeper (`leaving.rs`), groups are steered anew. A socket is
 //! not added to a group that another one is just leaving, as the group's order would change under
 //! the program that steers it; the pass after that does it. As every address has its base, nothing
-//! is without a socket meanwhile.
+//! is without a socket meanwhile, unless there are to be none.
 
 use super::layout::{self, Place, wanted};
 use super::leaving::{Exit, Leaving};
@@ -132,6 +132,10 @@ impl Ports {
         };
         let mut failed = Vec::new();
         for addr in addrs {
+            if mode == UdpSockets::Off {
+                book.addresses.push(*addr);
+                continue;
+            }
             let bound = datagram::bind_alone(*addr).and_then(|s| Ok((s.local_addr()?, s)));
             let addr = bound.as_ref().map_or(*addr, |(local, _)| *local);
             let place = Place::base(book.addresses.len());
@@ -149,6 +153,9 @@ impl Ports {
             let addr = known.map_err(StartError::Adopt)?;
             let place = Place::base(book.addresses.len());
             book.addresses.push(addr);
+            if mode == UdpSockets::Off {
+                continue;
+            }
             book.keep(socket, place, true).map_err(StartError::Adopt)?;
         }
         let ports = Arc::new(Self {
@@ -217,9 +224,10 @@ impl Ports {
             SettingError(format!("cannot list the network interfaces ({error}): is AF_NETLINK forbidden to this service?"))
         })?;
         let mut book = lock(&self.book);
-        if !mode.by_interface() {
+        if matches!(mode, UdpSockets::Single | UdpSockets::Cpu) {
             for (index, place) in (0..book.addresses.len()).map(|n| (n, Place::base(n))) {
-                if !book.has(place) {
+                // where one is just leaving, the pass after it binds
+                if !book.has(place) && !book.is_left(place) {
                     book.bind(place).map_err(|error| {
                         let addr = book.addresses.get(index).map(ToString::to_string);
                         SettingError(format!(
@@ -289,19 +297,19 @@ impl Ports {
     fn pass(self: &Arc<Self>, book: &mut Book) {
         let addrs = book.addresses.clone();
         let wanted = wanted(book.mode, &addrs, &book.links, book.cpus);
-        if book.mode != UdpSockets::Single {
+        if book.mode.is_many() {
             // before anything binds beside them
             for port in book.ports.iter().filter(|port| port.place.is_base()) {
                 let _ = datagram::share(&port.socket);
             }
         }
-        if (book.mode == UdpSockets::Single) != self.outlets.is_off() {
+        if book.mode.is_many() == self.outlets.is_off() {
             book.renew_outlets(&self.outlets);
         }
         let missing: Vec<Place> = wanted.iter().copied().filter(|p| !book.has(*p)).collect();
         let mut trouble = BTreeMap::new();
         for place in missing {
-            if book.ports.iter().any(|p| p.is_leaving() && p.place.is_beside(&place)) {
+            if book.is_left(place) {
                 continue;
             }
             if let Err(error) = book.bind(place) {
@@ -348,7 +356,8 @@ impl Ports {
 
     /// The addresses served, one for each base.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        lock(&self.book).addresses.clone()
+        let book = lock(&self.book);
+        if book.mode == UdpSockets::Off { Vec::new() } else { book.addresses.clone() }
     }
 
     /// All sockets, for the operator.
@@ -364,6 +373,11 @@ impl Ports {
 impl Book {
     fn has(&self, place: Place) -> bool {
         self.ports.iter().any(|port| port.place == place && !port.is_leaving())
+    }
+
+    /// Whether a socket of the place's group is leaving.
+    fn is_left(&self, place: Place) -> bool {
+        self.ports.iter().any(|port| port.is_leaving() && port.place.is_beside(&place))
     }
 
     /// Binds the socket of a place beside those that there are.
@@ -434,7 +448,7 @@ impl Book {
 
     fn renew_outlets(&mut self, outlets: &Outlets) {
         self.last_issue = self.last_issue.saturating_add(1);
-        outlets.renew(if self.mode == UdpSockets::Single { 0 } else { self.last_issue });
+        outlets.renew(if self.mode.is_many() { self.last_issue } else { 0 });
     }
 
     /// Logs what has become different.
