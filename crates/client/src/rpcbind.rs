@@ -116,6 +116,27 @@ impl Registered {
         &self.services
     }
 
+    /// Registers what is missing of `services`, and takes back what is not among them.
+    ///
+    /// # Errors
+    /// [`RegisterError`]: the first one ends the attempt, what was done until then stays.
+    pub fn change(&mut self, services: &[Registration]) -> std::result::Result<(), RegisterError> {
+        let mut session = Session::open(&self.rpcbind).map_err(RegisterError::NoRpcbind)?;
+        let spare: Vec<Registration> =
+            self.services.iter().filter(|held| !services.contains(held)).copied().collect();
+        for service in spare {
+            session.unset(&service)?;
+            self.services.retain(|held| *held != service);
+        }
+        for service in services {
+            if !self.services.contains(service) && session.can_say(service) {
+                session.register(service)?;
+                self.services.push(*service);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes all of it back. What is already gone is no error.
     ///
     /// # Errors

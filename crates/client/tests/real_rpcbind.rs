@@ -71,6 +71,7 @@ fn services(port: u16) -> Vec<Registration> {
 fn inside() {
     version_4_over_the_unix_socket();
     a_second_server_is_told_of_the_first();
+    what_is_registered_changes();
     version_2_over_the_network();
 }
 
@@ -118,6 +119,26 @@ fn a_second_server_is_told_of_the_first() {
     // What had been registered before the refusal is gone again.
     assert_eq!(listed(), ["100003 3 tcp 111"]);
     holder.unregister().unwrap();
+}
+
+fn what_is_registered_changes() {
+    let all = services(2049);
+    let tcp: Vec<Registration> = all.iter().filter(|s| s.netid.is_tcp()).copied().collect();
+    let mut registered = register(&tcp, Rpcbind::default()).unwrap();
+    let sorted = || {
+        let mut lines = listed();
+        lines.sort();
+        lines
+    };
+    for _ in 0..2 {
+        assert_eq!(sorted(), ["100003 2 tcp 2049", "100003 3 tcp 2049"]);
+        registered.change(&all).unwrap();
+        assert_eq!((sorted().len(), registered.services().len()), (4, 8));
+        registered.change(&tcp).unwrap();
+    }
+    registered.change(&[]).unwrap();
+    assert_eq!(listed(), Vec::<String>::new());
+    registered.unregister().unwrap();
 }
 
 fn version_2_over_the_network() {

@@ -101,7 +101,6 @@ pub(super) fn getaddrlist(
     let wanted = |r: &&Registration| r.program == wanted.program && r.version == wanted.version;
     let addresses: Vec<(&Registration, String)> = state
         .list()
-        .iter()
         .filter(wanted)
         .filter_map(|r| Some((r, to_universal(reachable(r, call.peer.local)?))))
         .collect();

@@ -1,9 +1,10 @@
-//! What is registered, and how it is found. Immutable after `new`.
+//! What is registered, and how it is found. Immutable after `new`, but for whether UDP is served.
 
 use super::{Clock, system_clock};
 use proto::portmap::{Netid, Registration};
 use rpc::{Call, Peer, Transport};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The most registrations that are kept: three programs of at most three versions over four
 /// transports on a few addresses; a longer list would only make DUMP a better amplifier.
@@ -24,6 +25,8 @@ pub(super) fn reachable(service: &Registration, local: SocketAddr) -> Option<Soc
 #[derive(Debug)]
 pub struct Portmap {
     list: Vec<Registration>,
+    /// Whether services are found over UDP. One word that nothing else depends on.
+    udp: AtomicBool,
     pub(super) clock: Clock,
 }
 
@@ -31,7 +34,7 @@ impl Portmap {
     /// Answers for these services; what is beyond a limit of 256 is left out.
     pub fn new(mut list: Vec<Registration>) -> Self {
         list.truncate(REGISTRATIONS_MAX);
-        Self { list, clock: system_clock }
+        Self { list, udp: AtomicBool::new(true), clock: system_clock }
     }
 
     /// The same with another clock (seconds since 1970).
@@ -41,9 +44,15 @@ impl Portmap {
         self
     }
 
+    /// Whether the services are to be found over UDP, as they are at first.
+    pub fn set_udp(&self, served: bool) {
+        self.udp.store(served, Relaxed);
+    }
+
     /// All registrations.
-    pub fn list(&self) -> &[Registration] {
-        &self.list
+    pub fn list(&self) -> impl Iterator<Item = &Registration> + Clone {
+        let udp = self.udp.load(Relaxed);
+        self.list.iter().filter(move |service| udp || service.netid.is_tcp())
     }
 
     /// The registration of exactly this version on the transport `netid`; one on the address
@@ -59,7 +68,7 @@ impl Portmap {
         let fits =
             |r: &&Registration| r.program == program && r.version == version && r.netid == netid;
         let near = |r: &&Registration| r.addr.ip().is_unspecified() || r.addr.ip() == here;
-        let mut fitting = self.list.iter().filter(fits);
+        let mut fitting = self.list().filter(fits);
         fitting.clone().find(near).or_else(|| fitting.next())
     }
 
@@ -74,7 +83,7 @@ impl Portmap {
         local: SocketAddr,
     ) -> Option<&Registration> {
         self.find(program, version, netid, local).or_else(|| {
-            let other = self.list.iter().find(|r| r.program == program && r.netid == netid)?;
+            let other = self.list().find(|r| r.program == program && r.netid == netid)?;
             self.find(program, other.version, netid, local)
         })
     }
@@ -101,6 +110,20 @@ mod tests {
 
     fn at(text: &str) -> SocketAddr {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_not_served_over_udp_is_not_found_there() {
+        let here = at("10.0.0.1:2049");
+        let both = [true, false].map(|tcp| Registration::new(7, 3, tcp, here));
+        let map = Portmap::new(both.to_vec());
+        let found = |netid| map.find_any(7, 3, netid, here).is_some();
+        assert!(found(Netid::Tcp) && found(Netid::Udp));
+        map.set_udp(false);
+        assert!(found(Netid::Tcp) && !found(Netid::Udp));
+        assert_eq!(map.list().count(), 1);
+        map.set_udp(true);
+        assert!(found(Netid::Udp));
     }
 
     #[test]
@@ -134,6 +157,6 @@ mod tests {
     #[test]
     fn the_list_is_bounded() {
         let one = Registration::new(7, 1, false, at("10.0.0.1:1"));
-        assert_eq!(Portmap::new(vec![one; 300]).list().len(), 256);
+        assert_eq!(Portmap::new(vec![one; 300]).list().count(), 256);
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn dump(
     if !may_list(call) {
         return Err(Fault::Silence);
     }
-    let mappings = state.list().iter().filter(|r| !r.netid.is_v6()).map(|r| Mapping {
+    let mappings = state.list().filter(|r| !r.netid.is_v6()).map(|r| Mapping {
         program: r.program,
         version: r.version,
         protocol: r.netid.protocol(),
