@@ -125,7 +125,7 @@ pub static ROWS: [Row; 13] = [
         key: Key::UdpSockets,
         name: "udp-sockets",
         when: When::Live,
-        about: "single|interface|cpu|interface-cpu: how UDP sockets are laid out",
+        about: "single|interface|cpu|interface-cpu|off: how UDP sockets are laid out, if there are any",
         parse: |text| text.parse().map(Value::UdpSockets),
     },
     Row {

@@ -285,6 +285,8 @@ words! {
         Cpu = "cpu",
         /// One for each CPU of each interface.
         InterfaceCpu = "interface-cpu",
+        /// None: UDP is not served.
+        Off = "off",
     }
 }
 

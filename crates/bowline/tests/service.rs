@@ -7,7 +7,7 @@ mod rig;
 
 use rig::{BOWLINE, NOBODY, Server, free_port, is_root, text, told};
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -102,6 +102,36 @@ fn settings_change_while_it_runs() {
     assert!(error.contains("max-read"), "{error}");
     let all = server.json("get");
     assert_eq!(all.as_array().unwrap().len(), 13);
+}
+
+#[test]
+fn udp_is_switched_off_and_on() {
+    let server = Server::start(&["--set", "udp-sockets=off"]);
+    let listens = |udp: bool| {
+        let status = server.json("status");
+        let at = status["listen"].as_array().unwrap();
+        let of = |transport: &str| at.iter().any(|at| at.as_str().unwrap().starts_with(transport));
+        assert!(of("tcp ") && of("udp ") == udp, "{status}");
+    };
+    let answers = |tries: u32| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(("127.0.0.1", server.port)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        // NULL of NFS version 3, without a credential (RFC 5531 §9)
+        let words = [7_u32, 0, 2, 100_003, 3, 0, 0, 0, 0, 0].map(u32::to_be_bytes);
+        (0..tries).any(|_| {
+            let sent = socket.send(words.as_flattened());
+            sent.is_ok() && socket.recv(&mut [0; 100]).is_ok()
+        })
+    };
+    listens(false);
+    assert!(!answers(1));
+    assert!(server.ask(&["set", "udp-sockets=single"]).status.success());
+    listens(true);
+    assert!(answers(20));
+    assert!(server.ask(&["set", "udp-sockets=off"]).status.success());
+    listens(false);
+    assert!(!answers(1));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! that it is for; a reload holds `reloading` so that two cannot mix. Neither lock is on the way
 //! of a call. `server` is `None` once it has been stopped.
 
+use super::portmap::Found;
 use super::{buffers, gather, process};
 use crate::cli::ServeOptions;
 use crate::config::{self, Settings};
@@ -40,10 +41,8 @@ pub struct Desk {
     pub squash_to: Option<Itself>,
     /// The user that the server runs as.
     pub uid: u32,
-    /// Where it listens.
-    pub listen: Vec<String>,
-    /// What was done about the portmapper.
-    pub portmap: String,
+    /// How portmappers know of it.
+    pub found: Found,
     /// What the operator should know.
     pub warnings: Vec<String>,
     /// When it began to serve.
@@ -104,8 +103,23 @@ impl Desk {
         match new {
             Value::TcpRcvbuf(size) => self.size_buffers(Side::Receive, size, after),
             Value::TcpSndbuf(size) => self.size_buffers(Side::Send, size, after),
+            Value::UdpSockets(layout) => self.lay_out_udp(*layout),
             other => self.apply(other).map(|()| Vec::new()),
         }
+    }
+
+    /// Nobody is to find what is not there: portmappers hear of UDP after it is served, and that it is not any
+    /// more before.
+    fn lay_out_udp(&self, layout: UdpSockets) -> Result<Vec<String>, Refused> {
+        let served = layout != UdpSockets::Off;
+        let hear = || self.found.set_udp(served).err().map(|error| crate::told(&error));
+        let before = if served { None } else { hear() };
+        let changed = self.with_server(|server| server.set_udp_sockets(udp_sockets(layout)).err());
+        if let Some(error) = changed {
+            return Err(Refused(error.to_string()));
+        }
+        let after = if served { hear() } else { None };
+        Ok(before.into_iter().chain(after).collect())
     }
 
     fn apply(&self, value: &Value) -> Result<(), Refused> {
@@ -118,9 +132,6 @@ impl Desk {
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::WakePolicy(policy) => self
                 .with_server(|server| server.set_wake_policy(gather::wake_policy(*policy)).err())
-                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
-            Value::UdpSockets(layout) => self
-                .with_server(|server| server.set_udp_sockets(udp_sockets(*layout)).err())
                 .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
             Value::UdpBuffer(buffer) => self
                 .with_server(|server| server.set_udp_buffer(buffer.bytes()).err())
@@ -148,10 +159,12 @@ impl Desk {
                 self.log.set(*level);
                 Ok(())
             }
-            Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => Err(Refused(format!(
-                "{name} cannot change while the server runs: restart it with --set {name}={value}",
-                name = value.name()
-            ))),
+            Value::UdpSockets(_) | Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => {
+                Err(Refused(format!(
+                    "{name} cannot change while the server runs: restart it with --set {name}={value}",
+                    name = value.name()
+                )))
+            }
         }
     }
 }
@@ -163,6 +176,7 @@ pub const fn udp_sockets(layout: UdpSockets) -> svc::UdpSockets {
         UdpSockets::Interface => svc::UdpSockets::Interface,
         UdpSockets::Cpu => svc::UdpSockets::Cpu,
         UdpSockets::InterfaceCpu => svc::UdpSockets::InterfaceCpu,
+        UdpSockets::Off => svc::UdpSockets::Off,
     }
 }
 
@@ -190,11 +204,11 @@ impl Control for Desk {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_s: self.started.elapsed().as_secs(),
-            listen: self.listen.clone(),
+            listen: self.with_server(gather::listening),
             privileged: self.squash_to.is_none(),
             uid: self.uid,
             state_dir: self.settings.state_dir.display().to_string(),
-            portmap: self.portmap.clone(),
+            portmap: self.found.how.clone(),
             exports: self.exports.load().exports().len() as u64,
             connections: self.with_server(Server::connections) as u64,
             calls: totals.calls,

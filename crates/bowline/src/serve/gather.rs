@@ -5,9 +5,10 @@ use admin::api::{ClientRow, ConnRow, Counter, DelayRow, OpRow, PoolRow, SocketRo
 use nfs::mount::MountedBy;
 use proto::mount::MountError;
 use proto::nfs3::Nfsstat3;
+use rpc::Transport;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use svc::{ConnInfo, Leader, PoolInfo, SocketInfo, SocketKind};
+use svc::{ConnInfo, Leader, PoolInfo, Server, SocketInfo, SocketKind};
 use telemetry::Snapshot;
 
 /// Procedures that were called, the most called first.
@@ -112,6 +113,16 @@ pub fn sockets(infos: &[SocketInfo]) -> Vec<SocketRow> {
         note: info.note.clone(),
     };
     infos.iter().map(row).collect()
+}
+
+/// Where it listens; how many sockets that takes is shown by `bowline sockets`.
+pub fn listening(server: &Server) -> Vec<String> {
+    let kind = |of| match of {
+        Transport::Tcp => SocketKind::Tcp,
+        Transport::Udp => SocketKind::Udp,
+    };
+    let addrs = server.local_addrs().into_iter();
+    addrs.map(|(of, addr)| format!("{} {addr}", transport(kind(of)))).collect()
 }
 
 /// `tcp` or `udp`.

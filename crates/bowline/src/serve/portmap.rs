@@ -9,9 +9,11 @@ use crate::cli::PortmapMode;
 use anyhow::Context;
 use client::Client;
 use client::rpcbind::{self, Registered, Rpcbind};
+use nfs::portmap::Portmap;
 use proto::portmap::{Netid, PORT, Registration};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Longest wait for rpcbind, which is on this machine.
@@ -32,6 +34,63 @@ pub enum Plan {
     Serve(Vec<SocketAddr>),
     /// Nothing, for this reason.
     Neither(String),
+}
+
+/// The plan as it was carried out.
+pub struct Found {
+    /// What was done, for the operator.
+    pub how: String,
+    listen: Vec<SocketAddr>,
+    /// What this server answers itself.
+    own: Arc<Portmap>,
+    /// What rpcbind knows. Locked by the operator's changes and at the end.
+    registered: Mutex<Option<Registered>>,
+}
+
+impl Found {
+    /// Carries the plan out, for services that are there on both transports, or on TCP alone.
+    ///
+    /// # Errors
+    /// rpcbind refuses what the operator asked for.
+    pub fn carry_out(
+        plan: &Plan,
+        listen: &[SocketAddr],
+        own: Arc<Portmap>,
+        udp: bool,
+    ) -> anyhow::Result<Self> {
+        own.set_udp(udp);
+        let (registered, how) = match plan {
+            Plan::Neither(why) => (None, why.clone()),
+            Plan::Serve(_) => (None, "this server answers port 111".to_owned()),
+            Plan::Register { must } => match register(listen, udp) {
+                Ok(done) => (Some(done), "registered with rpcbind".to_owned()),
+                Err(error) if *must => return Err(error),
+                Err(error) => (None, format!("none ({})", crate::told(&error))),
+            },
+        };
+        Ok(Self { how, listen: listen.to_vec(), own, registered: Mutex::new(registered) })
+    }
+
+    /// From now on services are found over UDP, or not any more.
+    ///
+    /// # Errors
+    /// rpcbind refuses, or has gone: it goes on saying what it said before.
+    pub fn set_udp(&self, udp: bool) -> anyhow::Result<()> {
+        self.own.set_udp(udp);
+        let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(registered) = &mut *registered else { return Ok(()) };
+        registered.change(&registered_with(&self.listen, udp)).context("rpcbind is not told")
+    }
+
+    /// Takes back what rpcbind knows.
+    pub fn take_back(&self) {
+        let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(registered) = registered
+            && let Err(error) = registered.unregister()
+        {
+            tracing::warn!(%error, "rpcbind keeps a registration of ours");
+        }
+    }
 }
 
 /// Decides, for a server that listens on `listen`.
@@ -101,20 +160,25 @@ pub fn answers(listen: &[SocketAddr], plan: &Plan) -> Vec<Registration> {
     list
 }
 
-/// Registers what listens on `listen` with rpcbind, which keeps one address per program, version
-/// and transport: the first one counts.
+/// Registers what listens on `listen` with rpcbind.
 ///
 /// # Errors
 /// There is no rpcbind, or another server is registered; nothing is left registered then.
-pub fn register(listen: &[SocketAddr]) -> anyhow::Result<Registered> {
+fn register(listen: &[SocketAddr], udp: bool) -> anyhow::Result<Registered> {
+    rpcbind::register(&registered_with(listen, udp), Rpcbind::default())
+        .context("cannot register (--portmap off does without)")
+}
+
+/// What rpcbind is told, which keeps one address per program, version and transport: the first one counts.
+fn registered_with(listen: &[SocketAddr], udp: bool) -> Vec<Registration> {
     let mut list: Vec<Registration> = Vec::new();
     for service in registrations(listen) {
-        if !list.iter().any(|other| same_place(other, &service)) {
+        let served = udp || service.netid.is_tcp();
+        if served && !list.iter().any(|other| same_place(other, &service)) {
             list.push(service);
         }
     }
-    rpcbind::register(&list, Rpcbind::default())
-        .context("cannot register (--portmap off does without)")
+    list
 }
 
 fn same_place(a: &Registration, b: &Registration) -> bool {
@@ -131,7 +195,7 @@ fn rpcbind_answers() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, answers, plan, registrations};
+    use super::{Plan, answers, plan, registered_with, registrations};
     use crate::cli::PortmapMode;
 
     #[test]
@@ -139,6 +203,14 @@ mod tests {
         let list = registrations(&["127.0.0.1:2049".parse().unwrap()]);
         assert_eq!(list.len(), 10);
         assert!(list.iter().all(|r| r.addr.port() == 2049));
+    }
+
+    #[test]
+    fn rpcbind_hears_of_one_address_for_each_transport_that_is_served() {
+        let listen = ["127.0.0.1:2049".parse().unwrap(), "10.0.0.1:2049".parse().unwrap()];
+        assert_eq!(registered_with(&listen, true).len(), 10);
+        let tcp = registered_with(&listen, false);
+        assert!(tcp.len() == 5 && tcp.iter().all(|r| r.netid.is_tcp() && r.addr == listen[0]));
     }
 
     #[test]

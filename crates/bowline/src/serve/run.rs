@@ -17,7 +17,7 @@ const INTERRUPTED: i32 = 130;
 
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(running: Running) -> anyhow::Result<ExitCode> {
-    let Running { desk, signals, control, registered, files } = running;
+    let Running { desk, signals, control, files } = running;
     let (sender, receiver) = channel();
     std::thread::Builder::new().name("signals".into()).spawn(move || listen(&signals, &sender))?;
     let signal = wait(&receiver, &desk);
@@ -27,11 +27,7 @@ pub fn run(running: Running) -> anyhow::Result<ExitCode> {
         Some(Signal::Terminate | Signal::HangUp) | None => "",
     };
     tracing::info!("stopping: no new calls; what runs may finish{hurry}");
-    if let Some(registered) = registered
-        && let Err(error) = registered.unregister()
-    {
-        tracing::warn!(%error, "rpcbind keeps a registration of ours");
-    }
+    desk.found.take_back();
     drop(control);
     desk.stop(PATIENCE);
     drop(files);

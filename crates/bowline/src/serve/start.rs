@@ -5,20 +5,20 @@ use super::announce::{Announcement, Offer, reachable};
 use super::buffers;
 use super::desk::Desk;
 use super::opener::Files;
-use super::portmap::{self, Plan};
+use super::portmap::{self, Found, Plan};
 use super::{desk, gather, notify, port_owner, process, refused, state_dir};
 use crate::cli::ServeOptions;
 use crate::config::Settings;
 use crate::exporting::{self, Itself};
 use crate::logging;
+use crate::values::UdpSockets;
 use admin::{Control, ControlServer};
 use anyhow::{Context, anyhow, bail};
-use client::rpcbind::Registered;
 use export::{ExportSpec, Exports, Identity, Source, Table};
 use nfs::mount::Mount;
-use nfs::portmap::{Portmap, Registration};
+use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings};
-use rpc::{DispatchSettings, Dispatcher, Program, Transport};
+use rpc::{DispatchSettings, Dispatcher, Program};
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
-use svc::{Adopted, Server, SocketKind, StartError};
+use svc::{Adopted, Server, StartError};
 use sys::identity::Capability;
 use sys::signal::Signals;
 use telemetry::{OpName, Telemetry};
@@ -39,8 +39,6 @@ pub struct Running {
     pub signals: Signals,
     /// The control socket.
     pub control: ControlServer,
-    /// What rpcbind knows.
-    pub registered: Option<Registered>,
     /// The open files of all exports.
     pub files: Files,
 }
@@ -85,11 +83,13 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     nfs.settings.max_write.store(settings.values.max_write.bytes(), Relaxed);
     let mount = Mount::new(Arc::clone(&exports)).with_nfs(Arc::clone(&nfs));
     let mount = Arc::new(mount.with_tell_refused(Box::new(refused::teller())));
-    let dispatcher = Arc::new(dispatcher(&nfs, &mount, portmap::answers(&listen, &plan)));
+    let services = Arc::new(Portmap::new(portmap::answers(&listen, &plan)));
+    let dispatcher = Arc::new(dispatcher(&nfs, &mount, Arc::clone(&services)));
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let server = serve(settings, adopted, &listen, &plan, (dispatcher, Arc::clone(&telemetry)))?;
 
-    let (registered, portmap) = arrange(&plan, &listen)?;
+    let udp = settings.values.udp_sockets != UdpSockets::Off;
+    let found = Found::carry_out(&plan, &listen, services, udp)?;
     let mut notes = notes(settings, squash_to, &wanted.notes);
     notes.extend(state_inside(settings, &wanted.specs));
     notes.extend(without_journal(&wanted.specs));
@@ -99,8 +99,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
         options,
         squash_to,
         uid: own.uid,
-        listen: shown_sockets(&server),
-        portmap,
+        found,
         warnings: notes,
         started: Instant::now(),
         exports,
@@ -121,7 +120,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     }
     announce(&desk, &listen);
     notify::ready("serving");
-    Ok(Running { desk, signals, control, registered, files })
+    Ok(Running { desk, signals, control, files })
 }
 
 /// Whether files are served for each client's own user: what the backends will do.
@@ -179,12 +178,11 @@ fn listen_addrs(settings: &Settings, adopted: &Adopted) -> anyhow::Result<Vec<So
 }
 
 /// All programs share all sockets.
-fn dispatcher(nfs: &Arc<Nfs>, mount: &Arc<Mount>, answers: Vec<Registration>) -> Dispatcher {
-    let services = Portmap::new(answers);
+fn dispatcher(nfs: &Arc<Nfs>, mount: &Arc<Mount>, services: Arc<Portmap>) -> Dispatcher {
     let programs: Vec<Box<dyn Program>> = vec![
         Box::new(nfs::nfs_program(Arc::clone(nfs))),
         Box::new(nfs::mount::mount_program(Arc::clone(mount))),
-        Box::new(nfs::portmap::portmap_program(Arc::new(services))),
+        Box::new(nfs::portmap::portmap_program(services)),
     ];
     Dispatcher::new(programs, DispatchSettings::default())
 }
@@ -253,19 +251,6 @@ fn explain(error: StartError) -> anyhow::Error {
     }
 }
 
-/// Carries the plan out; says what was done.
-fn arrange(plan: &Plan, listen: &[SocketAddr]) -> anyhow::Result<(Option<Registered>, String)> {
-    match plan {
-        Plan::Neither(why) => Ok((None, why.clone())),
-        Plan::Serve(_) => Ok((None, "this server answers port 111".to_owned())),
-        Plan::Register { must } => match portmap::register(listen) {
-            Ok(done) => Ok((Some(done), "registered with rpcbind".to_owned())),
-            Err(error) if *must => Err(error),
-            Err(error) => Ok((None, format!("none ({})", crate::told(&error)))),
-        },
-    }
-}
-
 /// What the operator should know.
 fn notes(settings: &Settings, squash_to: Option<Itself>, files: &[String]) -> Vec<String> {
     let mut notes = files.to_vec();
@@ -330,18 +315,6 @@ fn without_journal(specs: &[ExportSpec]) -> Option<String> {
     ))
 }
 
-/// Where it listens; how many sockets that takes is shown by `bowline sockets`.
-fn shown_sockets(server: &Server) -> Vec<String> {
-    let kind = |transport| match transport {
-        Transport::Tcp => SocketKind::Tcp,
-        Transport::Udp => SocketKind::Udp,
-    };
-    let addrs = server.local_addrs().into_iter();
-    addrs
-        .map(|(transport, addr)| format!("{} {addr}", gather::transport(kind(transport))))
-        .collect()
-}
-
 /// Mounts, lists and reads over the wire.
 fn prove(desk: &Desk, listen: &[SocketAddr]) -> anyhow::Result<()> {
     let table = desk.exports.load();
@@ -388,7 +361,7 @@ fn announce(desk: &Desk, listen: &[SocketAddr]) {
     let announcement = Announcement {
         listen: listen.to_vec(),
         exports: desk.exports.load().exports().iter().map(offer).collect(),
-        portmap: desk.portmap.clone(),
+        portmap: desk.found.how.clone(),
         control: desk.settings.control.display().to_string(),
         notes: desk.warnings.clone(),
     };
