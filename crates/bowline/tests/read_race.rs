@@ -8,6 +8,7 @@
 mod rig;
 
 use client::{Client, Error, Fh};
+use rig::dice::Dice;
 use rig::{NOBODY, Server, is_root};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -27,18 +28,6 @@ const UDP_MAX: usize = 60 << 10;
 /// NFS3ERR_NOENT and NFS3ERR_STALE: the file has just been unlinked.
 const GONE: [u32; 2] = [2, 70];
 
-/// A generator of numbers that needs no crate (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
-
 /// What the file holds wherever it holds anything: never zero, and different at each page.
 fn pattern() -> Vec<u8> {
     (0..LEN + TCP_MAX).map(|at| (at % 251) as u8 + 1).collect()
@@ -54,8 +43,8 @@ fn disturb(path: &Path, pattern: &[u8], stop: &AtomicBool) {
     };
     let mut file = make();
     while !stop.load(Relaxed) {
-        let at = dice.below(LEN);
-        match dice.below(16) {
+        let at = dice.one_of(LEN);
+        match dice.one_of(16) {
             0..4 => file.set_len(at as u64).unwrap(),
             4 => file.set_len((LEN + at) as u64 / 2).unwrap(),
             5..12 => {
@@ -89,11 +78,11 @@ fn read(mut client: Client, max: usize, pattern: &[u8], left: &AtomicUsize, seed
     let mut file = find(&mut client, &root);
     let mut dice = Dice(seed);
     while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
-        let aligned = dice.below(2) == 0;
-        let at = dice.below(LEN + 10_000);
+        let aligned = dice.one_of(2) == 0;
+        let at = dice.one_of(LEN + 10_000);
         let at = if aligned { at & !4095 } else { at };
-        let most = if dice.below(4) == 0 { max } else { 16 << 10 };
-        let count = 1 + dice.below(most);
+        let most = if dice.one_of(4) == 0 { max } else { 16 << 10 };
+        let count = 1 + dice.one_of(most);
         match client.read(&file, at as u64, count as u32) {
             Ok(done) => {
                 let data = &done.data;

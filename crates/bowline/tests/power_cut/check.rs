@@ -1,7 +1,8 @@
 //! Afterwards: what each copy of the disk holds, against what had been promised when it was made.
 //! It is read by the kernel, without the server.
 
-use crate::tree::{DIRS, Dice, File, Node, Place, SECTOR, Tree, content};
+use crate::dice::Dice;
+use crate::tree::{DIRS, File, Node, Place, SECTOR, Tree, content};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::Metadata;

@@ -14,10 +14,11 @@
 )]
 
 mod check;
+#[path = "../rig/dice.rs"]
+mod dice;
 mod tree;
 mod work;
 
-use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -46,9 +47,7 @@ fn cut(fs: &str, options: &str, kind: &str, steps: u64) -> Option<Vec<String>> {
         return None;
     };
     assert!(made.status.success(), "{made:?}");
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0) >> 32 | 1);
-    println!("SEED={seed} on {fs}");
+    let seed = dice::seed();
     let rig = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernel"));
     let output = Command::new(rig.join("kernel-client.sh"))
         .args(["-t", "300", "-d"])

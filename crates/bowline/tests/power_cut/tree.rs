@@ -6,6 +6,7 @@
 //! stable one, or a COMMIT, leaves only the last. The file's length is promised up to `safe`, and
 //! may be anything from there to `size`.
 
+use crate::dice::Dice;
 use std::collections::BTreeMap;
 
 /// Each byte of the verifier of an exclusive CREATE.
@@ -19,18 +20,6 @@ const NAMES: [&[u8]; 5] = [b"v", b"w", b"x", b"y", b"z"];
 /// Sectors that a file has at most: enough for a WRITE that goes to the file as it arrives.
 const SECTORS_MAX: u64 = 2048;
 
-/// A generator of numbers that needs no crate (xorshift).
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
-
 /// A name in one of [`DIRS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -40,7 +29,7 @@ pub struct Place {
 
 impl Place {
     fn any(dice: &mut Dice) -> Self {
-        let mut one_of = |len: usize| dice.below(len as u64) as usize;
+        let mut one_of = |len: usize| dice.one_of(len);
         Self { dir: one_of(DIRS.len()), name: one_of(NAMES.len()) }
     }
 

@@ -1,6 +1,7 @@
 //! The client: makes the calls one by one, and has the disk copied after each reply.
 
-use crate::tree::{DIRS, Dice, Exists, Node, Place, SECTOR, Safety, Step, Tree, VERIFIER, content};
+use crate::dice::Dice;
+use crate::tree::{DIRS, Exists, Node, Place, SECTOR, Safety, Step, Tree, VERIFIER, content};
 use client::{Client, Fh, Identity};
 use proto::nfs3::{CreateHow3, MknodData3, Nfstime3, Sattr3, SetTime3, StableHow};
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! The binary under test: run once, or as a live server of a directory of its own.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::panic)]
+#![allow(dead_code, clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+pub mod dice;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
