@@ -18,6 +18,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+pub use options::{EXPORT_OPTIONS, ExportOption};
 pub use print::print;
 
 /// Most clients of one export; more would make each first call of a client slow.

@@ -1,4 +1,5 @@
-//! The options of exports(5), one by one: taken, accepted without effect, or wrong.
+//! The options of exports(5): one table names, documents and applies each. What is in it is taken, or accepted
+//! without effect; all else is wrong.
 
 use super::Parsed;
 use super::lexer::Word;
@@ -72,88 +73,170 @@ pub fn parse(
     set
 }
 
+/// An option, for people and for the parser.
+pub struct ExportOption {
+    /// How it is written, without its value.
+    pub name: &'static str,
+    /// What its value is, if it has one.
+    pub value: Option<&'static str>,
+    /// What it does, or why it does nothing.
+    pub about: &'static str,
+    apply: Apply,
+}
+
+impl ExportOption {
+    /// Whether anything is different with it.
+    pub const fn has_effect(&self) -> bool {
+        matches!(self.apply, Apply::Switch(_) | Apply::Value(_))
+    }
+}
+
+/// What an option does.
+enum Apply {
+    Switch(fn(&mut OptionSet)),
+    /// The value, and what is wrong with it.
+    Value(fn(&mut OptionSet, &[u8]) -> Result<(), String>),
+    /// Nothing, as without it.
+    Nothing,
+    /// Nothing, of which whoever writes it is told.
+    Ignored,
+}
+
+const fn switch(
+    name: &'static str,
+    about: &'static str,
+    apply: fn(&mut OptionSet),
+) -> ExportOption {
+    ExportOption { name, value: None, about, apply: Apply::Switch(apply) }
+}
+
+const fn valued(
+    (name, value): (&'static str, &'static str),
+    about: &'static str,
+    apply: fn(&mut OptionSet, &[u8]) -> Result<(), String>,
+) -> ExportOption {
+    ExportOption { name, value: Some(value), about, apply: Apply::Value(apply) }
+}
+
+const fn ignored(name: &'static str, about: &'static str) -> ExportOption {
+    ExportOption { name, value: None, about, apply: Apply::Ignored }
+}
+
+const fn nothing(name: &'static str, about: &'static str) -> ExportOption {
+    ExportOption { name, value: None, about, apply: Apply::Nothing }
+}
+
+const TREE: &str = "handles are sealed and not looked for in the tree: a file that is moved out of the \
+                    export stays reachable by its handle";
+const GATHERED: &str = "writes are gathered by the page cache";
+const ACLS: &str = "ACLs count in every check, and the ACL protocol is not served";
+const LOCKS: &str = "the lock protocol is not served in this version";
+const CROSSING: &str = "mount points inside an export are not crossed in this version; export each by a line \
+                        of its own";
+const ONLY: &str = "there is nothing else in this version";
+
+/// All options.
+pub const EXPORT_OPTIONS: [ExportOption; 36] = [
+    switch("ro", "Nobody may change anything; the default", |set| set.options.read_only = true),
+    switch("rw", "Clients may read and write", |set| set.options.read_only = false),
+    switch("sync", "What is answered as done is on disk; the default", |set| {
+        set.options.durability = Durability::Sync;
+    }),
+    switch(
+        "async",
+        "Answers before it is on disk: a power cut may take what was answered",
+        |set| {
+            set.options.durability = Durability::Async;
+        },
+    ),
+    switch("secure", "Clients come from ports below 1024; the default", |set| {
+        set.options.secure = true;
+    }),
+    switch("insecure", "Clients may come from any port", |set| set.options.secure = false),
+    switch("root_squash", "User and group 0 act as the anonymous ones; the default", |set| {
+        set.root_squash = true;
+    }),
+    switch("no_root_squash", "Root of a client is root here", |set| set.root_squash = false),
+    switch("all_squash", "Everybody acts as the anonymous user and group", |set| {
+        set.all_squash = true;
+    }),
+    switch("no_all_squash", "Not so; the default", |set| set.all_squash = false),
+    valued(("anonuid", "UID"), "The anonymous user, by number [65534]", |set, value| {
+        set.options.anonuid = id(value).ok_or("the value is no user id; write a number")?;
+        Ok(())
+    }),
+    valued(("anongid", "GID"), "The anonymous group, by number [65534]", |set, value| {
+        set.options.anongid = id(value).ok_or("the value is no group id; write a number")?;
+        Ok(())
+    }),
+    valued(
+        ("fsid", "NUMBER|UUID|root"),
+        "What the export is known by in handles, on every server that has it; else its path",
+        |set, value| {
+            set.fsid = Some(parse_fsid(value).ok_or("write a number, a UUID or root")?);
+            Ok(())
+        },
+    ),
+    switch(
+        "manage-gids",
+        "A user's groups are those that this machine knows, instead of the client's sixteen",
+        |set| set.options.manage_gids = true,
+    ),
+    switch("no-manage-gids", "Not so; the default", |set| set.options.manage_gids = false),
+    switch("manage_gids", "As manage-gids", |set| set.options.manage_gids = true),
+    switch("no_manage_gids", "As no-manage-gids", |set| set.options.manage_gids = false),
+    valued(
+        ("tcp-rcvbuf", "auto|0|SIZE"),
+        "Least receive buffer of the connections that use the export",
+        |set, value| buffer(value).map(|size| set.options.buffers.receive = size),
+    ),
+    valued(
+        ("tcp-sndbuf", "auto|0|SIZE"),
+        "Least send buffer of the connections that use the export",
+        |set, value| buffer(value).map(|size| set.options.buffers.send = size),
+    ),
+    nothing("hide", ONLY),
+    nothing("sec=sys", ONLY),
+    nothing("xprtsec=none", ONLY),
+    nothing("no_pnfs", ONLY),
+    nothing("no_security_label", ONLY),
+    ignored("subtree_check", TREE),
+    ignored("no_subtree_check", TREE),
+    ignored("wdelay", GATHERED),
+    ignored("no_wdelay", GATHERED),
+    ignored("acl", ACLS),
+    ignored("no_acl", ACLS),
+    ignored("auth_nlm", LOCKS),
+    ignored("no_auth_nlm", LOCKS),
+    ignored("secure_locks", LOCKS),
+    ignored("insecure_locks", LOCKS),
+    ignored("crossmnt", CROSSING),
+    ignored("nohide", CROSSING),
+];
+
 impl OptionSet {
     fn apply(&mut self, option: &[u8], shown: &str) -> Fate {
-        match option {
-            b"ro" => self.options.read_only = true,
-            b"rw" => self.options.read_only = false,
-            b"root_squash" => self.root_squash = true,
-            b"no_root_squash" => self.root_squash = false,
-            b"all_squash" => self.all_squash = true,
-            b"no_all_squash" => self.all_squash = false,
-            b"sync" => self.options.durability = Durability::Sync,
-            b"async" => self.options.durability = Durability::Async,
-            b"secure" => self.options.secure = true,
-            b"insecure" => self.options.secure = false,
-            b"manage-gids" | b"manage_gids" => self.options.manage_gids = true,
-            b"no-manage-gids" | b"no_manage_gids" => self.options.manage_gids = false,
-            b"hide" | b"sec=sys" | b"no_pnfs" | b"no_security_label" | b"xprtsec=none" => {}
-            other => {
-                return if let Some(why) = without_effect(other) {
-                    Fate::Ignored(why)
-                } else if let Some(equals) = other.iter().position(|b| *b == b'=') {
-                    let (name, value) = other.split_at(equals);
-                    self.with_value(name, value.get(1..).unwrap_or_default(), shown)
-                } else {
-                    Fate::Wrong(not_here(other, shown))
-                };
+        let named = |name: &[u8]| EXPORT_OPTIONS.iter().find(|row| row.name.as_bytes() == name);
+        let equals = option.iter().position(|byte| *byte == b'=');
+        let (name, value) = option.split_at(equals.unwrap_or(option.len()));
+        let row = named(option).or_else(|| named(name).filter(|row| row.value.is_some()));
+        let Some(row) = row else { return Fate::Wrong(not_here(name, shown)) };
+        match (&row.apply, value.split_first()) {
+            (Apply::Switch(apply), _) => apply(self),
+            (Apply::Nothing, _) => {}
+            (Apply::Ignored, _) => return Fate::Ignored(row.about),
+            (Apply::Value(apply), Some((_, value))) => {
+                if let Err(why) = apply(self, value) {
+                    return Fate::Wrong(format!("{shown}: {why}"));
+                }
+            }
+            (Apply::Value(_), None) => {
+                let what = row.value.unwrap_or_default();
+                return Fate::Wrong(format!("{shown} wants a value: {shown}={what}"));
             }
         }
         Fate::Taken
     }
-
-    fn with_value(&mut self, name: &[u8], value: &[u8], shown: &str) -> Fate {
-        let number = || std::str::from_utf8(value).ok().and_then(parse_id);
-        let buffer = || {
-            let text = String::from_utf8_lossy(value);
-            text.parse::<BufferSize>().map_err(|error| error.to_string())
-        };
-        let wrong = |what: &str| Fate::Wrong(format!("{shown}: {what}"));
-        match name {
-            b"anonuid" => match number() {
-                Some(uid) => self.options.anonuid = uid,
-                None => return wrong("the value is no user id; write a number"),
-            },
-            b"anongid" => match number() {
-                Some(gid) => self.options.anongid = gid,
-                None => return wrong("the value is no group id; write a number"),
-            },
-            b"fsid" => match parse_fsid(value) {
-                Some(fsid) => self.fsid = Some(fsid),
-                None => return wrong("write a number, a UUID or root"),
-            },
-            b"tcp-rcvbuf" => match buffer() {
-                Ok(size) => self.options.buffers.receive = size,
-                Err(why) => return wrong(&why),
-            },
-            b"tcp-sndbuf" => match buffer() {
-                Ok(size) => self.options.buffers.send = size,
-                Err(why) => return wrong(&why),
-            },
-            other => return Fate::Wrong(not_here(other, shown)),
-        }
-        Fate::Taken
-    }
-}
-
-/// Why an option that is accepted does nothing.
-const fn without_effect(option: &[u8]) -> Option<&'static str> {
-    Some(match option {
-        b"subtree_check" | b"no_subtree_check" => {
-            "handles are sealed and not looked for in the tree: a file that is moved out of the \
-             export stays reachable by its handle"
-        }
-        b"wdelay" | b"no_wdelay" => "writes are gathered by the page cache",
-        b"acl" | b"no_acl" => "ACLs count in every check, and the ACL protocol is not served",
-        b"auth_nlm" | b"no_auth_nlm" | b"secure_locks" | b"insecure_locks" => {
-            "the lock protocol is not served in this version"
-        }
-        b"crossmnt" | b"nohide" => {
-            "mount points inside an export are not crossed in this version; export each by a line \
-             of its own"
-        }
-        _ => return None,
-    })
 }
 
 /// What to say about an option that cannot be obeyed.
@@ -163,10 +246,16 @@ fn not_here(name: &[u8], shown: &str) -> String {
         b"xprtsec" => format!("{shown}: only xprtsec=none is in this version"),
         b"mp" | b"mountpoint" | b"refer" | b"replicas" | b"pnfs" | b"security_label"
         | b"nordirplus" => format!("{shown} is not in this version: remove it"),
-        b"tcp-rcvbuf" | b"tcp-sndbuf" => format!("{shown} wants a value: {shown}=16M"),
-        b"anonuid" | b"anongid" | b"fsid" => format!("{shown} wants a value: {shown}=NUMBER"),
         _ => format!("unknown option {shown}"),
     }
+}
+
+fn buffer(value: &[u8]) -> Result<BufferSize, String> {
+    String::from_utf8_lossy(value).parse::<BufferSize>().map_err(|error| error.to_string())
+}
+
+fn id(value: &[u8]) -> Option<u32> {
+    std::str::from_utf8(value).ok().and_then(parse_id)
 }
 
 /// A user or group id. Negative numbers count from the end, as everywhere (-2 was once nobody);

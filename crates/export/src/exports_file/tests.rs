@@ -1,6 +1,6 @@
 //! Lines as administrators write them, right and wrong.
 
-use super::{ENTRIES_MAX, REMARKS_MAX, parse, print};
+use super::{ENTRIES_MAX, EXPORT_OPTIONS, REMARKS_MAX, parse, print};
 use crate::buffers::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizes};
 use crate::clients::Client;
 use crate::export::{ExportSpec, Fsid, Rule, Source};
@@ -47,6 +47,28 @@ fn every_error_has_its_place() {
     assert_eq!(places, wanted, "{:?}", parsed.errors);
     let shown = parsed.errors[0].shown("exports", source);
     assert_eq!(shown, "exports:1:9: unknown option frobnicate\n  /a *(rw,frobnicate)\n          ^");
+}
+
+#[test]
+fn every_option_of_the_table_is_taken_as_it_says() {
+    let mut names = std::collections::BTreeSet::new();
+    for option in &EXPORT_OPTIONS {
+        assert!(names.insert(option.name), "{} twice", option.name);
+        let shown = match option.value {
+            None => option.name.to_owned(),
+            Some(value) if value.contains("SIZE") => format!("{}=16M", option.name),
+            Some(_) => format!("{}=7", option.name),
+        };
+        let parsed = parse(format!("/a *({shown})\n").as_bytes());
+        assert_eq!(parsed.errors, [], "{shown}");
+        assert!(parsed.notes.is_empty() || !option.has_effect(), "{:?}", parsed.notes);
+        let wrong = match option.value {
+            None => format!("{}=7", option.name),
+            Some(_) => option.name.to_owned(),
+        };
+        let parsed = parse(format!("/a *({wrong})\n").as_bytes());
+        assert_eq!(parsed.errors.len(), 1, "{wrong}");
+    }
 }
 
 #[test]
