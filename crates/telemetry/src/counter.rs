@@ -1,17 +1,21 @@
 //! The list of plain counters; one row names, orders and documents each.
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*) => {
         /// A plain counter; each worker has its own copy.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(usize)]
         pub enum Counter {
-            $($(#[$doc])* $variant,)*
+            $($(#[doc = $doc])* $variant,)*
         }
 
         impl Counter {
             /// All of them, in order.
             pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$variant, $name),)*];
+
+            /// Of all of them, in order, the name and what it counts, for people.
+            pub const ABOUT: &'static [(&'static str, &'static str)] =
+                &[$(($name, concat!($($doc),*)),)*];
         }
     };
 }
