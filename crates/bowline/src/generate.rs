@@ -1,17 +1,19 @@
 //! Man pages and completions, from the one definition of the command line.
 
 use crate::cli::Cli;
-use crate::out;
+use crate::{manual, out};
 use anyhow::Context;
 use clap::CommandFactory;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes `bowline.1` and a page for each command into `dir`.
+/// Writes `bowline.1`, a page for each command, and those about no command into `dir`.
 pub fn man(dir: &Path) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    clap_mangen::generate_to(Cli::command(), dir)
+    // the manual has sections of its own for what ends the help
+    clap_mangen::generate_to(Cli::command().after_help(None::<&str>), dir)
         .with_context(|| format!("cannot write man pages into {}", dir.display()))?;
+    manual::write(dir)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ mod config;
 mod exporting;
 mod generate;
 mod logging;
+mod manual;
 mod out;
 mod own_addresses;
 mod places;

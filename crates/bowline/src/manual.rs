@@ -1,0 +1,220 @@
+//! The pages of the manual that are about no command: settings, the configuration file, exports, counters. Each is
+//! made from the table that the program itself goes by, so that none says what the program does not do.
+
+use crate::settings::{ROWS, Values};
+use anyhow::Context;
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+use export::exports_file::EXPORT_OPTIONS;
+use std::path::Path;
+use telemetry::Counter;
+
+/// The configuration file that is shipped.
+const EXAMPLE: &str = include_str!("../../../packaging/bowline.toml");
+/// The exports file that is shipped.
+const EXPORTS: &str = include_str!("../../../exports.example");
+
+/// A page: its name, its section, and what it is about.
+struct Page {
+    name: &'static str,
+    section: &'static str,
+    about: &'static str,
+    body: fn(&mut Roff),
+}
+
+const PAGES: [Page; 4] = [
+    Page {
+        name: "bowline-settings",
+        section: "7",
+        about: "what can be set on a running server",
+        body: settings,
+    },
+    Page { name: "bowline.toml", section: "5", about: "the configuration file", body: file },
+    Page {
+        name: "bowline-exports",
+        section: "5",
+        about: "exports(5) as bowline reads it",
+        body: exports,
+    },
+    Page { name: "bowline-counters", section: "7", about: "what a server counts", body: counters },
+];
+
+/// Writes the pages into `dir`, and ends the program's own with what it keeps and what else there is to read.
+pub fn write(dir: &Path) -> anyhow::Result<()> {
+    let main = dir.join("bowline.1");
+    let failed = || format!("cannot write {}", main.display());
+    let text = std::fs::read_to_string(&main).with_context(failed)?;
+    std::fs::write(&main, text + &ending()).with_context(failed)?;
+    for page in &PAGES {
+        let path = dir.join(format!("{}.{}", page.name, page.section));
+        let text = render(page);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The end of the program's own page.
+fn ending() -> String {
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXIT STATUS"]);
+    for (status, about) in [("0", "Done"), ("1", "Refused, or failed"), ("2", "Wrong command line")]
+    {
+        entry(&mut roff, vec![bold(status)], about);
+    }
+    roff.control("SH", ["FILES"]);
+    let files = [
+        (
+            "/var/lib/bowline",
+            "The key of all handles, identities of exports, tables of names; keep it",
+        ),
+        ("/run/bowline/control.sock", "The control socket of a server of root, for its owner"),
+        ("/etc/exports", "What is exported to whom, if --exports or the configuration names it"),
+    ];
+    for (path, about) in files {
+        entry(&mut roff, vec![bold(path)], about);
+    }
+    also(&mut roff, PAGES.iter());
+    roff.to_roff()
+}
+
+fn also<'p>(roff: &mut Roff, pages: impl Iterator<Item = &'p Page>) {
+    roff.control("SH", ["SEE ALSO"]);
+    let name = |page: &Page| vec![bold(page.name), roman(format!("({})", page.section))];
+    let names: Vec<Vec<Inline>> = pages.map(name).collect();
+    roff.text(names.join(&roman(", ")));
+}
+
+fn render(page: &Page) -> String {
+    let mut roff = Roff::new();
+    roff.control("TH", [page.name, page.section]);
+    roff.control("SH", ["NAME"]);
+    roff.text([roman(format!("{} - {}", page.name, page.about))]);
+    (page.body)(&mut roff);
+    let program = Page { name: "bowline", section: "1", about: "", body: |_| () };
+    let others = PAGES.iter().filter(|other| other.name != page.name);
+    also(&mut roff, std::iter::once(&program).chain(others));
+    roff.to_roff()
+}
+
+fn entry(roff: &mut Roff, head: Vec<Inline>, about: &str) {
+    roff.control("TP", []);
+    roff.text(head);
+    roff.text([roman(about)]);
+}
+
+fn example(roff: &mut Roff, text: &str) {
+    roff.control("PP", []);
+    roff.control("nf", []);
+    for line in text.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+}
+
+fn settings(roff: &mut Roff) {
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([
+        roman("Settings begin with "),
+        bold("bowline serve --set "),
+        italic("NAME=VALUE"),
+        roman(", or in the configuration file under "),
+        bold("[set]"),
+        roman(". "),
+        bold("bowline set "),
+        italic("NAME=VALUE"),
+        roman(" changes one while the server runs, at once and without a call lost; "),
+        bold("bowline get"),
+        roman(" shows them. What is set on a running server lasts until it ends."),
+    ]);
+    roff.control("SH", ["SETTINGS"]);
+    let values = Values::default();
+    for row in &ROWS {
+        // the number of threads is a matter of the machine
+        let first = match row.name {
+            "threads" => "one for each CPU, and 32 for each, but 64 to 512".to_owned(),
+            _ => values.of(row.key).to_string(),
+        };
+        entry(roff, vec![bold(row.name)], &format!("{} [{first}]", row.about));
+    }
+    roff.control("SH", ["FOR SOME CLIENTS"]);
+    roff.text([
+        bold("tcp-rcvbuf"),
+        roman(" and "),
+        bold("tcp-sndbuf"),
+        roman(" may be set for the clients of a network ("),
+        bold("tcp-rcvbuf@10.0.0.0/8=16M"),
+        roman(") and for an export ("),
+        bold("tcp-sndbuf@/srv/public=4M"),
+        roman(
+            "). What an exports file says of a client goes before the export's value, that before \
+             the network's, of which the longest prefix counts, and that before the one for all.",
+        ),
+    ]);
+}
+
+fn file(roff: &mut Roff) {
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([
+        roman("TOML, read by "),
+        bold("bowline serve --config "),
+        italic("FILE"),
+        roman(" and checked by "),
+        bold("bowline check "),
+        italic("FILE"),
+        roman(". Each option of "),
+        bold("bowline serve"),
+        roman(
+            " is a key of the same name; the directories that the command line names without an \
+             option are ",
+        ),
+        bold("dirs"),
+        roman(
+            ". A key that takes several values takes one as well. A key that there is not is an \
+             error, with its place.",
+        ),
+    ]);
+    roff.control("SH", ["EXAMPLE"]);
+    example(roff, EXAMPLE);
+}
+
+fn exports(roff: &mut Roff) {
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([
+        roman("An exports file is read by "),
+        bold("bowline serve --exports "),
+        italic("FILE"),
+        roman(", checked by "),
+        bold("bowline check "),
+        italic("FILE"),
+        roman(", and read again by "),
+        bold("bowline reload"),
+        roman(" or SIGHUP: all of it is applied, or nothing."),
+    ]);
+    roff.control("SH", ["OPTIONS"]);
+    for option in &EXPORT_OPTIONS {
+        let mut head = vec![bold(option.name)];
+        if let Some(value) = option.value {
+            head.extend([roman("="), italic(value)]);
+        }
+        let without = if option.has_effect() { "" } else { "No effect: " };
+        entry(roff, head, &format!("{without}{}", option.about));
+    }
+    roff.control("SH", ["EXAMPLE"]);
+    example(roff, EXPORTS);
+}
+
+fn counters(roff: &mut Roff) {
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([
+        roman("Counted since the start of the server. "),
+        bold("bowline status"),
+        roman(" shows those that are not zero, "),
+        bold("bowline status --json"),
+        roman(" as numbers."),
+    ]);
+    roff.control("SH", ["COUNTERS"]);
+    for (name, about) in Counter::ABOUT {
+        entry(roff, vec![bold(*name)], about.trim());
+    }
+    roff.control("PP", []);
+    roff.text([bold("bowline ops"), roman(" shows what is counted for each procedure.")]);
+}
