@@ -40,7 +40,7 @@ struct Answer {
 /// The shard.
 #[derive(Debug)]
 pub(super) struct Shard {
-    /// No more than threads, and a sixteenth of them in the middle: looked through one by one.
+    /// No more than threads, which all shards share: looked through one by one.
     running: Vec<Running>,
     /// The numbers of the answered calls.
     numbers: Table,
