@@ -23,7 +23,7 @@ use nfs::mount::Mount;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-use svc::Server;
+use svc::{Server, SettingError};
 use sys::tcp::Side;
 use telemetry::Telemetry;
 use vfs::Backend;
@@ -101,11 +101,46 @@ impl Desk {
     /// Applies a new value; `after` has it already. What there is to say about it.
     fn carry_out(&self, new: &Value, after: &Values) -> Result<Vec<String>, Refused> {
         match new {
-            Value::TcpRcvbuf(size) => self.size_buffers(Side::Receive, size, after),
-            Value::TcpSndbuf(size) => self.size_buffers(Side::Send, size, after),
-            Value::UdpSockets(layout) => self.lay_out_udp(*layout),
-            other => self.apply(other).map(|()| Vec::new()),
+            Value::TcpRcvbuf(size) => return self.size_buffers(Side::Receive, size, after),
+            Value::TcpSndbuf(size) => return self.size_buffers(Side::Send, size, after),
+            Value::UdpSockets(layout) => return self.lay_out_udp(*layout),
+            Value::Threads(range) => {
+                self.tell(|server| server.set_threads(range.min, range.max))?
+            }
+            Value::PoolMode(mode) => {
+                self.tell(|server| server.set_pool_mode(gather::pool_mode(*mode)))?;
+            }
+            Value::WakePolicy(policy) => {
+                self.tell(|server| server.set_wake_policy(gather::wake_policy(*policy)))?;
+            }
+            Value::UdpBuffer(buffer) => {
+                self.tell(|server| server.set_udp_buffer(buffer.bytes()))?
+            }
+            Value::TcpCongestion(name) => {
+                self.tell(|server| server.set_congestion(gather::congestion(name)))?;
+            }
+            Value::MaxRead(size) => {
+                self.nfs.settings.max_read.store(size.bytes(), Ordering::Relaxed);
+            }
+            Value::MaxWrite(size) => {
+                self.nfs.settings.max_write.store(size.bytes(), Ordering::Relaxed);
+            }
+            Value::ZeroCopy(choice) => {
+                self.with_server(|server| server.set_zero_copy(zero_copy(*choice)));
+            }
+            Value::Memory(memory) => self.with_server(|server| server.set_memory(memory.bytes())),
+            Value::LogLevel(level) => self.log.set(*level),
         }
+        Ok(Vec::new())
+    }
+
+    /// Has the server change something.
+    fn tell(
+        &self,
+        change: impl FnOnce(&Server) -> Result<(), SettingError>,
+    ) -> Result<(), Refused> {
+        let error = self.with_server(|server| change(server).err());
+        error.map_or(Ok(()), |error| Err(Refused(error.to_string())))
     }
 
     /// Nobody is to find what is not there: portmappers hear of UDP after it is served, and that it is not any
@@ -114,58 +149,9 @@ impl Desk {
         let served = layout != UdpSockets::Off;
         let hear = || self.found.set_udp(served).err().map(|error| crate::told(&error));
         let before = if served { None } else { hear() };
-        let changed = self.with_server(|server| server.set_udp_sockets(udp_sockets(layout)).err());
-        if let Some(error) = changed {
-            return Err(Refused(error.to_string()));
-        }
+        self.tell(|server| server.set_udp_sockets(udp_sockets(layout)))?;
         let after = if served { hear() } else { None };
         Ok(before.into_iter().chain(after).collect())
-    }
-
-    fn apply(&self, value: &Value) -> Result<(), Refused> {
-        match value {
-            Value::Threads(range) => self
-                .with_server(|server| server.set_threads(range.min, range.max).err())
-                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
-            Value::PoolMode(mode) => self
-                .with_server(|server| server.set_pool_mode(gather::pool_mode(*mode)).err())
-                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
-            Value::WakePolicy(policy) => self
-                .with_server(|server| server.set_wake_policy(gather::wake_policy(*policy)).err())
-                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
-            Value::UdpBuffer(buffer) => self
-                .with_server(|server| server.set_udp_buffer(buffer.bytes()).err())
-                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
-            Value::TcpCongestion(name) => self
-                .with_server(|server| server.set_congestion(gather::congestion(name)).err())
-                .map_or(Ok(()), |error| Err(Refused(error.to_string()))),
-            Value::MaxRead(size) => {
-                self.nfs.settings.max_read.store(size.bytes(), Ordering::Relaxed);
-                Ok(())
-            }
-            Value::MaxWrite(size) => {
-                self.nfs.settings.max_write.store(size.bytes(), Ordering::Relaxed);
-                Ok(())
-            }
-            Value::ZeroCopy(choice) => {
-                self.with_server(|server| server.set_zero_copy(zero_copy(*choice)));
-                Ok(())
-            }
-            Value::Memory(memory) => {
-                self.with_server(|server| server.set_memory(memory.bytes()));
-                Ok(())
-            }
-            Value::LogLevel(level) => {
-                self.log.set(*level);
-                Ok(())
-            }
-            Value::UdpSockets(_) | Value::TcpRcvbuf(_) | Value::TcpSndbuf(_) => {
-                Err(Refused(format!(
-                    "{name} cannot change while the server runs: restart it with --set {name}={value}",
-                    name = value.name()
-                )))
-            }
-        }
     }
 }
 
