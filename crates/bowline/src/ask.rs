@@ -173,6 +173,9 @@ pub fn sockets(to: &Target) -> anyhow::Result<ExitCode> {
         for row in rows {
             let from = if row.adopted { "systemd" } else { "bowline" };
             let cpu = row.cpu.map_or_else(String::new, |cpu| cpu.to_string());
+            // a listener only accepts; what its connections carry is theirs
+            let carried =
+                |shown: String| if row.transport == "tcp" { "-".to_owned() } else { shown };
             table.row([
                 row.transport.as_str(),
                 &row.local,
@@ -180,10 +183,10 @@ pub fn sockets(to: &Target) -> anyhow::Result<ExitCode> {
                 &cpu,
                 from,
                 &admin::count(row.received),
-                &admin::count(row.sent),
-                &admin::bytes(row.bytes_in),
-                &admin::bytes(row.bytes_out),
-                &admin::count(row.drops),
+                &carried(admin::count(row.sent)),
+                &carried(admin::bytes(row.bytes_in)),
+                &carried(admin::bytes(row.bytes_out)),
+                &carried(admin::count(row.drops)),
                 &row.note,
             ]);
         }
