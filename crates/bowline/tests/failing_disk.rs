@@ -36,6 +36,9 @@ const CLIENTS: u32 = 4;
 const ROUNDS: u32 = 5;
 /// A page, and a block of the file system: it is there as a whole or not at all.
 const BLOCK: usize = 4096;
+/// From one block that is used to the next. What lies beside each other may go to the disk in one request, and of one
+/// that found room for its first blocks only, Linux's loop devices say that it was done.
+const STRIDE: usize = 2 * BLOCK;
 /// Blocks of each client in each of its two files, in each round.
 const BLOCKS: u32 = 96;
 /// How long each of a round's parts takes: before the disk fails, while it does, after it.
@@ -49,7 +52,7 @@ const SCRIPT: &str = r#"
     mount --make-rprivate / || exit 77
     cd "$2"
     mkdir back front
-    mount -t tmpfs -o size=40m none back || exit 77
+    mount -t tmpfs -o size=64m none back || exit 77
     truncate -s 256M back/disk
     mkfs.ext4 -q -b 4096 -O ^has_journal -E lazy_itable_init=0,nodiscard -N 512 back/disk || exit 77
     mount -o loop back/disk front || exit 77
@@ -136,7 +139,7 @@ impl Writer {
         // whatever comes of this one, it has taken the place of the one before
         belief.pending = None;
         let data = contents(&ledger.name, block, belief.latest);
-        match self.client.write(&ledger.file, u64::from(block) * BLOCK as u64, &data, stable) {
+        match self.client.write(&ledger.file, u64::from(block) * STRIDE as u64, &data, stable) {
             Ok(done) if done.committed == StableHow::Unstable => {
                 assert_eq!(stable, StableHow::Unstable, "less than was asked for");
                 belief.pending = Some((belief.latest, done.verf));
@@ -156,7 +159,7 @@ impl Writer {
 
     /// Makes sure of the blocks from `first` on that are fewer than `count`; 0 is all.
     fn commit(&mut self, ledger: &mut Ledger, first: u32, count: u32) {
-        let size = BLOCK as u32;
+        let size = STRIDE as u32;
         let done = self.client.commit(&ledger.file, u64::from(first * size), count * size);
         let end = if count == 0 { u32::MAX } else { first + count };
         let mut again = Vec::new();
@@ -261,7 +264,7 @@ fn make(served: &Path, disk: &Path) {
     let own = (0..CLIENTS).map(|number| (format!("own{number}"), ROUNDS * BLOCKS));
     for (name, blocks) in own.chain([("shared".to_owned(), ROUNDS * BLOCKS * CLIENTS)]) {
         let path = served.join(name);
-        std::fs::write(&path, vec![0; blocks as usize * BLOCK]).unwrap();
+        std::fs::write(&path, vec![0; blocks as usize * STRIDE]).unwrap();
         std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
     done("sync", &[]);
@@ -338,7 +341,7 @@ fn look(base: &Path, parts: &[(Writer, [Ledger; 2])]) {
         let file = std::fs::File::open(front.join("served").join(&ledger.name)).unwrap();
         for (block, belief) in &ledger.blocks {
             let mut found = vec![0; BLOCK];
-            let read = file.read_exact_at(&mut found, u64::from(*block) * BLOCK as u64);
+            let read = file.read_exact_at(&mut found, u64::from(*block) * STRIDE as u64);
             let is = read.ok().and_then(|()| version(&ledger.name, *block, &found));
             if !is.is_some_and(|is| (belief.sure..=belief.latest).contains(&is)) {
                 lost.push(format!("{} block {block} is {is:?}: {belief:?}", ledger.name));
