@@ -219,12 +219,12 @@ impl Turn<'_> {
         }
     }
 
-    /// Both ends of a datagram; IPv4 through a socket of both families shows as IPv4.
+    /// Both ends of a datagram.
     fn peer(&self, datagram: &Datagram<'_>) -> Peer {
         let local = datagram.to.ip.unwrap_or(self.port.local.ip());
         Peer {
-            addr: canonical(datagram.from),
-            local: canonical(SocketAddr::new(local, self.port.local.port())),
+            addr: datagram.from,
+            local: SocketAddr::new(local, self.port.local.port()),
             transport: Transport::Udp,
         }
     }

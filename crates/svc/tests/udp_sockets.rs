@@ -5,11 +5,12 @@
 mod net;
 mod toy;
 
-use bowline_svc::{Config, SocketInfo, UdpSockets};
+use bowline_svc::{Adopted, Config, SocketInfo, UdpSockets};
 use net::{Load, Net, address6, alone, ip};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use sys::datagram::Families;
 use toy::{ECHO, NAP, NULL, Toy, config, message, opaque, results, until};
 
 const PORT: u16 = 2049;
@@ -271,7 +272,7 @@ fn a_port_taken_on_one_interface_is_left_alone_until_it_is_free() {
 
 /// A socket that has the port on one interface, and does not share it.
 fn taken(addr: SocketAddr, interface: u32) -> std::net::UdpSocket {
-    let socket = sys::datagram::join(addr, Some(interface)).unwrap();
+    let socket = sys::datagram::join(addr, Families::Own, Some(interface)).unwrap();
     sys::datagram::unshare(&socket).unwrap();
     socket
 }
@@ -317,6 +318,39 @@ fn members_of_a_bridge_are_left_to_their_master() {
         call(net, at("10.0.2.1"));
         ip("link set s2 nomaster");
         until_interfaces(&toy, &["br0", "lo", "s1", "s2"]);
+        toy.stop();
+    });
+}
+
+#[test]
+fn an_inherited_socket_of_both_families_answers_both() {
+    alone(|net| {
+        net.cable(1);
+        ip("link set lo up");
+        let cpus = sys::thread::allowed_cpus().unwrap();
+        // as systemd binds it
+        let both = std::net::UdpSocket::bind(any6()).unwrap();
+        let adopted = Adopted { udp: vec![both], ..Adopted::default() };
+        let toy = Toy::start(Config { tcp: Vec::new(), udp: Vec::new(), adopted, ..config() });
+        for mode in ALL {
+            toy.server.set_udp_sockets(mode).unwrap();
+            // a base in a group with those that leave takes everything
+            let is_leaving = |s: &SocketInfo| s.note.contains("closes");
+            until("nothing leaves", || !udp(&toy).iter().any(is_leaving));
+            for address in ["10.0.1.1", "fd00:1::1"] {
+                let others = || -> u64 {
+                    udp(&toy).iter().filter(|s| !s.adopted).map(|s| s.received).sum()
+                };
+                let before = others();
+                for cpu in &cpus {
+                    sys::thread::run_on(&[*cpu]).unwrap();
+                    call(net, at(address));
+                }
+                let beside = others() - before;
+                assert_eq!(beside > 0, mode != UdpSockets::Single, "{mode} {address}: {beside}");
+            }
+        }
+        assert_eq!(toy.counter(telemetry::Counter::DatagramsDropped), 0);
         toy.stop();
     });
 }

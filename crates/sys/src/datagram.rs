@@ -10,10 +10,25 @@
 //! group ([`join`]), in which a program of three instructions chooses by the CPU that handles the
 //! arrival ([`steer_by_cpu`]).
 //!
-//! A socket is taken out without losing anything by [`hide`]: connected to a peer that does not
-//! exist, it fits no datagram any more, and those that come find the next best socket. What it has
-//! received stays. When all processors have passed a grace period ([`settle_arrivals`]), nobody
-//! still delivers to it.
+//! # How one is taken out
+//!
+//! It is made to fit no datagram any more; those that come find the next best socket, and what it
+//! has received stays. When all processors have passed a grace period ([`settle_arrivals`]), nobody
+//! still delivers to it. There are two ways:
+//!
+//! - [`strand`], for one that is bound to no interface: it is bound to one that nobody has. Nothing
+//!   arrives there, and nothing can be sent.
+//! - [`hide`], for one that is bound to an interface, which only the privileged may change: it is
+//!   connected to a peer that does not exist. That gives it a local address, if it had none, for
+//!   which Linux moves it from the list of such sockets to another, while a processor may just
+//!   stand on it in its search. That one goes on in the other list, does not see what came after,
+//!   and if it has found nothing before, refuses the datagram (ICMP, port unreachable): one for
+//!   each some hundred sockets that hide under a flood. So the base has to come first in the list.
+//!   Linux puts a new socket in front, but one of IPv6 that shares its port at the end. The list is
+//!   one for both families, so **a socket for IPv4 on an interface is one of IPv6 too**, bound to
+//!   the mapped form of 0.0.0.0 (RFC 4291 §2.5.5.2). Where there is no IPv6 it is an ordinary one.
+//!
+//! # Sending only
 //!
 //! A socket for sending only ([`transmit_only`]) has the port but an address that no datagram is
 //! sent to; each reply names its own source. So no steering has to keep datagrams off it, and it
@@ -39,6 +54,15 @@ const NOBODY_PORT: u16 = 9;
 /// nothing else holds a burst back, and the kernel's default has room for a handful of large
 /// transfers only.
 pub const BUFFER_AUTO: usize = 4 << 20;
+
+/// Which datagrams a socket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Families {
+    /// Those of its address's family.
+    Own,
+    /// An IPv6 socket for IPv4 as well.
+    Both,
+}
 
 /// The sizes of a socket's buffers as the kernel counts them, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,6 +94,13 @@ fn new_socket(addr: SocketAddr) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// A socket of IPv6 that IPv4 may come by.
+fn new_socket_for_both() -> io::Result<OwnedFd> {
+    let fd = new_socket((Ipv6Addr::UNSPECIFIED, 0).into())?;
+    sockopt::set_ipv6_v6only(&fd, false)?;
+    Ok(fd)
+}
+
 fn bound(fd: OwnedFd, addr: SocketAddr) -> io::Result<UdpSocket> {
     rustix::net::bind(&fd, &addr)?;
     let socket = UdpSocket::from(fd);
@@ -83,6 +114,16 @@ fn bound(fd: OwnedFd, addr: SocketAddr) -> io::Result<UdpSocket> {
 /// As bind(2) and setsockopt(2).
 pub fn bind_alone(addr: SocketAddr) -> io::Result<UdpSocket> {
     bound(new_socket(addr)?, addr)
+}
+
+/// What comes by this socket.
+///
+/// # Errors
+/// As getsockopt(2).
+pub fn families(socket: &UdpSocket) -> io::Result<Families> {
+    let any = socket.local_addr()?.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let both = any && !sockopt::ipv6_v6only(socket)?;
+    Ok(if both { Families::Both } else { Families::Own })
 }
 
 /// Lets later sockets of the same user bind beside this one.
@@ -102,13 +143,20 @@ pub fn unshare(socket: &UdpSocket) -> io::Result<()> {
 }
 
 /// One more socket on `addr`, for what arrives by the interface with that number, or by any. With
-/// others of the same address and interface it makes a group.
+/// others of the same address, families and interface it makes a group.
 ///
 /// # Errors
 /// As bind(2) and setsockopt(2): a port that is taken on that interface, an interface that is
 /// gone.
-pub fn join(addr: SocketAddr, interface: Option<u32>) -> io::Result<UdpSocket> {
-    let fd = new_socket(addr)?;
+pub fn join(addr: SocketAddr, families: Families, interface: Option<u32>) -> io::Result<UdpSocket> {
+    let (fd, addr) = match (addr.ip(), interface) {
+        (IpAddr::V4(ip), Some(_)) if ip.is_unspecified() => match new_socket_for_both() {
+            Ok(fd) => (fd, (ip.to_ipv6_mapped(), addr.port()).into()),
+            Err(_) => (new_socket(addr)?, addr),
+        },
+        (IpAddr::V6(_), _) if families == Families::Both => (new_socket_for_both()?, addr),
+        (IpAddr::V4(_) | IpAddr::V6(_), _) => (new_socket(addr)?, addr),
+    };
     if let Some(index) = interface {
         bind_to_interface(&fd, index)?;
     }
@@ -120,7 +168,8 @@ pub fn join(addr: SocketAddr, interface: Option<u32>) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// A socket with that port for replies, each of which names its source; receives nothing.
+/// A socket with that port for replies, each of which names its source; receives nothing. Replies
+/// to IPv4 need one of IPv4, as Linux takes what is bound to an address of IPv6 to be of that only.
 ///
 /// # Errors
 /// As bind(2) and setsockopt(2).
@@ -181,13 +230,22 @@ pub fn leave_group(socket: &UdpSocket) -> io::Result<()> {
     set_int(socket, libc::SO_BINDTOIFINDEX, 0)
 }
 
-/// Makes the socket fit no datagram any more; what it has received stays.
+/// Makes a socket that is bound to no interface fit no datagram any more, by binding it to one that
+/// nobody has; what it has received stays. Nothing can be sent by it any more.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn strand(socket: &UdpSocket) -> io::Result<()> {
+    set_int(socket, libc::SO_BINDTOIFINDEX, libc::c_int::MAX)
+}
+
+/// Makes the socket fit no datagram any more by connecting it; what it has received stays.
 ///
 /// # Errors
 /// As connect(2): there is no way to anywhere, for one because its interface is down. Then nothing
 /// arrives by it either.
 pub fn hide(socket: &UdpSocket, interface: Option<u32>) -> io::Result<()> {
-    let own = socket.local_addr()?.ip();
+    let own = socket.local_addr()?.ip().to_canonical();
     let here: SocketAddr = match own {
         IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, NOBODY_PORT).into(),
         IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, NOBODY_PORT).into(),

@@ -1,6 +1,9 @@
 //! recvmmsg(2) and sendmmsg(2): several datagrams per system call, each with the local address
 //! that it came to or leaves from (IP_PKTINFO; RFC 3542 §6 for IPv6).
 //!
+//! IPv4 through a socket of IPv6 shows as IPv4, in both addresses, and is answered as IPv4 by a
+//! socket of either family.
+//!
 //! Invariant: every pointer in a message header points into memory that outlives the system call;
 //! the headers are built for each call and kept by nobody.
 
@@ -14,8 +17,8 @@ pub const BATCH: usize = 16;
 /// Room per datagram: no UDP payload is longer.
 pub const DATAGRAM_MAX: usize = 65_536;
 
-/// Room for one control message of either family, aligned as the kernel wants it.
-type Control = [u64; 8];
+/// Room for one control message of each family, aligned as the kernel wants it.
+type Control = [u64; 10];
 
 /// The local end of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -86,7 +89,7 @@ impl Batch {
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         self.arrivals.clear();
         let mut names = [MaybeUninit::<libc::sockaddr_storage>::zeroed(); BATCH];
-        let mut controls: [Control; BATCH] = [[0; 8]; BATCH];
+        let mut controls: [Control; BATCH] = [[0; 10]; BATCH];
         let mut pieces = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
         // SAFETY: all-zero is a valid mmsghdr: null pointers and lengths of 0.
         let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
@@ -161,11 +164,14 @@ impl Batch {
 /// # Errors
 /// As setsockopt(2).
 pub fn tell_destinations(socket: &UdpSocket) -> io::Result<()> {
-    let (level, option) = if socket.local_addr()?.is_ipv4() {
-        (libc::IPPROTO_IP, libc::IP_PKTINFO)
-    } else {
-        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO)
-    };
+    if !socket.local_addr()?.is_ipv4() {
+        tell_one(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO)?;
+    }
+    // a socket of IPv6 is told of IPv4 as well, should it come by it
+    tell_one(socket, libc::IPPROTO_IP, libc::IP_PKTINFO)
+}
+
+fn tell_one(socket: &UdpSocket, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option takes an int, and gets a pointer to one and its size.
     let done = unsafe {
@@ -187,7 +193,7 @@ pub fn tell_destinations(socket: &UdpSocket) -> io::Result<()> {
 pub fn send(socket: &UdpSocket, datagrams: &[Outgoing<'_>]) -> io::Result<usize> {
     let count = datagrams.len().min(BATCH);
     let mut names = [MaybeUninit::<libc::sockaddr_storage>::zeroed(); BATCH];
-    let mut controls: [Control; BATCH] = [[0; 8]; BATCH];
+    let mut controls: [Control; BATCH] = [[0; 10]; BATCH];
     let mut pieces = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
     // SAFETY: all-zero is a valid mmsghdr: null pointers and lengths of 0.
     let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
@@ -235,6 +241,9 @@ fn address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
             let six = unsafe { &*place.cast::<libc::sockaddr_in6>() };
             let ip = Ipv6Addr::from(six.sin6_addr.s6_addr);
             let (port, flow) = (u16::from_be(six.sin6_port), six.sin6_flowinfo);
+            if let Some(four) = ip.to_ipv4_mapped() {
+                return Some(SocketAddrV4::new(four, port).into());
+            }
             Some(SocketAddrV6::new(ip, port, flow, six.sin6_scope_id).into())
         }
         _ => None,
@@ -273,11 +282,13 @@ fn put_address(
     }
 }
 
-/// The local end in a received message's control data.
+/// The local end in a received message's control data: what is said of IPv4, before what is said
+/// of the same as mapped to IPv6.
 fn destination(header: &libc::msghdr) -> Local {
     // SAFETY: the header's control pointer and length are those that the kernel has filled in,
     // over memory that lives on; CMSG_FIRSTHDR and CMSG_NXTHDR stay within that length.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
+    let mut six = Local::default();
     // SAFETY: a non-null result of the two macros points to a whole, aligned cmsghdr.
     while let Some(message) = unsafe { next.as_ref() } {
         match (message.cmsg_level, message.cmsg_type) {
@@ -296,14 +307,14 @@ fn destination(header: &libc::msghdr) -> Local {
                     libc::CMSG_DATA(message).cast::<libc::in6_pktinfo>().read_unaligned()
                 };
                 let ip = Ipv6Addr::from(info.ipi6_addr.s6_addr);
-                return Local { ip: Some(ip.into()), interface: info.ipi6_ifindex as u32 };
+                six = Local { ip: Some(ip.into()), interface: info.ipi6_ifindex as u32 };
             }
             _ => {}
         }
         // SAFETY: as for CMSG_FIRSTHDR.
         next = unsafe { libc::CMSG_NXTHDR(header, message) };
     }
-    Local::default()
+    six
 }
 
 /// Writes the control message that sets a datagram's source into the room that `header` has for

@@ -4,11 +4,12 @@
 //! A reply that is sent in pieces (header, then pages of a file) is joined by the kernel in the
 //! socket, so that two workers must not do that at the same time on one. With a socket of its own
 //! no worker ever waits for another's reply. `udp-sockets=single` is one socket in both directions,
-//! as it always was; every other setting has these.
+//! as it always was; every other setting has these, but not for sockets of both families, as
+//! somebody else may have bound them: one of these sends to one family only.
 //!
 //! A worker may be acting as some caller, and the kernel lets only sockets of the same user share
 //! a port. So workers make none: the keeper has some in stock, and whoever finds none there sends
-//! by the socket that the call came by.
+//! by the socket that the call came by, or by the base beside it.
 //!
 //! Lock: the stock; held for a list operation.
 
@@ -17,6 +18,7 @@ use crate::lock;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, RwLockReadGuard, RwLockWriteGuard};
+use sys::datagram::Families;
 use sys::event::Event;
 use telemetry::WorkerStats;
 
@@ -132,9 +134,10 @@ impl Outlets {
 
     /// The way out for replies to what came by `port`; `held` are the worker's own.
     pub fn way<'w>(&self, held: &'w mut Vec<Outlet>, port: &'w Port) -> Way<'w> {
+        let port = port.reply_by.as_deref().unwrap_or(port);
         let issue = self.issue.load(Relaxed);
         held.retain(|outlet| outlet.issue == issue);
-        if issue == 0 {
+        if issue == 0 || port.families == Families::Both {
             return Way::Shared(port);
         }
         if !held.iter().any(|outlet| outlet.fits(&port.local))
@@ -154,7 +157,7 @@ impl Outlets {
 pub(crate) enum Way<'w> {
     /// The worker's own socket.
     Own(&'w UdpSocket),
-    /// The socket that the call came by, which others send by as well.
+    /// The socket that the call came by, or the base beside it; others send by it as well.
     Shared(&'w Port),
 }
 

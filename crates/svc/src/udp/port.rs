@@ -1,10 +1,12 @@
 //! One datagram socket that receives, and what is known of it.
 
+use super::canonical;
 use super::layout::Place;
 use crossbeam_utils::CachePadded;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use sys::datagram::Families;
 use telemetry::{Counter, WorkerStats};
 
 /// Counters of a socket: each pool has one of so many sets to itself, or shares it with few.
@@ -26,6 +28,11 @@ pub(crate) struct Port {
     pub socket: UdpSocket,
     pub local: SocketAddr,
     pub place: Place,
+    /// The base beside it, by which its replies leave: when it hides, nothing can be sent by it.
+    /// `None` for those that can send at any time.
+    pub reply_by: Option<Arc<Self>>,
+    /// Both, if somebody else has bound it so, or the base that it is beside.
+    pub families: Families,
     /// Whether somebody else has bound it.
     pub adopted: bool,
     /// Hidden, and to be closed when it is empty.
@@ -49,14 +56,18 @@ impl Port {
         number: u64,
         socket: UdpSocket,
         place: Place,
+        reply_by: Option<Arc<Self>>,
         adopted: bool,
     ) -> std::io::Result<Self> {
-        let local = socket.local_addr()?;
+        let local = canonical(socket.local_addr()?);
+        let families = sys::datagram::families(&socket)?;
         Ok(Self {
             number,
             socket,
             local,
             place,
+            reply_by,
+            families,
             adopted,
             leaving: AtomicBool::new(false),
             cork: RwLock::new(()),

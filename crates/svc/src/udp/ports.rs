@@ -26,7 +26,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use sys::datagram;
+use sys::datagram::{self, Families};
 use sys::epoll::Epoll;
 use sys::event::Event;
 use sys::netlink::Link;
@@ -82,8 +82,12 @@ pub(crate) struct Exiting {
 
 impl Exit for Exiting {
     fn hide(&self) {
-        // where it fails there is no way to anywhere, and nothing arrives either
-        let _ = datagram::hide(&self.port.socket, self.port.place.interface);
+        let Port { socket, place, reply_by, .. } = &*self.port;
+        // refused to those without a privilege if the address is of one interface
+        if reply_by.is_none() || datagram::strand(socket).is_err() {
+            // where it fails there is no way to anywhere, and nothing arrives either
+            let _ = datagram::hide(socket, place.interface);
+        }
     }
 
     fn has_arrivals(&self) -> bool {
@@ -386,12 +390,18 @@ impl Book {
         if place.is_base() {
             self.make_sure_of(place.address, addr)?;
         }
-        let socket = datagram::join(addr, place.interface)?;
+        let socket = datagram::join(addr, self.families(place.address), place.interface)?;
         self.keep(socket, place, false)?;
         if place.is_base() {
             self.dissolve(place);
         }
         Ok(())
+    }
+
+    /// Which datagrams the base of an address is for.
+    fn families(&self, address: usize) -> Families {
+        let base = self.ports.iter().find(|port| port.place == Place::base(address));
+        base.map_or(Families::Own, |base| base.families)
     }
 
     /// Whether nobody else has the port of an address that has no base. Linux ends its search for
@@ -400,7 +410,7 @@ impl Book {
         for link in &self.links {
             let place = Place { address, interface: Some(link.index), member: 0 };
             if !self.has(place) {
-                drop(datagram::join(addr, place.interface)?);
+                drop(datagram::join(addr, Families::Own, place.interface)?);
             }
         }
         Ok(())
@@ -413,7 +423,10 @@ impl Book {
             let _ = size(&socket, self.buffer);
         }
         self.last_number = self.last_number.saturating_add(1);
-        let port = Arc::new(Port::new(self.last_number, socket, place, adopted)?);
+        let base = || self.ports.iter().find(|port| port.place == Place::base(place.address));
+        let reply_by = base().filter(|base| !place.is_base() && base.place.is_beside(&place));
+        let port = Port::new(self.last_number, socket, place, reply_by.cloned(), adopted)?;
+        let port = Arc::new(port);
         for (_, epoll) in &self.pools {
             epoll.add_exclusive(&port.socket, TOKEN_SOCKET | port.number)?;
         }

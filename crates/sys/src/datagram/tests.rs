@@ -1,12 +1,13 @@
 //! Sockets that share a port, on the loopback interface: no privilege needed.
 
 use super::{
-    has_arrivals, hide, join, leave_group, memory, settle_arrivals, share, size_buffers,
-    steer_by_cpu, stop_steering, transmit_only, unshare,
+    Families, has_arrivals, hide, join, leave_group, memory, settle_arrivals, share, size_buffers,
+    steer_by_cpu, stop_steering, strand, transmit_only, unshare,
 };
 use crate::mmsg::{self, Batch, Outgoing};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 fn loopback() -> u32 {
@@ -43,7 +44,7 @@ fn an_interface_comes_first_until_it_hides(any: &str) {
     let (base, addr, client) = base(any);
     assert_eq!(taken_by(&client, &[&base]), 0);
     let index = loopback();
-    let own = join(addr, Some(index)).unwrap();
+    let own = join(addr, Families::Own, Some(index)).unwrap();
     assert_eq!(taken_by(&client, &[&base, &own]), 1);
     client.send(b"kept").unwrap();
     hide(&own, Some(index)).unwrap();
@@ -70,7 +71,7 @@ fn an_ipv6_interface_comes_first_until_it_hides() {
 fn a_group_is_steered_and_dissolved(any: &str) {
     let cpus = crate::thread::allowed_cpus().unwrap();
     let (base, addr, client) = base(any);
-    let second = join(addr, None).unwrap();
+    let second = join(addr, Families::Own, None).unwrap();
     steer_by_cpu(&base, 2).unwrap();
     for cpu in &cpus {
         crate::thread::run_on(&[*cpu]).unwrap();
@@ -78,13 +79,13 @@ fn a_group_is_steered_and_dissolved(any: &str) {
     }
     crate::thread::run_on(&cpus).unwrap();
     stop_steering(&base).unwrap();
-    hide(&second, None).unwrap();
+    strand(&second).unwrap();
     for _ in 0..4 {
         assert_eq!(taken_by(&client, &[&base, &second]), 0);
     }
     drop(second);
     leave_group(&base).unwrap();
-    let own = join(addr, Some(loopback())).unwrap();
+    let own = join(addr, Families::Own, Some(loopback())).unwrap();
     assert_eq!(taken_by(&client, &[&base, &own]), 1, "not the group's first, but what fits best");
 }
 
@@ -122,14 +123,64 @@ fn replies_of_both_families_leave_by_sockets_that_receive_nothing() {
 #[test]
 fn sockets_for_sending_only_hide_nobody_who_has_the_port() {
     let index = Some(loopback());
-    let other = join("0.0.0.0:0".parse().unwrap(), index).unwrap();
-    let addr = other.local_addr().unwrap();
+    let other = join("0.0.0.0:0".parse().unwrap(), Families::Own, index).unwrap();
+    let addr: SocketAddr = ([0, 0, 0, 0], other.local_addr().unwrap().port()).into();
     let _out = transmit_only(addr).unwrap();
     unshare(&other).unwrap();
     for interface in [None, index] {
-        let error = join(addr, interface).unwrap_err();
+        let error = join(addr, Families::Own, interface).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrInUse, "{interface:?}");
     }
+}
+
+/// Sends to `addr` until told to end; how many datagrams were refused.
+fn flood(addr: SocketAddr, stop: &AtomicBool) -> usize {
+    let here: SocketAddr = if addr.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }.parse().unwrap();
+    let client = UdpSocket::bind(here).unwrap();
+    client.connect((here.ip(), addr.port())).unwrap();
+    let mut refused = 0;
+    while !stop.load(Relaxed) {
+        let sent = client.send(b"?");
+        refused += usize::from(sent.is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused));
+    }
+    refused
+}
+
+/// Sends to the bases of both families while sockets beside them come and are taken out.
+fn nothing_is_refused_while(round: impl Fn(SocketAddr, SocketAddr)) {
+    let (_four, four, _) = base("0.0.0.0:0");
+    let (_six, six, _) = base(&format!("[::]:{}", four.port()));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let floods = [four, six].map(|addr| {
+            scope.spawn({
+                let stop = &stop;
+                move || flood(addr, stop)
+            })
+        });
+        (0..20_000).for_each(|_| round(four, six));
+        stop.store(true, Relaxed);
+        assert_eq!(floods.map(|flood| flood.join().unwrap()), [0, 0], "IPv4 and IPv6 refused");
+    });
+}
+
+#[test]
+fn nothing_is_refused_while_sockets_of_interfaces_hide() {
+    let index = Some(loopback());
+    nothing_is_refused_while(|four, six| {
+        for addr in [four, six] {
+            hide(&join(addr, Families::Own, index).unwrap(), index).unwrap();
+        }
+    });
+}
+
+#[test]
+fn nothing_is_refused_while_members_of_groups_are_stranded() {
+    nothing_is_refused_while(|four, six| {
+        for addr in [four, six] {
+            strand(&join(addr, Families::Own, None).unwrap()).unwrap();
+        }
+    });
 }
 
 #[test]
