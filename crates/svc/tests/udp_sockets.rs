@@ -58,6 +58,14 @@ fn until_interfaces(toy: &Toy, expected: &[&str]) {
     }
 }
 
+fn unheard(net: &Net, to: SocketAddr) {
+    let socket = net.socket(to);
+    socket.send(&message(7, ECHO, &opaque(b"anybody"))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let error = socket.recv(&mut [0; 200]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
 fn call(net: &Net, to: SocketAddr) {
     let socket = net.socket(to);
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -120,14 +128,7 @@ fn nothing_is_received_while_it_is_off_and_all_is_again_after_it() {
         assert!(udp(&toy).is_empty() && toy.server.local_addrs().is_empty());
         // nobody has the port
         drop(std::net::UdpSocket::bind(any4()).unwrap());
-        let unheard = |net: &Net| {
-            let socket = net.socket(to);
-            socket.send(&message(7, ECHO, &opaque(b"anybody"))).unwrap();
-            socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-            let error = socket.recv(&mut [0; 200]).unwrap_err();
-            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
-        };
-        unheard(net);
+        unheard(net, to);
         for mode in ALL {
             toy.server.set_udp_sockets(mode).unwrap();
             until("it is served", || udp(&toy).iter().any(|s| s.local == any4()));
@@ -144,7 +145,7 @@ fn nothing_is_received_while_it_is_off_and_all_is_again_after_it() {
                 socket.recv(&mut [0; 200]).unwrap();
             }
             until("all have closed", || udp(&toy).is_empty());
-            unheard(net);
+            unheard(net, to);
         }
         // faster than anybody can drain
         for mode in ALL.iter().flat_map(|mode| [*mode, UdpSockets::Off]).cycle().take(80) {
@@ -155,6 +156,47 @@ fn nothing_is_received_while_it_is_off_and_all_is_again_after_it() {
         until("both are there", || udp(&toy).len() == 2);
         call(net, to);
         toy.stop();
+    });
+}
+
+#[test]
+fn an_inherited_socket_is_switched_off_and_on_and_inherited_again() {
+    alone(|net| {
+        net.cable(1);
+        ip("link set lo up");
+        let to = at("10.0.1.1");
+        // Linux refuses a peer no more than six datagrams in a row, and then one a second
+        std::fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0").unwrap();
+        // as systemd holds it all the time
+        let held = std::net::UdpSocket::bind(any6()).unwrap();
+        let start = |udp_sockets: UdpSockets| {
+            let adopted = Adopted { udp: vec![held.try_clone().unwrap()], ..Adopted::default() };
+            let none = Vec::new;
+            Toy::start(Config { tcp: none(), udp: none(), adopted, udp_sockets, ..config() })
+        };
+        for (first, second) in ALL.into_iter().zip([ALL[1], ALL[0], ALL[3], ALL[2]]) {
+            let toy = start(UdpSockets::Off);
+            unheard(net, to);
+            for mode in [first, UdpSockets::Off, second, UdpSockets::Off] {
+                toy.server.set_udp_sockets(mode).unwrap();
+                until("there is one, or none", || {
+                    udp(&toy).iter().any(|s| s.adopted) == (mode != UdpSockets::Off)
+                });
+                if mode == UdpSockets::Off {
+                    unheard(net, to);
+                } else {
+                    call(net, to);
+                    call(net, at("fd00:1::1"));
+                    assert_eq!(toy.server.local_addrs().len(), 1);
+                }
+            }
+            toy.stop();
+            unheard(net, to);
+            let toy = start(first);
+            call(net, to);
+            call(net, at("fd00:1::1"));
+            toy.stop();
+        }
     });
 }
 
@@ -338,9 +380,8 @@ fn an_inherited_socket_of_both_families_answers_both() {
             let is_leaving = |s: &SocketInfo| s.note.contains("closes");
             until("nothing leaves", || !udp(&toy).iter().any(is_leaving));
             for address in ["10.0.1.1", "fd00:1::1"] {
-                let others = || -> u64 {
-                    udp(&toy).iter().filter(|s| !s.adopted).map(|s| s.received).sum()
-                };
+                let others =
+                    || -> u64 { udp(&toy).iter().filter(|s| !s.adopted).map(|s| s.received).sum() };
                 let before = others();
                 for cpu in &cpus {
                     sys::thread::run_on(&[*cpu]).unwrap();

@@ -50,6 +50,8 @@ const DUMMY_V6: Ipv6Addr = Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 1);
 const NOBODY_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 /// The port of the peer of a hidden socket: discard.
 const NOBODY_PORT: u16 = 9;
+/// The number of an interface that nobody has.
+const NOWHERE: libc::c_int = libc::c_int::MAX;
 /// Buffers that nobody has chosen: so many bytes in each direction, as far as the sysctls allow;
 /// nothing else holds a burst back, and the kernel's default has room for a handful of large
 /// transfers only.
@@ -236,7 +238,7 @@ pub fn leave_group(socket: &UdpSocket) -> io::Result<()> {
 /// # Errors
 /// As setsockopt(2).
 pub fn strand(socket: &UdpSocket) -> io::Result<()> {
-    set_int(socket, libc::SO_BINDTOIFINDEX, libc::c_int::MAX)
+    set_int(socket, libc::SO_BINDTOIFINDEX, NOWHERE)
 }
 
 /// Makes the socket fit no datagram any more by connecting it; what it has received stays.
@@ -261,6 +263,33 @@ pub fn hide(socket: &UdpSocket, interface: Option<u32>) -> io::Result<()> {
     // the loopback interface has no route for groups of its own
     rustix::net::connect(socket, &far).or_else(|_| rustix::net::connect(socket, &here))?;
     Ok(())
+}
+
+/// Takes a socket out of service that others hold as well, and that is empty: its port is nobody's
+/// until one who has it calls [`unpark`]. (A connection could not be taken back: Linux keeps the
+/// peer's IPv6 address when a socket is disconnected, and accepts no other.)
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn park(socket: &UdpSocket) -> io::Result<()> {
+    // one that is bound already stays so: what arrives is thrown away
+    if int_of(socket, libc::SO_BINDTOIFINDEX)? != 0 {
+        return discard_arrivals(socket);
+    }
+    strand(socket)?;
+    accept_arrivals(socket)
+}
+
+/// Takes back what [`park`] and [`discard_arrivals`] have done, here or in another process.
+///
+/// # Errors
+/// As connect(2) and setsockopt(2).
+pub fn unpark(socket: &UdpSocket) -> io::Result<()> {
+    if int_of(socket, libc::SO_BINDTOIFINDEX)? == NOWHERE {
+        // what disconnects a socket also unbinds it, and needs no privilege
+        rustix::net::connect_unspec(socket)?;
+    }
+    accept_arrivals(socket)
 }
 
 /// Waits until no processor still delivers a datagram by what it knew before this call: a grace
@@ -379,8 +408,18 @@ fn bind_to_interface(fd: &OwnedFd, index: u32) -> io::Result<()> {
     set_int(fd, libc::SO_BINDTOIFINDEX, index)
 }
 
-/// Throws away whatever arrives.
-fn discard_arrivals(socket: &UdpSocket) -> io::Result<()> {
+fn accept_arrivals(socket: &UdpSocket) -> io::Result<()> {
+    match set_int(socket, libc::SO_DETACH_FILTER, 0) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        done => done,
+    }
+}
+
+/// Throws away whatever arrives from here on.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn discard_arrivals(socket: &UdpSocket) -> io::Result<()> {
     run_program(socket, libc::SO_ATTACH_FILTER, [instruction(libc::BPF_RET | libc::BPF_K, 0)])
 }
 
@@ -407,6 +446,22 @@ fn run_program<const N: usize>(
         )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn int_of(fd: &impl AsRawFd, option: libc::c_int) -> io::Result<libc::c_int> {
+    let mut value: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the option fills an int, of which it gets the address and the size.
+    let done = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            (&raw mut value).cast(),
+            &raw mut len,
+        )
+    };
+    if done == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
 fn set_int(fd: &impl AsRawFd, option: libc::c_int, value: libc::c_int) -> io::Result<()> {

@@ -63,6 +63,9 @@ struct Book {
     links: Vec<Link>,
     cpus: u32,
     ports: Vec<Arc<Port>>,
+    /// Inherited sockets that are out of service, with their addresses: whoever holds them as well
+    /// has the port, so that no other could be bound.
+    parked: Vec<(usize, UdpSocket)>,
     /// Hidden sockets that the keeper has not fetched yet.
     leaving: Vec<Leaving<Exiting>>,
     pools: Vec<(usize, Arc<Epoll>)>,
@@ -82,7 +85,11 @@ pub(crate) struct Exiting {
 
 impl Exit for Exiting {
     fn hide(&self) {
-        let Port { socket, place, reply_by, .. } = &*self.port;
+        let Port { socket, place, reply_by, adopted, .. } = &*self.port;
+        // others hold it as well, and the next server is to hear by it
+        if *adopted && datagram::discard_arrivals(socket).is_ok() {
+            return;
+        }
         // refused to those without a privilege if the address is of one interface
         if reply_by.is_none() || datagram::strand(socket).is_err() {
             // where it fails there is no way to anywhere, and nothing arrives either
@@ -127,6 +134,7 @@ impl Ports {
             links,
             cpus: sys::thread::online_cpus(),
             ports: Vec::new(),
+            parked: Vec::new(),
             leaving: Vec::new(),
             pools: Vec::new(),
             last_number: 0,
@@ -153,11 +161,16 @@ impl Ports {
             }
         }
         for socket in adopted {
-            let known = sys::mmsg::tell_destinations(&socket).and_then(|()| socket.local_addr());
+            // the server before may have ended while it was out of service
+            let known = datagram::unpark(&socket)
+                .and_then(|()| sys::mmsg::tell_destinations(&socket))
+                .and_then(|()| socket.local_addr());
             let addr = known.map_err(StartError::Adopt)?;
             let place = Place::base(book.addresses.len());
             book.addresses.push(addr);
             if mode == UdpSockets::Off {
+                datagram::park(&socket).map_err(StartError::Adopt)?;
+                book.parked.push((place.address, socket));
                 continue;
             }
             book.keep(socket, place, true).map_err(StartError::Adopt)?;
@@ -347,6 +360,12 @@ impl Ports {
             let _ = epoll.delete(&port.socket);
         }
         book.ports.retain(|other| other.number != port.number);
+        if port.adopted
+            && let Ok(socket) = port.socket.try_clone()
+        {
+            let _ = datagram::park(&socket);
+            book.parked.push((port.place.address, socket));
+        }
         book.dissolve(port.place);
         // what had to wait until the group was at rest
         self.pass(&mut book);
@@ -387,6 +406,15 @@ impl Book {
     /// Binds the socket of a place beside those that there are.
     fn bind(&mut self, place: Place) -> io::Result<()> {
         let Some(addr) = self.addresses.get(place.address).copied() else { return Ok(()) };
+        let parked = self.parked.iter().position(|(address, _)| *address == place.address);
+        if let (true, Some(index)) = (place.is_base(), parked) {
+            let (_, socket) = self.parked.get(index).ok_or(io::ErrorKind::NotFound)?;
+            datagram::unpark(socket)?;
+            datagram::share(socket)?;
+            let (_, socket) = self.parked.swap_remove(index);
+            self.keep(socket, place, true)?;
+            return Ok(());
+        }
         if place.is_base() {
             self.make_sure_of(place.address, addr)?;
         }
