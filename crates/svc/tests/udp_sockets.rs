@@ -201,6 +201,31 @@ fn an_inherited_socket_is_switched_off_and_on_and_inherited_again() {
 }
 
 #[test]
+fn an_inherited_socket_of_one_interface_is_not_served_by_another() {
+    alone(|net| {
+        net.cable(1);
+        net.cable(2);
+        ip("link set lo up");
+        std::fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0").unwrap();
+        let links = sys::netlink::links().unwrap();
+        let first = links.iter().find(|link| link.name == "s1").unwrap().index;
+        // as systemd binds it with BindToDevice=
+        let held = sys::datagram::join(any6(), Families::Both, Some(first)).unwrap();
+        let adopted = Adopted { udp: vec![held], ..Adopted::default() };
+        let toy = Toy::start(Config { tcp: Vec::new(), udp: Vec::new(), adopted, ..config() });
+        for mode in ALL {
+            toy.server.set_udp_sockets(mode).unwrap();
+            call(net, at("10.0.1.1"));
+            unheard(net, at("10.0.2.1"));
+            assert_eq!(udp(&toy).len(), 1, "{mode}");
+            toy.server.set_udp_sockets(UdpSockets::Off).unwrap();
+            until("it is laid up", || udp(&toy).is_empty());
+        }
+        toy.stop();
+    });
+}
+
+#[test]
 fn interfaces_come_and_go_under_load() {
     alone(|net| {
         net.cable(1);

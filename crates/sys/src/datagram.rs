@@ -273,11 +273,19 @@ pub fn hide(socket: &UdpSocket, interface: Option<u32>) -> io::Result<()> {
 /// As setsockopt(2).
 pub fn park(socket: &UdpSocket) -> io::Result<()> {
     // one that is bound already stays so: what arrives is thrown away
-    if int_of(socket, libc::SO_BINDTOIFINDEX)? != 0 {
+    if is_bound_to_interface(socket)? {
         return discard_arrivals(socket);
     }
     strand(socket)?;
     accept_arrivals(socket)
+}
+
+/// Whether only what comes by one interface arrives.
+///
+/// # Errors
+/// As getsockopt(2).
+pub fn is_bound_to_interface(socket: &UdpSocket) -> io::Result<bool> {
+    Ok(int_of(socket, libc::SO_BINDTOIFINDEX)? != 0)
 }
 
 /// Takes back what [`park`] and [`discard_arrivals`] have done, here or in another process.

@@ -41,10 +41,12 @@ impl Place {
     }
 }
 
-/// The sockets that there should be, bases first.
+/// The sockets that there should be, bases first. The addresses in `fixed`, by index, have no more
+/// than that: others have bound it to an interface, and nothing is to arrive by another.
 pub(crate) fn wanted(
     mode: UdpSockets,
     addresses: &[SocketAddr],
+    fixed: &[usize],
     links: &[Link],
     cpus: u32,
 ) -> Vec<Place> {
@@ -53,7 +55,8 @@ pub(crate) fn wanted(
     }
     let mut places: Vec<Place> = (0..addresses.len()).map(Place::base).collect();
     let members = if mode.by_cpu() { cpus.max(1) } else { 1 };
-    for (address, addr) in addresses.iter().enumerate() {
+    let free = addresses.iter().enumerate().filter(|(address, _)| !fixed.contains(address));
+    for (address, addr) in free {
         let interfaces: Vec<Option<u32>> = match mode.by_interface() {
             true => {
                 let served = links.iter().filter(|link| serves(link, addr));
@@ -99,7 +102,7 @@ mod tests {
             link(3, false, false),
             link(4, true, true),
         ];
-        let wanted = wanted(mode, &[addr], &links, 2);
+        let wanted = wanted(mode, &[addr], &[], &links, 2);
         wanted.iter().map(|place| (place.interface, place.member)).collect()
     }
 
@@ -126,7 +129,7 @@ mod tests {
     fn a_thousand_interfaces_do_not_make_ten_thousand_sockets() {
         let links: Vec<Link> = (1..=1000).map(|index| link(index, true, false)).collect();
         let addr: SocketAddr = "0.0.0.0:2049".parse().unwrap();
-        let places = wanted(InterfaceCpu, &[addr, addr], &links, 16);
+        let places = wanted(InterfaceCpu, &[addr, addr], &[], &links, 16);
         assert_eq!(places.len(), SOCKETS_MAX);
         assert_eq!(places[..2], [Place::base(0), Place::base(1)]);
     }

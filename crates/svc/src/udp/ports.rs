@@ -60,6 +60,8 @@ struct Book {
     /// Bytes for each buffer of each socket, if the operator has chosen.
     buffer: Option<usize>,
     addresses: Vec<SocketAddr>,
+    /// Those whose inherited socket is bound to an interface.
+    fixed: Vec<usize>,
     links: Vec<Link>,
     cpus: u32,
     ports: Vec<Arc<Port>>,
@@ -131,6 +133,7 @@ impl Ports {
             mode: UdpSockets::Single,
             buffer,
             addresses: Vec::new(),
+            fixed: Vec::new(),
             links,
             cpus: sys::thread::online_cpus(),
             ports: Vec::new(),
@@ -166,6 +169,9 @@ impl Ports {
                 .and_then(|()| sys::mmsg::tell_destinations(&socket))
                 .and_then(|()| socket.local_addr());
             let addr = known.map_err(StartError::Adopt)?;
+            if datagram::is_bound_to_interface(&socket).map_err(StartError::Adopt)? {
+                book.fixed.push(book.addresses.len());
+            }
             let place = Place::base(book.addresses.len());
             book.addresses.push(addr);
             if mode == UdpSockets::Off {
@@ -313,7 +319,7 @@ impl Ports {
     /// Makes what there is what there should be, as far as it can be had now.
     fn pass(self: &Arc<Self>, book: &mut Book) {
         let addrs = book.addresses.clone();
-        let wanted = wanted(book.mode, &addrs, &book.links, book.cpus);
+        let wanted = wanted(book.mode, &addrs, &book.fixed, &book.links, book.cpus);
         if book.mode.is_many() {
             // before anything binds beside them
             for port in book.ports.iter().filter(|port| port.place.is_base()) {
@@ -516,9 +522,9 @@ impl Book {
             let mut open = self.ports.iter().filter(|port| !port.is_leaving());
             open.any(|port| port.place.address == address && port.place.interface.is_some())
         };
-        let by_interface = self.mode.by_interface();
-        let alone: Vec<usize> =
-            (0..self.addresses.len()).filter(|address| by_interface && !spread(*address)).collect();
+        let should = |address: &usize| self.mode.by_interface() && !self.fixed.contains(address);
+        let all = 0..self.addresses.len();
+        let alone: Vec<usize> = all.filter(|a| should(a) && !spread(*a)).collect();
         for address in alone.iter().filter(|address| !self.alone.contains(address)) {
             let at = self.address_text(Place::base(*address));
             tracing::warn!(
