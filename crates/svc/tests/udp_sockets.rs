@@ -175,8 +175,10 @@ fn an_inherited_socket_is_switched_off_and_on_and_inherited_again() {
             Toy::start(Config { tcp: none(), udp: none(), adopted, udp_sockets, ..config() })
         };
         for (first, second) in ALL.into_iter().zip([ALL[1], ALL[0], ALL[3], ALL[2]]) {
+            net.socket(to).send(&message(7, ECHO, &opaque(b"too early"))).unwrap();
             let toy = start(UdpSockets::Off);
             unheard(net, to);
+            assert!(!sys::datagram::has_arrivals(&held), "what came before is forgotten");
             for mode in [first, UdpSockets::Off, second, UdpSockets::Off] {
                 toy.server.set_udp_sockets(mode).unwrap();
                 until("there is one, or none", || {
@@ -191,7 +193,9 @@ fn an_inherited_socket_is_switched_off_and_on_and_inherited_again() {
                 }
             }
             toy.stop();
-            unheard(net, to);
+            // its owner may start a server when something arrives
+            net.socket(to).send(&message(7, ECHO, &opaque(b"anybody"))).unwrap();
+            until("it is heard", || sys::datagram::has_arrivals(&held));
             let toy = start(first);
             call(net, to);
             call(net, at("fd00:1::1"));

@@ -347,6 +347,12 @@ pub fn discard(socket: &UdpSocket) {
     let _ = append(socket, &TOO_MUCH);
 }
 
+/// Throws away what has arrived.
+pub fn forget_arrivals(socket: &UdpSocket) {
+    let flags = rustix::net::RecvFlags::DONTWAIT;
+    while has_arrivals(socket) && rustix::net::recv(socket, &mut [0_u8; 1][..], flags).is_ok() {}
+}
+
 /// Whether a datagram waits to be received.
 pub fn has_arrivals(socket: &UdpSocket) -> bool {
     let now = rustix::event::Timespec::default();

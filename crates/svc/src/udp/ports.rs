@@ -176,6 +176,8 @@ impl Ports {
             book.addresses.push(addr);
             if mode == UdpSockets::Off {
                 datagram::park(&socket).map_err(StartError::Adopt)?;
+                // for a server that was there before, or for none
+                datagram::forget_arrivals(&socket);
                 book.parked.push((place.address, socket));
                 continue;
             }
@@ -377,8 +379,16 @@ impl Ports {
         self.pass(&mut book);
     }
 
-    /// Ends the keeper.
+    /// Ends the keeper, and leaves inherited sockets as they came: their owner may start a server
+    /// when something arrives.
     pub fn stop(&self) {
+        let book = lock(&self.book);
+        let parked = book.parked.iter().map(|(_, socket)| socket);
+        let deaf = book.ports.iter().filter(|port| port.adopted && port.is_leaving());
+        for socket in parked.chain(deaf.map(|port| &port.socket)) {
+            let _ = datagram::unpark(socket);
+        }
+        drop(book);
         self.stopping.store(true, Relaxed);
         self.event.raise();
     }
