@@ -29,6 +29,10 @@ const DEPTH_MAX: usize = 2048;
 /// Entries that are looked at when an object is not where the table says.
 const SEARCH_MAX: usize = 100_000;
 
+/// Objects that are looked for at a time, each in the next: it takes that many directories that were
+/// moved behind the server's back, each into the next.
+const SEARCHES_MAX: usize = 16;
+
 /// The least time between two lines in the log about tables that cannot be written: a call fails
 /// for each name that is new, and clients try again and again.
 const TELL_EVERY: Duration = Duration::from_secs(60);
@@ -111,7 +115,7 @@ impl Finder {
         }
         match self {
             Self::Handles => open_handle(root, fid),
-            Self::Table(table) => Walk { table, root, root_fid }.open(fid),
+            Self::Table(table) => Walk { table, root, root_fid }.open(fid, None),
         }
     }
 
@@ -234,54 +238,95 @@ struct Walk<'w> {
     root_fid: &'w Fid,
 }
 
+/// The objects that are being looked for, each because the one before it may be in it. What the table
+/// knows of old places need not be a tree: two directories may have been in one another by turns.
+#[derive(Clone, Copy)]
+struct Searches<'s> {
+    key: FileKey,
+    before: Option<&'s Self>,
+    count: usize,
+}
+
+impl Searches<'_> {
+    fn has(&self, key: &FileKey) -> bool {
+        self.key == *key || self.before.is_some_and(|before| before.has(key))
+    }
+}
+
 impl Walk<'_> {
-    fn open(&self, fid: &Fid) -> Result<OwnedFd> {
-        let names = self.names_up(fid)?;
-        match self.down(&names) {
+    /// Opens an object, for which others may be looked for already.
+    fn open(&self, fid: &Fid, within: Option<&Searches<'_>>) -> Result<OwnedFd> {
+        let way = self.way_up(fid)?;
+        match self.down(&way) {
             Ok(fd) if fid_of(fd.as_fd())? == *fid => Ok(fd),
-            Ok(_) => self.elsewhere(fid),
+            Ok(_) => self.mend(&way, within),
             Err(e) if matches!(errno::status(&e), Status::NoEnt | Status::NotDir) => {
-                self.elsewhere(fid)
+                self.mend(&way, within)
             }
             Err(e) => Err(errno::from(e)),
         }
     }
 
-    /// The names from the object up to the root, the object's own first, of several the newest.
-    fn names_up(&self, fid: &Fid) -> Result<Vec<Vec<u8>>> {
+    /// Keys and names from the object up to the root, the object's own first, of several names the
+    /// newest.
+    fn way_up(&self, fid: &Fid) -> Result<Vec<(FileKey, Vec<u8>)>> {
         let (root, mut key) = (file_key(self.root_fid)?, file_key(fid)?);
-        let mut names = Vec::new();
+        let mut way = Vec::new();
         while key != root {
             let place = self.table.places(&key).into_iter().next().ok_or(Status::Stale)?;
-            names.push(place.name);
-            if names.len() > DEPTH_MAX {
+            way.push((key, place.name));
+            if way.len() > DEPTH_MAX {
                 return Err(Status::Stale);
             }
             key = place.parent;
         }
-        Ok(names)
+        Ok(way)
     }
 
-    fn down(&self, names: &[Vec<u8>]) -> io::Result<OwnedFd> {
+    fn down(&self, way: &[(FileKey, Vec<u8>)]) -> io::Result<OwnedFd> {
         let mut at = self.root.try_clone_to_owned()?;
-        for name in names.iter().rev() {
+        for (_, name) in way.iter().rev() {
             at = open_entry(at.as_fd(), name, How::Path, false)?;
         }
         Ok(at)
     }
 
+    /// Goes down a way that leads elsewhere: what is not where it was is looked for, from the top on,
+    /// so that everything below a directory that was renamed is found by one search. Gives the object
+    /// at the end.
+    fn mend(&self, way: &[(FileKey, Vec<u8>)], within: Option<&Searches<'_>>) -> Result<OwnedFd> {
+        let mut at = self.root.try_clone_to_owned().map_err(errno::from);
+        for (key, name) in way.iter().rev() {
+            let fid = Fid::new(key.bytes()).ok_or(Status::Stale)?;
+            let there = at.ok().and_then(|dir| entry_if(dir.as_fd(), name, &fid));
+            at = match there.map_or_else(|| self.elsewhere(key, &fid, within), Ok) {
+                // what is below it may have another place
+                Err(Status::Stale) => Err(Status::Stale),
+                found => Ok(found?),
+            };
+        }
+        at
+    }
+
     /// The object is not under its newest name: tries the others, then looks for it in the
     /// directories where it was. If it is not there either it is forgotten, so that the next call
     /// with this id costs nothing; a look-up that meets it elsewhere brings it back.
-    fn elsewhere(&self, fid: &Fid) -> Result<OwnedFd> {
-        let key = file_key(fid)?;
+    fn elsewhere(
+        &self,
+        key: &FileKey,
+        fid: &Fid,
+        before: Option<&Searches<'_>>,
+    ) -> Result<OwnedFd> {
+        let count = before.map_or(0, |before| before.count);
+        if count >= SEARCHES_MAX || before.is_some_and(|before| before.has(key)) {
+            return Err(Status::Stale);
+        }
+        let within = Searches { key: *key, before, count: count.saturating_add(1) };
         let mut dirs: Vec<(FileKey, OwnedFd)> = Vec::new();
-        for place in self.table.places(&key) {
-            let Ok(dir) = self.dir(&place.parent) else { continue };
-            if let Ok(fd) = open_entry(dir.as_fd(), &place.name, How::Path, false)
-                && fid_of(fd.as_fd()) == Ok(*fid)
-            {
-                self.table.prefer(&place, &key).map_err(unwritten)?;
+        for place in self.table.places(key) {
+            let Ok(dir) = self.dir(&place.parent, &within) else { continue };
+            if let Some(fd) = entry_if(dir.as_fd(), &place.name, fid) {
+                self.table.prefer(&place, key).map_err(unwritten)?;
                 return Ok(fd);
             }
             if dirs.iter().all(|(known, _)| *known != place.parent) {
@@ -290,24 +335,31 @@ impl Walk<'_> {
         }
         for (parent, dir) in dirs {
             if let Some((name, fd)) = entry_of(dir.as_fd(), fid)? {
-                self.table.prefer(&Place { parent, name }, &key).map_err(unwritten)?;
+                self.table.prefer(&Place { parent, name }, key).map_err(unwritten)?;
                 return Ok(fd);
             }
         }
-        self.table.forget(&key).map_err(unwritten)?;
+        self.table.forget(key).map_err(unwritten)?;
         Err(Status::Stale)
     }
 
-    fn dir(&self, key: &FileKey) -> Result<OwnedFd> {
+    fn dir(&self, key: &FileKey, within: &Searches<'_>) -> Result<OwnedFd> {
         let fid = Fid::new(key.bytes()).ok_or(Status::Stale)?;
         if fid == *self.root_fid {
             return self.root.try_clone_to_owned().map_err(errno::from);
         }
-        self.open(&fid)
+        self.open(&fid, Some(within))
     }
 }
 
+/// The entry of this name, if it is this object.
+fn entry_if(dir: BorrowedFd<'_>, name: &[u8], fid: &Fid) -> Option<OwnedFd> {
+    let fd = open_entry(dir, name, How::Path, false).ok()?;
+    (fid_of(fd.as_fd()) == Ok(*fid)).then_some(fd)
+}
+
 /// The entry of a directory that is this object: its name, and open as a path.
+#[inline(never)] // its room is not to be on the stack of everybody who waits for it
 fn entry_of(dir: BorrowedFd<'_>, fid: &Fid) -> Result<Option<(Vec<u8>, OwnedFd)>> {
     let wanted = inode_in(fid);
     let listing = open_listing(dir).map_err(errno::from)?;
@@ -317,10 +369,7 @@ fn entry_of(dir: BorrowedFd<'_>, fid: &Fid) -> Result<Option<(Vec<u8>, OwnedFd)>
     let listed = sys::dirent::list(listing.as_fd(), &mut room, sys::dirent::BATCH, &mut |entry| {
         let name = entry.name.to_bytes();
         let may_be = wanted.is_none_or(|ino| ino == entry.ino) && !matches!(name, b"." | b"..");
-        if may_be
-            && let Ok(fd) = open_entry(dir, name, How::Path, false)
-            && fid_of(fd.as_fd()) == Ok(*fid)
-        {
+        if may_be && let Some(fd) = entry_if(dir, name, fid) {
             found = Some((name.to_vec(), fd));
             return ControlFlow::Break(());
         }

@@ -24,11 +24,17 @@ pub fn rename(
         namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())
     })?;
     let changes = (source.change(), target.change());
-    if let Some(replaced) = replaced.filter(|replaced| Some(replaced.fid) != moved) {
-        replaced.went(&target, to.bytes());
-    }
-    if let Some(moved) = moved {
-        local.finder.moved(&moved, (from_dir, from.bytes()), (to_dir, to.bytes()))?;
+    match (moved, replaced) {
+        // two names of one file: POSIX leaves both as they are
+        (Some(moved), Some(replaced)) if moved == replaced.fid => {}
+        (moved, replaced) => {
+            if let Some(replaced) = replaced {
+                replaced.went(&target, to.bytes());
+            }
+            if let Some(moved) = moved {
+                local.finder.moved(&moved, (from_dir, from.bytes()), (to_dir, to.bytes()))?;
+            }
+        }
     }
     target.sync()?;
     if let Some(source) = other {

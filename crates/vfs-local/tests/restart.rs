@@ -123,3 +123,74 @@ fn ids_survive_a_change_of_the_naming() {
     stage.naming = Naming::Handles;
     assert!(stage.serve().getattr(&cx, &file, Want::STAT).is_ok());
 }
+
+#[test]
+fn directories_that_were_in_one_another_by_turns_are_stale_when_they_are_gone() {
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let root = local.root();
+        let dir = |name| {
+            fs::create_dir(stage.tree.join(name)).unwrap();
+            find(&local, &cx, &root, name).unwrap().0
+        };
+        let ids = [dir("a"), dir("b")];
+        let (now_s, files) = (std::cell::Cell::new(100), &stage.files);
+        let forget_what_is_open = || {
+            now_s.set(now_s.get() + 100);
+            files.sweep(now_s.get());
+        };
+        // each is met inside the other, behind the server's back, and goes home again
+        for (outer, inner) in [(0, 1), (1, 0)] {
+            let (home, names) = (stage.tree.join(["a", "b"][inner]), ["a", "b"]);
+            let there = stage.tree.join(names[outer]).join(names[inner]);
+            fs::rename(&home, &there).unwrap();
+            assert_eq!(find(&local, &cx, &ids[outer], names[inner]).unwrap().0, ids[inner]);
+            fs::rename(&there, &home).unwrap();
+            forget_what_is_open();
+            local.getattr(&cx, &ids[inner], Want::STAT).unwrap();
+        }
+        fs::remove_dir(stage.tree.join("a")).unwrap();
+        fs::remove_dir(stage.tree.join("b")).unwrap();
+        forget_what_is_open();
+        for id in ids {
+            assert_eq!(local.getattr(&cx, &id, Want::STAT), Err(Status::Stale));
+        }
+    });
+}
+
+#[test]
+fn a_rename_to_another_name_of_the_same_file_leaves_both() {
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let root = local.root();
+        let mkdir = |dir| {
+            local.mkdir(&cx, &root, name(dir), &SetAttr::default()).unwrap().node.unwrap().fid
+        };
+        let (a, b) = (mkdir("a"), mkdir("b"));
+        let file = make(&local, &cx, &a, "f", 0o644).unwrap().node.unwrap().fid;
+        local.link(&cx, &file, &b, name("g")).unwrap();
+        // as POSIX has it, nothing happens
+        local.rename(&cx, (&a, name("f")), (&b, name("g"))).unwrap();
+        local.remove(&cx, &b, name("g")).unwrap();
+        assert_eq!(local.getattr(&cx, &file, Want::STAT).unwrap().nlink, 1);
+    });
+}
+
+#[test]
+fn a_renamed_directory_is_found_from_far_below() {
+    const DEPTH: usize = 1000;
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let (mut dir, mut deepest) = (local.root(), local.root());
+        for _ in 0..DEPTH {
+            let made = local.mkdir(&cx, &dir, name("d"), &SetAttr::default()).unwrap();
+            (dir, deepest) = (made.node.unwrap().fid, dir);
+        }
+        fs::rename(stage.tree.join("d"), stage.tree.join("e")).unwrap();
+        stage.files.sweep(1000);
+        assert_eq!(find(&local, &cx, &deepest, "d").unwrap().0, dir);
+        // not in vain: the next call goes straight there
+        stage.files.sweep(2000);
+        local.getattr(&cx, &dir, Want::STAT).unwrap();
+    });
+}
