@@ -1,13 +1,17 @@
-//! MKNOD: devices, pipes and sockets; the server only makes them, it never opens them.
+//! MKNOD: devices, pipes and sockets; the server only makes them, it never opens them. A device
+//! number that Linux does not keep whole would be that of another device.
 
 use crate::local::Local;
 use crate::made::Place;
 use crate::maker::Maker;
 use sys::namespace::{NodeType, make_node};
-use vfs::{Cx, Fid, FileType, Made, Name, NodeKind, Result, SetAttr};
+use vfs::{Cx, Fid, FileType, Made, Name, NodeKind, Result, SetAttr, Status};
 
 /// The mode of a node until its owner says otherwise.
 const MODE_DEFAULT: u32 = 0o600;
+/// Bits of a device's major and minor number (linux/kdev_t.h).
+const MAJOR_BITS: u32 = 12;
+const MINOR_BITS: u32 = 20;
 
 /// See [`vfs::Backend::mknod`].
 pub fn mknod(
@@ -18,6 +22,11 @@ pub fn mknod(
     kind: NodeKind,
     set: &SetAttr,
 ) -> Result<Made> {
+    if let NodeKind::Block(major, minor) | NodeKind::Char(major, minor) = kind
+        && (major >> MAJOR_BITS != 0 || minor >> MINOR_BITS != 0)
+    {
+        return Err(Status::Inval);
+    }
     let place = Place::new(local, cx, dir)?;
     let mode = set.mode.unwrap_or(MODE_DEFAULT);
     let device = |ftype, rdev| Maker::of_device(&place, ftype, rdev);
