@@ -5,6 +5,7 @@
 
 mod rig;
 
+use client::Client;
 use rig::{BOWLINE, NOBODY, Server, free_port, is_root, text, told};
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -165,6 +166,41 @@ fn exports_are_read_again_as_a_whole_or_not_at_all() {
     let begun = Instant::now();
     while server.json("exports").as_array().unwrap().len() != 2 {
         assert!(begun.elapsed() < Duration::from_secs(5), "SIGHUP reads them again");
+    }
+}
+
+/// A disk that was mounted after the server was started; or a directory that was made anew, for which
+/// it takes no privilege.
+#[test]
+fn a_reload_serves_what_has_come_to_the_directory_since() {
+    let base = tempfile::tempdir().unwrap();
+    let (file, served) = (base.path().join("exports"), base.path().join("disk"));
+    std::fs::create_dir(&served).unwrap();
+    std::fs::write(served.join("hello.txt"), "").unwrap();
+    std::fs::write(&file, format!("{} *(rw,insecure)\n", served.display())).unwrap();
+    let server = Server::start(&["--exports", file.to_str().unwrap()]);
+    let at = ([127, 0, 0, 1], server.port).into();
+    let found = |name: &[u8]| {
+        let mut client = Client::tcp(at, Duration::from_secs(10)).unwrap();
+        let root = client.mount(served.to_str().unwrap().as_bytes()).unwrap();
+        client.lookup(&root, name).is_ok()
+    };
+    assert!(found(b"hello.txt"));
+    std::fs::rename(&served, base.path().join("before")).unwrap();
+    std::fs::create_dir(&served).unwrap();
+    std::fs::write(served.join("disk.txt"), "").unwrap();
+    let shown = text(&server.ask(&["reload"]).stdout);
+    assert!(shown.contains("is another directory now"), "{shown}");
+    assert!(found(b"disk.txt") && !found(b"hello.txt"));
+    assert!(text(&server.ask(&["reload"]).stdout).contains("nothing changed"));
+    if is_root() {
+        let mount = |args: &[&str]| Command::new(args[0]).args(&args[1..]).arg(&served).status();
+        assert!(mount(&["mount", "-t", "tmpfs", "none"]).unwrap().success());
+        std::fs::write(served.join("mounted.txt"), "").unwrap();
+        assert!(text(&server.ask(&["reload"]).stdout).contains("is another directory now"));
+        let is_found = found(b"mounted.txt");
+        assert!(mount(&["umount", "-l"]).unwrap().success());
+        assert!(is_found);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::export::{Export, Rule};
 use crate::table::Table;
+use std::sync::Arc;
 
 /// One line for each export that came or went, and for each thing that is different about one
 /// that stayed.
@@ -38,6 +39,13 @@ fn stayed(old: &Export, new: &Export, lines: &mut Vec<String>) {
     }
     if old.source != new.source {
         lines.push(format!("{path}: now serves {} instead of {}", new.source, old.source));
+    } else if old.uuid == new.uuid
+        && !std::ptr::addr_eq(Arc::as_ptr(&old.backend), Arc::as_ptr(&new.backend))
+    {
+        lines.push(format!(
+            "{path}: {} is another directory now; clients have to mount it again",
+            new.source
+        ));
     }
     let same = |a: &Rule, b: &Rule| a.client == b.client;
     for rule in old.rules() {

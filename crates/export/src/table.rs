@@ -81,8 +81,8 @@ impl Table {
         }
     }
 
-    /// Builds a table. What is in `previous` with the same identity and source keeps its backend,
-    /// and with the same rules also what is known about its clients. `identity` gives an export
+    /// Builds a table. What is in `previous` with the same identity and source, and still there, keeps
+    /// its backend, and with the same rules also what is known about its clients. `identity` gives an export
     /// without `fsid` its UUID.
     ///
     /// # Errors
@@ -133,7 +133,8 @@ impl Table {
         if let Some(other) = self.exports.iter().find(|export| export.id == id) {
             return Err(BuildError::SameIdentity { path: path(), other: other.path_text() });
         }
-        let old = previous.exports.iter().find(|old| old.uuid == uuid && old.source == spec.source);
+        let same = |old: &&Arc<Export>| old.uuid == uuid && old.source == spec.source;
+        let old = previous.exports.iter().find(same).filter(|old| old.backend.is_still_there());
         if let Some(old) = old
             && old.path == spec.path
             && old.rules() == spec.rules

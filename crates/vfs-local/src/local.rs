@@ -76,6 +76,8 @@ pub enum OpenError {
 
 /// A Linux directory.
 pub struct Local {
+    /// Where it was opened.
+    path: PathBuf,
     pub(crate) root: OwnedFd,
     pub(crate) root_fid: Fid,
     /// Device and inode number of the root.
@@ -127,6 +129,7 @@ impl Local {
         let fs_kind = sys::stat::figures(dir.as_fd()).map_or(0, |fs| fs.kind);
         let medium = Medium::of(fs_kind, root_stat.dev);
         Ok(Self {
+            path: root.to_owned(),
             root: dir,
             root_fid,
             root_id: (root_stat.dev, root_stat.ino),
@@ -328,6 +331,16 @@ impl Drop for Local {
 impl Backend for Local {
     fn root(&self) -> Fid {
         self.root_fid
+    }
+
+    fn is_still_there(&self) -> bool {
+        let now = || {
+            self.actor.be_server()?;
+            let path = sys::open::open_path(&self.path)?;
+            sys::stat::of_fd(path.as_fd()).map(|stat| (stat.dev, stat.ino))
+        };
+        // of what was removed the number may be another's by now, but not while it is open here
+        now().is_ok_and(|id| id == self.root_id)
     }
 
     fn limits(&self) -> Limits {

@@ -117,6 +117,10 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.root()
     }
 
+    fn is_still_there(&self) -> bool {
+        self.inner.is_still_there()
+    }
+
     fn limits(&self) -> Limits {
         self.inner.limits()
     }

@@ -343,6 +343,12 @@ pub trait Backend: Send + Sync {
     /// The id of the exported directory.
     fn root(&self) -> Fid;
 
+    /// Whether opening it again would give the same file system: something else may have been
+    /// mounted there, or moved there, since. Asked at a reload only; may wait.
+    fn is_still_there(&self) -> bool {
+        true
+    }
+
     /// What the file system can do; fixed while it is exported.
     fn limits(&self) -> Limits;
 

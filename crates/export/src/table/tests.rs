@@ -163,7 +163,8 @@ fn differences_are_told_one_by_one() {
     let mut b = [spec("/a", &["*", "10.0.0.0/8"]), spec("/c", &["*"]), spec("/d", &["x"])];
     b[0].rules[1].options.read_only = false;
     b[1].fsid = Some(Fsid::Number(3));
-    let (old, new) = (build(&a, &identity, None), build(&b, &identity, None));
+    let old = build(&a, &identity, None);
+    let new = build(&b, &identity, Some(&old));
     assert_eq!(Table::difference(&old, &old), [""; 0]);
     assert_eq!(
         Table::difference(&old, &new),
