@@ -68,8 +68,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of arguments that the key covers: the handles and names of the calls in question.
-pub(crate) const CHECKED: usize = 256;
+/// Bytes of arguments that the key covers: all of every call that can succeed, of which SYMLINK has the
+/// longest: handle, name, attributes, and a target of 4095 bytes. Most have a hundred.
+pub(crate) const CHECKED: usize = 8192;
 /// The longest reply that is kept, in bytes; those of non-idempotent calls have a few hundred.
 pub(crate) const REPLY_MAX: usize = 2048;
 /// Duplicates that wait for running calls at the most: each holds a thread, and a disk that answers nobody must

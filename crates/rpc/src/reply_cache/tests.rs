@@ -108,7 +108,7 @@ fn whatever_differs_makes_another_call() {
 fn the_first_bytes_and_the_length_of_the_arguments_count() {
     let cache = cache();
     let key = |args: &[u8]| cache.key(&HEADER, &call("10.0.0.2:700", Credential::None), args);
-    let mut args = [0; CHECKED + 8];
+    let mut args = vec![0; CHECKED + 8];
     let base = key(&args);
     args[CHECKED - 1] = 1;
     assert_ne!(key(&args), base);
