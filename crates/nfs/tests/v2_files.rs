@@ -9,7 +9,7 @@ use proto::nfs2::{
     Path2, ReadArgs2, ReadOk2, ReaddirArgs2, ReaddirOk2, RenameArgs2, Res2, Sattr2, SetattrArgs2,
     StatfsOk2, SymlinkArgs2, WriteArgs2, procedure as p,
 };
-use proto::nfs3::{Bytes, NoBody};
+use proto::nfs3::{self, Bytes, MadeOk, NoBody, Sattr3, SymlinkArgs, WccData};
 use std::collections::BTreeSet;
 use support::{Lab, exports};
 
@@ -140,4 +140,27 @@ fn a_large_directory_is_listed_once() {
         }
         assert_eq!(seen, expected, "{count}");
     }
+}
+
+#[test]
+fn a_target_is_as_long_as_the_protocol_has_it_or_an_error() {
+    let (lab, root) = lab();
+    let make = |name, target: &[u8]| {
+        let args = SymlinkArgs2 { place: at(root, name), target: Bytes(target), set: mode(0o777) };
+        lab.v2::<Res2<NoBody>>(p::SYMLINK, &args)
+    };
+    let read = |name| {
+        let link = ok(lab.v2::<Res2<DirOpOk2>>(p::LOOKUP, &at(root, name))).file;
+        lab.v2::<Res2<Path2<'_>>>(p::READLINK, &link)
+    };
+    assert_eq!(make(b"a", &[b'x'; 1024]), Res2::Ok(NoBody));
+    assert_eq!(ok(read(b"a")).0.len(), 1024);
+    assert_eq!(make(b"b", &[b'x'; 1025]), Res2::Fail(Nfsstat2::NameTooLong));
+    // made by version 3, which has longer ones
+    let (dir, set) = (lab.root(), Sattr3::default());
+    let place = support::at(&dir, b"c");
+    let args = SymlinkArgs { place, set, target: Bytes(&[b'x'; 1025]) };
+    let made: nfs3::Res<MadeOk<'_>, WccData> = lab.v3(nfs3::procedure::SYMLINK, &args);
+    made.into_result().unwrap();
+    assert!(matches!(read(b"c"), Res2::Fail(Nfsstat2::NameTooLong)));
 }

@@ -14,6 +14,8 @@ pub const VERSION: u32 = 2;
 pub const FHSIZE: usize = 32;
 /// The most data in one READ or WRITE (`MAXDATA`).
 pub const MAXDATA: usize = 8192;
+/// The longest target of a link (`MAXPATHLEN`).
+pub const MAXPATHLEN: usize = 1024;
 /// The longest name or link target that is taken off the wire. RFC 1094 says 255 and 1024; what
 /// is longer gets NFSERR_NAMETOOLONG, and only what no file system could mean is garbage.
 pub const STRING_MAX: usize = 64 * 1024;

@@ -101,13 +101,14 @@ fn set_time(time: Timeval) -> vfs::Result<SetTime> {
     }
 }
 
-/// What `sattr` asks for. [`SERVER_TIME`] in `mtime` is for both times.
+/// What `sattr` asks for. [`SERVER_TIME`] in `mtime` is for both times, as far as they are to be set.
 ///
 /// # Errors
 /// [`Status::Inval`] for a time that cannot be.
 pub(super) fn set(set: &Sattr2) -> vfs::Result<SetAttr> {
     let mtime = set_time(set.mtime)?;
-    let both = mtime == SetTime::Now;
+    let keeps_atime = set.atime.seconds == KEEP || set.atime.useconds == KEEP;
+    let both = mtime == SetTime::Now && !keeps_atime;
     Ok(SetAttr {
         // Old clients say "keep" in the 16 bits that a mode has on their machines.
         mode: field(set.mode).filter(|mode| *mode != 0xffff).map(|mode| mode & MODE_BITS),
@@ -160,6 +161,9 @@ mod tests {
         let atime = Timeval { seconds: 5, useconds: 6 };
         let now = set(&Sattr2 { atime, mtime, ..Sattr2::default() }).unwrap();
         assert_eq!((now.atime, now.mtime), (SetTime::Now, SetTime::Now));
+        // as the Linux client sends it with a truncation
+        let one = set(&Sattr2 { mtime, ..Sattr2::default() }).unwrap();
+        assert_eq!((one.atime, one.mtime), (SetTime::Keep, SetTime::Now));
         let to = set(&Sattr2 { mtime: atime, ..Sattr2::default() }).unwrap();
         assert_eq!(to.mtime, SetTime::To(Time { sec: 5, nsec: 6000 }));
         let bad = Timeval { seconds: 5, useconds: SERVER_TIME + 1 };

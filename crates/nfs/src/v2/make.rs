@@ -3,10 +3,10 @@
 use super::{attr, serve};
 use crate::verbs::{Answer, Failed, New};
 use crate::{Nfs, verbs};
-use proto::nfs2::{CreateArgs2, DirOpOk2, LinkArgs2, SymlinkArgs2};
+use proto::nfs2::{CreateArgs2, DirOpOk2, LinkArgs2, MAXPATHLEN, SymlinkArgs2};
 use proto::nfs3::NoBody;
 use rpc::{Call, Fault};
-use vfs::{Create, SetAttr};
+use vfs::{Create, SetAttr, Status};
 use xdr::{Reader, Writer};
 
 /// The answer needs a handle: if what was made has been moved or removed, it is that of what has the name
@@ -69,6 +69,9 @@ pub(super) fn symlink(
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: SymlinkArgs2<'_>| {
         let (dir, name) = (nfs.long(&a.place.dir)?, a.place.name.0);
+        if a.target.0.len() > MAXPATHLEN {
+            return Err(Failed::bare(Status::NameTooLong));
+        }
         // The attributes are not used (RFC 1094 §2.2.14).
         let set = Ok(SetAttr::default());
         verbs::symlink(nfs, call, dir.bytes(), name, a.target.0, set)?;

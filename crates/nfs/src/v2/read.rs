@@ -3,10 +3,11 @@
 
 use super::{arguments, attr, finish, serve};
 use crate::Nfs;
-use crate::verbs::{self, Wanted};
-use proto::nfs2::{Fh2, MAXDATA, Nfsstat2, ReadArgs2};
+use crate::verbs::{self, Failed, Wanted};
+use proto::nfs2::{Fh2, MAXDATA, MAXPATHLEN, Nfsstat2, ReadArgs2};
 use proto::nfs3::NoBody;
 use rpc::{Call, Fault};
+use vfs::Status;
 use xdr::{Encode, FileRange, Reader, Writer};
 
 /// What comes before the data: status, attributes, the data's length.
@@ -30,6 +31,10 @@ pub(super) fn readlink(
     serve(nfs, call, args, reply, |nfs, call, link: Fh2| {
         let mut target = Vec::new();
         verbs::readlink(nfs, call, nfs.long(&link)?.bytes(), &mut target)?;
+        // A client that decodes by RFC 1094 takes a longer one for no reply, and asks for ever.
+        if target.len() > MAXPATHLEN {
+            return Err(Failed::bare(Status::NameTooLong));
+        }
         Ok(Target(target))
     })
 }
