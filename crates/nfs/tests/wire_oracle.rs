@@ -24,6 +24,9 @@ use vfs_local::{Local, LocalOptions, OpenFiles};
 use vfs_mem::{Mem, MemOptions};
 use xdr::Decode;
 
+/// Seconds without a call after which nothing is kept open.
+const REST_S: u32 = 100;
+
 /// Which handle, among those that both sides have given.
 type Place = usize;
 
@@ -52,6 +55,8 @@ enum Op {
     Garbage(u32, Vec<u8>),
     /// GETATTR of a handle that is nobody's.
     Forged(Vec<u8>),
+    /// Nobody calls for a while: the directory's side closes what it has open, and has to find it again.
+    Rest,
 }
 
 fn name() -> impl Strategy<Value = Vec<u8>> {
@@ -101,6 +106,7 @@ fn op() -> impl Strategy<Value = Op> {
     let odd = prop_oneof![
         (0..25u32, bytes).prop_map(|(procedure, args)| Op::Garbage(procedure, args)),
         handle.prop_map(Op::Forged),
+        Just(Op::Rest),
     ];
     prop_oneof![8 => making, 4 => taking, 8 => asking, 5 => changing, 1 => odd]
 }
@@ -175,6 +181,7 @@ impl Side {
     fn run(&self, op: &Op) -> Told {
         let h = |place: &Place| self.handle(*place);
         match op {
+            Op::Rest => plain(String::new()),
             Op::Getattr(object) => self.getattr(h(object)),
             Op::Forged(handle) => self.getattr(handle),
             Op::Lookup(dir, name) => {
@@ -375,11 +382,15 @@ fn compare(ops: &[Op], user: (u32, u32), force_table: bool) {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&served, mode).unwrap();
     let options = LocalOptions { table: Some(dir.path().join("names")), force_table };
-    let local = Local::open(&served, &options, Arc::new(OpenFiles::new(4096))).unwrap();
+    let files = Arc::new(OpenFiles::new(4096));
+    let local = Local::open(&served, &options, Arc::clone(&files)).unwrap();
     let options = MemOptions { owner: (own.uid, own.gid), mode: 0o777, ..MemOptions::default() };
     let mut local = Side::new(Arc::new(local), user);
     let mut mem = Side::new(Arc::new(Mem::new(options)), user);
     for (n, op) in ops.iter().enumerate() {
+        if let Op::Rest = op {
+            files.sweep(files.now_s().saturating_add(REST_S));
+        }
         let (got, wanted) = (local.run(op), mem.run(op));
         // of two handles that are both no good, no RFC says which is named
         let two = matches!(op, Op::Link(..) | Op::Rename(..));

@@ -575,6 +575,9 @@ impl OpenFiles {
     fn sync_tables(&self) {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for table in tables.iter().filter_map(Weak::upgrade) {
+            if let Err(error) = table.tidy() {
+                tracing::warn!(%error, "the table of file names cannot be written anew, and grows");
+            }
             if let Err(error) = table.sync() {
                 tracing::warn!(%error, "the table of file names cannot be put on disk");
             }

@@ -196,3 +196,69 @@ fn names_that_are_linked_at_once_are_all_kept() {
     });
     assert_eq!(table.places(&key(1)).len(), PLACES_MAX);
 }
+
+#[test]
+fn what_comes_and_goes_does_not_grow_the_file_for_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("names");
+    let table = InodeTable::open(&path).unwrap();
+    for n in 0..100 {
+        table.remember(&key(0), b"stays", &key(n)).unwrap();
+    }
+    for round in 0..20 {
+        for n in 0..10_000 {
+            let n = 1000 + round * 10_000 + n;
+            table.remember(&key(0), b"comes and goes", &key(n)).unwrap();
+            table.forget(&key(n)).unwrap();
+        }
+        table.tidy().unwrap();
+    }
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    assert!(bytes <= (super::TIDY_MIN + 20_000) * SLOT as u64, "{bytes}");
+    for table in [table, InodeTable::open(&path).unwrap()] {
+        assert!((0..100).all(|n| first(&table, n) == Some(place(0, b"stays"))));
+        assert_eq!(first(&table, 1000), None);
+    }
+}
+
+#[test]
+fn nothing_is_lost_while_the_file_is_written_anew() {
+    const EACH: u32 = 10_000;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("names");
+    let table = InodeTable::open(&path).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let mut tidied = 0;
+    std::thread::scope(|scope| {
+        let writers = [0, 1].map(|writer| {
+            let table = &table;
+            scope.spawn(move || {
+                for n in (1..EACH).map(|n| n * 2 + writer) {
+                    table.remember(&key(0), b"before", &key(n)).unwrap();
+                    let (from, to) = (place(0, b"before"), place(1, b"after"));
+                    table.moved(&key(n), &from, Some(&to)).unwrap();
+                    if n % 16 > 1 {
+                        table.forget(&key(n)).unwrap();
+                    }
+                    assert_eq!(first(table, n).is_some(), n % 16 <= 1, "{n}");
+                }
+            })
+        });
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                tidied += u32::from(table.tidy_beyond(2000).unwrap());
+            }
+        });
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    assert!(tidied > 2, "{tidied}");
+    for table in [table, InodeTable::open(&path).unwrap()] {
+        for n in 2..EACH * 2 {
+            let there = (n % 16 <= 1).then(|| place(1, b"after"));
+            assert_eq!(first(&table, n), there, "{n}");
+        }
+    }
+}
