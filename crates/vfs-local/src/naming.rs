@@ -298,7 +298,10 @@ impl Walk<'_> {
         let mut at = self.root.try_clone_to_owned().map_err(errno::from);
         for (key, name) in way.iter().rev() {
             let fid = Fid::new(key.bytes()).ok_or(Status::Stale)?;
-            let there = at.ok().and_then(|dir| entry_if(dir.as_fd(), name, &fid));
+            let there = match at {
+                Ok(dir) => entry_if(dir.as_fd(), name, &fid)?,
+                Err(_) => None,
+            };
             at = match there.map_or_else(|| self.elsewhere(key, &fid, within), Ok) {
                 // what is below it may have another place
                 Err(Status::Stale) => Err(Status::Stale),
@@ -310,7 +313,8 @@ impl Walk<'_> {
 
     /// The object is not under its newest name: tries the others, then looks for it in the
     /// directories where it was. If it is not there either it is forgotten, so that the next call
-    /// with this id costs nothing; a look-up that meets it elsewhere brings it back.
+    /// with this id costs nothing; a look-up that meets it elsewhere brings it back. It is not
+    /// forgotten where it could not be looked for, as without a descriptor or a right.
     fn elsewhere(
         &self,
         key: &FileKey,
@@ -323,9 +327,17 @@ impl Walk<'_> {
         }
         let within = Searches { key: *key, before, count: count.saturating_add(1) };
         let mut dirs: Vec<(FileKey, OwnedFd)> = Vec::new();
+        let mut unsure = None;
         for place in self.table.places(key) {
-            let Ok(dir) = self.dir(&place.parent, &within) else { continue };
-            if let Some(fd) = entry_if(dir.as_fd(), &place.name, fid) {
+            let dir = match self.dir(&place.parent, &within) {
+                Ok(dir) => dir,
+                Err(Status::Stale | Status::XDev) => continue,
+                Err(status) => {
+                    unsure = Some(status);
+                    continue;
+                }
+            };
+            if let Some(fd) = entry_if(dir.as_fd(), &place.name, fid)? {
                 self.table.prefer(&place, key).map_err(unwritten)?;
                 return Ok(fd);
             }
@@ -338,6 +350,9 @@ impl Walk<'_> {
                 self.table.prefer(&Place { parent, name }, key).map_err(unwritten)?;
                 return Ok(fd);
             }
+        }
+        if let Some(status) = unsure {
+            return Err(status);
         }
         self.table.forget(key).map_err(unwritten)?;
         Err(Status::Stale)
@@ -353,9 +368,13 @@ impl Walk<'_> {
 }
 
 /// The entry of this name, if it is this object.
-fn entry_if(dir: BorrowedFd<'_>, name: &[u8], fid: &Fid) -> Option<OwnedFd> {
-    let fd = open_entry(dir, name, How::Path, false).ok()?;
-    (fid_of(fd.as_fd()) == Ok(*fid)).then_some(fd)
+fn entry_if(dir: BorrowedFd<'_>, name: &[u8], fid: &Fid) -> Result<Option<OwnedFd>> {
+    match open_entry(dir, name, How::Path, false).map_err(errno::from) {
+        Ok(fd) => Ok((fid_of(fd.as_fd())? == *fid).then_some(fd)),
+        // mounts are not entered
+        Err(Status::NoEnt | Status::NotDir | Status::Stale | Status::XDev) => Ok(None),
+        Err(status) => Err(status),
+    }
 }
 
 /// The entry of a directory that is this object: its name, and open as a path.
@@ -363,21 +382,27 @@ fn entry_if(dir: BorrowedFd<'_>, name: &[u8], fid: &Fid) -> Option<OwnedFd> {
 fn entry_of(dir: BorrowedFd<'_>, fid: &Fid) -> Result<Option<(Vec<u8>, OwnedFd)>> {
     let wanted = inode_in(fid);
     let listing = open_listing(dir).map_err(errno::from)?;
-    let mut found = None;
+    let mut found = Ok(None);
     let mut looked_at = 0;
     let mut room = sys::dirent::Room::default();
     let listed = sys::dirent::list(listing.as_fd(), &mut room, sys::dirent::BATCH, &mut |entry| {
         let name = entry.name.to_bytes();
         let may_be = wanted.is_none_or(|ino| ino == entry.ino) && !matches!(name, b"." | b"..");
-        if may_be && let Some(fd) = entry_if(dir, name, fid) {
-            found = Some((name.to_vec(), fd));
-            return ControlFlow::Break(());
+        if may_be {
+            match entry_if(dir, name, fid) {
+                Ok(None) => {}
+                Ok(Some(fd)) => {
+                    found = Ok(Some((name.to_vec(), fd)));
+                    return ControlFlow::Break(());
+                }
+                Err(status) => found = Err(status),
+            }
         }
         looked_at += 1;
         if looked_at < SEARCH_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     listed.map(drop).map_err(errno::from)?;
-    Ok(found)
+    found
 }
 
 /// The inode number in an id, where we know the layout: ours, and the kernel's generic one.
