@@ -1,7 +1,7 @@
 //! The commands that ask a running server: one request each, printed as a table or as JSON.
 
-use crate::cli::Target;
-use crate::settings::Assignment;
+use crate::cli::{Target, Usage};
+use crate::settings::{Assignment, row};
 use crate::{out, places};
 use admin::api::{
     Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, PoolRow, Reloaded, Request,
@@ -315,6 +315,8 @@ pub fn set(Assignment(value): Assignment, to: &Target) -> anyhow::Result<ExitCod
 /// `bowline get`.
 pub fn settings(key: Option<String>, to: &Target) -> anyhow::Result<ExitCode> {
     let one = key.is_some();
+    // as `set` does it: a name that there is not needs no server to be wrong
+    key.as_deref().map(row).transpose().map_err(Usage)?;
     show(to, &Request::Get { key }, move |rows: &Vec<SettingRow>| match rows.as_slice() {
         [row] if one => format!("{}\n", row.value),
         rows => {

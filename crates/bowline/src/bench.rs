@@ -1,6 +1,7 @@
 //! `bowline bench`: reads the command line, runs the bench crate, prints what it found.
 //!
-//! Exit status: 0 if everything was measured and no call failed; 1 else.
+//! Exit status: 0 if everything was measured and no call failed; 2 if nothing could begin, because of
+//! what the command line says or names; 1 else.
 
 mod compare;
 mod cost;

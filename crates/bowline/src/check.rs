@@ -2,7 +2,7 @@
 //!
 //! What `serve` would refuse of the file is wrong here too: both go through [`exporting`].
 
-use crate::cli::ServeOptions;
+use crate::cli::{ServeOptions, USAGE, Usage};
 use crate::config::{self, Place, Settings};
 use crate::{exporting, out};
 use anyhow::Context;
@@ -20,11 +20,11 @@ use vfs_mem::{Mem, MemOptions};
 /// How long clients' names are looked up; a name service that does not answer takes seconds for each.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Checks a file. Status 0: it is in order; 1: it is not.
+/// Checks a file. Status 0: it is in order; [`USAGE`]: it is not, and `serve` would end so too.
 pub fn check(path: &Path) -> anyhow::Result<ExitCode> {
     let bytes = exporting::read(path)
         .map_err(|e| e.root_cause().to_string())
-        .map_err(|why| anyhow::anyhow!("cannot read {}: {why}", path.display()))?;
+        .map_err(|why| Usage(format!("cannot read {}: {why}", path.display())))?;
     let mut report = Report::default();
     if is_configuration(path, &bytes) {
         configuration(path, &mut report)?;
@@ -90,7 +90,8 @@ fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
         }
     };
     if let Some(file) = &settings.exports {
-        let bytes = exporting::read(file).context("the key exports")?;
+        let read = exporting::read(file).context("the key exports");
+        let bytes = read.map_err(|error| Usage::of(&error))?;
         specs.extend(exports(file, &bytes, report));
     }
     exporting::impose(&mut specs, settings.read_only, None);
@@ -190,7 +191,7 @@ impl Report {
             wrong => format!("{wrong} wrong"),
         };
         out::print(format!("{exports}{notes}{}: {verdict}\n", path.display()))?;
-        Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE) })
     }
 }
 

@@ -8,10 +8,28 @@ use serde::Deserialize;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// A command line that is wrong in a way that only shows after parsing.
+/// What each exit status means, whatever the command.
+pub const STATUSES: [(u8, &str); 3] = [
+    (0, "done"),
+    (1, "tried, and failed or refused by the server"),
+    (2, "the command line is wrong, or what it names to be read or served; nothing was tried"),
+];
+
+/// The exit status of [`Usage`].
+pub const USAGE: u8 = 2;
+
+/// A command line, or a file or directory that it names to be read or served, that is wrong in a way
+/// that only shows after parsing. Nothing has been tried yet.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
+
+impl Usage {
+    /// What is wrong, with its causes.
+    pub fn of(error: &anyhow::Error) -> anyhow::Error {
+        Self(crate::told(error)).into()
+    }
+}
 
 /// Serves directories over NFS from user space: NFSv3 and NFSv2, TCP and UDP.
 #[derive(Debug, Parser)]
@@ -21,7 +39,7 @@ pub struct Usage(pub String);
     about,
     disable_help_subcommand = true,
     after_help = "Try it:  bowline serve /some/dir     (prints the mount command)\n\
-                  Exit status: 0 done; 1 refused or failed; 2 wrong command line."
+                  Exit status: 0 done; 1 tried and failed; 2 wrong command line, or wrong file that it names."
 )]
 pub struct Cli {
     /// What to do.

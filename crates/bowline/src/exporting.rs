@@ -2,11 +2,12 @@
 //!
 //! The same way for `serve`, `reload` and `check`, so that what was checked is what is served.
 
+use crate::cli::Usage;
 use crate::config::{Dir, Settings};
 use crate::own_addresses::own_addresses;
 use anyhow::{Context, anyhow, bail};
 use export::exports_file::{Parsed, parse};
-use export::{Client, ExportSpec, Network, Options, Rule, Source, Squash};
+use export::{BuildError, Client, ExportSpec, Network, Options, Rule, Source, Squash};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStringExt;
@@ -73,8 +74,8 @@ fn rules(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Vec<R
         return Ok(this_machine().map(|client| Rule { client, options }).collect());
     }
     let rule = |client: &String| {
-        let client = Client::parse(client)
-            .map_err(|e| anyhow!(crate::cli::Usage(format!("--client {client}: {e}"))))?;
+        let client =
+            Client::parse(client).map_err(|e| anyhow!(Usage(format!("--client {client}: {e}"))))?;
         Ok(Rule { client, options })
     };
     settings.clients.iter().map(rule).collect()
@@ -191,12 +192,20 @@ fn unreachable_directory(path: &Path, error: &std::io::Error) -> anyhow::Error {
     }
 }
 
-/// The first of several faults, and how many more there are.
-pub fn first_of<E: std::fmt::Display>(errors: &[E]) -> anyhow::Error {
-    match errors {
-        [] => anyhow!("the exports cannot be applied"),
-        [one] => anyhow!("{one}"),
-        [one, more @ ..] => anyhow!("{one} (and {} more)", more.len()),
+/// The first of several faults, and how many more there are. Exports that cannot be beside each other
+/// are the fault of who wrote them.
+pub fn first_of<E: std::fmt::Display>(errors: &[BuildError<E>]) -> anyhow::Error {
+    let Some(one) = errors.first() else { return anyhow!("the exports cannot be applied") };
+    let more = match errors.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let told = format!("{one}{more}");
+    match one {
+        BuildError::SamePath { .. }
+        | BuildError::SameIdentity { .. }
+        | BuildError::TooMany { .. } => Usage(told).into(),
+        BuildError::Identity(_) | BuildError::Open { .. } => anyhow!(told),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The binary: reads the command line, builds the server's parts or asks a running one.
 //!
-//! Exit status: 0 done, 1 refused or failed, 2 a wrong command line. Every error is one line on
-//! standard error that says what to do.
+//! Exit status: 0 done, 1 tried and failed, 2 a wrong command line or a wrong file that it names
+//! ([`cli::STATUSES`]). Every error is one line on standard error that says what to do.
 
 mod ask;
 mod bench;
@@ -21,13 +21,10 @@ mod settings;
 mod values;
 
 use clap::{CommandFactory, Parser};
-use cli::{Cli, Command};
+use cli::{Cli, Command, USAGE};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
-
-/// Exit status of a wrong command line.
-const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let args = help_asked(std::env::args_os().collect());

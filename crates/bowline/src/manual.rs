@@ -1,6 +1,7 @@
 //! The pages of the manual that are about no command: settings, the configuration file, exports, counters. Each is
 //! made from the table that the program itself goes by, so that none says what the program does not do.
 
+use crate::cli::STATUSES;
 use crate::settings::{ROWS, Values};
 use anyhow::Context;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -56,10 +57,16 @@ pub fn write(dir: &Path) -> anyhow::Result<()> {
 fn ending() -> String {
     let mut roff = Roff::new();
     roff.control("SH", ["EXIT STATUS"]);
-    for (status, about) in [("0", "Done"), ("1", "Refused, or failed"), ("2", "Wrong command line")]
-    {
-        entry(&mut roff, vec![bold(status)], about);
+    for (status, about) in STATUSES {
+        entry(&mut roff, vec![bold(status.to_string())], about);
     }
+    roff.control("PP", []);
+    roff.text([roman(
+        "This holds for every command. bowline check ends as bowline serve would: with 2 if the file is \
+         wrong. A server that is not there, a port that is taken and output that cannot be written are \
+         1, as are exports that bowline reload finds wrong: the server was asked, and refused. A \
+         second Ctrl-C ends a server or a measurement with 130.",
+    )]);
     roff.control("SH", ["FILES"]);
     let files = [
         (

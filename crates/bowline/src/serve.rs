@@ -19,7 +19,7 @@ mod start;
 mod state_dir;
 mod sweep;
 
-use crate::cli::ServeOptions;
+use crate::cli::{ServeOptions, Usage};
 use crate::config;
 use std::process::ExitCode;
 
@@ -28,7 +28,7 @@ use std::process::ExitCode;
 /// # Errors
 /// What keeps the server from starting, and what to do about it.
 pub fn serve(options: ServeOptions) -> anyhow::Result<ExitCode> {
-    let settings = config::settle(options.clone())?;
+    let settings = config::settle(options.clone()).map_err(|error| Usage::of(&error))?;
     let running = start::start(&settings, options)?;
     run::run(running)
 }

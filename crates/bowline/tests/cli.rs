@@ -8,6 +8,177 @@ use rig::{bowline, text, told};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+/// Every command: what it is told, how it ends, and a part of its one line of error.
+const ENDS: [(&str, i32, &str); 62] = [
+    ("serve", 2, "nothing to serve"),
+    ("serve /a --prot 1", 2, "--port"),
+    ("serve none", 2, "none does not exist"),
+    ("serve good.exports", 2, "not a directory"),
+    ("serve x=", 2, "names no directory"),
+    ("serve . --client 10.0.0.0/99", 2, "--client 10.0.0.0/99"),
+    ("serve . --set max-reed=1", 2, "max-read"),
+    ("serve . .", 2, "is exported twice"),
+    ("serve --config none.toml", 2, "cannot read the configuration none.toml"),
+    ("serve --config wrong.toml", 2, "wrong.toml:2:1: "),
+    ("serve --config gone.toml", 2, "none does not exist"),
+    ("serve --exports none", 2, "cannot read the exports file none"),
+    ("serve --exports .", 2, "exports file ."),
+    ("serve --exports wrong.exports", 2, "wrong.exports:2:"),
+    ("serve --exports gone.exports", 2, "none does not exist"),
+    ("serve --exports same.exports", 2, "same identity"),
+    ("serve . --listen 192.0.2.1", 1, "not an address of this machine"),
+    ("serve . --state-dir good.exports/x", 1, "good.exports/x"),
+    ("serve . --control good.exports", 1, "good.exports"),
+    ("check", 2, "see `bowline check --help`"),
+    ("check good.exports", 0, ""),
+    ("check good.toml", 0, ""),
+    ("check none", 2, "cannot read none"),
+    ("check .", 2, "cannot read ."),
+    ("check wrong.exports", 2, ""),
+    ("check wrong.toml", 2, ""),
+    ("check gone.exports", 2, "none does not exist"),
+    ("check gone.toml", 2, "none does not exist"),
+    ("check same.exports", 2, "same identity"),
+    ("check unread.toml", 2, "cannot read the exports file"),
+    ("status", 1, "bowline serve"),
+    ("status extra", 2, "see `bowline status --help`"),
+    ("exports --json", 1, "bowline serve"),
+    ("exports --jsn", 2, "--json"),
+    ("clients", 1, "bowline serve"),
+    ("clients --control", 2, "--control"),
+    ("conns", 1, "bowline serve"),
+    ("conns extra", 2, "see `bowline conns --help`"),
+    ("sockets", 1, "bowline serve"),
+    ("sockets extra", 2, "see `bowline sockets --help`"),
+    ("pools", 1, "bowline serve"),
+    ("pools extra", 2, "see `bowline pools --help`"),
+    ("ops", 1, "bowline serve"),
+    ("ops extra", 2, "see `bowline ops --help`"),
+    ("reload", 1, "bowline serve"),
+    ("reload extra", 2, "see `bowline reload --help`"),
+    ("set max-read=64K", 1, "bowline serve"),
+    ("set max-reed=64K", 2, "max-read"),
+    ("set max-read=fast", 2, "max-read"),
+    ("get max-read", 1, "bowline serve"),
+    ("get max-reed", 2, "max-read"),
+    ("completions bash", 0, ""),
+    ("completions csh", 2, "bash"),
+    ("bench", 2, "see `bowline bench --help`"),
+    ("bench list", 0, ""),
+    ("bench list extra", 2, "see `bowline bench list --help`"),
+    ("bench run none", 2, "no such experiment"),
+    ("bench run align --out good.exports", 1, "--out good.exports"),
+    ("bench report none", 2, "cannot read none"),
+    ("bench report .", 2, "holds no results"),
+    ("bench mktree t --scale 0", 2, "a scale of 0"),
+    ("bench mktree .", 2, "is not empty"),
+];
+
+/// The same of loads and comparisons; the port is one that nobody answers on.
+const BENCH_ENDS: [(&str, i32, &str); 9] = [
+    ("bench load --server 127.0.0.1:1 --export /x", 1, "refuses"),
+    ("bench load --server none.invalid --export /x", 2, "none.invalid"),
+    ("bench load --server 127.0.0.1:1 --export /x --workload fly", 2, "fly"),
+    ("bench load --server 127.0.0.1:1 --export /x --calls c", 2, "--workload replay"),
+    ("bench mktree good.exports/x", 1, "good.exports/x"),
+    ("bench report results", 0, ""),
+    ("bench compare --peer none", 2, "nor a command with {PORT}"),
+    ("bench compare --peer none{PORT} --quick --only NULL", 1, "did not start"),
+    ("bench compare --peer x --only nothing", 2, "no load has that in its name"),
+];
+
+/// Files of all kinds of wrong.
+const FILES: [(&str, &str); 8] = [
+    ("good.exports", "/tmp *(ro)\n"),
+    ("wrong.exports", "/tmp *(rw)\n/usr *(rw,fast)\n"),
+    ("gone.exports", "/none *(ro)\n"),
+    ("same.exports", "/ *(rw,fsid=1)\n/tmp *(rw,fsid=1)\n"),
+    ("good.toml", "dirs = '/tmp'\n"),
+    ("wrong.toml", "dirs = '.'\nprot = 1\n"),
+    ("gone.toml", "dirs = 'none'\n"),
+    ("unread.toml", "exports = 'none'\n"),
+];
+
+#[test]
+fn every_command_ends_with_the_status_that_the_manual_names() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, content) in FILES {
+        std::fs::write(dir.path().join(name), content).unwrap();
+    }
+    std::fs::create_dir(dir.path().join("results")).unwrap();
+    for name in ["machine.json", "starve.json"] {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench/2026-11-22");
+        std::fs::copy(kept.join(name), dir.path().join("results").join(name)).unwrap();
+    }
+    let mut wrong = Vec::new();
+    for (line, status, part) in ENDS.iter().chain(&BENCH_ENDS) {
+        let mut command = std::process::Command::new(rig::BOWLINE);
+        command.args(line.split(' ')).current_dir(dir.path());
+        let asks = !["serve", "check", "bench", "completions"].iter().any(|c| line.starts_with(c));
+        let given = |option: &str| line.contains(option);
+        if asks && !given("--control") {
+            command.args(["--control", "none.sock"]);
+        }
+        if line.starts_with("serve") {
+            let own =
+                [("--port", "1"), ("--portmap", "off"), ("--state-dir", "s"), ("--control", "c")];
+            let own = own.iter().filter(|(option, _)| !given(option));
+            command.args(own.flat_map(|(option, value)| [option, value]));
+        }
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let told = text(&output.stderr);
+        let said = if *status == 0 { told.is_empty() } else { told.starts_with("bowline: ") };
+        let one_line = part.is_empty() || told.contains(part) && told.lines().count() == 1;
+        if output.status.code() != Some(*status) || !said || !one_line {
+            wrong.push(format!("{line}: {:?} {told}", output.status.code()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_command_is_among_those_whose_status_is_tried() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/generated");
+    for page in std::fs::read_dir(pages).unwrap() {
+        let name = page.unwrap().file_name().into_string().unwrap();
+        let Some(words) = name.strip_prefix("bowline-").and_then(|n| n.strip_suffix(".1")) else {
+            continue;
+        };
+        let words = words.replace('-', " ");
+        for wanted in [true, false] {
+            let mut rows =
+                ENDS.iter().chain(&BENCH_ENDS).filter(|(line, ..)| line.starts_with(&words));
+            assert!(rows.any(|(_, status, _)| (*status == 2) == wanted), "{words}: {wanted}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_asked_grants_with_0_and_refuses_with_1() {
+    let server = rig::Server::start(&[]);
+    for line in [
+        "status",
+        "exports",
+        "clients",
+        "conns",
+        "sockets",
+        "pools",
+        "ops",
+        "get",
+        "reload",
+        "set max-read=64K",
+        "get max-read",
+    ] {
+        let asked = server.ask(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!((asked.status.code(), text(&asked.stderr)), (Some(0), String::new()), "{line}");
+    }
+    let refused = told(&server.ask(&["set", "tcp-congestion=none-such"]), 1);
+    assert!(refused.contains("none-such"), "{refused}");
+    std::fs::remove_dir_all(server.served()).unwrap();
+    let refused = told(&server.ask(&["reload"]), 1);
+    assert!(refused.contains("does not exist"), "{refused}");
+}
+
 #[test]
 fn a_wrong_command_line_is_status_2_and_one_line() {
     for (args, part) in [
@@ -64,9 +235,9 @@ fn what_cannot_be_served_is_named() {
         let state = state.to_str().unwrap();
         bowline(&["serve", what, "--state-dir", state, "--port", "1", "--portmap", "off"])
     };
-    let missing = told(&serve("/no/such/directory"), 1);
+    let missing = told(&serve("/no/such/directory"), 2);
     assert!(missing.contains("/no/such/directory"), "{missing}");
-    let error = told(&serve(file.to_str().unwrap()), 1);
+    let error = told(&serve(file.to_str().unwrap()), 2);
     assert!(error.contains("not a directory"), "{error}");
 }
 
@@ -76,7 +247,7 @@ fn a_configuration_with_a_wrong_key_is_refused_with_its_place() {
     let path = dir.path().join("b.toml");
     std::fs::write(&path, "dirs = '.'\nprot = 1\n").unwrap();
     let path = path.to_str().unwrap();
-    let error = told(&bowline(&["serve", "--config", path]), 1);
+    let error = told(&bowline(&["serve", "--config", path]), 2);
     assert!(error.contains("b.toml:2:1: ") && error.contains("prot"), "{error}");
 }
 
@@ -107,12 +278,12 @@ fn check_says_what_a_good_file_exports() {
 fn check_shows_the_place_of_what_is_wrong() {
     let output = check("exports", "/tmp *(rw)\n/usr *(rw,fast)\n");
     let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("exports:2:") && error.contains("fast"), "{error}");
     assert!(error.lines().any(|line| line.trim() == "^"), "a caret: {error}");
     let output = check("b.toml", "port = 3049\nportt = 1\n");
     let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("b.toml:2:1: ") && error.contains("portt"), "{error}");
 }
 
@@ -125,13 +296,13 @@ fn check_refuses_what_serve_refuses() {
     let both = |args: [&str; 2], part: &str| {
         let checked = bowline(&["check", args[1]]);
         let told = text(&checked.stderr);
-        assert_eq!(checked.status.code(), Some(1), "{told}{}", text(&checked.stdout));
+        assert_eq!(checked.status.code(), Some(2), "{told}{}", text(&checked.stdout));
         assert!(told.contains(part) && told.lines().count() == 1, "{told}");
         let mut serve = std::process::Command::new(rig::BOWLINE);
         serve.arg("serve").args(args).arg("--state-dir").arg(&state).arg("--control").arg(&control);
         let served = serve.args(["--port", "1", "--portmap", "off"]).output().unwrap();
         let told = text(&served.stderr);
-        assert_eq!(served.status.code(), Some(1), "{told}");
+        assert_eq!(served.status.code(), Some(2), "{told}");
         assert!(told.contains(part), "{told}");
     };
     let (file, config) = (format!("{here}/exports"), format!("{here}/b.toml"));
@@ -183,8 +354,8 @@ fn lost_output_is_an_error_and_an_early_end_is_not() {
     }
     let lost = text(&run(&check, full(), Stdio::piped()).unwrap().stderr);
     assert!(lost.contains("standard output: No space left") && lost.lines().count() == 2, "{lost}");
-    for (out, error) in [(closed(), closed()), (full(), full())] {
-        assert_eq!(run(&check, out, error).unwrap().status.code(), Some(1));
+    for (out, error, status) in [(closed(), closed(), 2), (full(), full(), 1)] {
+        assert_eq!(run(&check, out, error).unwrap().status.code(), Some(status));
     }
 }
 

@@ -111,7 +111,7 @@ fn the_recorded_experiments_tree_is_made_and_continued() {
         assert_eq!(made["present"], present);
     }
     let refused = run("0");
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(words.starts_with("bowline: a scale of 0") && words.lines().count() == 1, "{words}");
 }

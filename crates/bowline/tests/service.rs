@@ -99,7 +99,7 @@ fn settings_change_while_it_runs() {
     let lost = Command::new(BOWLINE).args(get).stdout(full).stderr(Stdio::piped()).output();
     assert!(told(&lost.unwrap(), 1).contains("standard output"));
     assert!(server.ask(&["set", "threads=2..8"]).status.success());
-    let error = told(&server.ask(&["get", "max-reed"]), 1);
+    let error = told(&server.ask(&["get", "max-reed"]), 2);
     assert!(error.contains("max-read"), "{error}");
     let all = server.json("get");
     assert_eq!(all.as_array().unwrap().len(), 13);

@@ -24,6 +24,11 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
             names.join("; ")
         ))
     })?;
+    let peer = Peer::from(options.peer.as_str());
+    if matches!(&peer, Peer::Command(line) if !line.contains("{PORT}")) {
+        let what = "neither ganesha nor knfsd, nor a command with {PORT} where the port belongs, and {DIR}";
+        return Err(Usage(format!("--peer {}: {what}", options.peer)).into());
+    }
     let stop = stop_on_signals()?;
     let scratch = Scratch::new()?;
     let spinner = Spinner::new();
@@ -35,7 +40,7 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         say: &|text| spinner.say(text),
     };
     let rounds = options.rounds.unwrap_or(if options.quick { ROUNDS.1 } else { ROUNDS.0 });
-    let comparison = run(&Peer::from(options.peer.as_str()), &loads, &setting, rounds);
+    let comparison = run(&peer, &loads, &setting, rounds);
     spinner.end();
     let comparison = comparison?;
     print(page(&comparison))?;

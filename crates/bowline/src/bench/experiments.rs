@@ -8,6 +8,7 @@ use crate::out::print;
 use admin::Align::Left;
 use admin::Table;
 use bench::experiments::{ALL, Experiment, Setting, named, run as run_one, save};
+use bench::report::ReportError;
 use bench::result::{Findings, Machine, Outcome};
 use bench::subject::Scratch;
 use serde::Serialize;
@@ -92,7 +93,10 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
 
 /// Runs `bowline bench report`.
 pub fn report(dir: &Path) -> anyhow::Result<ExitCode> {
-    let page = bench::report::write(dir)?;
+    let page = bench::report::write(dir).map_err(|error| match error {
+        ReportError::Write { .. } => error.into(),
+        unread => anyhow::Error::new(Usage(unread.to_string())),
+    })?;
     print(format!("results in {}, report in {}\n", dir.display(), page.display()))?;
     Ok(ExitCode::SUCCESS)
 }

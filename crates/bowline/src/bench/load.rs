@@ -1,13 +1,14 @@
 //! `bowline bench load`: one load on one server, or on two in turn.
 
 use super::{cost, progress, write_json};
+use crate::cli::Usage;
 use crate::cli::bench::LoadOptions;
 use crate::out::print;
 use admin::{
     Align::{Left, Right},
     Table,
 };
-use bench::load::{Latency, Live, LoadReport, Plan, Run, Scene};
+use bench::load::{Latency, Live, LoadError, LoadReport, Plan, Run, Scene};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -32,9 +33,9 @@ struct Side {
 
 /// Runs `bowline bench load`.
 pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
-    let plan = options.plan(&options.server).map_err(crate::cli::Usage)?;
+    let plan = options.plan(&options.server).map_err(Usage)?;
     let other = match &options.vs {
-        Some(vs) => Some(options.plan(std::slice::from_ref(vs)).map_err(crate::cli::Usage)?),
+        Some(vs) => Some(options.plan(std::slice::from_ref(vs)).map_err(Usage)?),
         None => None,
     };
     let stop = progress::stop_on_signals()?;
@@ -81,7 +82,11 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn prepare(name: String, plan: Plan) -> anyhow::Result<Side> {
-    let scene = Arc::new(Scene::prepare(&plan)?);
+    let scene = Scene::prepare(&plan).map_err(|error| match error {
+        LoadError::Plan(_) | LoadError::Recording { .. } => Usage(error.to_string()).into(),
+        of_server => anyhow::Error::new(of_server),
+    });
+    let scene = Arc::new(scene?);
     Ok(Side { name, plan, scene })
 }
 

@@ -1,9 +1,10 @@
 //! `bowline bench mktree`: the recorded experiment's tree, in a directory.
 
 use super::progress;
+use crate::cli::Usage;
 use crate::cli::bench::MktreeOptions;
 use crate::out::print;
-use bench::mktree;
+use bench::mktree::{self, TreeError};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -20,7 +21,10 @@ pub fn mktree(options: &MktreeOptions) -> anyhow::Result<ExitCode> {
     if shown {
         let _ = writeln!(std::io::stderr());
     }
-    let made = made?;
+    let made = made.map_err(|error| match error {
+        TreeError::Scale(_) | TreeError::NotEmpty(_) => Usage(error.to_string()).into(),
+        failed => anyhow::Error::new(failed),
+    })?;
     if options.json {
         print(serde_json::to_string_pretty(&made)? + "\n")?;
     } else {

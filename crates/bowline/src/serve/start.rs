@@ -7,7 +7,7 @@ use super::desk::Desk;
 use super::opener::Files;
 use super::portmap::{self, Found, Plan};
 use super::{desk, gather, notify, port_owner, process, refused, state_dir};
-use crate::cli::ServeOptions;
+use crate::cli::{ServeOptions, Usage};
 use crate::config::Settings;
 use crate::exporting::{self, Itself};
 use crate::logging;
@@ -62,7 +62,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
         sys::identity::drop_resource_capability().context("cannot drop CAP_SYS_RESOURCE")?;
     }
 
-    let wanted = exporting::wanted(settings, squash_to)?;
+    let wanted = exporting::wanted(settings, squash_to).map_err(|error| Usage::of(&error))?;
     make_control_dir(&settings.control, own.uid)?;
     state_dir::make(&settings.state_dir)?;
     let identity = Arc::new(Identity::open(&settings.state_dir)?);
