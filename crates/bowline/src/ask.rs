@@ -404,6 +404,26 @@ fn status_page(s: &Status) -> String {
     table.to_string()
 }
 
+/// The status in a line, for the log.
+pub fn status_line(s: &Status) -> String {
+    let recent = admin::per_second(s.calls_per_s_recent);
+    format!(
+        "status: up {}, exports {}, connections {}, calls {} ({recent} of late), errors {}, \
+         rejected {}, read {}, written {}, threads {}, memory {}, warnings {}",
+        admin::duration_s(s.uptime_s),
+        s.exports,
+        s.connections,
+        s.calls,
+        s.errors,
+        s.rejected,
+        admin::bytes(s.bytes_read),
+        admin::bytes(s.bytes_written),
+        s.threads,
+        admin::bytes(s.memory_bytes),
+        s.warnings.len(),
+    )
+}
+
 fn tcp_memory(memory: &TcpMemory) -> String {
     let promised = admin::bytes(memory.promised_bytes);
     let max = admin::bytes(memory.promised_bytes_max);

@@ -54,7 +54,8 @@ pub enum Command {
     ///
     /// With nothing but a directory, serves it on 127.0.0.1:2049, TCP and UDP, to this machine
     /// only, and prints the mount command. NFS and MOUNT share the port, so clients need no
-    /// portmapper. SIGHUP reads the exports again. SIGTERM and Ctrl-C let calls that run finish, for
+    /// portmapper. SIGHUP reads the exports again, SIGUSR1 logs a
+    /// line of status (at log-level=info), SIGUSR2 is ignored. SIGTERM and Ctrl-C let calls that run finish, for
     /// ten seconds at most; a second Ctrl-C does not.
     Serve(Box<ServeOptions>),
     /// Show the server in one page

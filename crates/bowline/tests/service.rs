@@ -330,6 +330,55 @@ fn an_ordinary_user_is_told_what_is_different() {
     assert_eq!(server.ended(), Some(0));
 }
 
+#[test]
+fn signals_by_habit_do_not_end_it_and_sigusr1_logs_a_line() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let writer = log.reopen().unwrap();
+    let mut server = Server::start_with(&[], |command| {
+        command.stderr(writer);
+    });
+    for signal in ["-USR2", "-PIPE", "-XFSZ", "-WINCH", "-URG", "-CHLD", "-USR1"] {
+        server.signal(signal);
+    }
+    let begun = Instant::now();
+    let said = || std::fs::read_to_string(log.path()).unwrap();
+    while !said().contains("status: up ") {
+        assert!(begun.elapsed() < Duration::from_secs(5), "{}", said());
+        assert!(server.child.try_wait().unwrap().is_none(), "it ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(said().lines().filter(|line| line.contains("status: ")).count(), 1, "{}", said());
+    assert!(said().contains("exports 1, connections 0, calls 0"), "{}", said());
+    assert!(server.ask(&["status"]).status.success());
+    server.signal("-TERM");
+    assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
+fn a_write_beyond_the_servers_largest_file_fails_and_the_server_goes_on() {
+    use proto::nfs3::{CreateHow3, Sattr3, StableHow};
+    let user = is_root().then_some(NOBODY);
+    let server = Server::launch(user, &[], |_| ());
+    // as its own user: nobody else may change a process's limits without CAP_SYS_RESOURCE
+    let mut limit = Command::new("setpriv");
+    if let Some(user) = user {
+        limit.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".into()]);
+    }
+    limit.args(["prlimit", "--fsize=1048576:", "--pid", &server.child.id().to_string()]);
+    assert!(limit.status().unwrap().success());
+    let at = (std::net::Ipv4Addr::LOCALHOST, server.port).into();
+    let mut client = client::Client::tcp(at, Duration::from_secs(10)).unwrap();
+    let root = client.mount(server.served().to_str().unwrap().as_bytes()).unwrap();
+    let made = client.create(&root, b"large", CreateHow3::Unchecked(Sattr3::default())).unwrap();
+    let file = made.handle.unwrap();
+    for (offset, fits) in [(0, true), (2 << 20, false), (0, true)] {
+        let written = client.write(&file, offset, &[7; 512], StableHow::FileSync);
+        assert_eq!(written.is_ok(), fits, "{offset}: {written:?}");
+        let told = written.map_or_else(|error| error.to_string(), |_| String::new());
+        assert!(fits || told.contains("FBig"), "{told}");
+    }
+}
+
 /// A server in which a call runs that takes a while, what it logs to, and who waits for the call.
 fn busy() -> (Server, tempfile::NamedTempFile, std::thread::JoinHandle<bool>) {
     let log = tempfile::NamedTempFile::new().unwrap();

@@ -16,22 +16,44 @@ pub enum Signal {
     Interrupt,
     /// SIGHUP: read the configuration again.
     HangUp,
+    /// SIGUSR1: say how it goes.
+    Report,
 }
 
 impl Signal {
-    const ALL: [(libc::c_int, Self); 3] = [
+    const ALL: [(libc::c_int, Self); 4] = [
         (libc::SIGTERM, Self::Terminate),
         (libc::SIGINT, Self::Interrupt),
         (libc::SIGHUP, Self::HangUp),
+        (libc::SIGUSR1, Self::Report),
     ];
 }
 
-/// SIGTERM, SIGINT and SIGHUP of this process, one after the other.
+/// Signals that end a process unless it says otherwise, and are not meant to end a server. SIGUSR2 is
+/// sent by habit; SIGXFSZ comes with a write beyond the largest file that the process may make
+/// (`ulimit -f`), so a client could send it: without it, the write fails with EFBIG.
+const IGNORED: [libc::c_int; 2] = [libc::SIGUSR2, libc::SIGXFSZ];
+
+/// Ignores what must not end a server. Programs that it starts afterwards ignore the same.
+///
+/// # Errors
+/// As sigaction(2), which knows these signals.
+pub fn ignore_others() -> io::Result<()> {
+    for number in IGNORED {
+        // SAFETY: SIG_IGN is no function, so nothing is called in a handler's place.
+        if unsafe { libc::signal(number, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// SIGTERM, SIGINT, SIGHUP and SIGUSR1 of this process, one after the other.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// Takes the three signals over.
+    /// Takes these signals over.
     ///
     /// # Errors
     /// As signalfd(2): no descriptors or no memory left.

@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use sys::signal::Signals;
+use sys::signal::{Signal, Signals};
 
 /// How often the bar is drawn.
 const REDRAW: Duration = Duration::from_millis(200);
@@ -19,7 +19,10 @@ pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     std::thread::spawn(move || {
-        while signals.wait().is_ok() {
+        while let Ok(signal) = signals.wait() {
+            if signal == Signal::Report {
+                continue;
+            }
             if flag.swap(true, Relaxed) {
                 // a second Ctrl-C: whoever cannot wait for the last answers
                 bench::subject::remove_scratch();

@@ -1,4 +1,4 @@
-//! From "ready" to the end: signals, reload, the graceful stop.
+//! From "ready" to the end: signals, reload, reports, the graceful stop.
 
 use super::desk::Desk;
 use super::notify;
@@ -24,7 +24,7 @@ pub fn run(running: Running) -> anyhow::Result<ExitCode> {
     notify::stopping();
     let hurry = match signal {
         Some(Signal::Interrupt) => "; Ctrl-C again ends it at once",
-        Some(Signal::Terminate | Signal::HangUp) | None => "",
+        Some(Signal::Terminate | Signal::HangUp | Signal::Report) | None => "",
     };
     tracing::info!("stopping: no new calls; what runs may finish{hurry}");
     desk.found.take_back();
@@ -48,7 +48,7 @@ fn listen(signals: &Signals, sender: &Sender<Signal>) {
     }
 }
 
-/// Waits for the signal that ends the server; reloads in between.
+/// Waits for the signal that ends the server; reloads and reports in between.
 fn wait(receiver: &Receiver<Signal>, desk: &Desk) -> Option<Signal> {
     while let Ok(signal) = receiver.recv() {
         match signal {
@@ -61,6 +61,7 @@ fn wait(receiver: &Receiver<Signal>, desk: &Desk) -> Option<Signal> {
                 }
                 Err(refused) => tracing::error!("reload refused, nothing changed: {refused}"),
             },
+            Signal::Report => tracing::info!("{}", ask::status_line(&desk.status())),
         }
     }
     None

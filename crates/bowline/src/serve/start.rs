@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 use svc::{Adopted, Server, StartError};
 use sys::identity::Capability;
-use sys::signal::Signals;
+use sys::signal::{Signals, ignore_others};
 use telemetry::{OpName, Telemetry};
 
 /// A server that answers, and what keeps it so.
@@ -53,6 +53,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     sys::limits::keep_memory_small();
     let inherited = sys::inherited::take().context("a socket from systemd cannot be used")?;
     let signals = Signals::take_over().context("cannot take signals over")?;
+    ignore_others().context("cannot ignore signals")?;
     let log = logging::start(settings.values.log_level);
     let own = sys::identity::own().context("who am I?")?;
     let squash_to = (!is_privileged()?).then_some(Itself { uid: own.uid, gid: own.gid });
