@@ -37,14 +37,14 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "ops" -d 'Show calls
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a run-time setting of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show run-time settings of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again: all of them are applied, or nothing is'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check an exports(5) or configuration file, without a server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check exports(5) files or a configuration file, without a server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "bench" -d 'Measure NFS servers: loads, experiments, reports'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "man" -d 'Write the man pages into a directory'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "completions" -d 'Print the completion script for a shell'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l listen -d 'Listen on this address, IPv4 or IPv6, 0.0.0.0 or :: for all; may be repeated [default: 127.0.0.1]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l port -d 'Listen on this port, for NFS and MOUNT, TCP and UDP [default: 2049]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l client -d 'Who may mount the directories named here: an address, network (10.0.0.0/8), host name with wildcards, @netgroup, or * for all; may be repeated; an exports file says itself who may [default: this machine only]' -r
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l exports -d 'Export what this exports(5) file says, as well' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l exports -d 'Export what this exports(5) file says, as well; a directory, as /etc/exports.d, stands for its files whose names end in .exports and begin with no dot, in order of name; may be repeated' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l config -d 'Take options from this TOML file; the command line goes before it' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l portmap -d 'How clients that ask a portmapper find the server [default: auto]' -r -f -a "auto\t'Register with a running rpcbind; without one, answer port 111 if other machines can reach the server and the port is free; else do without'
 register\t'Register with the running rpcbind, or fail'

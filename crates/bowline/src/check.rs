@@ -1,16 +1,17 @@
-//! `bowline check FILE`: what would be exported to whom, notes, and errors with their place.
+//! `bowline check FILE…`: what would be exported to whom, notes, and errors with their place.
 //!
-//! What `serve` would refuse of the file is wrong here too: both go through [`exporting`].
+//! What `serve` would refuse of the files is wrong here too: both go through [`exporting`].
 
 use crate::cli::{ServeOptions, USAGE, Usage};
 use crate::config::{self, Place, Settings};
+use crate::exports_files::{self, ExportsFile, Found};
 use crate::{exporting, out};
 use anyhow::Context;
-use export::exports_file::parse;
+use export::exports_file::parse_onto;
 use export::{Client, ExportSpec, Identity, Table};
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,20 +21,25 @@ use vfs_mem::{Mem, MemOptions};
 /// How long clients' names are looked up; a name service that does not answer takes seconds for each.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Checks a file. Status 0: it is in order; [`USAGE`]: it is not, and `serve` would end so too.
-pub fn check(path: &Path) -> anyhow::Result<ExitCode> {
-    let bytes = exporting::read(path)
-        .map_err(|e| e.root_cause().to_string())
-        .map_err(|why| Usage(format!("cannot read {}: {why}", path.display())))?;
+/// Checks files. Status 0: they are in order; [`USAGE`]: they are not, and `serve` would end so too.
+pub fn check(paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    let found = exports_files::read_all(paths).map_err(|error| Usage::of(&error))?;
     let mut report = Report::default();
-    if is_configuration(path, &bytes) {
-        configuration(path, &mut report)?;
-    } else {
-        let mut specs = exports(path, &bytes, &mut report);
-        exporting::impose(&mut specs, false, None);
-        report.offer(&specs)?;
+    let named = |file: &&ExportsFile| paths.contains(&file.path);
+    let mut files = found.files.iter().filter(named);
+    match files.find(|file| is_configuration(&file.path, &file.bytes)) {
+        Some(file) if paths.len() == 1 => configuration(&file.path, &mut report)?,
+        Some(file) => {
+            let what = "is a configuration: check it alone; it names its exports files itself";
+            return Err(Usage(format!("{} {what}", file.path.display())).into());
+        }
+        None => {
+            let mut specs = exports(found, &mut report);
+            exporting::impose(&mut specs, false, None);
+            report.offer(&specs)?;
+        }
     }
-    report.verdict(path)
+    report.verdict(paths)
 }
 
 /// By its name; a file with another name, by what its first line looks like: an export begins with
@@ -52,20 +58,28 @@ fn is_configuration(path: &Path, bytes: &[u8]) -> bool {
     })
 }
 
-/// What an exports file says; its notes and errors go to the report.
-fn exports(path: &Path, bytes: &[u8], report: &mut Report) -> Vec<ExportSpec> {
-    let parsed = parse(bytes);
-    let name = path.display().to_string();
-    for note in &parsed.notes {
-        report.note(note.shown(&name, bytes));
+/// What exports files say together; their notes and errors go to the report.
+fn exports(found: Found, report: &mut Report) -> Vec<ExportSpec> {
+    for note in found.notes {
+        report.note(note);
     }
-    if parsed.entries.is_empty() && parsed.errors.is_empty() {
-        report.note(exporting::names_nothing(path));
+    let mut entries = Vec::new();
+    for ExportsFile { path, bytes } in found.files {
+        let before = exporting::rules_of(&entries);
+        let parsed = parse_onto(entries, &bytes);
+        let name = path.display().to_string();
+        for note in &parsed.notes {
+            report.note(note.shown(&name, &bytes));
+        }
+        for error in &parsed.errors {
+            report.fault(error.shown(&name, &bytes));
+        }
+        entries = parsed.entries;
+        if exporting::rules_of(&entries) == before && parsed.errors.is_empty() {
+            report.note(exporting::names_nothing(&path));
+        }
     }
-    for error in &parsed.errors {
-        report.fault(error.shown(&name, bytes));
-    }
-    parsed.entries
+    entries
 }
 
 fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
@@ -89,11 +103,8 @@ fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
             Vec::new()
         }
     };
-    if let Some(file) = &settings.exports {
-        let read = exporting::read(file).context("the key exports");
-        let bytes = read.map_err(|error| Usage::of(&error))?;
-        specs.extend(exports(file, &bytes, report));
-    }
+    let found = exports_files::read_all(&settings.exports).context("the key exports");
+    specs.extend(exports(found.map_err(|error| Usage::of(&error))?, report));
     exporting::impose(&mut specs, settings.read_only, None);
     report.offer(&specs)
 }
@@ -184,13 +195,14 @@ impl Report {
         }
     }
 
-    fn verdict(self, path: &Path) -> anyhow::Result<ExitCode> {
+    fn verdict(self, paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
         let Self { exports, notes, wrong } = self;
         let verdict = match wrong {
             0 => "in order".to_owned(),
             wrong => format!("{wrong} wrong"),
         };
-        out::print(format!("{exports}{notes}{}: {verdict}\n", path.display()))?;
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        out::print(format!("{exports}{notes}{}: {verdict}\n", names.join(" ")))?;
         Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE) })
     }
 }

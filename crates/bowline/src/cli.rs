@@ -91,19 +91,19 @@ pub enum Command {
     },
     /// Read the exports again: all of them are applied, or nothing is
     ///
-    /// Reads the exports file, and of the configuration file the keys dirs, client, exports and
+    /// Reads the exports files, and of the configuration file the keys dirs, client, exports and
     /// read-only; what else has changed there takes a restart, which is pointed out. The command
     /// line that the server was started with still goes before the file.
     Reload(Target),
-    /// Check an exports(5) or configuration file, without a server
+    /// Check exports(5) files or a configuration file, without a server
     ///
     /// Prints what would be exported to whom, notes, and what `serve` would refuse, as a directory
     /// that this user cannot read. A file whose name ends in .toml is a
     /// configuration; another one is recognised by its content.
     Check {
-        /// The file
-        #[arg(value_hint = ValueHint::FilePath)]
-        file: PathBuf,
+        /// A file, or a directory of exports files, as for --exports; several are checked together
+        #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+        files: Vec<PathBuf>,
     },
     /// Measure NFS servers: loads, experiments, reports
     #[command(subcommand)]
@@ -159,9 +159,10 @@ pub struct ServeOptions {
     /// [default: this machine only]
     #[arg(long, value_name = "CIDR|HOST|*")]
     pub client: Vec<String>,
-    /// Export what this exports(5) file says, as well
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub exports: Option<PathBuf>,
+    /// Export what this exports(5) file says, as well; a directory, as /etc/exports.d, stands for its
+    /// files whose names end in .exports and begin with no dot, in order of name; may be repeated
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub exports: Vec<PathBuf>,
     /// Take options from this TOML file; the command line goes before it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,

@@ -25,8 +25,8 @@ const PORT: u16 = 2049;
 pub struct Settings {
     /// Directories by the command line or the configuration.
     pub dirs: Vec<Dir>,
-    /// The exports(5) file.
-    pub exports: Option<PathBuf>,
+    /// The exports(5) files, and directories of them.
+    pub exports: Vec<PathBuf>,
     /// Where to listen.
     pub listen: Vec<IpAddr>,
     /// The port.
@@ -128,8 +128,8 @@ pub fn settle(options: ServeOptions) -> anyhow::Result<Settings> {
         if options.dirs.is_empty() { (file.dirs, base.as_path()) } else { (options.dirs, here) };
     let dirs = dirs.iter().map(|d| Dir::parse(d, dirs_base)).collect::<Result<Vec<_>, _>>()?;
     let within = |path: PathBuf| base.join(path);
-    let exports = options.exports.or(file.exports.map(within));
-    if dirs.is_empty() && exports.is_none() {
+    let exports = first(options.exports, file.exports.into_iter().map(within).collect());
+    if dirs.is_empty() && exports.is_empty() {
         let what = "nothing to serve: name a directory, as in `bowline serve /some/dir`, or an \
                     exports file with --exports";
         return Err(Usage(what.into()).into());

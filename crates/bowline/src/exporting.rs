@@ -1,20 +1,18 @@
-//! What is exported: from the settings' directories and the exports(5) file to export specs.
+//! What is exported: from the settings' directories and the exports(5) files to export specs.
 //!
 //! The same way for `serve`, `reload` and `check`, so that what was checked is what is served.
 
 use crate::cli::Usage;
 use crate::config::{Dir, Settings};
+use crate::exports_files::{self, ExportsFile};
 use crate::own_addresses::own_addresses;
 use anyhow::{Context, anyhow, bail};
-use export::exports_file::{Parsed, parse};
+use export::exports_file::parse_onto;
 use export::{BuildError, Client, ExportSpec, Network, Options, Rule, Source, Squash};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
-
-/// Largest exports file, in bytes; a larger one is some other file.
-pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Bits of the loopback network's mask (RFC 6890).
 const LOOPBACK_BITS: u8 = 8;
@@ -43,9 +41,7 @@ pub struct Wanted {
 /// The first thing that is wrong, with its place if it is in a file.
 pub fn wanted(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Wanted> {
     let mut wanted = Wanted { specs: of_dirs(settings, squash_to)?, notes: Vec::new() };
-    if let Some(path) = &settings.exports {
-        from_file(path, &mut wanted)?;
-    }
+    from_files(&settings.exports, &mut wanted)?;
     impose(&mut wanted.specs, settings.read_only, squash_to);
     for spec in &wanted.specs {
         reachable(spec)?;
@@ -128,41 +124,39 @@ fn full_path(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(full.components().collect())
 }
 
-/// Adds what an exports(5) file says.
-fn from_file(path: &Path, wanted: &mut Wanted) -> anyhow::Result<()> {
-    let parsed = parse(&read(path)?);
-    if let Some(error) = parsed.errors.first() {
-        let more = match parsed.errors.len() {
-            1 => String::new(),
-            n => format!(" (and {} more: bowline check {})", n - 1, path.display()),
-        };
-        bail!("{}:{error}{more}", path.display());
-    }
-    let Parsed { entries, notes, .. } = parsed;
-    wanted.notes.extend(notes.iter().map(|note| format!("{}:{note}", path.display())));
-    if entries.is_empty() {
-        wanted.notes.push(names_nothing(path));
+/// Adds what exports(5) files say, all of them together.
+fn from_files(named: &[PathBuf], wanted: &mut Wanted) -> anyhow::Result<()> {
+    let found = exports_files::read_all(named).context("the exports")?;
+    wanted.notes.extend(found.notes);
+    let mut entries = Vec::new();
+    for ExportsFile { path, bytes } in found.files {
+        let before = rules_of(&entries);
+        let parsed = parse_onto(entries, &bytes);
+        if let Some(error) = parsed.errors.first() {
+            let more = match parsed.errors.len() {
+                1 => String::new(),
+                n => format!(" (and {} more: bowline check {})", n - 1, path.display()),
+            };
+            bail!("{}:{error}{more}", path.display());
+        }
+        wanted.notes.extend(parsed.notes.iter().map(|note| format!("{}:{note}", path.display())));
+        entries = parsed.entries;
+        if rules_of(&entries) == before {
+            wanted.notes.push(names_nothing(&path));
+        }
     }
     wanted.specs.extend(entries);
     Ok(())
 }
 
+/// How many rules there are; each line of an exports file has one at least.
+pub fn rules_of(specs: &[ExportSpec]) -> usize {
+    specs.iter().map(|spec| spec.rules.len()).sum()
+}
+
 /// What there is to say about an exports file without an export: it may have been meant.
 pub fn names_nothing(path: &Path) -> String {
     format!("{} names no export", path.display())
-}
-
-/// The bytes of an exports file.
-///
-/// # Errors
-/// That it cannot be read.
-pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let named = || format!("cannot read the exports file {}", path.display());
-    let length = std::fs::metadata(path).with_context(named)?.len();
-    if length > FILE_BYTES_MAX {
-        bail!("{}: is larger than any exports file", path.display());
-    }
-    std::fs::read(path).with_context(named)
 }
 
 /// Whether the directory of a spec is one that this user can list.
@@ -316,7 +310,7 @@ mod tests {
         let told = wanted(&settings(&line), None).unwrap_err().to_string();
         assert!(told.contains("exports:2:") && told.contains("1 more"), "{told}");
         let line = ["bowline", "serve", "--exports", "/no/such/file"];
-        let told = wanted(&settings(&line), None).unwrap_err().to_string();
+        let told = format!("{:#}", wanted(&settings(&line), None).unwrap_err());
         assert!(told.contains("/no/such/file"), "{told}");
     }
 }

@@ -10,6 +10,7 @@ mod check;
 mod cli;
 mod config;
 mod exporting;
+mod exports_files;
 mod generate;
 mod logging;
 mod manual;
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(options) => serve::serve(*options),
-        Command::Check { file } => check::check(&file),
+        Command::Check { files } => check::check(&files),
         Command::Bench(what) => bench::bench(what),
         Command::Man { dir } => generate::man(&dir),
         Command::Completions { shell } => generate::completions(shell),

@@ -14,6 +14,32 @@ const EXAMPLE: &str = include_str!("../../../packaging/bowline.toml");
 /// The exports file that is shipped.
 const EXPORTS: &str = include_str!("../../../exports.example");
 
+/// What somebody who knows exportfs(8) would expect otherwise.
+const DIFFERENCES: [(&str, &str); 6] = [
+    (
+        "Which files",
+        "Only those that are named. exportfs reads /etc/exports and /etc/exports.d/*.exports: name \
+         both, --exports /etc/exports --exports /etc/exports.d, or in the configuration exports = \
+         [\"/etc/exports\", \"/etc/exports.d\"]. A directory beside a named file that is not read is \
+         pointed out.",
+    ),
+    ("A file with an error", "Nothing of any file is applied, and what was in force stays so."),
+    ("One client twice for one export", "An error, in one file or in two."),
+    (
+        "exportfs -ra",
+        "bowline reload. Nothing is exported with a command, but for the directories that bowline \
+         serve is given.",
+    ),
+    (
+        "manage-gids, tcp-rcvbuf=, tcp-sndbuf=",
+        "Options of an export. The first is one of the daemon rpc.mountd, the others are not in nfs-utils.",
+    ),
+    (
+        "Mounts below an export",
+        "Not crossed, whatever crossmnt and nohide say: each needs a line of its own.",
+    ),
+];
+
 /// A page: its name, its section, and what it is about.
 struct Page {
     name: &'static str,
@@ -74,7 +100,10 @@ fn ending() -> String {
             "The key of all handles, identities of exports, tables of names; keep it",
         ),
         ("/run/bowline/control.sock", "The control socket of a server of root, for its owner"),
-        ("/etc/exports", "What is exported to whom, if --exports or the configuration names it"),
+        (
+            "/etc/exports",
+            "What is exported to whom, if --exports or the configuration names it; so is /etc/exports.d",
+        ),
     ];
     for (path, about) in files {
         entry(&mut roff, vec![bold(path)], about);
@@ -186,15 +215,20 @@ fn file(roff: &mut Roff) {
 fn exports(roff: &mut Roff) {
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([
-        roman("An exports file is read by "),
+        roman("Exports files are read by "),
         bold("bowline serve --exports "),
-        italic("FILE"),
+        italic("FILE|DIR"),
         roman(", checked by "),
         bold("bowline check "),
-        italic("FILE"),
+        italic("FILE|DIR"),
         roman(", and read again by "),
         bold("bowline reload"),
-        roman(" or SIGHUP: all of it is applied, or nothing."),
+        roman(
+            " or SIGHUP: all of them are applied, or nothing. What is named several times counts \
+             together, as if it were one file. A directory stands for its files whose names end in ",
+        ),
+        bold(".exports"),
+        roman(" and do not begin with a dot, in the order of their names."),
     ]);
     roff.control("SH", ["OPTIONS"]);
     for option in &EXPORT_OPTIONS {
@@ -204,6 +238,10 @@ fn exports(roff: &mut Roff) {
         }
         let without = if option.has_effect() { "" } else { "No effect: " };
         entry(roff, head, &format!("{without}{}", option.about));
+    }
+    roff.control("SH", ["DIFFERENCES FROM NFS-UTILS"]);
+    for (what, about) in DIFFERENCES {
+        entry(roff, vec![roman(what)], about);
     }
     roff.control("SH", ["EXAMPLE"]);
     example(roff, EXPORTS);

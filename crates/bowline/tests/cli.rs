@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 /// Every command: what it is told, how it ends, and a part of its one line of error.
-const ENDS: [(&str, i32, &str); 62] = [
+const ENDS: [(&str, i32, &str); 65] = [
     ("serve", 2, "nothing to serve"),
     ("serve /a --prot 1", 2, "--port"),
     ("serve none", 2, "none does not exist"),
@@ -21,8 +21,9 @@ const ENDS: [(&str, i32, &str); 62] = [
     ("serve --config none.toml", 2, "cannot read the configuration none.toml"),
     ("serve --config wrong.toml", 2, "wrong.toml:2:1: "),
     ("serve --config gone.toml", 2, "none does not exist"),
-    ("serve --exports none", 2, "cannot read the exports file none"),
-    ("serve --exports .", 2, "exports file ."),
+    ("serve --exports none", 2, "the exports: cannot read none"),
+    ("serve --exports .", 2, "./wrong.exports:2:"),
+    ("serve --exports good.exports --exports wrong.exports", 2, "wrong.exports:2:"),
     ("serve --exports wrong.exports", 2, "wrong.exports:2:"),
     ("serve --exports gone.exports", 2, "none does not exist"),
     ("serve --exports same.exports", 2, "same identity"),
@@ -33,13 +34,15 @@ const ENDS: [(&str, i32, &str); 62] = [
     ("check good.exports", 0, ""),
     ("check good.toml", 0, ""),
     ("check none", 2, "cannot read none"),
-    ("check .", 2, "cannot read ."),
+    ("check .", 2, ""),
+    ("check good.exports other.exports", 0, ""),
+    ("check good.exports good.toml", 2, "good.toml is a configuration: check it alone"),
     ("check wrong.exports", 2, ""),
     ("check wrong.toml", 2, ""),
     ("check gone.exports", 2, "none does not exist"),
     ("check gone.toml", 2, "none does not exist"),
     ("check same.exports", 2, "same identity"),
-    ("check unread.toml", 2, "cannot read the exports file"),
+    ("check unread.toml", 2, "the key exports: cannot read none"),
     ("status", 1, "bowline serve"),
     ("status extra", 2, "see `bowline status --help`"),
     ("exports --json", 1, "bowline serve"),
@@ -88,9 +91,10 @@ const BENCH_ENDS: [(&str, i32, &str); 9] = [
 ];
 
 /// Files of all kinds of wrong.
-const FILES: [(&str, &str); 8] = [
-    ("good.exports", "/tmp *(ro)\n"),
-    ("wrong.exports", "/tmp *(rw)\n/usr *(rw,fast)\n"),
+const FILES: [(&str, &str); 9] = [
+    ("other.exports", "/usr *(ro)\n"),
+    ("good.exports", "/var *(ro)\n"),
+    ("wrong.exports", "/opt *(rw)\n/usr *(rw,fast)\n"),
     ("gone.exports", "/none *(ro)\n"),
     ("same.exports", "/ *(rw,fsid=1)\n/tmp *(rw,fsid=1)\n"),
     ("good.toml", "dirs = '/tmp'\n"),
@@ -272,6 +276,33 @@ fn check_says_what_a_good_file_exports() {
     for part in ["/tmp", "10.0.0.0/8", "3049"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+}
+
+#[test]
+fn check_takes_several_files_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, more) = (dir.path().join("exports"), dir.path().join("exports.d"));
+    std::fs::create_dir(&more).unwrap();
+    std::fs::write(&file, "/tmp 10.0.0.1(ro,fsid=7)\n").unwrap();
+    std::fs::write(more.join("a.exports"), "/tmp 10.0.0.2(rw)\n").unwrap();
+    std::fs::write(more.join("b.exports"), "/usr *(ro)\n").unwrap();
+    std::fs::write(more.join("c.txt"), "nothing of this\n").unwrap();
+    let (file, more) = (file.to_str().unwrap(), more.to_str().unwrap());
+    let alone = text(&bowline(&["check", file]).stdout);
+    assert!(alone.contains("exports.d is not read, a.exports in it"), "{alone}");
+    let both = bowline(&["check", file, more]);
+    let shown = text(&both.stdout);
+    assert_eq!(both.status.code(), Some(0), "{shown}{}", text(&both.stderr));
+    assert_eq!(shown.matches("/tmp\n").count(), 1, "one export for both clients: {shown}");
+    for part in ["to 10.0.0.1 (ro", "to 10.0.0.2 (rw", "/usr\n"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("note:"), "{shown}");
+    let again = Path::new(more).join("d.exports");
+    std::fs::write(again, "# twice\n/tmp 10.0.0.1(rw) 10.0.0.3(ro,fsid=8)\n").unwrap();
+    let error = text(&bowline(&["check", file, more]).stderr);
+    assert!(error.contains("d.exports:2:6: 10.0.0.1 is named twice"), "{error}");
+    assert!(error.contains("d.exports:2:19: fsid=8: this export has fsid=7"), "{error}");
 }
 
 #[test]

@@ -205,6 +205,35 @@ fn a_reload_serves_what_has_come_to_the_directory_since() {
 }
 
 #[test]
+fn a_directory_of_exports_files_is_one_transaction() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = |name: &str| {
+        std::fs::create_dir_all(base.path().join(name)).unwrap();
+        base.path().join(name).to_str().unwrap().to_owned()
+    };
+    let (one, two, more) = (dir("one"), dir("two"), dir("exports.d"));
+    let file = dir("etc") + "/exports";
+    let write = |name: &str, text: String| std::fs::write(format!("{more}/{name}"), text).unwrap();
+    std::fs::write(&file, "").unwrap();
+    write("b.exports", format!("{one} *(ro)\n"));
+    let server = Server::start(&["--exports", &file, "--exports", &more]);
+    let count = || server.json("exports").as_array().unwrap().len();
+    assert_eq!(count(), 2);
+    write("c.exports", format!("{two} *(ro)\n"));
+    write("d.exports", "\n/usr *(ro,fast)\n".to_owned());
+    let refused = told(&server.ask(&["reload"]), 1);
+    assert!(refused.contains("exports.d/d.exports:2:11: unknown option fast"), "{refused}");
+    assert_eq!(count(), 2, "nothing of c.exports");
+    std::fs::rename(format!("{more}/d.exports"), format!("{more}/d.off")).unwrap();
+    let shown = text(&server.ask(&["reload"]).stdout);
+    assert!(shown.contains(&two) && shown.contains("applied: 3 exports"), "{shown}");
+    std::fs::remove_dir_all(&more).unwrap();
+    let refused = told(&server.ask(&["reload"]), 1);
+    assert!(refused.contains("cannot read") && refused.contains("exports.d"), "{refused}");
+    assert_eq!(count(), 3);
+}
+
+#[test]
 fn read_only_holds_for_an_exports_file_too() {
     let base = tempfile::tempdir().unwrap();
     let file = base.path().join("exports");

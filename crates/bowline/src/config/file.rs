@@ -30,7 +30,7 @@ pub struct File {
     /// `client`.
     pub client: Vec<String>,
     /// `exports`.
-    pub exports: Option<PathBuf>,
+    pub exports: Vec<PathBuf>,
     /// `portmap`.
     pub portmap: Option<PortmapMode>,
     /// `state-dir`.
@@ -55,7 +55,8 @@ struct Raw {
     read_only: Option<bool>,
     #[serde(default, deserialize_with = "one_or_many")]
     client: Vec<String>,
-    exports: Option<PathBuf>,
+    #[serde(default, deserialize_with = "one_or_many")]
+    exports: Vec<PathBuf>,
     portmap: Option<PortmapMode>,
     state_dir: Option<PathBuf>,
     control: Option<PathBuf>,

@@ -97,7 +97,13 @@ impl Parsed {
 
 /// Reads an exports file.
 pub fn parse(bytes: &[u8]) -> Parsed {
-    let mut parsed = Parsed::default();
+    parse_onto(Vec::new(), bytes)
+}
+
+/// Reads an exports file behind others, which gave `entries`: as if all were one file, but for the
+/// places of remarks.
+pub fn parse_onto(entries: Vec<ExportSpec>, bytes: &[u8]) -> Parsed {
+    let mut parsed = Parsed { entries, ..Parsed::default() };
     let mut lexer = Lexer::new(bytes);
     while let Some(words) = lexer.next_line(&mut parsed.errors) {
         let Some((first, rest)) = words.split_first() else { continue };
