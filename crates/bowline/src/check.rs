@@ -190,7 +190,7 @@ impl Report {
             true => writeln!(out, "{path}"),
             false => writeln!(out, "{path} ({directory})"),
         };
-        for (clients, options) in exporting::rules_text(&spec.rules) {
+        for (clients, options) in exporting::rules_text(&spec.rules, spec.fsid) {
             let _ = writeln!(out, "  to {clients} ({options})");
         }
     }

@@ -8,7 +8,7 @@ use crate::exports_files::{self, ExportsFile};
 use crate::own_addresses::own_addresses;
 use anyhow::{Context, anyhow, bail};
 use export::exports_file::parse_onto;
-use export::{BuildError, Client, ExportSpec, Network, Options, Rule, Source, Squash};
+use export::{BuildError, Client, ExportSpec, Fsid, Network, Options, Rule, Source, Squash};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStringExt;
@@ -208,8 +208,9 @@ pub fn shown(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-/// Rules for people: clients and options, those with the same options together.
-pub fn rules_text(rules: &[Rule]) -> Vec<(String, String)> {
+/// Rules for people: clients and options, those with the same options together. An `fsid=`, which is
+/// written with a client and holds for all, is shown with all.
+pub fn rules_text(rules: &[Rule], fsid: Option<Fsid>) -> Vec<(String, String)> {
     let mut groups: Vec<(Options, Vec<&Client>)> = Vec::new();
     for rule in rules {
         match groups.iter_mut().find(|(options, _)| *options == rule.options) {
@@ -219,7 +220,8 @@ pub fn rules_text(rules: &[Rule]) -> Vec<(String, String)> {
     }
     let own = own_addresses();
     let text = |(options, clients): (Options, Vec<&Client>)| {
-        (clients_text(&clients, &own), options.text())
+        let fsid = fsid.map_or_else(String::new, |fsid| format!(",fsid={fsid}"));
+        (clients_text(&clients, &own), options.text() + &fsid)
     };
     groups.into_iter().map(text).collect()
 }
@@ -242,6 +244,7 @@ mod tests {
     use crate::config::{Settings, settle};
     use clap::Parser;
     use export::Squash;
+    use export::exports_file::{EXPORT_OPTIONS, parse_onto};
 
     fn settings(line: &[&str]) -> Settings {
         match Cli::try_parse_from(line).unwrap().command {
@@ -264,7 +267,7 @@ mod tests {
         assert_eq!(specs[2].path, b"/m");
         let rule = &specs[0].rules[0];
         assert_eq!(rule.client.to_string(), "127.0.0.0/8");
-        assert_eq!(rules_text(&specs[0].rules)[0].0, "this machine");
+        assert_eq!(rules_text(&specs[0].rules, None)[0].0, "this machine");
         assert!(rule.options.secure && !rule.options.read_only);
         assert_eq!(rule.options.squash, Squash::Root);
     }
@@ -296,6 +299,36 @@ mod tests {
             options.read_only && (options.squash, options.anonuid) == (Squash::All, 7)
         };
         assert!(rules(&line, itself).iter().all(mapped));
+    }
+
+    #[test]
+    fn each_option_that_changes_anything_is_shown() {
+        let spec = |options: &str| {
+            let parsed = parse_onto(Vec::new(), format!("/x *({options})\n").as_bytes());
+            assert_eq!(parsed.errors, [], "{options}");
+            parsed.entries.into_iter().next().unwrap()
+        };
+        let plain = spec("ro");
+        let mut seen = Vec::new();
+        for option in EXPORT_OPTIONS.iter().filter(|option| option.has_effect()) {
+            let written = match option.value {
+                None => option.name.to_owned(),
+                Some("auto|0|SIZE") => format!("{}=64K", option.name),
+                Some(_) => format!("{}=7", option.name),
+            };
+            let spec = spec(&written);
+            let shown = rules_text(&spec.rules, spec.fsid);
+            let words: Vec<&str> = shown[0].1.split(',').collect();
+            if spec != plain {
+                assert!(
+                    words.contains(&written.replace('_', "-").as_str())
+                        || words.contains(&&*written),
+                    "{written}: {shown:?}"
+                );
+                seen.push(option.name);
+            }
+        }
+        assert_eq!(seen.len(), 12, "{seen:?}");
     }
 
     #[test]

@@ -234,6 +234,21 @@ fn a_directory_of_exports_files_is_one_transaction() {
 }
 
 #[test]
+fn an_fsid_is_shown_wherever_options_are() {
+    let base = tempfile::tempdir().unwrap();
+    let file = base.path().join("exports");
+    let line = format!("{} 10.0.0.1(ro,fsid=7) *(rw)\n", base.path().display());
+    std::fs::write(&file, line).unwrap();
+    let file = file.to_str().unwrap();
+    let checked = text(&rig::bowline(&["check", file]).stdout);
+    let server = Server::start(&["--exports", file]);
+    let asked = text(&server.ask(&["exports"]).stdout);
+    for shown in [checked, asked, server.lines.concat(), server.json("exports").to_string()] {
+        assert_eq!(shown.matches(",fsid=7").count(), 2, "of each rule: {shown}");
+    }
+}
+
+#[test]
 fn read_only_holds_for_an_exports_file_too() {
     let base = tempfile::tempdir().unwrap();
     let file = base.path().join("exports");

@@ -138,6 +138,8 @@ pub struct Export {
     pub id: ExportId,
     /// Its lasting identity.
     pub uuid: [u8; 16],
+    /// The identity that the operator chose.
+    pub fsid: Option<Fsid>,
     /// The path that clients mount.
     pub path: Vec<u8>,
     /// Where its files are.
@@ -165,6 +167,7 @@ impl Export {
             index,
             id,
             uuid,
+            fsid: spec.fsid,
             path: spec.path.clone(),
             source: spec.source.clone(),
             backend,

@@ -221,7 +221,7 @@ impl Control for Desk {
         let table = self.exports.load();
         let row = |export: &Arc<export::Export>| {
             let used = snapshot.exports.iter().find(|row| row.index == export.index);
-            let rules = exporting::rules_text(export.rules());
+            let rules = exporting::rules_text(export.rules(), export.fsid);
             let rule = |(clients, options)| RuleRow { clients, options };
             ExportRow {
                 path: export.path_text(),

@@ -357,7 +357,7 @@ fn announce(desk: &Desk, listen: &[SocketAddr]) {
     let offer = |export: &Arc<export::Export>| Offer {
         path: export.path_text(),
         directory: export.source.to_string(),
-        rules: exporting::rules_text(export.rules()),
+        rules: exporting::rules_text(export.rules(), export.fsid),
     };
     let announcement = Announcement {
         listen: listen.to_vec(),
