@@ -29,7 +29,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -s V -l version -d 'Print 
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "serve" -d 'Serve directories until told to stop (SIGTERM, Ctrl-C)'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "status" -d 'Show the server in one page'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "exports" -d 'Show what is exported to whom'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "clients" -d 'Show who uses the server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "clients" -d 'Show who uses the server, or did'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "conns" -d 'Show the connections'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "sockets" -d 'Show the sockets that the server listens on'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "pools" -d 'Show the thread pools'
@@ -64,7 +64,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand exports" -l json -d 'Pri
 complete -c bowline -n "__fish_bowline_using_subcommand exports" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand clients" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand clients" -l json -d 'Print JSON, for programs'
-complete -c bowline -n "__fish_bowline_using_subcommand clients" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand clients" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand conns" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand conns" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand conns" -s h -l help -d 'Print help'

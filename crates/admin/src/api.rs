@@ -185,7 +185,7 @@ pub struct ClientRow {
     pub address: String,
     /// Its open connections.
     pub connections: u64,
-    /// Calls on the connections that are open now.
+    /// Calls on all its connections since the server started, those that closed included.
     pub calls: u64,
     /// Bytes received on them.
     pub bytes_in: u64,

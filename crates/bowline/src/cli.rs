@@ -62,7 +62,10 @@ pub enum Command {
     Status(Target),
     /// Show what is exported to whom
     Exports(Target),
-    /// Show who uses the server
+    /// Show who uses the server, or did
+    ///
+    /// Calls and bytes are those over TCP since the server started, on connections that have closed as
+    /// well. Of clients that have none open, those that left last are remembered, 4,096 at most.
     Clients(Target),
     /// Show the connections
     Conns(Target),

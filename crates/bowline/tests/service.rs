@@ -106,6 +106,30 @@ fn settings_change_while_it_runs() {
 }
 
 #[test]
+fn a_clients_calls_are_known_when_its_connections_are_closed() {
+    let server = Server::start_as(is_root().then_some(NOBODY), &[]);
+    let at = (std::net::Ipv4Addr::LOCALHOST, server.port).into();
+    let row = || server.json("clients")[0].clone();
+    let mut seen = Vec::new();
+    for calls in [3, 5] {
+        let mut client = client::Client::tcp(at, Duration::from_secs(10)).unwrap();
+        for _ in 0..calls {
+            client.null().unwrap();
+        }
+        assert_eq!(row()["connections"], 1, "{}", row());
+        drop(client);
+        let begun = Instant::now();
+        while row()["connections"] != 0 {
+            assert!(begun.elapsed() < Duration::from_secs(5), "{}", row());
+        }
+        assert_eq!(row()["address"], "127.0.0.1");
+        seen.push((row()["calls"].clone(), row()["bytes_in"].as_u64().unwrap()));
+    }
+    assert_eq!((&seen[0].0, &seen[1].0), (&3.into(), &8.into()));
+    assert!(seen[0].1 > 0 && seen[1].1 > seen[0].1, "{seen:?}");
+}
+
+#[test]
 fn udp_is_switched_off_and_on() {
     let server = Server::start(&["--set", "udp-sockets=off"]);
     let listens = |udp: bool| {

@@ -4,6 +4,7 @@
 //! An idle connection is one `Conn`, one empty `Rx` and a place in a table: a few hundred bytes.
 
 use crate::buffers::ConnBuffers;
+use crate::clients::Carried;
 use crate::home::Home;
 use crate::limits::Budget;
 use crate::pool::Pool;
@@ -58,6 +59,17 @@ pub(crate) struct Seen {
     pub rests_ms: AtomicU64,
     /// How much its client had acknowledged when the watchdog last looked.
     pub acknowledged: AtomicU64,
+}
+
+impl Seen {
+    /// What is counted for the client.
+    pub fn carried(&self) -> Carried {
+        Carried {
+            calls: self.calls.load(Relaxed),
+            bytes_in: self.bytes_in.load(Relaxed),
+            bytes_out: self.bytes_out.load(Relaxed),
+        }
+    }
 }
 
 /// Adds, as the only writer.

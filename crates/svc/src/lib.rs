@@ -16,6 +16,7 @@
 
 mod acceptor;
 mod buffers;
+mod clients;
 mod config;
 mod congestion;
 mod conn;
@@ -43,12 +44,13 @@ mod worker;
 mod zero_copy;
 
 pub use buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
+pub use clients::Carried;
 pub use config::{Adopted, Config, PoolMode, SettingError, UdpSockets, WakePolicy};
 pub use congestion::Congestion;
 pub use gauge::{Limit, LinkInfo};
 pub use limits::Limits;
 pub use server::{Server, StartError};
-pub use stats::{ConnInfo, Delay, Leader, PoolInfo, SocketInfo, SocketKind};
+pub use stats::{ClientInfo, ConnInfo, Delay, Leader, PoolInfo, SocketInfo, SocketKind};
 pub use zero_copy::ZeroCopy;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,11 @@
-//! All open connections of the server, and how many each client has.
+//! All open connections of the server, how many each client has, and what it did on those that closed.
 //!
 //! The lock is taken when a connection opens or closes, by the sweep and when somebody asks;
 //! never by a call.
 
+use crate::clients::{Carried, Clients};
 use crate::conn::Conn;
+use crate::limits::CLIENTS_REMEMBERED;
 use crate::lock;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,10 +24,15 @@ pub(crate) enum Full {
 #[derive(Default)]
 pub(crate) struct Register(Mutex<State>);
 
-#[derive(Default)]
 struct State {
     conns: HashMap<u64, Arc<Conn>>,
-    clients: HashMap<IpAddr, usize>,
+    clients: Clients,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { conns: HashMap::new(), clients: Clients::new(CLIENTS_REMEMBERED) }
+    }
 }
 
 impl Register {
@@ -38,27 +45,27 @@ impl Register {
         if state.conns.len() >= max {
             return Err(Full::Server);
         }
-        let count = state.clients.entry(conn.peer.addr.ip()).or_insert(0);
-        if *count >= max_per_client {
+        let client = conn.peer.addr.ip();
+        if state.clients.open(client) >= max_per_client {
             return Err(Full::Client);
         }
-        *count = count.saturating_add(1);
+        state.clients.opened(client);
         state.conns.insert(conn.id, Arc::clone(conn));
         Ok(())
     }
 
-    /// Strikes a connection out.
+    /// Strikes a connection out. What it carried stays known.
     pub fn remove(&self, conn: &Conn) {
         let mut state = lock(&self.0);
-        let ip = conn.peer.addr.ip();
-        if state.conns.remove(&conn.id).is_some()
-            && let Some(count) = state.clients.get_mut(&ip)
-        {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                state.clients.remove(&ip);
-            }
+        if state.conns.remove(&conn.id).is_some() {
+            state.clients.closed(conn.peer.addr.ip(), conn.seen.carried());
         }
+    }
+
+    /// All of them, and what connections that are closed carried for each client that is known.
+    pub fn all_and_closed(&self) -> (Vec<Arc<Conn>>, Vec<(IpAddr, Carried)>) {
+        let state = lock(&self.0);
+        (state.conns.values().map(Arc::clone).collect(), state.clients.closed_of_all())
     }
 
     /// All of them.

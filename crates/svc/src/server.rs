@@ -12,7 +12,7 @@ use crate::lock;
 use crate::pool::{Mail, Pool};
 use crate::register::Register;
 use crate::roster::Roster;
-use crate::stats::{Clock, ConnInfo, Delay, PoolInfo, SocketInfo, SocketKind};
+use crate::stats::{ClientInfo, Clock, ConnInfo, Delay, PoolInfo, SocketInfo, SocketKind};
 use crate::udp::{Ports, keeper};
 use crate::watchdog::{self, Alarm};
 use crate::zero_copy::{Choice, ZeroCopy};
@@ -174,6 +174,12 @@ impl Server {
     pub fn conns(&self) -> Vec<ConnInfo> {
         let now_ms = self.shared.clock.now_ms();
         self.sorted_conns().iter().map(|conn| ConnInfo::new(conn, now_ms)).collect()
+    }
+
+    /// The clients that are connected, and those that were last.
+    pub fn clients(&self) -> Vec<ClientInfo> {
+        let (conns, closed) = self.shared.register.all_and_closed();
+        ClientInfo::all(&conns, closed)
     }
 
     /// The same with what limits each of them now, as seen over a time in which the caller waits.

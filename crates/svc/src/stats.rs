@@ -3,13 +3,16 @@
 //! Nothing here stops a call: the numbers are read with relaxed loads while they change, so that
 //! two of them need not be of the same instant.
 
+use crate::clients::Carried;
 use crate::config::WakePolicy;
 use crate::conn::Conn;
 use crate::gauge::LinkInfo;
 use crate::handover::Delays;
 use rpc::{Copied, Done, Duplicate, Outcome, Reject};
 use serde::Serialize;
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use telemetry::{Counter, WorkerStats};
 
@@ -65,6 +68,33 @@ impl ConnInfo {
             pool: conn.pool.load(Relaxed),
             link: None,
         }
+    }
+}
+
+/// One client: an address that is connected, or was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ClientInfo {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its open connections.
+    pub connections: u64,
+    /// What it did on all its connections since the server started, or since it was forgotten.
+    pub carried: Carried,
+}
+
+impl ClientInfo {
+    /// The clients of open connections, and those that are known from closed ones, by address.
+    pub(crate) fn all(conns: &[Arc<Conn>], closed: Vec<(IpAddr, Carried)>) -> Vec<Self> {
+        let mut all: BTreeMap<IpAddr, Self> = BTreeMap::new();
+        let mut add = |address, connections, carried| {
+            let none = Self { address, connections: 0, carried: Carried::default() };
+            let client = all.entry(address).or_insert(none);
+            client.connections = client.connections.saturating_add(connections);
+            client.carried.add(carried);
+        };
+        conns.iter().for_each(|conn| add(conn.peer.addr.ip(), 1, conn.seen.carried()));
+        closed.into_iter().for_each(|(address, carried)| add(address, 0, carried));
+        all.into_values().collect()
     }
 }
 

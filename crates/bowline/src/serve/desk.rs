@@ -239,7 +239,7 @@ impl Control for Desk {
     }
 
     fn clients(&self) -> Vec<ClientRow> {
-        gather::clients(&self.with_server(Server::conns), &self.mount.mounted())
+        gather::clients(&self.with_server(Server::clients), &self.mount.mounted())
     }
 
     fn conns(&self) -> Vec<ConnRow> {

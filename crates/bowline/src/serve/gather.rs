@@ -8,7 +8,7 @@ use proto::nfs3::Nfsstat3;
 use rpc::Transport;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use svc::{ConnInfo, Leader, PoolInfo, Server, SocketInfo, SocketKind};
+use svc::{ClientInfo, ConnInfo, Leader, PoolInfo, Server, SocketInfo, SocketKind};
 use telemetry::Snapshot;
 
 /// Procedures that were called, the most called first.
@@ -69,8 +69,8 @@ pub fn conns(infos: &[ConnInfo]) -> Vec<ConnRow> {
     rows
 }
 
-/// Clients: those that are connected, and those that said that they have something mounted.
-pub fn clients(conns: &[ConnInfo], mounted: &[MountedBy]) -> Vec<ClientRow> {
+/// Clients: those that are connected or were, and those that said that they have something mounted.
+pub fn clients(infos: &[ClientInfo], mounted: &[MountedBy]) -> Vec<ClientRow> {
     let mut rows: BTreeMap<IpAddr, ClientRow> = BTreeMap::new();
     let empty = |address: IpAddr| ClientRow {
         address: address.to_string(),
@@ -80,13 +80,13 @@ pub fn clients(conns: &[ConnInfo], mounted: &[MountedBy]) -> Vec<ClientRow> {
         bytes_out: 0,
         mounts: Vec::new(),
     };
-    for conn in conns {
-        let address = conn.peer.ip().to_canonical();
+    for info in infos {
+        let address = info.address.to_canonical();
         let row = rows.entry(address).or_insert_with(|| empty(address));
-        row.connections += 1;
-        row.calls += conn.calls;
-        row.bytes_in += conn.bytes_in;
-        row.bytes_out += conn.bytes_out;
+        row.connections += info.connections;
+        row.calls += info.carried.calls;
+        row.bytes_in += info.carried.bytes_in;
+        row.bytes_out += info.carried.bytes_out;
     }
     for mount in mounted {
         let row = rows.entry(mount.client).or_insert_with(|| empty(mount.client));
