@@ -1,20 +1,20 @@
 //! The commands that ask a running server: one request each, printed as a table or as JSON.
 
 use crate::cli::{Target, Usage};
+use crate::columns::{self, COUNTERS, STATUS, WARNING, table};
 use crate::settings::{Assignment, row};
 use crate::{out, places};
+use admin::Align::Left;
 use admin::api::{
     Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, PoolRow, Reloaded, Request,
     SettingRow, SocketRow, Status, TcpMemory,
 };
-use admin::{Align, Client, Table};
+use admin::{Client, Table};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
-
-use Align::{Left, Right};
 
 /// `bowline status`.
 pub fn status(to: &Target) -> anyhow::Result<ExitCode> {
@@ -24,16 +24,7 @@ pub fn status(to: &Target) -> anyhow::Result<ExitCode> {
 /// `bowline exports`.
 pub fn exports(to: &Target) -> anyhow::Result<ExitCode> {
     show(to, &Request::Exports, |rows: &Vec<ExportRow>| {
-        let mut table = Table::new(&[
-            ("PATH", Left),
-            ("DIRECTORY", Left),
-            ("CLIENTS", Left),
-            ("OPTIONS", Left),
-            ("CALLS", Right),
-            ("ERRORS", Right),
-            ("READ", Right),
-            ("WRITTEN", Right),
-        ]);
+        let mut table = table(&columns::EXPORTS);
         for row in rows {
             let numbers = [
                 admin::count(row.calls),
@@ -57,14 +48,7 @@ pub fn exports(to: &Target) -> anyhow::Result<ExitCode> {
 /// `bowline clients`.
 pub fn clients(to: &Target) -> anyhow::Result<ExitCode> {
     show(to, &Request::Clients, |rows: &Vec<ClientRow>| {
-        let mut table = Table::new(&[
-            ("CLIENT", Left),
-            ("CONNS", Right),
-            ("CALLS", Right),
-            ("IN", Right),
-            ("OUT", Right),
-            ("MOUNTS", Left),
-        ]);
+        let mut table = table(&columns::CLIENTS);
         for row in rows {
             table.row([
                 &row.address,
@@ -82,25 +66,7 @@ pub fn clients(to: &Target) -> anyhow::Result<ExitCode> {
 /// `bowline conns`.
 pub fn conns(to: &Target) -> anyhow::Result<ExitCode> {
     show(to, &Request::Conns, |rows: &Vec<ConnRow>| {
-        let mut table = Table::new(&[
-            ("PEER", Left),
-            ("LOCAL", Left),
-            ("POOL", Right),
-            ("AGE", Right),
-            ("IDLE", Right),
-            ("CALLS", Right),
-            ("RUNNING", Right),
-            ("IN", Right),
-            ("OUT", Right),
-            ("UNSENT", Right),
-            ("RTT", Right),
-            ("WINDOW", Right),
-            ("RCVBUF", Right),
-            ("SNDBUF", Right),
-            ("RETRANS", Right),
-            ("NOW", Right),
-            ("LIMIT", Left),
-        ]);
+        let mut table = table(&columns::CONNS);
         for row in rows {
             let cells = [
                 row.peer.clone(),
@@ -157,19 +123,7 @@ fn buffer(wanted: &str, bytes: u64, cut_by: Option<&String>) -> String {
 /// `bowline sockets`.
 pub fn sockets(to: &Target) -> anyhow::Result<ExitCode> {
     show(to, &Request::Sockets, |rows: &Vec<SocketRow>| {
-        let mut table = Table::new(&[
-            ("KIND", Left),
-            ("LOCAL", Left),
-            ("INTERFACE", Left),
-            ("CPU", Right),
-            ("FROM", Left),
-            ("RECEIVED", Right),
-            ("SENT", Right),
-            ("IN", Right),
-            ("OUT", Right),
-            ("DROPS", Right),
-            ("NOTE", Left),
-        ]);
+        let mut table = table(&columns::SOCKETS);
         for row in rows {
             let from = if row.adopted { "systemd" } else { "bowline" };
             let cpu = row.cpu.map_or_else(String::new, |cpu| cpu.to_string());
@@ -220,27 +174,7 @@ fn microseconds(ns: u64) -> String {
 /// `bowline pools`.
 pub fn pools(to: &Target) -> anyhow::Result<ExitCode> {
     show(to, &Request::Pools, |rows: &Vec<PoolRow>| {
-        let mut table = Table::new(&[
-            ("POOL", Right),
-            ("CPUS", Left),
-            ("THREADS", Right),
-            ("PARKED", Right),
-            ("BLOCKED", Right),
-            ("MIN..MAX", Right),
-            ("CONNS", Right),
-            ("CALLS", Right),
-            ("POLICY", Left),
-            ("ARRIVED", Right),
-            ("QUEUED", Right),
-            ("WOKEN", Right),
-            ("TIMED OUT", Right),
-            ("PROMOTED", Right),
-            ("FAILED", Right),
-            ("RESCUED", Right),
-            ("QUEUE p99", Right),
-            ("WAKE p99", Right),
-            ("LEADER", Left),
-        ]);
+        let mut table = table(&columns::POOLS);
         for row in rows {
             let cpus = if row.cpus.is_empty() { "any" } else { &row.cpus };
             table.row([
@@ -272,17 +206,7 @@ pub fn pools(to: &Target) -> anyhow::Result<ExitCode> {
 /// `bowline ops`.
 pub fn ops(to: &Target) -> anyhow::Result<ExitCode> {
     show(to, &Request::Ops, |rows: &Vec<OpRow>| {
-        let mut table = Table::new(&[
-            ("PROGRAM", Left),
-            ("PROCEDURE", Left),
-            ("CALLS", Right),
-            ("P50", Right),
-            ("P99", Right),
-            ("MAX", Right),
-            ("IN", Right),
-            ("OUT", Right),
-            ("ERRORS", Left),
-        ]);
+        let mut table = table(&columns::OPS);
         for row in rows {
             table.row([
                 &format!("{} v{}", row.program, row.version),
@@ -320,8 +244,7 @@ pub fn settings(key: Option<String>, to: &Target) -> anyhow::Result<ExitCode> {
     show(to, &Request::Get { key }, move |rows: &Vec<SettingRow>| match rows.as_slice() {
         [row] if one => format!("{}\n", row.value),
         rows => {
-            let columns = [("KEY", Left), ("VALUE", Left), ("CHANGES", Left), ("WHAT", Left)];
-            let mut table = Table::new(&columns);
+            let mut table = table(&columns::SETTINGS);
             for row in rows {
                 table.row([&row.key, &row.value, &row.changes, &row.about]);
             }
@@ -373,35 +296,41 @@ fn counters(list: &[Counter]) -> String {
 
 fn status_page(s: &Status) -> String {
     let mut table = Table::new(&[("bowline", Left), (&s.version, Left)]);
-    let rights = if s.privileged { "acts as each client's user" } else { "not privileged" };
-    table.row(["process", &format!("{}, user {}, {rights}", s.pid, s.uid)]);
-    table.row(["up", &admin::duration_s(s.uptime_s)]);
-    table.row(["listens on", &s.listen.join(", ")]);
-    table.row(["portmapper", &s.portmap]);
-    table.row(["state", &s.state_dir]);
-    table.row(["exports", &s.exports.to_string()]);
-    table.row(["connections", &admin::count(s.connections)]);
-    let (all, recent) = (admin::per_second(s.calls_per_s), admin::per_second(s.calls_per_s_recent));
-    table.row([
-        "calls",
-        &format!("{}, {all} since the start, {recent} of late", admin::count(s.calls)),
-    ]);
-    table.row(["errors", &format!("{}, {} calls rejected", admin::count(s.errors), s.rejected)]);
-    let (read, written) = (admin::bytes(s.bytes_read), admin::bytes(s.bytes_written));
-    table.row(["data", &format!("{read} read, {written} written")]);
-    let (bytes_in, bytes_out) = (admin::bytes(s.bytes_in), admin::bytes(s.bytes_out));
-    table.row(["network", &format!("{bytes_in} in, {bytes_out} out")]);
-    table.row(["threads", &s.threads.to_string()]);
-    table.row(["memory", &admin::bytes(s.memory_bytes)]);
-    table.row(["tcp buffers", &tcp_memory(&s.tcp_memory)]);
-    table.row(["open files", &format!("{} of {}", s.open_files, s.open_files_max)]);
-    if !s.counters.is_empty() {
-        table.row(["counters", &counters(&s.counters)]);
+    for (line, value) in STATUS.iter().zip(status_values(s)) {
+        if line.name != COUNTERS || !s.counters.is_empty() {
+            table.row([line.name, &value]);
+        }
     }
     for warning in &s.warnings {
-        table.row(["warning", warning]);
+        table.row([WARNING.name, warning]);
     }
     table.to_string()
+}
+
+/// What stands beside the lines of [`STATUS`].
+fn status_values(s: &Status) -> [String; STATUS.len()] {
+    let rights = if s.privileged { "acts as each client's user" } else { "not privileged" };
+    let (all, recent) = (admin::per_second(s.calls_per_s), admin::per_second(s.calls_per_s_recent));
+    let (read, written) = (admin::bytes(s.bytes_read), admin::bytes(s.bytes_written));
+    let (bytes_in, bytes_out) = (admin::bytes(s.bytes_in), admin::bytes(s.bytes_out));
+    [
+        format!("{}, user {}, {rights}", s.pid, s.uid),
+        admin::duration_s(s.uptime_s),
+        s.listen.join(", "),
+        s.portmap.clone(),
+        s.state_dir.clone(),
+        s.exports.to_string(),
+        admin::count(s.connections),
+        format!("{}, {all} since the start, {recent} of late", admin::count(s.calls)),
+        format!("{}, {} calls rejected", admin::count(s.errors), s.rejected),
+        format!("{read} read, {written} written"),
+        format!("{bytes_in} in, {bytes_out} out"),
+        s.threads.to_string(),
+        admin::bytes(s.memory_bytes),
+        tcp_memory(&s.tcp_memory),
+        format!("{} of {}", s.open_files, s.open_files_max),
+        counters(&s.counters),
+    ]
 }
 
 /// The status in a line, for the log.

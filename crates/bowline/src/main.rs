@@ -8,6 +8,7 @@ mod bench;
 mod buffers;
 mod check;
 mod cli;
+mod columns;
 mod config;
 mod exporting;
 mod exports_files;

@@ -1,7 +1,8 @@
-//! The pages of the manual that are about no command: settings, the configuration file, exports, counters. Each is
+//! The pages of the manual that are about no command: settings, the configuration file, exports, counters, tables. Each is
 //! made from the table that the program itself goes by, so that none says what the program does not do.
 
 use crate::cli::STATUSES;
+use crate::columns::{TABLES, WARNING};
 use crate::settings::{ROWS, Values};
 use anyhow::Context;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -48,7 +49,7 @@ struct Page {
     body: fn(&mut Roff),
 }
 
-const PAGES: [Page; 4] = [
+const PAGES: [Page; 5] = [
     Page {
         name: "bowline-settings",
         section: "7",
@@ -63,6 +64,12 @@ const PAGES: [Page; 4] = [
         body: exports,
     },
     Page { name: "bowline-counters", section: "7", about: "what a server counts", body: counters },
+    Page {
+        name: "bowline-tables",
+        section: "7",
+        about: "what stands in the tables of a running server",
+        body: tables,
+    },
 ];
 
 /// Writes the pages into `dir`, and ends the program's own with what it keeps and what else there is to read.
@@ -262,4 +269,26 @@ fn counters(roff: &mut Roff) {
     }
     roff.control("PP", []);
     roff.text([bold("bowline ops"), roman(" shows what is counted for each procedure.")]);
+}
+
+fn tables(roff: &mut Roff) {
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([
+        roman(
+            "Calls, bytes and events count since the start of the server, those of a connection since it \
+             was accepted; all else is as it is now. With ",
+        ),
+        bold("--json"),
+        roman(
+            " each command prints the same and more, unrounded, for programs: sizes in bytes, times in \
+             the unit that the name ends in.",
+        ),
+    ]);
+    for (command, columns) in TABLES {
+        roff.control("SH", [format!("BOWLINE {}", command.to_uppercase()).as_str()]);
+        let more = (command == "status").then_some(&WARNING);
+        for column in columns.iter().chain(more) {
+            entry(roff, vec![bold(column.name)], column.about);
+        }
+    }
 }
