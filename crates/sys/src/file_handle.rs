@@ -46,7 +46,8 @@ impl KernelHandle {
 /// The handle of an open object.
 ///
 /// # Errors
-/// `EOPNOTSUPP` where the file system has no handles; what the kernel says else.
+/// `EOPNOTSUPP` where the file system has no handles, or the process may not ask for them; what the
+/// kernel says else.
 pub fn of_fd(fd: BorrowedFd<'_>) -> io::Result<KernelHandle> {
     name_to_handle(fd, c"", libc::AT_EMPTY_PATH)
 }
@@ -79,7 +80,11 @@ fn name_to_handle(dir: BorrowedFd<'_>, name: &CStr, flags: i32) -> io::Result<Ke
         )
     };
     if status != 0 {
-        return Err(io::Error::last_os_error());
+        let error = io::Error::last_os_error();
+        // the kernel asks for no right: it is a container's filter of system calls that refuses, as
+        // Docker's and containerd's did until 2023
+        let filtered = error.raw_os_error() == Some(libc::EPERM);
+        return Err(if filtered { io::Error::from_raw_os_error(libc::EOPNOTSUPP) } else { error });
     }
     let odd = || io::Error::from_raw_os_error(libc::EOPNOTSUPP);
     let kind = u8::try_from(raw.handle_type).map_err(|_| odd())?;

@@ -42,6 +42,16 @@ fn on_a_disk_by_table() {
     suite("/var/tmp", true);
 }
 
+/// As the filters of system calls of Docker and containerd had it until 2023.
+#[test]
+fn on_a_disk_where_handles_may_not_be_asked_for() {
+    let served = || {
+        sys::refuse::handles().unwrap();
+        suite("/var/tmp", false);
+    };
+    std::thread::spawn(served).join().unwrap();
+}
+
 #[test]
 fn in_memory() {
     suite("/dev/shm", false);
