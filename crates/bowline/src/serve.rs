@@ -8,6 +8,7 @@ mod announce;
 mod buffers;
 mod desk;
 mod gather;
+mod listening;
 mod notify;
 mod opener;
 mod port_owner;

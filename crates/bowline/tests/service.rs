@@ -602,23 +602,30 @@ fn systemd_is_told() {
     assert_eq!(server.ended(), Some(0));
 }
 
-#[test]
-fn systemds_sockets_are_taken_over() {
+/// A server that is handed sockets as systemd does it: from descriptor 3 on, to the process id that
+/// execs. Its first lines, what it is asked for on its control socket, and `meanwhile`'s answer.
+fn activated<T>(
+    tcp: TcpListener,
+    udp: Option<UdpSocket>,
+    args: &[&str],
+    meanwhile: impl FnOnce() -> T,
+) -> (String, serde_json::Value, T) {
     let base = tempfile::tempdir().unwrap();
     let exports = base.path().join("exports");
     std::fs::write(&exports, format!("{} *(ro,insecure)\n", base.path().display())).unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let addr = listener.local_addr().unwrap();
-    // as systemd does it: the socket is descriptor 3, the process id is the one that execs
-    let script = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0";
+    let count = if udp.is_some() { 2 } else { 1 };
+    let hand_over = "3<&0 4<&2 2>/dev/null";
+    let script = format!("LISTEN_PID=$$ LISTEN_FDS={count} exec \"$0\" \"$@\" {hand_over}");
     let mut child = Command::new("sh")
-        .args(["-c", script, BOWLINE, "serve", "--portmap", "off", "--prove", "--exports"])
+        .args(["-c", &script, BOWLINE, "serve", "--prove", "--exports"])
         .arg(&exports)
         .arg("--state-dir")
         .arg(base.path().join("state"))
         .arg("--control")
         .arg(base.path().join("c.sock"))
-        .stdin(Stdio::from(OwnedFd::from(listener)))
+        .args(args)
+        .stdin(Stdio::from(OwnedFd::from(tcp)))
+        .stderr(udp.map_or_else(Stdio::null, |udp| Stdio::from(OwnedFd::from(udp))))
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -635,13 +642,55 @@ fn systemds_sockets_are_taken_over() {
         .arg(base.path().join("c.sock"))
         .output()
         .unwrap();
+    let answer = meanwhile();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(said.contains("proof: ") && said.contains(&addr.to_string()), "{said}");
-    let sockets: serde_json::Value = serde_json::from_slice(&asked.stdout).unwrap();
+    (said, serde_json::from_slice(&asked.stdout).unwrap(), answer)
+}
+
+#[test]
+fn systemds_sockets_are_taken_over() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    let (said, sockets, ()) = activated(listener, None, &["--portmap", "off"], || ());
+    assert!(said.contains("proof: ") && said.contains(&format!("{addr} (TCP only)")), "{said}");
+    assert!(said.contains("--port"), "it is not used: {said}");
     assert_eq!(sockets.as_array().unwrap().len(), 1, "nothing else is bound: {sockets}");
     assert_eq!(sockets[0]["adopted"], true);
     assert_eq!(sockets[0]["local"], addr.to_string());
+}
+
+/// What the server's port mapper tells of NFS over TCP and over UDP, to IPv4 and to IPv6.
+fn ports_told() -> [Option<u16>; 3] {
+    let at = |ip: &str| std::net::SocketAddr::new(ip.parse().unwrap(), 111);
+    let ask = |ip| client::Client::tcp(at(ip), Duration::from_secs(5)).unwrap();
+    let port = |protocol| ask("127.0.0.1").getport(100_003, 3, protocol).unwrap();
+    let six = ask("::1").getversaddr(100_003, 3, proto::portmap::Netid::Tcp6).unwrap();
+    [port(6), port(17), six.map(|addr| addr.port())]
+}
+
+#[test]
+fn the_port_mapper_tells_both_families_of_systemds_sockets() {
+    let run = || {
+        if sys::netns::enter_new().is_err() {
+            return eprintln!("skipped: network namespaces need root");
+        }
+        let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
+        assert!(up.unwrap().success());
+        // as systemd binds them: for both families; to different ports, if its unit says so
+        let tcp = || TcpListener::bind("[::]:0").unwrap();
+        let udp = UdpSocket::bind("[::]:0").unwrap();
+        let (listener, both) = (tcp(), udp.local_addr().unwrap().port());
+        let port = listener.local_addr().unwrap().port();
+        let serve = ["--portmap", "serve"];
+        let (said, _, told) = activated(listener, Some(udp), &serve, ports_told);
+        assert_eq!(told, [Some(port), Some(both), Some(port)], "{said}");
+        let mount = format!("vers=3,proto=tcp,port={port},mountproto=tcp,mountport={port},");
+        assert!(said.contains("proof: ") && said.contains(&mount), "{said}");
+        let (said, _, told) = activated(tcp(), None, &serve, ports_told);
+        assert!(told[0].is_some() && told[1].is_none() && told[2] == told[0], "{told:?}: {said}");
+    };
+    std::thread::spawn(run).join().unwrap();
 }
 
 #[test]

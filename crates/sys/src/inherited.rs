@@ -3,9 +3,10 @@
 //!
 //! Invariant: the descriptors become owned once in the life of the process.
 
+use rustix::net::{AddressFamily, SocketType, getsockname, sockopt};
 use std::io;
-use std::net::{TcpListener, UdpSocket};
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first descriptor that the manager passes.
@@ -37,7 +38,8 @@ pub fn take() -> io::Result<Inherited> {
     }
     let count = number("LISTEN_FDS").and_then(|n| RawFd::try_from(n).ok()).unwrap_or(0);
     for fd in FIRST..FIRST.saturating_add(count.min(INHERITED_MAX)) {
-        sort(own(fd)?, &mut inherited)?;
+        let sorted = own(fd).and_then(|socket| sort(socket, &mut inherited));
+        sorted.map_err(|error| io::Error::other(format!("descriptor {fd}: {error}")))?;
     }
     Ok(inherited)
 }
@@ -53,30 +55,51 @@ fn own(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// By the socket's own type; whether it is of the Internet shows in its address.
+/// By the socket's own type and family.
 fn sort(fd: OwnedFd, inherited: &mut Inherited) -> io::Result<()> {
-    match rustix::net::sockopt::socket_type(&fd)? {
-        rustix::net::SocketType::STREAM => {
+    let unfit = |what: &str| io::Error::other(what.to_owned());
+    let Ok(kind) = sockopt::socket_type(&fd) else {
+        return Err(unfit("no socket"));
+    };
+    if !matches!(sockopt::socket_domain(&fd)?, AddressFamily::INET | AddressFamily::INET6) {
+        return Err(unfit("not of the Internet"));
+    }
+    match kind {
+        SocketType::STREAM if !sockopt::socket_acceptconn(&fd)? => {
+            return Err(unfit("not a listener but a connection, as with Accept=yes"));
+        }
+        SocketType::STREAM => {
             let listener = TcpListener::from(fd);
-            listener.local_addr()?;
             listener.set_nonblocking(true)?;
             inherited.tcp.push(listener);
         }
-        rustix::net::SocketType::DGRAM => {
+        SocketType::DGRAM => {
             let socket = UdpSocket::from(fd);
-            socket.local_addr()?;
             socket.set_nonblocking(true)?;
             inherited.udp.push(socket);
         }
-        _ => return Err(io::ErrorKind::Unsupported.into()),
+        _ => return Err(unfit("neither of TCP nor of UDP")),
     }
     Ok(())
+}
+
+/// The addresses that a bound socket is reached at: one of IPv6 that takes IPv4 too has two.
+///
+/// # Errors
+/// As getsockname(2) and getsockopt(2).
+pub fn addresses(socket: impl AsFd) -> io::Result<Vec<SocketAddr>> {
+    let own = SocketAddr::try_from(getsockname(&socket)?).map_err(io::Error::other)?;
+    let (ip, port) = (own.ip().to_canonical(), own.port());
+    if ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && !sockopt::ipv6_v6only(&socket)? {
+        return Ok(vec![(Ipv4Addr::UNSPECIFIED, port).into(), own]);
+    }
+    Ok(vec![if ip.is_ipv4() { SocketAddr::new(ip, port) } else { own }])
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Inherited, sort};
-    use std::net::{TcpListener, UdpSocket};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::unix::net::UnixDatagram;
 
     #[test]
@@ -85,7 +108,12 @@ mod tests {
         sort(TcpListener::bind("127.0.0.1:0").unwrap().into(), &mut inherited).unwrap();
         sort(UdpSocket::bind("[::1]:0").unwrap().into(), &mut inherited).unwrap();
         assert_eq!((inherited.tcp.len(), inherited.udp.len()), (1, 1));
+        let mut refused = |fd| sort(fd, &mut inherited).unwrap_err().to_string();
         let (one, _) = UnixDatagram::pair().unwrap();
-        assert!(sort(one.into(), &mut inherited).is_err());
+        assert_eq!(refused(one.into()), "not of the Internet");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(refused(one.into()).contains("Accept=yes"));
+        assert_eq!(refused(std::fs::File::open("/").unwrap().into()), "no socket");
     }
 }

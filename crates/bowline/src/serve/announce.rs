@@ -1,14 +1,15 @@
 //! The lines that `bowline serve` begins with: what is served to whom, how to mount it, what is
 //! different here, where to ask. Pure text.
 
+use super::listening::Listening;
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 /// All that the lines tell.
 #[derive(Debug, Clone)]
 pub struct Announcement {
     /// Where the server listens.
-    pub listen: Vec<SocketAddr>,
+    pub listen: Listening,
     /// The exports, each with its rules.
     pub exports: Vec<Offer>,
     /// What was done about the portmapper.
@@ -34,12 +35,12 @@ pub struct Offer {
 const LISTED_MAX: usize = 20;
 
 impl Announcement {
-    /// The text, line by line.
-    pub fn text(&self, reachable: IpAddr) -> String {
+    /// The text, line by line; clients reach the server `at` this address.
+    pub fn text(&self, at: Option<SocketAddr>) -> String {
         let mut text = String::new();
-        let at: Vec<String> = self.listen.iter().map(ToString::to_string).collect();
         let version = env!("CARGO_PKG_VERSION");
-        let _ = writeln!(text, "bowline {version} serves NFSv3 and NFSv2 on {}", at.join(", "));
+        let _ =
+            writeln!(text, "bowline {version} serves NFSv3 and NFSv2 on {}", self.listen.text());
         if self.exports.is_empty() {
             text.push_str("  nothing is exported\n");
         }
@@ -57,10 +58,10 @@ impl Announcement {
         if let Some(more) = self.exports.len().checked_sub(LISTED_MAX).filter(|n| *n > 0) {
             let _ = writeln!(text, "  and {more} more: bowline exports");
         }
-        if let (Some(offer), Some(at)) = (self.exports.first(), self.listen.first()) {
-            let server = server_address(at.ip(), reachable);
+        if let (Some(offer), Some(at)) = (self.exports.first(), at) {
+            let proto = if self.listen.tcp.is_empty() { "udp" } else { "tcp" };
             let _ = writeln!(text, "mount it:");
-            let _ = writeln!(text, "  {}", mount_command(server, at.port(), &offer.path));
+            let _ = writeln!(text, "  {}", mount_command(proto, at, &offer.path));
         }
         let _ = writeln!(text, "portmapper: {}", self.portmap);
         for note in &self.notes {
@@ -71,40 +72,15 @@ impl Announcement {
     }
 }
 
-/// The address that a client would use.
-const fn server_address(listen: IpAddr, reachable: IpAddr) -> IpAddr {
-    if listen.is_unspecified() { reachable } else { listen }
-}
-
-/// The address of this machine that others see: that of the way to the world, else loopback.
-/// Sends nothing.
-pub fn reachable(listen: IpAddr) -> IpAddr {
-    // addresses for documentation: never ours, routed like any other (RFC 5737, RFC 3849)
-    let (own, far): (IpAddr, IpAddr) = match listen {
-        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
-        IpAddr::V6(_) => {
-            let far = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
-            (Ipv6Addr::UNSPECIFIED.into(), far.into())
-        }
-    };
-    let found = std::net::UdpSocket::bind((own, 0))
-        .and_then(|socket| socket.connect((far, 9)).and_then(|()| socket.local_addr()));
-    match (found, listen) {
-        (Ok(addr), _) => addr.ip(),
-        (Err(_), IpAddr::V4(_)) => Ipv4Addr::LOCALHOST.into(),
-        (Err(_), IpAddr::V6(_)) => Ipv6Addr::LOCALHOST.into(),
-    }
-}
-
 /// The command that mounts `path`, without a portmapper and without a lock manager.
-pub fn mount_command(server: IpAddr, port: u16, path: &str) -> String {
-    let server = match server {
+pub fn mount_command(proto: &str, server: SocketAddr, path: &str) -> String {
+    let (port, family) = (server.port(), if server.is_ipv6() { "6" } else { "" });
+    let server = match server.ip() {
         IpAddr::V4(addr) => addr.to_string(),
         IpAddr::V6(addr) => format!("[{addr}]"),
     };
-    let family = if server.starts_with('[') { "6" } else { "" };
     let options = format!(
-        "vers=3,proto=tcp{family},port={port},mountproto=tcp{family},mountport={port},nolock"
+        "vers=3,proto={proto}{family},port={port},mountproto={proto}{family},mountport={port},nolock"
     );
     format!("mount -t nfs -o {options} {} /mnt", quoted(&format!("{server}:{path}")))
 }
@@ -121,34 +97,28 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Announcement, Offer, mount_command, reachable};
-    use std::net::IpAddr;
+    use super::{Announcement, Listening, Offer, mount_command};
+    use std::net::SocketAddr;
 
     #[test]
     fn the_mount_command_names_all_that_a_client_cannot_find_out() {
-        let v4: IpAddr = "127.0.0.1".parse().unwrap();
+        let v4: SocketAddr = "127.0.0.1:20049".parse().unwrap();
         assert_eq!(
-            mount_command(v4, 20049, "/srv/a"),
+            mount_command("tcp", v4, "/srv/a"),
             "mount -t nfs -o vers=3,proto=tcp,port=20049,mountproto=tcp,mountport=20049,nolock \
              127.0.0.1:/srv/a /mnt"
         );
-        let v6: IpAddr = "::1".parse().unwrap();
-        let command = mount_command(v6, 2049, "/it's here");
+        let v6: SocketAddr = "[::1]:2049".parse().unwrap();
+        let command = mount_command("tcp", v6, "/it's here");
         assert!(command.ends_with(r"'[::1]:/it'\''s here' /mnt"), "{command}");
         assert!(command.contains("proto=tcp6,"), "{command}");
     }
 
     #[test]
-    fn an_address_for_others_is_never_the_wildcard() {
-        for any in ["0.0.0.0", "::"] {
-            assert!(!reachable(any.parse().unwrap()).is_unspecified());
-        }
-    }
-
-    #[test]
     fn the_lines_say_what_who_how_and_where() {
+        let at = "10.1.2.3:2049".parse().ok();
         let announcement = Announcement {
-            listen: vec!["0.0.0.0:2049".parse().unwrap()],
+            listen: Listening::both(&["0.0.0.0:2049".parse().unwrap()]),
             exports: vec![Offer {
                 path: "/x".into(),
                 directory: "/srv/x".into(),
@@ -158,7 +128,7 @@ mod tests {
             control: "/run/c.sock".into(),
             notes: vec!["mind the gap".into()],
         };
-        let text = announcement.text("10.1.2.3".parse().unwrap());
+        let text = announcement.text(at);
         for part in [
             "0.0.0.0:2049\n",
             "  /x (/srv/x) to * (ro); to 10.0.0.1 (rw)\n",
@@ -169,7 +139,7 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         let nothing = Announcement { exports: Vec::new(), ..announcement };
-        let text = nothing.text("10.1.2.3".parse().unwrap());
+        let text = nothing.text(at);
         assert!(text.contains("\n  nothing is exported\n") && !text.contains("mount -t"));
     }
 }

@@ -5,6 +5,7 @@
 //! only keep a later rpcbind from starting) and the port is free and allowed; else it does
 //! without, and says so. What was registered is taken back at the end.
 
+use super::listening::Listening;
 use crate::cli::PortmapMode;
 use anyhow::Context;
 use client::Client;
@@ -40,7 +41,7 @@ pub enum Plan {
 pub struct Found {
     /// What was done, for the operator.
     pub how: String,
-    listen: Vec<SocketAddr>,
+    listen: Listening,
     /// What this server answers itself.
     own: Arc<Portmap>,
     /// What rpcbind knows. Locked by the operator's changes and at the end.
@@ -54,7 +55,7 @@ impl Found {
     /// rpcbind refuses what the operator asked for.
     pub fn carry_out(
         plan: &Plan,
-        listen: &[SocketAddr],
+        listen: &Listening,
         own: Arc<Portmap>,
         udp: bool,
     ) -> anyhow::Result<Self> {
@@ -68,7 +69,7 @@ impl Found {
                 Err(error) => (None, format!("none ({})", crate::told(&error))),
             },
         };
-        Ok(Self { how, listen: listen.to_vec(), own, registered: Mutex::new(registered) })
+        Ok(Self { how, listen: listen.clone(), own, registered: Mutex::new(registered) })
     }
 
     /// From now on services are found over UDP, or not any more.
@@ -97,8 +98,9 @@ impl Found {
 ///
 /// # Errors
 /// What the operator asked for cannot be had.
-pub fn plan(mode: PortmapMode, listen: &[SocketAddr]) -> anyhow::Result<Plan> {
-    let own: Vec<SocketAddr> = listen.iter().map(|a| SocketAddr::new(a.ip(), PORT)).collect();
+pub fn plan(mode: PortmapMode, listen: &Listening) -> anyhow::Result<Plan> {
+    let own: Vec<SocketAddr> =
+        listen.ips().into_iter().map(|ip| SocketAddr::new(ip, PORT)).collect();
     match mode {
         PortmapMode::Off => Ok(Plan::Neither("none (--portmap off)".into())),
         PortmapMode::Register => Ok(Plan::Register { must: true }),
@@ -107,7 +109,7 @@ pub fn plan(mode: PortmapMode, listen: &[SocketAddr]) -> anyhow::Result<Plan> {
             Ok(Plan::Serve(own))
         }
         PortmapMode::Auto if rpcbind_answers() => Ok(Plan::Register { must: false }),
-        PortmapMode::Auto if listen.iter().all(|a| a.ip().is_loopback()) => {
+        PortmapMode::Auto if listen.is_local() => {
             let why = "none needed on this machine: the mount command names the port";
             Ok(Plan::Neither(why.into()))
         }
@@ -135,20 +137,19 @@ fn may_serve(own: &[SocketAddr]) -> Result<(), String> {
 }
 
 /// What is found on these addresses.
-pub fn registrations(listen: &[SocketAddr]) -> Vec<Registration> {
+pub fn registrations(listen: &Listening) -> Vec<Registration> {
     let mut list = Vec::new();
-    for addr in listen {
-        for (program, version) in PROGRAMS {
-            for tcp in [true, false] {
-                list.push(Registration::new(program, version, tcp, *addr));
-            }
+    for (tcp, addrs) in [(true, &listen.tcp), (false, &listen.udp)] {
+        for addr in addrs {
+            let all = PROGRAMS.map(|(program, v)| Registration::new(program, v, tcp, *addr));
+            list.extend(all);
         }
     }
     list
 }
 
 /// What this server's own portmapper answers: the services, and itself where it has port 111.
-pub fn answers(listen: &[SocketAddr], plan: &Plan) -> Vec<Registration> {
+pub fn answers(listen: &Listening, plan: &Plan) -> Vec<Registration> {
     let mut list = registrations(listen);
     if let Plan::Serve(own) = plan {
         for (addr, version) in own.iter().flat_map(|addr| [2, 3, 4].map(|v| (addr, v))) {
@@ -164,13 +165,13 @@ pub fn answers(listen: &[SocketAddr], plan: &Plan) -> Vec<Registration> {
 ///
 /// # Errors
 /// There is no rpcbind, or another server is registered; nothing is left registered then.
-fn register(listen: &[SocketAddr], udp: bool) -> anyhow::Result<Registered> {
+fn register(listen: &Listening, udp: bool) -> anyhow::Result<Registered> {
     rpcbind::register(&registered_with(listen, udp), Rpcbind::default())
         .context("cannot register (--portmap off does without)")
 }
 
 /// What rpcbind is told, which keeps one address per program, version and transport: the first one counts.
-fn registered_with(listen: &[SocketAddr], udp: bool) -> Vec<Registration> {
+fn registered_with(listen: &Listening, udp: bool) -> Vec<Registration> {
     let mut list: Vec<Registration> = Vec::new();
     for service in registrations(listen) {
         let served = udp || service.netid.is_tcp();
@@ -195,27 +196,28 @@ fn rpcbind_answers() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, answers, plan, registered_with, registrations};
+    use super::{Listening, Plan, answers, plan, registered_with, registrations};
     use crate::cli::PortmapMode;
 
     #[test]
     fn every_program_is_found_on_both_transports() {
-        let list = registrations(&["127.0.0.1:2049".parse().unwrap()]);
+        let list = registrations(&Listening::both(&["127.0.0.1:2049".parse().unwrap()]));
         assert_eq!(list.len(), 10);
         assert!(list.iter().all(|r| r.addr.port() == 2049));
     }
 
     #[test]
     fn rpcbind_hears_of_one_address_for_each_transport_that_is_served() {
-        let listen = ["127.0.0.1:2049".parse().unwrap(), "10.0.0.1:2049".parse().unwrap()];
+        let addrs = ["127.0.0.1:2049".parse().unwrap(), "10.0.0.1:2049".parse().unwrap()];
+        let listen = Listening::both(&addrs);
         assert_eq!(registered_with(&listen, true).len(), 10);
         let tcp = registered_with(&listen, false);
-        assert!(tcp.len() == 5 && tcp.iter().all(|r| r.netid.is_tcp() && r.addr == listen[0]));
+        assert!(tcp.len() == 5 && tcp.iter().all(|r| r.netid.is_tcp() && r.addr == addrs[0]));
     }
 
     #[test]
     fn a_portmapper_knows_itself() {
-        let listen = ["127.0.0.1:2049".parse().unwrap()];
+        let listen = Listening::both(&["127.0.0.1:2049".parse().unwrap()]);
         let serve = Plan::Serve(vec!["127.0.0.1:111".parse().unwrap()]);
         let own =
             |plan: &Plan| answers(&listen, plan).iter().filter(|r| r.addr.port() == 111).count();
@@ -224,8 +226,17 @@ mod tests {
     }
 
     #[test]
+    fn a_transport_that_nothing_listens_on_is_not_found() {
+        let tcp: Vec<_> = ["0.0.0.0:7", "[::]:7"].iter().map(|a| a.parse().unwrap()).collect();
+        let listen = Listening { tcp: tcp.clone(), udp: Vec::new() };
+        assert!(registrations(&listen).iter().all(|r| r.netid.is_tcp() && tcp.contains(&r.addr)));
+        assert_eq!(registered_with(&listen, true).len(), 10, "one for each family");
+    }
+
+    #[test]
     fn off_is_off() {
-        let plan = plan(PortmapMode::Off, &["0.0.0.0:2049".parse().unwrap()]).unwrap();
+        let plan =
+            plan(PortmapMode::Off, &Listening::both(&["0.0.0.0:2049".parse().unwrap()])).unwrap();
         assert!(matches!(plan, Plan::Neither(_)));
     }
 }

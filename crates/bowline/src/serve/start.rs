@@ -1,9 +1,10 @@
 //! From settings to a server that answers: builds the parts in order, undoes nothing by halves
 //! (what was built before a failure is dropped), and tells what it did.
 
-use super::announce::{Announcement, Offer, reachable};
+use super::announce::{Announcement, Offer};
 use super::buffers;
 use super::desk::Desk;
+use super::listening::{Listening, from_here};
 use super::opener::Files;
 use super::portmap::{self, Found, Plan};
 use super::{desk, gather, notify, port_owner, process, refused, state_dir};
@@ -20,7 +21,7 @@ use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings};
 use rpc::{DispatchSettings, Dispatcher, Program};
 use std::io::{ErrorKind, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -51,7 +52,11 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     // before any thread: they inherit the signal mask, the capabilities and the file mode mask,
     // and descriptors from systemd must not be taken by anything else first
     sys::limits::keep_memory_small();
-    let inherited = sys::inherited::take().context("a socket from systemd cannot be used")?;
+    let inherited = sys::inherited::take().map_err(|error| {
+        let remedy =
+            "let its socket unit have ListenStream= and ListenDatagram= with ports, no others";
+        anyhow!("systemd's {error}: {remedy}")
+    })?;
     let signals = Signals::take_over().context("cannot take signals over")?;
     ignore_others().context("cannot ignore signals")?;
     let log = logging::start(settings.values.log_level);
@@ -76,7 +81,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
 
     buffers::size_exports(&exports.load(), &settings.values.buffers());
     let adopted = Adopted { tcp: inherited.tcp, udp: inherited.udp };
-    let listen = listen_addrs(settings, &adopted)?;
+    let listen = Listening::of(settings, &adopted)?;
     let plan = portmap::plan(settings.portmap, &listen)?;
     files.look_after(&exports);
     let nfs = Arc::new(Nfs::new(Arc::clone(&exports), NfsSettings::default()));
@@ -91,7 +96,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
 
     let udp = settings.values.udp_sockets != UdpSockets::Off;
     let found = Found::carry_out(&plan, &listen, services, udp)?;
-    let mut notes = notes(settings, squash_to, &wanted.notes);
+    let mut notes = notes(settings, &listen, squash_to, &wanted.notes);
     notes.extend(state_inside(settings, &wanted.specs));
     notes.extend(without_journal(&wanted.specs));
     notes.extend(buffers::at_start(&settings.values, server.buffer_totals())?);
@@ -161,23 +166,6 @@ fn make_control_dir(control: &Path, uid: u32) -> anyhow::Result<()> {
     if ours { Ok(()) } else { Err(anyhow!("{} {whose}", dir.display())) }
 }
 
-/// Where the server will listen: on systemd's sockets if there are any, else as it was told.
-fn listen_addrs(settings: &Settings, adopted: &Adopted) -> anyhow::Result<Vec<SocketAddr>> {
-    let mut listen = Vec::new();
-    for socket in &adopted.tcp {
-        listen.push(socket.local_addr()?);
-    }
-    for socket in &adopted.udp {
-        listen.push(socket.local_addr()?);
-    }
-    listen.sort_unstable();
-    listen.dedup();
-    if listen.is_empty() {
-        listen.extend(settings.listen.iter().map(|ip| SocketAddr::new(*ip, settings.port)));
-    }
-    Ok(listen)
-}
-
 /// All programs share all sockets.
 fn dispatcher(nfs: &Arc<Nfs>, mount: &Arc<Mount>, services: Arc<Portmap>) -> Dispatcher {
     let programs: Vec<Box<dyn Program>> = vec![
@@ -201,13 +189,13 @@ fn op_names(dispatcher: &Dispatcher) -> Vec<OpName> {
 fn serve(
     settings: &Settings,
     adopted: Adopted,
-    listen: &[SocketAddr],
+    listen: &Listening,
     plan: &Plan,
     (dispatcher, telemetry): (Arc<Dispatcher>, Arc<Telemetry>),
 ) -> anyhow::Result<Server> {
     let mut bind = Vec::new();
     if adopted.tcp.is_empty() && adopted.udp.is_empty() {
-        bind.extend_from_slice(listen);
+        bind.extend(listen.all());
     }
     if let Plan::Serve(addrs) = plan {
         bind.extend_from_slice(addrs);
@@ -253,7 +241,12 @@ fn explain(error: StartError) -> anyhow::Error {
 }
 
 /// What the operator should know.
-fn notes(settings: &Settings, squash_to: Option<Itself>, files: &[String]) -> Vec<String> {
+fn notes(
+    settings: &Settings,
+    listen: &Listening,
+    squash_to: Option<Itself>,
+    files: &[String],
+) -> Vec<String> {
     let mut notes = files.to_vec();
     if let Some(itself) = squash_to {
         let user = process::user_name(itself.uid);
@@ -267,13 +260,16 @@ fn notes(settings: &Settings, squash_to: Option<Itself>, files: &[String]) -> Ve
             ));
         }
     }
-    let beyond = settings.listen.iter().any(|ip| !ip.is_loopback());
-    if beyond && settings.clients.is_empty() && !settings.dirs.is_empty() {
+    if !listen.is_local() && settings.clients.is_empty() && !settings.dirs.is_empty() {
         notes.push(
             "other machines can reach the server, but only this one may mount the directories \
              named: say who else with --client"
                 .to_owned(),
         );
+    }
+    if listen.all().iter().all(|at| at.port() != settings.port) {
+        let told = "systemd's sockets are used, and what --listen and --port say is not";
+        notes.push(told.to_owned());
     }
     notes
 }
@@ -317,9 +313,9 @@ fn without_journal(specs: &[ExportSpec]) -> Option<String> {
 }
 
 /// Mounts, lists and reads over the wire.
-fn prove(desk: &Desk, listen: &[SocketAddr]) -> anyhow::Result<()> {
+fn prove(desk: &Desk, listen: &Listening) -> anyhow::Result<()> {
     let table = desk.exports.load();
-    let (Some(export), Some(addr)) = (table.exports().first(), listen.first()) else {
+    let (Some(export), Some(addr)) = (table.exports().first(), listen.tcp.first()) else {
         return Ok(());
     };
     let local = match &export.source {
@@ -344,34 +340,22 @@ fn prove(desk: &Desk, listen: &[SocketAddr]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The address by which this machine reaches a socket of its own.
-const fn from_here(listen: IpAddr) -> IpAddr {
-    match listen {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
-        ip => ip,
-    }
-}
-
-fn announce(desk: &Desk, listen: &[SocketAddr]) {
+fn announce(desk: &Desk, listen: &Listening) {
     let offer = |export: &Arc<export::Export>| Offer {
         path: export.path_text(),
         directory: export.source.to_string(),
         rules: exporting::rules_text(export.rules(), export.fsid),
     };
     let announcement = Announcement {
-        listen: listen.to_vec(),
+        listen: listen.clone(),
         exports: desk.exports.load().exports().iter().map(offer).collect(),
         portmap: desk.found.how.clone(),
         control: desk.settings.control.display().to_string(),
         notes: desk.warnings.clone(),
     };
-    let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    let first = listen.first().map_or(any, SocketAddr::ip);
     // only this machine may mount: then its loopback address is the one to use
     let only_here = desk.settings.clients.is_empty() && !desk.settings.dirs.is_empty();
-    let address = if only_here { from_here(first) } else { reachable(first) };
-    say(&announcement.text(address));
+    say(&announcement.text(listen.for_clients(only_here)));
 }
 
 /// To standard output; a closed one is no reason not to serve.

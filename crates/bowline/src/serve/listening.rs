@@ -1,0 +1,167 @@
+//! Where the server listens, as clients see it: systemd's sockets may be for one transport only,
+//! have ports of their own, and one of IPv6 may be for IPv4 too.
+
+use crate::config::Settings;
+use anyhow::Context;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
+use svc::Adopted;
+
+/// The addresses of each transport, rising.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listening {
+    /// Where connections are taken.
+    pub tcp: Vec<SocketAddr>,
+    /// Where datagrams are taken, unless UDP is switched off.
+    pub udp: Vec<SocketAddr>,
+}
+
+impl Listening {
+    /// On systemd's sockets if there are any, else as the server was told.
+    ///
+    /// # Errors
+    /// The kernel does not tell where a socket of systemd's is.
+    pub fn of(settings: &Settings, adopted: &Adopted) -> anyhow::Result<Self> {
+        if adopted.tcp.is_empty() && adopted.udp.is_empty() {
+            let told = settings.listen.iter().map(|ip| SocketAddr::new(*ip, settings.port));
+            return Ok(Self::both(&told.collect::<Vec<_>>()));
+        }
+        let found = addresses(&adopted.tcp).and_then(|tcp| Ok((tcp, addresses(&adopted.udp)?)));
+        let (tcp, udp) = found.context("a socket from systemd does not tell its address")?;
+        Ok(Self { tcp, udp })
+    }
+
+    /// The same addresses for both transports.
+    pub fn both(addrs: &[SocketAddr]) -> Self {
+        Self { tcp: addrs.to_vec(), udp: addrs.to_vec() }
+    }
+
+    /// All addresses, each once.
+    pub fn all(&self) -> Vec<SocketAddr> {
+        let mut all = [self.tcp.as_slice(), &self.udp].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The addresses, port left out, each once.
+    pub fn ips(&self) -> Vec<IpAddr> {
+        let mut ips: Vec<IpAddr> = self.all().iter().map(SocketAddr::ip).collect();
+        ips.sort_unstable();
+        ips.dedup();
+        ips
+    }
+
+    /// Whether only this machine can reach the server.
+    pub fn is_local(&self) -> bool {
+        self.ips().iter().all(IpAddr::is_loopback)
+    }
+
+    /// Each address, with its transport where it has not both.
+    pub fn text(&self) -> String {
+        let one = |addr: &SocketAddr| match (self.tcp.contains(addr), self.udp.contains(addr)) {
+            (true, false) => format!("{addr} (TCP only)"),
+            (false, true) => format!("{addr} (UDP only)"),
+            _ => addr.to_string(),
+        };
+        self.all().iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a client gives its `mount` command: an address that other machines can reach, or
+    /// that this one can if nobody else may mount; over TCP if there is any.
+    pub fn for_clients(&self, only_here: bool) -> Option<SocketAddr> {
+        let places = if self.tcp.is_empty() { &self.udp } else { &self.tcp };
+        let address = |at: &SocketAddr| match at.ip() {
+            ip if only_here => from_here(ip),
+            ip if ip.is_unspecified() => reachable(ip),
+            ip => ip,
+        };
+        let mut seen = places.iter().map(|at| SocketAddr::new(address(at), at.port()));
+        let first = seen.clone().next();
+        let others = seen.find(|at| !at.ip().is_loopback());
+        if only_here { first } else { others.or(first) }
+    }
+}
+
+/// The addresses that these sockets are reached at, rising.
+fn addresses<S: AsFd>(sockets: &[S]) -> io::Result<Vec<SocketAddr>> {
+    let mut list = Vec::new();
+    for socket in sockets {
+        list.extend(sys::inherited::addresses(socket)?);
+    }
+    list.sort_unstable();
+    list.dedup();
+    Ok(list)
+}
+
+/// The address by which this machine reaches a socket of its own.
+pub const fn from_here(listen: IpAddr) -> IpAddr {
+    match listen {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    }
+}
+
+/// The address of this machine that others see: that of the way to the world, else loopback.
+/// Sends nothing.
+pub fn reachable(listen: IpAddr) -> IpAddr {
+    // addresses for documentation: never ours, routed like any other (RFC 5737, RFC 3849)
+    let (own, far): (IpAddr, IpAddr) = match listen {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
+        IpAddr::V6(_) => {
+            let far = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+            (Ipv6Addr::UNSPECIFIED.into(), far.into())
+        }
+    };
+    let found = std::net::UdpSocket::bind((own, 0))
+        .and_then(|socket| socket.connect((far, 9)).and_then(|()| socket.local_addr()));
+    match (found, listen) {
+        (Ok(addr), _) => addr.ip(),
+        (Err(_), IpAddr::V4(_)) => Ipv4Addr::LOCALHOST.into(),
+        (Err(_), IpAddr::V6(_)) => Ipv6Addr::LOCALHOST.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Listening, addresses, reachable};
+    use std::net::{SocketAddr, TcpListener};
+
+    fn at(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn an_address_for_others_is_never_the_wildcard() {
+        for any in ["0.0.0.0", "::"] {
+            assert!(!reachable(any.parse().unwrap()).is_unspecified());
+        }
+    }
+
+    #[test]
+    fn a_socket_of_both_families_is_at_two_addresses() {
+        let both = TcpListener::bind("[::]:0").unwrap();
+        let port = both.local_addr().unwrap().port();
+        let two = at(&[&format!("0.0.0.0:{port}"), &format!("[::]:{port}")]);
+        assert_eq!(addresses(&[both]).unwrap(), two);
+        let one = TcpListener::bind("[::1]:0").unwrap();
+        assert_eq!(addresses(&[&one]).unwrap(), [one.local_addr().unwrap()]);
+    }
+
+    #[test]
+    fn clients_are_shown_tcp_and_an_address_of_theirs() {
+        let (tcp, udp) = (at(&["127.0.0.1:1", "10.0.0.1:2"]), at(&["10.0.0.1:3"]));
+        let both = Listening { tcp, udp: udp.clone() };
+        assert_eq!(both.for_clients(false), at(&["10.0.0.1:2"]).first().copied());
+        assert_eq!(both.for_clients(true), at(&["127.0.0.1:1"]).first().copied());
+        assert_eq!(
+            both.text(),
+            "10.0.0.1:2 (TCP only), 10.0.0.1:3 (UDP only), 127.0.0.1:1 (TCP only)"
+        );
+        let only = Listening { tcp: Vec::new(), udp };
+        assert_eq!(only.for_clients(false), at(&["10.0.0.1:3"]).first().copied());
+        assert_eq!(Listening::default().for_clients(false), None);
+    }
+}
