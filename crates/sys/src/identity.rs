@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::sync::OnceLock;
 
 /// The most groups that a thread is given; AUTH_SYS carries 16, server-side look-ups more.
 const GROUPS_MAX: usize = 1024;
@@ -14,9 +15,14 @@ const GROUPS_MAX: usize = 1024;
 /// The id that no user and no group has: to the system calls it means "leave it as it is".
 const NO_ID: u32 = u32::MAX;
 
+/// Which ids there are in the process's user namespace.
+const UID_MAP: &str = "/proc/self/uid_map";
+/// The same for groups.
+const GID_MAP: &str = "/proc/self/gid_map";
+
 /// Whom a thread's file system ids make it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Ids {
+enum Who {
     /// As the process was started.
     #[default]
     Process,
@@ -28,7 +34,7 @@ enum Ids {
 
 #[derive(Default)]
 struct Current {
-    ids: Ids,
+    ids: Who,
     /// Whom nobody has changed yet has those that the process was started with.
     groups: Option<Vec<u32>>,
     /// The groups before the first change.
@@ -37,7 +43,7 @@ struct Current {
 
 impl Current {
     fn is(&self, uid: u32, gid: u32, groups: &[u32]) -> bool {
-        self.ids == Ids::User(uid, gid) && self.groups.as_deref() == Some(groups)
+        self.ids == Who::User(uid, gid) && self.groups.as_deref() == Some(groups)
     }
 
     fn set_groups(&mut self, groups: &[u32]) -> io::Result<()> {
@@ -101,10 +107,10 @@ pub fn act_as(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
             current.started_with = Some(own()?.groups);
         }
         // forgotten first: after a failure half way nobody may believe the old identity
-        current.ids = Ids::Unknown;
+        current.ids = Who::Unknown;
         current.set_groups(groups)?;
         set_fs_ids(uid, gid)?;
-        current.ids = Ids::User(uid, gid);
+        current.ids = Who::User(uid, gid);
         Ok(())
     })
 }
@@ -138,7 +144,7 @@ pub fn begin(own: &Own) {
     }
     CURRENT.with_borrow_mut(|current| {
         let started_with = Some(own.groups.clone());
-        *current = Current { ids: Ids::Unknown, groups: None, started_with };
+        *current = Current { ids: Who::Unknown, groups: None, started_with };
     });
     let _ = act_as_self(own);
 }
@@ -149,21 +155,86 @@ pub fn begin(own: &Own) {
 /// What the kernel says.
 pub fn act_as_self(own: &Own) -> io::Result<()> {
     CURRENT.with_borrow_mut(|current| {
-        if current.ids == Ids::Process {
+        if current.ids == Who::Process {
             return Ok(());
         }
-        current.ids = Ids::Unknown;
+        current.ids = Who::Unknown;
         set_fs_ids(own.uid, own.gid)?;
         current.set_groups(&own.groups)?;
-        current.ids = Ids::Process;
+        current.ids = Who::Process;
         Ok(())
     })
 }
 
+/// In a user namespace that lacks some of the groups, as rootless containers do, the others: nothing
+/// there is shown to belong to a group that it lacks.
 fn set_groups(groups: &[u32]) -> io::Result<()> {
+    match set_all_groups(groups) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            static MAP: OnceLock<String> = OnceLock::new();
+            let map = MAP.get_or_init(|| std::fs::read_to_string(GID_MAP).unwrap_or_default());
+            let mut known = groups.to_vec();
+            known.retain(|group| *group == NO_ID || maps(map, *group));
+            set_all_groups(&known)
+        }
+        done => done,
+    }
+}
+
+fn set_all_groups(groups: &[u32]) -> io::Result<()> {
     // SAFETY: `groups` is valid for its length; the raw call changes the calling thread only.
     let status = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The ids of this process's user namespace.
+#[derive(Debug, Clone)]
+pub struct Namespace {
+    users: String,
+    groups: String,
+}
+
+impl Namespace {
+    /// Reads them; all there are, where the kernel does not tell.
+    pub fn look() -> Self {
+        let all = || format!("0 0 {NO_ID}");
+        let read = |path| std::fs::read_to_string(path).unwrap_or_else(|_| all());
+        Self { users: read(UID_MAP), groups: read(GID_MAP) }
+    }
+
+    /// Whether there are this user and this group.
+    pub fn have(&self, uid: u32, gid: u32) -> bool {
+        maps(&self.users, uid) && maps(&self.groups, gid)
+    }
+
+    /// Whether there is one user only, and outside that one is not root.
+    pub fn is_one_ordinary_user(&self) -> bool {
+        let mut rows = rows(&self.users);
+        matches!((rows.next(), rows.next()), (Some((_, outside, 1)), None) if outside != 0)
+    }
+}
+
+/// The rows of an id map: first id inside, first outside, how many (user_namespaces(7)).
+fn rows(map: &str) -> impl Iterator<Item = (u32, u32, u32)> {
+    map.lines().filter_map(|line| {
+        let mut words = line.split_whitespace().map_while(|word| word.parse().ok());
+        Some((words.next()?, words.next()?, words.next()?))
+    })
+}
+
+fn maps(map: &str, id: u32) -> bool {
+    rows(map).any(|(first, _, count)| id >= first && id - first < count)
+}
+
+/// Whether threads of this process can become others: root of a user namespace that an ordinary user
+/// has made has the capabilities, but may not change its groups.
+pub fn can_become_others() -> bool {
+    if !has(Capability::SetUid) || !has(Capability::SetGid) {
+        return false;
+    }
+    // only by trying is it seen; on a thread that ends, as it changes the calling thread
+    let tried = std::thread::Builder::new().spawn(|| set_all_groups(&[]).is_ok());
+    tried.is_ok_and(|thread| thread.join().unwrap_or(false))
 }
 
 /// Both calls give the id in force before and never an error; whether they worked is seen by asking
@@ -246,7 +317,18 @@ pub fn drop_resource_capability() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{act_as, act_as_self, acts_as, begin, own};
+    use super::{Namespace, act_as, act_as_self, acts_as, begin, maps, own};
+
+    #[test]
+    fn the_map_of_a_user_namespace_is_understood() {
+        let podman = "         0       1000          1\n         1     100000      65536\n";
+        assert!(maps(podman, 0) && maps(podman, 65536) && !maps(podman, 65537));
+        let of = |users: &str| Namespace { users: users.to_owned(), groups: podman.to_owned() };
+        assert!(of(podman).have(65534, 65534) && !of("0 1000 1").have(1, 1));
+        assert!(of("0 1000 1\n").is_one_ordinary_user());
+        assert!(!of("0 0 1\n").is_one_ordinary_user() && !of(podman).is_one_ordinary_user());
+        assert!(Namespace::look().have(0, 0) && !maps("nonsense\n", 0));
+    }
 
     /// The fsuid and the groups of the calling thread, as the kernel has them.
     fn seen() -> (String, String) {

@@ -33,10 +33,10 @@ impl Actor {
     /// What the kernel says.
     pub fn new() -> io::Result<Self> {
         let own = identity::own()?;
-        let needed = [Capability::SetUid, Capability::SetGid, Capability::DacOverride];
         // only when the file system user leaves 0 does the kernel take the capabilities from the
         // thread; any other user with capabilities would keep them as whomever it acts
-        let changes = own.uid == 0 && needed.into_iter().all(identity::has);
+        let root = own.uid == 0 && identity::has(Capability::DacOverride);
+        let changes = root && identity::can_become_others();
         Ok(Self { own, changes })
     }
 

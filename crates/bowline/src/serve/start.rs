@@ -15,7 +15,7 @@ use crate::logging;
 use crate::values::UdpSockets;
 use admin::{Control, ControlServer};
 use anyhow::{Context, anyhow, bail};
-use export::{ExportSpec, Exports, Identity, Source, Table};
+use export::{ExportSpec, Exports, Identity, Options, Source, Squash, Table};
 use nfs::mount::Mount;
 use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings};
@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 use svc::{Adopted, Server, StartError};
-use sys::identity::Capability;
+use sys::identity::{Capability, Namespace};
 use sys::signal::{Signals, ignore_others};
 use telemetry::{OpName, Telemetry};
 
@@ -99,6 +99,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     let mut notes = notes(settings, &listen, squash_to, &wanted.notes);
     notes.extend(state_inside(settings, &wanted.specs));
     notes.extend(without_journal(&wanted.specs));
+    notes.extend(squash_to.is_none().then(|| nobody_there(&wanted.specs)).flatten());
     notes.extend(buffers::at_start(&settings.values, server.buffer_totals())?);
     let desk = Arc::new(Desk {
         settings: settings.clone(),
@@ -135,11 +136,14 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
 /// The process may override permissions but not become its callers: everybody would be root.
 fn is_privileged() -> anyhow::Result<bool> {
     let privileged = vfs_local::acts_as_callers().context("cannot tell who this process is")?;
-    if !privileged && sys::identity::has(Capability::DacOverride) {
+    // root of a namespace of one user overrides nothing but that user's own permissions
+    let harmless = Namespace::look().is_one_ordinary_user();
+    if !privileged && sys::identity::has(Capability::DacOverride) && !harmless {
         bail!(
             "this process may override permissions but not act as other users, so every client \
-             would have root's rights: give it CAP_SETUID and CAP_SETGID as root, or run it as an \
-             ordinary user without capabilities"
+             would have root's rights: give it CAP_SETUID and CAP_SETGID as root (in a user \
+             namespace, more users and leave to set groups), or run it as an ordinary user without \
+             capabilities"
         );
     }
     Ok(privileged)
@@ -240,6 +244,9 @@ fn explain(error: StartError) -> anyhow::Error {
     }
 }
 
+/// What gives root of a user namespace other users.
+const IN_NAMESPACE: &str = "give its user namespace more users (/etc/subuid and /etc/subgid)";
+
 /// What the operator should know.
 fn notes(
     settings: &Settings,
@@ -252,7 +259,8 @@ fn notes(
         let user = process::user_name(itself.uid);
         notes.push(format!(
             "not privileged: everybody acts as {user}, owners cannot be changed and device nodes \
-             cannot be made; run it as root to serve each client's own user"
+             cannot be made; {} to serve each client's own user",
+            if itself.uid == 0 { IN_NAMESPACE } else { "run it as root" }
         ));
         if settings.clients.is_empty() && !settings.dirs.is_empty() {
             notes.push(format!(
@@ -286,6 +294,19 @@ fn state_inside(settings: &Settings, specs: &[ExportSpec]) -> Option<String> {
          the key of all file handles; put it elsewhere with --state-dir",
         state.display(),
         exporting::shown(&inside.path)
+    ))
+}
+
+/// Whether clients are squashed to a user whom the container does not have.
+fn nobody_there(specs: &[ExportSpec]) -> Option<String> {
+    let there = Namespace::look();
+    let mut rules = specs.iter().flat_map(|spec| &spec.rules).map(|rule| rule.options);
+    let lacks = |o: &Options| o.squash != Squash::None && !there.have(o.anonuid, o.anongid);
+    let Options { anonuid, anongid, .. } = rules.find(lacks)?;
+    Some(format!(
+        "squashed clients are to act as user {anonuid} and group {anongid}, which this user namespace \
+         does not have, and are refused: give it more ids (/etc/subuid and /etc/subgid), or name \
+         others with anonuid= and anongid= in an exports file"
     ))
 }
 

@@ -5,10 +5,11 @@
 pub mod dice;
 
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,20 @@ pub fn told(output: &Output, status: i32) -> String {
 pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// Has the program of a command that [`Server::launch`] made started by `wrapper`.
+pub fn wrap(command: &mut Command, wrapper: &[&str]) {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<OsString> = words.map(OsString::from).collect();
+    let program =
+        words.iter().position(|word| Path::new(word).file_name() == Some("bowline".as_ref()));
+    let (before, after) = words.split_at(program.unwrap());
+    let wrapper = wrapper.iter().map(OsString::from);
+    let all: Vec<OsString> =
+        before.iter().cloned().chain(wrapper).chain(after.iter().cloned()).collect();
+    *command = Command::new(&all[0]);
+    command.args(&all[1..]);
 }
 
 /// A port that was free a moment ago, for TCP and UDP.
