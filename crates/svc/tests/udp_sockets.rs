@@ -426,6 +426,62 @@ fn an_inherited_socket_of_both_families_answers_both() {
 }
 
 #[test]
+fn an_inherited_socket_serves_both_families_again_after_udp_was_off() {
+    alone(|net| {
+        net.cable(1);
+        ip("link set lo up");
+        // its owner keeps it while servers come and go, as systemd does
+        let kept = std::net::UdpSocket::bind(any6()).unwrap();
+        let start = |udp_sockets| {
+            let adopted = Adopted { udp: vec![kept.try_clone().unwrap()], ..Adopted::default() };
+            let config = Config { tcp: Vec::new(), udp: Vec::new(), adopted, ..config() };
+            Toy::start(Config { udp_sockets, ..config })
+        };
+        let both_answer = || ["10.0.1.1", "fd00:1::1"].map(|address| call(net, at(address)));
+        for first in [UdpSockets::Off, UdpSockets::Single] {
+            let toy = start(first);
+            for mode in ALL {
+                toy.server.set_udp_sockets(UdpSockets::Off).unwrap();
+                until("nothing is left", || udp(&toy).is_empty());
+                let late = net.socket(at("10.0.1.1"));
+                late.send(&message(1, NULL, &[])).unwrap();
+                toy.server.set_udp_sockets(mode).unwrap();
+                both_answer();
+                let stale = late.set_nonblocking(true).and_then(|()| late.recv(&mut [0; 100]));
+                assert!(stale.is_err(), "{mode}: what came while it was off is not carried out");
+            }
+            toy.server.set_udp_sockets(UdpSockets::Off).unwrap();
+            until("nothing is left", || udp(&toy).is_empty());
+            toy.stop();
+        }
+        let toy = start(UdpSockets::Single);
+        both_answer();
+        toy.stop();
+    });
+}
+
+#[test]
+fn interfaces_whose_sockets_are_just_leaving_are_not_missed() {
+    alone(|net| {
+        net.cable(1);
+        ip("link set lo up");
+        let toy = start(&[any4()], UdpSockets::Interface);
+        // they may be gone before anybody can look
+        let tried = (0..50).find(|_| {
+            toy.server.set_udp_sockets(UdpSockets::Cpu).unwrap();
+            toy.server.set_udp_sockets(UdpSockets::InterfaceCpu).unwrap();
+            let seen = udp(&toy);
+            assert!(!seen.iter().any(|s| s.note.contains("none has a socket")), "{seen:?}");
+            let leaving = seen.iter().any(|s| s.note.contains("closes"));
+            toy.server.set_udp_sockets(UdpSockets::Interface).unwrap();
+            leaving
+        });
+        assert!(tried.is_some(), "none was ever seen leaving");
+        toy.stop();
+    });
+}
+
+#[test]
 fn what_was_received_before_its_socket_closed_is_answered() {
     const CALLS: u32 = 40;
     alone(|net| {

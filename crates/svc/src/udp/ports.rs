@@ -529,8 +529,9 @@ impl Book {
         }
         self.trouble = trouble;
         let spread = |address: usize| {
-            let mut open = self.ports.iter().filter(|port| !port.is_leaving());
-            open.any(|port| port.place.address == address && port.place.interface.is_some())
+            // where one is leaving, its successor is bound in the pass after that
+            let mut ports = self.ports.iter();
+            ports.any(|port| port.place.address == address && port.place.interface.is_some())
         };
         let should = |address: &usize| self.mode.by_interface() && !self.fixed.contains(address);
         let all = 0..self.addresses.len();
