@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The user that this process acts as.
 pub fn own_uid() -> u32 {
-    // the kernel gives a process' directory to its effective user
-    std::fs::metadata("/proc/self").map_or(u32::MAX, |meta| meta.uid())
+    sys::identity::own().map_or(u32::MAX, |own| own.uid)
 }
 
 /// Where the control socket is if nobody says.

@@ -6,7 +6,7 @@ mod rig;
 
 use client::{Client, Identity};
 use proto::nfs3::Sattr3;
-use rig::{NOBODY, Server, is_root, wrap};
+use rig::{BOWLINE, NOBODY, Server, free_port, is_root, told, wrap};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::Duration;
@@ -37,6 +37,23 @@ fn root_of_a_namespace_of_one_user_serves_that_user() {
     assert!(said.contains("/etc/subuid"), "what to do about it: {said}");
     server.signal("-TERM");
     assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
+fn a_missing_proc_is_named() {
+    if !is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().to_str().unwrap();
+    let hide = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", hide, BOWLINE, "serve", dir, "--portmap", "off"])
+        .args(["--port", &free_port().to_string(), "--state-dir", &format!("{dir}/state")])
+        .args(["--control", &format!("{dir}/c.sock")])
+        .output()
+        .unwrap();
+    assert!(told(&output, 1).contains("mount -t proc"));
 }
 
 #[test]

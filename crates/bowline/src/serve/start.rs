@@ -57,6 +57,9 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
             "let its socket unit have ListenStream= and ListenDatagram= with ports, no others";
         anyhow!("systemd's {error}: {remedy}")
     })?;
+    if !Path::new("/proc/self/fd").exists() {
+        bail!("/proc is not there, by which open files are reached: mount -t proc proc /proc");
+    }
     let signals = Signals::take_over().context("cannot take signals over")?;
     ignore_others().context("cannot ignore signals")?;
     let log = logging::start(settings.values.log_level);
