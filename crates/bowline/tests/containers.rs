@@ -57,6 +57,23 @@ fn a_missing_proc_is_named() {
 }
 
 #[test]
+fn an_export_on_overlayfs_is_pointed_out() {
+    let known = std::fs::read_to_string("/proc/filesystems").unwrap().contains("overlay");
+    if !is_root() || !known {
+        return eprintln!("skipped: needs root and overlayfs");
+    }
+    // $2 is the directory that is served
+    let overlay = "mount -t tmpfs none /mnt && mkdir /mnt/u /mnt/w && mount -t overlay overlay \
+         -o \"lowerdir=$2,upperdir=/mnt/u,workdir=/mnt/w\" \"$2\" && exec \"$0\" \"$@\"";
+    let server = Server::start_with(&["--prove"], |command| {
+        wrap(command, &["unshare", "--mount", "sh", "-c", overlay]);
+    });
+    let said = server.lines.concat();
+    assert!(said.contains("overlayfs") && said.contains("hello.txt"), "{said}");
+    assert!(server.json("status")["warnings"].to_string().contains("overlayfs"));
+}
+
+#[test]
 fn a_caller_keeps_the_groups_that_a_namespace_has() {
     // waits until the shell that became it has its ids from a helper outside
     const SOME_USERS: &str = "me=$$; (until echo 0 0 60000 >/proc/$me/uid_map; do sleep 0.01; done; \

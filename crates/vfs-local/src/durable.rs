@@ -22,6 +22,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use sys::open::{How, open_entry, open_listing, reopen};
 use vfs::{Cx, Durability, FileType, Name, Result, Status};
 
+/// The magic number (statfs(2)) of overlayfs.
+const OVERLAY: u64 = 0x794c_7630;
 /// The magic numbers (statfs(2)) of tmpfs and ramfs.
 const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 /// That of xfs.
@@ -51,6 +53,11 @@ impl Medium {
             _ => Self::Other,
         }
     }
+}
+
+/// Whether a directory is on overlayfs, as the own files of a container are.
+pub fn is_overlay(dir: BorrowedFd<'_>) -> bool {
+    sys::stat::figures(dir).is_ok_and(|figures| figures.kind == OVERLAY)
 }
 
 /// Whether a directory is on ext3 or ext4 that is known to have no journal.

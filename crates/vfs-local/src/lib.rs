@@ -46,6 +46,6 @@ mod verifier;
 mod write;
 
 pub use actor::acts_as_callers;
-pub use durable::lacks_journal;
+pub use durable::{is_overlay, lacks_journal};
 pub use local::{Local, LocalOptions, Naming, OpenError};
 pub use open_files::OpenFiles;

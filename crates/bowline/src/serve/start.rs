@@ -102,6 +102,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     let mut notes = notes(settings, &listen, squash_to, &wanted.notes);
     notes.extend(state_inside(settings, &wanted.specs));
     notes.extend(without_journal(&wanted.specs));
+    notes.extend(on_overlay(&wanted.specs));
     notes.extend(squash_to.is_none().then(|| nobody_there(&wanted.specs)).flatten());
     notes.extend(buffers::at_start(&settings.values, server.buffer_totals())?);
     let desk = Arc::new(Desk {
@@ -333,6 +334,21 @@ fn without_journal(specs: &[ExportSpec]) -> Option<String> {
     Some(format!(
         "{first}{more} is on ext4 without a journal: a power cut may take files that were just made, \
          whatever is synced; `tune2fs -j` gives the file system a journal while it is not mounted"
+    ))
+}
+
+/// Whether what came with a container's image is served, which has no lasting identity.
+fn on_overlay(specs: &[ExportSpec]) -> Option<String> {
+    let overlay = |spec: &&ExportSpec| match &spec.source {
+        Source::Directory(dir) => {
+            std::fs::File::open(dir).is_ok_and(|dir| vfs_local::is_overlay(dir.as_fd()))
+        }
+        Source::Memory | Source::SlowMemory(_) => false,
+    };
+    Some(format!(
+        "{} is on overlayfs, where what comes from a lower layer becomes another file when it is first \
+         changed: clients then find their handles stale; serve a volume of the container instead",
+        exporting::shown(&specs.iter().find(overlay)?.path)
     ))
 }
 
