@@ -237,8 +237,8 @@ fn wrong_loads_are_told_in_one_line() {
             "version 2",
         ),
         (&["bench", "run", "no-such-thing"], 2, "no such experiment"),
-        (&["bench", "report", "/nonexistent"], 1, "/nonexistent"),
-        (&["bench", "compare", "--peer", "true"], 1, "{PORT}"),
+        (&["bench", "report", "/nonexistent"], 2, "/nonexistent"),
+        (&["bench", "compare", "--peer", "true"], 2, "{PORT}"),
         (&["bench", "compare", "--peer", "true", "--only", "fly"], 2, "fly"),
     ] {
         let (found, _, err) = bowline(args);
