@@ -174,6 +174,14 @@ impl InodeTable {
         self.read().remember(parent, name, key)
     }
 
+    /// Notes that an object may soon be at a place, behind that where it is; says whether that is new.
+    ///
+    /// # Errors
+    /// Those of [`remember`](Self::remember).
+    pub fn expect(&self, key: &FileKey, place: &Place) -> io::Result<bool> {
+        self.read().expect(key, place)
+    }
+
     /// Notes that an object was found at a place and not at those before it.
     ///
     /// # Errors

@@ -132,6 +132,16 @@ impl Finder {
         }
     }
 
+    /// Notes that an object is about to be at another place as well: whoever is killed in between finds it at one
+    /// of the two. Says whether that is new, and has to be taken back if nothing comes of it.
+    ///
+    /// # Errors
+    /// Those of [`remember`](Self::remember).
+    pub fn expect(&self, fid: &Fid, dir: &Fid, name: &[u8]) -> Result<bool> {
+        let Self::Table(table) = self else { return Ok(false) };
+        table.expect(&file_key(fid)?, &place(dir, name)?).map_err(unwritten)
+    }
+
     /// Notes that an object is no longer at a place but at another.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! RENAME: as POSIX has it; what is replaced is closed, the new place is remembered.
+//! RENAME: as POSIX has it; what is replaced is closed, the new place is remembered, in another directory before
+//! it is one: a server that is killed in between must find the object again.
 
 use crate::local::Local;
 use crate::made::Place;
@@ -20,9 +21,19 @@ pub fn rename(
     let moves = || victim_at(source, from.bytes()).map(|moved| moved.fid);
     let moved = local.finder.remembers().then(moves).flatten();
     let replaced = victim_at(&target, to.bytes());
-    source.as_caller(|| {
+    // within one directory it is found by a search
+    let expected = match moved {
+        Some(moved) if other.is_some() => local.finder.expect(&moved, to_dir, to.bytes())?,
+        _ => false,
+    };
+    let renamed = source.as_caller(|| {
         namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())
-    })?;
+    });
+    if let (Err(status), Some(moved)) = (renamed, moved.filter(|_| expected)) {
+        local.finder.left(&moved, to_dir, to.bytes());
+        return Err(status);
+    }
+    renamed?;
     let changes = (source.change(), target.change());
     match (moved, replaced) {
         // two names of one file: POSIX leaves both as they are

@@ -2,10 +2,14 @@
 
 mod support;
 
-use bowline_vfs_local::Naming;
+use bowline_vfs_local::{Local, LocalOptions, Naming, OpenFiles};
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 use support::{ROOT, Stage, each, find, is_root, make, name, of, put, take};
-use vfs::{Backend, Create, SetAttr, Status, Want};
+use vfs::{Backend, Create, Cx, Durability, Fid, SetAttr, Status, Want};
 
 #[test]
 fn ids_are_good_after_a_restart() {
@@ -193,4 +197,63 @@ fn a_renamed_directory_is_found_from_far_below() {
         stage.files.sweep(2000);
         local.getattr(&cx, &dir, Want::STAT).unwrap();
     });
+}
+
+/// The directories of the next two tests.
+fn two_dirs(local: &Local, cx: &Cx<'_>) -> vfs::Result<[Fid; 2]> {
+    let dir = |name| find(local, cx, &local.root(), name).map(|(fid, _)| fid);
+    Ok([dir("a")?, dir("b")?])
+}
+
+#[test]
+fn an_object_is_found_though_the_server_was_killed_as_it_moved_it() {
+    each(|stage| {
+        let cx = of(ROOT);
+        fs::create_dir(stage.tree.join("a")).unwrap();
+        fs::create_dir(stage.tree.join("b")).unwrap();
+        let file = {
+            let local = stage.serve();
+            let [a, _] = two_dirs(&local, &cx).unwrap();
+            let file = make(&local, &cx, &a, "f", 0o644).unwrap().node.unwrap().fid;
+            put(&local, &cx, &file, b"moved").unwrap();
+            file
+        };
+        for n in 0..25 {
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "moves_until_it_is_killed", "--ignored", "--nocapture"])
+                .env("TREE", &stage.tree)
+                .env("TABLE", &stage.table)
+                .env("FORCE", (stage.naming == Naming::Table).to_string())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            assert!(lines.any(|line| line.unwrap().ends_with("moving")));
+            std::thread::sleep(Duration::from_micros(500 * n));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(take(&stage.serve(), &cx, &file).unwrap(), b"moved", "kill {n}");
+        }
+    });
+}
+
+#[test]
+#[ignore = "runs inside an_object_is_found_though_the_server_was_killed_as_it_moved_it"]
+fn moves_until_it_is_killed() {
+    let told = |name| std::env::var_os(name).unwrap();
+    let options =
+        LocalOptions { table: Some(told("TABLE").into()), force_table: told("FORCE") == "true" };
+    let files = Arc::new(OpenFiles::new(4096));
+    let local = Local::open(told("TREE").as_ref(), &options, files).unwrap();
+    // no disk to wait for: most of the time is that of moving
+    let cx = Cx { durability: Durability::Async, ..of(ROOT) };
+    let [mut from, mut to] = two_dirs(&local, &cx).unwrap();
+    if find(&local, &cx, &from, "f").is_err() {
+        std::mem::swap(&mut from, &mut to);
+    }
+    println!("moving");
+    loop {
+        local.rename(&cx, (&from, name("f")), (&to, name("f"))).unwrap();
+        std::mem::swap(&mut from, &mut to);
+    }
 }

@@ -238,6 +238,22 @@ impl Records {
         })
     }
 
+    /// Notes that an object may soon be at a place, behind that where it is; says whether that is new.
+    ///
+    /// # Errors
+    /// Those of [`remember`](Self::remember).
+    pub fn expect(&self, key: &FileKey, place: &Place) -> io::Result<bool> {
+        let mut new = false;
+        self.update(key, |places| {
+            new = !places.contains(place);
+            if new {
+                places.insert(places.len().min(1), place.clone());
+            }
+            new
+        })?;
+        Ok(new)
+    }
+
     /// Notes that an object was found at a place and not at those before it.
     ///
     /// # Errors

@@ -45,7 +45,7 @@ pub fn root_for(test: &str) -> bool {
 pub struct Stage {
     _dir: TempDir,
     pub tree: PathBuf,
-    table: PathBuf,
+    pub table: PathBuf,
     pub naming: Naming,
     pub files: Arc<OpenFiles>,
 }
