@@ -373,6 +373,7 @@ fn the_table_says_what_each_procedure_is_like() {
     let names =
         ["SETATTR", "CREATE", "MKDIR", "SYMLINK", "MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK"];
     assert_eq!(of(RowFlags::CACHED), names);
+    assert_eq!(of(RowFlags::UNDOES), ["WRITE"]);
     assert_eq!(of(RowFlags::SLEEPS), [""; 0], "the backend knows better");
     assert_eq!(of(RowFlags::MUTATES).len(), 10);
     assert_eq!(lab.program.procedures(3), Some(22));

@@ -183,7 +183,7 @@ impl Dispatcher {
         let call = Call { xid, peer, credential, sleep, ahead: arrived.ahead, outcome };
         let request = Request { header, args, call };
         match &self.replies {
-            Some(replies) if found.flags.has(RowFlags::CACHED) => {
+            Some(replies) if is_kept(found.flags, peer.transport) => {
                 cached(replies, &found, request, now_ms, reply)
             }
             Some(_) | None => run(&found, request, reply),
@@ -237,6 +237,11 @@ impl Dispatcher {
         let kept = found.flags.has(RowFlags::CACHED);
         (!kept).then_some((header, credential, found, args))
     }
+}
+
+/// Whether the replies of calls with these flags are kept.
+fn is_kept(flags: RowFlags, transport: Transport) -> bool {
+    flags.has(RowFlags::CACHED) || transport == Transport::Udp && flags.has(RowFlags::UNDOES)
 }
 
 /// Answers a call that must not run twice.

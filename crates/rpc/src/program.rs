@@ -21,6 +21,10 @@ impl RowFlags {
     /// Nearly always waits for a disk: the worker makes room for others before it runs.
     pub const SLEEPS: Self = Self(4);
 
+    /// May be run twice at once, but not later: it would undo what has been done since. Its replies are kept
+    /// where calls come as datagrams, which are sent again after a moment and may arrive in any order.
+    pub const UNDOES: Self = Self(8);
+
     /// Both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {

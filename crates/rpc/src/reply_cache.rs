@@ -7,6 +7,11 @@
 //! there. So the rows marked CACHED are remembered, and a call that comes again gets the reply
 //! that it should have got.
 //!
+//! A WRITE may be run twice at once, but not after another: its old data would take the place of
+//! the new. Such rows, marked UNDOES, are remembered over UDP, where a copy of a call that was sent again may
+//! wait in the socket or on another thread until after the next. Over TCP their
+//! copies come after a minute and over a new connection only, and a lock for each of them would cost more.
+//!
 //! # Criteria
 //!
 //! 1. A false hit is worse than a false miss. A miss runs a call twice, which usually ends in a
@@ -24,9 +29,11 @@
 //!
 //! The key is a keyed 128-bit checksum over the transport, the client's *address without the
 //! port* (2), the xid, program, version and procedure, the credential without its stamp, the
-//! length of the arguments and their first [`CHECKED`] bytes. The credential and the arguments
-//! keep two clients behind one address apart, and a client that counts its xids from the start
-//! again (1); the checksum's key is random, so that nobody can construct a collision.
+//! length of the arguments and their first [`CHECKED`] bytes, which are nearly always all. The credential
+//! and the arguments keep two clients behind one address apart, and a client that counts its xids from the
+//! start again (1); the checksum's key is random, so that nobody can construct a collision. Of arguments that
+//! go on, as the data of a WRITE and long names, the key covers 64 bits of another seeded checksum, which reads
+//! many bytes at a time: a collision there would have to be between two calls of one client that begin alike.
 //!
 //! A call that begins looks its key up. Running: drop it, or [claim](ReplyCache::claim) its end and
 //! [wait](Claim::wait) for it, which one thread may do for each running call, and [`WAITING_MAX`] in all.
@@ -68,9 +75,8 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of arguments that the key covers: all of every call that can succeed, of which SYMLINK has the
-/// longest: handle, name, attributes, and a target of 4095 bytes. Most have a hundred.
-pub(crate) const CHECKED: usize = 8192;
+/// Bytes of arguments that are a part of the key's own checksum: all handles, and most names.
+const CHECKED: usize = 256;
 /// The longest reply that is kept, in bytes; those of non-idempotent calls have a few hundred.
 pub(crate) const REPLY_MAX: usize = 2048;
 /// Duplicates that wait for running calls at the most: each holds a thread, and a disk that answers nobody must
@@ -132,6 +138,8 @@ pub(crate) struct ReplyCache {
     others: Box<[CachePadded<Guarded>]>,
     age_ms: u64,
     secret: (u64, u64),
+    /// The seeds of what the key covers of long arguments.
+    long: foldhash::quality::RandomState,
     /// How many ends are claimed.
     waiting: AtomicUsize,
 }
@@ -164,6 +172,7 @@ impl ReplyCache {
             others: (1..shards).map(|_| shard()).collect(),
             age_ms,
             secret: (random.hash_one(0), random.hash_one(1)),
+            long: foldhash::quality::RandomState::default(),
             waiting: AtomicUsize::new(0),
         }
     }
@@ -195,7 +204,15 @@ impl ReplyCache {
         let CallHeader { xid, program, version, procedure, .. } = *header;
         write_words(&mut hasher, [transport, xid, program, version, procedure, len]);
         hash_credential(&mut hasher, &call.credential);
-        hasher.write(args.get(..CHECKED).unwrap_or(args));
+        match args.split_at_checked(CHECKED) {
+            None => hasher.write(args),
+            Some((first, rest)) => {
+                hasher.write(first);
+                let mut long = self.long.build_hasher();
+                long.write(rest);
+                hasher.write_u64(long.finish());
+            }
+        }
         let hash = hasher.finish128();
         Key { shard: hash.h1, place: hash.h2 }
     }

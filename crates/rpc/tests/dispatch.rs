@@ -77,11 +77,11 @@ fn procedures_are_numbered_without_a_gap() {
     let toy = toy();
     let ops = toy.dispatcher.ops();
     let names: Vec<_> = ops.iter().map(|o| (o.program, o.version, o.procedure)).collect();
-    assert_eq!(names.len(), 15);
+    assert_eq!(names.len(), 16);
     assert_eq!(names[2], ("toy", 1, "COUNT"));
-    assert_eq!(names[13..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
+    assert_eq!(names[14..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
     let (done, _) = answer(&toy, &words(&[XID, 0, 2, OTHER, 4, 0, 0, 0, 0, 0]));
-    assert_eq!(done.op, Some(OpIndex(14)));
+    assert_eq!(done.op, Some(OpIndex(15)));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn programs_versions_and_procedures_are_told_apart() {
     for version in [1, 3, 5] {
         refused(&of(OTHER, version, 0), Reject::ProgMismatch, None, &[0, 0, 0, 2, 2, 4]);
     }
-    for procedure in [13, u32::MAX] {
+    for procedure in [14, u32::MAX] {
         refused(&of(PROGRAM, 1, procedure), Reject::ProcUnavail, None, &[0, 0, 0, 3]);
     }
     refused(&of(PROGRAM, 1, procedure::HOLE), Reject::ProcUnavail, Some(8), &[0, 0, 0, 3]);
@@ -327,6 +327,25 @@ fn one_duplicate_over_tcp_waits_for_the_call_that_runs() {
         assert_eq!(second, (Verdict::Reply, Some(Duplicate::Replayed), first.2));
     });
     assert_eq!(toy.count(), 1);
+}
+
+#[test]
+fn what_would_undo_later_calls_runs_once_where_it_comes_as_a_datagram() {
+    let toy = toy();
+    let data = |last| call(procedure::UNDO, &words(&[&[7; 200][..], &[last]].concat()));
+    let ask = |transport, record: &[u8]| {
+        toy.dispatch_from(peer(transport, 700), record, &mut Writer::new()).duplicate
+    };
+    let (one, other) = (data(1), data(2));
+    assert_eq!(ask(Transport::Udp, &one), None);
+    assert_eq!(
+        ask(Transport::Udp, &other),
+        None,
+        "other data is another call, wherever it differs"
+    );
+    assert_eq!(ask(Transport::Udp, &one), Some(Duplicate::Replayed));
+    assert_eq!(toy.count(), 2);
+    assert_eq!([(); 2].map(|()| ask(Transport::Tcp, &one)), [None; 2]);
 }
 
 #[test]

@@ -37,8 +37,8 @@ pub struct Memory {
 
 const LOOK: RowFlags = RowFlags::PLAIN;
 const NAMES: RowFlags = RowFlags::CACHED.and(RowFlags::MUTATES);
-/// Always on disk before the answer (RFC 1094 §2.1), but safe to run twice.
-const DATA: RowFlags = RowFlags::MUTATES;
+/// Always on disk before the answer (RFC 1094 §2.1), but safe to run twice until another has written there.
+const DATA: RowFlags = RowFlags::MUTATES.and(RowFlags::UNDOES);
 
 /// The procedures, by number.
 pub static ROWS: [Row<Nfs>; 18] = [

@@ -41,8 +41,8 @@ const LOOK: RowFlags = RowFlags::PLAIN;
 /// A change of the name space: not to be run twice. Whether it waits for a disk depends on the export
 /// and its file system, and the backend says so.
 const NAMES: RowFlags = RowFlags::CACHED.and(RowFlags::MUTATES);
-/// May be run twice; whether it waits depends on `stable` as well.
-const DATA: RowFlags = RowFlags::MUTATES;
+/// May be run twice, but not after another has written there; whether it waits depends on `stable` as well.
+const DATA: RowFlags = RowFlags::MUTATES.and(RowFlags::UNDOES);
 
 /// The procedures, by number.
 pub static ROWS: [Row<Nfs>; 22] = [

@@ -105,17 +105,21 @@ fn whatever_differs_makes_another_call() {
 }
 
 #[test]
-fn the_first_bytes_and_the_length_of_the_arguments_count() {
+fn each_byte_and_the_length_of_the_arguments_count() {
     let cache = cache();
     let key = |args: &[u8]| cache.key(&HEADER, &call("10.0.0.2:700", Credential::None), args);
-    let mut args = vec![0; CHECKED + 8];
-    let base = key(&args);
-    args[CHECKED - 1] = 1;
-    assert_ne!(key(&args), base);
-    args[CHECKED - 1] = 0;
-    args[CHECKED] = 1;
-    assert_eq!(key(&args), base, "beyond that, the xid must do");
-    assert_ne!(key(&args[..CHECKED + 4]), base);
+    for len in [CHECKED - 8, CHECKED, CHECKED + 8, CHECKED + 300, 60_000] {
+        let mut args = vec![0; len];
+        let base = key(&args);
+        assert_eq!(key(&args), base);
+        for at in (0..len).step_by(1 + len / 500).chain([len - 1]) {
+            args[at] = 1;
+            assert_ne!(key(&args), base, "byte {at} of {len}");
+            args[at] = 0;
+        }
+        args.extend([0; 8]);
+        assert_ne!(key(&args), base, "more than {len}");
+    }
 }
 
 #[test]

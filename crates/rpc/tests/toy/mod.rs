@@ -42,6 +42,8 @@ pub mod procedure {
     pub const BURST: u32 = 11;
     /// Not idempotent: counts, and does not end before it may.
     pub const HELD: u32 = 12;
+    /// Counts as COUNT does; a late copy would undo later calls.
+    pub const UNDO: u32 = 13;
 }
 
 /// What the toy's procedures work on.
@@ -164,7 +166,7 @@ fn burst_ahead(
 const CACHED: RowFlags = RowFlags::CACHED;
 const PLAIN: RowFlags = RowFlags::PLAIN;
 
-static ROWS: [Row<State>; 13] = [
+static ROWS: [Row<State>; 14] = [
     Row::new("NULL", PLAIN, null),
     Row::new("ECHO", PLAIN, echo),
     Row::new("COUNT", CACHED, count),
@@ -178,6 +180,7 @@ static ROWS: [Row<State>; 13] = [
     Row::new("HOARD", CACHED, gather).taking(gather_ahead),
     Row::new("BURST", PLAIN, panics).taking(burst_ahead),
     Row::new("HELD", CACHED, held),
+    Row::new("UNDO", RowFlags::UNDOES, count),
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 
