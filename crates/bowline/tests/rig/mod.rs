@@ -69,6 +69,7 @@ pub struct Server {
     pub child: Child,
     pub port: u16,
     pub lines: Vec<String>,
+    command: Command,
 }
 
 impl Server {
@@ -115,6 +116,29 @@ impl Server {
         command.arg("--control").arg(base.path().join("c.sock")).args(args);
         prepare(&mut command);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = Self::ready(&mut child);
+        Self { base, child, port, lines, command }
+    }
+
+    /// Kills it (SIGKILL).
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again as it was, without waiting until it serves.
+    pub fn begin_again(&mut self) {
+        self.child = self.command.spawn().unwrap();
+    }
+
+    /// Starts it again as it was.
+    pub fn start_again(&mut self) {
+        self.begin_again();
+        self.lines = Self::ready(&mut self.child);
+    }
+
+    /// What it says until it serves.
+    fn ready(child: &mut Child) -> Vec<String> {
         let mut lines = Vec::new();
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         loop {
@@ -129,7 +153,7 @@ impl Server {
             }
         }
         std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
-        Self { base, child, port, lines }
+        lines
     }
 
     pub fn control(&self) -> PathBuf {
