@@ -25,11 +25,12 @@ use proto::nfs3::{StableHow, Verf};
 use rig::dice::{Dice, seed};
 use rig::{NOBODY, Server};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CLIENTS: u32 = 4;
 /// Times that the disk fails.
@@ -43,6 +44,8 @@ const STRIDE: usize = 2 * BLOCK;
 const BLOCKS: u32 = 96;
 /// How long each of a round's parts takes: before the disk fails, while it does, after it.
 const PART: Duration = Duration::from_millis(250);
+/// Longest life of a server that is killed, in milliseconds.
+const LIFE_MS: u64 = 40;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The exit status of a script that cannot have what it needs.
 const MISSING: i32 = 77;
@@ -61,6 +64,16 @@ const SCRIPT: &str = r#"
 
 #[test]
 fn nothing_is_lost_that_its_client_was_not_told_of() {
+    outside(false);
+}
+
+/// An error of the disk may be told to the server that is killed, to the next, or to none.
+#[test]
+fn nothing_is_lost_though_the_server_is_killed_while_the_disk_fails() {
+    outside(true);
+}
+
+fn outside(kills: bool) {
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
         eprintln!("skipped: a disk that fails needs root");
         return;
@@ -71,6 +84,7 @@ fn nothing_is_lost_that_its_client_was_not_told_of() {
         .arg(std::env::current_exe().unwrap())
         .arg(base.path())
         .env("DISK", base.path())
+        .env("KILLS", kills.to_string())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -112,6 +126,7 @@ struct Tally {
 
 struct Writer {
     client: Client,
+    at: SocketAddr,
     dice: Dice,
     tally: Tally,
 }
@@ -133,13 +148,34 @@ fn version(name: &str, block: u32, found: &[u8]) -> Option<u64> {
 }
 
 impl Writer {
+    /// Makes a call, again over a new connection if the server is killed meanwhile.
+    fn call<T>(&mut self, work: impl Fn(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
+        let begun = Instant::now();
+        loop {
+            match work(&mut self.client) {
+                Err(error) if !matches!(error, Error::Nfs { .. }) => {
+                    assert!(kills() && begun.elapsed() < PATIENCE, "{error}");
+                    std::thread::sleep(Duration::from_millis(1));
+                    if let Ok(mut client) = Client::tcp(self.at, PATIENCE) {
+                        client.set_identity(Some(Identity::new(NOBODY, NOBODY)));
+                        self.client = client;
+                    }
+                }
+                answered => return answered,
+            }
+        }
+    }
+
     fn write(&mut self, ledger: &mut Ledger, block: u32, stable: StableHow) -> bool {
         let belief = ledger.blocks.entry(block).or_default();
         belief.latest += 1;
         // whatever comes of this one, it has taken the place of the one before
         belief.pending = None;
         let data = contents(&ledger.name, block, belief.latest);
-        match self.client.write(&ledger.file, u64::from(block) * STRIDE as u64, &data, stable) {
+        let (file, offset) = (ledger.file, u64::from(block) * STRIDE as u64);
+        let written = self.call(|client| client.write(&file, offset, &data, stable));
+        let belief = ledger.blocks.entry(block).or_default();
+        match written {
             Ok(done) if done.committed == StableHow::Unstable => {
                 assert_eq!(stable, StableHow::Unstable, "less than was asked for");
                 belief.pending = Some((belief.latest, done.verf));
@@ -160,7 +196,8 @@ impl Writer {
     /// Makes sure of the blocks from `first` on that are fewer than `count`; 0 is all.
     fn commit(&mut self, ledger: &mut Ledger, first: u32, count: u32) {
         let size = STRIDE as u32;
-        let done = self.client.commit(&ledger.file, u64::from(first * size), count * size);
+        let file = ledger.file;
+        let done = self.call(|client| client.commit(&file, u64::from(first * size), count * size));
         let end = if count == 0 { u32::MAX } else { first + count };
         let mut again = Vec::new();
         for (block, belief) in ledger.blocks.range_mut(first..end) {
@@ -249,7 +286,8 @@ fn connect(server: &Server, seed: u64, path: &Path) -> (Writer, Fh) {
     let mut client = Client::tcp(([127, 0, 0, 1], server.port).into(), PATIENCE).unwrap();
     client.set_identity(Some(Identity::new(NOBODY, NOBODY)));
     let root = client.mount(path.to_str().unwrap().as_bytes()).unwrap();
-    (Writer { client, dice: Dice(seed), tally: Tally::default() }, root)
+    let at = ([127, 0, 0, 1], server.port).into();
+    (Writer { client, at, dice: Dice(seed), tally: Tally::default() }, root)
 }
 
 fn ledger(writer: &mut Writer, root: &Fh, name: String) -> Ledger {
@@ -276,6 +314,22 @@ fn done(command: &str, args: &[&Path]) {
     assert!(output.status.success(), "{command}: {output:?}");
 }
 
+/// Whether the server is killed now and then.
+fn kills() -> bool {
+    std::env::var_os("KILLS").is_some_and(|kills| kills == "true")
+}
+
+/// One part of a round: the server is killed at any moment of it.
+fn part(server: &mut Server, dice: &mut Dice) {
+    let begun = Instant::now();
+    while kills() && begun.elapsed() < PART {
+        std::thread::sleep(Duration::from_millis(dice.below(LIFE_MS)));
+        server.kill();
+        server.start_again();
+    }
+    std::thread::sleep(PART.saturating_sub(begun.elapsed()));
+}
+
 /// Takes what is left of the room that the disk is in.
 fn fill(ballast: &Path) {
     let file = std::fs::File::create(ballast).unwrap();
@@ -296,7 +350,7 @@ fn inside() {
     make(&served, &back.join("disk"));
     let exports = base.join("exports");
     std::fs::write(&exports, format!("{} 127.0.0.1(rw,insecure)\n", served.display())).unwrap();
-    let server = Server::start(&["--exports", exports.to_str().unwrap()]);
+    let mut server = Server::start(&["--exports", exports.to_str().unwrap()]);
 
     let mut parts: Vec<(Writer, [Ledger; 2])> = (0..CLIENTS)
         .map(|number| {
@@ -306,6 +360,7 @@ fn inside() {
             (writer, ledgers)
         })
         .collect();
+    let mut dice = Dice(seed + 100);
     for round in 0..ROUNDS {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -313,14 +368,14 @@ fn inside() {
                 let stop = &stop;
                 scope.spawn(move || writer.work(ledgers, &blocks(round, number), stop));
             }
-            std::thread::sleep(PART);
+            part(&mut server, &mut dice);
             fill(&back.join("ballast"));
             // the kernel writes back on its own: it is nobody's sync that fails
             let _ = Command::new("sync").arg("-f").arg(&front).output();
-            std::thread::sleep(PART);
+            part(&mut server, &mut dice);
             let _ = Command::new("sync").arg("-f").arg(&front).output();
             std::fs::remove_file(back.join("ballast")).unwrap();
-            std::thread::sleep(PART);
+            part(&mut server, &mut dice);
             stop.store(true, Relaxed);
         });
         for (number, (writer, ledgers)) in (0..).zip(&mut parts) {
