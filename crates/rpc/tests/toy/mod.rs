@@ -42,7 +42,7 @@ pub mod procedure {
     pub const BURST: u32 = 11;
     /// Not idempotent: counts, and does not end before it may.
     pub const HELD: u32 = 12;
-    /// Counts as COUNT does; a late copy would undo later calls.
+    /// Counts, and does not say how far; a late copy would undo later calls.
     pub const UNDO: u32 = 13;
 }
 
@@ -78,6 +78,11 @@ fn count(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Wri
         bytes_written: 2,
         ..Outcome::default()
     };
+    Ok(())
+}
+
+fn undo(state: &State, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    state.count.fetch_add(1, Ordering::SeqCst);
     Ok(())
 }
 
@@ -180,7 +185,7 @@ static ROWS: [Row<State>; 14] = [
     Row::new("HOARD", CACHED, gather).taking(gather_ahead),
     Row::new("BURST", PLAIN, panics).taking(burst_ahead),
     Row::new("HELD", CACHED, held),
-    Row::new("UNDO", RowFlags::UNDOES, count),
+    Row::new("UNDO", RowFlags::UNDOES, undo),
 ];
 static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
 
