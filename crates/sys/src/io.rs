@@ -225,7 +225,7 @@ pub fn truncate(fd: BorrowedFd<'_>, size: u64) -> io::Result<()> {
     retry(|| rustix::fs::ftruncate(fd, size))
 }
 
-fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
+pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
     loop {
         match call() {
             Err(Errno::INTR) => {}

@@ -23,6 +23,7 @@ pub mod netlink;
 pub mod netns;
 pub mod open;
 pub mod outgoing;
+pub mod pipe;
 pub mod refuse;
 pub mod signal;
 pub mod single_step;

@@ -75,6 +75,14 @@ pub fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
+/// How many bytes of a stream have arrived and were not received.
+///
+/// # Errors
+/// What the kernel says.
+pub fn arrived(stream: &TcpStream) -> io::Result<usize> {
+    Ok(usize::try_from(rustix::io::ioctl_fionread(stream)?).unwrap_or(usize::MAX))
+}
+
 /// Receives what is there, at most a buffer full; 0 is the end of the stream.
 ///
 /// # Errors

@@ -407,6 +407,17 @@ impl Backend for Local {
         crate::write::write(self, cx, fid, offset, data, stable)
     }
 
+    fn write_piped(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+    ) -> Result<WriteDone> {
+        crate::write::write_piped(self, cx, fid, offset, pipe, len)
+    }
+
     fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
         crate::commit::commit(self, cx, fid, offset, count)
     }

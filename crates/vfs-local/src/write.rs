@@ -8,6 +8,8 @@ use crate::errno;
 use crate::local::Local;
 use crate::open_files::OpenFile;
 use crate::rounds::Extent;
+use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use vfs::{Attr, Cx, Durability, Fid, Result, Stability, Status, WriteDone, need_regular};
 
@@ -23,6 +25,29 @@ pub fn write(
     data: &[u8],
     stable: Stability,
 ) -> Result<WriteDone> {
+    written(local, cx, fid, stable, |fd| put(local, fd, offset, data))
+}
+
+/// See [`vfs::Backend::write_piped`].
+pub fn write_piped(
+    local: &Local,
+    cx: &Cx<'_>,
+    fid: &Fid,
+    offset: u64,
+    pipe: BorrowedFd<'_>,
+    len: usize,
+) -> Result<WriteDone> {
+    written(local, cx, fid, Stability::Unstable, |fd| pour(local, fd, offset, pipe, len))
+}
+
+/// A WRITE whose data `put` brings into the file; it says how much.
+fn written(
+    local: &Local,
+    cx: &Cx<'_>,
+    fid: &Fid,
+    stable: Stability,
+    put: impl FnOnce(BorrowedFd<'_>) -> Result<usize>,
+) -> Result<WriteDone> {
     let (file, before) = local.begin_change(cx, fid)?;
     need_regular(before.ftype)?;
     check_data(local, cx, &file, &before, true)?;
@@ -32,7 +57,7 @@ pub fn write(
     // of a round that fails from here on, only one of those who sync is told
     let promised = stable != Stability::Unstable && cx.durability == Durability::Sync;
     let failed = promised.then(|| file.rounds().failed());
-    let count = put(local, fd, offset, data)?;
+    let count = put(fd)?;
     if cx.durability == Durability::Sync {
         file.unsynced().note_write();
     }
@@ -59,15 +84,70 @@ fn become_writer(local: &Local, cx: &Cx<'_>, before: &Attr) -> Result<()> {
 
 /// Writes all of it, or as much as there is room for.
 fn put(local: &Local, fd: BorrowedFd<'_>, offset: u64, data: &[u8]) -> Result<usize> {
-    let end = offset.checked_add(data.len() as u64);
+    piece_by_piece(local, offset, data.len(), |at, count| {
+        sys::io::write(fd, data.get(count..).unwrap_or_default(), at)
+    })
+}
+
+/// The same of `len` bytes of what a pipe holds. What a file does not take from a pipe is copied.
+fn pour(
+    local: &Local,
+    fd: BorrowedFd<'_>,
+    offset: u64,
+    pipe: BorrowedFd<'_>,
+    len: usize,
+) -> Result<usize> {
+    let mut copy = Vec::new();
+    piece_by_piece(local, offset, len, |at, count| pour_once(fd, at, pipe, count..len, &mut copy))
+}
+
+/// Brings the next bytes of a pipe into a file: from `copy`, once the file has taken nothing from a pipe. `left` is
+/// where they are in all that is to be brought.
+fn pour_once(
+    fd: BorrowedFd<'_>,
+    at: u64,
+    pipe: BorrowedFd<'_>,
+    left: Range<usize>,
+    copy: &mut Vec<u8>,
+) -> io::Result<usize> {
+    if copy.is_empty() {
+        match sys::pipe::pour(pipe, fd, at, left.len()) {
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => {
+                *copy = vec![0; left.end];
+                fill(copy.get_mut(left.clone()).unwrap_or_default(), pipe)?;
+            }
+            poured => return poured,
+        }
+    }
+    sys::io::write(fd, copy.get(left).unwrap_or_default(), at)
+}
+
+/// Takes so much out of a pipe, which holds it.
+fn fill(mut place: &mut [u8], pipe: BorrowedFd<'_>) -> io::Result<()> {
+    while !place.is_empty() {
+        let taken = sys::pipe::take(pipe, place)?;
+        place = place.get_mut(taken..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Has `len` bytes brought into a file by `write`, which is told where the next ones belong and how many have gone before, and
+/// says how many it has brought; how many there was room for.
+fn piece_by_piece(
+    local: &Local,
+    offset: u64,
+    len: usize,
+    mut write: impl FnMut(u64, usize) -> io::Result<usize>,
+) -> Result<usize> {
+    let end = offset.checked_add(len as u64);
     if end.is_none_or(|end| i64::try_from(end).is_err()) {
         return Err(Status::FBig);
     }
     let mut count = 0;
-    while let Some(rest) = data.get(count..).filter(|rest| !rest.is_empty()) {
-        match sys::io::write(fd, rest, offset.saturating_add(count as u64)) {
+    while count < len {
+        match write(offset.saturating_add(count as u64), count) {
             Ok(0) => break,
-            Ok(put) => count += put,
+            Ok(put) => count = count.saturating_add(put),
             Err(e) if errno::out_of_space(&e) && local.files.close_left() => {}
             Err(e) if count == 0 => return Err(errno::from(e)),
             Err(_) => break,
@@ -99,4 +179,32 @@ fn settle(
         file.unsynced().done(until);
     }
     Ok(stable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pour_once;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use sys::pipe::Pipe;
+
+    #[test]
+    fn what_a_file_takes_nothing_of_from_a_pipe_is_copied() {
+        let path = std::env::temp_dir().join(format!("bowline-poured-{}", std::process::id()));
+        let plain = File::options().write(true).create(true).truncate(true).open(&path).unwrap();
+        let append = File::options().append(true).open(&path).unwrap();
+        let pipe = Pipe::new(1 << 16).unwrap();
+        pipe.put(b"a beginning, and its end").unwrap();
+        let mut copy = Vec::new();
+        let pour = |fd: &File, at, left, copy: &mut Vec<u8>| {
+            pour_once(fd.as_fd(), at, pipe.read_end(), left, copy).unwrap()
+        };
+        assert_eq!(pour(&plain, 0, 0..11, &mut copy), 11);
+        assert!(copy.is_empty());
+        // nothing is poured into what only appends
+        assert_eq!(pour(&append, 11, 11..24, &mut copy), 13);
+        assert!(!copy.is_empty());
+        assert_eq!(std::fs::read(&path).unwrap(), b"a beginning, and its end");
+        std::fs::remove_file(path).unwrap();
+    }
 }

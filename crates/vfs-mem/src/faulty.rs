@@ -1,6 +1,7 @@
 //! A backend that fails on demand: what a dying, full or slow disk does to the server above it.
 
 use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -184,6 +185,17 @@ impl<B: Backend> Backend for Faulty<B> {
         stable: Stability,
     ) -> Result<WriteDone> {
         self.at(cx, Verb::Write)?.write(cx, fid, offset, data, stable)
+    }
+
+    fn write_piped(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+    ) -> Result<WriteDone> {
+        self.at(cx, Verb::Write)?.write_piped(cx, fid, offset, pipe, len)
     }
 
     fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {

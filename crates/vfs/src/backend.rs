@@ -8,8 +8,10 @@
 //! says `cx.sleep.about_to_sleep()` before a system call that may wait for a disk.
 
 use crate::{Attr, Component, Fid, FileType, Name, Result, SetAttr, Status, Time, WccAttr};
+use std::fs::File;
+use std::io::Read;
 use std::ops::{BitAnd, BitOr, ControlFlow};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// The id that no user and no group has: to the system calls it means "leave it as it is".
@@ -432,6 +434,28 @@ pub trait Backend: Send + Sync {
         data: &[u8],
         stable: Stability,
     ) -> Result<WriteDone>;
+
+    /// As an unstable [`Backend::write`] of the next `len` bytes of what a pipe holds, which it does hold. After it
+    /// as many are left there as were not written, or fewer.
+    ///
+    /// # Errors
+    /// [`Status`].
+    fn write_piped(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+    ) -> Result<WriteDone> {
+        let mut data = Vec::new();
+        let pipe = pipe.try_clone_to_owned().map(File::from);
+        let read = pipe.and_then(|pipe| pipe.take(len as u64).read_to_end(&mut data));
+        match read {
+            Ok(_) if data.len() == len => self.write(cx, fid, offset, &data, Stability::Unstable),
+            Ok(_) | Err(_) => Err(Status::ServerFault),
+        }
+    }
 
     /// Puts unstable data of a range (`count` 0: to the end) on disk.
     ///

@@ -3,6 +3,8 @@
 use super::bed::{Bed, refused};
 use super::checks;
 use crate::{SetAttr, Stability, Status};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
 
 checks! {
     what_is_written_is_read,
@@ -11,6 +13,7 @@ checks! {
     cutting_and_growing,
     nothing_is_nothing,
     stability_is_at_least_what_was_asked,
+    what_is_in_a_pipe_is_written_as_any_data,
     writing_moves_the_times,
     directories_hold_no_data,
     offsets_beyond_any_file_are_refused,
@@ -75,6 +78,26 @@ fn stability_is_at_least_what_was_asked(bed: &Bed) {
     }
     bed.backend.commit(&bed.cx(), &file, 0, 0).unwrap();
     bed.backend.commit(&bed.cx(), &file, 1 << 40, 5).unwrap();
+}
+
+fn what_is_in_a_pipe_is_written_as_any_data(bed: &Bed) {
+    let file = bed.file("f");
+    let data: Vec<u8> = (0..20_000_u32).map(|n| (n % 251) as u8).collect();
+    let (mut read, mut write) = std::io::pipe().unwrap();
+    write.write_all(&data).unwrap();
+    let before = bed.attr(&file);
+    let piped = |at, len| bed.backend.write_piped(&bed.cx(), &file, at, read.as_fd(), len);
+    let done = piped(100, 15_000).unwrap();
+    assert_eq!((done.count, done.file.before), (15_000, Some(before.wcc())));
+    assert_eq!(done.file.after.unwrap().size, 15_100);
+    // over what is there
+    assert_eq!(piped(50, 4_000).unwrap().count, 4_000);
+    let mut left = vec![0; 1_000];
+    read.read_exact(&mut left).unwrap();
+    assert_eq!(left, data[19_000..]);
+    let (found, eof) = bed.read(&file, 0, 20_000).unwrap();
+    let expected = [&[0; 50], &data[15_000..19_000], &data[3_950..15_000]].concat();
+    assert!(eof && found == expected);
 }
 
 fn writing_moves_the_times(bed: &Bed) {
