@@ -139,7 +139,8 @@ pub static ROWS: [Row; 13] = [
         key: Key::ZeroCopy,
         name: "zero-copy",
         when: When::Live,
-        about: "on|off|auto: whether READ sends file pages without copying them",
+        about: "on|off|auto: whether READ sends file pages without copying them, and whether large \
+                WRITEs go through a pipe: with off they do not",
         parse: |text| text.parse().map(Value::ZeroCopy),
     },
     Row {

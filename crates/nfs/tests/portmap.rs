@@ -50,6 +50,7 @@ fn ask(peer: Peer, version: u32, procedure: u32, args: &[u8]) -> Result<Vec<u8>,
         credential: Credential::None,
         sleep: &Awake,
         ahead: None,
+        piped: None,
         outcome: Outcome::default(),
     };
     let mut reply = Writer::new();

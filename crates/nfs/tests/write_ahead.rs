@@ -64,19 +64,30 @@ struct Arriving<'s> {
     at: usize,
     kept: Vec<u8>,
     ahead: Ahead,
+    /// Once some has gone, more comes in a pipe.
+    piped: bool,
 }
 
 impl<'s> Arriving<'s> {
     fn new(server: &'s Dispatched, args: &[u8]) -> Self {
         let record = server.record(p::WRITE, args);
-        Self { server, record, at: 0, kept: Vec::new(), ahead: Ahead::default() }
+        Self { server, record, at: 0, kept: Vec::new(), ahead: Ahead::default(), piped: false }
+    }
+
+    fn piped(self, piped: bool) -> Self {
+        Self { piped, ..self }
     }
 
     /// So many more bytes arrive; whether data of this record may ever go ahead.
     fn arrive(&mut self, bytes: usize) -> bool {
         let end = (self.at + bytes).min(self.record.len() - 1);
-        self.kept.extend_from_slice(&self.record[self.at..end]);
+        let new = &self.record[self.at..end];
         self.at = end;
+        if self.piped && !self.ahead.is_empty() && !self.ahead.is_over() {
+            let missing = self.record.len() - end;
+            return self.server.ahead_piped(&mut self.kept, new, missing, &mut self.ahead);
+        }
+        self.kept.extend_from_slice(new);
         self.server.ahead(&mut self.kept, self.record.len() - end, &mut self.ahead)
     }
 
@@ -118,6 +129,7 @@ proptest! {
         cuts in prop::collection::vec(1..2 * PAGE, 0..8),
         stable in prop::sample::select(&STABLE[..]),
         on_disk: bool,
+        piped: bool,
     ) {
         let (_dir, server) = if on_disk {
             let (dir, server) = local();
@@ -128,7 +140,8 @@ proptest! {
         let (whole, pieces) = (file(&server, b"whole"), file(&server, b"pieces"));
         let data = data(len);
         let at_once = written(server.call(p::WRITE, &args(&whole, offset, stable, &data))).unwrap();
-        let mut arriving = Arriving::new(&server, &args(&pieces, offset, stable, &data));
+        let call = args(&pieces, offset, stable, &data);
+        let mut arriving = Arriving::new(&server, &call).piped(piped);
         let mut gone = 0;
         for bytes in cuts {
             // The header of the call and the arguments before the data come together, as they do
@@ -197,10 +210,11 @@ fn a_first_piece_that_fails_fails_the_call() {
 
 #[test]
 fn a_later_piece_that_does_not_fit_makes_a_short_write() {
-    for stable in STABLE {
+    for (stable, piped) in STABLE.into_iter().flat_map(|s| [(s, false), (s, true)]) {
         let (server, fault) = faulty();
         let file = file(&server, b"f");
-        let mut arriving = Arriving::new(&server, &args(&file, 0, stable, &data(65_536)));
+        let call = args(&file, 0, stable, &data(65_536));
+        let mut arriving = Arriving::new(&server, &call).piped(piped);
         assert!(arriving.arrive(20_000));
         let first = arriving.ahead.len();
         *fault.lock().unwrap() =

@@ -10,6 +10,10 @@
 //! it (the arguments, and the data that has not gone) is dispatched as any other call, with the
 //! [`Ahead`] that says what is missing between the two ([`Arrived`]); only then there is a reply.
 //!
+//! Once some has gone, and it is known where the data begins, the transport may let the kernel move what comes next from
+//! the socket into a pipe ([`Piped`]), and the procedure from there to its place: the bytes are copied once and never
+//! seen by the server.
+//!
 //! Invariants:
 //! - Nothing goes ahead of a call that the reply cache keeps: a retransmission would run beside it.
 //! - The arguments are known to fill the record exactly before the first byte goes.
@@ -22,12 +26,14 @@
 
 use crate::Call;
 use std::any::Any;
+use std::os::fd::BorrowedFd;
 use xdr::Reader;
 
 /// What went ahead of one call. Kept with the connection between two receives.
 #[derive(Debug, Default)]
 pub struct Ahead {
     len: usize,
+    data_at: usize,
     over: bool,
     memo: Option<Box<dyn Any + Send>>,
 }
@@ -36,6 +42,11 @@ impl Ahead {
     /// How many bytes of the data are gone from the record.
     pub const fn len(&self) -> usize {
         self.len
+    }
+
+    /// Where in the record its data begins; known once some has gone.
+    pub const fn data_at(&self) -> usize {
+        self.data_at
     }
 
     /// Whether nothing has gone.
@@ -66,8 +77,9 @@ impl Ahead {
         }
     }
 
-    /// So many more bytes of the data have gone.
-    pub(crate) const fn went(&mut self, bytes: usize) {
+    /// So many more bytes of the data, which begins at `data_at`, have gone.
+    pub(crate) const fn went(&mut self, data_at: usize, bytes: usize) {
+        self.data_at = data_at;
         self.len = self.len.saturating_add(bytes);
     }
 }
@@ -83,9 +95,31 @@ pub enum Taken {
     Bytes(usize),
 }
 
+/// Data of a call that lies in a pipe, on its way from the socket to where it belongs.
+#[derive(Debug, Clone, Copy)]
+pub struct Piped<'a> {
+    /// The end that it is taken from.
+    pub pipe: BorrowedFd<'a>,
+    /// How many bytes.
+    pub len: usize,
+}
+
+/// The beginning of a record.
+#[derive(Debug, Clone, Copy)]
+pub struct Beginning<'a> {
+    /// What of it has arrived and has not gone; up to the data, if that is in a pipe.
+    pub so_far: &'a [u8],
+    /// The data that has arrived and has not gone, if it is not in `so_far`.
+    pub piped: Option<Piped<'a>>,
+    /// How many bytes of the record are still to come.
+    pub missing: usize,
+}
+
 /// Puts data of a call where it belongs whose record is not whole yet: reads the arguments before
 /// the data and leaves the reader where the data begins. `missing` bytes of the record are still to
 /// come. Called again with the same arguments, and the data behind what it took, as more arrives.
+/// The data may be in a pipe ([`Call::piped`]) instead of behind the arguments; of what the procedure says that
+/// it took, nothing needs to be left there, nor all be gone.
 pub type AheadHandler<S> =
     fn(&S, &mut Call<'_>, &mut Reader<'_>, missing: usize, ahead: &mut Ahead) -> Taken;
 

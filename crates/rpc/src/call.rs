@@ -1,6 +1,6 @@
 //! What a procedure knows of the call that it answers, and what it tells the server about it.
 
-use crate::ahead::Ahead;
+use crate::ahead::{Ahead, Piped};
 use crate::wish::BufferWishes;
 use proto::rpc::{AuthSysParms, GROUPS_MAX, Groups};
 use std::net::SocketAddr;
@@ -133,6 +133,8 @@ pub struct Call<'a> {
     pub sleep: &'a dyn MaySleep,
     /// Data that went where it belongs before the record was whole.
     pub ahead: Option<&'a Ahead>,
+    /// Data that is in a pipe instead of behind the arguments; only for an [`crate::AheadHandler`].
+    pub piped: Option<Piped<'a>>,
     /// For the statistics.
     pub outcome: Outcome,
 }

@@ -16,8 +16,8 @@ mod programs;
 use crate::auth::AuthTable;
 use crate::reply_cache::{CacheUse, Lookup, ReplyCache, Ticket};
 use crate::{
-    Ahead, Arrived, BufferWishes, Call, Credential, Fault, MaySleep, OpIndex, OpName, Outcome,
-    Peer, Program, RowFlags, Taken, Transport,
+    Ahead, Arrived, Beginning, BufferWishes, Call, Credential, Fault, MaySleep, OpIndex, OpName,
+    Outcome, Peer, Program, RowFlags, Taken, Transport,
 };
 use header::Unreadable;
 use programs::{Found, Programs};
@@ -180,7 +180,8 @@ impl Dispatcher {
             Err(missing) => return answer_missing(reply, xid, missing),
         };
         let outcome = Outcome::default();
-        let call = Call { xid, peer, credential, sleep, ahead: arrived.ahead, outcome };
+        let call =
+            Call { xid, peer, credential, sleep, ahead: arrived.ahead, piped: None, outcome };
         let request = Request { header, args, call };
         match &self.replies {
             Some(replies) if is_kept(found.flags, peer.transport) => {
@@ -190,39 +191,44 @@ impl Dispatcher {
         }
     }
 
-    /// Lets data of a call go where it belongs of which `missing` bytes are still to come. The range
-    /// of `so_far` that has gone. It is empty if more of the record has to be there first, and if nothing
-    /// more of it ever will go: then `ahead` is over ([`Ahead::is_over`]).
+    /// Lets data of a call go where it belongs whose record has only begun. The range of `so_far` that has
+    /// gone; of data in a pipe, which would be behind it, only its length counts. It is empty if more
+    /// of the record has to be there first, and if nothing more of it ever will go: then `ahead` is over
+    /// ([`Ahead::is_over`]).
     pub fn ahead(
         &self,
-        so_far: &[u8],
-        missing: usize,
+        beginning: Beginning<'_>,
         peer: Peer,
         sleep: &dyn MaySleep,
         ahead: &mut Ahead,
     ) -> Range<usize> {
+        let Beginning { so_far, piped, missing } = beginning;
         let may_go = if ahead.is_over() { None } else { self.may_go_ahead(so_far) };
         let Some((header, credential, found, mut args)) = may_go else {
             ahead.end();
             return 0..0;
         };
         let outcome = Outcome::default();
-        let mut call = Call { xid: header.xid, peer, credential, sleep, ahead: None, outcome };
+        let xid = header.xid;
+        let mut call = Call { xid, peer, credential, sleep, ahead: None, piped, outcome };
         let CallHeader { version, procedure, .. } = header;
         // After a panic the call is dispatched whole, with what had gone before, and panics again.
         let took = catch_unwind(AssertUnwindSafe(|| {
             found.program.ahead(version, procedure, &mut call, &mut args, missing, ahead)
         }));
         let at = so_far.len().saturating_sub(args.remaining());
+        let there = args.remaining().saturating_add(piped.map_or(0, |piped| piped.len));
         let bytes = match took.unwrap_or(Taken::Never) {
-            Taken::Bytes(bytes) => bytes.min(args.remaining()),
+            Taken::Bytes(bytes) => bytes.min(there),
             Taken::NotYet => 0,
             Taken::Never => {
                 ahead.end();
                 0
             }
         };
-        ahead.went(bytes);
+        if bytes > 0 {
+            ahead.went(at, bytes);
+        }
         at..at.saturating_add(bytes)
     }
 

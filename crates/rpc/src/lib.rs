@@ -14,7 +14,7 @@ mod reply_cache;
 mod request;
 mod wish;
 
-pub use ahead::{Ahead, AheadHandler, Arrived, Taken};
+pub use ahead::{Ahead, AheadHandler, Arrived, Beginning, Piped, Taken};
 pub use call::{AuthSys, Call, Copied, Credential, Fault, MaySleep, Outcome, Peer, Transport};
 pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
 pub use program::{Handler, OpIndex, OpName, Program, Row, RowFlags, RowInfo, Service, Version};

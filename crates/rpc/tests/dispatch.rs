@@ -4,8 +4,8 @@
 mod toy;
 
 use bowline_rpc::{
-    Ahead, AuthSys, Credential, DispatchSettings, Done, Duplicate, OpIndex, Outcome, Reject,
-    Request, Transport, Verdict,
+    Ahead, AuthSys, Beginning, Credential, DispatchSettings, Done, Duplicate, OpIndex, Outcome,
+    Reject, Request, Transport, Verdict,
 };
 use proto::rpc::AuthStat;
 use std::sync::atomic::Ordering::SeqCst;
@@ -408,7 +408,9 @@ fn what_has_refused_once_is_not_asked_again() {
     let toy = toy();
     let offer = |number, ahead: &mut Ahead| {
         let (record, from) = (call(number, &much()), peer(Transport::Tcp, 700));
-        let gone = toy.dispatcher.ahead(&record[..record.len() - 4], 4, from, &toy, ahead);
+        let so_far = &record[..record.len() - 4];
+        let beginning = Beginning { so_far, piped: None, missing: 4 };
+        let gone = toy.dispatcher.ahead(beginning, from, &toy, ahead);
         (gone.len(), ahead.is_over())
     };
     assert_eq!(offer(procedure::GATHER, &mut Ahead::default()), (96, false));

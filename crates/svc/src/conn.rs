@@ -111,6 +111,8 @@ pub(crate) struct Rx {
     pub partial: Partial,
     /// What went ahead of the record under way; `None`: it has to be whole first.
     pub ahead: Option<Ahead>,
+    /// Whether its last call was a large one, of which most went through a pipe.
+    pub large: bool,
     /// Whole records, and perhaps the start of one, that were received and wait for a worker.
     pub tail: Option<Tail>,
     /// No more is to be read: the client has closed its side, or the server stops.
@@ -137,6 +139,7 @@ impl Rx {
             token,
             partial: Partial::new(),
             ahead: None,
+            large: false,
             tail: None,
             ending: false,
             looked: false,

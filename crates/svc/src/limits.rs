@@ -12,6 +12,15 @@ pub(crate) const DIRECT_BYTES_MIN: usize = 32 << 10;
 /// Data goes ahead of a large record when so much of it is there: less is not worth the checks
 /// that each piece takes.
 pub(crate) const AHEAD_BYTES_MIN: usize = 64 << 10;
+/// What is received of a record of a client that sends large ones, before data goes through a pipe.
+pub(crate) const LARGE_BEGIN_BYTES: usize = 16 << 10;
+/// Data goes through a pipe when so much of it has arrived.
+pub(crate) const PIPED_BYTES_MIN: usize = 64 << 10;
+/// What a worker's pipe holds at the most: what any user may have. It is made for the first large WRITE; its places are
+/// 10 KiB of the kernel's memory, its pages those of the socket.
+pub(crate) const PIPE_BYTES: usize = 1 << 20;
+/// How many pipes there are at the most: each is two descriptors, and one is in use for the length of a piece.
+pub(crate) const PIPES_MAX: usize = 64;
 /// What is kept of a record whose data goes ahead, and is copied before what comes next: header and
 /// arguments of a WRITE and less than a page of data.
 pub(crate) const FRONT_BYTES_MAX: usize = 8 << 10;

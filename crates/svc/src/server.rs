@@ -13,6 +13,7 @@ use crate::pool::{Mail, Pool};
 use crate::register::Register;
 use crate::roster::Roster;
 use crate::stats::{ClientInfo, Clock, ConnInfo, Delay, PoolInfo, SocketInfo, SocketKind};
+use crate::stream::Pipes;
 use crate::udp::{Ports, keeper};
 use crate::watchdog::{self, Alarm};
 use crate::zero_copy::{Choice, ZeroCopy};
@@ -81,6 +82,8 @@ pub(crate) struct Shared {
     pub keep_bytes: AtomicUsize,
     /// Whether READ sends file pages.
     pub zero_copy: Choice,
+    /// The pipes that workers have for the data of large WRITEs.
+    pub pipes: Pipes,
     /// Whom its threads begin as.
     pub own: sys::identity::Own,
     pub clock: Clock,
@@ -141,6 +144,7 @@ impl Server {
             datagrams: CachePadded::new(Budget::new(limits.datagram_bytes_max)),
             keep_bytes: AtomicUsize::new(limits.keep_bytes_max),
             zero_copy: Choice::new(config.zero_copy),
+            pipes: Pipes::default(),
             own,
             clock: Clock::new(),
             alarm: Alarm::default(),

@@ -3,7 +3,7 @@
 //! The bytes lie in the worker's receive buffer, or in a tail that another worker handed on; the
 //! connection keeps only what a record's end cuts off. A large record is received straight into
 //! its place once its beginning is known; the data of a large WRITE goes to its file as it arrives
-//! ([`ahead`]).
+//! ([`ahead`]), most of it without passing through here ([`piped`]).
 //!
 //! Small replies are collected and leave together at the end; they are sent earlier before a call
 //! that may sleep, so that nobody waits for another's disk, and when they have become many bytes.
@@ -13,6 +13,9 @@
 //! client that floods the server waits for itself.
 
 mod ahead;
+mod piped;
+
+pub(crate) use piped::{PipeState, Pipes};
 
 use crate::conn::{Conn, Rx, Tail};
 use crate::limits::{
@@ -21,7 +24,7 @@ use crate::limits::{
 use crate::pool::{Mail, Pool};
 use crate::stats::{self, NS_PER_MS};
 use crate::transmit::Sent;
-use crate::worker::{Lent, Worker, bring_back, keep};
+use crate::worker::{Kit, Lent, Worker, bring_back, keep};
 use crate::zero_copy::Company;
 use rpc::record::{MARK_LEN, Record, RecordError};
 use rpc::{Ahead, Arrived, BufferWishes, MaySleep, Peer, Transport, Verdict};
@@ -40,6 +43,8 @@ enum Received {
     Bytes { front: usize, len: usize },
     /// Bytes that went straight into the record under way.
     Placed,
+    /// Data of the record under way, which is in a pipe.
+    Piped(piped::Filled),
     /// Nothing.
     Nothing,
     /// The end of the stream.
@@ -54,6 +59,8 @@ enum Step<'b> {
     Answer(Record<'b>, Option<Ahead>),
     /// Some of the record under way is there, and its data may go ahead.
     GoAhead(ahead::Source<'b>),
+    /// Data of the record under way may go ahead out of a pipe.
+    GoPiped(piped::Filled),
 }
 
 /// How a turn ended.
@@ -98,6 +105,8 @@ struct Turn<'b> {
     source: Option<&'b Tail>,
     /// The connection, once the worker is detached.
     left: OnceCell<Arc<Conn>>,
+    /// The worker's pipe, once it is empty again.
+    pipe: Cell<PipeState>,
 }
 
 /// Serves a connection that is readable, has a tail, or gets its last look.
@@ -106,33 +115,35 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
     worker.kit.prepare();
     let received = match &source {
         Some(_) => Received::Nothing,
-        None => receive(&mut rx, &mut worker.kit.receive, &worker.stats),
+        None => receive(&mut rx, &mut worker.kit, &worker.pool, &worker.stats),
     };
     let one = worker.is_reserve();
     let Worker { pool, stats, kit, core: leading, lent, .. } = worker;
     let now_ns = pool.shared.clock.now_ns();
     // a look that finds nothing is no sign of life
-    if source.is_some() || matches!(received, Received::Bytes { .. } | Received::Placed) {
+    let brought =
+        matches!(received, Received::Bytes { .. } | Received::Placed | Received::Piped(_));
+    if source.is_some() || brought {
         rx.conn.seen.last_ms.store(now_ns / NS_PER_MS, Relaxed);
     }
-    let (front, len) = match received {
-        Received::Bytes { front, len } => (front, len),
-        Received::Placed | Received::Nothing => (0, 0),
-        Received::End => {
-            (rx.ending, rx.unsettled) = (true, true);
-            (0, 0)
-        }
-        Received::Broken => {
-            rx.broken = true;
-            (0, 0)
-        }
-    };
+    let (mut front, mut len, mut filled) = (0, 0, None);
+    match received {
+        Received::Bytes { front: kept, len: all } => (front, len) = (kept, all),
+        Received::Piped(data) => filled = Some(data),
+        Received::Placed | Received::Nothing => {}
+        Received::End => (rx.ending, rx.unsettled) = (true, true),
+        Received::Broken => rx.broken = true,
+    }
     let mut input = match &source {
         Some(tail) => tail.bytes(),
         None => kit.receive.get(..len).unwrap_or_default(),
     };
     let record_max = pool.shared.limits.record_bytes_max;
-    let first = match next(&mut rx, front, &mut input, &mut kit.spare, record_max) {
+    let first = match filled {
+        Some(filled) => Ok(Some(Step::GoPiped(filled))),
+        None => next(&mut rx, front, &mut input, &mut kit.spare, record_max),
+    };
+    let first = match first {
         Ok(first) if !rx.broken => first,
         Ok(_) => None,
         Err(error) => {
@@ -171,8 +182,10 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
         rest: Cell::new(input),
         source: source.as_ref(),
         left: OnceCell::new(),
+        pipe: Cell::new(mem::take(&mut kit.pipe)),
     };
     let end = turn.run(first, &mut input, &mut kit.reply, &mut kit.spare, now_ns);
+    kit.pipe = turn.pipe.take();
     *leading = turn.finish(end, input, &mut kit.collected, &mut kit.spare);
     *lent = None;
     kit.trim(pool.shared.keep_bytes.load(Relaxed));
@@ -195,6 +208,7 @@ impl<'b> Turn<'b> {
             let (record, ahead) = match step {
                 Step::Answer(record, ahead) => (record, ahead),
                 Step::GoAhead(source) => return self.go_ahead(source, spare),
+                Step::GoPiped(filled) => return self.go_piped(filled, spare),
             };
             match self.stand {
                 Stand::Leads { .. } => crate::conn::add(&self.pool.seen.calls, 1),
@@ -390,12 +404,17 @@ impl MaySleep for Turn<'_> {
 }
 
 /// One receive. A record of which much is missing takes the bytes where they belong.
-fn receive(rx: &mut Rx, buf: &mut [u8], stats: &WorkerStats) -> Received {
+fn receive(rx: &mut Rx, kit: &mut Kit, pool: &Pool, stats: &WorkerStats) -> Received {
     rx.more = true;
+    if let Some(filled) = piped::fill(rx, &mut kit.pipe, &pool.shared, stats) {
+        return Received::Piped(filled);
+    }
+    let buf = kit.receive.as_mut_slice();
     let front = ahead::front(rx, buf);
     if front.is_some() || rx.partial.missing() < DIRECT_BYTES_MIN {
         let front = front.unwrap_or(0);
-        let room = buf.get_mut(front..).unwrap_or_default();
+        let end = piped::room(rx, front).map_or(buf.len(), |room| room.min(buf.len()));
+        let room = buf.get_mut(front..end).unwrap_or_default();
         return match receive_once(rx, room, stats) {
             Ok(0) => drained(rx, Received::End),
             Ok(len) => {
@@ -471,8 +490,9 @@ fn next<'b>(
             join(rx, input, spare, record_max)?
         }
     };
-    if let Some(Step::Answer(..)) = step {
+    if let Some(Step::Answer(_, ahead)) = &step {
         crate::conn::add(&rx.conn.seen.calls, 1);
+        rx.large &= ahead.is_some();
     }
     Ok(step)
 }

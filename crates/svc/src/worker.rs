@@ -11,6 +11,7 @@ use crate::home::Put;
 use crate::limits::{IDLE_THREAD_AGE, RECEIVE_BYTES};
 use crate::pool::{Mail, Pool, Work};
 use crate::roster::Parcel;
+use crate::stream::PipeState;
 use crate::transmit::{Fate, Sent};
 use crate::udp::{Held, Outlet};
 use crate::urgent::{goes_first, is_urgent, looks_urgent};
@@ -69,6 +70,8 @@ pub(crate) struct Kit {
     pub collected: Writer,
     /// Memory for the next large record.
     pub spare: Writer,
+    /// The way of large WRITEs' data to its files.
+    pub pipe: PipeState,
     /// Datagrams received together.
     pub batch: Option<Batch>,
     /// Memory for replies to datagrams.

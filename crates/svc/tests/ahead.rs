@@ -5,7 +5,7 @@
 
 mod toy;
 
-use bowline_svc::{Config, Limits, PoolMode, WakePolicy};
+use bowline_svc::{Config, Limits, PoolMode, WakePolicy, ZeroCopy};
 use std::io::Write;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
@@ -131,6 +131,34 @@ fn what_is_not_taken_any_more_is_kept_and_answered() {
             let most = if how == ONCE { 1 } else { 20 };
             assert!(balked <= most, "asked {balked} times in vain");
         }
+        toy.stop();
+    }
+}
+
+#[test]
+fn most_of_a_large_record_goes_through_a_pipe_unless_it_is_to_be_copied() {
+    for (zero_copy, how) in [
+        (ZeroCopy::Auto, 0),
+        (ZeroCopy::On, 0),
+        (ZeroCopy::Off, 0),
+        // refused when it is in the pipe
+        (ZeroCopy::Auto, ONCE),
+        (ZeroCopy::Auto, ONCE_AND_PERHAPS),
+    ] {
+        let toy = Toy::start(Config { zero_copy, ..config() });
+        let (mut client, len) = (toy.client(), 3_000_003);
+        for xid in 0..4 {
+            let mut sender = Client(client.0.try_clone().unwrap());
+            let wire = record(&message(xid, TAKE, &args(how, len)));
+            let sending = std::thread::spawn(move || sender.0.write_all(&wire).unwrap());
+            let (got, results) = client.receive();
+            sending.join().unwrap();
+            assert_eq!(got, xid);
+            assert!(came_through(&results, len) > 0);
+        }
+        let piped = toy.counter(Counter::BytesPiped);
+        let some = zero_copy != ZeroCopy::Off && how == 0;
+        assert!(if some { piped > 3_000_000 } else { piped == 0 }, "{zero_copy} {how}: {piped}");
         toy.stop();
     }
 }

@@ -95,6 +95,9 @@ counters! {
     TurnsCut = "turns-cut",
     /// Pieces of large WRITEs that were written before their record was whole.
     PiecesAhead = "pieces-ahead",
+    /// Bytes of large WRITEs that went from the socket to their files through a pipe, without being
+    /// copied to the server in between.
+    BytesPiped = "bytes-piped",
     /// Socket buffers that a sysctl made smaller than what was asked for.
     TcpBuffersClamped = "tcp-buffers-clamped",
     /// Socket buffers that the budget of the machine's TCP memory made smaller, or refused.

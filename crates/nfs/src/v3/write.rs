@@ -5,6 +5,7 @@
 //! WRITE of its own, through all the checks. The call itself then writes the rest ([`rest`]), makes
 //! all of it as safe as it was asked for, and answers for the whole:
 //!
+//! - A piece comes from the record, or from a pipe, from where the kernel moves it to the file.
 //! - A piece ends where a page of the file does: half a page would have to be read from the disk to
 //!   be changed.
 //! - If a piece does not fit, the answer is a short WRITE of those before it.
@@ -17,7 +18,7 @@ use super::{arguments, attr, finish, status, wcc_as};
 use crate::verbs::{Answer, Failed, Written};
 use crate::{Nfs, verbs};
 use proto::nfs3::{Res, StableHow, WriteArgs, WriteHead, WriteOk};
-use rpc::{Ahead, Call, Fault, Taken};
+use rpc::{Ahead, Call, Fault, Piped, Taken};
 use vfs::{Change, Stability, Status, Verifier};
 use xdr::{Reader, Writer};
 
@@ -39,8 +40,9 @@ pub(super) fn write(
         }
         Some(ahead) => {
             let head: WriteHead<'_> = args.get()?;
-            let data = whole(&head, ahead, args.rest(), 0);
-            rest(nfs, call, &head, data.ok_or(Fault::SystemErr)?, ahead)
+            let left = args.rest();
+            let len = data_len(&head, ahead, left.len(), 0).ok_or(Fault::SystemErr)?;
+            rest(nfs, call, &head, left.get(..len).unwrap_or_default(), ahead)
         }
     };
     let result = match written {
@@ -113,24 +115,32 @@ pub(super) fn ahead(
     // what has begun goes on, though the setting has changed meanwhile
     let most = nfs.settings.write_max(call.peer.transport) as usize;
     let fits = head.count <= most || !ahead.is_empty();
-    let Some(data) = whole(&head, ahead, args.rest(), missing).filter(|_| fits) else {
+    let (there, piped) = (args.rest(), call.piped);
+    let arrived = piped.map_or(there.len(), |piped| piped.len);
+    let Some(len) = data_len(&head, ahead, arrived, missing).filter(|_| fits) else {
         return Taken::Never;
     };
     let front = match ahead.memo::<Begun>() {
         Some(Begun::Failed(_) | Begun::Written(Front { full: true, .. })) => {
-            return Taken::Bytes(data.len());
+            return Taken::Bytes(len);
         }
         Some(Begun::Written(front)) => Some(*front),
         None => None,
     };
     let Some(at) = head.offset.checked_add(ahead.len() as u64) else { return Taken::Never };
-    let pages = whole_pages(at, data.len());
-    let Some(piece) = data.get(..pages).filter(|piece| !piece.is_empty()) else {
+    let pages = whole_pages(at, len);
+    if pages == 0 {
         return Taken::NotYet;
+    }
+    let written = match piped {
+        Some(Piped { pipe, .. }) => verbs::write_piped(nfs, call, head.file.0, at, pipe, pages),
+        None => {
+            let piece = there.get(..pages).unwrap_or_default();
+            verbs::write(nfs, call, head.file.0, at, piece, Stability::Unstable)
+        }
     };
-    let written = verbs::write(nfs, call, head.file.0, at, piece, Stability::Unstable);
-    ahead.remember(Begun::with(front, written, piece.len()));
-    Taken::Bytes(piece.len())
+    ahead.remember(Begun::with(front, written, pages));
+    Taken::Bytes(pages)
 }
 
 /// Writes what did not go ahead, and answers for all of it.
@@ -167,17 +177,12 @@ fn rest(
     Ok(Written { done, verifier })
 }
 
-/// What is there of the data, if the arguments, with `missing` bytes that are still to come, fill
-/// the record exactly.
-fn whole<'a>(
-    head: &WriteHead<'_>,
-    ahead: &Ahead,
-    there: &'a [u8],
-    missing: usize,
-) -> Option<&'a [u8]> {
-    let all = ahead.len().checked_add(there.len())?.checked_add(missing)?;
+/// How much of the data is there, if the arguments, with `there` bytes behind them and `missing` that are still to
+/// come, fill the record exactly.
+fn data_len(head: &WriteHead<'_>, ahead: &Ahead, there: usize, missing: usize) -> Option<usize> {
+    let all = ahead.len().checked_add(there)?.checked_add(missing)?;
     let left = head.count.checked_sub(ahead.len()).filter(|_| all == xdr::padded(head.count))?;
-    there.get(..left.min(there.len()))
+    Some(left.min(there))
 }
 
 /// How many of `len` bytes at `offset` end with a page.

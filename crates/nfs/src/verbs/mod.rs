@@ -50,7 +50,7 @@ pub use rename::{Renamed, rename};
 pub use rmdir::rmdir;
 pub use setattr::setattr;
 pub use symlink::symlink;
-pub use write::{Written, write};
+pub use write::{Written, write, write_piped};
 
 use export::Handle;
 use vfs::{Attr, Change};

@@ -3,7 +3,8 @@
 use super::{Answer, Door, Intent};
 use crate::Nfs;
 use rpc::Call;
-use vfs::{Stability, Status, Verifier, WriteDone};
+use std::os::fd::BorrowedFd;
+use vfs::{Backend, Cx, Fid, Stability, Status, Verifier, WriteDone};
 
 /// What WRITE did.
 pub struct Written {
@@ -25,17 +26,48 @@ pub fn write(
     data: &[u8],
     stable: Stability,
 ) -> Answer<Written> {
+    put(nfs, call, handle, offset, data.len(), |backend, cx, fid| {
+        backend.write(cx, fid, offset, data, stable)
+    })
+}
+
+/// The same of `len` bytes that a pipe holds, unstable.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_piped(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    handle: &[u8],
+    offset: u64,
+    pipe: BorrowedFd<'_>,
+    len: usize,
+) -> Answer<Written> {
+    put(nfs, call, handle, offset, len, |backend, cx, fid| {
+        backend.write_piped(cx, fid, offset, pipe, len)
+    })
+}
+
+/// Has `len` bytes written by `write`.
+fn put(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    handle: &[u8],
+    offset: u64,
+    len: usize,
+    write: impl FnOnce(&dyn Backend, &Cx<'_>, &Fid) -> Result<WriteDone, Status>,
+) -> Answer<Written> {
     let mut door = Door::new(nfs, call);
     let at = door.open(handle, Intent::Change)?;
     at.run(|backend| {
-        let end = offset.checked_add(data.len() as u64).ok_or(Status::FBig)?;
+        let end = offset.checked_add(len as u64).ok_or(Status::FBig)?;
         if i64::try_from(end).is_err() {
             return Err(Status::FBig);
         }
         // Before the write: data that is lost between the two must be seen as lost, and with the
         // new verifier it would look safe.
         let verifier = backend.write_verifier();
-        let done = backend.write(&at.cx, &at.fid, offset, data, stable)?;
+        let done = write(backend, &at.cx, &at.fid)?;
         Ok(Written { done, verifier })
     })
 }

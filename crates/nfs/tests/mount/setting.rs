@@ -111,6 +111,7 @@ impl Setting {
             credential: sys.map_or(Credential::None, Credential::Sys),
             sleep: &self.sleeps,
             ahead: None,
+            piped: None,
             outcome: Outcome::default(),
         };
         let mut reply = Writer::new();

@@ -4,9 +4,11 @@ use super::{Awake, exports};
 use bowline_nfs::{Nfs, NfsSettings, nfs_program};
 use proto::nfs3::{PROGRAM, VERSION};
 use rpc::{
-    Ahead, Arrived, AuthSys, Credential, DispatchSettings, Dispatcher, Peer, Request, Transport,
-    Verdict,
+    Ahead, Arrived, AuthSys, Beginning, Credential, DispatchSettings, Dispatcher, Peer, Piped,
+    Request, Transport, Verdict,
 };
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use vfs::{Backend, Durability};
 use xdr::Writer;
@@ -75,8 +77,33 @@ impl Dispatched {
     /// Lets data of the first bytes of a record go ahead, as a connection does that has received
     /// `so_far` of it and lacks `missing`, and cuts it out. Whether something of it ever will go.
     pub fn ahead(&self, so_far: &mut Vec<u8>, missing: usize, ahead: &mut Ahead) -> bool {
-        let gone = self.dispatcher.ahead(so_far, missing, self.peer, &Awake, ahead);
+        let beginning = Beginning { so_far, piped: None, missing };
+        let gone = self.dispatcher.ahead(beginning, self.peer, &Awake, ahead);
         so_far.drain(gone);
+        !ahead.is_over()
+    }
+
+    /// The same where what has just arrived is in a pipe, behind a copy of the data that was kept, as of a connection
+    /// of which some has gone ahead.
+    pub fn ahead_piped(
+        &self,
+        so_far: &mut Vec<u8>,
+        new: &[u8],
+        missing: usize,
+        ahead: &mut Ahead,
+    ) -> bool {
+        let data = [&so_far.split_off(ahead.data_at()), new].concat();
+        let (mut read, mut write) = std::io::pipe().unwrap();
+        write.write_all(&data).unwrap();
+        drop(write);
+        let piped = Some(Piped { pipe: read.as_fd(), len: data.len() });
+        let beginning = Beginning { so_far, piped, missing };
+        let gone = self.dispatcher.ahead(beginning, self.peer, &Awake, ahead).len();
+        let mut left = Vec::new();
+        read.read_to_end(&mut left).unwrap();
+        let rest = left.split_off(left.len() + gone - data.len());
+        assert!(rest == data[gone..], "what was not taken is there still");
+        so_far.extend(rest);
         !ahead.is_over()
     }
 

@@ -107,6 +107,7 @@ impl Lab {
             credential: Credential::Sys(sys),
             sleep: &Awake,
             ahead: None,
+            piped: None,
             outcome: Outcome::default(),
         };
         self.program.run(version, procedure, &mut call, &mut Reader::new(args), reply)?;

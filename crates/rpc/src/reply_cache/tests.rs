@@ -31,7 +31,15 @@ fn addr(text: &str) -> SocketAddr {
 fn call<'a>(from: &str, credential: Credential<'a>) -> Call<'a> {
     let local = addr("10.0.0.1:2049");
     let peer = Peer { addr: addr(from), local, transport: Transport::Tcp };
-    Call { xid: 1, peer, credential, sleep: &Awake, ahead: None, outcome: Outcome::default() }
+    Call {
+        xid: 1,
+        peer,
+        credential,
+        sleep: &Awake,
+        ahead: None,
+        piped: None,
+        outcome: Outcome::default(),
+    }
 }
 
 fn sys(name: &[u8], uid: u32) -> Credential<'_> {

@@ -1,8 +1,8 @@
 //! A small program for tests of the dispatcher: every way in which a procedure can end.
 
 use bowline_rpc::{
-    Ahead, Arrived, Call, Credential, DispatchSettings, Dispatcher, Done, Fault, MaySleep, Outcome,
-    Peer, Row, RowFlags, Service, Taken, Transport, Version,
+    Ahead, Arrived, Beginning, Call, Credential, DispatchSettings, Dispatcher, Done, Fault,
+    MaySleep, Outcome, Peer, Row, RowFlags, Service, Taken, Transport, Version,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -243,7 +243,8 @@ impl Toy {
     pub fn dispatch_parts(&self, record: &[u8], cut: usize, reply: &mut Writer) -> (Done, usize) {
         let (mut first, second) = (record[..cut].to_vec(), &record[cut..]);
         let (peer, mut ahead) = (peer(Transport::Tcp, 700), Ahead::default());
-        let gone = self.dispatcher.ahead(&first, second.len(), peer, self, &mut ahead);
+        let beginning = Beginning { so_far: &first, piped: None, missing: second.len() };
+        let gone = self.dispatcher.ahead(beginning, peer, self, &mut ahead);
         assert_eq!(gone.len(), ahead.len());
         first.drain(gone);
         first.extend_from_slice(second);

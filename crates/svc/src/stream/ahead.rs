@@ -21,10 +21,10 @@
 
 use super::{End, Stand, Step, Turn};
 use crate::conn::{Conn, Rx};
-use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, RECEIVE_BYTES};
+use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, LARGE_BEGIN_BYTES, RECEIVE_BYTES};
 use crate::transmit::Sent;
 use rpc::record::{MARK_LEN, Record, RecordError};
-use rpc::{Ahead, MaySleep};
+use rpc::{Ahead, Beginning, MaySleep};
 use std::cell::Cell;
 use std::mem;
 use std::ops::Range;
@@ -76,7 +76,8 @@ pub(super) fn in_place<'b>(rx: &mut Rx, front: usize, input: &mut &'b [u8]) -> O
         let ahead = rx.ahead.take().filter(|ahead| !ahead.is_empty());
         return Some(Step::Answer(Record::InPlace(record), ahead));
     }
-    (input.len() >= AHEAD_BYTES_MIN)
+    let least = if rx.large { LARGE_BEGIN_BYTES } else { AHEAD_BYTES_MIN };
+    (input.len() >= least)
         .then(|| Step::GoAhead(Source::Received { bytes: mem::take(input), front }))
 }
 
@@ -92,7 +93,7 @@ pub(super) fn is_enough(rx: &Rx) -> bool {
 }
 
 /// What has gone ahead of the record under way, if more of it may.
-fn going(rx: &Rx) -> Option<&Ahead> {
+pub(super) fn going(rx: &Rx) -> Option<&Ahead> {
     rx.ahead.as_ref().filter(|ahead| !ahead.is_over())
 }
 
@@ -111,11 +112,8 @@ impl Turn<'_> {
         };
         let new = bytes.get(front..).unwrap_or_default().len();
         let missing = rx.partial.missing().saturating_sub(new);
-        let aside =
-            Aside { turn: self, conn: &rx.conn, stepped: Cell::default(), broken: Cell::default() };
-        let dispatcher = &self.pool.shared.dispatcher;
-        let gone = dispatcher.ahead(bytes, missing, self.peer, &aside, &mut ahead);
-        let (stepped, broken) = (aside.stepped.get(), aside.broken.get());
+        let beginning = Beginning { so_far: bytes, piped: None, missing };
+        let (gone, end) = self.ask(&rx.conn, beginning, &mut ahead);
         let gone = Some(gone).filter(|gone| !gone.is_empty());
         // Of as much as is ever gathered nothing was taken.
         if gone.is_none() && matches!(source, Source::Kept) {
@@ -125,10 +123,24 @@ impl Turn<'_> {
         self.stats.add(Counter::PiecesAhead, u64::from(gone.is_some()));
         keep_rest(&mut rx, source, gone, spare);
         *self.rx.borrow_mut() = Some(rx);
-        if stepped && let Stand::Works { .. } = self.stand {
+        end
+    }
+
+    /// Asks the dispatcher what of a record can go ahead, and how the turn ends.
+    pub(super) fn ask(
+        &self,
+        conn: &Conn,
+        beginning: Beginning<'_>,
+        ahead: &mut Ahead,
+    ) -> (Range<usize>, End) {
+        let aside = Aside { turn: self, conn, stepped: Cell::default(), broken: Cell::default() };
+        let gone = self.pool.shared.dispatcher.ahead(beginning, self.peer, &aside, ahead);
+        if aside.stepped.get()
+            && let Stand::Works { .. } = self.stand
+        {
             self.pool.hand.resumes();
         }
-        if broken { End::Broken } else { End::Paused }
+        (gone, if aside.broken.get() { End::Broken } else { End::Paused })
     }
 }
 

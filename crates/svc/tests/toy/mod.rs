@@ -5,8 +5,8 @@
 
 use bowline_svc::{Config, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
-    Ahead, BufferWish, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Program,
-    Reply, Request, Row, RowFlags, Service, Taken, Transport, Version,
+    Ahead, BufferWish, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Piped,
+    Program, Reply, Request, Row, RowFlags, Service, Taken, Transport, Version,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -169,16 +169,23 @@ fn take_ahead(
 ) -> Taken {
     let (Ok(ms), Ok(len)) = (args.u32(), args.u32()) else { return Taken::Never };
     let data = args.rest();
-    if ahead.len() + data.len() + missing != len as usize {
+    let there = call.piped.map_or(data.len(), |piped| piped.len);
+    if ahead.len() + there + missing != len as usize {
         return Taken::Never;
     }
     if ms >= ONCE_AND_PERHAPS && !ahead.is_empty() {
         state.balked.fetch_add(1, Ordering::Relaxed);
         return if ms == ONCE { Taken::Never } else { Taken::NotYet };
     }
-    let whole = data.len() / TAKEN_TOGETHER * TAKEN_TOGETHER;
+    let whole = there / TAKEN_TOGETHER * TAKEN_TOGETHER;
     if whole == 0 {
         return Taken::NotYet;
+    }
+    let mut taken = data.get(..whole).unwrap_or_default().to_vec();
+    if let Some(Piped { pipe, .. }) = call.piped {
+        let mut pipe = std::fs::File::from(pipe.try_clone_to_owned().unwrap());
+        taken.resize(whole, 0);
+        pipe.read_exact(&mut taken).unwrap();
     }
     match ms {
         0 | ONCE | ONCE_AND_PERHAPS => {}
@@ -192,7 +199,7 @@ fn take_ahead(
         }
     }
     let before = ahead.memo::<Vec<u8>>().cloned().unwrap_or_default();
-    ahead.remember([&before, &data[..whole]].concat());
+    ahead.remember([before, taken].concat());
     Taken::Bytes(whole)
 }
 
