@@ -264,9 +264,12 @@ fn offer_range(
             Ok(0) => {
                 stats.add(Counter::RangesPadded, 1);
                 let zeros = ZEROS.get(..left.min(COPY)).unwrap_or(&ZEROS);
-                send(stream, stats, &[IoSlice::new(zeros)], left > COPY)?
+                send_copied(stream, stats, zeros, left > COPY)?
             }
-            Ok(taken) => taken,
+            Ok(taken) => {
+                stats.add(Counter::BytesNotCopied, taken as u64);
+                taken
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
             Err(error)
@@ -303,5 +306,17 @@ fn copy(
         // it may be less than there is
         got => got,
     };
-    send(stream, stats, &[IoSlice::new(piece.get(..len).unwrap_or_default())], left > len)
+    send_copied(stream, stats, piece.get(..len).unwrap_or_default(), left > len)
+}
+
+/// Sends a piece of a range as bytes, and counts what the socket took.
+fn send_copied(
+    stream: &TcpStream,
+    stats: &WorkerStats,
+    bytes: &[u8],
+    more: bool,
+) -> io::Result<usize> {
+    let taken = send(stream, stats, &[IoSlice::new(bytes)], more)?;
+    stats.add(Counter::BytesCopied, taken as u64);
+    Ok(taken)
 }

@@ -256,16 +256,13 @@ impl Clock {
 /// Nanoseconds of a millisecond.
 pub(crate) const NS_PER_MS: u64 = 1_000_000;
 
-/// Counts payload that was copied and that was not.
+/// Counts payload that was copied. Of a range it is not known before it leaves: whoever sends it counts.
 fn count_copied(stats: &WorkerStats, outcome: &Outcome) {
     let (read, written) = (u64::from(outcome.bytes_read), u64::from(outcome.bytes_written));
     if written > 0 {
         stats.add(Counter::BytesCopied, written);
     }
-    if read == 0 {
-        return;
-    }
-    let Some(why) = outcome.copied else { return stats.add(Counter::BytesNotCopied, read) };
+    let Some(why) = outcome.copied.filter(|_| read > 0) else { return };
     stats.add(Counter::BytesCopied, read);
     stats.add(
         match why {

@@ -299,7 +299,9 @@ impl Turn<'_> {
         }
         self.stats.add(Counter::SendCalls, 1);
         let sent = sys::datagram::cork(socket, false);
-        collected.and(sent)?;
+        let moved = collected?;
+        sent?;
+        moved.count(self.stats);
         Ok(1)
     }
 

@@ -71,9 +71,10 @@ counters! {
     ReceiveCalls = "receive-calls",
     /// Send system calls.
     SendCalls = "send-calls",
-    /// Payload bytes that user space copied or the kernel copied to it.
+    /// Payload bytes that the kernel copied from or to user space; zeros in place of what was cut off
+    /// are among them.
     BytesCopied = "bytes-copied",
-    /// Payload bytes that went from the page cache to the socket inside the kernel.
+    /// Payload bytes that went from the page cache to the socket inside the kernel, once they have.
     BytesNotCopied = "bytes-not-copied",
     /// READs whose data was copied because it was shorter than what is worth sending as a range.
     CopiedShort = "copied-short",
@@ -86,7 +87,9 @@ counters! {
     CopiedNotTaken = "copied-not-taken",
     /// Pieces that were copied because the kernel refuses to send that file's pages.
     CopiedRefused = "copied-refused",
-    /// Zeros sent in place of what was cut off a file after its length was promised.
+    /// Replies in datagrams whose data was copied because it begins at an odd offset of its file.
+    CopiedOdd = "copied-odd",
+    /// Sends of zeros in place of what was cut off a file after its length was promised.
     RangesPadded = "ranges-padded",
     /// Replies that were half sent when their file had to be brought back into memory.
     RangesFetched = "ranges-fetched",

@@ -8,9 +8,12 @@
 //! A range at an odd offset is read and copied: Linux (6.18 at least) sums the pages of one `sendfile`
 //! as if each began at an even place of the datagram, and the receiver throws the datagram away
 //! for its checksum. Clients read at multiples of their page size.
+//!
+//! The kernel makes the checksum when a page is collected. If somebody changes the page before the receiver
+//! has looked at it, the receiver throws the datagram away, and its client asks again.
 
 use super::Reply;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use sys::mmsg::{self, Outgoing};
@@ -20,12 +23,39 @@ use xdr::{FileRange, Segment};
 /// What stands in for the part of a file that is gone; larger than any range in a datagram.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
+/// How the data of a reply came into its datagram: what is to be counted once that has left.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    copied_bytes: u64,
+    not_copied_bytes: u64,
+    odd: u64,
+    refused: u64,
+    padded: u64,
+}
+
+impl Moved {
+    /// Counts it.
+    pub fn count(&self, stats: &WorkerStats) {
+        for (counter, count) in [
+            (Counter::BytesCopied, self.copied_bytes),
+            (Counter::BytesNotCopied, self.not_copied_bytes),
+            (Counter::CopiedOdd, self.odd),
+            (Counter::CopiedRefused, self.refused),
+            (Counter::RangesPadded, self.padded),
+        ] {
+            if count > 0 {
+                stats.add(counter, count);
+            }
+        }
+    }
+}
+
 /// Collects a reply in a corked socket.
 ///
 /// # Errors
 /// What kept a part from being collected; the reply cannot be sent.
-pub(super) fn collect(socket: &UdpSocket, stats: &WorkerStats, reply: &Reply) -> io::Result<()> {
-    let mut first = true;
+pub(super) fn collect(socket: &UdpSocket, stats: &WorkerStats, reply: &Reply) -> io::Result<Moved> {
+    let (mut first, mut moved) = (true, Moved::default());
     for segment in reply.bytes.segments() {
         match segment {
             Segment::Bytes(bytes) if std::mem::take(&mut first) => {
@@ -36,26 +66,47 @@ pub(super) fn collect(socket: &UdpSocket, stats: &WorkerStats, reply: &Reply) ->
                 stats.add(Counter::SendCalls, 1);
                 sys::datagram::append(socket, bytes)?;
             }
-            Segment::File(range) => collect_range(socket, stats, range)?,
+            Segment::File(range) => collect_range(socket, stats, range, &mut moved)?,
         }
     }
-    Ok(())
+    Ok(moved)
 }
 
-fn collect_range(socket: &UdpSocket, stats: &WorkerStats, range: &FileRange) -> io::Result<()> {
-    if !range.offset.is_multiple_of(2) {
-        return copy_range(socket, stats, range);
+fn collect_range(
+    socket: &UdpSocket,
+    stats: &WorkerStats,
+    range: &FileRange,
+    moved: &mut Moved,
+) -> io::Result<()> {
+    if range.len > 0 && !range.offset.is_multiple_of(2) {
+        moved.odd = moved.odd.saturating_add(1);
+        return copy_range(socket, stats, range, moved);
     }
     let mut gone = 0_usize;
     while gone < range.len {
         let (offset, left) = (range.offset.saturating_add(gone as u64), range.len - gone);
         stats.add(Counter::SendCalls, 1);
-        let taken = match sys::socket::send_file(socket, range.file.as_fd(), offset, left)? {
-            0 => {
-                stats.add(Counter::RangesPadded, 1);
-                sys::datagram::append(socket, ZEROS.get(..left).unwrap_or(&ZEROS))?
+        let taken = match sys::socket::send_file(socket, range.file.as_fd(), offset, left) {
+            Ok(0) => {
+                stats.add(Counter::SendCalls, 1);
+                let zeros = sys::datagram::append(socket, ZEROS.get(..left).unwrap_or(&ZEROS))?;
+                moved.padded = moved.padded.saturating_add(1);
+                moved.copied_bytes = moved.copied_bytes.saturating_add(zeros as u64);
+                zeros
             }
-            taken => taken,
+            Ok(taken) => {
+                moved.not_copied_bytes = moved.not_copied_bytes.saturating_add(taken as u64);
+                taken
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) =>
+            {
+                moved.refused = moved.refused.saturating_add(1);
+                let rest = FileRange { offset, len: left, ..range.clone() };
+                return copy_range(socket, stats, &rest, moved);
+            }
+            Err(error) => return Err(error),
         };
         gone = gone.saturating_add(taken);
     }
@@ -64,8 +115,12 @@ fn collect_range(socket: &UdpSocket, stats: &WorkerStats, range: &FileRange) -> 
 
 /// Reads a range, which is in memory, and appends its bytes.
 #[cold]
-fn copy_range(socket: &UdpSocket, stats: &WorkerStats, range: &FileRange) -> io::Result<()> {
-    stats.add(Counter::CopiedRefused, 1);
+fn copy_range(
+    socket: &UdpSocket,
+    stats: &WorkerStats,
+    range: &FileRange,
+    moved: &mut Moved,
+) -> io::Result<()> {
     let mut bytes = vec![0; range.len];
     let mut have = 0_usize;
     while let Some(rest) = bytes.get_mut(have..).filter(|rest| !rest.is_empty()) {
@@ -75,6 +130,8 @@ fn copy_range(socket: &UdpSocket, stats: &WorkerStats, range: &FileRange) -> io:
             got => have = have.saturating_add(got),
         }
     }
+    stats.add(Counter::SendCalls, 1);
     sys::datagram::append(socket, &bytes)?;
+    moved.copied_bytes = moved.copied_bytes.saturating_add(range.len as u64);
     Ok(())
 }
