@@ -2,6 +2,10 @@
 //!
 //! One `fstat` after the read serves the end-of-file flag, the attributes of the reply and the
 //! permission check: nothing that was read leaves the server before the check has passed.
+//!
+//! A file may grow between the two, and have more than was found to be its end. What was read is given then without
+//! the flag, and the client asks for the rest; but a reply of no data at all says that it is the end,
+//! as the kernel's server does: clients take nothing without an end for a broken disk (Linux: EIO).
 
 use crate::access::check_data;
 use crate::durable::Medium;
@@ -38,7 +42,9 @@ pub fn read(
             fill(fd, offset, data)?
         }
     };
-    done(local, cx, &file, offset, count)
+    let mut done = done(local, cx, &file, offset, count)?;
+    done.eof |= count == 0 && !data.is_empty();
+    Ok(done)
 }
 
 /// The whole read without waiting, without a reference count; `None` if it takes more.
@@ -108,4 +114,43 @@ fn done(
     check_data(local, cx, file, &attr, false)?;
     let eof = offset.saturating_add(count as u64) >= attr.size;
     Ok(ReadDone { count, eof, attr })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Local, LocalOptions, OpenFiles};
+    use std::sync::Arc;
+    use vfs::{Awake, Backend, Component, Cred, Cx, Durability, Name};
+
+    #[test]
+    fn nothing_is_the_end() {
+        // files of a page, whatever is in them: as one that grows after each read
+        let (dir, name) = ("/sys/kernel", "fscaps");
+        let size = std::fs::metadata(format!("{dir}/{name}")).map_or(0, |found| found.len());
+        let open = || {
+            let files = Arc::new(OpenFiles::new(3000));
+            Local::open(dir.as_ref(), &LocalOptions::default(), files)
+        };
+        let (Ok(local), 1000..) = (open(), size) else {
+            eprintln!("skipped: no {dir}/{name} to serve");
+            return;
+        };
+        let cred = Cred { uid: 0, gid: 0, groups: &[] };
+        let cx = Cx { cred, sleep: &Awake, durability: Durability::Async };
+        let name = Component::Name(Name::new(name.as_bytes()).unwrap());
+        let file = local.lookup(&cx, &local.root(), name).unwrap().node.fid;
+        let mut data = [0; 512];
+        let mut read = |offset, len: usize| {
+            let done = local.read(&cx, &file, offset, &mut data[..len]).unwrap();
+            (done.count, done.eof)
+        };
+        let (all, _) = read(0, 512);
+        assert!((1..512).contains(&all));
+        for _ in 0..2 {
+            assert_eq!(read(0, 512), (all, false), "the rest is to be asked for");
+            assert_eq!(read(all as u64, 512), (0, true));
+            assert_eq!(read(all as u64, 0), (0, false), "nothing was asked for");
+            assert_eq!(read(size, 512), (0, true));
+        }
+    }
 }
