@@ -83,7 +83,7 @@ impl<'b> Source<'b> {
 }
 
 /// A reply that has not been sent.
-struct Reply {
+pub(crate) struct Reply {
     bytes: Writer,
     to: SocketAddr,
     from: Local,
@@ -171,11 +171,11 @@ fn serve(worker: &mut Worker, port: &Arc<Port>, source: Source<'_>) {
         source,
         next: Cell::new(0),
         attached: Cell::new(true),
-        replies: RefCell::new(Vec::new()),
+        replies: RefCell::new(mem::take(&mut kit.pending)),
         free: RefCell::new(mem::take(&mut kit.replies)),
     };
     turn.run(&mut kit.reply, rescues, now_ns);
-    *leading = turn.finish(&mut kit.replies);
+    *leading = turn.finish(&mut kit.replies, &mut kit.pending);
     *lent = None;
 }
 
@@ -361,12 +361,13 @@ impl Turn<'_> {
     }
 
     /// Ends the turn; the core, if this worker leads still.
-    fn finish(self, free: &mut Vec<Writer>) -> Option<Box<Core>> {
+    fn finish(self, free: &mut Vec<Writer>, pending: &mut Vec<Reply>) -> Option<Box<Core>> {
         if !self.flush() {
             self.step_aside();
             self.flush_waiting();
         }
         *free = self.free.take();
+        *pending = self.replies.take();
         let Some(lease) = self.lease else {
             if !self.attached.get() {
                 self.pool.hand.resumes();

@@ -13,7 +13,7 @@ use crate::pool::{Mail, Pool, Work};
 use crate::roster::Parcel;
 use crate::stream::PipeState;
 use crate::transmit::{Fate, Sent};
-use crate::udp::{Held, Outlet};
+use crate::udp::{Held, Outlet, Reply};
 use crate::urgent::{goes_first, is_urgent, looks_urgent};
 use crate::{stream, udp};
 use std::io;
@@ -76,6 +76,8 @@ pub(crate) struct Kit {
     pub batch: Option<Batch>,
     /// Memory for replies to datagrams.
     pub replies: Vec<Writer>,
+    /// The list of those that are to be sent; empty between two turns.
+    pub pending: Vec<Reply>,
     /// Sockets for replies to datagrams.
     pub outlets: Vec<Outlet>,
 }

@@ -5,6 +5,7 @@
 pub mod acl;
 pub mod child;
 pub mod clock;
+pub mod counted;
 pub mod datagram;
 pub mod dirent;
 pub mod epoll;
