@@ -33,6 +33,7 @@ use xdr::Reader;
 #[derive(Debug, Default)]
 pub struct Ahead {
     len: usize,
+    piped: usize,
     data_at: usize,
     over: bool,
     memo: Option<Box<dyn Any + Send>>,
@@ -42,6 +43,11 @@ impl Ahead {
     /// How many bytes of the data are gone from the record.
     pub const fn len(&self) -> usize {
         self.len
+    }
+
+    /// How many of them went through a pipe.
+    pub const fn piped(&self) -> usize {
+        self.piped
     }
 
     /// Where in the record its data begins; known once some has gone.
@@ -77,9 +83,12 @@ impl Ahead {
         }
     }
 
-    /// So many more bytes of the data, which begins at `data_at`, have gone.
-    pub(crate) const fn went(&mut self, data_at: usize, bytes: usize) {
+    /// So many more bytes of the data, which begins at `data_at`, have gone, from the record or through a pipe.
+    pub(crate) const fn went(&mut self, data_at: usize, bytes: usize, piped: bool) {
         self.data_at = data_at;
+        if piped {
+            self.piped = self.piped.saturating_add(bytes);
+        }
         self.len = self.len.saturating_add(bytes);
     }
 }

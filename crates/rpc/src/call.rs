@@ -115,6 +115,8 @@ pub struct Outcome {
     pub bytes_read: u32,
     /// Payload bytes that a WRITE took.
     pub bytes_written: u32,
+    /// How many of them went from the socket to their place through a pipe; of the dispatcher's telling.
+    pub bytes_piped: u32,
     /// What the export wants of the connection's buffers.
     pub buffers: BufferWishes,
     /// Why what was read was copied; `None`: it is a range of a file, or there is none.

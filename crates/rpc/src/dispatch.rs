@@ -106,6 +106,7 @@ impl Done {
             status: 0,
             bytes_read: 0,
             bytes_written: 0,
+            bytes_piped: 0,
             buffers: BufferWishes::NONE,
             copied: None,
         };
@@ -179,7 +180,9 @@ impl Dispatcher {
             Ok(found) => found,
             Err(missing) => return answer_missing(reply, xid, missing),
         };
-        let outcome = Outcome::default();
+        let piped = arrived.ahead.map_or(0, Ahead::piped);
+        let bytes_piped = u32::try_from(piped).unwrap_or(u32::MAX);
+        let outcome = Outcome { bytes_piped, ..Outcome::default() };
         let call =
             Call { xid, peer, credential, sleep, ahead: arrived.ahead, piped: None, outcome };
         let request = Request { header, args, call };
@@ -227,7 +230,7 @@ impl Dispatcher {
             }
         };
         if bytes > 0 {
-            ahead.went(at, bytes);
+            ahead.went(at, bytes, piped.is_some());
         }
         at..at.saturating_add(bytes)
     }

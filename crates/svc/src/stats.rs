@@ -258,9 +258,10 @@ pub(crate) const NS_PER_MS: u64 = 1_000_000;
 
 /// Counts payload that was copied. Of a range it is not known before it leaves: whoever sends it counts.
 fn count_copied(stats: &WorkerStats, outcome: &Outcome) {
-    let (read, written) = (u64::from(outcome.bytes_read), u64::from(outcome.bytes_written));
-    if written > 0 {
-        stats.add(Counter::BytesCopied, written);
+    let read = u64::from(outcome.bytes_read);
+    let received = outcome.bytes_written.saturating_sub(outcome.bytes_piped);
+    if received > 0 {
+        stats.add(Counter::BytesCopied, u64::from(received));
     }
     let Some(why) = outcome.copied.filter(|_| read > 0) else { return };
     stats.add(Counter::BytesCopied, read);

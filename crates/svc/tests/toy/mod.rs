@@ -211,6 +211,7 @@ fn take(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
     assert_eq!(gone.len() + args.remaining(), len as usize);
     reply.u32(u32::try_from(gone.len()).unwrap());
     reply.opaque(&[&gone, args.rest()].concat());
+    call.outcome.bytes_written = len;
     Ok(())
 }
 
