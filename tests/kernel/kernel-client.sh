@@ -6,6 +6,7 @@
 # In the guest: $SERVER server address, $GUEST 1..N, $GUESTS N, $JOB a directory
 # shared by the guests and the host ($KC_JOB for the server command), and `barrier
 # NAME` to wait for one another. With -d the file IMAGE is the guests' disk /dev/ubda.
+# Needs a C compiler (xstate.c).
 set -u
 guests=1 limit=120 disk=
 while getopts n:t:d: o; do
@@ -18,7 +19,7 @@ shift 2
 export PATH=$PATH:/usr/sbin:/sbin
 need=
 for p in linux.uml:user-mode-linux mount.nfs:nfs-common rpcbind:rpcbind \
-  busybox:busybox-static ip:iproute2 modprobe:kmod; do
+  busybox:busybox-static ip:iproute2 modprobe:kmod cc:gcc; do
   command -v "${p%:*}" >/dev/null || need="$need ${p#*:}"
 done
 if [ -n "$need" ]; then
@@ -109,6 +110,9 @@ chmod +x "$job/init" "$job/bin/barrier"
 echo "$script" >"$job/script"
 echo "$*" >"$job/args"
 
+# the guest's kernel, on processors with more registers than it knows: see xstate.c
+cc -shared -fPIC -O2 -o "$job/xstate.so" "${0%/*}/xstate.c" || exit 2
+
 pids=()
 for ((g = 1; g <= guests; g++)); do
   ip -n $ns tuntap add tap$g mode tap
@@ -117,7 +121,7 @@ for ((g = 1; g <= guests; g++)); do
   # pid 1 of the guest's pid namespace: when it is killed, the whole guest is gone.
   timeout -s KILL "$limit" ip netns exec $ns \
     unshare --pid --fork --kill-child -- sh -c '"$@"; exit $?' sh \
-    env -i PATH="$PATH" TMPDIR=/dev/shm KC_GUEST=$g \
+    env -i PATH="$PATH" TMPDIR=/dev/shm LD_PRELOAD="$job/xstate.so" KC_GUEST=$g \
     linux.uml mem=512M umid=g$g uml_dir="$job/uml/" \
     root=/dev/root rootfstype=hostfs rootflags=/ ro init="$job/init" \
     KC_GUEST=$g KC_GUESTS=$guests $disk \
