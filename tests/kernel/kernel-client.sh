@@ -5,12 +5,13 @@
 # status is the first non-zero one of a guest, 124 for a guest over its time.
 # In the guest: $SERVER server address, $GUEST 1..N, $GUESTS N, $JOB a directory
 # shared by the guests and the host ($KC_JOB for the server command), and `barrier
-# NAME` to wait for one another. With -d the file IMAGE is the guests' disk /dev/ubda.
-# Needs a C compiler (xstate.c).
+# NAME` to wait for one another. With -d the file IMAGE is the guests' disk /dev/ubda, and
+# $KC_JOB/disk.log tells what was written to it and flushed (volatile.c).
+# Needs a C compiler.
 set -u
-guests=1 limit=120 disk=
+guests=1 limit=120 image=
 while getopts n:t:d: o; do
-  case $o in n) guests=$OPTARG ;; t) limit=$OPTARG ;; d) disk=ubd0=$OPTARG ;; *) exit 2 ;; esac
+  case $o in n) guests=$OPTARG ;; t) limit=$OPTARG ;; d) image=$OPTARG ;; *) exit 2 ;; esac
 done
 shift $((OPTIND - 1))
 server=$1 script=$(readlink -f "$2")
@@ -112,6 +113,11 @@ echo "$*" >"$job/args"
 
 # the guest's kernel, on processors with more registers than it knows: see xstate.c
 cc -shared -fPIC -O2 -o "$job/xstate.so" "${0%/*}/xstate.c" || exit 2
+preload=$job/xstate.so
+if [ -n "$image" ]; then
+  cc -shared -fPIC -O2 -o "$job/volatile.so" "${0%/*}/volatile.c" || exit 2
+  preload=$preload:$job/volatile.so
+fi
 
 pids=()
 for ((g = 1; g <= guests; g++)); do
@@ -121,10 +127,11 @@ for ((g = 1; g <= guests; g++)); do
   # pid 1 of the guest's pid namespace: when it is killed, the whole guest is gone.
   timeout -s KILL "$limit" ip netns exec $ns \
     unshare --pid --fork --kill-child -- sh -c '"$@"; exit $?' sh \
-    env -i PATH="$PATH" TMPDIR=/dev/shm LD_PRELOAD="$job/xstate.so" KC_GUEST=$g \
+    env -i PATH="$PATH" TMPDIR=/dev/shm LD_PRELOAD="$preload" \
+    DISK="$image" DISK_LOG="$job/disk.log" KC_GUEST=$g \
     linux.uml mem=512M umid=g$g uml_dir="$job/uml/" \
     root=/dev/root rootfstype=hostfs rootflags=/ ro init="$job/init" \
-    KC_GUEST=$g KC_GUESTS=$guests $disk \
+    KC_GUEST=$g KC_GUESTS=$guests ${image:+ubd0=$image} \
     quiet selinux=0 apparmor=0 panic=-1 noreboot \
     con=null con0=null,fd:1 con1=null,fd:3 \
     vec0:transport=tap,ifname=tap$g,depth=128,gro=1 \

@@ -2,7 +2,7 @@
 # power.sh FS EXPORT_OPTIONS KIND BOWLINE PROGRAM SEED STEPS
 # The guest's side of a power cut: serves its disk, a new FS, to PROGRAM (the test power_cut), which
 # changes it call by call and has the disk copied after each reply; then PROGRAM looks at all copies.
-# The kernel writes nothing by itself meanwhile, so that what was not synced is in no copy.
+# At first the kernel writes nothing by itself, so that what was not synced is in no copy.
 # KIND: root, or container (without CAP_DAC_READ_SEARCH).
 set -eu
 fs=$1 options=$2 kind=$3 bowline=$4 program=$5

@@ -11,20 +11,37 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Makes `steps` calls; copy 0 of the disk is from before the first, copy N from after the Nth.
+///
+/// In the first half the kernel writes nothing by itself, so that what was not synced is on no disk. In the second
+/// it writes all the time, so that there is always something in the disk's cache that was not flushed.
 pub fn work(seed: u64, steps: u64, job: &Path) {
     let mut hands = Hands::new();
     let (mut dice, mut tree) = (Dice(seed), Tree::default());
     copy_disk(job, 0);
     for n in 1..=steps {
+        if n == steps / 2 {
+            write_back_at_once();
+        }
         let step = tree.choose(&mut dice, n);
         hands.name(step);
         hands.file(&tree, step);
         tree.answered(step);
+        if n >= steps / 2 {
+            // the kernel writes every hundredth of a second: some, none or all of it
+            std::thread::sleep(Duration::from_millis(n % 4 * 10));
+        }
         copy_disk(job, n);
     }
 }
 
-/// Has the host copy the disk as it is now.
+/// Has the guest's kernel write whatever is dirty.
+fn write_back_at_once() {
+    for name in ["expire", "writeback"] {
+        std::fs::write(format!("/proc/sys/vm/dirty_{name}_centisecs"), "1").unwrap();
+    }
+}
+
+/// Has the host copy the disk as a power cut would leave it now.
 fn copy_disk(job: &Path, n: u64) {
     let (part, cut) = (job.join("cut.part"), job.join("cut"));
     std::fs::write(&part, n.to_string()).unwrap();
