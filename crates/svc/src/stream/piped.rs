@@ -38,34 +38,37 @@ const PAGE_BYTES: usize = PAGE as usize;
 #[derive(Debug, Default)]
 pub(crate) struct Pipes(Arc<AtomicUsize>);
 
-/// One of them; its place is free again when it is closed.
+/// The place of one of them, which is free again when this is dropped.
+#[derive(Debug)]
+struct Place(Arc<AtomicUsize>);
+
+/// One of them.
 #[derive(Debug)]
 pub(crate) struct OwnPipe {
     pipe: Pipe,
-    count: Arc<AtomicUsize>,
+    _place: Place,
 }
 
 impl Pipes {
     /// Another one; `None` if there are [`PIPES_MAX`].
     fn open(&self) -> Option<io::Result<OwnPipe>> {
-        let count = Arc::clone(&self.0);
-        if count.fetch_add(1, Relaxed) >= PIPES_MAX {
-            count.fetch_sub(1, Relaxed);
-            return None;
-        }
-        match Pipe::new(PIPE_BYTES) {
-            Ok(pipe) => Some(Ok(OwnPipe { pipe, count })),
-            Err(error) => {
-                count.fetch_sub(1, Relaxed);
-                Some(Err(error))
-            }
-        }
+        let place = Place::one_more(&self.0)?;
+        Some(Pipe::new(PIPE_BYTES).map(|pipe| OwnPipe { pipe, _place: place }))
     }
 }
 
-impl Drop for OwnPipe {
+impl Place {
+    /// `None` if all are taken.
+    fn one_more(taken: &Arc<AtomicUsize>) -> Option<Self> {
+        // from here on it is given back, whether it is one too many or not
+        let place = Self(Arc::clone(taken));
+        (taken.fetch_add(1, Relaxed) < PIPES_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Relaxed);
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 
