@@ -14,7 +14,8 @@
 //! Invariants:
 //! - A pipe belongs to one worker, and is empty between two pieces. One that may not be is thrown away.
 //! - There are [`PIPES_MAX`] at the most; a worker that finds none left receives, and asks again.
-//! - What the kernel refuses to move is received; that worker then does not ask again.
+//! - What the kernel refuses to move is received; that worker then does not ask again, unless it was
+//!   for want of descriptors or memory, which passes.
 
 use super::{End, Turn};
 use crate::conn::Rx;
@@ -23,7 +24,7 @@ use crate::server::Shared;
 use crate::zero_copy::ZeroCopy;
 use rpc::{Beginning, Piped};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use sys::io::PAGE;
@@ -115,19 +116,35 @@ pub(super) fn fill(
         PipeState::Ready(own) => Ok(own),
         PipeState::None | PipeState::Refused => shared.pipes.open()?,
     };
-    // unless all goes well
-    *state = PipeState::Refused;
-    let own = own.ok()?;
-    if !front.is_empty() && own.pipe.put(front).ok()? < front.len() {
-        return None;
-    }
-    stats.add(Counter::ReceiveCalls, 1);
-    let moved = own.pipe.fill(rx.conn.stream.as_fd(), most).ok().filter(|moved| *moved > 0)?;
-    *state = PipeState::None;
+    let moved = own.and_then(|own| {
+        stats.add(Counter::ReceiveCalls, 1);
+        let moved = bring(&own.pipe, front, rx.conn.stream.as_fd(), most)?;
+        Ok((own, moved))
+    });
+    let (own, moved) = match moved {
+        Ok(filled) => filled,
+        Err(error) => {
+            let passes = sys::socket::is_shortage(&error);
+            *state = if passes { PipeState::None } else { PipeState::Refused };
+            return None;
+        }
+    };
     let front = front.len();
     crate::conn::add(&rx.conn.seen.bytes_in, moved as u64);
     rx.more = moved == most || moved < arrived;
     Some(Filled { own, front, len: front.saturating_add(moved) })
+}
+
+/// Copies `front` into an empty pipe, and moves what a socket has in behind it; how much that was. After an error
+/// it holds nothing that is not somewhere else as well.
+fn bring(pipe: &Pipe, front: &[u8], socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
+    if !front.is_empty() && pipe.put(front)? < front.len() {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    match pipe.fill(socket, most)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        moved => Ok(moved),
+    }
 }
 
 /// How much to receive behind the `front` bytes that are kept of the record under way, of a client that
