@@ -126,7 +126,8 @@ pub(crate) struct Rx {
     /// The last receive left something, or may have, of which epoll has told and will not tell
     /// again by itself: it is edge-triggered. Of room to send it may have told as well.
     pub more: bool,
-    /// As `more`, until a receive finds nothing: the end of the stream may have come with data.
+    /// As `more`, until a receive finds nothing: the end of the stream may have come with data, or a byte of urgent data,
+    /// which ends a receive before it.
     pub until_empty: bool,
     /// Bytes taken from the budget for `partial` and `tail`.
     charged: usize,

@@ -368,7 +368,7 @@ impl Worker {
             }
             return bring_back(&self.pool, &self.stats, core, rx);
         }
-        rx.until_empty |= ready.ended;
+        rx.until_empty |= ready.ended || ready.urgent;
         self.serve(rx);
     }
 

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use telemetry::Counter;
 use toy::{
-    Client, ECHO, GIVE, NAP, NULL, ONCE_ONLY, Toy, config, datagrams, message, message_to, opaque,
-    record, results, until,
+    Client, ECHO, GIVE, LATE, NAP, NULL, ONCE_ONLY, TAKE, Toy, config, datagrams, message,
+    message_to, opaque, record, results, until,
 };
 
 /// Resident memory of this process, in bytes.
@@ -324,6 +324,28 @@ fn connections_are_limited_in_all_and_per_client() {
         drop(three);
         until("there is room", || toy.server.connections() == 0);
         assert!(toy.client().call(1, NULL, &[]).is_empty());
+        toy.stop();
+    }
+}
+
+#[test]
+fn what_follows_a_byte_of_urgent_data_is_answered() {
+    for wake_policy in [WakePolicy::Adaptive, WakePolicy::Chain] {
+        let toy = Toy::start(Config { wake_policy, ..config() });
+        for len in [100, 3 << 20] {
+            let mut client = toy.client();
+            // the urgent byte is there before any of the record is received
+            client.send(1, LATE, &[100_u32.to_be_bytes(), [0; 4]].concat());
+            let large = [&0_u32.to_be_bytes()[..], &opaque(&vec![7; len])].concat();
+            let wire = record(&message(2, TAKE, &large));
+            let (begin, end) = wire.split_at(50);
+            client.0.write_all(begin).unwrap();
+            sys::socket::send_urgent(&client.0, b'!').unwrap();
+            client.0.write_all(end).unwrap();
+            assert_eq!(client.receive().0, 1);
+            let (xid, results) = client.receive();
+            assert_eq!((xid, results.len()), (2, large.len()), "it is not of the stream");
+        }
         toy.stop();
     }
 }

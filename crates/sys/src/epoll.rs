@@ -34,6 +34,7 @@ impl Interest {
     fn flags(self) -> epoll::EventFlags {
         let mut flags = epoll::EventFlags::empty();
         flags.set(epoll::EventFlags::IN | epoll::EventFlags::RDHUP, self.readable);
+        flags.set(epoll::EventFlags::PRI, self.readable && self.edge);
         flags.set(epoll::EventFlags::OUT, self.writable);
         flags.set(epoll::EventFlags::ET, self.edge);
         flags
@@ -51,6 +52,9 @@ pub struct Ready {
     pub writable: bool,
     /// Whether the other side has ended it, or an error has.
     pub ended: bool,
+    /// Whether there is a byte of urgent data in it, before which a receive stops though more is there. Told of what is
+    /// watched for edges.
+    pub urgent: bool,
 }
 
 /// The ready events of one wait.
@@ -76,6 +80,7 @@ impl Events {
             readable: flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR),
             writable: flags.contains(F::OUT),
             ended: flags.intersects(F::RDHUP | F::HUP | F::ERR),
+            urgent: flags.contains(F::PRI),
         })
     }
 

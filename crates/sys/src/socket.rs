@@ -117,6 +117,15 @@ pub fn send_ahead(stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize
     send_with(stream, parts, SendFlags::NOSIGNAL | SendFlags::DONTWAIT | SendFlags::MORE)
 }
 
+/// Sends a byte of urgent data (RFC 6093), as a peer may. The server never does.
+///
+/// # Errors
+/// As send(2).
+pub fn send_urgent(stream: &TcpStream, byte: u8) -> io::Result<()> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::OOB;
+    Ok(rustix::net::send(stream, &[byte], flags).map(drop)?)
+}
+
 fn send_with(stream: &TcpStream, parts: &[IoSlice<'_>], flags: SendFlags) -> io::Result<usize> {
     match parts {
         [one] => Ok(rustix::net::send(stream, one, flags)?),
