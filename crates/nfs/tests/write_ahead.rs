@@ -108,12 +108,17 @@ fn faulty() -> (Dispatched, Arc<Mutex<Fault>>) {
 }
 
 fn local() -> (tempfile::TempDir, Dispatched) {
+    let (dir, local) = local_backend();
+    (dir, Dispatched::over(Arc::new(local)))
+}
+
+fn local_backend() -> (tempfile::TempDir, Local) {
     let dir = tempfile::tempdir().unwrap();
     let served = dir.path().join("served");
     std::fs::create_dir(&served).unwrap();
     let options = LocalOptions { table: Some(dir.path().join("names")), force_table: false };
     let local = Local::open(&served, &options, Arc::new(OpenFiles::new(64))).unwrap();
-    (dir, Dispatched::over(Arc::new(local)))
+    (dir, local)
 }
 
 const STABLE: [StableHow; 3] = [StableHow::Unstable, StableHow::DataSync, StableHow::FileSync];
@@ -262,6 +267,51 @@ fn data_that_was_lost_between_two_pieces_is_not_said_to_be_safe() {
         } else {
             // COMMIT gives another verifier, and the client writes all of it again.
             assert_eq!(answer.unwrap().verf, before.verf);
+        }
+    }
+}
+
+#[test]
+fn data_that_was_lost_before_the_last_sync_is_not_said_to_be_safe() {
+    for (stable, lost) in
+        [(StableHow::Unstable, false), (StableHow::DataSync, true), (StableHow::FileSync, true)]
+    {
+        let (server, fault) = faulty();
+        let file = file(&server, b"f");
+        let mut arriving = Arriving::new(&server, &args(&file, 0, stable, &data(65_536)));
+        assert!(arriving.arrive(60_000));
+        fault.lock().unwrap().loses = true;
+        assert_eq!(arriving.finish().err(), lost.then_some(Nfsstat3::Io), "{stable:?}");
+    }
+}
+
+#[test]
+fn what_another_changes_in_between_is_not_hidden_by_a_slow_clock() {
+    for (stable, piped) in STABLE.into_iter().flat_map(|s| [(s, false), (s, true)]) {
+        let (_dir, backend) = local_backend();
+        let backend = Faulty::new(backend);
+        backend.fault().lock().unwrap().timeless = true;
+        let server = Dispatched::over(Arc::new(backend));
+        let file = file(&server, b"f");
+        for at in 0..5 {
+            let call = args(&file, 0, stable, &data(65_536));
+            let mut arriving = Arriving::new(&server, &call).piped(piped);
+            let other = |now| {
+                if now == at {
+                    let call = args(&file, 0, StableHow::Unstable, b"other");
+                    written(server.call(p::WRITE, &call)).unwrap();
+                }
+            };
+            other(0);
+            assert!(arriving.arrive(20_000));
+            other(1);
+            assert!(arriving.arrive(20_000));
+            other(2);
+            assert!(arriving.arrive(20_000));
+            other(3);
+            let answer = arriving.finish().unwrap();
+            let trusted = answer.file.before.is_some();
+            assert_eq!(trusted, at == 0 || at > 3, "{stable:?} {piped} {at}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::open_files::OpenFile;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use vfs::{Attr, Change};
+use vfs::{Attr, Change, Turn};
 
 /// The changes of one object.
 #[derive(Debug, Default)]
@@ -59,6 +59,12 @@ impl Changing {
         // if one that began later has ended, it is not quiet in the end either
         let quiet = file.changes().ended.load(SeqCst) == before;
         Self { file, since: Standing { begun: before.saturating_add(1), quiet } }
+    }
+
+    /// Which of the object's changes this is. An entry that takes this one's place in the cache is somewhere else in
+    /// memory, or counts anew.
+    pub fn turn(&self) -> Turn {
+        Turn { counter: Arc::as_ptr(&self.file).addr(), number: self.since.begun }
     }
 
     /// The object around the change, which has just been made.

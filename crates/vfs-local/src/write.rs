@@ -67,7 +67,7 @@ fn written(
     if failed.is_some_and(|before| before != file.rounds().failed()) {
         return Err(Status::Io);
     }
-    Ok(WriteDone { count, committed, file: around })
+    Ok(WriteDone { count, committed, file: around, turn: Some(file.turn()) })
 }
 
 /// Quotas count for the file's owner whoever writes; but set-id bits fall only if the kernel sees

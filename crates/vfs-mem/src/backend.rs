@@ -148,7 +148,7 @@ impl Backend for Mem {
         }
         state.used = state.used.saturating_add(growth);
         let file = state.change(fid, attr.wcc());
-        Ok(WriteDone { count: data.len(), committed: Stability::FileSync, file })
+        Ok(WriteDone { count: data.len(), committed: Stability::FileSync, file, turn: None })
     }
 
     fn commit(&self, _cx: &Cx<'_>, fid: &Fid, _offset: u64, _count: u64) -> Result<Change> {

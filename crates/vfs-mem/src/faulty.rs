@@ -52,12 +52,26 @@ pub struct Fault {
     pub announced: bool,
     /// How often the disk has lost unstable data: each changes the write verifier.
     pub losses: u8,
+    /// Whether it loses some more as each stable write begins, and somebody else's sync is told of it.
+    pub loses: bool,
+    /// Whether all changes come within one tick of the clock.
+    pub timeless: bool,
 }
 
 impl Default for Fault {
     fn default() -> Self {
         let (delay, delay_max) = (Duration::ZERO, Duration::ZERO);
-        Self { verb: None, status: None, delay, delay_max, share: 1.0, announced: false, losses: 0 }
+        Self {
+            verb: None,
+            status: None,
+            delay,
+            delay_max,
+            share: 1.0,
+            announced: false,
+            losses: 0,
+            loses: false,
+            timeless: false,
+        }
     }
 }
 
@@ -91,6 +105,16 @@ impl<B: Backend> Faulty<B> {
         #[expect(clippy::cast_possible_truncation, reason = "two halves")]
         let lot = |half: u64| f64::from(half as u32) / (f64::from(u32::MAX) + 1.0);
         (lot(z >> 32), lot(z))
+    }
+
+    /// What a write says it did, by the clock in force.
+    fn dated(&self, mut done: WriteDone) -> WriteDone {
+        if self.fault.lock().unwrap_or_else(PoisonError::into_inner).timeless {
+            let Change { before, after } = &mut done.file;
+            before.iter_mut().for_each(|attr| (attr.mtime, attr.ctime) = Default::default());
+            after.iter_mut().for_each(|attr| (attr.mtime, attr.ctime) = Default::default());
+        }
+        done
     }
 
     fn at(&self, cx: &Cx<'_>, verb: Verb) -> Result<&B> {
@@ -184,7 +208,12 @@ impl<B: Backend> Backend for Faulty<B> {
         data: &[u8],
         stable: Stability,
     ) -> Result<WriteDone> {
-        self.at(cx, Verb::Write)?.write(cx, fid, offset, data, stable)
+        let inner = self.at(cx, Verb::Write)?;
+        if stable != Stability::Unstable {
+            let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+            fault.losses = fault.losses.wrapping_add(fault.loses.into());
+        }
+        inner.write(cx, fid, offset, data, stable).map(|done| self.dated(done))
     }
 
     fn write_piped(
@@ -195,7 +224,8 @@ impl<B: Backend> Backend for Faulty<B> {
         pipe: BorrowedFd<'_>,
         len: usize,
     ) -> Result<WriteDone> {
-        self.at(cx, Verb::Write)?.write_piped(cx, fid, offset, pipe, len)
+        let inner = self.at(cx, Verb::Write)?;
+        inner.write_piped(cx, fid, offset, pipe, len).map(|done| self.dated(done))
     }
 
     fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {

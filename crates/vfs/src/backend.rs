@@ -228,6 +228,25 @@ pub struct WriteDone {
     pub committed: Stability,
     /// The file around the write.
     pub file: Change,
+    /// Which change of the file it was, if the backend counts them.
+    pub turn: Option<Turn>,
+}
+
+/// Which of an object's changes one was. Attributes alone do not tell whether there was another between two: those that
+/// come within a tick of the clock have the same times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Who counts: no two that do at the same time have the same.
+    pub counter: usize,
+    /// How many there were before it.
+    pub number: u64,
+}
+
+impl Turn {
+    /// Whether nothing has changed the object through this server since `earlier`.
+    pub const fn follows(self, earlier: Self) -> bool {
+        self.counter == earlier.counter && self.number == earlier.number.wrapping_add(1)
+    }
 }
 
 /// How CREATE treats an existing name (RFC 1813 §3.3.8).

@@ -16,7 +16,7 @@ pub use attr::{Attr, FileType, SetAttr, SetTime, Time, WccAttr};
 pub use backend::{
     AccessMask, Awake, Backend, Change, Create, Cred, Cx, DirEntry, Durability, Found, Limits,
     ListArgs, Listing, Made, NO_ID, Node, NodeKind, Ranged, ReadDone, Sleep, Stability, StatFs,
-    Verifier, Want, WhyCopy, WriteDone, need_regular,
+    Turn, Verifier, Want, WhyCopy, WriteDone, need_regular,
 };
 pub use fid::Fid;
 pub use name::{Component, Name};

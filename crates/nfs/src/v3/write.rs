@@ -12,14 +12,15 @@
 //! - The verifier is the one from before the first piece. Had the server lost data since, a client
 //!   that commits sees another one; for a stable WRITE the answer is NFS3ERR_IO.
 //! - `wcc_data` spans all pieces only if nobody else changed the file between two of them: each
-//!   must have found it as the one before left it. Else the reply says nothing of before.
+//!   must have found it as the one before left it, and have been the next change of it (two within a tick of the
+//!   clock leave the same times). Else the reply says nothing of before.
 
 use super::{arguments, attr, finish, status, wcc_as};
 use crate::verbs::{Answer, Failed, Written};
 use crate::{Nfs, verbs};
 use proto::nfs3::{Res, StableHow, WriteArgs, WriteHead, WriteOk};
 use rpc::{Ahead, Call, Fault, Piped, Taken};
-use vfs::{Change, Stability, Status, Verifier};
+use vfs::{Change, Stability, Status, Turn, Verifier, WriteDone};
 use xdr::{Reader, Writer};
 
 /// Bytes of a page of the page cache.
@@ -79,6 +80,8 @@ struct Front {
     verifier: Verifier,
     /// The file around all pieces.
     file: Change,
+    /// Which change of it the last piece was.
+    turn: Option<Turn>,
     /// The last piece did not fit: nothing more is written.
     full: bool,
 }
@@ -89,13 +92,14 @@ impl Begun {
         match (front, piece) {
             (None, Err(failed)) => Self::Failed(failed),
             (None, Ok(Written { done, verifier })) => {
-                let (count, file) = (done.count, done.file);
-                Self::Written(Front { count, verifier, file, full: count < len })
+                let WriteDone { count, file, turn, .. } = done;
+                Self::Written(Front { count, verifier, file, turn, full: count < len })
             }
             (Some(front), Err(_)) => Self::Written(Front { full: true, ..front }),
             (Some(front), Ok(Written { done, .. })) => Self::Written(Front {
                 count: front.count.saturating_add(done.count),
-                file: spanning(&front.file, &done.file),
+                file: spanning((&front.file, front.turn), &done),
+                turn: done.turn,
                 full: done.count < len,
                 ..front
             }),
@@ -152,7 +156,7 @@ fn rest(
     ahead: &Ahead,
 ) -> Answer<Written> {
     let stable = stability(head.stable);
-    let Front { mut count, verifier, mut file, full } = match ahead.memo::<Begun>() {
+    let Front { mut count, verifier, mut file, mut turn, full } = match ahead.memo::<Begun>() {
         Some(Begun::Written(front)) => *front,
         Some(Begun::Failed(failed)) => return Err(*failed),
         None => return Err(Failed::bare(Status::ServerFault)),
@@ -163,9 +167,10 @@ fn rest(
         && let Ok(last) = verbs::write(nfs, call, head.file.0, at(count), data, Stability::Unstable)
     {
         count = count.saturating_add(last.done.count);
-        file = spanning(&file, &last.done.file);
+        file = spanning((&file, turn), &last.done);
+        turn = last.done.turn;
         if stable == Stability::Unstable {
-            let done = vfs::WriteDone { count, file, ..last.done };
+            let done = WriteDone { count, file, ..last.done };
             return Ok(Written { done, verifier });
         }
     }
@@ -173,7 +178,7 @@ fn rest(
     if stable != Stability::Unstable && end.verifier != verifier {
         return Err(Failed { status: Status::Io, attr: end.done.file.after, other: None });
     }
-    let done = vfs::WriteDone { count, file: spanning(&file, &end.done.file), ..end.done };
+    let done = WriteDone { count, file: spanning((&file, turn), &end.done), ..end.done };
     Ok(Written { done, verifier })
 }
 
@@ -191,14 +196,13 @@ fn whole_pages(offset: u64, len: usize) -> usize {
     len.saturating_sub(usize::try_from(beyond).unwrap_or(usize::MAX))
 }
 
-/// The file around two changes, of which the second found it as the first left it; else nothing is
-/// known of before.
-fn spanning(first: &Change, second: &Change) -> Change {
-    let left = first.after.map(|after| after.wcc());
-    Change {
-        before: first.before.filter(|_| left.is_some() && left == second.before),
-        after: second.after,
-    }
+/// The file around several changes, of which the last was `turn`, and the next one, if that found the file as they left
+/// it and nobody else's came between; else nothing is known of before.
+fn spanning((all, turn): (&Change, Option<Turn>), next: &WriteDone) -> Change {
+    let left = all.after.map(|after| after.wcc());
+    let as_left = left.is_some() && left == next.file.before;
+    let is_next = turn.zip(next.turn).is_none_or(|(turn, next)| next.follows(turn));
+    Change { before: all.before.filter(|_| as_left && is_next), after: next.file.after }
 }
 
 const fn stability(how: StableHow) -> Stability {

@@ -125,7 +125,7 @@ impl Backend for Fixed {
     ) -> Result<WriteDone> {
         vfs::need_regular(attr(self.which(fid)?).ftype)?;
         let file = Change { before: Some(attr(2).wcc()), after: Some(attr(2)) };
-        Ok(WriteDone { count: data.len(), committed: stable, file })
+        Ok(WriteDone { count: data.len(), committed: stable, file, turn: None })
     }
 
     fn commit(&self, _: &Cx<'_>, _: &Fid, _: u64, _: u64) -> Result<Change> {
