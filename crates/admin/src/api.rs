@@ -111,6 +111,9 @@ pub struct Status {
     pub threads: u64,
     /// Resident memory of the process.
     pub memory_bytes: u64,
+    /// What it may have, with all of its control group: the machine's memory or the group's limit.
+    #[serde(default)]
+    pub memory_bytes_max: u64,
     /// Open descriptors of the process.
     pub open_files: u64,
     /// How many it may have.

@@ -1,7 +1,7 @@
 //! The server's end of the control socket.
 //!
 //! One thread accepts; each client has a thread of its own, at most [`CLIENTS_MAX`] at once, so a
-//! client that hangs holds up nobody else and is gone after [`PATIENCE`]. Only the server's own
+//! client that hangs holds up nobody else and is gone after [`PATIENCE`]. Where no thread is to be had one request is answered without. Only the server's own
 //! user (and root) may connect: the socket is made with mode 0600 inside a private directory and
 //! then moved to its place, so it never exists with wider rights. No lock is held.
 
@@ -24,6 +24,8 @@ const CLIENTS_MAX: usize = 32;
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// Longest wait for a whole request, and for a client to take an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The same of a client for whom there is no thread: meanwhile others wait.
+const PATIENCE_ALONE: Duration = Duration::from_secs(1);
 /// Pause after an accept that failed (descriptors are short), so that it does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -144,16 +146,23 @@ fn accept_all(listener: &UnixListener, control: &Arc<dyn Control>, stopping: &At
         }
         clients.fetch_add(1, Ordering::AcqRel);
         let seat = Seat(Arc::clone(&clients));
-        let control = Arc::clone(control);
+        let stream = Arc::new(stream);
+        let (theirs, desk) = (Arc::clone(&stream), Arc::clone(control));
         let started = std::thread::Builder::new().name("control-client".into()).spawn(move || {
             let _seat = seat;
-            if let Err(error) = serve_client(&stream, control.as_ref()) {
-                tracing::debug!(%error, "a control client went away");
-            }
+            leave(serve_client(&theirs, desk.as_ref()));
         });
-        if let Err(error) = started {
-            tracing::warn!(%error, "no thread for a control client");
+        // when no thread is to be had somebody will want to know why
+        if started.is_err() {
+            let answered = answer_one(&stream, control.as_ref(), &mut Vec::new(), PATIENCE_ALONE);
+            leave(answered.map(|_| ()));
         }
+    }
+}
+
+fn leave(served: std::io::Result<()>) {
+    if let Err(error) = served {
+        tracing::debug!(%error, "a control client went away");
     }
 }
 
@@ -169,21 +178,35 @@ impl Drop for Seat {
 /// Answers one request after the other until the client closes or is too slow.
 fn serve_client(stream: &UnixStream, control: &dyn Control) -> std::io::Result<()> {
     let mut received = Vec::new();
-    loop {
-        let Some(line) = next_line(stream, &mut received)? else { return Ok(()) };
-        let answer = match serde_json::from_slice::<Request>(&line) {
-            Ok(request) => answer(&request, control),
-            Err(error) => line_of(&Answer::<()>::refused(format!(
-                "not a request of this version ({error}): send {{\"command\":\"status\"}}"
-            ))),
-        };
-        send(stream, &answer)?;
-    }
+    while answer_one(stream, control, &mut received, PATIENCE)? {}
+    Ok(())
 }
 
-/// The next line without its end, within [`PATIENCE`]; `None` at the end of the stream.
-fn next_line(mut stream: &UnixStream, received: &mut Vec<u8>) -> std::io::Result<Option<Vec<u8>>> {
-    let deadline = Instant::now() + PATIENCE;
+/// Answers a request; whether there was one.
+fn answer_one(
+    stream: &UnixStream,
+    control: &dyn Control,
+    received: &mut Vec<u8>,
+    patience: Duration,
+) -> std::io::Result<bool> {
+    let Some(line) = next_line(stream, received, patience)? else { return Ok(false) };
+    let answer = match serde_json::from_slice::<Request>(&line) {
+        Ok(request) => answer(&request, control),
+        Err(error) => line_of(&Answer::<()>::refused(format!(
+            "not a request of this version ({error}): send {{\"command\":\"status\"}}"
+        ))),
+    };
+    send(stream, &answer, patience)?;
+    Ok(true)
+}
+
+/// The next line without its end, within `patience`; `None` at the end of the stream.
+fn next_line(
+    mut stream: &UnixStream,
+    received: &mut Vec<u8>,
+    patience: Duration,
+) -> std::io::Result<Option<Vec<u8>>> {
+    let deadline = Instant::now() + patience;
     let mut piece = [0; 4096];
     loop {
         if let Some(end) = received.iter().position(|b| *b == b'\n') {
@@ -194,7 +217,7 @@ fn next_line(mut stream: &UnixStream, received: &mut Vec<u8>) -> std::io::Result
         }
         if received.len() > REQUEST_BYTES_MAX {
             let told = Answer::<()>::refused(format!("longer than {REQUEST_BYTES_MAX} bytes"));
-            send(stream, &line_of(&told))?;
+            send(stream, &line_of(&told), patience)?;
             return Err(ErrorKind::InvalidData.into());
         }
         stream.set_read_timeout(Some(remaining(deadline)?))?;
@@ -206,8 +229,8 @@ fn next_line(mut stream: &UnixStream, received: &mut Vec<u8>) -> std::io::Result
     }
 }
 
-fn send(mut stream: &UnixStream, mut data: &[u8]) -> std::io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+fn send(mut stream: &UnixStream, mut data: &[u8], patience: Duration) -> std::io::Result<()> {
+    let deadline = Instant::now() + patience;
     while !data.is_empty() {
         stream.set_write_timeout(Some(remaining(deadline)?))?;
         let n = stream.write(data)?;

@@ -31,6 +31,7 @@ mod pool;
 mod register;
 mod roster;
 mod server;
+mod shortage;
 mod spread;
 mod stats;
 mod stream;

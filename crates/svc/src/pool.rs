@@ -403,10 +403,27 @@ impl Pool {
                 seat.unpark();
             }
             // If it cannot be started, the first worker whose call ends does what is to be done.
-            Call::Start(role) => {
-                if let Err(error) = worker::start(self, role) {
-                    tracing::warn!(pool = self.index, %error, "cannot start a thread");
-                }
+            Call::Start(role) => self.start(role, stats),
+        }
+    }
+
+    /// Starts a thread, unless none is to be had.
+    fn start(self: &Arc<Self>, role: Role, stats: &WorkerStats) {
+        let (clock, shortage) = (&self.shared.clock, &self.shared.shortage);
+        if shortage.lasts(clock.now_ms()) {
+            stats.add(Counter::ThreadsNotStarted, 1);
+            if let Call::Wake(seat) = self.hand.not_started(role, clock.now_ns()) {
+                seat.unpark();
+            }
+            return;
+        }
+        if let Err(error) = worker::start(self, role) {
+            stats.add(Counter::ThreadsNotStarted, 1);
+            if shortage.is_seen(clock.now_ms()) {
+                tracing::warn!(
+                    pool = self.index, %error,
+                    "cannot start a thread: calls wait for those that there are; check the limits on processes"
+                );
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::lock;
 use crate::pool::{Mail, Pool};
 use crate::register::Register;
 use crate::roster::Roster;
+use crate::shortage::Shortage;
 use crate::stats::{ClientInfo, Clock, ConnInfo, Delay, PoolInfo, SocketInfo, SocketKind};
 use crate::stream::Pipes;
 use crate::udp::{Ports, keeper};
@@ -80,6 +81,8 @@ pub(crate) struct Shared {
     pub datagrams: CachePadded<Budget>,
     /// Bytes that a worker keeps in each of its buffers from call to call.
     pub keep_bytes: AtomicUsize,
+    /// Whether threads are to be had.
+    pub shortage: Shortage,
     /// Whether READ sends file pages.
     pub zero_copy: Choice,
     /// The pipes that workers have for the data of large WRITEs.
@@ -143,6 +146,7 @@ impl Server {
             queued: Budget::new(limits.queued_bytes_max),
             datagrams: CachePadded::new(Budget::new(limits.datagram_bytes_max)),
             keep_bytes: AtomicUsize::new(limits.keep_bytes_max),
+            shortage: Shortage::default(),
             zero_copy: Choice::new(config.zero_copy),
             pipes: Pipes::default(),
             own,

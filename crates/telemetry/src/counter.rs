@@ -65,6 +65,8 @@ counters! {
     Wakeups = "wakeups",
     /// Worker threads started.
     ThreadsStarted = "threads-started",
+    /// Times that a thread was wanted and none was to be had: the limits on processes, or memory.
+    ThreadsNotStarted = "threads-not-started",
     /// Worker threads ended.
     ThreadsExited = "threads-exited",
     /// Receive system calls.
