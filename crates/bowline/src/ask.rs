@@ -326,7 +326,7 @@ fn status_values(s: &Status) -> [String; STATUS.len()] {
         format!("{read} read, {written} written"),
         format!("{bytes_in} in, {bytes_out} out"),
         s.threads.to_string(),
-        admin::bytes(s.memory_bytes),
+        format!("{} of {}", admin::bytes(s.memory_bytes), admin::bytes(s.memory_bytes_max)),
         tcp_memory(&s.tcp_memory),
         format!("{} of {}", s.open_files, s.open_files_max),
         counters(&s.counters),

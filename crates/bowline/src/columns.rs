@@ -61,7 +61,10 @@ pub const STATUS: [Column; 16] = [
     left("data", "Bytes of files and directory listings, for all clients together"),
     left("network", "All bytes of calls and replies"),
     left("threads", "Those of the process"),
-    left("memory", "What is resident of the process"),
+    left(
+        "memory",
+        "What is resident of the process, and what the machine or its control group has in all",
+    ),
     left(
         "tcp buffers",
         "What connections may fill of buffers with a set size, the most that is promised, and what \

@@ -20,6 +20,7 @@ mod own_addresses;
 mod places;
 mod serve;
 mod settings;
+mod shares;
 mod values;
 
 use clap::{CommandFactory, Parser};

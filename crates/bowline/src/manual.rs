@@ -171,9 +171,18 @@ fn settings(roff: &mut Roff) {
     roff.control("SH", ["SETTINGS"]);
     let values = Values::default();
     for row in &ROWS {
-        // the number of threads is a matter of the machine
+        // these are a matter of the machine
         let first = match row.name {
-            "threads" => "one for each CPU, and 32 for each, but 64 to 512".to_owned(),
+            "threads" => {
+                "one for each CPU, and 32 for each, but 64 to 512, and fewer with less than \
+                          2 MiB for each in a quarter of the memory"
+                    .to_owned()
+            }
+            "memory" => {
+                "a quarter of the memory of the machine or, if that is less, of the process's \
+                         control group, 16M to 512M"
+                    .to_owned()
+            }
             _ => values.of(row.key).to_string(),
         };
         entry(roff, vec![bold(row.name)], &format!("{} [{first}]", row.about));

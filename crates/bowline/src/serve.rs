@@ -16,6 +16,7 @@ mod portmap;
 mod process;
 mod refused;
 mod run;
+mod scarce;
 mod start;
 mod state_dir;
 mod sweep;

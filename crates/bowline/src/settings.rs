@@ -4,6 +4,7 @@
 //! [`ROWS`]. [`Values`] is plain data; who shares it keeps it behind a lock of their own.
 
 use crate::buffers::{Rules, Scope, Scoped, Sizes};
+use crate::shares::Shares;
 use crate::values::{
     Congestion, LogLevel, Memory, PoolMode, ThreadRange, Transfer, UdpBuffer, UdpSockets,
     WakePolicy, ZeroCopy,
@@ -184,7 +185,7 @@ pub static ROWS: [Row; 13] = [
         key: Key::Memory,
         name: "memory",
         when: When::Live,
-        about: "SIZE, 32M to 1T: most memory for calls that arrive and replies that are not taken",
+        about: "SIZE, 16M to 1T: most memory for calls that arrive and replies that are not taken",
         parse: |text| text.parse().map(Value::Memory),
     },
     Row {
@@ -328,9 +329,10 @@ impl Default for Values {
     fn default() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let (low, high) = THREADS_DEFAULT.into_inner();
-        let max = (cpus * THREADS_PER_CPU).clamp(low, high).max(cpus);
+        let shares = Shares::here();
+        let max = shares.threads((cpus * THREADS_PER_CPU).clamp(low, high).max(cpus));
         Self {
-            threads: ThreadRange { min: cpus, max },
+            threads: ThreadRange { min: cpus.min(max), max },
             pool_mode: PoolMode::Auto,
             wake_policy: WakePolicy::Adaptive,
             udp_sockets: UdpSockets::Single,
@@ -341,7 +343,7 @@ impl Default for Values {
             tcp_congestion: Congestion::Auto,
             max_read: Transfer::DEFAULT,
             max_write: Transfer::DEFAULT,
-            memory: Memory::DEFAULT,
+            memory: shares.memory(),
             log_level: LogLevel::Info,
         }
     }

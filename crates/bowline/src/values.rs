@@ -12,7 +12,7 @@ pub const TRANSFER_MIN: u64 = 4096;
 pub const TRANSFER_MAX: u64 = 4 << 20;
 
 /// Least memory for calls under way, in bytes: a few of the largest records and replies.
-pub const MEMORY_MIN: u64 = 32 << 20;
+pub const MEMORY_MIN: u64 = 16 << 20;
 /// Most memory for calls under way, in bytes.
 pub const MEMORY_MAX: u64 = 1 << 40;
 
@@ -95,7 +95,12 @@ pub struct Memory(u64);
 
 impl Memory {
     /// Enough for some hundreds of large WRITEs that arrive at once.
-    pub const DEFAULT: Self = Self(512 << 20);
+    const AMPLE: u64 = 512 << 20;
+
+    /// So many bytes, or as many as are of use.
+    pub fn nearest(bytes: u64) -> Self {
+        Self(bytes.clamp(MEMORY_MIN, Self::AMPLE))
+    }
 
     /// Bytes.
     pub fn bytes(self) -> usize {

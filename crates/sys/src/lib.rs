@@ -3,6 +3,7 @@
 //! sound. Nothing here knows of NFS.
 
 pub mod acl;
+pub mod cgroup;
 pub mod child;
 pub mod clock;
 pub mod counted;

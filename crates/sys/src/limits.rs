@@ -6,6 +6,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// (`fs.nr_open`).
 const OPEN_FILES_MAX: u64 = 1 << 20;
 
+/// A heap for so much memory that the process may have.
+const HEAP_SHARE_BYTES: u64 = 128 << 20;
+/// The part of the memory that each heap may have to spare, and its bounds.
+const SPARE_SHARE: u64 = 64;
+const SPARE_BYTES_MIN: u64 = 1 << 20;
+const SPARE_BYTES_MAX: u64 = 16 << 20;
+
 /// Raises the limit of open descriptors: to [`OPEN_FILES_MAX`] where the process may
 /// (`CAP_SYS_RESOURCE`), else to the hard one; gives the limit in force.
 pub fn raise_open_files() -> u64 {
@@ -39,18 +46,29 @@ pub fn memory_bytes() -> u64 {
     u64::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
 }
 
+/// Bytes of memory that this process may have: the machine's, or less where its control group says so; the
+/// largest number if nothing tells.
+pub fn memory_bytes_max() -> u64 {
+    let machine = Some(memory_bytes()).filter(|bytes| *bytes > 0);
+    crate::cgroup::memory_max().into_iter().chain(machine).min().unwrap_or(u64::MAX)
+}
+
 /// Has few heaps keep little that is free. By itself glibc gives nearly each thread a heap of its own, and
 /// each keeps what its largest call took: with 128 threads more than all that is in use. To be called
-/// before the first thread is started; other C libraries have one heap and need nothing.
-pub fn keep_memory_small() {
+/// before the first thread is started; other C libraries have one heap and need nothing. `bytes_max` is what
+/// the process may have in all.
+pub fn keep_memory_small(bytes_max: u64) {
     #[cfg(target_env = "gnu")]
     {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let heaps = libc::c_int::try_from(cpus.clamp(2, 8)).unwrap_or(2);
+        let fit = usize::try_from(bytes_max / HEAP_SHARE_BYTES).unwrap_or(usize::MAX);
+        let heaps = libc::c_int::try_from(cpus.min(fit).clamp(2, 8)).unwrap_or(2);
         // Above the largest record, which would otherwise be mapped and unmapped for each call. What a heap
         // may have to spare: with 1 MiB its end is given back and asked for again all the time, and a
         // WRITE of 1 MiB costs a fifth more.
-        let (block_max_bytes, spare_bytes) = (8 << 20, 16 << 20);
+        let block_max_bytes = 8 << 20;
+        let spare_bytes = (bytes_max / SPARE_SHARE).clamp(SPARE_BYTES_MIN, SPARE_BYTES_MAX);
+        let spare_bytes = libc::c_int::try_from(spare_bytes).unwrap_or(libc::c_int::MAX);
         for (parameter, value) in [
             (libc::M_ARENA_MAX, heaps),
             (libc::M_TRIM_THRESHOLD, spare_bytes),

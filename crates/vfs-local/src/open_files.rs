@@ -333,6 +333,12 @@ impl OpenFiles {
         }
     }
 
+    /// The same with this many entries at most: each is memory of the kernel.
+    #[must_use]
+    pub fn at_most(self, entries: usize) -> Self {
+        Self { limit: self.limit.min(entries).max(ENTRIES_MIN), ..self }
+    }
+
     /// A number for a backend that uses the cache.
     pub fn register(&self) -> u32 {
         self.next_backend.fetch_add(1, Relaxed)

@@ -208,6 +208,7 @@ impl Control for Desk {
             bytes_written: used.iter().map(|export| export.bytes_written).sum(),
             threads: seen.threads,
             memory_bytes: seen.memory_bytes,
+            memory_bytes_max: sys::limits::memory_bytes_max(),
             open_files: seen.open_files,
             open_files_max: seen.open_files_max,
             tcp_memory: self.tcp_memory(),

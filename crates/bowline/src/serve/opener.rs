@@ -3,6 +3,7 @@
 use super::desk::Opener;
 use super::sweep::Sweeper;
 use crate::exporting::Itself;
+use crate::shares::Shares;
 use anyhow::Context;
 use export::{Exports, Identity, SHARE_OF, Source};
 use std::path::PathBuf;
@@ -25,12 +26,14 @@ pub struct Files {
 }
 
 impl Files {
-    /// An empty cache, as large as the limit of descriptors allows.
+    /// An empty cache, as large as the limit of descriptors and the memory allow.
     ///
     /// # Errors
     /// No thread is to be had.
     pub fn start() -> anyhow::Result<Self> {
-        let open = Arc::new(OpenFiles::new(sys::limits::open_files()));
+        let open = Arc::new(
+            OpenFiles::new(sys::limits::open_files()).at_most(Shares::here().open_files()),
+        );
         let exports: Arc<OnceLock<Weak<Exports>>> = Arc::default();
         let (swept, theirs) = (Arc::clone(&open), Arc::clone(&exports));
         let sweep = move |now_s| {

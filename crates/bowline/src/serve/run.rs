@@ -5,6 +5,7 @@ use super::notify;
 use super::start::Running;
 use crate::ask;
 use admin::Control;
+use anyhow::Context;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -18,9 +19,7 @@ const INTERRUPTED: i32 = 130;
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(running: Running) -> anyhow::Result<ExitCode> {
     let Running { desk, signals, control, files } = running;
-    let (sender, receiver) = channel();
-    std::thread::Builder::new().name("signals".into()).spawn(move || listen(&signals, &sender))?;
-    let signal = wait(&receiver, &desk);
+    let signal = wait(&signals, &desk);
     notify::stopping();
     let hurry = match signal {
         Some(Signal::Interrupt) => "; Ctrl-C again ends it at once",
@@ -33,6 +32,19 @@ pub fn run(running: Running) -> anyhow::Result<ExitCode> {
     drop(files);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the thread that waits for signals.
+///
+/// # Errors
+/// No thread is to be had.
+pub fn hear(signals: Signals) -> anyhow::Result<Receiver<Signal>> {
+    let (sender, receiver) = channel();
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || listen(&signals, &sender))
+        .context("cannot start a thread: check the limits on processes")?;
+    Ok(receiver)
 }
 
 /// Passes signals on. Only a second Ctrl-C is somebody who does not want to wait: a service manager

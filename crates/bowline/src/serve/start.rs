@@ -7,11 +7,12 @@ use super::desk::Desk;
 use super::listening::{Listening, from_here};
 use super::opener::Files;
 use super::portmap::{self, Found, Plan};
-use super::{desk, gather, notify, port_owner, process, refused, state_dir};
+use super::{desk, gather, notify, port_owner, process, refused, scarce, state_dir};
 use crate::cli::{ServeOptions, Usage};
 use crate::config::Settings;
 use crate::exporting::{self, Itself};
 use crate::logging;
+use crate::shares::Shares;
 use crate::values::UdpSockets;
 use admin::{Control, ControlServer};
 use anyhow::{Context, anyhow, bail};
@@ -25,11 +26,12 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 use svc::{Adopted, Server, StartError};
 use sys::identity::{Capability, Namespace};
-use sys::signal::{Signals, ignore_others};
+use sys::signal::{Signal, Signals, ignore_others};
 use telemetry::{OpName, Telemetry};
 
 /// A server that answers, and what keeps it so.
@@ -37,7 +39,7 @@ pub struct Running {
     /// Answers the operator; has the server.
     pub desk: Arc<Desk>,
     /// What the outside asks.
-    pub signals: Signals,
+    pub signals: Receiver<Signal>,
     /// The control socket.
     pub control: ControlServer,
     /// The open files of all exports.
@@ -51,7 +53,7 @@ pub struct Running {
 pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Running> {
     // before any thread: they inherit the signal mask, the capabilities and the file mode mask,
     // and descriptors from systemd must not be taken by anything else first
-    sys::limits::keep_memory_small();
+    sys::limits::keep_memory_small(Shares::here().bytes());
     let inherited = sys::inherited::take().map_err(|error| {
         let remedy =
             "let its socket unit have ListenStream= and ListenDatagram= with ports, no others";
@@ -101,6 +103,7 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     let found = Found::carry_out(&plan, &listen, services, udp)?;
     let mut notes = notes(settings, &listen, squash_to, &wanted.notes);
     notes.extend(state_inside(settings, &wanted.specs));
+    notes.extend(scarce::notes(settings.values.memory));
     notes.extend(without_journal(&wanted.specs));
     notes.extend(on_overlay(&wanted.specs));
     notes.extend(squash_to.is_none().then(|| nobody_there(&wanted.specs)).flatten());
@@ -126,6 +129,8 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
         reloading: Mutex::new(()),
     });
     let control = ControlServer::start(&settings.control, Arc::clone(&desk) as Arc<dyn Control>)?;
+    // the last of the threads: whoever is told that it serves may count on it
+    let signals = super::run::hear(signals)?;
     if settings.prove {
         prove(&desk, &listen)?;
     }
@@ -181,7 +186,9 @@ fn dispatcher(nfs: &Arc<Nfs>, mount: &Arc<Mount>, services: Arc<Portmap>) -> Dis
         Box::new(nfs::mount::mount_program(Arc::clone(mount))),
         Box::new(nfs::portmap::portmap_program(services)),
     ];
-    Dispatcher::new(programs, DispatchSettings::default())
+    let ample = DispatchSettings::default();
+    let reply_cache_bytes = Shares::here().reply_cache(ample.reply_cache_bytes);
+    Dispatcher::new(programs, DispatchSettings { reply_cache_bytes, ..ample })
 }
 
 fn op_names(dispatcher: &Dispatcher) -> Vec<OpName> {
