@@ -94,12 +94,15 @@ fn data_procedures_on_a_directory_are_invalid() {
 }
 
 #[test]
-fn ranges_that_no_file_has_are_refused() {
+fn ranges_that_no_file_has_are_beyond_its_end_and_not_written() {
     let lab = lab();
     let file = file(&lab);
-    let args = ReadArgs { file: Bytes(&file), offset: 1 << 63, count: 1 };
-    let read: Res<ReadOk<'_>, PostOpAttr> = lab.v3(p::READ, &args);
-    assert_eq!(read.status(), Nfsstat3::Inval);
+    for offset in [(1 << 63) - 1, 1 << 63, u64::MAX] {
+        let args = ReadArgs { file: Bytes(&file), offset, count: 4096 };
+        let read: Res<ReadOk<'_>, PostOpAttr> = lab.v3(p::READ, &args);
+        let read = read.into_result().unwrap();
+        assert_eq!((read.count, read.eof, read.data.0), (0, true, &b""[..]));
+    }
     for offset in [u64::MAX, (1 << 63) - 1] {
         let args = WriteArgs {
             file: Bytes(&file),

@@ -5,7 +5,7 @@ use crate::Nfs;
 use rpc::{Call, Copied};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use vfs::{Ranged, ReadDone, Status, WhyCopy};
+use vfs::{Ranged, ReadDone, WhyCopy};
 
 /// What READ gives.
 pub struct Read {
@@ -29,7 +29,7 @@ pub struct Wanted {
 /// what `space` gives, which is a part of the reply.
 ///
 /// # Errors
-/// [`super::Failed`]; [`Status::Inval`] for an offset that no file can have.
+/// [`super::Failed`]; none for an offset that no file can have: every file ends before it.
 pub fn read<'d>(
     nfs: &Nfs,
     call: &mut Call<'_>,
@@ -42,9 +42,6 @@ pub fn read<'d>(
     let mut door = Door::new(nfs, call);
     let at = door.open(handle, Intent::Look)?;
     let read = at.run(|backend| {
-        if i64::try_from(offset).is_err() {
-            return Err(Status::Inval);
-        }
         if let Some(shortest) = range_min.filter(|shortest| *shortest <= count) {
             match backend.read_range(&at.cx, &at.fid, offset, count, shortest)? {
                 Ranged::File { file, done } => return Ok(Read { done, file: Some(file) }),

@@ -17,6 +17,7 @@ checks! {
     writing_moves_the_times,
     directories_hold_no_data,
     offsets_beyond_any_file_are_refused,
+    reads_beyond_any_file_find_the_end,
 }
 
 fn what_is_written_is_read(bed: &Bed) {
@@ -122,4 +123,17 @@ fn offsets_beyond_any_file_are_refused(bed: &Bed) {
     refused(bed.write(&file, u64::MAX - 1, b"xyz"), Status::FBig);
     refused(bed.write(&file, i64::MAX.cast_unsigned(), b"x"), Status::FBig);
     assert_eq!(bed.attr(&file).size, 0);
+}
+
+/// A file ends before them (RFC 1813 §3.3.6): also where the kernel knows no such offsets.
+fn reads_beyond_any_file_find_the_end(bed: &Bed) {
+    let file = bed.file("f");
+    bed.write(&file, 0, b"xyz").unwrap();
+    let most = i64::MAX.cast_unsigned();
+    for offset in [most - 4096, most - 1, most, most + 1, u64::MAX - 1, u64::MAX] {
+        for count in [0, 1, 4096, 1 << 20] {
+            let found = bed.read(&file, offset, count);
+            assert_eq!(found.unwrap(), (Vec::new(), true), "{count} at {offset}");
+        }
+    }
 }
