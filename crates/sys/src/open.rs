@@ -3,7 +3,8 @@
 //! Nothing here follows a symbolic link in a last component, and nothing keeps a controlling
 //! terminal or survives an exec.
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -80,14 +81,30 @@ pub fn open_entry(dir: BorrowedFd<'_>, name: &[u8], how: How, cached: bool) -> i
     }
     match rustix::fs::openat2(dir, name, how.flags(), Mode::empty(), resolve) {
         Ok(fd) => Ok(fd),
-        Err(e) if e == rustix::io::Errno::NOSYS || (e == rustix::io::Errno::INVAL && cached) => {
-            if e == rustix::io::Errno::NOSYS {
-                NO_OPENAT2.store(true, Relaxed);
+        Err(e) if (e == Errno::INVAL && cached) || is_unknown(e) => {
+            if cached {
+                Err(io::ErrorKind::WouldBlock.into())
+            } else {
+                by_hand(dir, name, how)
             }
-            if cached { Err(io::ErrorKind::WouldBlock.into()) } else { by_hand(dir, name, how) }
         }
         Err(e) => Err(e.into()),
     }
+}
+
+/// Whether an error of `openat2` is that of all its calls; then none is made again. A container's filter that does
+/// not know it answers `EPERM`, as the file system does for what may not be changed: a directory
+/// that is opened as a path tells them apart.
+#[inline]
+fn is_unknown(error: Errno) -> bool {
+    let probe =
+        || rustix::fs::openat2(CWD, ".", OFlags::PATH, Mode::empty(), ResolveFlags::empty());
+    let unknown = error == Errno::NOSYS
+        || (error == Errno::PERM && probe().is_err_and(|error| error == Errno::PERM));
+    if unknown {
+        NO_OPENAT2.store(true, Relaxed);
+    }
+    unknown
 }
 
 /// The same for kernels before 5.6: a single component cannot leave its directory but by a mount
@@ -97,7 +114,7 @@ fn by_hand(dir: BorrowedFd<'_>, name: &[u8], how: How) -> io::Result<OwnedFd> {
     if rustix::fs::fstat(&fd)?.st_dev == rustix::fs::fstat(dir)?.st_dev {
         Ok(fd)
     } else {
-        Err(rustix::io::Errno::XDEV.into())
+        Err(Errno::XDEV.into())
     }
 }
 

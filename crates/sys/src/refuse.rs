@@ -17,6 +17,14 @@ pub fn handles() -> io::Result<()> {
     calls(&[libc::SYS_name_to_handle_at, libc::SYS_open_by_handle_at], libc::EPERM)
 }
 
+/// From now on the calling thread may not use `openat2`, as under a filter from before it was known.
+///
+/// # Errors
+/// As [`handles`].
+pub fn openat2() -> io::Result<()> {
+    calls(&[libc::SYS_openat2], libc::EPERM)
+}
+
 /// From now on each of these system calls of the calling thread fails with `errno`.
 fn calls(numbers: &[libc::c_long], errno: i32) -> io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
