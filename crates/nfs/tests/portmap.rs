@@ -4,7 +4,8 @@
 use bowline_nfs::portmap::{Portmap, Registration, portmap_program};
 use proto::portmap::{
     Address, AddressEntry, Indirect, Mapping, Netbuf, PROTOCOL_TCP, PROTOCOL_UDP, Rpcb,
-    decode_addresses, decode_mappings, decode_rpcbs, decode_taddr, procedure2, procedure4,
+    decode_addresses, decode_all_args, decode_mappings, decode_rpcbs, decode_taddr, procedure2,
+    procedure4,
 };
 use rpc::{Call, Credential, Fault, MaySleep, Outcome, Peer, Program, Transport};
 use std::net::SocketAddr;
@@ -229,5 +230,20 @@ fn every_version_has_its_procedures() {
     assert_eq!(program.procedures(1), None);
     for version in [2, 3, 4] {
         assert_eq!(ask(near(Transport::Tcp), version, 0, b""), Ok(Vec::new()));
+    }
+}
+
+/// rpcbind does not look at them either, and a client in Python sends DUMP with the version and the
+/// procedure once more behind the header.
+#[test]
+fn what_follows_a_call_without_arguments_is_nothing_to_it() {
+    let peer = near(Transport::Tcp);
+    let more = [0, 0, 0, 2, 0, 0, 0, 4];
+    for (version, number) in
+        [(2, procedure2::DUMP), (3, procedure4::DUMP), (4, procedure4::GETTIME)]
+    {
+        let plain = ask(peer, version, number, b"").unwrap();
+        assert_eq!(ask(peer, version, number, &more), Ok(plain));
+        assert_eq!(decode_all_args(version, number, &more), Ok(()));
     }
 }

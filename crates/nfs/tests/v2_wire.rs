@@ -188,7 +188,7 @@ fn procedures_without_meaning_say_nothing() {
     let lab = lab(false);
     for procedure in [p::NULL, p::ROOT, p::WRITECACHE] {
         assert!(lab.try_call(2, procedure, &[]).unwrap().bytes.is_empty());
-        assert!(lab.try_call(2, procedure, &[0; 4]).is_err());
+        assert!(lab.try_call(2, procedure, &[0; 4]).unwrap().bytes.is_empty());
     }
     assert!(bowline_nfs::v2::decode_all_args(p::NULL, &[]).is_ok());
     let removed: Res2<NoBody> = lab.v2(p::REMOVE, &at([0; 32], b"x"));

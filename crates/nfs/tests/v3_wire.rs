@@ -285,11 +285,18 @@ fn arguments_are_taken_whole_or_not_at_all() {
     assert!(matches!(lab.try_call(3, p::GETATTR, &args), Err(Fault::GarbageArgs(_))));
     let long = wire(&Bytes::<99>(&[1; 65]));
     assert!(matches!(lab.try_call(3, p::GETATTR, &long), Err(Fault::GarbageArgs(_))));
-    for procedure in 0..22 {
+    for procedure in 1..22 {
         assert!(lab.try_call(3, procedure, &[0, 0, 0]).is_err(), "{procedure}");
         assert!(bowline_nfs::v3::decode_all_args(procedure, &[0, 0, 0]).is_err(), "{procedure}");
     }
-    assert!(lab.try_call(3, p::NULL, &[]).unwrap().bytes.is_empty());
+    // what follows where no arguments are is nothing to the call
+    for version in [2, 3] {
+        for args in [&[][..], &[0; 8]] {
+            assert!(lab.try_call(version, p::NULL, args).unwrap().bytes.is_empty());
+        }
+    }
+    assert_eq!(bowline_nfs::v3::decode_all_args(p::NULL, &[0; 8]), Ok(()));
+    assert_eq!(bowline_nfs::v2::decode_all_args(p::NULL, &[0; 8]), Ok(()));
 }
 
 #[test]

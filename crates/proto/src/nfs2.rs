@@ -427,7 +427,7 @@ pub fn decode_args(number: u32, bytes: &[u8]) -> Result<(), Error> {
     use procedure as p;
     let r = &mut Reader::new(bytes);
     match number {
-        p::NULL | p::ROOT | p::WRITECACHE => {}
+        p::NULL | p::ROOT | p::WRITECACHE => return Ok(()),
         p::GETATTR | p::READLINK | p::STATFS => whole::<Fh2>(r)?,
         p::SETATTR => whole::<SetattrArgs2>(r)?,
         p::LOOKUP | p::REMOVE | p::RMDIR => whole::<DirOpArgs2<'_>>(r)?,

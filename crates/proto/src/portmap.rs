@@ -279,8 +279,8 @@ pub fn decode_addresses<'a>(r: &mut Reader<'a>) -> Result<Vec<AddressEntry<'a>>,
     list::decode(r, LIST_MAX)
 }
 
-/// Decodes the arguments of one procedure and checks that nothing follows; for tests that feed
-/// arbitrary bytes.
+/// Decodes the arguments of one procedure and checks that nothing follows them; for tests that feed
+/// arbitrary bytes. Where there are none, what follows is nothing to the procedure.
 ///
 /// # Errors
 /// [`Error`]: what the server would answer with GARBAGE_ARGS; [`Error::NotMember`] for a
@@ -289,19 +289,20 @@ pub fn decode_all_args(version: u32, number: u32, bytes: &[u8]) -> Result<(), Er
     let mut r = Reader::new(bytes);
     let unknown = Error::NotMember { what: "a procedure of the port mapper", value: number };
     match version {
-        2 => decode_args_2(number, &mut r, unknown)?,
-        3 if number > procedure4::TADDR2UADDR => return Err(unknown),
-        3 | 4 => decode_args_4(number, &mut r, unknown)?,
-        _ => return Err(unknown),
+        2 => decode_args_2(number, &mut r, unknown),
+        3 if number > procedure4::TADDR2UADDR => Err(unknown),
+        3 | 4 => decode_args_4(number, &mut r, unknown),
+        _ => Err(unknown),
     }
-    r.end()
 }
 
 fn decode_args_2(number: u32, r: &mut Reader<'_>, unknown: Error) -> Result<(), Error> {
     match number {
         procedure2::NULL | procedure2::DUMP => Ok(()),
-        procedure2::SET | procedure2::UNSET | procedure2::GETPORT => r.get::<Mapping>().map(|_| ()),
-        procedure2::CALLIT => r.get::<Indirect<'_>>().map(|_| ()),
+        procedure2::SET | procedure2::UNSET | procedure2::GETPORT => {
+            r.get::<Mapping>().and_then(|_| r.end())
+        }
+        procedure2::CALLIT => r.get::<Indirect<'_>>().and_then(|_| r.end()),
         _ => Err(unknown),
     }
 }
@@ -313,10 +314,10 @@ fn decode_args_4(number: u32, r: &mut Reader<'_>, unknown: Error) -> Result<(), 
         | procedure4::UNSET
         | procedure4::GETADDR
         | procedure4::GETVERSADDR
-        | procedure4::GETADDRLIST => r.get::<Rpcb<'_>>().map(|_| ()),
-        procedure4::BCAST | procedure4::INDIRECT => r.get::<Indirect<'_>>().map(|_| ()),
-        procedure4::UADDR2TADDR => r.get::<Address<'_>>().map(|_| ()),
-        procedure4::TADDR2UADDR => r.get::<Netbuf<'_>>().map(|_| ()),
+        | procedure4::GETADDRLIST => r.get::<Rpcb<'_>>().and_then(|_| r.end()),
+        procedure4::BCAST | procedure4::INDIRECT => r.get::<Indirect<'_>>().and_then(|_| r.end()),
+        procedure4::UADDR2TADDR => r.get::<Address<'_>>().and_then(|_| r.end()),
+        procedure4::TADDR2UADDR => r.get::<Netbuf<'_>>().and_then(|_| r.end()),
         _ => Err(unknown),
     }
 }

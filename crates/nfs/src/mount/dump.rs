@@ -24,10 +24,9 @@ pub(super) const fn list_bytes_max(call: &Call<'_>) -> usize {
 pub(super) fn dump(
     state: &Mount,
     call: &mut Call<'_>,
-    args: &mut Reader<'_>,
+    _: &mut Reader<'_>,
     reply: &mut Writer,
 ) -> Result<(), Fault> {
-    args.end()?;
     if !may_list(call) {
         return Err(Fault::Silence);
     }

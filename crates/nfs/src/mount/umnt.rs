@@ -27,10 +27,9 @@ pub(super) fn umnt(
 pub(super) fn umntall(
     state: &Mount,
     call: &mut Call<'_>,
-    args: &mut Reader<'_>,
+    _: &mut Reader<'_>,
     _: &mut Writer,
 ) -> Result<(), Fault> {
-    args.end()?;
     state.lock().remove_all(client_of(call));
     Ok(())
 }

@@ -64,10 +64,9 @@ fn put_address(found: Option<&Registration>, call: &Call<'_>, reply: &mut Writer
 pub(super) fn dump(
     state: &Portmap,
     call: &mut Call<'_>,
-    args: &mut Reader<'_>,
+    _: &mut Reader<'_>,
     reply: &mut Writer,
 ) -> Result<(), Fault> {
-    args.end()?;
     if !may_list(call) {
         return Err(Fault::Silence);
     }
@@ -123,10 +122,9 @@ fn entry<'a>(registration: &Registration, address: &'a str) -> AddressEntry<'a> 
 pub(super) fn gettime(
     state: &Portmap,
     _: &mut Call<'_>,
-    args: &mut Reader<'_>,
+    _: &mut Reader<'_>,
     reply: &mut Writer,
 ) -> Result<(), Fault> {
-    args.end()?;
     reply.u32((state.clock)());
     Ok(())
 }

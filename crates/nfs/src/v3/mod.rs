@@ -78,8 +78,8 @@ pub fn decode_all_args(procedure: u32, bytes: &[u8]) -> Result<(), xdr::Error> {
     proto::nfs3::decode_args(procedure, bytes)
 }
 
-fn null(_: &Nfs, _: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
-    Ok(args.end()?)
+fn null(_: &Nfs, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
+    Ok(())
 }
 
 /// All arguments of a call.

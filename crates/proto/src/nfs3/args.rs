@@ -328,7 +328,7 @@ fn whole<'a, T: Decode<'a>>(r: &mut Reader<'a>) -> Result<(), Error> {
 pub fn decode_args(procedure: u32, bytes: &[u8]) -> Result<(), Error> {
     let r = &mut Reader::new(bytes);
     match procedure {
-        p::NULL => {}
+        p::NULL => return Ok(()),
         p::GETATTR | p::READLINK | p::FSSTAT | p::FSINFO | p::PATHCONF => whole::<Fh<'_>>(r)?,
         p::SETATTR => whole::<SetattrArgs<'_>>(r)?,
         p::LOOKUP | p::REMOVE | p::RMDIR => whole::<DirOpArgs3<'_>>(r)?,
