@@ -1,8 +1,9 @@
 #!/bin/bash
 # foreign.sh BOWLINE
 # Clients that nobody here wrote, against one server in a private network namespace: rpcinfo,
-# showmount, libnfs over TCP, U-Boot (NFS version 2 over UDP), all of it captured, and tshark's
-# dissector as judge of every reply. Each check prints "ok NAME"; the exit status counts the failures.
+# showmount, libnfs over TCP, U-Boot (NFS version 2 over UDP), a script that makes each
+# call there is, all of it captured, and tshark's dissector as judge of every reply. Each check prints
+# "ok NAME"; the exit status counts the failures.
 set -u
 bowline=$1
 export PATH=$PATH:/usr/sbin:/sbin
@@ -79,6 +80,18 @@ libnfs_reads() {
 libnfs_writes() {
   nfs-cp "$dir/boot.img" "$url/copy?$o" && cmp "$dir/boot.img" "$dir/copy"
 }
+libnfs_lists_all_below() { [ "$(nfs-ls -R "$url/?$o" | wc -l)" -ge 304 ]; }
+libnfs_reads_odd_names_in_odd_sizes() {
+  local name size
+  for name in $'bad\xff\xfename' "$(printf 'x%.0s' {1..255})"; do
+    cp "$dir/sub/deep/file" "$dir/sub/$name"
+    nfs-ls "$url/sub?$o" | grep -qaF "$name" || return 1
+  done
+  for size in rsize=4096 rsize=4194304 'readahead=4194304&pagecache=64' 'uid=1000&gid=1000'; do
+    [ "$(nfs-cat "$url/boot.img?$o&$size" | md5sum)" = "$(md5sum <"$dir/boot.img")" ] || return 1
+  done
+}
+each_call_of_each_version() { python3 "$here/every_call.py" "$dir"; }
 u_boot_loads_over_udp_v2() {
   python3 "$here/u_boot.py" "$dir/boot.img" "$(crc32_of "$dir/boot.img")"
 }
@@ -87,14 +100,15 @@ no_reply_is_malformed() {
   kill $tcpdump
   wait $tcpdump 2>/dev/null
   local decode="-d tcp.port==2049,rpc -d udp.port==2049,rpc -d tcp.port==111,rpc -d udp.port==111,rpc"
-  [ "$(tshark -r "$work/trace.pcap" $decode -Y nfs 2>/dev/null | wc -l)" -gt 100 ] || return 1
-  tshark -r "$work/trace.pcap" $decode -Y '_ws.malformed' 2>/dev/null | tee /dev/stderr | wc -l | grep -qx 0
+  [ "$(tshark -r "$work/trace.pcap" $decode -Y 'nfs && rpc.msgtyp == 1' 2>/dev/null | wc -l)" -gt 400 ] || return 1
+  tshark -r "$work/trace.pcap" $decode -Y '_ws.malformed && !(rpc.msgtyp == 0)' 2>/dev/null | tee /dev/stderr | wc -l | grep -qx 0
 }
 the_server_is_still_there() { kill -0 $server && kill -TERM $server && wait $server; }
 
 for name in portmapper_lists_us null_by_the_portmapper null_at_a_universal_address rpcbind_lists_us \
   a_wrong_version_is_refused libnfs_lists showmount_lists_the_export libnfs_reads libnfs_writes \
-  showmount_shows_the_mount u_boot_loads_over_udp_v2 no_reply_is_malformed the_server_is_still_there; do
+  libnfs_lists_all_below libnfs_reads_odd_names_in_odd_sizes showmount_shows_the_mount each_call_of_each_version \
+  u_boot_loads_over_udp_v2 no_reply_is_malformed the_server_is_still_there; do
   check $name $name
 done
 [ $failed = 0 ] || { echo "the server said:"; tail -n 20 "$work/server.log"; }
