@@ -43,6 +43,7 @@ fn a_live_server_tells_its_state() {
         "bytes_written",
         "threads",
         "memory_bytes",
+        "memory_bytes_max",
         "open_files",
         "open_files_max",
         "tcp_memory",
