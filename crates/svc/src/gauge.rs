@@ -180,8 +180,9 @@ impl Seen {
     fn limit(&self) -> Limit {
         let waiting = self.second.unacked > 0 || self.second.not_sent > 0;
         match (self.in_per_s(), self.out_per_s()) {
-            (0, 0) if self.unread_bytes > 0 => Limit::Server,
+            // whose replies wait is not read, however much has arrived
             (0, 0) if waiting && self.peer_window_is_full() => Limit::ClientWindow,
+            (0, 0) if self.unread_bytes > 0 => Limit::Server,
             (0, 0) if waiting => Limit::Congestion,
             (0, 0) => Limit::Idle,
             (arrives, leaves) if arrives >= leaves => self.limit_of_arriving(arrives),
@@ -337,6 +338,7 @@ mod tests {
         };
         assert_eq!(stuck(0).limit(), Limit::ClientWindow);
         assert_eq!(stuck(60_000).limit(), Limit::Congestion);
+        assert_eq!(Seen { unread_bytes: 1, ..stuck(0) }.limit(), Limit::ClientWindow);
         let in_flight = |unacked| {
             seen(|seen| {
                 (seen.second.not_sent, seen.second.unacked) = (9, unacked);
