@@ -5,48 +5,22 @@
 # call there is, all of it captured, and tshark's dissector as judge of every reply. Each check prints
 # "ok NAME"; the exit status counts the failures.
 set -u
-bowline=$1
-export PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -z "${INSIDE:-}" ]; then
   INSIDE=1 exec unshare -n -m --pid --fork --kill-child --mount-proc "$0" "$@"
 fi
-ip link set lo up
-mount -t tmpfs none /run
-mkdir -p /run/rpcbind
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-dir=$work/export
+. "$here/rig.sh"
 mkdir -p "$dir/sub/deep"
 head -c 3000000 /dev/urandom >"$dir/boot.img"
 head -c 100000 /dev/urandom >"$dir/sub/deep/file"
 : >"$dir/empty"
 for n in $(seq 300); do echo "$n" >"$dir/sub/n$n"; done
 chmod -R a+rwX "$dir"
-chmod a+rx "$work"
-failed=0
-
-# check NAME COMMAND...: runs it, says how it went
-check() {
-  local name=$1
-  shift
-  if "$@" >"$work/out" 2>&1; then
-    echo "ok $name"
-  else
-    failed=$((failed + 1))
-    sed 's/^/    /' "$work/out" | tail -n 20
-    echo "not ok $name"
-  fi
-}
 
 tcpdump -i lo -U -s 0 -w "$work/trace.pcap" 'port 2049 or port 111' >/dev/null 2>&1 &
 tcpdump=$!
 sleep 1
-printf '%s *(rw,no_root_squash,insecure)\n' "$dir" >"$work/exports"
-"$bowline" serve --exports "$work/exports" --listen 127.0.0.1 --listen ::1 --portmap serve \
-  --state-dir "$work/state" --control "$work/control.sock" >"$work/server.log" 2>&1 &
-server=$!
-for _ in $(seq 100); do (: </dev/tcp/127.0.0.1/2049) 2>/dev/null && break; sleep 0.05; done
+serve "$1" --listen ::1
 
 url=nfs://127.0.0.1$dir
 o='version=3&nfsport=2049&mountport=2049'

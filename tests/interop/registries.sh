@@ -16,34 +16,8 @@ if [ -z "${INSIDE:-}" ]; then
   INSIDE=$fetched unshare -n -m --pid --fork --kill-child --mount-proc "$0" "$bowline"
   exit
 fi
-export PATH=$PATH:/usr/sbin:/sbin
-ip link set lo up
-mount -t tmpfs none /run
-mkdir -p /run/rpcbind
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-dir=$work/export
-mkdir "$dir"
-chmod a+rx "$work"
-chmod a+rwx "$dir"
-failed=0
-
-check() {
-  local name=$1
-  shift
-  if "$@" >"$work/out" 2>&1; then
-    echo "ok $name"
-  else
-    failed=$((failed + 1))
-    sed 's/^/    /' "$work/out" | tail -n 20
-    echo "not ok $name"
-  fi
-}
-
-echo "$dir *(rw,no_root_squash,insecure)" >"$work/exports"
-"$bowline" serve --exports "$work/exports" --listen 127.0.0.1 --portmap serve --state-dir "$work/state" \
-  --control "$work/control.sock" >"$work/server.log" 2>&1 &
-for _ in $(seq 100); do (: </dev/tcp/127.0.0.1/2049) 2>/dev/null && break; sleep 0.05; done
+. "$here/rig.sh"
+serve "$bowline"
 
 go_client() { (cd "$work" && "$INSIDE/go/bin/test" "127.0.0.1:$dir" tried) && [ ! -e "$dir/tried" ]; }
 python_client() { "$INSIDE/python/bin/python" "$here/registries.py" "$dir" && [ -z "$(ls -A "$dir")" ]; }
