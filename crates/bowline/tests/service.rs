@@ -74,6 +74,19 @@ fn a_live_server_tells_its_state() {
 }
 
 #[test]
+fn a_server_proves_itself_to_a_client_that_its_export_takes() {
+    if !is_root() {
+        eprintln!("skipped: only root's exports are secure by themselves");
+        return;
+    }
+    let server = Server::start(&["--prove", "--set", "udp-sockets=off"]);
+    let said = server.lines.concat();
+    assert!(said.contains("proof: ") && said.contains(",secure,"), "{said}");
+    let status = server.json("status");
+    assert_eq!((&status["errors"], &status["rejected"]), (&0.into(), &0.into()), "{status}");
+}
+
+#[test]
 fn calls_are_counted() {
     let server = Server::start(&["--prove"]);
     let proof = server.lines.concat();

@@ -8,19 +8,17 @@ use crate::error::{Error, Result};
 use crate::handle::Fh;
 use crate::message::Identity;
 use crate::nfs3::Entry;
-use proto::mount::MountError;
 use proto::nfs3::{FileType3, Nfsstat3};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long each call of the proof may take.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long connecting and each call of the proof may take.
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest file that is read.
 pub const FILE_MAX: u64 = 64 << 20;
 /// The most entries that are listed; a larger directory is listed in part.
@@ -84,31 +82,20 @@ fn at(step: &'static str) -> impl FnOnce(Error) -> ProveError {
     move |source| ProveError::Call { step, source }
 }
 
-/// Proves that the server at `addr` serves `export_path` (NFS and MOUNT on the same port), and,
+/// Proves that the server of a connection serves `export_path` (NFS and MOUNT on the same port), and,
 /// with `local_dir`, that it serves that directory's bytes.
 ///
 /// # Errors
 /// [`ProveError`]: the step that failed and why.
 pub fn prove(
-    addr: SocketAddr,
+    mut client: Client,
     export_path: &[u8],
     local_dir: Option<&Path>,
 ) -> std::result::Result<Proof, ProveError> {
     let start = Instant::now();
-    let mut client = Client::tcp(addr, TIMEOUT).map_err(at("connecting"))?;
     client.set_identity(Some(Identity::root()));
-    let root = match client.mount(export_path) {
-        Err(refused @ Error::Mount { source: MountError::Acces, .. }) => {
-            // An export marked `secure` takes reserved ports only, and those std can bind only
-            // for datagrams.
-            let reserved = Client::udp_reserved(addr, TIMEOUT);
-            client = reserved.map_err(|_| at("mounting")(refused))?;
-            client.set_identity(Some(Identity::root()));
-            client.mount(export_path)
-        }
-        other => other,
-    };
-    prove_below(&mut client, &root.map_err(at("mounting"))?, local_dir, start).inspect(|_| {
+    let root = client.mount(export_path).map_err(at("mounting"))?;
+    prove_below(&mut client, &root, local_dir, start).inspect(|_| {
         // The proof is made; a row left in the server's list of mounts would be the only harm.
         let _ = client.unmount(export_path);
     })

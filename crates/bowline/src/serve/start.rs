@@ -16,6 +16,7 @@ use crate::shares::Shares;
 use crate::values::UdpSockets;
 use admin::{Control, ControlServer};
 use anyhow::{Context, anyhow, bail};
+use client::Client;
 use export::{ExportSpec, Exports, Identity, Options, Source, Squash, Table};
 use nfs::mount::Mount;
 use nfs::portmap::Portmap;
@@ -359,6 +360,16 @@ fn on_overlay(specs: &[ExportSpec]) -> Option<String> {
     ))
 }
 
+/// A connection to this server: from a reserved port, as an export marked `secure` asks for, if this process may have
+/// one.
+fn connected(at: SocketAddr) -> client::Result<Client> {
+    let reserved = sys::outgoing::connect_reserved(at);
+    reserved.map_or_else(
+        |_| Client::tcp(at, client::prove::TIMEOUT),
+        |stream| Client::over_tcp(stream, client::prove::TIMEOUT),
+    )
+}
+
 /// Mounts, lists and reads over the wire.
 fn prove(desk: &Desk, listen: &Listening) -> anyhow::Result<()> {
     let table = desk.exports.load();
@@ -370,7 +381,9 @@ fn prove(desk: &Desk, listen: &Listening) -> anyhow::Result<()> {
         Source::Memory | Source::SlowMemory(_) => None,
     };
     let at = SocketAddr::new(from_here(addr.ip()), addr.port());
-    let seen = client::prove::prove(at, &export.path, local)
+    let seen = connected(at)
+        .map_err(anyhow::Error::from)
+        .and_then(|client| Ok(client::prove::prove(client, &export.path, local)?))
         .with_context(|| format!("the server does not prove itself on {}", export.path_text()))?;
     let entries = if seen.entries == 1 { "entry" } else { "entries" };
     let mut line = format!("proof: mounted {}, {} {entries}", export.path_text(), seen.entries);

@@ -1,7 +1,8 @@
 //! The self-proof against a server of one directory, honest and not.
 
 use crate::responder::{marked, reply_to, tcp};
-use bowline_client::prove::{ProveError, prove};
+use bowline_client::Client;
+use bowline_client::prove::{self, Proof, ProveError};
 use proto::layout::Bytes;
 use proto::mount::{self, Flavors, Mount3Result, MountError, Mounted3};
 use proto::nfs3::{
@@ -10,7 +11,7 @@ use proto::nfs3::{
 };
 use proto::rpc::CallHeader;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use xdr::{Encode, Reader, Writer};
 
@@ -125,6 +126,10 @@ fn listing(files: &Files) -> ReaddirplusOk<'_> {
 
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|n| u8::try_from(n % 251).unwrap()).collect()
+}
+
+fn prove(addr: SocketAddr, path: &[u8], dir: Option<&Path>) -> Result<Proof, ProveError> {
+    prove::prove(Client::tcp(addr, prove::TIMEOUT).unwrap(), path, dir)
 }
 
 /// A new directory with one file.
