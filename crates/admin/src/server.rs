@@ -1,9 +1,10 @@
 //! The server's end of the control socket.
 //!
 //! One thread accepts; each client has a thread of its own, at most [`CLIENTS_MAX`] at once, so a
-//! client that hangs holds up nobody else and is gone after [`PATIENCE`]. Where no thread is to be had one request is answered without. Only the server's own
-//! user (and root) may connect: the socket is made with mode 0600 inside a private directory and
-//! then moved to its place, so it never exists with wider rights. No lock is held.
+//! client that hangs holds up nobody else and is gone after [`PATIENCE`]. Where no thread is to be had one request
+//! is answered without, within [`PATIENCE_ALONE`]. Only the server's own user (and root) may connect: the
+//! socket is made with mode 0600 inside a private directory and then moved to its place, so it never exists with
+//! wider rights. No lock is held.
 
 use crate::api::{Answer, Request};
 use crate::control::{Control, Refused};
