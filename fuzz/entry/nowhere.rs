@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
-    ListArgs, Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status,
-    Time, Verifier, Want, WriteDone,
+    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found,
+    Limits, ListArgs, Listing, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs,
+    Status, Time, Verifier, Want, WriteDone,
 };
 
 /// The file system.
@@ -68,19 +68,19 @@ impl Backend for Nowhere {
         Err(Status::Stale)
     }
 
-    fn create(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: Create) -> Result<Made> {
+    fn create(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: Create) -> Result<Created> {
         Err(Status::Stale)
     }
 
-    fn mkdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &SetAttr) -> Result<Made> {
+    fn mkdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &SetAttr) -> Result<Created> {
         Err(Status::Stale)
     }
 
-    fn symlink(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Made> {
+    fn symlink(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Created> {
         Err(Status::Stale)
     }
 
-    fn mknod(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: NodeKind, _: &SetAttr) -> Result<Made> {
+    fn mknod(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: NodeKind, _: &SetAttr) -> Result<Created> {
         Err(Status::Stale)
     }
 

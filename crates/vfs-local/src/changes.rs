@@ -14,7 +14,7 @@ use crate::open_files::OpenFile;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use vfs::{Attr, Change, Turn};
+use vfs::{Attr, Change, ChangeNumber};
 
 /// The changes of one object.
 #[derive(Debug, Default)]
@@ -63,8 +63,8 @@ impl Changing {
 
     /// Which of the object's changes this is. An entry that takes this one's place in the cache is somewhere else in
     /// memory, or counts anew.
-    pub fn turn(&self) -> Turn {
-        Turn { counter: Arc::as_ptr(&self.file).addr(), number: self.since.begun }
+    pub fn number(&self) -> ChangeNumber {
+        ChangeNumber { counter: Arc::as_ptr(&self.file).addr(), number: self.since.begun }
     }
 
     /// The object around the change, which has just been made.

@@ -14,7 +14,7 @@ use crate::setattr;
 use std::os::fd::AsFd;
 use sys::open::{How, create_new, open_entry};
 use vfs::{
-    Attr, Create, Cx, Fid, FileType, Made, Name, Node, Result, SetAttr, SetTime, Status, Time,
+    Attr, Create, Created, Cx, Fid, FileType, Name, Node, Result, SetAttr, SetTime, Status, Time,
 };
 
 /// The mode of a file until its owner says otherwise.
@@ -25,7 +25,13 @@ const MODE_DEFAULT: u32 = 0o600;
 const TRIES: u32 = 8;
 
 /// See [`vfs::Backend::create`].
-pub fn create(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made> {
+pub fn create(
+    local: &Local,
+    cx: &Cx<'_>,
+    dir: &Fid,
+    name: Name<'_>,
+    how: Create,
+) -> Result<Created> {
     let place = Place::new(local, cx, dir)?;
     for _ in 0..TRIES {
         if let Some(made) = made_or_taken(&place, name, how)? {
@@ -36,7 +42,7 @@ pub fn create(local: &Local, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create
 }
 
 /// Makes the file, or takes the one that is there; `None` if that has gone meanwhile.
-fn made_or_taken(place: &Place<'_>, name: Name<'_>, how: Create) -> Result<Option<Made>> {
+fn made_or_taken(place: &Place<'_>, name: Name<'_>, how: Create) -> Result<Option<Created>> {
     let set = match how {
         Create::Unchecked(set) | Create::Guarded(set) => set,
         Create::Exclusive(verifier) => times_of(verifier),
@@ -73,7 +79,7 @@ fn times_of(verifier: [u8; 8]) -> SetAttr {
 }
 
 /// UNCHECKED: an existing regular file is taken, and cut if the client said so.
-fn take_over(place: &Place<'_>, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+fn take_over(place: &Place<'_>, name: Name<'_>, set: &SetAttr) -> Result<Created> {
     let mut node = existing(place, name)?;
     if node.attr.ftype != FileType::Regular {
         return Err(Status::Exist);
@@ -87,11 +93,11 @@ fn take_over(place: &Place<'_>, name: Name<'_>, set: &SetAttr) -> Result<Made> {
     place.sync()?;
     let (file, _) = place.local.hold(place.cx, &node.fid)?;
     place.sync_named(&file)?;
-    Ok(Made { node: Some(node), dir: place.change() })
+    Ok(Created { node: Some(node), dir: place.change() })
 }
 
 /// EXCLUSIVE over an existing name: ours if the verifier is in its times.
-fn retried(place: &Place<'_>, name: Name<'_>, verifier: [u8; 8]) -> Result<Made> {
+fn retried(place: &Place<'_>, name: Name<'_>, verifier: [u8; 8]) -> Result<Created> {
     let node = existing(place, name)?;
     let wanted = times_of(verifier);
     let same =
@@ -109,7 +115,7 @@ fn retried(place: &Place<'_>, name: Name<'_>, verifier: [u8; 8]) -> Result<Made>
         place.local.sync_object(place.cx, &file)?;
     }
     place.sync()?;
-    Ok(Made { node: Some(node), dir: place.change() })
+    Ok(Created { node: Some(node), dir: place.change() })
 }
 
 fn existing(place: &Place<'_>, name: Name<'_>) -> Result<Node> {

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use sys::open::How;
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
-    ListArgs, Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs,
-    Status, Time, Verifier, Want, WriteDone,
+    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found,
+    Limits, ListArgs, Listing, Name, NodeKind, ReadDone, ReadRange, Result, SetAttr, Stability,
+    StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
 /// How a directory is served.
@@ -281,7 +281,7 @@ impl Local {
     /// a disk. A file system that is memory has none.
     pub(crate) fn may_sleep(&self, cx: &Cx<'_>) {
         if self.medium != Medium::Memory {
-            cx.sleep.about_to_sleep();
+            cx.blocking.will_block();
         }
     }
 }
@@ -392,7 +392,7 @@ impl Backend for Local {
         offset: u64,
         count: usize,
         shortest: usize,
-    ) -> Result<Ranged> {
+    ) -> Result<ReadRange> {
         crate::read_range::read_range(self, cx, fid, (offset, count), shortest)
     }
 
@@ -422,11 +422,11 @@ impl Backend for Local {
         crate::commit::commit(self, cx, fid, offset, count)
     }
 
-    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made> {
+    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created> {
         crate::create::create(self, cx, dir, name, how)
     }
 
-    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created> {
         crate::mkdir::mkdir(self, cx, dir, name, set)
     }
 
@@ -437,7 +437,7 @@ impl Backend for Local {
         name: Name<'_>,
         target: &[u8],
         set: &SetAttr,
-    ) -> Result<Made> {
+    ) -> Result<Created> {
         crate::symlink::symlink(self, cx, dir, name, target, set)
     }
 
@@ -448,7 +448,7 @@ impl Backend for Local {
         name: Name<'_>,
         kind: NodeKind,
         set: &SetAttr,
-    ) -> Result<Made> {
+    ) -> Result<Created> {
         crate::mknod::mknod(self, cx, dir, name, kind, set)
     }
 

@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::AsFd;
 use sys::open::{How, open_entry};
 use sys::stat::Stat;
-use vfs::{Attr, Change, Cx, Fid, FileType, Made, Name, Node, Result, SetAttr, Status};
+use vfs::{Attr, Change, Created, Cx, Fid, FileType, Name, Node, Result, SetAttr, Status};
 
 /// A directory in which something is going to change.
 pub struct Place<'p> {
@@ -61,7 +61,7 @@ impl<'p> Place<'p> {
     ///
     /// # Errors
     /// Those of setting and syncing; the object then stays, as RFC 1813 §3.3.8 allows.
-    pub fn finish(&self, name: Name<'_>, maker: &Maker, set: &SetAttr) -> Result<Made> {
+    pub fn finish(&self, name: Name<'_>, maker: &Maker, set: &SetAttr) -> Result<Created> {
         // who could make it may search the directory
         self.local.actor.be_either(&self.cx.cred).map_err(errno::from)?;
         let open = || open_entry(self.file.path(), name.bytes(), How::Path, false);
@@ -89,7 +89,7 @@ impl<'p> Place<'p> {
         file: OpenFile,
         stat: &Stat,
         set: &SetAttr,
-    ) -> Result<Made> {
+    ) -> Result<Created> {
         self.complete(name, file, stat, set, self.change())
     }
 
@@ -100,11 +100,11 @@ impl<'p> Place<'p> {
         stat: &Stat,
         set: &SetAttr,
         dir: Change,
-    ) -> Result<Made> {
+    ) -> Result<Created> {
         match self.shown(name, file, stat, set) {
             // somebody has removed it; the call has done what it was to do all the same
             Err(Status::NoEnt | Status::Stale) => self.unseen(dir),
-            shown => shown.map(|node| Made { node: Some(node), dir }),
+            shown => shown.map(|node| Created { node: Some(node), dir }),
         }
     }
 
@@ -124,9 +124,9 @@ impl<'p> Place<'p> {
 
     /// The answer where the new object is not to be found any more: without it, as RFC 1813 §3.3.9
     /// allows. An error would be untrue, and who tried again would find the name taken.
-    fn unseen(&self, dir: Change) -> Result<Made> {
+    fn unseen(&self, dir: Change) -> Result<Created> {
         self.sync_unseen()?;
-        Ok(Made { node: None, dir })
+        Ok(Created { node: None, dir })
     }
 
     /// What is left to set on an object that was made with its mode by its owner.

@@ -5,7 +5,7 @@ use crate::local::Local;
 use crate::made::Place;
 use crate::maker::Maker;
 use sys::namespace::{NodeType, make_node};
-use vfs::{Cx, Fid, FileType, Made, Name, NodeKind, Result, SetAttr, Status};
+use vfs::{Created, Cx, Fid, FileType, Name, NodeKind, Result, SetAttr, Status};
 
 /// The mode of a node until its owner says otherwise.
 const MODE_DEFAULT: u32 = 0o600;
@@ -21,7 +21,7 @@ pub fn mknod(
     name: Name<'_>,
     kind: NodeKind,
     set: &SetAttr,
-) -> Result<Made> {
+) -> Result<Created> {
     if let NodeKind::Block(major, minor) | NodeKind::Char(major, minor) = kind
         && (major >> MAJOR_BITS != 0 || minor >> MINOR_BITS != 0)
     {

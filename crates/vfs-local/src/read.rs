@@ -122,7 +122,7 @@ fn done(
 mod tests {
     use crate::{Local, LocalOptions, OpenFiles};
     use std::sync::Arc;
-    use vfs::{Awake, Backend, Component, Cred, Cx, Durability, Name};
+    use vfs::{Backend, Component, Cred, Cx, Durability, IgnoreBlocking, Name};
 
     #[test]
     fn nothing_is_the_end() {
@@ -138,7 +138,7 @@ mod tests {
             return;
         };
         let cred = Cred { uid: 0, gid: 0, groups: &[] };
-        let cx = Cx { cred, sleep: &Awake, durability: Durability::Async };
+        let cx = Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Async };
         let name = Component::Name(Name::new(name.as_bytes()).unwrap());
         let file = local.lookup(&cx, &local.root(), name).unwrap().node.fid;
         let mut data = [0; 512];

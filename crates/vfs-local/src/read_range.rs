@@ -18,7 +18,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use vfs::{Cx, Fid, Ranged, ReadDone, Result, Status, WhyCopy, need_regular};
+use vfs::{CopyReason, Cx, Fid, ReadDone, ReadRange, Result, Status, need_regular};
 
 /// See [`vfs::Backend::read_range`].
 pub fn read_range(
@@ -27,10 +27,10 @@ pub fn read_range(
     fid: &Fid,
     (offset, count): (u64, usize),
     shortest: usize,
-) -> Result<Ranged> {
+) -> Result<ReadRange> {
     let blind = local.blind_reads.load(Relaxed) && local.medium != Medium::Memory;
     if i64::try_from(offset).is_err() || blind {
-        return Ok(Ranged::Copy(WhyCopy::NoFile));
+        return Ok(ReadRange::Copy(CopyReason::NoFile));
     }
     let key = local.key(fid);
     let cached = local.files.with(&key, |file| {
@@ -46,7 +46,7 @@ pub fn read_range(
             local.reader(&file, fid)?;
             match file.shared_reader() {
                 Some(fd) => judge(local, cx, &file, fd, (offset, count), shortest),
-                None => Ok(Ranged::Copy(WhyCopy::NoFile)),
+                None => Ok(ReadRange::Copy(CopyReason::NoFile)),
             }
         }
     };
@@ -64,20 +64,20 @@ fn judge(
     fd: &Arc<OwnedFd>,
     (offset, count): (u64, usize),
     shortest: usize,
-) -> Result<Ranged> {
+) -> Result<ReadRange> {
     let attr = local.stat(file)?;
     need_regular(attr.ftype)?;
     check_data(local, cx, file, &attr, false)?;
     let left = attr.size.saturating_sub(offset);
     let count = count.min(usize::try_from(left).unwrap_or(usize::MAX));
     if count < shortest.max(1) {
-        return Ok(Ranged::Copy(WhyCopy::Short));
+        return Ok(ReadRange::Copy(CopyReason::Short));
     }
     if !in_memory(local, fd.as_fd(), offset, count) {
-        return Ok(Ranged::Copy(WhyCopy::Cold));
+        return Ok(ReadRange::Copy(CopyReason::Cold));
     }
     let eof = count as u64 == left;
-    Ok(Ranged::File { file: Arc::clone(fd), done: ReadDone { count, eof, attr } })
+    Ok(ReadRange::File { file: Arc::clone(fd), done: ReadDone { count, eof, attr } })
 }
 
 /// Whether all of a range within the file is in the page cache.
@@ -106,11 +106,14 @@ mod tests {
     use crate::{Local, LocalOptions, OpenFiles};
     use std::io::{Read, Seek};
     use std::sync::Arc;
-    use vfs::{Awake, Backend, Component, Cred, Cx, Durability, Name, Ranged, Status, WhyCopy};
+    use vfs::{
+        Backend, Component, CopyReason, Cred, Cx, Durability, IgnoreBlocking, Name, ReadRange,
+        Status,
+    };
 
     const ROOT: Cx<'_> = Cx {
         cred: Cred { uid: 0, gid: 0, groups: &[] },
-        sleep: &Awake,
+        blocking: &IgnoreBlocking,
         durability: Durability::Async,
     };
 
@@ -132,7 +135,7 @@ mod tests {
             (offset, count),
             shortest,
         ) {
-            Ok(Ranged::File { file, done }) => {
+            Ok(ReadRange::File { file, done }) => {
                 let mut file = std::fs::File::from(file.try_clone().unwrap());
                 file.seek(std::io::SeekFrom::Start(offset)).unwrap();
                 let mut got = vec![0; done.count];
@@ -140,16 +143,16 @@ mod tests {
                 assert!(bytes[usize::try_from(offset).unwrap()..].starts_with(&got));
                 Ok((done.count, done.eof))
             }
-            Ok(Ranged::Copy(why)) => Err(why),
+            Ok(ReadRange::Copy(why)) => Err(why),
             Err(status) => panic!("{status}"),
         };
         assert_eq!(range(0, 4096, 4096), Ok((4096, false)));
         assert_eq!(range(5, 1 << 20, 4096), Ok((1 << 20, false)));
         assert_eq!(range(0, 4 << 20, 4096), Ok((bytes.len(), true)));
         assert_eq!(range(1_190_000, 65_536, 4096), Ok((10_000, true)));
-        assert_eq!(range(1_199_000, 65_536, 4096), Err(WhyCopy::Short));
-        assert_eq!(range(1_200_000, 65_536, 0), Err(WhyCopy::Short), "nothing is no range");
-        assert_eq!(range(u64::MAX, 65_536, 0), Err(WhyCopy::NoFile));
+        assert_eq!(range(1_199_000, 65_536, 4096), Err(CopyReason::Short));
+        assert_eq!(range(1_200_000, 65_536, 0), Err(CopyReason::Short), "nothing is no range");
+        assert_eq!(range(u64::MAX, 65_536, 0), Err(CopyReason::NoFile));
         let others = Cx { cred: Cred { uid: 4711, gid: 4711, groups: &[] }, ..ROOT };
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&path, mode).unwrap();

@@ -4,7 +4,7 @@ use crate::local::Local;
 use crate::made::Place;
 use crate::maker::Maker;
 use sys::namespace::make_symlink;
-use vfs::{Cx, Fid, FileType, Made, Name, Result, SetAttr, Status};
+use vfs::{Created, Cx, Fid, FileType, Name, Result, SetAttr, Status};
 
 /// See [`vfs::Backend::symlink`].
 pub fn symlink(
@@ -14,7 +14,7 @@ pub fn symlink(
     name: Name<'_>,
     target: &[u8],
     set: &SetAttr,
-) -> Result<Made> {
+) -> Result<Created> {
     if target.is_empty() || target.contains(&0) {
         return Err(Status::Inval);
     }

@@ -67,7 +67,7 @@ fn written(
     if failed.is_some_and(|before| before != file.rounds().failed()) {
         return Err(Status::Io);
     }
-    Ok(WriteDone { count, committed, file: around, turn: Some(file.turn()) })
+    Ok(WriteDone { count, committed, file: around, change_number: Some(file.number()) })
 }
 
 /// Quotas count for the file's owner whoever writes; but set-id bits fall only if the kernel sees

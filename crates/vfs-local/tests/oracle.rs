@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use vfs::{
-    AccessMask, Attr, Awake, Backend, Component, Create, Cred, Cx, Durability, Fid, FileType, Name,
-    NodeKind, Result, SetAttr, Stability, Status,
+    AccessMask, Attr, Backend, Component, Create, Cred, Cx, Durability, Fid, FileType,
+    IgnoreBlocking, Name, NodeKind, Result, SetAttr, Stability, Status,
 };
 use vfs_mem::{Mem, MemOptions};
 
@@ -76,7 +76,7 @@ struct Side<'s> {
 
 impl<'s> Side<'s> {
     fn cx(&self) -> Cx<'s> {
-        Cx { cred: self.cred, sleep: &Awake, durability: Durability::Async }
+        Cx { cred: self.cred, blocking: &IgnoreBlocking, durability: Durability::Async }
     }
 
     fn lookup(&self, dir: &Fid, name: u8) -> Result<Fid> {

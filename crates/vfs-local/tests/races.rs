@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use support::{ANN, BOB, ROOT, Stage, each, name, of, root_for};
-use vfs::{Backend, Create, Cx, Durability, FileType, Made, Name, NodeKind, SetAttr, Status};
+use vfs::{Backend, Create, Created, Cx, Durability, FileType, Name, NodeKind, SetAttr, Status};
 
 /// The mode of a file that the one made who is not tested.
 const OTHERS: u32 = 0o640;
@@ -97,7 +97,7 @@ const WANTED: SetAttr = SetAttr {
 /// Calls beside somebody who moves or removes what they make.
 const MEDDLED: usize = 500;
 
-fn make(local: &Local, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::Result<Made> {
+fn make(local: &Local, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::Result<Created> {
     let (cx, root) = (quick(), local.root());
     match ftype {
         FileType::Directory => local.mkdir(&cx, &root, at, set),

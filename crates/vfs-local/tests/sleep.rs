@@ -11,14 +11,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use support::{Stage, each, make, name, of};
-use vfs::{Backend, Create, Cx, Durability, Fid, NodeKind, SetAttr, Sleep, Stability};
+use vfs::{Backend, Blocking, Create, Cx, Durability, Fid, NodeKind, SetAttr, Stability};
 
 /// Counts how often it was told.
 #[derive(Default)]
 struct Told(AtomicU32);
 
-impl Sleep for Told {
-    fn about_to_sleep(&self) {
+impl Blocking for Told {
+    fn will_block(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 }
@@ -32,7 +32,7 @@ fn own() -> vfs::Cred<'static> {
 /// Which changes said nothing, and which said something.
 fn silent(local: &Local) -> (Vec<&'static str>, Vec<&'static str>) {
     let told = Told::default();
-    let cx = Cx { cred: own(), sleep: &told, durability: Durability::Sync };
+    let cx = Cx { cred: own(), blocking: &told, durability: Durability::Sync };
     let (quiet, mut silent, mut loud) = (of(own()), Vec::new(), Vec::new());
     let root = local.root();
     let set = SetAttr { mode: Some(0o644), ..SetAttr::default() };

@@ -8,7 +8,7 @@ use bowline_vfs_local::Local;
 use std::cell::Cell;
 use std::time::Duration;
 use support::{ROOT, each, make, name, of, put};
-use vfs::{Attr, Backend, Change, Cx, Durability, Fid, SetAttr, Sleep, Stability, Want};
+use vfs::{Attr, Backend, Blocking, Change, Cx, Durability, Fid, SetAttr, Stability, Want};
 
 /// More than a tick of the clock that file systems stamp with.
 const TICK: Duration = Duration::from_millis(12);
@@ -21,8 +21,8 @@ struct Meanwhile<'m> {
     work: &'m dyn Fn(),
 }
 
-impl Sleep for Meanwhile<'_> {
-    fn about_to_sleep(&self) {
+impl Blocking for Meanwhile<'_> {
+    fn will_block(&self) {
         if self.left.replace(self.left.get().wrapping_sub(1)) == 0 {
             std::thread::sleep(TICK);
             (self.work)();
@@ -49,7 +49,7 @@ fn disturbed(
             happened.set(true);
         };
         let sleep = Meanwhile { left: Cell::new(at), work: &work };
-        let cx = Cx { cred: ROOT, sleep: &sleep, durability: Durability::Sync };
+        let cx = Cx { cred: ROOT, blocking: &sleep, durability: Durability::Sync };
         let known = attr(local, object).wcc();
         std::thread::sleep(TICK);
         let change = call(&cx, at);

@@ -7,9 +7,9 @@ use crate::namespace;
 use std::ops::{Bound, ControlFlow};
 use vfs::access::{Permission, data_access, granted};
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
-    ListArgs, Listing, Made, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs, Status,
-    Time, Verifier, Want, WriteDone, need_regular,
+    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found,
+    Limits, ListArgs, Listing, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs,
+    Status, Time, Verifier, Want, WriteDone, need_regular,
 };
 
 /// Entries that are copied out of the lock at a time.
@@ -148,7 +148,12 @@ impl Backend for Mem {
         }
         state.used = state.used.saturating_add(growth);
         let file = state.change(fid, attr.wcc());
-        Ok(WriteDone { count: data.len(), committed: Stability::FileSync, file, turn: None })
+        Ok(WriteDone {
+            count: data.len(),
+            committed: Stability::FileSync,
+            file,
+            change_number: None,
+        })
     }
 
     fn commit(&self, _cx: &Cx<'_>, fid: &Fid, _offset: u64, _count: u64) -> Result<Change> {
@@ -158,11 +163,11 @@ impl Backend for Mem {
         Ok(state.change(fid, attr.wcc()))
     }
 
-    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made> {
+    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created> {
         namespace::create(&mut self.lock(), cx, dir, name, how)
     }
 
-    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created> {
         namespace::mkdir(&mut self.lock(), cx, dir, name, set)
     }
 
@@ -173,7 +178,7 @@ impl Backend for Mem {
         name: Name<'_>,
         target: &[u8],
         set: &SetAttr,
-    ) -> Result<Made> {
+    ) -> Result<Created> {
         if target.is_empty() || target.contains(&0) {
             return Err(Status::Inval);
         }
@@ -188,7 +193,7 @@ impl Backend for Mem {
         name: Name<'_>,
         kind: NodeKind,
         set: &SetAttr,
-    ) -> Result<Made> {
+    ) -> Result<Created> {
         namespace::mknod(&mut self.lock(), cx, dir, name, kind, set)
     }
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, Found, Limits,
-    ListArgs, Listing, Made, Name, NodeKind, Ranged, ReadDone, Result, SetAttr, Stability, StatFs,
-    Status, Time, Verifier, Want, WriteDone,
+    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found,
+    Limits, ListArgs, Listing, Name, NodeKind, ReadDone, ReadRange, Result, SetAttr, Stability,
+    StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
 /// A call of the trait.
@@ -129,7 +129,7 @@ impl<B: Backend> Faulty<B> {
         let delay = fault.delay + fault.delay_max.saturating_sub(fault.delay).mul_f64(other_lot);
         if !delay.is_zero() {
             if fault.announced {
-                cx.sleep.about_to_sleep();
+                cx.blocking.will_block();
             }
             std::thread::sleep(delay);
         }
@@ -196,7 +196,7 @@ impl<B: Backend> Backend for Faulty<B> {
         offset: u64,
         count: usize,
         shortest: usize,
-    ) -> Result<Ranged> {
+    ) -> Result<ReadRange> {
         self.at(cx, Verb::Read)?.read_range(cx, fid, offset, count, shortest)
     }
 
@@ -232,11 +232,11 @@ impl<B: Backend> Backend for Faulty<B> {
         self.at(cx, Verb::Commit)?.commit(cx, fid, offset, count)
     }
 
-    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made> {
+    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created> {
         self.at(cx, Verb::Create)?.create(cx, dir, name, how)
     }
 
-    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Made> {
+    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created> {
         self.at(cx, Verb::Mkdir)?.mkdir(cx, dir, name, set)
     }
 
@@ -247,7 +247,7 @@ impl<B: Backend> Backend for Faulty<B> {
         name: Name<'_>,
         target: &[u8],
         set: &SetAttr,
-    ) -> Result<Made> {
+    ) -> Result<Created> {
         self.at(cx, Verb::Symlink)?.symlink(cx, dir, name, target, set)
     }
 
@@ -258,7 +258,7 @@ impl<B: Backend> Backend for Faulty<B> {
         name: Name<'_>,
         kind: NodeKind,
         set: &SetAttr,
-    ) -> Result<Made> {
+    ) -> Result<Created> {
         self.at(cx, Verb::Mknod)?.mknod(cx, dir, name, kind, set)
     }
 

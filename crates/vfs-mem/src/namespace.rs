@@ -4,7 +4,9 @@ use crate::data::Data;
 use crate::inode::{Directory, Kind};
 use crate::mem::{State, check, fid};
 use vfs::access::Permission;
-use vfs::{Attr, Change, Create, Cx, Fid, FileType, Made, Name, NodeKind, Result, SetAttr, Status};
+use vfs::{
+    Attr, Change, Create, Created, Cx, Fid, FileType, Name, NodeKind, Result, SetAttr, Status,
+};
 
 /// What changing a directory needs.
 const CHANGE: Permission = Permission::WRITE.and(Permission::EXEC);
@@ -25,7 +27,7 @@ pub fn make(
     name: Name<'_>,
     kind: Kind,
     set: &SetAttr,
-) -> Result<Made> {
+) -> Result<Created> {
     state.dir(dir, &cx.cred, Permission::EXEC)?;
     if state.child(dir, name).is_some() {
         return Err(Status::Exist);
@@ -62,7 +64,7 @@ pub fn make(
     if is_dir {
         state.count_subdir(parent.fileid, true);
     }
-    Ok(Made { node: Some(state.node(ino)?), dir: state.change(dir, parent.wcc()) })
+    Ok(Created { node: Some(state.node(ino)?), dir: state.change(dir, parent.wcc()) })
 }
 
 /// CREATE.
@@ -75,7 +77,7 @@ pub fn create(
     dir: &Fid,
     name: Name<'_>,
     how: Create,
-) -> Result<Made> {
+) -> Result<Created> {
     let before = state.dir(dir, &cx.cred, Permission::EXEC)?.0.attr();
     let Some(existing) = state.child(dir, name) else {
         let set = match how {
@@ -100,7 +102,7 @@ pub fn create(
             return Err(Status::Exist);
         }
     }
-    Ok(Made { node: Some(state.node(existing)?), dir: state.change(dir, before.wcc()) })
+    Ok(Created { node: Some(state.node(existing)?), dir: state.change(dir, before.wcc()) })
 }
 
 /// MKDIR.
@@ -113,7 +115,7 @@ pub fn mkdir(
     dir: &Fid,
     name: Name<'_>,
     set: &SetAttr,
-) -> Result<Made> {
+) -> Result<Created> {
     let parent = state.get(dir)?.ino;
     make(state, cx, dir, name, Kind::Directory(Directory::new(parent)), set)
 }
@@ -129,7 +131,7 @@ pub fn mknod(
     name: Name<'_>,
     kind: NodeKind,
     set: &SetAttr,
-) -> Result<Made> {
+) -> Result<Created> {
     let (ftype, rdev) = match kind {
         NodeKind::Block(major, minor) => (FileType::Block, (major, minor)),
         NodeKind::Char(major, minor) => (FileType::Char, (major, minor)),

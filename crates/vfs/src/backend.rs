@@ -5,7 +5,7 @@
 //! inside its own tree, and answers only when what it says is true on disk (see [`Durability`]).
 //!
 //! A backend is shared by all workers; no call may hold a lock while it blocks, and each call
-//! says `cx.sleep.about_to_sleep()` before a system call that may wait for a disk.
+//! says `cx.blocking.will_block()` before a system call that may wait for a disk.
 
 use crate::{Attr, Component, Fid, FileType, Name, Result, SetAttr, Status, Time, WccAttr};
 use std::fs::File;
@@ -35,19 +35,19 @@ impl Cred<'_> {
     }
 }
 
-/// The worker's promise to let others go on while a call sleeps.
-pub trait Sleep {
+/// How a backend tells the thread that runs a call that it will block, so that other calls can go on.
+pub trait Blocking {
     /// Called before anything that may wait for a disk; after it the calling thread may sleep
     /// without delaying other calls. Cheap to call twice.
-    fn about_to_sleep(&self);
+    fn will_block(&self);
 }
 
-/// A caller that has nobody to wake: tests and tools.
+/// A caller to whom blocking does not matter: tests and tools.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Awake;
+pub struct IgnoreBlocking;
 
-impl Sleep for Awake {
-    fn about_to_sleep(&self) {}
+impl Blocking for IgnoreBlocking {
+    fn will_block(&self) {}
 }
 
 /// When a change of the name space or of attributes may be answered.
@@ -65,8 +65,8 @@ pub enum Durability {
 pub struct Cx<'a> {
     /// Who is asking.
     pub cred: Cred<'a>,
-    /// How to say that this call may sleep.
-    pub sleep: &'a dyn Sleep,
+    /// How to say that this call will block.
+    pub blocking: &'a dyn Blocking,
     /// What a successful answer promises.
     pub durability: Durability,
 }
@@ -163,7 +163,7 @@ pub struct Change {
 
 /// What a call made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Made {
+pub struct Created {
     /// The new object; none if it was made and is not to be found any more: somebody else has moved or
     /// removed it by now.
     pub node: Option<Node>,
@@ -184,7 +184,7 @@ pub struct ReadDone {
 
 /// What READ gives where the caller can send a file's pages itself.
 #[derive(Debug)]
-pub enum Ranged {
+pub enum ReadRange {
     /// The data is `done.count` bytes of this file, from the offset that was asked for. All of it
     /// was in memory a moment ago.
     File {
@@ -194,12 +194,12 @@ pub enum Ranged {
         done: ReadDone,
     },
     /// It has to be copied.
-    Copy(WhyCopy),
+    Copy(CopyReason),
 }
 
 /// Why data has to be copied although the caller would take a range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhyCopy {
+pub enum CopyReason {
     /// There is no file behind it, or not one that can be sent.
     NoFile,
     /// There are fewer bytes than it is worth the trouble for.
@@ -229,20 +229,20 @@ pub struct WriteDone {
     /// The file around the write.
     pub file: Change,
     /// Which change of the file it was, if the backend counts them.
-    pub turn: Option<Turn>,
+    pub change_number: Option<ChangeNumber>,
 }
 
 /// Which of an object's changes one was. Attributes alone do not tell whether there was another between two: those that
 /// come within a tick of the clock have the same times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct ChangeNumber {
     /// Who counts: no two that do at the same time have the same.
     pub counter: usize,
     /// How many there were before it.
     pub number: u64,
 }
 
-impl Turn {
+impl ChangeNumber {
     /// Whether nothing has changed the object through this server since `earlier`.
     pub const fn follows(self, earlier: Self) -> bool {
         self.counter == earlier.counter && self.number == earlier.number.wrapping_add(1)
@@ -435,9 +435,9 @@ pub trait Backend: Send + Sync {
         offset: u64,
         count: usize,
         shortest: usize,
-    ) -> Result<Ranged> {
+    ) -> Result<ReadRange> {
         let _ = (cx, fid, offset, count, shortest);
-        Ok(Ranged::Copy(WhyCopy::NoFile))
+        Ok(ReadRange::Copy(CopyReason::NoFile))
     }
 
     /// Writes `data` at `offset`, as safe as `stable` says or safer. Counts as a change of the
@@ -486,13 +486,13 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// [`Status`].
-    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Made>;
+    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created>;
 
     /// Makes a directory.
     ///
     /// # Errors
     /// [`Status`].
-    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Made>;
+    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created>;
 
     /// Makes a symbolic link to `target`, which is stored as it is.
     ///
@@ -505,7 +505,7 @@ pub trait Backend: Send + Sync {
         name: Name<'_>,
         target: &[u8],
         set: &SetAttr,
-    ) -> Result<Made>;
+    ) -> Result<Created>;
 
     /// Makes a device node, a named pipe or a socket.
     ///
@@ -518,7 +518,7 @@ pub trait Backend: Send + Sync {
         name: Name<'_>,
         kind: NodeKind,
         set: &SetAttr,
-    ) -> Result<Made>;
+    ) -> Result<Created>;
 
     /// Removes an entry that is not a directory ([`Status::IsDir`] if it is).
     ///

@@ -14,9 +14,9 @@ mod status;
 
 pub use attr::{Attr, FileType, SetAttr, SetTime, Time, WccAttr};
 pub use backend::{
-    AccessMask, Awake, Backend, Change, Create, Cred, Cx, DirEntry, Durability, Found, Limits,
-    ListArgs, Listing, Made, NO_ID, Node, NodeKind, Ranged, ReadDone, Sleep, Stability, StatFs,
-    Turn, Verifier, Want, WhyCopy, WriteDone, need_regular,
+    AccessMask, Backend, Blocking, Change, ChangeNumber, CopyReason, Create, Created, Cred, Cx,
+    DirEntry, Durability, Found, IgnoreBlocking, Limits, ListArgs, Listing, NO_ID, Node, NodeKind,
+    ReadDone, ReadRange, Stability, StatFs, Verifier, Want, WriteDone, need_regular,
 };
 pub use fid::Fid;
 pub use name::{Component, Name};

@@ -7,7 +7,7 @@ use super::refusal::{Refusal, Why};
 use export::{Export, Table};
 use proto::mount::MountError;
 use rpc::Call;
-use vfs::{Component, Cred, Cx, Durability, Fid, FileType, Sleep, Status, Want};
+use vfs::{Blocking, Component, Cred, Cx, Durability, Fid, FileType, Status, Want};
 
 /// A port that takes a privilege to use.
 const RESERVED_PORT: u16 = 1;
@@ -25,8 +25,8 @@ pub(super) struct Target<'t> {
 /// The worker's promise, as the backend wants it.
 struct Worker<'a>(&'a dyn rpc::MaySleep);
 
-impl Sleep for Worker<'_> {
-    fn about_to_sleep(&self) {
+impl Blocking for Worker<'_> {
+    fn will_block(&self) {
         self.0.about_to_sleep();
     }
 }
@@ -70,7 +70,7 @@ fn look<'t>(table: &'t Table, call: &mut Call<'_>, path: &[u8]) -> Result<Target
     }
     let sleep = Worker(call.sleep);
     let cred = Cred { uid: 0, gid: 0, groups: &[] };
-    let cx = Cx { cred, sleep: &sleep, durability: Durability::Sync };
+    let cx = Cx { cred, blocking: &sleep, durability: Durability::Sync };
     let fid = walk(export, &cx, below).map_err(Why::Tree)?;
     Ok(Target { export, fid, path })
 }

@@ -20,7 +20,7 @@ use crate::verbs::{Answer, Failed, Written};
 use crate::{Nfs, verbs};
 use proto::nfs3::{Res, StableHow, WriteArgs, WriteHead, WriteOk};
 use rpc::{Ahead, Call, Fault, Piped, Taken};
-use vfs::{Change, Stability, Status, Turn, Verifier, WriteDone};
+use vfs::{Change, ChangeNumber, Stability, Status, Verifier, WriteDone};
 use xdr::{Reader, Writer};
 
 /// Bytes of a page of the page cache.
@@ -81,7 +81,7 @@ struct Front {
     /// The file around all pieces.
     file: Change,
     /// Which change of it the last piece was.
-    turn: Option<Turn>,
+    change_number: Option<ChangeNumber>,
     /// The last piece did not fit: nothing more is written.
     full: bool,
 }
@@ -92,14 +92,14 @@ impl Begun {
         match (front, piece) {
             (None, Err(failed)) => Self::Failed(failed),
             (None, Ok(Written { done, verifier })) => {
-                let WriteDone { count, file, turn, .. } = done;
-                Self::Written(Front { count, verifier, file, turn, full: count < len })
+                let WriteDone { count, file, change_number, .. } = done;
+                Self::Written(Front { count, verifier, file, change_number, full: count < len })
             }
             (Some(front), Err(_)) => Self::Written(Front { full: true, ..front }),
             (Some(front), Ok(Written { done, .. })) => Self::Written(Front {
                 count: front.count.saturating_add(done.count),
-                file: spanning((&front.file, front.turn), &done),
-                turn: done.turn,
+                file: spanning((&front.file, front.change_number), &done),
+                change_number: done.change_number,
                 full: done.count < len,
                 ..front
             }),
@@ -156,19 +156,20 @@ fn rest(
     ahead: &Ahead,
 ) -> Answer<Written> {
     let stable = stability(head.stable);
-    let Front { mut count, verifier, mut file, mut turn, full } = match ahead.memo::<Begun>() {
-        Some(Begun::Written(front)) => *front,
-        Some(Begun::Failed(failed)) => return Err(*failed),
-        None => return Err(Failed::bare(Status::ServerFault)),
-    };
+    let Front { mut count, verifier, mut file, mut change_number, full } =
+        match ahead.memo::<Begun>() {
+            Some(Begun::Written(front)) => *front,
+            Some(Begun::Failed(failed)) => return Err(*failed),
+            None => return Err(Failed::bare(Status::ServerFault)),
+        };
     let at = |bytes: usize| head.offset.saturating_add(bytes as u64);
     // Unstable: what is to be synced is what fits, and a sync that fails fails the call.
     if !full
         && let Ok(last) = verbs::write(nfs, call, head.file.0, at(count), data, Stability::Unstable)
     {
         count = count.saturating_add(last.done.count);
-        file = spanning((&file, turn), &last.done);
-        turn = last.done.turn;
+        file = spanning((&file, change_number), &last.done);
+        change_number = last.done.change_number;
         if stable == Stability::Unstable {
             let done = WriteDone { count, file, ..last.done };
             return Ok(Written { done, verifier });
@@ -178,7 +179,7 @@ fn rest(
     if stable != Stability::Unstable && end.verifier != verifier {
         return Err(Failed { status: Status::Io, attr: end.done.file.after, other: None });
     }
-    let done = WriteDone { count, file: spanning((&file, turn), &end.done), ..end.done };
+    let done = WriteDone { count, file: spanning((&file, change_number), &end.done), ..end.done };
     Ok(Written { done, verifier })
 }
 
@@ -196,12 +197,13 @@ fn whole_pages(offset: u64, len: usize) -> usize {
     len.saturating_sub(usize::try_from(beyond).unwrap_or(usize::MAX))
 }
 
-/// The file around several changes, of which the last was `turn`, and the next one, if that found the file as they left
+/// The file around several changes, of which the last was `change_number`, and the next one, if that found the file as they left
 /// it and nobody else's came between; else nothing is known of before.
-fn spanning((all, turn): (&Change, Option<Turn>), next: &WriteDone) -> Change {
+fn spanning((all, change_number): (&Change, Option<ChangeNumber>), next: &WriteDone) -> Change {
     let left = all.after.map(|after| after.wcc());
     let as_left = left.is_some() && left == next.file.before;
-    let is_next = turn.zip(next.turn).is_none_or(|(turn, next)| next.follows(turn));
+    let is_next =
+        change_number.zip(next.change_number).is_none_or(|(last, next)| next.follows(last));
     Change { before: all.before.filter(|_| as_left && is_next), after: next.file.after }
 }
 

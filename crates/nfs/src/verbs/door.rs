@@ -11,7 +11,7 @@ use export::{
 use rpc::{BufferWish, BufferWishes, Call, Credential, MaySleep, Peer};
 use std::net::SocketAddr;
 use std::time::Instant;
-use vfs::{AccessMask, Attr, Backend, Cx, Fid, Made, Status, Want};
+use vfs::{AccessMask, Attr, Backend, Created, Cx, Fid, Status, Want};
 
 /// What a verb is going to do with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +50,8 @@ impl From<Status> for Failed {
 /// The dispatcher's promise in the backend's words.
 struct Sleeper<'c>(&'c dyn MaySleep);
 
-impl vfs::Sleep for Sleeper<'_> {
-    fn about_to_sleep(&self) {
+impl vfs::Blocking for Sleeper<'_> {
+    fn will_block(&self) {
         self.0.about_to_sleep();
     }
 }
@@ -113,7 +113,7 @@ impl<'c> Door<'c> {
         };
         let cx = Cx {
             cred: options.squash(auth, &mut self.groups),
-            sleep: &self.sleep,
+            blocking: &self.sleep,
             durability: options.durability,
         };
         let read_only = options.read_only;
@@ -243,7 +243,7 @@ impl Target<'_> {
     }
 
     /// What was made, with its wire handle.
-    pub fn new_object(&self, made: &Made) -> New {
+    pub fn new_object(&self, made: &Created) -> New {
         let object = made.node.map(|node| (self.seal(&node.fid), node.attr));
         New { object, dir: made.dir }
     }

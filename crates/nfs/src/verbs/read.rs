@@ -5,7 +5,7 @@ use crate::Nfs;
 use rpc::{Call, Copied};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use vfs::{Ranged, ReadDone, WhyCopy};
+use vfs::{CopyReason, ReadDone, ReadRange};
 
 /// What READ gives.
 pub struct Read {
@@ -44,8 +44,8 @@ pub fn read<'d>(
     let read = at.run(|backend| {
         if let Some(shortest) = range_min.filter(|shortest| *shortest <= count) {
             match backend.read_range(&at.cx, &at.fid, offset, count, shortest)? {
-                Ranged::File { file, done } => return Ok(Read { done, file: Some(file) }),
-                Ranged::Copy(why) => copied = copied_because(why),
+                ReadRange::File { file, done } => return Ok(Read { done, file: Some(file) }),
+                ReadRange::Copy(why) => copied = copied_because(why),
             }
         } else if range_min.is_some() {
             copied = Copied::Short;
@@ -60,10 +60,10 @@ pub fn read<'d>(
     read
 }
 
-const fn copied_because(why: WhyCopy) -> Copied {
+const fn copied_because(why: CopyReason) -> Copied {
     match why {
-        WhyCopy::NoFile => Copied::NoFile,
-        WhyCopy::Short => Copied::Short,
-        WhyCopy::Cold => Copied::Cold,
+        CopyReason::NoFile => Copied::NoFile,
+        CopyReason::Short => Copied::Short,
+        CopyReason::Cold => Copied::Cold,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, FileType, Found,
-    Limits, ListArgs, Listing, Made, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability,
+    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, FileType,
+    Found, Limits, ListArgs, Listing, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability,
     StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
@@ -112,7 +112,7 @@ impl Backend for Tree {
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
-        cx.sleep.about_to_sleep();
+        cx.blocking.will_block();
         let at = self.index(dir)?;
         let found = match name {
             Component::Dot => at,
@@ -144,19 +144,19 @@ impl Backend for Tree {
         Err(Status::RoFs)
     }
 
-    fn create(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: Create) -> Result<Made> {
+    fn create(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: Create) -> Result<Created> {
         Err(Status::RoFs)
     }
 
-    fn mkdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &SetAttr) -> Result<Made> {
+    fn mkdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &SetAttr) -> Result<Created> {
         Err(Status::RoFs)
     }
 
-    fn symlink(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Made> {
+    fn symlink(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Created> {
         Err(Status::RoFs)
     }
 
-    fn mknod(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: NodeKind, _: &SetAttr) -> Result<Made> {
+    fn mknod(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: NodeKind, _: &SetAttr) -> Result<Created> {
         Err(Status::RoFs)
     }
 

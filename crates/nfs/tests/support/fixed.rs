@@ -3,8 +3,8 @@
 
 use std::ops::ControlFlow;
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Cx, DirEntry, Fid, FileType, Found,
-    Limits, ListArgs, Listing, Made, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability,
+    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, FileType,
+    Found, Limits, ListArgs, Listing, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability,
     StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
@@ -125,29 +125,29 @@ impl Backend for Fixed {
     ) -> Result<WriteDone> {
         vfs::need_regular(attr(self.which(fid)?).ftype)?;
         let file = Change { before: Some(attr(2).wcc()), after: Some(attr(2)) };
-        Ok(WriteDone { count: data.len(), committed: stable, file, turn: None })
+        Ok(WriteDone { count: data.len(), committed: stable, file, change_number: None })
     }
 
     fn commit(&self, _: &Cx<'_>, _: &Fid, _: u64, _: u64) -> Result<Change> {
         Ok(Change::default())
     }
 
-    fn create(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: Create) -> Result<Made> {
+    fn create(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: Create) -> Result<Created> {
         Err(Status::NoSpc)
     }
 
     /// What is made is moved away at once: `file` was moved there, and nothing is where `gone` was.
-    fn mkdir(&self, _: &Cx<'_>, _: &Fid, name: Name<'_>, _: &SetAttr) -> Result<Made> {
+    fn mkdir(&self, _: &Cx<'_>, _: &Fid, name: Name<'_>, _: &SetAttr) -> Result<Created> {
         let change = Change { before: None, after: Some(attr(1)) };
         let unseen = [&b"file"[..], b"gone"].contains(&name.bytes());
-        if unseen { Ok(Made { node: None, dir: change }) } else { Err(Status::DQuot) }
+        if unseen { Ok(Created { node: None, dir: change }) } else { Err(Status::DQuot) }
     }
 
-    fn symlink(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Made> {
+    fn symlink(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Created> {
         Err(Status::NotSupp)
     }
 
-    fn mknod(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: NodeKind, _: &SetAttr) -> Result<Made> {
+    fn mknod(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: NodeKind, _: &SetAttr) -> Result<Created> {
         Err(Status::Perm)
     }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use vfs::{
-    Attr, Awake, Backend, Component, Create, Cred, Cx, Durability, Fid, Made, Name, Result,
-    SetAttr, Stability,
+    Attr, Backend, Component, Create, Created, Cred, Cx, Durability, Fid, IgnoreBlocking, Name,
+    Result, SetAttr, Stability,
 };
 
 /// The server's own root.
@@ -22,7 +22,7 @@ pub const BOB: Cred<'static> = Cred { uid: 4002, gid: 4002, groups: &[] };
 
 /// A call of somebody.
 pub fn of(cred: Cred<'_>) -> Cx<'_> {
-    Cx { cred, sleep: &Awake, durability: Durability::Sync }
+    Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Sync }
 }
 
 pub fn name(text: &str) -> Name<'_> {
@@ -92,7 +92,7 @@ pub fn find(local: &Local, cx: &Cx<'_>, dir: &Fid, name: &str) -> Result<(Fid, A
     local.lookup(cx, dir, component).map(|found| (found.node.fid, found.node.attr))
 }
 
-pub fn make(local: &Local, cx: &Cx<'_>, dir: &Fid, file: &str, mode: u32) -> Result<Made> {
+pub fn make(local: &Local, cx: &Cx<'_>, dir: &Fid, file: &str, mode: u32) -> Result<Created> {
     let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
     local.create(cx, dir, name(file), Create::Guarded(set))
 }

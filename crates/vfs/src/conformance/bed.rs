@@ -2,8 +2,8 @@
 
 use super::Traits;
 use crate::{
-    Attr, Awake, Backend, Component, Create, Cred, Cx, Durability, Fid, Made, Name, Node, Result,
-    SetAttr, Stability, Status, Want,
+    Attr, Backend, Component, Create, Created, Cred, Cx, Durability, Fid, IgnoreBlocking, Name,
+    Node, Result, SetAttr, Stability, Status, Want,
 };
 use std::ops::ControlFlow;
 
@@ -33,7 +33,7 @@ impl Bed {
 
     /// Somebody's calls. Durability does not show from here, so the fast one is used.
     pub fn by<'a>(&self, cred: Cred<'a>) -> Cx<'a> {
-        Cx { cred, sleep: &Awake, durability: Durability::Async }
+        Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Async }
     }
 
     pub fn root(&self) -> Fid {
@@ -49,7 +49,7 @@ impl Bed {
         self.create(dir, name, Create::Guarded(set)).unwrap().node.unwrap().fid
     }
 
-    pub fn create(&self, dir: &Fid, name: &str, how: Create) -> Result<Made> {
+    pub fn create(&self, dir: &Fid, name: &str, how: Create) -> Result<Created> {
         self.backend.create(&self.cx(), dir, word(name), how)
     }
 

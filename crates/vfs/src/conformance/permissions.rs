@@ -184,7 +184,7 @@ fn special_bits_outlast_the_size_that_comes_with_them(bed: &Bed) {
 fn special_bits_outlast_the_owner_that_comes_with_them(bed: &Bed) {
     let root = bed.root();
     bed.set(&root, SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
-    let seen = |made: crate::Result<crate::Made>| {
+    let seen = |made: crate::Result<crate::Created>| {
         let node = made.unwrap().node.unwrap();
         assert_eq!(bed.attr(&node.fid).mode, node.attr.mode, "as it was answered");
         (node.attr.uid, node.attr.gid, node.attr.mode)
