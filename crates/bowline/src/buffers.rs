@@ -7,7 +7,7 @@
 
 use crate::values::Size;
 use export::{BufferSize, BufferSizes, Client, Network};
-use rpc::{BufferWish, BufferWishes};
+use rpc::{SocketBufferSize, SocketBufferSizes};
 use std::fmt;
 use std::net::IpAddr;
 use svc::{Applied, BufferTotals};
@@ -182,23 +182,23 @@ impl Rules {
 }
 
 impl svc::BufferRules for Rules {
-    fn server_wide(&self) -> BufferWishes {
-        BufferWishes { receive: wish(self.receive.all), send: wish(self.send.all) }
+    fn server_wide(&self) -> SocketBufferSizes {
+        SocketBufferSizes { receive: wish(self.receive.all), send: wish(self.send.all) }
     }
 
-    fn for_client(&self, client: IpAddr) -> BufferWishes {
-        BufferWishes {
+    fn for_client(&self, client: IpAddr) -> SocketBufferSizes {
+        SocketBufferSizes {
             receive: wish(self.receive.for_client(client)),
             send: wish(self.send.for_client(client)),
         }
     }
 }
 
-const fn wish(size: BufferSize) -> BufferWish {
+const fn wish(size: BufferSize) -> SocketBufferSize {
     match size {
-        BufferSize::Unset => BufferWish::NONE,
-        BufferSize::Auto => BufferWish::AUTO,
-        BufferSize::Bytes(bytes) => BufferWish::bytes(bytes),
+        BufferSize::Unset => SocketBufferSize::UNSET,
+        BufferSize::Auto => SocketBufferSize::AUTO,
+        BufferSize::Bytes(bytes) => SocketBufferSize::bytes(bytes),
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Target {
 /// Appends a call's header; the arguments follow it.
 pub(crate) fn put_call(w: &mut Writer, xid: u32, target: Target, identity: Option<&Identity>) {
     let Target { program, version, procedure } = target;
-    let credential = identity.and_then(credential).map_or(Credential::None, Credential::Sys);
+    let credential = identity.and_then(credential).map_or(Credential::Anonymous, Credential::Sys);
     w.put(&Request { xid, program, version, procedure, credential });
 }
 

@@ -211,7 +211,7 @@ impl Export {
 
     /// Waits until [`Export::access_for`] can answer for this client: at once for rules by
     /// address, else for as long as the name services take, at most ten seconds. The caller says
-    /// `about_to_sleep` first. False if the services gave no answer in that time.
+    /// `will_block` first. False if the services gave no answer in that time.
     pub fn resolve_blocking(&self, client: IpAddr) -> bool {
         self.resolver.wait_for(&self.verdicts, client.to_canonical())
     }

@@ -7,15 +7,15 @@ use proto::portmap::{
     decode_addresses, decode_all_args, decode_mappings, decode_rpcbs, decode_taddr, procedure2,
     procedure4,
 };
-use rpc::{Call, Credential, Fault, MaySleep, Outcome, Peer, Program, Transport};
+use rpc::{Blocking, Call, Credential, Fault, Outcome, Peer, Program, Transport};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use xdr::{Encode, Reader, Writer};
 
 struct Awake;
 
-impl MaySleep for Awake {
-    fn about_to_sleep(&self) {}
+impl Blocking for Awake {
+    fn will_block(&self) {}
 }
 
 const NFS: u32 = 100_003;
@@ -48,8 +48,8 @@ fn ask(peer: Peer, version: u32, procedure: u32, args: &[u8]) -> Result<Vec<u8>,
     let mut call = Call {
         xid: 1,
         peer,
-        credential: Credential::None,
-        sleep: &Awake,
+        credential: Credential::Anonymous,
+        blocking: &Awake,
         ahead: None,
         piped: None,
         outcome: Outcome::default(),

@@ -1,7 +1,7 @@
 //! What a procedure knows of the call that it answers, and what it tells the server about it.
 
 use crate::ahead::{Ahead, Piped};
-use crate::wish::BufferWishes;
+use crate::socket_buffers::SocketBufferSizes;
 use proto::rpc::{AuthSysParms, GROUPS_MAX, Groups};
 use std::net::SocketAddr;
 
@@ -77,16 +77,16 @@ impl<'a> From<AuthSysParms<'a>> for AuthSys<'a> {
 /// Who the client says is calling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential<'a> {
-    /// AUTH_NONE: nobody in particular.
-    None,
+    /// AUTH_NONE: an anonymous caller.
+    Anonymous,
     /// AUTH_SYS.
     Sys(AuthSys<'a>),
 }
 
-/// The worker's promise to let other calls go on while this one sleeps.
-pub trait MaySleep {
-    /// To be called before anything that may wait; cheap to call twice.
-    fn about_to_sleep(&self);
+/// How a call tells its worker thread that it is about to block, so that other calls go on meanwhile.
+pub trait Blocking {
+    /// To be called before a system call or a lock that may wait; cheap to call twice.
+    fn will_block(&self);
 }
 
 /// Why a READ's or READDIR's data was copied.
@@ -117,8 +117,8 @@ pub struct Outcome {
     pub bytes_written: u32,
     /// How many of them went from the socket to their place through a pipe; of the dispatcher's telling.
     pub bytes_piped: u32,
-    /// What the export wants of the connection's buffers.
-    pub buffers: BufferWishes,
+    /// The socket buffer sizes that the export asks for.
+    pub buffers: SocketBufferSizes,
     /// Why what was read was copied; `None`: it is a range of a file, or there is none.
     pub copied: Option<Copied>,
 }
@@ -132,7 +132,7 @@ pub struct Call<'a> {
     /// Who is asking.
     pub credential: Credential<'a>,
     /// Called before anything that may wait.
-    pub sleep: &'a dyn MaySleep,
+    pub blocking: &'a dyn Blocking,
     /// Data that went where it belongs before the record was whole.
     pub ahead: Option<&'a Ahead>,
     /// Data that is in a pipe instead of behind the arguments; only for an [`crate::AheadHandler`].

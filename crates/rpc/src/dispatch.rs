@@ -16,8 +16,8 @@ mod programs;
 use crate::auth::AuthTable;
 use crate::reply_cache::{CacheUse, Lookup, ReplyCache, Ticket};
 use crate::{
-    Ahead, Arrived, Beginning, BufferWishes, Call, Credential, Fault, MaySleep, OpIndex, OpName,
-    Outcome, Peer, Program, RowFlags, Taken, Transport,
+    Ahead, Arrived, Beginning, Blocking, Call, Credential, Fault, OpIndex, OpName, Outcome, Peer,
+    Program, RowFlags, SocketBufferSizes, Taken, Transport,
 };
 use header::Unreadable;
 use programs::{Found, Programs};
@@ -107,7 +107,7 @@ impl Done {
             bytes_read: 0,
             bytes_written: 0,
             bytes_piped: 0,
-            buffers: BufferWishes::NONE,
+            buffers: SocketBufferSizes::UNSET,
             copied: None,
         };
         Self { verdict, op, outcome, rejected, duplicate: None }
@@ -164,7 +164,7 @@ impl Dispatcher {
         arrived: Arrived<'_>,
         peer: Peer,
         now_ms: u64,
-        sleep: &dyn MaySleep,
+        blocking: &dyn Blocking,
         reply: &mut Writer,
     ) -> Done {
         let (header, args) = match header::read(arrived.record) {
@@ -184,7 +184,7 @@ impl Dispatcher {
         let bytes_piped = u32::try_from(piped).unwrap_or(u32::MAX);
         let outcome = Outcome { bytes_piped, ..Outcome::default() };
         let call =
-            Call { xid, peer, credential, sleep, ahead: arrived.ahead, piped: None, outcome };
+            Call { xid, peer, credential, blocking, ahead: arrived.ahead, piped: None, outcome };
         let request = Request { header, args, call };
         match &self.replies {
             Some(replies) if is_kept(found.flags, peer.transport) => {
@@ -202,7 +202,7 @@ impl Dispatcher {
         &self,
         beginning: Beginning<'_>,
         peer: Peer,
-        sleep: &dyn MaySleep,
+        blocking: &dyn Blocking,
         ahead: &mut Ahead,
     ) -> Range<usize> {
         let Beginning { so_far, piped, missing } = beginning;
@@ -213,7 +213,7 @@ impl Dispatcher {
         };
         let outcome = Outcome::default();
         let xid = header.xid;
-        let mut call = Call { xid, peer, credential, sleep, ahead: None, piped, outcome };
+        let mut call = Call { xid, peer, credential, blocking, ahead: None, piped, outcome };
         let CallHeader { version, procedure, .. } = header;
         // After a panic the call is dispatched whole, with what had gone before, and panics again.
         let took = catch_unwind(AssertUnwindSafe(|| {
@@ -274,7 +274,7 @@ fn cached(
         && matches!(known, Lookup::Running)
         && let Some(claim) = replies.claim(key)
     {
-        request.call.sleep.about_to_sleep();
+        request.call.blocking.will_block();
         claim.wait();
         known = replies.begin(key, now_ms);
     }
@@ -308,7 +308,7 @@ fn run_and_keep(
 /// Runs a procedure and answers.
 fn run(found: &Found<'_>, mut request: Request<'_>, reply: &mut Writer) -> Done {
     if found.flags.has(RowFlags::SLEEPS) {
-        request.call.sleep.about_to_sleep();
+        request.call.blocking.will_block();
     }
     let start = reply.mark();
     let CallHeader { xid, version, procedure, .. } = request.header;

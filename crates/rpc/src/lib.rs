@@ -12,13 +12,13 @@ pub mod record;
 mod reply;
 mod reply_cache;
 mod request;
-mod wish;
+mod socket_buffers;
 
 pub use ahead::{Ahead, AheadHandler, Arrived, Beginning, Piped, Taken};
-pub use call::{AuthSys, Call, Copied, Credential, Fault, MaySleep, Outcome, Peer, Transport};
+pub use call::{AuthSys, Blocking, Call, Copied, Credential, Fault, Outcome, Peer, Transport};
 pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
 pub use program::{Handler, OpIndex, OpName, Program, Row, RowFlags, RowInfo, Service, Version};
 pub use reply::{Refusal, Reply};
 pub use reply_cache::CacheUse;
 pub use request::Request;
-pub use wish::{BufferWish, BufferWishes};
+pub use socket_buffers::{SocketBufferSize, SocketBufferSizes};

@@ -315,7 +315,7 @@ impl Drop for Ticket<'_> {
 /// Who asks, without the stamp, which some clients renew when they send again.
 fn hash_credential(hasher: &mut SipHasher13, credential: &Credential<'_>) {
     match credential {
-        Credential::None => hasher.write_u8(0),
+        Credential::Anonymous => hasher.write_u8(0),
         Credential::Sys(sys) => {
             let groups = sys.groups();
             let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);

@@ -27,7 +27,7 @@ impl Encode for Request<'_> {
             w.u32(word);
         }
         match &self.credential {
-            Credential::None => w.put(&OpaqueAuth::NONE),
+            Credential::Anonymous => w.put(&OpaqueAuth::NONE),
             Credential::Sys(sys) => {
                 w.u32(flavor::AUTH_SYS);
                 let len = w.mark();
@@ -54,7 +54,7 @@ mod tests {
         program: 100_003,
         version: 3,
         procedure: 6,
-        credential: Credential::None,
+        credential: Credential::Anonymous,
     };
 
     #[test]

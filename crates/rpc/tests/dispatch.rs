@@ -24,7 +24,7 @@ fn toy() -> Toy {
 
 /// A call of the toy without a credential.
 fn call(procedure: u32, args: &[u8]) -> Vec<u8> {
-    request(Credential::None, procedure, args)
+    request(Credential::Anonymous, procedure, args)
 }
 
 fn request(credential: Credential<'_>, procedure: u32, args: &[u8]) -> Vec<u8> {
@@ -87,7 +87,7 @@ fn procedures_are_numbered_without_a_gap() {
 #[test]
 fn null_works_with_every_flavour() {
     let sys = AuthSys::new(b"box", 5, 6, &[7; 16]).unwrap();
-    for credential in [Credential::None, Credential::Sys(sys)] {
+    for credential in [Credential::Anonymous, Credential::Sys(sys)] {
         let (done, bytes) = answer(&toy(), &request(credential, procedure::NULL, b""));
         assert_eq!(done.rejected, None);
         assert_eq!(bytes, words(&[XID, 1, 0, 0, 0, 0]));

@@ -96,7 +96,7 @@ fn load(
     pid: u32,
 ) -> Done<(f64, Duration, Duration)> {
     let mut call = Writer::new();
-    let credential = Credential::None;
+    let credential = Credential::Anonymous;
     call.put(&Request { xid: 1, program: PROGRAM, version: 1, procedure: 0, credential });
     call.raw(&[0; ARGS_BYTES]);
     let mark = rpc::record::mark(call.len()).ok_or("too long")?.to_be_bytes();

@@ -31,7 +31,7 @@
 use crate::conn::Conn;
 use crate::lock;
 use crate::register::Register;
-use rpc::{BufferWish, BufferWishes};
+use rpc::{SocketBufferSize, SocketBufferSizes};
 use serde::Serialize;
 use std::fmt;
 use std::net::{IpAddr, TcpStream};
@@ -51,20 +51,20 @@ const WINDOW_UNSCALED_MAX: u64 = 65_535;
 /// What the operator wants for whom.
 pub trait BufferRules: fmt::Debug + Send + Sync {
     /// Where nothing else is said.
-    fn server_wide(&self) -> BufferWishes;
+    fn server_wide(&self) -> SocketBufferSizes;
 
-    /// For the connections of a client; [`BufferWish::NONE`] where the server-wide size counts.
-    fn for_client(&self, client: IpAddr) -> BufferWishes;
+    /// For the connections of a client; [`SocketBufferSize::UNSET`] where the server-wide size counts.
+    fn for_client(&self, client: IpAddr) -> SocketBufferSizes;
 }
 
 /// Server-wide sizes only.
-impl BufferRules for BufferWishes {
-    fn server_wide(&self) -> BufferWishes {
+impl BufferRules for SocketBufferSizes {
+    fn server_wide(&self) -> SocketBufferSizes {
         *self
     }
 
-    fn for_client(&self, _: IpAddr) -> BufferWishes {
-        Self::NONE
+    fn for_client(&self, _: IpAddr) -> SocketBufferSizes {
+        Self::UNSET
     }
 }
 
@@ -177,9 +177,9 @@ pub(crate) struct ConnBuffers {
 struct Held {
     side: Side,
     /// For its client.
-    base: BufferWish,
+    base: SocketBufferSize,
     /// For the exports that it is used for.
-    export: BufferWish,
+    export: SocketBufferSize,
     /// Whether we have ended the kernel's own sizing.
     fixed: bool,
     promise: Promise,
@@ -190,8 +190,8 @@ impl ConnBuffers {
     pub fn new(buffers: &Buffers) -> Self {
         let held = |side| Held {
             side,
-            base: BufferWish::NONE,
-            export: BufferWish::NONE,
+            base: SocketBufferSize::UNSET,
+            export: SocketBufferSize::UNSET,
             fixed: false,
             promise: Promise { of: Arc::clone(&buffers.promised), bytes: 0 },
             cut: None,
@@ -209,17 +209,17 @@ impl ConnBuffers {
 
 impl Conn {
     /// Gives the connection what the export of a call wants, unless it has it.
-    pub fn heed(&self, wishes: BufferWishes, stats: &WorkerStats) {
-        if wishes == BufferWishes::NONE {
+    pub fn heed(&self, wishes: SocketBufferSizes, stats: &WorkerStats) {
+        if wishes == SocketBufferSizes::UNSET {
             return;
         }
-        let before = BufferWishes::unpack(self.buffers.exports.load(Relaxed));
+        let before = SocketBufferSizes::unpack(self.buffers.exports.load(Relaxed));
         let all = before.max(wishes);
         if all == before {
             return;
         }
         let mut held = lock(&self.buffers.held);
-        let all = BufferWishes::unpack(self.buffers.exports.load(Relaxed)).max(wishes);
+        let all = SocketBufferSizes::unpack(self.buffers.exports.load(Relaxed)).max(wishes);
         self.buffers.exports.store(all.packed(), Relaxed);
         for (held, wish) in held.iter_mut().zip([all.receive, all.send]) {
             if held.export != wish {

@@ -3,7 +3,7 @@
 use crate::buffers::BufferRules;
 use crate::congestion::Congestion;
 use crate::{Limits, ZeroCopy};
-use rpc::BufferWishes;
+use rpc::SocketBufferSizes;
 use serde::Serialize;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -51,7 +51,7 @@ impl Default for Config {
             udp_buffer: None,
             zero_copy: ZeroCopy::Auto,
             limits: Limits::default(),
-            buffers: Box::new(BufferWishes::NONE),
+            buffers: Box::new(SocketBufferSizes::UNSET),
             congestion: Congestion::Auto,
         }
     }

@@ -8,7 +8,7 @@
 //! # Promotion
 //!
 //! While it runs calls, the leader has left the core under a lease. A call that may sleep says so
-//! (`MaySleep::about_to_sleep`). Its worker then sends the replies of the batch so far, takes the
+//! (`Blocking::will_block`). Its worker then sends the replies of the batch so far, takes the
 //! core back with its lease, gives the connection back to it together with the unread rest of the
 //! receive buffer (copied, for the call's arguments lie in the buffer), leaves the core free and
 //! calls a follower. From then on it is **detached**: it finishes its own call, sends that reply

@@ -27,7 +27,7 @@ use crate::transmit::Sent;
 use crate::worker::{Kit, Lent, Worker, bring_back, keep};
 use crate::zero_copy::Company;
 use rpc::record::{MARK_LEN, Record, RecordError};
-use rpc::{Ahead, Arrived, BufferWishes, MaySleep, Peer, Transport, Verdict};
+use rpc::{Ahead, Arrived, Blocking, Peer, SocketBufferSizes, Transport, Verdict};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
@@ -286,8 +286,8 @@ impl<'b> Turn<'b> {
     }
 
     /// Gives the connection the buffers that the export of a call wants.
-    fn heed(&self, wishes: BufferWishes) {
-        if wishes != BufferWishes::NONE
+    fn heed(&self, wishes: SocketBufferSizes) {
+        if wishes != SocketBufferSizes::UNSET
             && let Some(conn) = self.rx.borrow().as_ref().map(|rx| &rx.conn).or(self.left.get())
         {
             conn.heed(wishes, self.stats);
@@ -376,8 +376,8 @@ impl<'b> Turn<'b> {
     }
 }
 
-impl MaySleep for Turn<'_> {
-    fn about_to_sleep(&self) {
+impl Blocking for Turn<'_> {
+    fn will_block(&self) {
         let Some(mut rx) = self.rx.borrow_mut().take() else { return };
         let conn = Arc::clone(&rx.conn);
         let mut collected = self.collected.borrow_mut();

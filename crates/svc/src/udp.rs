@@ -28,7 +28,7 @@ use crate::worker::{Lent, Worker};
 use crate::zero_copy::Company;
 use outlet::Way;
 use port::{Port, Traffic};
-use rpc::{MaySleep, Peer, Transport, Verdict};
+use rpc::{Blocking, Peer, Transport, Verdict};
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
@@ -388,8 +388,8 @@ impl Turn<'_> {
     }
 }
 
-impl MaySleep for Turn<'_> {
-    fn about_to_sleep(&self) {
+impl Blocking for Turn<'_> {
+    fn will_block(&self) {
         if self.attached.get() {
             let all_sent = self.flush();
             self.step_aside();

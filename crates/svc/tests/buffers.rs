@@ -5,7 +5,7 @@
 mod toy;
 
 use bowline_svc::{BufferRules, Config, Limit, LinkInfo};
-use rpc::{BufferWish, BufferWishes};
+use rpc::{SocketBufferSize, SocketBufferSizes};
 use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,8 +16,8 @@ const MIB: u32 = 1 << 20;
 /// A size within the sysctls of every machine, and over the kernel's default for what arrives.
 const SMALL: u32 = 100 << 10;
 
-fn receive(bytes: u32) -> BufferWishes {
-    BufferWishes { receive: BufferWish::bytes(bytes), send: BufferWish::NONE }
+fn receive(bytes: u32) -> SocketBufferSizes {
+    SocketBufferSizes { receive: SocketBufferSize::bytes(bytes), send: SocketBufferSize::UNSET }
 }
 
 /// The one connection, as the kernel sees it.
@@ -34,21 +34,21 @@ fn start(rules: impl BufferRules + 'static) -> (Toy, Client) {
 
 /// Different sizes for this machine and for others.
 #[derive(Debug)]
-struct ByClient(BufferWishes);
+struct ByClient(SocketBufferSizes);
 
 impl BufferRules for ByClient {
-    fn server_wide(&self) -> BufferWishes {
+    fn server_wide(&self) -> SocketBufferSizes {
         receive(SMALL)
     }
 
-    fn for_client(&self, client: IpAddr) -> BufferWishes {
-        if client.is_loopback() { self.0 } else { BufferWishes::NONE }
+    fn for_client(&self, client: IpAddr) -> SocketBufferSizes {
+        if client.is_loopback() { self.0 } else { SocketBufferSizes::UNSET }
     }
 }
 
 #[test]
 fn without_a_wish_the_kernel_sizes_the_buffers() {
-    let (toy, mut client) = start(BufferWishes::NONE);
+    let (toy, mut client) = start(SocketBufferSizes::UNSET);
     let before = link(&toy).receive_buffer_bytes;
     for xid in 0..40 {
         client.call(xid, ECHO, &opaque(&vec![1; 900_000]));
@@ -81,12 +81,12 @@ fn promises_end_with_the_connection() {
 
 #[test]
 fn sizes_are_minima_and_an_open_connection_grows() {
-    let (toy, mut client) = start(BufferWishes::NONE);
+    let (toy, mut client) = start(SocketBufferSizes::UNSET);
     let own = link(&toy).receive_buffer_bytes;
     let done = toy.server.set_buffers(Box::new(receive(4096)));
     assert_eq!((done.connections, done.as_wanted), (1, 1));
     assert_eq!(link(&toy).receive_buffer_bytes, own, "nothing shrinks");
-    let wide = BufferWishes { send: BufferWish::bytes(MIB * 8), ..receive(own) };
+    let wide = SocketBufferSizes { send: SocketBufferSize::bytes(MIB * 8), ..receive(own) };
     toy.server.set_buffers(Box::new(wide));
     let grown = link(&toy);
     assert_eq!(grown.receive_buffer_bytes, 2 * own);
@@ -95,7 +95,7 @@ fn sizes_are_minima_and_an_open_connection_grows() {
     let promised = toy.server.buffer_totals().promised_bytes;
     assert!(promised >= u64::from(2 * own), "{promised}");
     // The default again: the kernel goes on from here.
-    toy.server.set_buffers(Box::new(BufferWishes::NONE));
+    toy.server.set_buffers(Box::new(SocketBufferSizes::UNSET));
     for xid in 0..60 {
         client.call(xid, ECHO, &opaque(&vec![1; 3_000_000]));
     }
@@ -107,7 +107,7 @@ fn sizes_are_minima_and_an_open_connection_grows() {
 
 #[test]
 fn an_export_is_heeded_at_its_first_call() {
-    let (toy, mut client) = start(BufferWishes::NONE);
+    let (toy, mut client) = start(SocketBufferSizes::UNSET);
     let own = link(&toy).receive_buffer_bytes;
     client.call(2, WISH, &(own * 2).to_be_bytes());
     assert_eq!(link(&toy).receive_buffer_bytes, own * 4);
@@ -118,7 +118,7 @@ fn an_export_is_heeded_at_its_first_call() {
 
 #[test]
 fn the_budget_is_not_exceeded() {
-    let (toy, first) = start(BufferWishes::NONE);
+    let (toy, first) = start(SocketBufferSizes::UNSET);
     let max = toy.server.buffer_totals().promised_bytes_max;
     let half = u32::try_from((max / 4 + 1).min(512 << 20)).unwrap();
     let fit = usize::try_from(max / u64::from(half) / 2).unwrap();
@@ -147,7 +147,7 @@ fn the_budget_is_not_exceeded() {
 
 #[test]
 fn what_limits_a_connection_is_seen() {
-    let (toy, mut client) = start(BufferWishes::NONE);
+    let (toy, mut client) = start(SocketBufferSizes::UNSET);
     assert_eq!(link(&toy).limit, Limit::Idle);
     // A client that asks for much and reads nothing.
     for xid in 0..60 {

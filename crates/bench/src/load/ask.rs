@@ -72,7 +72,7 @@ impl Head {
         let name = name.get(..MACHINE_NAME_MAX).unwrap_or(name);
         let groups = identity.groups.get(..GROUPS_MAX).unwrap_or(&identity.groups);
         let credential = AuthSys::new(name, identity.uid, identity.gid, groups)
-            .map_or(Credential::None, Credential::Sys);
+            .map_or(Credential::Anonymous, Credential::Sys);
         let mut w = Writer::new();
         w.put(&Request {
             xid: 0,

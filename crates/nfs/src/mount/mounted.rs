@@ -153,6 +153,6 @@ mod tests {
         assert_eq!(name(b""), None);
         assert_eq!(name(b"\x1b[2J"), None);
         assert_eq!(name("h\u{e4}nsel".as_bytes()), None);
-        assert_eq!(machine_name(&Credential::None), None);
+        assert_eq!(machine_name(&Credential::Anonymous), None);
     }
 }

@@ -23,11 +23,11 @@ pub(super) struct Target<'t> {
 }
 
 /// The worker's promise, as the backend wants it.
-struct Worker<'a>(&'a dyn rpc::MaySleep);
+struct Worker<'a>(&'a dyn rpc::Blocking);
 
 impl Blocking for Worker<'_> {
     fn will_block(&self) {
-        self.0.about_to_sleep();
+        self.0.will_block();
     }
 }
 
@@ -57,7 +57,7 @@ fn look<'t>(table: &'t Table, call: &mut Call<'_>, path: &[u8]) -> Result<Target
     let mut answered = true;
     if export.needs_resolution(client) {
         // MNT comes first, so that no other call has to wait for a name service.
-        call.sleep.about_to_sleep();
+        call.blocking.will_block();
         answered = export.resolve_blocking(client);
     }
     if export.access_for(client, call.peer.addr.port()).is_none() {
@@ -68,7 +68,7 @@ fn look<'t>(table: &'t Table, call: &mut Call<'_>, path: &[u8]) -> Result<Target
             (false, false) => Why::NoAnswer,
         });
     }
-    let sleep = Worker(call.sleep);
+    let sleep = Worker(call.blocking);
     let cred = Cred { uid: 0, gid: 0, groups: &[] };
     let cx = Cx { cred, blocking: &sleep, durability: Durability::Sync };
     let fid = walk(export, &cx, below).map_err(Why::Tree)?;

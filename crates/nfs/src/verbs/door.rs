@@ -8,7 +8,7 @@ use crate::Nfs;
 use export::{
     BufferSize, BufferSizes, Export, Exports, Found, GroupRoom, Handle, HeldTable, Options, Table,
 };
-use rpc::{BufferWish, BufferWishes, Call, Credential, MaySleep, Peer};
+use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::net::SocketAddr;
 use std::time::Instant;
 use vfs::{AccessMask, Attr, Backend, Created, Cx, Fid, Status, Want};
@@ -48,11 +48,11 @@ impl From<Status> for Failed {
 }
 
 /// The dispatcher's promise in the backend's words.
-struct Sleeper<'c>(&'c dyn MaySleep);
+struct Sleeper<'c>(&'c dyn Blocking);
 
 impl vfs::Blocking for Sleeper<'_> {
     fn will_block(&self) {
-        self.0.about_to_sleep();
+        self.0.will_block();
     }
 }
 
@@ -63,7 +63,7 @@ pub struct Door<'c> {
     peer: Peer,
     credential: &'c Credential<'c>,
     export: &'c mut Option<u16>,
-    buffers: &'c mut BufferWishes,
+    buffers: &'c mut SocketBufferSizes,
     sleep: Sleeper<'c>,
     /// Room for the groups that squashing may have to change.
     groups: [u32; 16],
@@ -81,7 +81,7 @@ impl<'c> Door<'c> {
             credential: &call.credential,
             export: &mut call.outcome.export,
             buffers: &mut call.outcome.buffers,
-            sleep: Sleeper(call.sleep),
+            sleep: Sleeper(call.blocking),
             groups: [0; 16],
             own_groups: GroupRoom::default(),
         }
@@ -100,7 +100,7 @@ impl<'c> Door<'c> {
         let options = options_for(export, self.peer.addr, self.sleep.0)?;
         *self.buffers = wishes(export.buffers_for(options));
         let auth = match self.credential {
-            Credential::None => None,
+            Credential::Anonymous => None,
             Credential::Sys(sys) => Some((sys.uid, sys.gid, sys.groups())),
         };
         let auth = match auth {
@@ -126,15 +126,15 @@ impl<'c> Door<'c> {
 }
 
 /// The sizes in the transport's words.
-const fn wishes(sizes: BufferSizes) -> BufferWishes {
-    const fn wish(size: BufferSize) -> BufferWish {
+const fn wishes(sizes: BufferSizes) -> SocketBufferSizes {
+    const fn wish(size: BufferSize) -> SocketBufferSize {
         match size {
-            BufferSize::Unset => BufferWish::NONE,
-            BufferSize::Auto => BufferWish::AUTO,
-            BufferSize::Bytes(bytes) => BufferWish::bytes(bytes),
+            BufferSize::Unset => SocketBufferSize::UNSET,
+            BufferSize::Auto => SocketBufferSize::AUTO,
+            BufferSize::Bytes(bytes) => SocketBufferSize::bytes(bytes),
         }
     }
-    BufferWishes { receive: wish(sizes.receive), send: wish(sizes.send) }
+    SocketBufferSizes { receive: wish(sizes.receive), send: wish(sizes.send) }
 }
 
 /// What this client may do with an export.
@@ -144,13 +144,13 @@ const fn wishes(sizes: BufferSizes) -> BufferWishes {
 fn options_for<'d>(
     export: &'d Export,
     client: SocketAddr,
-    sleep: &dyn MaySleep,
+    blocking: &dyn Blocking,
 ) -> vfs::Result<&'d Options> {
     if let Some(options) = export.access_for(client.ip(), client.port()) {
         return Ok(options);
     }
     if export.needs_resolution(client.ip()) {
-        sleep.about_to_sleep();
+        blocking.will_block();
         if !export.resolve_blocking(client.ip()) {
             return Err(Status::Jukebox);
         }
@@ -166,12 +166,12 @@ fn own_groups(
     options: &Options,
     uid: u32,
     room: &mut GroupRoom,
-    sleep: &dyn MaySleep,
+    blocking: &dyn Blocking,
 ) -> vfs::Result<bool> {
     let mut look = || exports.users().find(uid, Instant::now(), room, |gid| options.map_group(gid));
     let found = match look() {
         Found::Ask => {
-            sleep.about_to_sleep();
+            blocking.will_block();
             if !exports.users().ask(uid) {
                 return Err(Status::Jukebox);
             }

@@ -5,7 +5,7 @@ use bowline_nfs::mount::{Mount, Refusal, Why, mount_program};
 use bowline_nfs::{Nfs, NfsSettings, v2};
 use export::{Client, ExportSpec, Exports, Identity, Options, Rule, Source, Table};
 use proto::nfs2::Fh2;
-use rpc::{AuthSys, Call, Credential, Fault, MaySleep, Outcome, Peer, Program, Transport};
+use rpc::{AuthSys, Blocking, Call, Credential, Fault, Outcome, Peer, Program, Transport};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,8 +38,8 @@ impl Caller<'static> {
 #[derive(Default)]
 struct Sleeps(AtomicU32);
 
-impl MaySleep for Sleeps {
-    fn about_to_sleep(&self) {
+impl Blocking for Sleeps {
+    fn will_block(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -108,8 +108,8 @@ impl Setting {
                 local: "10.0.0.1:2049".parse().unwrap(),
                 transport: caller.transport,
             },
-            credential: sys.map_or(Credential::None, Credential::Sys),
-            sleep: &self.sleeps,
+            credential: sys.map_or(Credential::Anonymous, Credential::Sys),
+            blocking: &self.sleeps,
             ahead: None,
             piped: None,
             outcome: Outcome::default(),

@@ -8,14 +8,14 @@ pub mod fixed;
 use bowline_nfs::{Nfs, NfsSettings, nfs_program};
 use export::Exports;
 use proto::nfs3::{Bytes, DirOpArgs3};
-use rpc::{AuthSys, Call, Credential, Fault, MaySleep, Outcome, Peer, Program, Service, Transport};
+use rpc::{AuthSys, Blocking, Call, Credential, Fault, Outcome, Peer, Program, Service, Transport};
 use std::sync::Arc;
 use xdr::{Decode, Encode, Reader, Writer};
 
 pub struct Awake;
 
-impl MaySleep for Awake {
-    fn about_to_sleep(&self) {}
+impl Blocking for Awake {
+    fn will_block(&self) {}
 }
 
 /// NFS over some exports, and who calls.
@@ -105,7 +105,7 @@ impl Lab {
             xid: 1,
             peer,
             credential: Credential::Sys(sys),
-            sleep: &Awake,
+            blocking: &Awake,
             ahead: None,
             piped: None,
             outcome: Outcome::default(),

@@ -19,6 +19,6 @@ impl Flavor for AuthNone {
         verifier: &OpaqueAuth<'a>,
     ) -> Result<Credential<'a>, AuthStat> {
         unproved(verifier)?;
-        Ok(Credential::None)
+        Ok(Credential::Anonymous)
     }
 }

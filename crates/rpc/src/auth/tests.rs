@@ -24,7 +24,7 @@ fn auth_none_takes_any_body() {
     let table = AuthTable::default();
     for body in [&b""[..], b"four"] {
         let none = OpaqueAuth { flavor: 0, body };
-        assert_eq!(table.authenticate(&none, &none), Ok(Credential::None));
+        assert_eq!(table.authenticate(&none, &none), Ok(Credential::Anonymous));
     }
 }
 
@@ -85,7 +85,7 @@ impl Flavor for Slow {
             std::thread::yield_now();
         }
         self.inside.fetch_sub(1, Ordering::SeqCst);
-        Ok(Credential::None)
+        Ok(Credential::Anonymous)
     }
 }
 
@@ -101,7 +101,7 @@ impl Flavor for Numbered {
         _: &OpaqueAuth<'a>,
         _: &OpaqueAuth<'a>,
     ) -> Result<Credential<'a>, AuthStat> {
-        Ok(Credential::None)
+        Ok(Credential::Anonymous)
     }
 }
 

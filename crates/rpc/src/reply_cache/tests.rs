@@ -2,7 +2,7 @@
 
 use super::shard::ENTRY_COST;
 use super::{CHECKED, Key, Lookup, REPLY_MAX, ReplyCache, WAITING_MAX};
-use crate::{AuthSys, Call, Credential, MaySleep, Outcome, Peer, Transport};
+use crate::{AuthSys, Blocking, Call, Credential, Outcome, Peer, Transport};
 use proto::rpc::{CallHeader, OpaqueAuth};
 use std::net::SocketAddr;
 
@@ -11,8 +11,8 @@ const SHARDS: usize = 4;
 
 struct Awake;
 
-impl MaySleep for Awake {
-    fn about_to_sleep(&self) {}
+impl Blocking for Awake {
+    fn will_block(&self) {}
 }
 
 const HEADER: CallHeader<'_> = CallHeader {
@@ -35,7 +35,7 @@ fn call<'a>(from: &str, credential: Credential<'a>) -> Call<'a> {
         xid: 1,
         peer,
         credential,
-        sleep: &Awake,
+        blocking: &Awake,
         ahead: None,
         piped: None,
         outcome: Outcome::default(),
@@ -47,7 +47,7 @@ fn sys(name: &[u8], uid: u32) -> Credential<'_> {
 }
 
 fn plain_key(cache: &ReplyCache, xid: u32) -> Key {
-    cache.key(&CallHeader { xid, ..HEADER }, &call("10.0.0.2:700", Credential::None), b"args")
+    cache.key(&CallHeader { xid, ..HEADER }, &call("10.0.0.2:700", Credential::Anonymous), b"args")
 }
 
 /// Runs a call to its end with this reply.
@@ -99,7 +99,7 @@ fn whatever_differs_makes_another_call() {
         cache.key(&HEADER, &call("10.0.0.3:700", sys(b"box", 5)), b"args"),
         cache.key(&HEADER, &call(here, sys(b"fox", 5)), b"args"),
         cache.key(&HEADER, &call(here, sys(b"box", 6)), b"args"),
-        cache.key(&HEADER, &call(here, Credential::None), b"args"),
+        cache.key(&HEADER, &call(here, Credential::Anonymous), b"args"),
         cache.key(&HEADER, &call(here, sys(b"box", 5)), b"arg5"),
         cache.key(&HEADER, &call(here, sys(b"box", 5)), b"args\0\0\0\0"),
         cache.key(&HEADER, &udp, b"args"),
@@ -115,7 +115,7 @@ fn whatever_differs_makes_another_call() {
 #[test]
 fn each_byte_and_the_length_of_the_arguments_count() {
     let cache = cache();
-    let key = |args: &[u8]| cache.key(&HEADER, &call("10.0.0.2:700", Credential::None), args);
+    let key = |args: &[u8]| cache.key(&HEADER, &call("10.0.0.2:700", Credential::Anonymous), args);
     for len in [CHECKED - 8, CHECKED, CHECKED + 8, CHECKED + 300, 60_000] {
         let mut args = vec![0; len];
         let base = key(&args);

@@ -1,8 +1,8 @@
 //! A small program for tests of the dispatcher: every way in which a procedure can end.
 
 use bowline_rpc::{
-    Ahead, Arrived, Beginning, Call, Credential, DispatchSettings, Dispatcher, Done, Fault,
-    MaySleep, Outcome, Peer, Row, RowFlags, Service, Taken, Transport, Version,
+    Ahead, Arrived, Beginning, Blocking, Call, Credential, DispatchSettings, Dispatcher, Done,
+    Fault, Outcome, Peer, Row, RowFlags, Service, Taken, Transport, Version,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -109,7 +109,7 @@ fn panics(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Wr
 
 fn who(_: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
     match call.credential {
-        Credential::None => Err(Fault::TooWeak),
+        Credential::Anonymous => Err(Fault::TooWeak),
         Credential::Sys(sys) => {
             reply.u32(sys.uid);
             Ok(())
@@ -202,8 +202,8 @@ pub struct Toy {
     slept: AtomicUsize,
 }
 
-impl MaySleep for Toy {
-    fn about_to_sleep(&self) {
+impl Blocking for Toy {
+    fn will_block(&self) {
         self.slept.fetch_add(1, Ordering::SeqCst);
     }
 }

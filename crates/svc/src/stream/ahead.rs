@@ -24,7 +24,7 @@ use crate::conn::{Conn, Rx};
 use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, LARGE_BEGIN_BYTES, RECEIVE_BYTES};
 use crate::transmit::Sent;
 use rpc::record::{MARK_LEN, Record, RecordError};
-use rpc::{Ahead, Beginning, MaySleep};
+use rpc::{Ahead, Beginning, Blocking};
 use std::cell::Cell;
 use std::mem;
 use std::ops::Range;
@@ -169,10 +169,10 @@ struct Aside<'t, 'b> {
     broken: Cell<bool>,
 }
 
-impl MaySleep for Aside<'_, '_> {
+impl Blocking for Aside<'_, '_> {
     /// Lets others go on; the connection stays. The end of the turn finds the lease void, as after
     /// the watchdog.
-    fn about_to_sleep(&self) {
+    fn will_block(&self) {
         if self.stepped.replace(true) {
             return;
         }

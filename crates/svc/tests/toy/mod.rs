@@ -5,8 +5,8 @@
 
 use bowline_svc::{Config, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
-    Ahead, BufferWish, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Piped,
-    Program, Reply, Request, Row, RowFlags, Service, Taken, Transport, Version,
+    Ahead, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Piped, Program, Reply,
+    Request, Row, RowFlags, Service, SocketBufferSize, Taken, Transport, Version,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -77,7 +77,7 @@ fn echo(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writ
 }
 
 fn nap(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
-    call.sleep.about_to_sleep();
+    call.blocking.will_block();
     doze(state, call, args, reply)
 }
 
@@ -87,7 +87,7 @@ fn doze(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
     std::thread::sleep(Duration::from_millis(ms.into()));
     // The arguments must be what they were when the call began.
     reply.u32(ms);
-    call.sleep.about_to_sleep();
+    call.blocking.will_block();
     Ok(args.end()?)
 }
 
@@ -110,7 +110,7 @@ fn spin(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writ
 }
 
 fn wish(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
-    call.outcome.buffers.receive = BufferWish::bytes(args.u32()?);
+    call.outcome.buffers.receive = SocketBufferSize::bytes(args.u32()?);
     Ok(args.end()?)
 }
 
@@ -139,7 +139,7 @@ fn late(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
 }
 
 fn once_only(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
-    call.sleep.about_to_sleep();
+    call.blocking.will_block();
     let run = state.calls.fetch_add(1, Ordering::Relaxed);
     wait_until_told(state);
     reply.u32(u32::try_from(run).unwrap());
@@ -190,11 +190,11 @@ fn take_ahead(
     match ms {
         0 | ONCE | ONCE_AND_PERHAPS => {}
         UNTIL_TOLD => {
-            call.sleep.about_to_sleep();
+            call.blocking.will_block();
             wait_until_told(state);
         }
         _ => {
-            call.sleep.about_to_sleep();
+            call.blocking.will_block();
             std::thread::sleep(Duration::from_millis(ms.into()));
         }
     }
@@ -339,7 +339,7 @@ pub fn message(xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
 /// A call's message to one of the toy's programs: its own, or MOUNT, which does the same.
 pub fn message_to(program: u32, xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
     let mut w = Writer::new();
-    let credential = Credential::None;
+    let credential = Credential::Anonymous;
     w.put(&Request { xid, program, version: 1, procedure, credential });
     w.raw(args);
     w.bytes().to_vec()
