@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Longest wait for an answer; a reload that reads a large netgroup is the slowest request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes of an answer: a row per connection for 100,000 connections is about 20 MB.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
@@ -29,7 +29,7 @@ pub enum ClientError {
     NoAnswer(PathBuf, std::io::Error),
     /// The answer is not in our form: another version, or another program.
     #[error("the answer on {0} makes no sense ({1}): is it the same version of bowline?")]
-    Nonsense(PathBuf, serde_json::Error),
+    Malformed(PathBuf, serde_json::Error),
     /// The server refused the request; the text is its own.
     #[error("{0}")]
     Refused(String),
@@ -54,8 +54,8 @@ impl Client {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NoServer(own()),
             _ => ClientError::NoAnswer(own(), error),
         })?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(|e| ClientError::NoAnswer(own(), e))?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(|e| ClientError::NoAnswer(own(), e))?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(|e| ClientError::NoAnswer(own(), e))?;
+        stream.set_write_timeout(Some(TIMEOUT)).map_err(|e| ClientError::NoAnswer(own(), e))?;
         Ok(Self { path: own(), stream: BufReader::new(stream) })
     }
 
@@ -64,8 +64,8 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
-        let nonsense = |e| ClientError::Nonsense(self.path.clone(), e);
-        let mut line = serde_json::to_string(request).map_err(nonsense)?;
+        let malformed = |e| ClientError::Malformed(self.path.clone(), e);
+        let mut line = serde_json::to_string(request).map_err(malformed)?;
         line.push('\n');
         let mut text = String::new();
         let stream = &mut self.stream;
@@ -74,8 +74,8 @@ impl Client {
             if read == 0 { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
         });
         done.map_err(|e| ClientError::NoAnswer(self.path.clone(), e))?;
-        let nonsense = |e| ClientError::Nonsense(self.path.clone(), e);
-        let answer: Answer<T> = serde_json::from_str(&text).map_err(nonsense)?;
+        let malformed = |e| ClientError::Malformed(self.path.clone(), e);
+        let answer: Answer<T> = serde_json::from_str(&text).map_err(malformed)?;
         match (answer.ok, answer.result) {
             (true, Some(result)) => Ok(result),
             _ => Err(ClientError::Refused(

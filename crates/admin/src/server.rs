@@ -1,8 +1,8 @@
 //! The server's end of the control socket.
 //!
 //! One thread accepts; each client has a thread of its own, at most [`CLIENTS_MAX`] at once, so a
-//! client that hangs holds up nobody else and is gone after [`PATIENCE`]. Where no thread is to be had one request
-//! is answered without, within [`PATIENCE_ALONE`]. Only the server's own user (and root) may connect: the
+//! client that hangs holds up nobody else and is gone after [`TIMEOUT`]. Where no thread is to be had one request
+//! is answered without, within [`NO_THREAD_TIMEOUT`]. Only the server's own user (and root) may connect: the
 //! socket is made with mode 0600 inside a private directory and then moved to its place, so it never exists with
 //! wider rights. No lock is held.
 
@@ -24,9 +24,9 @@ const CLIENTS_MAX: usize = 32;
 /// Longest request line: a key and a value.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// Longest wait for a whole request, and for a client to take an answer.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// The same of a client for whom there is no thread: meanwhile others wait.
-const PATIENCE_ALONE: Duration = Duration::from_secs(1);
+const NO_THREAD_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after an accept that failed (descriptors are short), so that it does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -62,7 +62,7 @@ impl ControlServer {
     /// # Errors
     /// [`ServerError`].
     pub fn start(path: &Path, control: Arc<dyn Control>) -> Result<Self, ServerError> {
-        clear(path)?;
+        remove_stale_socket(path)?;
         let failed = |e| ServerError::Make(path.to_path_buf(), e);
         let listener = bind(path).map_err(failed)?;
         let meta = fs::symlink_metadata(path).map_err(failed)?;
@@ -99,7 +99,7 @@ impl Drop for ControlServer {
 }
 
 /// Removes a socket that nobody answers on.
-fn clear(path: &Path) -> Result<(), ServerError> {
+fn remove_stale_socket(path: &Path) -> Result<(), ServerError> {
     let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
     if !std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()) {
         return Err(ServerError::NotASocket(path.to_path_buf()));
@@ -146,31 +146,32 @@ fn accept_all(listener: &UnixListener, control: &Arc<dyn Control>, stopping: &At
             continue;
         }
         clients.fetch_add(1, Ordering::AcqRel);
-        let seat = Seat(Arc::clone(&clients));
+        let slot = ClientSlot(Arc::clone(&clients));
         let stream = Arc::new(stream);
-        let (theirs, desk) = (Arc::clone(&stream), Arc::clone(control));
+        let (client, client_control) = (Arc::clone(&stream), Arc::clone(control));
         let started = std::thread::Builder::new().name("control-client".into()).spawn(move || {
-            let _seat = seat;
-            leave(serve_client(&theirs, desk.as_ref()));
+            let _slot = slot;
+            log_disconnect(serve_client(&client, client_control.as_ref()));
         });
         // when no thread is to be had somebody will want to know why
         if started.is_err() {
-            let answered = answer_one(&stream, control.as_ref(), &mut Vec::new(), PATIENCE_ALONE);
-            leave(answered.map(|_| ()));
+            let answered =
+                answer_one(&stream, control.as_ref(), &mut Vec::new(), NO_THREAD_TIMEOUT);
+            log_disconnect(answered.map(|_| ()));
         }
     }
 }
 
-fn leave(served: std::io::Result<()>) {
+fn log_disconnect(served: std::io::Result<()>) {
     if let Err(error) = served {
-        tracing::debug!(%error, "a control client went away");
+        tracing::debug!(%error, "the connection of a control client failed");
     }
 }
 
 /// A client's place among the [`CLIENTS_MAX`]; free again when its thread ends, however it ends.
-struct Seat(Arc<AtomicUsize>);
+struct ClientSlot(Arc<AtomicUsize>);
 
-impl Drop for Seat {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -179,7 +180,7 @@ impl Drop for Seat {
 /// Answers one request after the other until the client closes or is too slow.
 fn serve_client(stream: &UnixStream, control: &dyn Control) -> std::io::Result<()> {
     let mut received = Vec::new();
-    while answer_one(stream, control, &mut received, PATIENCE)? {}
+    while answer_one(stream, control, &mut received, TIMEOUT)? {}
     Ok(())
 }
 
@@ -250,26 +251,26 @@ fn remaining(deadline: Instant) -> std::io::Result<Duration> {
 
 fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
     match request {
-        Request::Status => granted(control.status()),
-        Request::Exports => granted(control.exports()),
-        Request::Clients => granted(control.clients()),
-        Request::Conns => granted(control.conns()),
-        Request::Sockets => granted(control.sockets()),
-        Request::Pools => granted(control.pools()),
-        Request::Ops => granted(control.ops()),
-        Request::Set { key, value } => either(control.set(key, value)),
-        Request::Get { key } => either(control.settings(key.as_deref())),
-        Request::Reload => either(control.reload()),
+        Request::Status => success(control.status()),
+        Request::Exports => success(control.exports()),
+        Request::Clients => success(control.clients()),
+        Request::Conns => success(control.conns()),
+        Request::Sockets => success(control.sockets()),
+        Request::Pools => success(control.pools()),
+        Request::Ops => success(control.ops()),
+        Request::Set { key, value } => answer_of(control.set(key, value)),
+        Request::Get { key } => answer_of(control.settings(key.as_deref())),
+        Request::Reload => answer_of(control.reload()),
     }
 }
 
-fn granted<T: Serialize>(result: T) -> Vec<u8> {
+fn success<T: Serialize>(result: T) -> Vec<u8> {
     line_of(&Answer::granted(result))
 }
 
-fn either<T: Serialize>(result: Result<T, Refused>) -> Vec<u8> {
+fn answer_of<T: Serialize>(result: Result<T, Refused>) -> Vec<u8> {
     match result {
-        Ok(result) => granted(result),
+        Ok(result) => success(result),
         Err(refused) => line_of(&Answer::<T>::refused(refused.0)),
     }
 }

@@ -14,9 +14,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-struct Desk;
+struct TestControl;
 
-impl Control for Desk {
+impl Control for TestControl {
     fn status(&self) -> Status {
         Status { version: "test".into(), pid: 7, ..Status::default() }
     }
@@ -49,15 +49,16 @@ impl Control for Desk {
     }
 }
 
-fn desk() -> (tempfile::TempDir, ControlServer) {
+fn control() -> (tempfile::TempDir, ControlServer) {
     let dir = tempfile::tempdir().unwrap();
-    let server = ControlServer::start(&dir.path().join("deep/c.sock"), Arc::new(Desk)).unwrap();
+    let server =
+        ControlServer::start(&dir.path().join("deep/c.sock"), Arc::new(TestControl)).unwrap();
     (dir, server)
 }
 
 #[test]
 fn answers_each_request_of_a_connection() {
-    let (_dir, server) = desk();
+    let (_dir, server) = control();
     let mut client = Client::connect(server.path()).unwrap();
     assert_eq!(client.ask::<Status>(&Request::Status).unwrap().pid, 7);
     assert_eq!(client.ask::<Reloaded>(&Request::Reload).unwrap().exports, 3);
@@ -69,7 +70,7 @@ fn answers_each_request_of_a_connection() {
 
 #[test]
 fn only_its_owner_may_connect_and_nothing_is_left_behind() {
-    let (dir, server) = desk();
+    let (dir, server) = control();
     let mode = std::fs::metadata(server.path()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     drop(server);
@@ -78,13 +79,13 @@ fn only_its_owner_may_connect_and_nothing_is_left_behind() {
 
 #[test]
 fn a_live_socket_is_not_taken_and_a_dead_one_is() {
-    let (_dir, server) = desk();
+    let (_dir, server) = control();
     let path = server.path().to_path_buf();
-    let second = ControlServer::start(&path, Arc::new(Desk)).unwrap_err();
+    let second = ControlServer::start(&path, Arc::new(TestControl)).unwrap_err();
     assert!(matches!(second, ServerError::Taken(_)), "{second}");
     drop(server);
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let third = ControlServer::start(&path, Arc::new(Desk)).unwrap();
+    let third = ControlServer::start(&path, Arc::new(TestControl)).unwrap();
     assert!(Client::connect(third.path()).is_ok());
 }
 
@@ -93,14 +94,14 @@ fn a_plain_file_is_never_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     std::fs::write(&path, "precious").unwrap();
-    let error = ControlServer::start(&path, Arc::new(Desk)).unwrap_err();
+    let error = ControlServer::start(&path, Arc::new(TestControl)).unwrap_err();
     assert!(matches!(error, ServerError::NotASocket(_)), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
 }
 
 #[test]
 fn hung_clients_hold_up_nobody() {
-    let (_dir, server) = desk();
+    let (_dir, server) = control();
     let hung: Vec<UnixStream> = (0..20)
         .map(|_| {
             let mut stream = UnixStream::connect(server.path()).unwrap();
@@ -117,7 +118,7 @@ fn hung_clients_hold_up_nobody() {
 
 #[test]
 fn too_many_clients_are_told_so() {
-    let (_dir, server) = desk();
+    let (_dir, server) = control();
     let hung: Vec<UnixStream> =
         (0..64).map(|_| UnixStream::connect(server.path()).unwrap()).collect();
     let mut told = 0;
@@ -141,7 +142,7 @@ fn too_many_clients_are_told_so() {
 
 #[test]
 fn nonsense_is_refused_and_an_endless_line_ends_the_connection() {
-    let (_dir, server) = desk();
+    let (_dir, server) = control();
     let mut stream = UnixStream::connect(server.path()).unwrap();
     stream.write_all(b"\x00\xff not json\n{\"command\":\"fly\"}\n").unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());

@@ -4,14 +4,14 @@
 //! what the command line says or names; 1 else.
 
 mod compare;
-mod cost;
 mod experiments;
 mod load;
 mod mktree;
 mod progress;
+mod server_cost;
 
 use crate::cli::bench::Bench;
-use crate::out::print;
+use crate::output::print;
 use std::process::ExitCode;
 
 /// Runs one of the subcommands.

@@ -2,10 +2,10 @@
 //!
 //! What `serve` would refuse of the files is wrong here too: both go through [`exporting`].
 
-use crate::cli::{ServeOptions, USAGE, Usage};
-use crate::config::{self, Place, Settings};
-use crate::exports_files::{self, ExportsFile, Found};
-use crate::{exporting, out};
+use crate::cli::{ServeOptions, USAGE_STATUS, UsageError};
+use crate::config::{self, FileError, ServeConfig};
+use crate::exports_files::{self, ExportsFile, ExportsFiles};
+use crate::{export_specs, output};
 use anyhow::Context;
 use export::exports_file::parse_onto;
 use export::{Client, ExportSpec, Identity, Table};
@@ -19,11 +19,11 @@ use vfs::Backend;
 use vfs_mem::{Mem, MemOptions};
 
 /// How long clients' names are looked up; a name service that does not answer takes seconds for each.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Checks files. Status 0: they are in order; [`USAGE`]: they are not, and `serve` would end so too.
+/// Checks files. Status 0: they are in order; [`USAGE_STATUS`]: they are not, and `serve` would end so too.
 pub fn check(paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
-    let found = exports_files::read_all(paths).map_err(|error| Usage::of(&error))?;
+    let found = exports_files::read_all(paths).map_err(|error| UsageError::of(&error))?;
     let mut report = Report::default();
     let named = |file: &&ExportsFile| paths.contains(&file.path);
     let mut files = found.files.iter().filter(named);
@@ -31,11 +31,11 @@ pub fn check(paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
         Some(file) if paths.len() == 1 => configuration(&file.path, &mut report)?,
         Some(file) => {
             let what = "is a configuration: check it alone; it names its exports files itself";
-            return Err(Usage(format!("{} {what}", file.path.display())).into());
+            return Err(UsageError(format!("{} {what}", file.path.display())).into());
         }
         None => {
             let mut specs = exports(found, &mut report);
-            exporting::impose(&mut specs, false, None);
+            export_specs::apply_server_wide_options(&mut specs, false, None);
             report.offer(&specs)?;
         }
     }
@@ -59,13 +59,13 @@ fn is_configuration(path: &Path, bytes: &[u8]) -> bool {
 }
 
 /// What exports files say together; their notes and errors go to the report.
-fn exports(found: Found, report: &mut Report) -> Vec<ExportSpec> {
+fn exports(found: ExportsFiles, report: &mut Report) -> Vec<ExportSpec> {
     for note in found.notes {
         report.note(note);
     }
     let mut entries = Vec::new();
     for ExportsFile { path, bytes } in found.files {
-        let before = exporting::rules_of(&entries);
+        let before = export_specs::rule_count(&entries);
         let parsed = parse_onto(entries, &bytes);
         let name = path.display().to_string();
         for note in &parsed.notes {
@@ -75,8 +75,8 @@ fn exports(found: Found, report: &mut Report) -> Vec<ExportSpec> {
             report.fault(error.shown(&name, &bytes));
         }
         entries = parsed.entries;
-        if exporting::rules_of(&entries) == before && parsed.errors.is_empty() {
-            report.note(exporting::names_nothing(&path));
+        if export_specs::rule_count(&entries) == before && parsed.errors.is_empty() {
+            report.note(export_specs::no_exports_note(&path));
         }
     }
     entries
@@ -85,10 +85,10 @@ fn exports(found: Found, report: &mut Report) -> Vec<ExportSpec> {
 fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
     let options = ServeOptions { config: Some(path.to_path_buf()), ..ServeOptions::default() };
     let name = path.display();
-    let settings = match config::settle(options) {
+    let settings = match config::resolve(options) {
         Ok(settings) => settings,
         Err(error) => {
-            match error.downcast_ref::<Place>() {
+            match error.downcast_ref::<FileError>() {
                 Some(place) => report.fault(format!("{place}\n{}", place.caret())),
                 None => report.fault(format!("{name}: {error:#}")),
             }
@@ -96,7 +96,7 @@ fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
         }
     };
     report.settings(&settings);
-    let mut specs = match exporting::of_dirs(&settings, None) {
+    let mut specs = match export_specs::from_directories(&settings, None) {
         Ok(specs) => specs,
         Err(error) => {
             report.fault(format!("{name}: {error:#}"));
@@ -104,8 +104,8 @@ fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
         }
     };
     let found = exports_files::read_all(&settings.exports).context("the key exports");
-    specs.extend(exports(found.map_err(|error| Usage::of(&error))?, report));
-    exporting::impose(&mut specs, settings.read_only, None);
+    specs.extend(exports(found.map_err(|error| UsageError::of(&error))?, report));
+    export_specs::apply_server_wide_options(&mut specs, settings.read_only, None);
     report.offer(&specs)
 }
 
@@ -123,11 +123,11 @@ impl Report {
     }
 
     fn fault(&mut self, what: impl Display) {
-        out::tell(what);
+        output::print_error(what);
         self.wrong += 1;
     }
 
-    fn settings(&mut self, settings: &Settings) {
+    fn settings(&mut self, settings: &ServeConfig) {
         let at: Vec<String> = settings.listen.iter().map(ToString::to_string).collect();
         let (state, control) = (settings.state_dir.display(), settings.control.display());
         let _ = writeln!(self.exports, "listens on {} port {}", at.join(", "), settings.port);
@@ -139,7 +139,7 @@ impl Report {
     fn offer(&mut self, specs: &[ExportSpec]) -> anyhow::Result<()> {
         for spec in specs {
             self.spec(spec);
-            if let Err(error) = exporting::reachable(spec) {
+            if let Err(error) = export_specs::check_directory(spec) {
                 self.fault(error);
             }
         }
@@ -167,7 +167,7 @@ impl Report {
             .collect();
         let begun = Instant::now();
         for (done, host) in hosts.iter().enumerate() {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 let left = hosts.len() - done;
                 return self.note(format!("{left} names of clients not looked up: it takes long"));
             }
@@ -184,13 +184,13 @@ impl Report {
     }
 
     fn spec(&mut self, spec: &ExportSpec) {
-        let (path, directory) = (exporting::shown(&spec.path), spec.source.to_string());
+        let (path, directory) = (export_specs::shown(&spec.path), spec.source.to_string());
         let out = &mut self.exports;
         let _ = match path == directory {
             true => writeln!(out, "{path}"),
             false => writeln!(out, "{path} ({directory})"),
         };
-        for (clients, options) in exporting::rules_text(&spec.rules, spec.fsid) {
+        for (clients, options) in export_specs::rules_text(&spec.rules, spec.fsid) {
             let _ = writeln!(out, "  to {clients} ({options})");
         }
     }
@@ -202,8 +202,8 @@ impl Report {
             wrong => format!("{wrong} wrong"),
         };
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        out::print(format!("{exports}{notes}{}: {verdict}\n", names.join(" ")))?;
-        Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE) })
+        output::print(format!("{exports}{notes}{}: {verdict}\n", names.join(" ")))?;
+        Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE_STATUS) })
     }
 }
 

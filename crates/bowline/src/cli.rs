@@ -9,25 +9,25 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// What each exit status means, whatever the command.
-pub const STATUSES: [(u8, &str); 3] = [
+pub const EXIT_STATUSES: [(u8, &str); 3] = [
     (0, "done"),
     (1, "tried, and failed or refused by the server"),
     (2, "the command line is wrong, or what it names to be read or served; nothing was tried"),
 ];
 
-/// The exit status of [`Usage`].
-pub const USAGE: u8 = 2;
+/// The exit status of [`UsageError`].
+pub const USAGE_STATUS: u8 = 2;
 
 /// A command line, or a file or directory that it names to be read or served, that is wrong in a way
 /// that only shows after parsing. Nothing has been tried yet.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Usage(pub String);
+pub struct UsageError(pub String);
 
-impl Usage {
+impl UsageError {
     /// What is wrong, with its causes.
     pub fn of(error: &anyhow::Error) -> anyhow::Error {
-        Self(crate::told(error)).into()
+        Self(crate::output::error_text(error)).into()
     }
 }
 
@@ -59,22 +59,22 @@ pub enum Command {
     /// ten seconds at most; a second Ctrl-C does not.
     Serve(Box<ServeOptions>),
     /// Show the server in one page
-    Status(Target),
+    Status(ControlTarget),
     /// Show what is exported to whom
-    Exports(Target),
+    Exports(ControlTarget),
     /// Show who uses the server, or did
     ///
     /// Calls and bytes are those over TCP since the server started, on connections that have closed as
     /// well. Of clients that have none open, those that left last are remembered, 4,096 at most.
-    Clients(Target),
+    Clients(ControlTarget),
     /// Show the connections
-    Conns(Target),
+    Conns(ControlTarget),
     /// Show the sockets that the server listens on
-    Sockets(Target),
+    Sockets(ControlTarget),
     /// Show the thread pools
-    Pools(Target),
+    Pools(ControlTarget),
     /// Show calls, errors and times per procedure
-    Ops(Target),
+    Ops(ControlTarget),
     /// Change a run-time setting of the running server
     Set {
         /// The setting and its new value, as in max-read=64K; `bowline get` lists them
@@ -82,7 +82,7 @@ pub enum Command {
         change: Assignment,
         /// Which server.
         #[command(flatten)]
-        to: Target,
+        to: ControlTarget,
     },
     /// Show run-time settings of the running server
     Get {
@@ -90,14 +90,14 @@ pub enum Command {
         key: Option<String>,
         /// Which server.
         #[command(flatten)]
-        to: Target,
+        to: ControlTarget,
     },
     /// Read the exports again: all of them are applied, or nothing is
     ///
     /// Reads the exports files, and of the configuration file the keys dirs, client, exports and
     /// read-only; what else has changed there takes a restart, which is pointed out. The command
     /// line that the server was started with still goes before the file.
-    Reload(Target),
+    Reload(ControlTarget),
     /// Check exports(5) files or a configuration file, without a server
     ///
     /// Prints what would be exported to whom, notes, and what `serve` would refuse, as a directory
@@ -129,7 +129,7 @@ pub enum Command {
 
 /// Which running server, and how to print its answer.
 #[derive(Debug, Args)]
-pub struct Target {
+pub struct ControlTarget {
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,

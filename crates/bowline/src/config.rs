@@ -1,16 +1,16 @@
-//! From the command line, the configuration file and the defaults to one [`Settings`].
+//! From the command line, the configuration file and the defaults to one [`ServeConfig`].
 //!
 //! The command line goes before the file, the file before the defaults; a list that is given
 //! replaces the one below it. Paths in the file are relative to the file.
 
 mod file;
-mod place;
+mod file_error;
 
 pub use file::{File, read};
-pub use place::Place;
+pub use file_error::FileError;
 
-use crate::cli::{PortmapMode, ServeOptions, Usage};
-use crate::places;
+use crate::cli::{PortmapMode, ServeOptions, UsageError};
+use crate::default_paths;
 use crate::settings::{Assignment, Values};
 use anyhow::bail;
 use export::Source;
@@ -22,7 +22,7 @@ const PORT: u16 = 2049;
 
 /// What `serve` does.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ServeConfig {
     /// Directories by the command line or the configuration.
     pub dirs: Vec<Dir>,
     /// The exports(5) files, and directories of them.
@@ -47,9 +47,9 @@ pub struct Settings {
     pub prove: bool,
 }
 
-impl Settings {
+impl ServeConfig {
     /// What a server that was started with these settings cannot take from others while it runs.
-    pub fn fixed_differences(&self, now: &Self) -> Vec<String> {
+    pub fn restart_notes(&self, now: &Self) -> Vec<String> {
         let kept = [
             ("listen", self.listen == now.listen),
             ("port", self.port == now.port),
@@ -86,30 +86,34 @@ impl Dir {
     /// Parses `DIR` or `NAME=DIR`.
     ///
     /// # Errors
-    /// [`Usage`].
-    pub fn parse(text: &str, base: &Path) -> Result<Self, Usage> {
+    /// [`UsageError`].
+    pub fn parse(text: &str, base: &Path) -> Result<Self, UsageError> {
         let (name, dir) = match text.split_once('=') {
             Some((name, dir)) if !name.contains('/') => (Some(checked_name(name)?), dir),
             _ => (None, text),
         };
         let source = match dir {
-            "" => return Err(Usage(format!("{text:?} names no directory: write DIR or NAME=DIR"))),
+            "" => {
+                return Err(UsageError(format!(
+                    "{text:?} names no directory: write DIR or NAME=DIR"
+                )));
+            }
             "mem:" => Source::Memory,
             dir => match dir.strip_prefix("mem:") {
-                Some(slow) => Source::SlowMemory(slow.parse().map_err(Usage)?),
+                Some(slow) => Source::SlowMemory(slow.parse().map_err(UsageError)?),
                 None => Source::Directory(base.join(dir)),
             },
         };
         if !matches!(source, Source::Directory(_)) && name.is_none() {
-            return Err(Usage("a file system in memory needs a name: write NAME=mem:".into()));
+            return Err(UsageError("a file system in memory needs a name: write NAME=mem:".into()));
         }
         Ok(Self { name, source })
     }
 }
 
-fn checked_name(name: &str) -> Result<String, Usage> {
+fn checked_name(name: &str) -> Result<String, UsageError> {
     if name.is_empty() || name == "." || name == ".." || name.chars().any(char::is_control) {
-        return Err(Usage(format!("{name:?} cannot be an export's name: write NAME=DIR")));
+        return Err(UsageError(format!("{name:?} cannot be an export's name: write NAME=DIR")));
     }
     Ok(name.to_owned())
 }
@@ -117,8 +121,8 @@ fn checked_name(name: &str) -> Result<String, Usage> {
 /// Merges the layers.
 ///
 /// # Errors
-/// A [`Usage`] for a wrong command line; what is wrong with the configuration file, and where.
-pub fn settle(options: ServeOptions) -> anyhow::Result<Settings> {
+/// A [`UsageError`] for a wrong command line; what is wrong with the configuration file, and where.
+pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
     let (file, base) = match &options.config {
         Some(path) => (read(path)?, path.parent().map(Path::to_path_buf).unwrap_or_default()),
         None => (File::default(), PathBuf::new()),
@@ -132,13 +136,13 @@ pub fn settle(options: ServeOptions) -> anyhow::Result<Settings> {
     if dirs.is_empty() && exports.is_empty() {
         let what = "nothing to serve: name a directory, as in `bowline serve /some/dir`, or an \
                     exports file with --exports";
-        return Err(Usage(what.into()).into());
+        return Err(UsageError(what.into()).into());
     }
     if dirs.is_empty() {
-        clients_have_directories(&options.client, options.config.as_deref(), &file.client)?;
+        check_client_option(&options.client, options.config.as_deref(), &file.client)?;
     }
     if let Some(what) = overlap(&options.listen) {
-        return Err(Usage(what).into());
+        return Err(UsageError(what).into());
     }
     let mut listen = first(options.listen, file.listen.into_iter().map(|a| a.0).collect());
     if let (Some(what), Some(path)) = (overlap(&listen), &options.config) {
@@ -151,7 +155,7 @@ pub fn settle(options: ServeOptions) -> anyhow::Result<Settings> {
     for Assignment(value) in file.set.into_iter().chain(options.set) {
         values.put(value);
     }
-    Ok(Settings {
+    Ok(ServeConfig {
         dirs,
         exports,
         listen,
@@ -162,18 +166,18 @@ pub fn settle(options: ServeOptions) -> anyhow::Result<Settings> {
         state_dir: options
             .state_dir
             .or(file.state_dir.map(within))
-            .unwrap_or_else(places::state_dir),
+            .unwrap_or_else(default_paths::state_dir),
         control: options
             .control
             .or(file.control.map(within))
-            .unwrap_or_else(places::control_socket),
+            .unwrap_or_else(default_paths::control_socket),
         values,
         prove: options.prove || file.prove.unwrap_or(false),
     })
 }
 
 /// Whoever says who may mount must not believe that it holds for an exports file.
-fn clients_have_directories(
+fn check_client_option(
     clients: &[String],
     file: Option<&Path>,
     in_file: &[String],
@@ -181,7 +185,7 @@ fn clients_have_directories(
     let why = "is for the directories named, and none is: the exports file says itself who may \
                mount what; name a directory, or leave";
     if !clients.is_empty() {
-        return Err(Usage(format!("--client {why} --client out")).into());
+        return Err(UsageError(format!("--client {why} --client out")).into());
     }
     match file {
         Some(path) if !in_file.is_empty() => {
@@ -211,7 +215,7 @@ fn first<T>(above: Vec<T>, below: Vec<T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dir, settle};
+    use super::{Dir, resolve};
     use crate::cli::{Cli, Command, PortmapMode, ServeOptions};
     use clap::Parser;
     use export::Source;
@@ -226,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_directory_alone_is_enough() {
-        let settings = settle(options("bowline serve /srv/x")).unwrap();
+        let settings = resolve(options("bowline serve /srv/x")).unwrap();
         assert_eq!(settings.port, 2049);
         assert_eq!(settings.listen, ["127.0.0.1".parse::<std::net::IpAddr>().unwrap()]);
         assert!(settings.clients.is_empty() && !settings.read_only);
@@ -235,8 +239,8 @@ mod tests {
 
     #[test]
     fn nothing_to_serve_is_a_usage_error() {
-        let error = settle(options("bowline serve")).unwrap_err();
-        assert!(error.is::<crate::cli::Usage>(), "{error}");
+        let error = resolve(options("bowline serve")).unwrap_err();
+        assert!(error.is::<crate::cli::UsageError>(), "{error}");
     }
 
     #[test]
@@ -246,32 +250,35 @@ mod tests {
             ("--listen :: --listen ::1", ":: has ::1 in it"),
             ("--listen ::1 --listen ::1", "::1 is to be listened on twice"),
         ] {
-            let error = settle(options(&format!("bowline serve /a {line}"))).unwrap_err();
-            assert!(error.is::<crate::cli::Usage>() && error.to_string().contains(part), "{error}");
+            let error = resolve(options(&format!("bowline serve /a {line}"))).unwrap_err();
+            assert!(
+                error.is::<crate::cli::UsageError>() && error.to_string().contains(part),
+                "{error}"
+            );
         }
-        assert!(settle(options("bowline serve /a --listen 0.0.0.0 --listen ::")).is_ok());
+        assert!(resolve(options("bowline serve /a --listen 0.0.0.0 --listen ::")).is_ok());
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b.toml");
         std::fs::write(&path, "dirs = '/a'\nlisten = ['0.0.0.0', '127.0.0.1']\n").unwrap();
         let line = format!("bowline serve --config {}", path.display());
-        let error = settle(options(&line)).unwrap_err().to_string();
+        let error = resolve(options(&line)).unwrap_err().to_string();
         assert!(error.contains("b.toml: the key listen: 0.0.0.0 has 127.0.0.1"), "{error}");
     }
 
     #[test]
     fn clients_of_no_directory_are_an_error_of_who_names_them() {
-        let error = settle(options("bowline serve --exports e --client *")).unwrap_err();
-        assert!(error.is::<crate::cli::Usage>() && error.to_string().contains("--client"));
-        assert!(settle(options("bowline serve /a --exports e --client *")).is_ok());
+        let error = resolve(options("bowline serve --exports e --client *")).unwrap_err();
+        assert!(error.is::<crate::cli::UsageError>() && error.to_string().contains("--client"));
+        assert!(resolve(options("bowline serve /a --exports e --client *")).is_ok());
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b.toml");
         std::fs::write(&path, "client = '*'\nexports = 'e'\n").unwrap();
         let line = format!("bowline serve --config {}", path.display());
-        let error = settle(options(&line)).unwrap_err();
-        assert!(!error.is::<crate::cli::Usage>(), "{error}");
+        let error = resolve(options(&line)).unwrap_err();
+        assert!(!error.is::<crate::cli::UsageError>(), "{error}");
         let told = error.to_string();
         assert!(told.contains("b.toml: the key client"), "{told}");
-        assert!(settle(options(&format!("{line} /a"))).is_ok());
+        assert!(resolve(options(&format!("{line} /a"))).is_ok());
     }
 
     #[test]
@@ -286,7 +293,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let line =
             format!("bowline serve --config {} --port 4049 --set threads=2..8", path.display());
-        let settings = settle(options(&line)).unwrap();
+        let settings = resolve(options(&line)).unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!(settings.port, 4049);
         assert_eq!(settings.values.threads.to_string(), "2..8");

@@ -23,7 +23,7 @@ pub struct ExportsFile {
 
 /// All that was named, in order.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ExportsFiles {
     /// The files.
     pub files: Vec<ExportsFile>,
     /// What may have been meant otherwise.
@@ -34,8 +34,8 @@ pub struct Found {
 ///
 /// # Errors
 /// One that cannot be read; then none counts.
-pub fn read_all(named: &[PathBuf]) -> anyhow::Result<Found> {
-    let mut found = Found::default();
+pub fn read_all(named: &[PathBuf]) -> anyhow::Result<ExportsFiles> {
+    let mut found = ExportsFiles::default();
     for path in named {
         if path.is_dir() {
             let files = files_of(path)?;
@@ -48,7 +48,7 @@ pub fn read_all(named: &[PathBuf]) -> anyhow::Result<Found> {
             }
         } else {
             found.files.push(ExportsFile { path: path.clone(), bytes: read(path)? });
-            found.notes.extend(left_out(path, named));
+            found.notes.extend(unread_directory_note(path, named));
         }
     }
     Ok(found)
@@ -88,7 +88,7 @@ fn files_of(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// What to say of files that exportfs would read beside `file`, and that nobody named.
-fn left_out(file: &Path, named: &[PathBuf]) -> Option<String> {
+fn unread_directory_note(file: &Path, named: &[PathBuf]) -> Option<String> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(".d");
     let beside = PathBuf::from(beside).canonicalize().ok()?;

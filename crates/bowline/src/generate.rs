@@ -1,7 +1,7 @@
 //! Man pages and completions, from the one definition of the command line.
 
 use crate::cli::Cli;
-use crate::{manual, out};
+use crate::{manual, output};
 use anyhow::Context;
 use clap::CommandFactory;
 use std::path::Path;
@@ -21,6 +21,6 @@ pub fn man(dir: &Path) -> anyhow::Result<ExitCode> {
 pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "bowline", &mut script);
-    out::print(script)?;
+    output::print(script)?;
     Ok(ExitCode::SUCCESS)
 }

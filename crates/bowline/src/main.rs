@@ -1,45 +1,45 @@
-//! The binary: reads the command line, builds the server's parts or asks a running one.
+//! The `bowline` binary: parses the command line, then builds and runs a server, asks a running server
+//! over its control socket, or runs a benchmark.
 //!
-//! Exit status: 0 done, 1 tried and failed, 2 a wrong command line or a wrong file that it names
-//! ([`cli::STATUSES`]). Every error is one line on standard error that says what to do.
+//! Exit status: see [`cli::EXIT_STATUSES`]. Every error is one line on standard error that says what to do.
 
-mod ask;
 mod bench;
-mod buffers;
 mod check;
 mod cli;
 mod columns;
 mod config;
-mod exporting;
+mod control_commands;
+mod default_paths;
+mod export_specs;
 mod exports_files;
 mod generate;
+mod local_addresses;
 mod logging;
 mod manual;
-mod out;
-mod own_addresses;
-mod places;
+mod memory_shares;
+mod output;
 mod serve;
 mod settings;
-mod shares;
+mod tcp_buffers;
 mod values;
 
 use clap::{CommandFactory, Parser};
-use cli::{Cli, Command, USAGE};
+use cli::{Cli, Command, USAGE_STATUS, UsageError};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = help_asked(std::env::args_os().collect());
+    let args = expand_help_command(std::env::args_os().collect());
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, &args),
+        Err(error) => return report_parse_result(&error, &args),
     };
     match run(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            out::tell(one_line(&told(&error)));
-            ExitCode::from(if error.is::<cli::Usage>() { USAGE } else { 1 })
+            output::print_error(output::one_line(&output::error_text(&error)));
+            ExitCode::from(if error.is::<UsageError>() { USAGE_STATUS } else { 1 })
         }
     }
 }
@@ -48,24 +48,25 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(options) => serve::serve(*options),
         Command::Check { files } => check::check(&files),
-        Command::Bench(what) => bench::bench(what),
+        Command::Bench(command) => bench::bench(command),
         Command::Man { dir } => generate::man(&dir),
         Command::Completions { shell } => generate::completions(shell),
-        Command::Status(to) => ask::status(&to),
-        Command::Exports(to) => ask::exports(&to),
-        Command::Clients(to) => ask::clients(&to),
-        Command::Conns(to) => ask::conns(&to),
-        Command::Sockets(to) => ask::sockets(&to),
-        Command::Pools(to) => ask::pools(&to),
-        Command::Ops(to) => ask::ops(&to),
-        Command::Set { change, to } => ask::set(change, &to),
-        Command::Get { key, to } => ask::settings(key, &to),
-        Command::Reload(to) => ask::reload(&to),
+        Command::Status(to) => control_commands::status(&to),
+        Command::Exports(to) => control_commands::exports(&to),
+        Command::Clients(to) => control_commands::clients(&to),
+        Command::Conns(to) => control_commands::conns(&to),
+        Command::Sockets(to) => control_commands::sockets(&to),
+        Command::Pools(to) => control_commands::pools(&to),
+        Command::Ops(to) => control_commands::ops(&to),
+        Command::Set { change, to } => control_commands::set(change, &to),
+        Command::Get { key, to } => control_commands::settings(key, &to),
+        Command::Reload(to) => control_commands::reload(&to),
     }
 }
 
-/// `help COMMAND` is `COMMAND --help`. clap's own command would double the completions.
-fn help_asked(mut args: Vec<OsString>) -> Vec<OsString> {
+/// Turns `help COMMAND` into `COMMAND --help`. clap's own `help` command would list every command a
+/// second time in the completions.
+fn expand_help_command(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|word| word == "help") {
         args.remove(1);
         args.push("--help".into());
@@ -73,8 +74,8 @@ fn help_asked(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// The command whose help says what is right: `bowline` with the subcommands that these words name.
-fn command_of(args: &[OsString]) -> String {
+/// `bowline` with the subcommands that these arguments name: the command whose `--help` applies.
+fn command_name(args: &[OsString]) -> String {
     let mut name = "bowline".to_owned();
     let mut command = Cli::command();
     for word in args.iter().skip(1) {
@@ -85,70 +86,42 @@ fn command_of(args: &[OsString]) -> String {
     name
 }
 
-/// Help and version go out as they are; an error becomes one line.
-fn usage(error: &clap::Error, args: &[OsString]) -> ExitCode {
+/// Prints what clap returned instead of a command: help and version unchanged, an error as one line.
+fn report_parse_result(error: &clap::Error, args: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind as Kind;
     match error.kind() {
         Kind::DisplayHelp | Kind::DisplayVersion => {
-            match out::written(error.print().and_then(|()| std::io::stdout().flush())) {
-                Ok(()) => ExitCode::SUCCESS,
+            let written = error.print().and_then(|()| std::io::stdout().flush());
+            match output::check_written(written) {
+                Ok(()) => return ExitCode::SUCCESS,
                 Err(error) => {
-                    out::tell(told(&error));
-                    ExitCode::from(1)
+                    output::print_error(output::error_text(&error));
+                    return ExitCode::from(1);
                 }
             }
         }
         Kind::DisplayHelpOnMissingArgumentOrSubcommand | Kind::MissingSubcommand => {
-            let command = command_of(args);
-            out::tell(format!(
+            let command = command_name(args);
+            output::print_error(format!(
                 "no command: see `{command} --help`; `bowline serve DIR` serves DIR"
             ));
-            ExitCode::from(USAGE)
         }
         _ => {
-            let text = error.to_string();
-            // clap's first paragraph is the fault, the second a hint, then the usage
-            let told = text.split("\n\nUsage:").next().unwrap_or(&text);
-            let told = told.split("\n\nFor more information").next().unwrap_or(told);
-            let told = told.strip_prefix("error: ").unwrap_or(told);
-            let told = one_line(&told.replace("\n\n", "; "));
-            if told.contains(": see `") {
-                out::tell(told);
+            let message = parse_error_text(&error.to_string());
+            if message.contains(": see `") {
+                output::print_error(message);
             } else {
-                out::tell(format!("{told}: see `{} --help`", command_of(args)));
+                output::print_error(format!("{message}: see `{} --help`", command_name(args)));
             }
-            ExitCode::from(USAGE)
         }
     }
+    ExitCode::from(USAGE_STATUS)
 }
 
-/// An error with its causes, but for those that are already in the text above them.
-fn told(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text.push_str(if text.is_empty() { "" } else { ": " });
-            text.push_str(&cause);
-        }
-    }
-    text
-}
-
-/// Line ends and runs of blanks become one blank.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_cause_is_told_once() {
-        let error = anyhow::anyhow!("deep").context("middle: deep").context("top");
-        assert_eq!(super::told(&error), "top: middle: deep");
-    }
-
-    #[test]
-    fn errors_are_one_line() {
-        assert_eq!(super::one_line("a\n   b\n\n c"), "a b c");
-    }
+/// clap's error without its usage and help hints: the first paragraph is the error, the second a tip.
+fn parse_error_text(text: &str) -> String {
+    let error = text.split("\n\nUsage:").next().unwrap_or(text);
+    let error = error.split("\n\nFor more information").next().unwrap_or(error);
+    let error = error.strip_prefix("error: ").unwrap_or(error);
+    output::one_line(&error.replace("\n\n", "; "))
 }

@@ -1,7 +1,7 @@
 //! The pages of the manual that are about no command: settings, the configuration file, exports, counters, tables. Each is
 //! made from the table that the program itself goes by, so that none says what the program does not do.
 
-use crate::cli::STATUSES;
+use crate::cli::EXIT_STATUSES;
 use crate::columns::{TABLES, WARNING};
 use crate::settings::{ROWS, Values};
 use anyhow::Context;
@@ -90,7 +90,7 @@ pub fn write(dir: &Path) -> anyhow::Result<()> {
 fn ending() -> String {
     let mut roff = Roff::new();
     roff.control("SH", ["EXIT STATUS"]);
-    for (status, about) in STATUSES {
+    for (status, about) in EXIT_STATUSES {
         entry(&mut roff, vec![bold(status.to_string())], about);
     }
     roff.control("PP", []);
@@ -156,7 +156,7 @@ fn example(roff: &mut Roff, text: &str) {
 fn settings(roff: &mut Roff) {
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([
-        roman("Settings begin with "),
+        roman("ServeConfig begin with "),
         bold("bowline serve --set "),
         italic("NAME=VALUE"),
         roman(", or in the configuration file under "),

@@ -4,24 +4,24 @@
 //! promised; `desk` answers the control socket; `run` waits for signals. Nothing here is on the
 //! way of a call.
 
-mod announce;
-mod buffers;
-mod desk;
-mod gather;
-mod listening;
-mod notify;
-mod opener;
+mod backends;
+mod control;
+mod limit_warnings;
+mod listen_addresses;
 mod port_owner;
 mod portmap;
-mod process;
-mod refused;
+mod process_info;
+mod refused_mounts;
 mod run;
-mod scarce;
 mod start;
+mod startup_message;
 mod state_dir;
-mod sweep;
+mod statistics;
+mod sweeper;
+mod systemd;
+mod tcp_buffers;
 
-use crate::cli::{ServeOptions, Usage};
+use crate::cli::{ServeOptions, UsageError};
 use crate::config;
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ use std::process::ExitCode;
 /// # Errors
 /// What keeps the server from starting, and what to do about it.
 pub fn serve(options: ServeOptions) -> anyhow::Result<ExitCode> {
-    let settings = config::settle(options.clone()).map_err(|error| Usage::of(&error))?;
+    let settings = config::resolve(options.clone()).map_err(|error| UsageError::of(&error))?;
     let running = start::start(&settings, options)?;
     run::run(running)
 }

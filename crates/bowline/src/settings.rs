@@ -3,8 +3,8 @@
 //! `--set`, the configuration's `[set]` table, `bowline set` and `bowline get` all go through
 //! [`ROWS`]. [`Values`] is plain data; who shares it keeps it behind a lock of their own.
 
-use crate::buffers::{Rules, Scope, Scoped, Sizes};
-use crate::shares::Shares;
+use crate::memory_shares::MemoryShares;
+use crate::tcp_buffers::{Rules, Scope, Scoped, Sizes};
 use crate::values::{
     Congestion, LogLevel, Memory, PoolMode, ThreadRange, Transfer, UdpBuffer, UdpSockets,
     WakePolicy, ZeroCopy,
@@ -329,7 +329,7 @@ impl Default for Values {
     fn default() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let (low, high) = THREADS_DEFAULT.into_inner();
-        let shares = Shares::here();
+        let shares = MemoryShares::of_this_process();
         let max = shares.threads((cpus * THREADS_PER_CPU).clamp(low, high).max(cpus));
         Self {
             threads: ThreadRange { min: cpus.min(max), max },

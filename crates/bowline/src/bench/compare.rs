@@ -2,9 +2,9 @@
 
 use super::progress::{Spinner, stop_on_signals};
 use super::write_json;
-use crate::cli::Usage;
+use crate::cli::UsageError;
 use crate::cli::bench::CompareOptions;
-use crate::out::{self, print};
+use crate::output::{self, print};
 use admin::Align::{Left, Right};
 use admin::Table;
 use bench::compare::{Compared, Comparison, Peer, Spread, compare as run, loads};
@@ -19,7 +19,7 @@ const ROUNDS: (u32, u32) = (11, 3);
 pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     let loads = loads(&options.only).map_err(|part| {
         let names: Vec<_> = loads(&[]).into_iter().flatten().map(|load| load.name).collect();
-        Usage(format!(
+        UsageError(format!(
             "--only {part}: no load has that in its name; there are: {}",
             names.join("; ")
         ))
@@ -27,7 +27,7 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     let peer = Peer::from(options.peer.as_str());
     if matches!(&peer, Peer::Command(line) if !line.contains("{PORT}")) {
         let what = "neither ganesha nor knfsd, nor a command with {PORT} where the port belongs, and {DIR}";
-        return Err(Usage(format!("--peer {}: {what}", options.peer)).into());
+        return Err(UsageError(format!("--peer {}: {what}", options.peer)).into());
     }
     let stop = stop_on_signals()?;
     let scratch = Scratch::new()?;
@@ -48,7 +48,7 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         write_json(file, &comparison)?;
     }
     if comparison.stopped {
-        out::tell("stopped: the table has what was measured until then");
+        output::print_error("stopped: the table has what was measured until then");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

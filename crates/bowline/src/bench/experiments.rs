@@ -2,9 +2,9 @@
 
 use super::progress::{Spinner, stop_on_signals};
 use super::write_json;
-use crate::cli::Usage;
+use crate::cli::UsageError;
 use crate::cli::bench::RunOptions;
-use crate::out::print;
+use crate::output::print;
 use admin::Align::Left;
 use admin::Table;
 use bench::experiments::{ALL, Experiment, Setting, named, run as run_one, save};
@@ -42,7 +42,7 @@ pub fn list(json: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// The experiments that are named; `all` is all of them.
-fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, Usage> {
+fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
     let mut chosen = Vec::new();
     for name in names {
         if name == "all" {
@@ -50,8 +50,9 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, Usage> {
             continue;
         }
         let known = || ALL.iter().map(|e| e.name).collect::<Vec<_>>().join(", ");
-        let found = named(name)
-            .ok_or_else(|| Usage(format!("{name}: no such experiment; one of all, {}", known())))?;
+        let found = named(name).ok_or_else(|| {
+            UsageError(format!("{name}: no such experiment; one of all, {}", known()))
+        })?;
         chosen.push(found);
     }
     chosen.dedup_by_key(|e| e.name);
@@ -95,7 +96,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
 pub fn report(dir: &Path) -> anyhow::Result<ExitCode> {
     let page = bench::report::write(dir).map_err(|error| match error {
         ReportError::Write { .. } => error.into(),
-        unread => anyhow::Error::new(Usage(unread.to_string())),
+        unread => anyhow::Error::new(UsageError(unread.to_string())),
     })?;
     print(format!("results in {}, report in {}\n", dir.display(), page.display()))?;
     Ok(ExitCode::SUCCESS)

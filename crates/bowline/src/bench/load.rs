@@ -1,9 +1,9 @@
 //! `bowline bench load`: one load on one server, or on two in turn.
 
-use super::{cost, progress, write_json};
-use crate::cli::Usage;
+use super::{progress, server_cost, write_json};
+use crate::cli::UsageError;
 use crate::cli::bench::LoadOptions;
-use crate::out::print;
+use crate::output::print;
 use admin::{
     Align::{Left, Right},
     Table,
@@ -33,9 +33,9 @@ struct Side {
 
 /// Runs `bowline bench load`.
 pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
-    let plan = options.plan(&options.server).map_err(Usage)?;
+    let plan = options.plan(&options.server).map_err(UsageError)?;
     let other = match &options.vs {
-        Some(vs) => Some(options.plan(std::slice::from_ref(vs)).map_err(Usage)?),
+        Some(vs) => Some(options.plan(std::slice::from_ref(vs)).map_err(UsageError)?),
         None => None,
     };
     let stop = progress::stop_on_signals()?;
@@ -83,7 +83,7 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
 
 fn prepare(name: String, plan: Plan) -> anyhow::Result<Side> {
     let scene = Scene::prepare(&plan).map_err(|error| match error {
-        LoadError::Plan(_) | LoadError::Recording { .. } => Usage(error.to_string()).into(),
+        LoadError::Plan(_) | LoadError::Recording { .. } => UsageError(error.to_string()).into(),
         of_server => anyhow::Error::new(of_server),
     });
     let scene = Arc::new(scene?);
@@ -94,11 +94,11 @@ fn one(side: &Side, options: &LoadOptions, stop: &AtomicBool) -> anyhow::Result<
     let live = Live::new(side.plan.threads);
     let label = format!("{} {}", side.plan.workload.name(), side.name);
     let expected = side.plan.warmup + side.plan.time;
-    let (mut before, mut calls_before) = (cost::before(options)?, 0);
+    let (mut before, mut calls_before) = (server_cost::before(options)?, 0);
     let mut run = progress::with_bar(&label, expected, &live, options.quiet, || {
         bench::load::run_from(&side.plan, &side.scene, &live, stop, || {
             calls_before = live.calls();
-            before.iter_mut().for_each(cost::Before::renew);
+            before.iter_mut().for_each(server_cost::CostSample::renew);
         })
     })?;
     let calls = live.calls().saturating_sub(calls_before);

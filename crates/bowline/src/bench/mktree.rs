@@ -1,9 +1,9 @@
 //! `bowline bench mktree`: the recorded experiment's tree, in a directory.
 
 use super::progress;
-use crate::cli::Usage;
+use crate::cli::UsageError;
 use crate::cli::bench::MktreeOptions;
-use crate::out::print;
+use crate::output::print;
 use bench::mktree::{self, TreeError};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub fn mktree(options: &MktreeOptions) -> anyhow::Result<ExitCode> {
         let _ = writeln!(std::io::stderr());
     }
     let made = made.map_err(|error| match error {
-        TreeError::Scale(_) | TreeError::NotEmpty(_) => Usage(error.to_string()).into(),
+        TreeError::Scale(_) | TreeError::NotEmpty(_) => UsageError(error.to_string()).into(),
         failed => anyhow::Error::new(failed),
     })?;
     if options.json {

@@ -37,7 +37,7 @@ pub enum Bench {
     /// Make the tree that the walk is about: 10,841 directories and 161,480 files
     ///
     /// The same scale gives the same tree on every machine. Made again, it gets what is missing.
-    /// Files have sizes but no data.
+    /// Backends have sizes but no data.
     Mktree(MktreeOptions),
     /// Answer every call with a canned reply: the bound that comparisons measure
     #[command(hide = true)]
@@ -143,7 +143,7 @@ pub struct LoadOptions {
     /// Bytes of a READ, a WRITE, or a piece of a directory, as in 4K, 1M
     #[arg(long, default_value = "32K", value_parser = size)]
     pub size: u32,
-    /// Files that `read` reads
+    /// Backends that `read` reads
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub files: usize,
     /// Bytes of each file, read or written

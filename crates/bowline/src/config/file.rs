@@ -1,6 +1,6 @@
 //! The configuration file: TOML, one key for each option of `bowline serve`.
 
-use super::Place;
+use super::file_error::FileError;
 use crate::cli::{PortmapMode, listen_addr};
 use crate::settings::{Assignment, parse, row};
 use anyhow::Context;
@@ -94,7 +94,7 @@ impl TryFrom<u16> for Port {
 /// Reads and checks a configuration file.
 ///
 /// # Errors
-/// That it cannot be read, or a [`Place`].
+/// That it cannot be read, or a [`FileError`].
 pub fn read(path: &Path) -> anyhow::Result<File> {
     let named = || format!("cannot read the configuration {}", path.display());
     let length = std::fs::metadata(path).with_context(named)?.len();
@@ -106,9 +106,9 @@ pub fn read(path: &Path) -> anyhow::Result<File> {
 /// Checks a configuration's text.
 ///
 /// # Errors
-/// [`Place`].
-pub fn from_text(path: &Path, text: &str) -> Result<File, Place> {
-    let wrong = |offset: usize, what: String| Place::at(path.to_path_buf(), text, offset, what);
+/// [`FileError`].
+pub fn from_text(path: &Path, text: &str) -> Result<File, FileError> {
+    let wrong = |offset: usize, what: String| FileError::at(path.to_path_buf(), text, offset, what);
     let raw: Raw = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         wrong(offset, error.message().replace('\n', " "))

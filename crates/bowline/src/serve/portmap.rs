@@ -5,7 +5,7 @@
 //! only keep a later rpcbind from starting) and the port is free and allowed; else it does
 //! without, and says so. What was registered is taken back at the end.
 
-use super::listening::Listening;
+use super::listen_addresses::ListenAddresses;
 use crate::cli::PortmapMode;
 use anyhow::Context;
 use client::Client;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Longest wait for rpcbind, which is on this machine.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Programs and versions that are found.
 const PROGRAMS: [(u32, u32); 5] =
     [(100_003, 2), (100_003, 3), (100_005, 1), (100_005, 2), (100_005, 3)];
@@ -38,24 +38,24 @@ pub enum Plan {
 }
 
 /// The plan as it was carried out.
-pub struct Found {
+pub struct PortmapService {
     /// What was done, for the operator.
     pub how: String,
-    listen: Listening,
+    listen: ListenAddresses,
     /// What this server answers itself.
     own: Arc<Portmap>,
     /// What rpcbind knows. Locked by the operator's changes and at the end.
     registered: Mutex<Option<Registered>>,
 }
 
-impl Found {
+impl PortmapService {
     /// Carries the plan out, for services that are there on both transports, or on TCP alone.
     ///
     /// # Errors
     /// rpcbind refuses what the operator asked for.
-    pub fn carry_out(
+    pub fn apply(
         plan: &Plan,
-        listen: &Listening,
+        listen: &ListenAddresses,
         own: Arc<Portmap>,
         udp: bool,
     ) -> anyhow::Result<Self> {
@@ -66,7 +66,7 @@ impl Found {
             Plan::Register { must } => match register(listen, udp) {
                 Ok(done) => (Some(done), "registered with rpcbind".to_owned()),
                 Err(error) if *must => return Err(error),
-                Err(error) => (None, format!("none ({})", crate::told(&error))),
+                Err(error) => (None, format!("none ({})", crate::output::error_text(&error))),
             },
         };
         Ok(Self { how, listen: listen.clone(), own, registered: Mutex::new(registered) })
@@ -84,7 +84,7 @@ impl Found {
     }
 
     /// Takes back what rpcbind knows.
-    pub fn take_back(&self) {
+    pub fn unregister(&self) {
         let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(registered) = registered
             && let Err(error) = registered.unregister()
@@ -98,7 +98,7 @@ impl Found {
 ///
 /// # Errors
 /// What the operator asked for cannot be had.
-pub fn plan(mode: PortmapMode, listen: &Listening) -> anyhow::Result<Plan> {
+pub fn plan(mode: PortmapMode, listen: &ListenAddresses) -> anyhow::Result<Plan> {
     let own: Vec<SocketAddr> =
         listen.ips().into_iter().map(|ip| SocketAddr::new(ip, PORT)).collect();
     match mode {
@@ -137,7 +137,7 @@ fn may_serve(own: &[SocketAddr]) -> Result<(), String> {
 }
 
 /// What is found on these addresses.
-pub fn registrations(listen: &Listening) -> Vec<Registration> {
+pub fn registrations(listen: &ListenAddresses) -> Vec<Registration> {
     let mut list = Vec::new();
     for (tcp, addrs) in [(true, &listen.tcp), (false, &listen.udp)] {
         for addr in addrs {
@@ -149,7 +149,7 @@ pub fn registrations(listen: &Listening) -> Vec<Registration> {
 }
 
 /// What this server's own portmapper answers: the services, and itself where it has port 111.
-pub fn answers(listen: &Listening, plan: &Plan) -> Vec<Registration> {
+pub fn answers(listen: &ListenAddresses, plan: &Plan) -> Vec<Registration> {
     let mut list = registrations(listen);
     if let Plan::Serve(own) = plan {
         for (addr, version) in own.iter().flat_map(|addr| [2, 3, 4].map(|v| (addr, v))) {
@@ -165,13 +165,13 @@ pub fn answers(listen: &Listening, plan: &Plan) -> Vec<Registration> {
 ///
 /// # Errors
 /// There is no rpcbind, or another server is registered; nothing is left registered then.
-fn register(listen: &Listening, udp: bool) -> anyhow::Result<Registered> {
+fn register(listen: &ListenAddresses, udp: bool) -> anyhow::Result<Registered> {
     rpcbind::register(&registered_with(listen, udp), Rpcbind::default())
         .context("cannot register (--portmap off does without)")
 }
 
 /// What rpcbind is told, which keeps one address per program, version and transport: the first one counts.
-fn registered_with(listen: &Listening, udp: bool) -> Vec<Registration> {
+fn registered_with(listen: &ListenAddresses, udp: bool) -> Vec<Registration> {
     let mut list: Vec<Registration> = Vec::new();
     for service in registrations(listen) {
         let served = udp || service.netid.is_tcp();
@@ -189,19 +189,19 @@ fn same_place(a: &Registration, b: &Registration) -> bool {
 /// Whether an rpcbind answers on this machine.
 fn rpcbind_answers() -> bool {
     let Rpcbind { socket, addr } = Rpcbind::default();
-    let client = Client::unix(&socket, PATIENCE).or_else(|_| Client::tcp(addr, PATIENCE));
+    let client = Client::unix(&socket, TIMEOUT).or_else(|_| Client::tcp(addr, TIMEOUT));
     let portmapper = proto::portmap::PROGRAM;
     client.is_ok_and(|mut rpcbind| rpcbind.getversaddr(portmapper, 2, Netid::Tcp).is_ok())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Listening, Plan, answers, plan, registered_with, registrations};
+    use super::{ListenAddresses, Plan, answers, plan, registered_with, registrations};
     use crate::cli::PortmapMode;
 
     #[test]
     fn every_program_is_found_on_both_transports() {
-        let list = registrations(&Listening::both(&["127.0.0.1:2049".parse().unwrap()]));
+        let list = registrations(&ListenAddresses::both(&["127.0.0.1:2049".parse().unwrap()]));
         assert_eq!(list.len(), 10);
         assert!(list.iter().all(|r| r.addr.port() == 2049));
     }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn rpcbind_hears_of_one_address_for_each_transport_that_is_served() {
         let addrs = ["127.0.0.1:2049".parse().unwrap(), "10.0.0.1:2049".parse().unwrap()];
-        let listen = Listening::both(&addrs);
+        let listen = ListenAddresses::both(&addrs);
         assert_eq!(registered_with(&listen, true).len(), 10);
         let tcp = registered_with(&listen, false);
         assert!(tcp.len() == 5 && tcp.iter().all(|r| r.netid.is_tcp() && r.addr == addrs[0]));
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_portmapper_knows_itself() {
-        let listen = Listening::both(&["127.0.0.1:2049".parse().unwrap()]);
+        let listen = ListenAddresses::both(&["127.0.0.1:2049".parse().unwrap()]);
         let serve = Plan::Serve(vec!["127.0.0.1:111".parse().unwrap()]);
         let own =
             |plan: &Plan| answers(&listen, plan).iter().filter(|r| r.addr.port() == 111).count();
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_transport_that_nothing_listens_on_is_not_found() {
         let tcp: Vec<_> = ["0.0.0.0:7", "[::]:7"].iter().map(|a| a.parse().unwrap()).collect();
-        let listen = Listening { tcp: tcp.clone(), udp: Vec::new() };
+        let listen = ListenAddresses { tcp: tcp.clone(), udp: Vec::new() };
         assert!(registrations(&listen).iter().all(|r| r.netid.is_tcp() && tcp.contains(&r.addr)));
         assert_eq!(registered_with(&listen, true).len(), 10, "one for each family");
     }
@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn off_is_off() {
         let plan =
-            plan(PortmapMode::Off, &Listening::both(&["0.0.0.0:2049".parse().unwrap()])).unwrap();
+            plan(PortmapMode::Off, &ListenAddresses::both(&["0.0.0.0:2049".parse().unwrap()]))
+                .unwrap();
         assert!(matches!(plan, Plan::Neither(_)));
     }
 }

@@ -1,9 +1,9 @@
 //! From "ready" to the end: signals, reload, reports, the graceful stop.
 
-use super::desk::Desk;
-use super::notify;
-use super::start::Running;
-use crate::ask;
+use super::control::ServerControl;
+use super::start::RunningServer;
+use super::systemd;
+use crate::control_commands;
 use admin::Control;
 use anyhow::Context;
 use std::process::ExitCode;
@@ -12,23 +12,23 @@ use std::time::Duration;
 use sys::signal::{Signal, Signals};
 
 /// How long calls that run may take to finish after SIGTERM.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Exit status after a second Ctrl-C (128 and the signal's number).
 const INTERRUPTED: i32 = 130;
 
 /// Serves until SIGTERM or Ctrl-C.
-pub fn run(running: Running) -> anyhow::Result<ExitCode> {
-    let Running { desk, signals, control, files } = running;
+pub fn run(running: RunningServer) -> anyhow::Result<ExitCode> {
+    let RunningServer { desk, signals, control, files } = running;
     let signal = wait(&signals, &desk);
-    notify::stopping();
+    systemd::stopping();
     let hurry = match signal {
         Some(Signal::Interrupt) => "; Ctrl-C again ends it at once",
         Some(Signal::Terminate | Signal::HangUp | Signal::Report) | None => "",
     };
     tracing::info!("stopping: no new calls; what runs may finish{hurry}");
-    desk.found.take_back();
+    desk.found.unregister();
     drop(control);
-    desk.stop(PATIENCE);
+    desk.stop(TIMEOUT);
     drop(files);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
@@ -38,7 +38,7 @@ pub fn run(running: Running) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// No thread is to be had.
-pub fn hear(signals: Signals) -> anyhow::Result<Receiver<Signal>> {
+pub fn spawn_signal_thread(signals: Signals) -> anyhow::Result<Receiver<Signal>> {
     let (sender, receiver) = channel();
     std::thread::Builder::new()
         .name("signals".into())
@@ -61,19 +61,19 @@ fn listen(signals: &Signals, sender: &Sender<Signal>) {
 }
 
 /// Waits for the signal that ends the server; reloads and reports in between.
-fn wait(receiver: &Receiver<Signal>, desk: &Desk) -> Option<Signal> {
+fn wait(receiver: &Receiver<Signal>, desk: &ServerControl) -> Option<Signal> {
     while let Ok(signal) = receiver.recv() {
         match signal {
             Signal::Terminate | Signal::Interrupt => return Some(signal),
             Signal::HangUp => match desk.reload() {
                 Ok(done) => {
-                    for line in ask::reloaded(&done).lines() {
+                    for line in control_commands::reloaded(&done).lines() {
                         tracing::info!("reload: {line}");
                     }
                 }
                 Err(refused) => tracing::error!("reload refused, nothing changed: {refused}"),
             },
-            Signal::Report => tracing::info!("{}", ask::status_line(&desk.status())),
+            Signal::Report => tracing::info!("{}", control_commands::status_line(&desk.status())),
         }
     }
     None

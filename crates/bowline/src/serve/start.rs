@@ -1,18 +1,21 @@
 //! From settings to a server that answers: builds the parts in order, undoes nothing by halves
 //! (what was built before a failure is dropped), and tells what it did.
 
-use super::announce::{Announcement, Offer};
-use super::buffers;
-use super::desk::Desk;
-use super::listening::{Listening, from_here};
-use super::opener::Files;
-use super::portmap::{self, Found, Plan};
-use super::{desk, gather, notify, port_owner, process, refused, scarce, state_dir};
-use crate::cli::{ServeOptions, Usage};
-use crate::config::Settings;
-use crate::exporting::{self, Itself};
+use super::backends::Backends;
+use super::control::ServerControl;
+use super::listen_addresses::{ListenAddresses, loopback_for_wildcard};
+use super::portmap::{self, Plan, PortmapService};
+use super::startup_message::{ExportLine, StartupMessage};
+use super::tcp_buffers;
+use super::{
+    control, limit_warnings, port_owner, process_info, refused_mounts, state_dir, statistics,
+    systemd,
+};
+use crate::cli::{ServeOptions, UsageError};
+use crate::config::ServeConfig;
+use crate::export_specs::{self, ServerUser};
 use crate::logging;
-use crate::shares::Shares;
+use crate::memory_shares::MemoryShares;
 use crate::values::UdpSockets;
 use admin::{Control, ControlServer};
 use anyhow::{Context, anyhow, bail};
@@ -36,25 +39,25 @@ use sys::signal::{Signal, Signals, ignore_others};
 use telemetry::{OpName, Telemetry};
 
 /// A server that answers, and what keeps it so.
-pub struct Running {
+pub struct RunningServer {
     /// Answers the operator; has the server.
-    pub desk: Arc<Desk>,
+    pub desk: Arc<ServerControl>,
     /// What the outside asks.
     pub signals: Receiver<Signal>,
     /// The control socket.
     pub control: ControlServer,
     /// The open files of all exports.
-    pub files: Files,
+    pub files: Backends,
 }
 
 /// Starts the server. The settings are those of `options`, which are read again at a reload.
 ///
 /// # Errors
 /// What is in the way, and what to do.
-pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Running> {
+pub fn start(settings: &ServeConfig, options: ServeOptions) -> anyhow::Result<RunningServer> {
     // before any thread: they inherit the signal mask, the capabilities and the file mode mask,
     // and descriptors from systemd must not be taken by anything else first
-    sys::limits::keep_memory_small(Shares::here().bytes());
+    sys::limits::keep_memory_small(MemoryShares::of_this_process().bytes());
     let inherited = sys::inherited::take().map_err(|error| {
         let remedy =
             "let its socket unit have ListenStream= and ListenDatagram= with ports, no others";
@@ -67,49 +70,51 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     ignore_others().context("cannot ignore signals")?;
     let log = logging::start(settings.values.log_level);
     let own = sys::identity::own().context("who am I?")?;
-    let squash_to = (!is_privileged()?).then_some(Itself { uid: own.uid, gid: own.gid });
+    let squash_to = (!is_privileged()?).then_some(ServerUser { uid: own.uid, gid: own.gid });
     sys::limits::raise_open_files();
     sys::open::clear_umask();
     if squash_to.is_none() {
         sys::identity::drop_resource_capability().context("cannot drop CAP_SYS_RESOURCE")?;
     }
 
-    let wanted = exporting::wanted(settings, squash_to).map_err(|error| Usage::of(&error))?;
+    let wanted = export_specs::load(settings, squash_to).map_err(|error| UsageError::of(&error))?;
     make_control_dir(&settings.control, own.uid)?;
     state_dir::make(&settings.state_dir)?;
     let identity = Arc::new(Identity::open(&settings.state_dir)?);
-    let files = Files::start()?;
+    let files = Backends::start()?;
     let open = files.opener(settings.state_dir.clone(), Arc::clone(&identity), squash_to);
     let opening = |spec: &ExportSpec| open(spec);
     let table = Table::build(&wanted.specs, &identity, &opening, None)
-        .map_err(|errors| exporting::first_of(&errors))?;
+        .map_err(|errors| export_specs::first_error(&errors))?;
     let exports = Arc::new(Exports::new(table));
 
-    buffers::size_exports(&exports.load(), &settings.values.buffers());
+    tcp_buffers::size_exports(&exports.load(), &settings.values.buffers());
     let adopted = Adopted { tcp: inherited.tcp, udp: inherited.udp };
-    let listen = Listening::of(settings, &adopted)?;
+    let listen = ListenAddresses::of(settings, &adopted)?;
     let plan = portmap::plan(settings.portmap, &listen)?;
-    files.look_after(&exports);
+    files.collect_retired_from(&exports);
     let nfs = Arc::new(Nfs::new(Arc::clone(&exports), NfsSettings::default()));
     nfs.settings.max_read.store(settings.values.max_read.bytes(), Relaxed);
     nfs.settings.max_write.store(settings.values.max_write.bytes(), Relaxed);
     let mount = Mount::new(Arc::clone(&exports)).with_nfs(Arc::clone(&nfs));
-    let mount = Arc::new(mount.with_tell_refused(Box::new(refused::teller())));
+    let mount = Arc::new(mount.with_tell_refused(Box::new(refused_mounts::log_refusals())));
     let services = Arc::new(Portmap::new(portmap::answers(&listen, &plan)));
     let dispatcher = Arc::new(dispatcher(&nfs, &mount, Arc::clone(&services)));
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let server = serve(settings, adopted, &listen, &plan, (dispatcher, Arc::clone(&telemetry)))?;
 
     let udp = settings.values.udp_sockets != UdpSockets::Off;
-    let found = Found::carry_out(&plan, &listen, services, udp)?;
+    let found = PortmapService::apply(&plan, &listen, services, udp)?;
     let mut notes = notes(settings, &listen, squash_to, &wanted.notes);
-    notes.extend(state_inside(settings, &wanted.specs));
-    notes.extend(scarce::notes(settings.values.memory));
-    notes.extend(without_journal(&wanted.specs));
-    notes.extend(on_overlay(&wanted.specs));
-    notes.extend(squash_to.is_none().then(|| nobody_there(&wanted.specs)).flatten());
-    notes.extend(buffers::at_start(&settings.values, server.buffer_totals())?);
-    let desk = Arc::new(Desk {
+    notes.extend(exported_state_dir_warning(settings, &wanted.specs));
+    notes.extend(limit_warnings::notes(settings.values.memory));
+    notes.extend(no_journal_warning(&wanted.specs));
+    notes.extend(overlayfs_warning(&wanted.specs));
+    notes.extend(
+        squash_to.is_none().then(|| unmapped_anonymous_user_warning(&wanted.specs)).flatten(),
+    );
+    notes.extend(tcp_buffers::at_start(&settings.values, server.buffer_totals())?);
+    let desk = Arc::new(ServerControl {
         settings: settings.clone(),
         options,
         squash_to,
@@ -131,13 +136,13 @@ pub fn start(settings: &Settings, options: ServeOptions) -> anyhow::Result<Runni
     });
     let control = ControlServer::start(&settings.control, Arc::clone(&desk) as Arc<dyn Control>)?;
     // the last of the threads: whoever is told that it serves may count on it
-    let signals = super::run::hear(signals)?;
+    let signals = super::run::spawn_signal_thread(signals)?;
     if settings.prove {
         prove(&desk, &listen)?;
     }
     announce(&desk, &listen);
-    notify::ready("serving");
-    Ok(Running { desk, signals, control, files })
+    systemd::ready("serving");
+    Ok(RunningServer { desk, signals, control, files })
 }
 
 /// Whether files are served for each client's own user: what the backends will do.
@@ -188,7 +193,7 @@ fn dispatcher(nfs: &Arc<Nfs>, mount: &Arc<Mount>, services: Arc<Portmap>) -> Dis
         Box::new(nfs::portmap::portmap_program(services)),
     ];
     let ample = DispatchSettings::default();
-    let reply_cache_bytes = Shares::here().reply_cache(ample.reply_cache_bytes);
+    let reply_cache_bytes = MemoryShares::of_this_process().reply_cache(ample.reply_cache_bytes);
     Dispatcher::new(programs, DispatchSettings { reply_cache_bytes, ..ample })
 }
 
@@ -203,9 +208,9 @@ fn op_names(dispatcher: &Dispatcher) -> Vec<OpName> {
 
 /// Opens the sockets and starts the threads.
 fn serve(
-    settings: &Settings,
+    settings: &ServeConfig,
     adopted: Adopted,
-    listen: &Listening,
+    listen: &ListenAddresses,
     plan: &Plan,
     (dispatcher, telemetry): (Arc<Dispatcher>, Arc<Telemetry>),
 ) -> anyhow::Result<Server> {
@@ -222,14 +227,14 @@ fn serve(
         udp: bind,
         adopted,
         threads: (values.threads.min, values.threads.max),
-        pool_mode: gather::pool_mode(values.pool_mode),
-        wake_policy: gather::wake_policy(values.wake_policy),
-        udp_sockets: desk::udp_sockets(values.udp_sockets),
-        zero_copy: desk::zero_copy(values.zero_copy),
+        pool_mode: statistics::pool_mode(values.pool_mode),
+        wake_policy: statistics::wake_policy(values.wake_policy),
+        udp_sockets: control::udp_sockets(values.udp_sockets),
+        zero_copy: control::zero_copy(values.zero_copy),
         udp_buffer: values.udp_buffer.bytes(),
         limits: svc::Limits::default().with_memory(values.memory.bytes()),
         buffers: Box::new(values.buffers()),
-        congestion: gather::congestion(&values.tcp_congestion),
+        congestion: statistics::congestion(&values.tcp_congestion),
     };
     Server::start(config, dispatcher, telemetry).map_err(explain)
 }
@@ -261,18 +266,18 @@ const IN_NAMESPACE: &str = "give its user namespace more users (/etc/subuid and 
 
 /// What the operator should know.
 fn notes(
-    settings: &Settings,
-    listen: &Listening,
-    squash_to: Option<Itself>,
+    settings: &ServeConfig,
+    listen: &ListenAddresses,
+    squash_to: Option<ServerUser>,
     files: &[String],
 ) -> Vec<String> {
     let mut notes = files.to_vec();
-    if let Some(itself) = squash_to {
-        let user = process::user_name(itself.uid);
+    if let Some(server_user) = squash_to {
+        let user = process_info::user_name(server_user.uid);
         notes.push(format!(
             "not privileged: everybody acts as {user}, owners cannot be changed and device nodes \
              cannot be made; {} to serve each client's own user",
-            if itself.uid == 0 { IN_NAMESPACE } else { "run it as root" }
+            if server_user.uid == 0 { IN_NAMESPACE } else { "run it as root" }
         ));
         if settings.clients.is_empty() && !settings.dirs.is_empty() {
             notes.push(format!(
@@ -295,7 +300,7 @@ fn notes(
 }
 
 /// Whether a client could reach the handle key through an export.
-fn state_inside(settings: &Settings, specs: &[ExportSpec]) -> Option<String> {
+fn exported_state_dir_warning(settings: &ServeConfig, specs: &[ExportSpec]) -> Option<String> {
     let state = settings.state_dir.canonicalize().ok()?;
     let inside = specs.iter().find(|spec| match &spec.source {
         Source::Directory(dir) => dir.canonicalize().is_ok_and(|dir| state.starts_with(dir)),
@@ -305,12 +310,12 @@ fn state_inside(settings: &Settings, specs: &[ExportSpec]) -> Option<String> {
         "the state directory {} is inside the export {}: clients who act as its owner can read \
          the key of all file handles; put it elsewhere with --state-dir",
         state.display(),
-        exporting::shown(&inside.path)
+        export_specs::shown(&inside.path)
     ))
 }
 
 /// Whether clients are squashed to a user whom the container does not have.
-fn nobody_there(specs: &[ExportSpec]) -> Option<String> {
+fn unmapped_anonymous_user_warning(specs: &[ExportSpec]) -> Option<String> {
     let there = Namespace::look();
     let mut rules = specs.iter().flat_map(|spec| &spec.rules).map(|rule| rule.options);
     let lacks = |o: &Options| o.squash != Squash::None && !there.have(o.anonuid, o.anongid);
@@ -323,7 +328,7 @@ fn nobody_there(specs: &[ExportSpec]) -> Option<String> {
 }
 
 /// Whether a power cut may take what an export answers.
-fn without_journal(specs: &[ExportSpec]) -> Option<String> {
+fn no_journal_warning(specs: &[ExportSpec]) -> Option<String> {
     let lacks = |spec: &&ExportSpec| match &spec.source {
         Source::Directory(dir) => {
             std::fs::File::open(dir).is_ok_and(|dir| vfs_local::lacks_journal(dir.as_fd()))
@@ -334,7 +339,7 @@ fn without_journal(specs: &[ExportSpec]) -> Option<String> {
         spec.rules.iter().any(|rule| rule.options.durability == vfs::Durability::Sync)
     };
     let mut without = specs.iter().filter(promises).filter(lacks);
-    let first = exporting::shown(&without.next()?.path);
+    let first = export_specs::shown(&without.next()?.path);
     let more = match without.count() {
         0 => String::new(),
         more => format!(" (and {more} more)"),
@@ -346,7 +351,7 @@ fn without_journal(specs: &[ExportSpec]) -> Option<String> {
 }
 
 /// Whether what came with a container's image is served, which has no lasting identity.
-fn on_overlay(specs: &[ExportSpec]) -> Option<String> {
+fn overlayfs_warning(specs: &[ExportSpec]) -> Option<String> {
     let overlay = |spec: &&ExportSpec| match &spec.source {
         Source::Directory(dir) => {
             std::fs::File::open(dir).is_ok_and(|dir| vfs_local::is_overlay(dir.as_fd()))
@@ -356,7 +361,7 @@ fn on_overlay(specs: &[ExportSpec]) -> Option<String> {
     Some(format!(
         "{} is on overlayfs, where what comes from a lower layer becomes another file when it is first \
          changed: clients then find their handles stale; serve a volume of the container instead",
-        exporting::shown(&specs.iter().find(overlay)?.path)
+        export_specs::shown(&specs.iter().find(overlay)?.path)
     ))
 }
 
@@ -371,7 +376,7 @@ fn connected(at: SocketAddr) -> client::Result<Client> {
 }
 
 /// Mounts, lists and reads over the wire.
-fn prove(desk: &Desk, listen: &Listening) -> anyhow::Result<()> {
+fn prove(desk: &ServerControl, listen: &ListenAddresses) -> anyhow::Result<()> {
     let table = desk.exports.load();
     let (Some(export), Some(addr)) = (table.exports().first(), listen.tcp.first()) else {
         return Ok(());
@@ -380,7 +385,7 @@ fn prove(desk: &Desk, listen: &Listening) -> anyhow::Result<()> {
         Source::Directory(dir) => Some(dir.as_path()),
         Source::Memory | Source::SlowMemory(_) => None,
     };
-    let at = SocketAddr::new(from_here(addr.ip()), addr.port());
+    let at = SocketAddr::new(loopback_for_wildcard(addr.ip()), addr.port());
     let seen = connected(at)
         .map_err(anyhow::Error::from)
         .and_then(|client| Ok(client::prove::prove(client, &export.path, local)?))
@@ -400,13 +405,13 @@ fn prove(desk: &Desk, listen: &Listening) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn announce(desk: &Desk, listen: &Listening) {
-    let offer = |export: &Arc<export::Export>| Offer {
+fn announce(desk: &ServerControl, listen: &ListenAddresses) {
+    let offer = |export: &Arc<export::Export>| ExportLine {
         path: export.path_text(),
         directory: export.source.to_string(),
-        rules: exporting::rules_text(export.rules(), export.fsid),
+        rules: export_specs::rules_text(export.rules(), export.fsid),
     };
-    let announcement = Announcement {
+    let announcement = StartupMessage {
         listen: listen.clone(),
         exports: desk.exports.load().exports().iter().map(offer).collect(),
         portmap: desk.found.how.clone(),
@@ -414,8 +419,8 @@ fn announce(desk: &Desk, listen: &Listening) {
         notes: desk.warnings.clone(),
     };
     // only this machine may mount: then its loopback address is the one to use
-    let only_here = desk.settings.clients.is_empty() && !desk.settings.dirs.is_empty();
-    say(&announcement.text(listen.for_clients(only_here)));
+    let local_only = desk.settings.clients.is_empty() && !desk.settings.dirs.is_empty();
+    say(&announcement.text(listen.address_for_clients(local_only)));
 }
 
 /// To standard output; a closed one is no reason not to serve.

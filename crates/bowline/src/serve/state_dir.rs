@@ -1,6 +1,6 @@
 //! Making the state directory; `export::Identity` locks it for the life of the server.
 
-use crate::places::{belongs_to, own_uid};
+use crate::default_paths::{belongs_to, own_uid};
 use anyhow::{Context, bail};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;

@@ -9,7 +9,7 @@ use bench::subject::meter::Reading;
 use std::path::{Path, PathBuf};
 
 /// A server's state before the calls that count.
-pub struct Before {
+pub struct CostSample {
     pid: u32,
     reading: Reading,
     control: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub struct Before {
 ///
 /// # Errors
 /// There is no such process, or the control socket does not answer.
-pub fn before(options: &LoadOptions) -> anyhow::Result<Option<Before>> {
+pub fn before(options: &LoadOptions) -> anyhow::Result<Option<CostSample>> {
     let status = options.control.as_deref().map(ask).transpose()?;
     let Some(pid) = options.server_pid.or(status.as_ref().map(|status| status.pid)) else {
         return Ok(None);
@@ -28,10 +28,10 @@ pub fn before(options: &LoadOptions) -> anyhow::Result<Option<Before>> {
     let reading = Reading::of(&[pid])
         .ok_or_else(|| anyhow::anyhow!("--server-pid {pid}: there is no such process here"))?;
     let copied = status.as_ref().map_or((0, 0), copied);
-    Ok(Some(Before { pid, reading, control: options.control.clone(), copied }))
+    Ok(Some(CostSample { pid, reading, control: options.control.clone(), copied }))
 }
 
-impl Before {
+impl CostSample {
     /// Reads the server again: what was used so far does not count. What cannot be read now stays as it was.
     pub fn renew(&mut self) {
         self.reading = Reading::of(&[self.pid]).unwrap_or_else(|| self.reading.clone());

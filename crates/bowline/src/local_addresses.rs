@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// All addresses that this machine answers to now, loopback included.
-pub fn own_addresses() -> Vec<IpAddr> {
+pub fn local_addresses() -> Vec<IpAddr> {
     let v4 = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
     let v6 = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
     let mut addresses: Vec<IpAddr> = local_v4(&v4).chain(local_v6(&v6)).collect();
@@ -32,7 +32,7 @@ fn local_v6(table: &str) -> impl Iterator<Item = IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::{local_v4, local_v6, own_addresses};
+    use super::{local_addresses, local_v4, local_v6};
     use std::net::IpAddr;
 
     #[test]
@@ -48,6 +48,6 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_loopback_address() {
-        assert!(own_addresses().contains(&"127.0.0.1".parse().unwrap()));
+        assert!(local_addresses().contains(&"127.0.0.1".parse().unwrap()));
     }
 }

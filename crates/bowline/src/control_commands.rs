@@ -1,9 +1,9 @@
 //! The commands that ask a running server: one request each, printed as a table or as JSON.
 
-use crate::cli::{Target, Usage};
+use crate::cli::{ControlTarget, UsageError};
 use crate::columns::{self, COUNTERS, STATUS, WARNING, table};
 use crate::settings::{Assignment, row};
-use crate::{out, places};
+use crate::{default_paths, output};
 use admin::Align::Left;
 use admin::api::{
     Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, PoolRow, Reloaded, Request,
@@ -17,12 +17,12 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 /// `bowline status`.
-pub fn status(to: &Target) -> anyhow::Result<ExitCode> {
+pub fn status(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     show(to, &Request::Status, status_page)
 }
 
 /// `bowline exports`.
-pub fn exports(to: &Target) -> anyhow::Result<ExitCode> {
+pub fn exports(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     show(to, &Request::Exports, |rows: &Vec<ExportRow>| {
         let mut table = table(&columns::EXPORTS);
         for row in rows {
@@ -46,7 +46,7 @@ pub fn exports(to: &Target) -> anyhow::Result<ExitCode> {
 }
 
 /// `bowline clients`.
-pub fn clients(to: &Target) -> anyhow::Result<ExitCode> {
+pub fn clients(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     show(to, &Request::Clients, |rows: &Vec<ClientRow>| {
         let mut table = table(&columns::CLIENTS);
         for row in rows {
@@ -64,7 +64,7 @@ pub fn clients(to: &Target) -> anyhow::Result<ExitCode> {
 }
 
 /// `bowline conns`.
-pub fn conns(to: &Target) -> anyhow::Result<ExitCode> {
+pub fn conns(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     show(to, &Request::Conns, |rows: &Vec<ConnRow>| {
         let mut table = table(&columns::CONNS);
         for row in rows {
@@ -121,7 +121,7 @@ fn buffer(wanted: &str, bytes: u64, cut_by: Option<&String>) -> String {
 }
 
 /// `bowline sockets`.
-pub fn sockets(to: &Target) -> anyhow::Result<ExitCode> {
+pub fn sockets(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     show(to, &Request::Sockets, |rows: &Vec<SocketRow>| {
         let mut table = table(&columns::SOCKETS);
         for row in rows {
@@ -172,7 +172,7 @@ fn microseconds(ns: u64) -> String {
 }
 
 /// `bowline pools`.
-pub fn pools(to: &Target) -> anyhow::Result<ExitCode> {
+pub fn pools(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     show(to, &Request::Pools, |rows: &Vec<PoolRow>| {
         let mut table = table(&columns::POOLS);
         for row in rows {
@@ -204,7 +204,7 @@ pub fn pools(to: &Target) -> anyhow::Result<ExitCode> {
 }
 
 /// `bowline ops`.
-pub fn ops(to: &Target) -> anyhow::Result<ExitCode> {
+pub fn ops(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     show(to, &Request::Ops, |rows: &Vec<OpRow>| {
         let mut table = table(&columns::OPS);
         for row in rows {
@@ -225,7 +225,7 @@ pub fn ops(to: &Target) -> anyhow::Result<ExitCode> {
 }
 
 /// `bowline set`.
-pub fn set(Assignment(value): Assignment, to: &Target) -> anyhow::Result<ExitCode> {
+pub fn set(Assignment(value): Assignment, to: &ControlTarget) -> anyhow::Result<ExitCode> {
     let request = Request::Set { key: value.full_name(), value: value.to_string() };
     show(to, &request, |done: &Changed| {
         let mut text = format!("{}: {} (was {})\n", done.key, done.value, done.before);
@@ -237,10 +237,10 @@ pub fn set(Assignment(value): Assignment, to: &Target) -> anyhow::Result<ExitCod
 }
 
 /// `bowline get`.
-pub fn settings(key: Option<String>, to: &Target) -> anyhow::Result<ExitCode> {
+pub fn settings(key: Option<String>, to: &ControlTarget) -> anyhow::Result<ExitCode> {
     let one = key.is_some();
     // as `set` does it: a name that there is not needs no server to be wrong
-    key.as_deref().map(row).transpose().map_err(Usage)?;
+    key.as_deref().map(row).transpose().map_err(UsageError)?;
     show(to, &Request::Get { key }, move |rows: &Vec<SettingRow>| match rows.as_slice() {
         [row] if one => format!("{}\n", row.value),
         rows => {
@@ -254,7 +254,7 @@ pub fn settings(key: Option<String>, to: &Target) -> anyhow::Result<ExitCode> {
 }
 
 /// `bowline reload`.
-pub fn reload(to: &Target) -> anyhow::Result<ExitCode> {
+pub fn reload(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     show(to, &Request::Reload, reloaded)
 }
 
@@ -275,17 +275,17 @@ pub fn reloaded(done: &Reloaded) -> String {
 
 /// Asks, and prints the answer.
 fn show<T: DeserializeOwned + Serialize>(
-    to: &Target,
+    to: &ControlTarget,
     request: &Request,
     page: impl FnOnce(&T) -> String,
 ) -> anyhow::Result<ExitCode> {
-    let path = to.control.clone().unwrap_or_else(places::control_socket);
+    let path = to.control.clone().unwrap_or_else(default_paths::control_socket);
     let answer: T = Client::connect(&path)?.ask(request)?;
     let mut text = if to.json { serde_json::to_string_pretty(&answer)? } else { page(&answer) };
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    out::print(text)?;
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

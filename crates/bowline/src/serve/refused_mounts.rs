@@ -12,9 +12,9 @@ const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// When a reason was last told, and how often it was not since. As many rows as reasons.
 #[derive(Default)]
-struct Told(HashMap<Discriminant<Why>, (Instant, u64)>);
+struct LogLimiter(HashMap<Discriminant<Why>, (Instant, u64)>);
 
-impl Told {
+impl LogLimiter {
     /// Whether to tell it now; then how many were left out before.
     fn due(&mut self, why: Why, now: Instant) -> Option<u64> {
         let reason = discriminant(&why);
@@ -29,8 +29,8 @@ impl Told {
 }
 
 /// Tells of refused mounts.
-pub fn teller() -> impl Fn(&Refusal<'_>) + Send + Sync {
-    let told = Mutex::new(Told::default());
+pub fn log_refusals() -> impl Fn(&Refusal<'_>) + Send + Sync {
+    let told = Mutex::new(LogLimiter::default());
     move |refusal| {
         let mut rows = told.lock().unwrap_or_else(PoisonError::into_inner);
         let due = rows.due(refusal.why, Instant::now());
@@ -45,13 +45,13 @@ pub fn teller() -> impl Fn(&Refusal<'_>) + Send + Sync {
 
 #[cfg(test)]
 mod tests {
-    use super::{TELL_EVERY, Told};
+    use super::{LogLimiter, TELL_EVERY};
     use nfs::mount::Why;
     use std::time::{Duration, Instant};
 
     #[test]
     fn each_reason_is_told_once_a_minute() {
-        let mut told = Told::default();
+        let mut told = LogLimiter::default();
         let now = Instant::now();
         assert_eq!(told.due(Why::Port, now), Some(0));
         assert_eq!(told.due(Why::Port, now), None);

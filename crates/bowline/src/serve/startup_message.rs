@@ -1,17 +1,17 @@
 //! The lines that `bowline serve` begins with: what is served to whom, how to mount it, what is
 //! different here, where to ask. Pure text.
 
-use super::listening::Listening;
+use super::listen_addresses::ListenAddresses;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 /// All that the lines tell.
 #[derive(Debug, Clone)]
-pub struct Announcement {
+pub struct StartupMessage {
     /// Where the server listens.
-    pub listen: Listening,
+    pub listen: ListenAddresses,
     /// The exports, each with its rules.
-    pub exports: Vec<Offer>,
+    pub exports: Vec<ExportLine>,
     /// What was done about the portmapper.
     pub portmap: String,
     /// Where the control socket is, and whether it is the default.
@@ -22,7 +22,7 @@ pub struct Announcement {
 
 /// An export as the operator sees it.
 #[derive(Debug, Clone)]
-pub struct Offer {
+pub struct ExportLine {
     /// The path that clients mount.
     pub path: String,
     /// Where its files are.
@@ -34,7 +34,7 @@ pub struct Offer {
 /// Most exports that are listed; the rest is `bowline exports`.
 const LISTED_MAX: usize = 20;
 
-impl Announcement {
+impl StartupMessage {
     /// The text, line by line; clients reach the server `at` this address.
     pub fn text(&self, at: Option<SocketAddr>) -> String {
         let mut text = String::new();
@@ -97,7 +97,7 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Announcement, Listening, Offer, mount_command};
+    use super::{ExportLine, ListenAddresses, StartupMessage, mount_command};
     use std::net::SocketAddr;
 
     #[test]
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn the_lines_say_what_who_how_and_where() {
         let at = "10.1.2.3:2049".parse().ok();
-        let announcement = Announcement {
-            listen: Listening::both(&["0.0.0.0:2049".parse().unwrap()]),
-            exports: vec![Offer {
+        let announcement = StartupMessage {
+            listen: ListenAddresses::both(&["0.0.0.0:2049".parse().unwrap()]),
+            exports: vec![ExportLine {
                 path: "/x".into(),
                 directory: "/srv/x".into(),
                 rules: vec![("*".into(), "ro".into()), ("10.0.0.1".into(), "rw".into())],
@@ -138,7 +138,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let nothing = Announcement { exports: Vec::new(), ..announcement };
+        let nothing = StartupMessage { exports: Vec::new(), ..announcement };
         let text = nothing.text(at);
         assert!(text.contains("\n  nothing is exported\n") && !text.contains("mount -t"));
     }

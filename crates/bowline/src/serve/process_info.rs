@@ -16,7 +16,7 @@ pub struct Process {
 }
 
 /// Looks now; what cannot be read is 0.
-pub fn look() -> Process {
+pub fn read() -> Process {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let kib = number_after(&status, "VmRSS:");
@@ -47,11 +47,11 @@ fn number_after(text: &str, label: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{look, number_after, user_name};
+    use super::{number_after, read, user_name};
 
     #[test]
     fn this_process_has_memory_threads_and_files() {
-        let seen = look();
+        let seen = read();
         assert!(seen.memory_bytes > 100_000 && seen.threads >= 1, "{seen:?}");
         assert!(seen.open_files >= 3 && seen.open_files_max >= seen.open_files, "{seen:?}");
     }

@@ -4,11 +4,11 @@
 //! that it is for; a reload holds `reloading` so that two cannot mix. Neither lock is on the way
 //! of a call. `server` is `None` once it has been stopped.
 
-use super::portmap::Found;
-use super::{buffers, gather, process};
+use super::portmap::PortmapService;
+use super::{process_info, statistics, tcp_buffers};
 use crate::cli::ServeOptions;
-use crate::config::{self, Settings};
-use crate::exporting::{self, Itself};
+use crate::config::{self, ServeConfig};
+use crate::export_specs::{self, ServerUser};
 use crate::logging::LogHandle;
 use crate::settings::{self, ROWS, Value, Values, When};
 use crate::values::{UdpSockets, ZeroCopy};
@@ -29,20 +29,20 @@ use telemetry::Telemetry;
 use vfs::Backend;
 
 /// Opens the files of an export.
-pub type Opener = Box<dyn Fn(&ExportSpec) -> anyhow::Result<Arc<dyn Backend>> + Send + Sync>;
+pub type OpenBackend = Box<dyn Fn(&ExportSpec) -> anyhow::Result<Arc<dyn Backend>> + Send + Sync>;
 
 /// All that the operator may ask about.
-pub struct Desk {
+pub struct ServerControl {
     /// What the server was started with.
-    pub settings: Settings,
+    pub settings: ServeConfig,
     /// The command line of that, which names the configuration file.
     pub options: ServeOptions,
     /// The user that everybody is mapped to, without privileges.
-    pub squash_to: Option<Itself>,
+    pub squash_to: Option<ServerUser>,
     /// The user that the server runs as.
     pub uid: u32,
     /// How portmappers know of it.
-    pub found: Found,
+    pub found: PortmapService,
     /// What the operator should know.
     pub warnings: Vec<String>,
     /// When it began to serve.
@@ -52,7 +52,7 @@ pub struct Desk {
     /// What outlives the server.
     pub identity: Arc<Identity>,
     /// Opens backends of new exports.
-    pub open: Opener,
+    pub open: OpenBackend,
     /// NFS's live settings.
     pub nfs: Arc<Nfs>,
     /// Who mounted what.
@@ -75,7 +75,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Desk {
+impl ServerControl {
     /// Ends the service: no new calls, those that run get `patience` to finish.
     pub fn stop(&self, patience: Duration) {
         let server = self.server.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -99,25 +99,25 @@ impl Desk {
     }
 
     /// Applies a new value; `after` has it already. What there is to say about it.
-    fn carry_out(&self, new: &Value, after: &Values) -> Result<Vec<String>, Refused> {
+    fn apply(&self, new: &Value, after: &Values) -> Result<Vec<String>, Refused> {
         match new {
             Value::TcpRcvbuf(size) => return self.size_buffers(Side::Receive, size, after),
             Value::TcpSndbuf(size) => return self.size_buffers(Side::Send, size, after),
-            Value::UdpSockets(layout) => return self.lay_out_udp(*layout),
+            Value::UdpSockets(layout) => return self.set_udp_sockets(*layout),
             Value::Threads(range) => {
                 self.tell(|server| server.set_threads(range.min, range.max))?
             }
             Value::PoolMode(mode) => {
-                self.tell(|server| server.set_pool_mode(gather::pool_mode(*mode)))?;
+                self.tell(|server| server.set_pool_mode(statistics::pool_mode(*mode)))?;
             }
             Value::WakePolicy(policy) => {
-                self.tell(|server| server.set_wake_policy(gather::wake_policy(*policy)))?;
+                self.tell(|server| server.set_wake_policy(statistics::wake_policy(*policy)))?;
             }
             Value::UdpBuffer(buffer) => {
                 self.tell(|server| server.set_udp_buffer(buffer.bytes()))?
             }
             Value::TcpCongestion(name) => {
-                self.tell(|server| server.set_congestion(gather::congestion(name)))?;
+                self.tell(|server| server.set_congestion(statistics::congestion(name)))?;
             }
             Value::MaxRead(size) => {
                 self.nfs.settings.max_read.store(size.bytes(), Ordering::Relaxed);
@@ -145,12 +145,13 @@ impl Desk {
 
     /// Nobody is to find what is not there: portmappers hear of UDP after it is served, and that it is not any
     /// more before.
-    fn lay_out_udp(&self, layout: UdpSockets) -> Result<Vec<String>, Refused> {
+    fn set_udp_sockets(&self, layout: UdpSockets) -> Result<Vec<String>, Refused> {
         let served = layout != UdpSockets::Off;
-        let hear = || self.found.set_udp(served).err().map(|error| crate::told(&error));
-        let before = if served { None } else { hear() };
+        let update =
+            || self.found.set_udp(served).err().map(|error| crate::output::error_text(&error));
+        let before = if served { None } else { update() };
         self.tell(|server| server.set_udp_sockets(udp_sockets(layout)))?;
-        let after = if served { hear() } else { None };
+        let after = if served { update() } else { None };
         Ok(before.into_iter().chain(after).collect())
     }
 }
@@ -180,17 +181,17 @@ fn rate(calls: u64, elapsed: Duration) -> f64 {
     if seconds > 0.0 { calls as f64 / seconds } else { 0.0 }
 }
 
-impl Control for Desk {
+impl Control for ServerControl {
     fn status(&self) -> Status {
         let snapshot = self.telemetry.snapshot();
-        let seen = process::look();
+        let seen = process_info::read();
         let totals = snapshot.totals;
         let used = &snapshot.exports;
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_s: self.started.elapsed().as_secs(),
-            listen: self.with_server(gather::listening),
+            listen: self.with_server(statistics::listening),
             privileged: self.squash_to.is_none(),
             uid: self.uid,
             state_dir: self.settings.state_dir.display().to_string(),
@@ -201,7 +202,7 @@ impl Control for Desk {
             calls_per_s: rate(totals.calls, self.started.elapsed()),
             calls_per_s_recent: self.recent_rate(totals.calls),
             errors: totals.failed,
-            rejected: gather::counter(&snapshot, "calls-rejected"),
+            rejected: statistics::counter(&snapshot, "calls-rejected"),
             bytes_in: totals.bytes_in,
             bytes_out: totals.bytes_out,
             bytes_read: used.iter().map(|export| export.bytes_read).sum(),
@@ -212,7 +213,7 @@ impl Control for Desk {
             open_files: seen.open_files,
             open_files_max: seen.open_files_max,
             tcp_memory: self.tcp_memory(),
-            counters: gather::counters(&snapshot),
+            counters: statistics::counters(&snapshot),
             warnings: self.warnings.clone(),
         }
     }
@@ -222,7 +223,7 @@ impl Control for Desk {
         let table = self.exports.load();
         let row = |export: &Arc<export::Export>| {
             let used = snapshot.exports.iter().find(|row| row.index == export.index);
-            let rules = exporting::rules_text(export.rules(), export.fsid);
+            let rules = export_specs::rules_text(export.rules(), export.fsid);
             let rule = |(clients, options)| RuleRow { clients, options };
             ExportRow {
                 path: export.path_text(),
@@ -240,23 +241,23 @@ impl Control for Desk {
     }
 
     fn clients(&self) -> Vec<ClientRow> {
-        gather::clients(&self.with_server(Server::clients), &self.mount.mounted())
+        statistics::clients(&self.with_server(Server::clients), &self.mount.mounted())
     }
 
     fn conns(&self) -> Vec<ConnRow> {
-        gather::conns(&self.with_server(|server| server.measured_conns(buffers::WATCH)))
+        statistics::conns(&self.with_server(|server| server.measured_conns(tcp_buffers::WATCH)))
     }
 
     fn sockets(&self) -> Vec<SocketRow> {
-        gather::sockets(&self.with_server(Server::sockets))
+        statistics::sockets(&self.with_server(Server::sockets))
     }
 
     fn pools(&self) -> Vec<PoolRow> {
-        gather::pools(&self.with_server(Server::pools))
+        statistics::pools(&self.with_server(Server::pools))
     }
 
     fn ops(&self) -> Vec<OpRow> {
-        gather::ops(&self.telemetry.snapshot())
+        statistics::ops(&self.telemetry.snapshot())
     }
 
     fn set(&self, key: &str, value: &str) -> Result<Changed, Refused> {
@@ -267,7 +268,7 @@ impl Control for Desk {
         if before != new {
             let mut after = values.clone();
             after.put(new.clone());
-            notes = self.carry_out(&new, &after)?;
+            notes = self.apply(&new, &after)?;
             *values = after;
             tracing::info!("{key} is now {new} (was {before})");
             for note in &notes {
@@ -321,27 +322,27 @@ impl Control for Desk {
 
     fn reload(&self) -> Result<Reloaded, Refused> {
         let _one_at_a_time = lock(&self.reloading);
-        super::notify::reloading();
+        super::systemd::reloading();
         let done = self.reload_now();
-        super::notify::ready("serving");
-        done.map_err(|error| Refused(crate::told(&error)))
+        super::systemd::ready("serving");
+        done.map_err(|error| Refused(crate::output::error_text(&error)))
     }
 }
 
-impl Desk {
+impl ServerControl {
     /// Applies what the files say of exports now. What else the configuration says is pointed out.
     fn reload_now(&self) -> anyhow::Result<Reloaded> {
-        let settings = config::settle(self.options.clone())?;
-        let mut wanted = exporting::wanted(&settings, self.squash_to)?;
-        wanted.notes.extend(self.settings.fixed_differences(&settings));
+        let settings = config::resolve(self.options.clone())?;
+        let mut wanted = export_specs::load(&settings, self.squash_to)?;
+        wanted.notes.extend(self.settings.restart_notes(&settings));
         let old = self.exports.load();
         let open = |spec: &ExportSpec| (self.open)(spec);
         let table = Table::build(&wanted.specs, &self.identity, &open, Some(&old))
-            .map_err(|errors| exporting::first_of(&errors))?;
+            .map_err(|errors| export_specs::first_error(&errors))?;
         let changes = Table::difference(&old, &table);
         let exports = table.exports().len() as u64;
         drop(old);
-        buffers::size_exports(&table, &lock(&self.values).buffers());
+        tcp_buffers::size_exports(&table, &lock(&self.values).buffers());
         self.exports.replace(table);
         Ok(Reloaded { changes, exports, notes: wanted.notes })
     }

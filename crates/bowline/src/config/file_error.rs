@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Place {
+pub struct FileError {
     /// The file.
     pub file: PathBuf,
     /// The line, from 1.
@@ -18,7 +18,7 @@ pub struct Place {
     pub text: String,
 }
 
-impl Place {
+impl FileError {
     /// The place of byte `offset` of the file's `text`.
     pub fn at(file: PathBuf, text: &str, offset: usize, what: String) -> Self {
         let before = text.get(..offset).unwrap_or(text);
@@ -37,7 +37,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: {}", self.file.display(), self.line, self.column, self.what)
     }
@@ -45,15 +45,15 @@ impl fmt::Display for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::Place;
+    use super::FileError;
 
     #[test]
     fn lines_and_columns_count_from_one() {
         let text = "one\ntwo\n\tthree x";
-        let place = Place::at("f".into(), text, text.len() - 1, "wrong".into());
+        let place = FileError::at("f".into(), text, text.len() - 1, "wrong".into());
         assert_eq!(place.to_string(), "f:3:8: wrong");
         assert_eq!(place.caret(), "    \tthree x\n    \t      ^");
-        assert_eq!(Place::at("f".into(), text, 0, "w".into()).to_string(), "f:1:1: w");
-        assert_eq!(Place::at("f".into(), "", 9, "w".into()).to_string(), "f:1:1: w");
+        assert_eq!(FileError::at("f".into(), text, 0, "w".into()).to_string(), "f:1:1: w");
+        assert_eq!(FileError::at("f".into(), "", 9, "w".into()).to_string(), "f:1:1: w");
     }
 }

@@ -26,16 +26,16 @@ const REPLIES: u64 = 16;
 
 /// How much memory there is to be shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shares {
+pub struct MemoryShares {
     bytes: u64,
 }
 
-impl Shares {
+impl MemoryShares {
     /// Of the memory that this process may have; looked up once, so that what nobody has set is no change
     /// at a reload.
-    pub fn here() -> Self {
-        static HERE: OnceLock<Shares> = OnceLock::new();
-        *HERE.get_or_init(|| Self { bytes: sys::limits::memory_bytes_max() })
+    pub fn of_this_process() -> Self {
+        static SHARES: OnceLock<MemoryShares> = OnceLock::new();
+        *SHARES.get_or_init(|| Self { bytes: sys::limits::memory_bytes_max() })
     }
 
     /// The bytes that are shared out.
@@ -71,10 +71,10 @@ fn count(number: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Shares;
+    use super::MemoryShares;
 
-    fn of(mib: u64) -> Shares {
-        Shares { bytes: mib << 20 }
+    fn of(mib: u64) -> MemoryShares {
+        MemoryShares { bytes: mib << 20 }
     }
 
     #[test]
@@ -102,6 +102,6 @@ mod tests {
         assert_eq!((of(64).open_files(), of(1024).open_files()), (4096, 65_536));
         assert_eq!(of(64).reply_cache(16 << 20), 4 << 20);
         assert_eq!(of(4096).reply_cache(16 << 20), 16 << 20);
-        assert_eq!(Shares::here(), Shares::here());
+        assert_eq!(MemoryShares::of_this_process(), MemoryShares::of_this_process());
     }
 }

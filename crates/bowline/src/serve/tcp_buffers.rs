@@ -1,8 +1,8 @@
 //! Connections' socket buffers, as the operator changes them and asks for them.
 
-use super::desk::Desk;
-use crate::buffers::{self, Rules, Scoped};
+use super::control::ServerControl;
 use crate::settings::{Key, Value, Values};
+use crate::tcp_buffers::{self, Rules, Scoped};
 use admin::Refused;
 use admin::api::{LinkRow, TcpMemory};
 use export::Table;
@@ -13,7 +13,7 @@ use sys::tcp::Side;
 /// How long a connection is watched to tell what limits it: several round trips of a long path.
 pub const WATCH: Duration = Duration::from_millis(250);
 
-impl Desk {
+impl ServerControl {
     /// Applies a new size, with what there is to say about it. `after` has it already.
     ///
     /// # Errors
@@ -32,8 +32,8 @@ impl Desk {
         size_exports(&self.exports.load(), &rules);
         let own = Box::new(rules.clone());
         let applied = self.with_server(|server| Some(server.set_buffers(own))).unwrap_or_default();
-        let mut notes = buffers::notes(side, new, &rules, &applied);
-        if let buffers::Scope::Export(path) = &new.scope
+        let mut notes = tcp_buffers::notes(side, new, &rules, &applied);
+        if let tcp_buffers::Scope::Export(path) = &new.scope
             && !self.exports.load().exports().iter().any(|export| export.path_text() == *path)
         {
             notes.push(format!("no export has the path {path} now"));
@@ -61,7 +61,7 @@ fn check(side: Side, new: &Scoped, rules: &Rules, totals: BufferTotals) -> Resul
         Side::Send => ("tcp-sndbuf", &rules.send),
     };
     sizes.has_room()?;
-    buffers::check(name, new, totals)
+    tcp_buffers::check(name, new, totals)
 }
 
 /// Gives the exports the sizes of their paths.
@@ -85,7 +85,7 @@ pub fn at_start(values: &Values, totals: BufferTotals) -> anyhow::Result<Vec<Str
             _ => continue,
         };
         check(side, size, &rules, totals).map_err(|why| anyhow::anyhow!(why))?;
-        let told = buffers::notes(side, size, &rules, &Applied::default());
+        let told = tcp_buffers::notes(side, size, &rules, &Applied::default());
         notes.extend(told.iter().map(|note| format!("{}={value}: {note}", value.full_name())));
     }
     Ok(notes)
@@ -113,15 +113,15 @@ pub fn link_row(link: &LinkInfo) -> LinkRow {
         unread_bytes: link.unread_bytes,
         receive_buffer_bytes: link.receive_buffer_bytes.into(),
         send_buffer_bytes: link.send_buffer_bytes.into(),
-        receive_buffer: wanted(link.receive),
-        send_buffer: wanted(link.send),
+        receive_buffer: load(link.receive),
+        send_buffer: load(link.send),
         receive_buffer_cut_by: link.receive.cut.map(|cut| cut_by(cut, Side::Receive).to_owned()),
         send_buffer_cut_by: link.send.cut.map(|cut| cut_by(cut, Side::Send).to_owned()),
         congestion_control: link.congestion_control.clone(),
     }
 }
 
-fn wanted(info: BufferInfo) -> String {
+fn load(info: BufferInfo) -> String {
     let size = |bytes: u32| crate::values::Size(bytes.into()).to_string();
     info.wanted_bytes.map_or_else(|| "auto".to_owned(), size)
 }

@@ -2,10 +2,10 @@
 //!
 //! The same way for `serve`, `reload` and `check`, so that what was checked is what is served.
 
-use crate::cli::Usage;
-use crate::config::{Dir, Settings};
+use crate::cli::UsageError;
+use crate::config::{Dir, ServeConfig};
 use crate::exports_files::{self, ExportsFile};
-use crate::own_addresses::own_addresses;
+use crate::local_addresses::local_addresses;
 use anyhow::{Context, anyhow, bail};
 use export::exports_file::parse_onto;
 use export::{BuildError, Client, ExportSpec, Fsid, Network, Options, Rule, Source, Squash};
@@ -19,7 +19,7 @@ const LOOPBACK_BITS: u8 = 8;
 
 /// The user that an unprivileged server is, and whom everybody is mapped to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Itself {
+pub struct ServerUser {
     /// User id.
     pub uid: u32,
     /// Group id.
@@ -28,7 +28,7 @@ pub struct Itself {
 
 /// What is to be exported, and what there is to say about it.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct ExportSpecs {
     /// The exports, in order.
     pub specs: Vec<ExportSpec>,
     /// What is accepted but has no effect, as `file:line:column: text`.
@@ -39,27 +39,31 @@ pub struct Wanted {
 ///
 /// # Errors
 /// The first thing that is wrong, with its place if it is in a file.
-pub fn wanted(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Wanted> {
-    let mut wanted = Wanted { specs: of_dirs(settings, squash_to)?, notes: Vec::new() };
+pub fn load(settings: &ServeConfig, squash_to: Option<ServerUser>) -> anyhow::Result<ExportSpecs> {
+    let mut wanted =
+        ExportSpecs { specs: from_directories(settings, squash_to)?, notes: Vec::new() };
     from_files(&settings.exports, &mut wanted)?;
-    impose(&mut wanted.specs, settings.read_only, squash_to);
+    apply_server_wide_options(&mut wanted.specs, settings.read_only, squash_to);
     for spec in &wanted.specs {
-        reachable(spec)?;
+        check_directory(spec)?;
     }
     Ok(wanted)
 }
 
-/// The exports of the command line's or the configuration's directories, before [`impose`].
+/// The exports of the command line's or the configuration's directories, before [`apply_server_wide_options`].
 ///
 /// # Errors
 /// A wrong client rule.
-pub fn of_dirs(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Vec<ExportSpec>> {
+pub fn from_directories(
+    settings: &ServeConfig,
+    squash_to: Option<ServerUser>,
+) -> anyhow::Result<Vec<ExportSpec>> {
     let rules = rules(settings, squash_to)?;
     settings.dirs.iter().map(|dir| spec(dir, &rules)).collect()
 }
 
 /// The rules for directories of the command line.
-fn rules(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Vec<Rule>> {
+fn rules(settings: &ServeConfig, squash_to: Option<ServerUser>) -> anyhow::Result<Vec<Rule>> {
     let options = Options {
         read_only: false,
         // an ordinary user's clients cannot have reserved ports either
@@ -70,8 +74,8 @@ fn rules(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Vec<R
         return Ok(this_machine().map(|client| Rule { client, options }).collect());
     }
     let rule = |client: &String| {
-        let client =
-            Client::parse(client).map_err(|e| anyhow!(Usage(format!("--client {client}: {e}"))))?;
+        let client = Client::parse(client)
+            .map_err(|e| anyhow!(UsageError(format!("--client {client}: {e}"))))?;
         Ok(Rule { client, options })
     };
     settings.clients.iter().map(rule).collect()
@@ -79,10 +83,14 @@ fn rules(settings: &Settings, squash_to: Option<Itself>) -> anyhow::Result<Vec<R
 
 /// What holds for every export, whoever wrote its rules: nobody changes anything in a server that is
 /// read-only, and one without privileges can only act as itself, so everybody is mapped to it.
-pub fn impose(specs: &mut [ExportSpec], read_only: bool, squash_to: Option<Itself>) {
+pub fn apply_server_wide_options(
+    specs: &mut [ExportSpec],
+    read_only: bool,
+    squash_to: Option<ServerUser>,
+) {
     for rule in specs.iter_mut().flat_map(|spec| &mut spec.rules) {
         rule.options.read_only |= read_only;
-        if let Some(Itself { uid, gid }) = squash_to {
+        if let Some(ServerUser { uid, gid }) = squash_to {
             rule.options =
                 Options { squash: Squash::All, anonuid: uid, anongid: gid, ..rule.options };
         }
@@ -94,7 +102,7 @@ fn this_machine() -> impl Iterator<Item = Client> {
     let loopback =
         Network::new(Ipv4Addr::new(127, 0, 0, 0).into(), LOOPBACK_BITS).map(Client::Network);
     let loopback_v6 = Client::Address(std::net::Ipv6Addr::LOCALHOST.into());
-    let others = own_addresses().into_iter().filter(|address| !address.is_loopback());
+    let others = local_addresses().into_iter().filter(|address| !address.is_loopback());
     loopback.into_iter().chain([loopback_v6]).chain(others.map(Client::Address))
 }
 
@@ -118,19 +126,19 @@ fn spec(dir: &Dir, rules: &[Rule]) -> anyhow::Result<ExportSpec> {
 /// written, but for a path with `..`, whose meaning depends on them.
 fn full_path(path: &Path) -> anyhow::Result<PathBuf> {
     if path.components().any(|part| part == Component::ParentDir) {
-        return path.canonicalize().map_err(|e| unreachable_directory(path, &e));
+        return path.canonicalize().map_err(|e| directory_error(path, &e));
     }
     let full = std::path::absolute(path).with_context(|| format!("{}", path.display()))?;
     Ok(full.components().collect())
 }
 
 /// Adds what exports(5) files say, all of them together.
-fn from_files(named: &[PathBuf], wanted: &mut Wanted) -> anyhow::Result<()> {
+fn from_files(named: &[PathBuf], wanted: &mut ExportSpecs) -> anyhow::Result<()> {
     let found = exports_files::read_all(named).context("the exports")?;
     wanted.notes.extend(found.notes);
     let mut entries = Vec::new();
     for ExportsFile { path, bytes } in found.files {
-        let before = rules_of(&entries);
+        let before = rule_count(&entries);
         let parsed = parse_onto(entries, &bytes);
         if let Some(error) = parsed.errors.first() {
             let more = match parsed.errors.len() {
@@ -141,8 +149,8 @@ fn from_files(named: &[PathBuf], wanted: &mut Wanted) -> anyhow::Result<()> {
         }
         wanted.notes.extend(parsed.notes.iter().map(|note| format!("{}:{note}", path.display())));
         entries = parsed.entries;
-        if rules_of(&entries) == before {
-            wanted.notes.push(names_nothing(&path));
+        if rule_count(&entries) == before {
+            wanted.notes.push(no_exports_note(&path));
         }
     }
     wanted.specs.extend(entries);
@@ -150,12 +158,12 @@ fn from_files(named: &[PathBuf], wanted: &mut Wanted) -> anyhow::Result<()> {
 }
 
 /// How many rules there are; each line of an exports file has one at least.
-pub fn rules_of(specs: &[ExportSpec]) -> usize {
+pub fn rule_count(specs: &[ExportSpec]) -> usize {
     specs.iter().map(|spec| spec.rules.len()).sum()
 }
 
 /// What there is to say about an exports file without an export: it may have been meant.
-pub fn names_nothing(path: &Path) -> String {
+pub fn no_exports_note(path: &Path) -> String {
     format!("{} names no export", path.display())
 }
 
@@ -163,16 +171,16 @@ pub fn names_nothing(path: &Path) -> String {
 ///
 /// # Errors
 /// What is wrong with it, and what to do.
-pub fn reachable(spec: &ExportSpec) -> anyhow::Result<()> {
+pub fn check_directory(spec: &ExportSpec) -> anyhow::Result<()> {
     let Source::Directory(path) = &spec.source else { return Ok(()) };
-    let meta = std::fs::metadata(path).map_err(|e| unreachable_directory(path, &e))?;
+    let meta = std::fs::metadata(path).map_err(|e| directory_error(path, &e))?;
     if !meta.is_dir() {
         bail!("{} is not a directory: name the directory that it is in", path.display());
     }
-    std::fs::read_dir(path).map(|_| ()).map_err(|e| unreachable_directory(path, &e))
+    std::fs::read_dir(path).map(|_| ()).map_err(|e| directory_error(path, &e))
 }
 
-fn unreachable_directory(path: &Path, error: &std::io::Error) -> anyhow::Error {
+fn directory_error(path: &Path, error: &std::io::Error) -> anyhow::Error {
     let shown = path.display();
     match error.kind() {
         ErrorKind::NotFound => {
@@ -188,7 +196,7 @@ fn unreachable_directory(path: &Path, error: &std::io::Error) -> anyhow::Error {
 
 /// The first of several faults, and how many more there are. Exports that cannot be beside each other
 /// are the fault of who wrote them.
-pub fn first_of<E: std::fmt::Display>(errors: &[BuildError<E>]) -> anyhow::Error {
+pub fn first_error<E: std::fmt::Display>(errors: &[BuildError<E>]) -> anyhow::Error {
     let Some(one) = errors.first() else { return anyhow!("the exports cannot be applied") };
     let more = match errors.len() - 1 {
         0 => String::new(),
@@ -198,7 +206,7 @@ pub fn first_of<E: std::fmt::Display>(errors: &[BuildError<E>]) -> anyhow::Error
     match one {
         BuildError::SamePath { .. }
         | BuildError::SameIdentity { .. }
-        | BuildError::TooMany { .. } => Usage(told).into(),
+        | BuildError::TooMany { .. } => UsageError(told).into(),
         BuildError::Identity(_) | BuildError::Open { .. } => anyhow!(told),
     }
 }
@@ -218,7 +226,7 @@ pub fn rules_text(rules: &[Rule], fsid: Option<Fsid>) -> Vec<(String, String)> {
             None => groups.push((rule.options, vec![&rule.client])),
         }
     }
-    let own = own_addresses();
+    let own = local_addresses();
     let text = |(options, clients): (Options, Vec<&Client>)| {
         let fsid = fsid.map_or_else(String::new, |fsid| format!(",fsid={fsid}"));
         (clients_text(&clients, &own), options.text() + &fsid)
@@ -239,16 +247,16 @@ fn clients_text(clients: &[&Client], own: &[IpAddr]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Itself, rules_text, wanted};
+    use super::{ServerUser, load, rules_text};
     use crate::cli::{Cli, Command};
-    use crate::config::{Settings, settle};
+    use crate::config::{ServeConfig, resolve};
     use clap::Parser;
     use export::Squash;
     use export::exports_file::{EXPORT_OPTIONS, parse_onto};
 
-    fn settings(line: &[&str]) -> Settings {
+    fn settings(line: &[&str]) -> ServeConfig {
         match Cli::try_parse_from(line).unwrap().command {
-            Command::Serve(options) => settle(*options).unwrap(),
+            Command::Serve(options) => resolve(*options).unwrap(),
             other => unreachable!("{other:?}"),
         }
     }
@@ -259,7 +267,7 @@ mod tests {
         let path = dir.path().to_str().unwrap();
         let named = format!("x={path}/");
         let slashes = format!("{path}//./");
-        let found = wanted(&settings(&["bowline", "serve", &slashes, &named, "m=mem:"]), None);
+        let found = load(&settings(&["bowline", "serve", &slashes, &named, "m=mem:"]), None);
         let specs = found.unwrap().specs;
         assert_eq!(specs[0].path, path.as_bytes());
         assert_eq!(specs[1].path, b"/x");
@@ -274,8 +282,8 @@ mod tests {
 
     #[test]
     fn an_ordinary_user_serves_as_itself() {
-        let itself = Some(Itself { uid: 7, gid: 8 });
-        let specs = wanted(&settings(&["bowline", "serve", "m=mem:"]), itself).unwrap().specs;
+        let itself = Some(ServerUser { uid: 7, gid: 8 });
+        let specs = load(&settings(&["bowline", "serve", "m=mem:"]), itself).unwrap().specs;
         let options = specs[0].rules[0].options;
         assert_eq!((options.squash, options.anonuid, options.anongid), (Squash::All, 7, 8));
     }
@@ -287,14 +295,14 @@ mod tests {
         std::fs::write(&file, "/tmp *(rw,no_root_squash) 10.0.0.1(rw)\n").unwrap();
         let line = ["bowline", "serve", "m=mem:", "--exports", file.to_str().unwrap()];
         let rules = |line: &[&str], itself| -> Vec<_> {
-            let specs = wanted(&settings(line), itself).unwrap().specs;
+            let specs = load(&settings(line), itself).unwrap().specs;
             specs.into_iter().flat_map(|spec| spec.rules).map(|rule| rule.options).collect()
         };
         assert!(rules(&line, None).iter().all(|options| !options.read_only));
         let line = [&line[..], &["--read-only"]].concat();
         assert!(rules(&line, None).iter().all(|options| options.read_only));
         assert!(rules(&line, None).iter().any(|options| options.squash == Squash::None));
-        let itself = Some(Itself { uid: 7, gid: 8 });
+        let itself = Some(ServerUser { uid: 7, gid: 8 });
         let mapped = |options: &export::Options| {
             options.read_only && (options.squash, options.anonuid) == (Squash::All, 7)
         };
@@ -334,16 +342,16 @@ mod tests {
     #[test]
     fn wrong_clients_and_files_are_named() {
         let line = ["bowline", "serve", "m=mem:", "--client", "10.0.0.0/99"];
-        let told = wanted(&settings(&line), None).unwrap_err().to_string();
+        let told = load(&settings(&line), None).unwrap_err().to_string();
         assert!(told.contains("--client 10.0.0.0/99"), "{told}");
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("exports");
         std::fs::write(&file, "/tmp *(rw)\n/tmp/x *(rw,fast,slow)\n").unwrap();
         let line = ["bowline", "serve", "--exports", file.to_str().unwrap()];
-        let told = wanted(&settings(&line), None).unwrap_err().to_string();
+        let told = load(&settings(&line), None).unwrap_err().to_string();
         assert!(told.contains("exports:2:") && told.contains("1 more"), "{told}");
         let line = ["bowline", "serve", "--exports", "/no/such/file"];
-        let told = format!("{:#}", wanted(&settings(&line), None).unwrap_err());
+        let told = format!("{:#}", load(&settings(&line), None).unwrap_err());
         assert!(told.contains("/no/such/file"), "{told}");
     }
 }

@@ -1,9 +1,9 @@
 //! Opens the backends of exports, and keeps the descriptors that all of them share.
 
-use super::desk::Opener;
-use super::sweep::Sweeper;
-use crate::exporting::Itself;
-use crate::shares::Shares;
+use super::control::OpenBackend;
+use super::sweeper::Sweeper;
+use crate::export_specs::ServerUser;
+use crate::memory_shares::MemoryShares;
 use anyhow::Context;
 use export::{Exports, Identity, SHARE_OF, Source};
 use std::path::PathBuf;
@@ -14,25 +14,26 @@ use vfs_local::{Local, LocalOptions, Naming, OpenFiles};
 use vfs_mem::{Fault, Faulty, Mem, MemOptions};
 
 /// How long the closer waits for removed files before it looks whether the server is still there.
-const CLOSER_PATIENCE: Duration = Duration::from_secs(1);
+const CLOSER_WAIT: Duration = Duration::from_secs(1);
 /// Mode of a file system in memory: for everybody, as `/tmp`.
 const MEMORY_MODE: u32 = 0o1777;
 /// The open files of all exports; dropping it ends the thread that closes idle ones, and lets go of
 /// exports that were taken away once their last call has ended.
-pub struct Files {
+pub struct Backends {
     open: Arc<OpenFiles>,
     exports: Arc<OnceLock<Weak<Exports>>>,
     _sweeper: Sweeper,
 }
 
-impl Files {
+impl Backends {
     /// An empty cache, as large as the limit of descriptors and the memory allow.
     ///
     /// # Errors
     /// No thread is to be had.
     pub fn start() -> anyhow::Result<Self> {
         let open = Arc::new(
-            OpenFiles::new(sys::limits::open_files()).at_most(Shares::here().open_files()),
+            OpenFiles::new(sys::limits::open_files())
+                .at_most(MemoryShares::of_this_process().open_files()),
         );
         let exports: Arc<OnceLock<Weak<Exports>>> = Arc::default();
         let (swept, theirs) = (Arc::clone(&open), Arc::clone(&exports));
@@ -47,7 +48,7 @@ impl Files {
         let leaving = Arc::downgrade(&open);
         let close = move || {
             while let Some(files) = leaving.upgrade() {
-                files.close_leaving(CLOSER_PATIENCE);
+                files.close_leaving(CLOSER_WAIT);
             }
         };
         std::thread::Builder::new()
@@ -58,7 +59,7 @@ impl Files {
     }
 
     /// Has these exports looked after, from now on; once.
-    pub fn look_after(&self, exports: &Arc<Exports>) {
+    pub fn collect_retired_from(&self, exports: &Arc<Exports>) {
         self.exports.get_or_init(|| Arc::downgrade(exports));
     }
 
@@ -68,10 +69,10 @@ impl Files {
         &self,
         state_dir: PathBuf,
         identity: Arc<Identity>,
-        squash_to: Option<Itself>,
-    ) -> Opener {
+        squash_to: Option<ServerUser>,
+    ) -> OpenBackend {
         let open = Arc::clone(&self.open);
-        let owner = squash_to.map_or((0, 0), |itself| (itself.uid, itself.gid));
+        let owner = squash_to.map_or((0, 0), |user| (user.uid, user.gid));
         Box::new(move |spec| -> anyhow::Result<Arc<dyn Backend>> {
             match &spec.source {
                 Source::Directory(path) => {

@@ -1,6 +1,6 @@
 //! What the operator should know of a server that may have little, or was told to take more than it may have.
 
-use crate::shares::Shares;
+use crate::memory_shares::MemoryShares;
 use crate::values::Memory;
 
 /// With fewer descriptors than this a handful of clients finds none left.
@@ -9,7 +9,7 @@ const OPEN_FILES_FEW: u64 = 128;
 /// Notes about the limits on this process.
 pub fn notes(memory: Memory) -> Vec<String> {
     let few = about_files(sys::limits::open_files());
-    let much = about_memory(memory, Shares::here().bytes());
+    let much = about_memory(memory, MemoryShares::of_this_process().bytes());
     few.into_iter().chain(much).collect()
 }
 

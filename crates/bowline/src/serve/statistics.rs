@@ -62,7 +62,7 @@ pub fn conns(infos: &[ConnInfo]) -> Vec<ConnRow> {
         bytes_out: info.bytes_out,
         in_flight: info.in_flight,
         unsent_bytes: info.queued_bytes as u64,
-        link: info.link.as_ref().map(super::buffers::link_row),
+        link: info.link.as_ref().map(super::tcp_buffers::link_row),
     };
     let mut rows: Vec<ConnRow> = infos.iter().map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
@@ -95,7 +95,7 @@ pub fn clients(infos: &[ClientInfo], mounted: &[MountedBy]) -> Vec<ClientRow> {
     rows.into_values().collect()
 }
 
-/// Listening and datagram sockets.
+/// ListenAddresses and datagram sockets.
 pub fn sockets(infos: &[SocketInfo]) -> Vec<SocketRow> {
     let row = |info: &SocketInfo| SocketRow {
         transport: transport(info.transport).to_owned(),

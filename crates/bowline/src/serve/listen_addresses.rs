@@ -1,7 +1,7 @@
 //! Where the server listens, as clients see it: systemd's sockets may be for one transport only,
 //! have ports of their own, and one of IPv6 may be for IPv4 too.
 
-use crate::config::Settings;
+use crate::config::ServeConfig;
 use anyhow::Context;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,19 +10,19 @@ use svc::Adopted;
 
 /// The addresses of each transport, rising.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Listening {
+pub struct ListenAddresses {
     /// Where connections are taken.
     pub tcp: Vec<SocketAddr>,
     /// Where datagrams are taken, unless UDP is switched off.
     pub udp: Vec<SocketAddr>,
 }
 
-impl Listening {
+impl ListenAddresses {
     /// On systemd's sockets if there are any, else as the server was told.
     ///
     /// # Errors
     /// The kernel does not tell where a socket of systemd's is.
-    pub fn of(settings: &Settings, adopted: &Adopted) -> anyhow::Result<Self> {
+    pub fn of(settings: &ServeConfig, adopted: &Adopted) -> anyhow::Result<Self> {
         if adopted.tcp.is_empty() && adopted.udp.is_empty() {
             let told = settings.listen.iter().map(|ip| SocketAddr::new(*ip, settings.port));
             return Ok(Self::both(&told.collect::<Vec<_>>()));
@@ -70,17 +70,17 @@ impl Listening {
 
     /// What a client gives its `mount` command: an address that other machines can reach, or
     /// that this one can if nobody else may mount; over TCP if there is any.
-    pub fn for_clients(&self, only_here: bool) -> Option<SocketAddr> {
+    pub fn address_for_clients(&self, local_only: bool) -> Option<SocketAddr> {
         let places = if self.tcp.is_empty() { &self.udp } else { &self.tcp };
         let address = |at: &SocketAddr| match at.ip() {
-            ip if only_here => from_here(ip),
+            ip if local_only => loopback_for_wildcard(ip),
             ip if ip.is_unspecified() => reachable(ip),
             ip => ip,
         };
         let mut seen = places.iter().map(|at| SocketAddr::new(address(at), at.port()));
         let first = seen.clone().next();
         let others = seen.find(|at| !at.ip().is_loopback());
-        if only_here { first } else { others.or(first) }
+        if local_only { first } else { others.or(first) }
     }
 }
 
@@ -96,7 +96,7 @@ fn addresses<S: AsFd>(sockets: &[S]) -> io::Result<Vec<SocketAddr>> {
 }
 
 /// The address by which this machine reaches a socket of its own.
-pub const fn from_here(listen: IpAddr) -> IpAddr {
+pub const fn loopback_for_wildcard(listen: IpAddr) -> IpAddr {
     match listen {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -126,7 +126,7 @@ pub fn reachable(listen: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::{Listening, addresses, reachable};
+    use super::{ListenAddresses, addresses, reachable};
     use std::net::{SocketAddr, TcpListener};
 
     fn at(texts: &[&str]) -> Vec<SocketAddr> {
@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn clients_are_shown_tcp_and_an_address_of_theirs() {
         let (tcp, udp) = (at(&["127.0.0.1:1", "10.0.0.1:2"]), at(&["10.0.0.1:3"]));
-        let both = Listening { tcp, udp: udp.clone() };
-        assert_eq!(both.for_clients(false), at(&["10.0.0.1:2"]).first().copied());
-        assert_eq!(both.for_clients(true), at(&["127.0.0.1:1"]).first().copied());
+        let both = ListenAddresses { tcp, udp: udp.clone() };
+        assert_eq!(both.address_for_clients(false), at(&["10.0.0.1:2"]).first().copied());
+        assert_eq!(both.address_for_clients(true), at(&["127.0.0.1:1"]).first().copied());
         assert_eq!(
             both.text(),
             "10.0.0.1:2 (TCP only), 10.0.0.1:3 (UDP only), 127.0.0.1:1 (TCP only)"
         );
-        let only = Listening { tcp: Vec::new(), udp };
-        assert_eq!(only.for_clients(false), at(&["10.0.0.1:3"]).first().copied());
-        assert_eq!(Listening::default().for_clients(false), None);
+        let only = ListenAddresses { tcp: Vec::new(), udp };
+        assert_eq!(only.address_for_clients(false), at(&["10.0.0.1:3"]).first().copied());
+        assert_eq!(ListenAddresses::default().address_for_clients(false), None);
     }
 }
