@@ -73,18 +73,13 @@ test_all() {
   export BOWLINE_TALLY
   trap 'rm -rf "$BOWLINE_TALLY"' EXIT
   cargo test --workspace --exclude bowline --lib --bins --tests
-  cargo test --package bowline --test kernel_client
+  cargo test --package bowline --test guests
   local checks=0 file
   for file in "$BOWLINE_TALLY"/*; do
     [ -e "$file" ] && checks=$((checks + $(cat "$file")))
   done
   echo "kernel-client checks: $checks passed"
-  local others=()
-  for file in crates/bowline/tests/*.rs crates/bowline/tests/*/main.rs; do
-    file=$(basename "${file%/main.rs}" .rs)
-    [ "$file" = kernel_client ] || others+=(--test "$file")
-  done
-  cargo test --package bowline --bins "${others[@]}"
+  cargo test --package bowline --bins --test it
 }
 
 check() {

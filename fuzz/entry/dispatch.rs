@@ -2,7 +2,7 @@
 //! transaction, or none; a record that comes twice runs a non-idempotent call once; and one of which
 //! data goes ahead, wherever it is cut, has the answer of the whole.
 
-#[path = "../../crates/rpc/tests/toy/mod.rs"]
+#[path = "../../crates/rpc/tests/it/toy/mod.rs"]
 #[allow(dead_code, reason = "tests of the dispatcher use the rest")]
 mod toy;
 

@@ -20,7 +20,7 @@ $cut_caps "$bowline" serve --exports /run/exports --port 2049 --portmap off --st
   --control /run/control.sock &
 server=$!
 for i in $(seq 200); do (: </dev/tcp/127.0.0.1/2049) 2>/dev/null && break; sleep 0.05; done
-part() { PART=$1 "$program" --ignored --exact in_the_guest --nocapture; }
+part() { PART=$1 "$program" --ignored --exact power_cut::in_the_guest --nocapture; }
 part work
 kill $server
 wait $server

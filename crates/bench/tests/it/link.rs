@@ -1,0 +1,175 @@
+//! The line is what it says: rate, round trip, queue and loss, measured by TCP over it.
+
+use bench::lab::{LabError, Link, LinkOptions, Via, sockstat};
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The line, or a word on why there is none.
+fn link(options: &LinkOptions) -> Option<Link> {
+    match Link::start(options) {
+        Ok(link) => Some(link),
+        Err(LabError::Unable(why)) => {
+            eprintln!("skipped: {why}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A connection over the line: the server's end, the client's end.
+fn connection(link: &Link, to: IpAddr) -> (TcpStream, TcpStream) {
+    let listener = link.server.run(|| TcpListener::bind((to, 0)).unwrap()).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let client = link.client.run(|| TcpStream::connect_timeout(&addr, PATIENCE).unwrap()).unwrap();
+    let server = listener.accept().unwrap().0;
+    for end in [&server, &client] {
+        sys::outgoing::reset_on_close(end).unwrap();
+        end.set_nodelay(true).unwrap();
+        end.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    (server, client)
+}
+
+/// The shortest round trip of one byte.
+fn round_trip(link: &Link, to: IpAddr) -> Duration {
+    let (mut server, mut client) = connection(link, to);
+    let echo = std::thread::spawn(move || {
+        let mut byte = [0];
+        while server.read_exact(&mut byte).is_ok() && server.write_all(&byte).is_ok() {}
+    });
+    let mut best = PATIENCE;
+    for _ in 0..20 {
+        let begun = Instant::now();
+        client.write_all(b"x").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        best = best.min(begun.elapsed());
+    }
+    drop(client);
+    echo.join().unwrap();
+    best
+}
+
+/// Bytes per second that arrive once the flow has found its speed.
+fn throughput(link: &Link, warm_up: Duration, measured: Duration) -> f64 {
+    sockstat::wait_until_quiet(PATIENCE).unwrap();
+    let (mut server, mut client) = connection(link, link.server_addr);
+    let sender = std::thread::spawn(move || {
+        let block = vec![1; 1 << 16];
+        while client.write_all(&block).is_ok() {}
+    });
+    let mut block = vec![0; 1 << 18];
+    let mut drain = |until: Duration| {
+        let begun = Instant::now();
+        let mut bytes = 0;
+        while begun.elapsed() < until {
+            bytes += server.read(&mut block).unwrap();
+        }
+        bytes as f64 / begun.elapsed().as_secs_f64()
+    };
+    drain(warm_up);
+    link.report().unwrap();
+    let rate = drain(measured);
+    drop(server);
+    sender.join().unwrap();
+    rate
+}
+
+/// A rate that is too low proves nothing if a larger share of the CPUs was taken by the host meanwhile:
+/// the line is a thread of this machine.
+const STOLEN_MAX: f64 = 0.1;
+
+fn within(found: f64, asked: f64, share: f64, what: &str) {
+    assert!((found / asked - 1.0).abs() <= share, "{what}: asked {asked}, found {found}");
+}
+
+#[test]
+fn rate_and_round_trip_are_as_asked() {
+    for offload in [true, false] {
+        let options = LinkOptions {
+            rate_bits_per_s: Some(80_000_000),
+            rtt: Duration::from_millis(40),
+            offload,
+            ..LinkOptions::default()
+        };
+        let Some(link) = link(&options) else { return };
+        for to in [Some(link.server_addr), link.server_addr_v6].into_iter().flatten() {
+            within(round_trip(&link, to).as_secs_f64(), 0.040, 0.10, "round trip in s");
+        }
+        // 40 bytes of IP and TCP headers and 12 of timestamps in each packet of 1500
+        let asked = 10e6 * 1448.0 / 1500.0;
+        // a machine that is busy with something else may keep a flow from the rate, not push it over
+        let (mut rate, mut disturbed) = (0.0, true);
+        for _ in 0..4 {
+            let before = sys::thread::cpu_times().unwrap();
+            rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));
+            assert!(rate < asked * 1.1, "the line is too fast: {rate}");
+            if rate > asked * 0.9 {
+                break;
+            }
+            disturbed &= sys::thread::cpu_times().unwrap().stolen_since(&before) > STOLEN_MAX;
+        }
+        if rate < asked * 0.9 && disturbed {
+            eprintln!("rate skipped: the host takes the machine's CPUs for others; {rate} bytes/s");
+            continue;
+        }
+        within(rate, asked, 0.10, "bytes per second");
+        let report = link.report().unwrap();
+        assert!(report.to_server.bytes > 15_000_000, "{report:?}");
+        assert!(report.to_client.packets > 100, "{report:?}");
+        eprintln!("{:?}: {rate} bytes/s, {report:?}", link.facts());
+    }
+}
+
+#[test]
+fn a_line_that_loses_packets_counts_them_and_still_delivers() {
+    let options = LinkOptions {
+        rate_bits_per_s: Some(50_000_000),
+        rtt: Duration::from_millis(10),
+        loss: 0.01,
+        via: Via::Simulator,
+        ..LinkOptions::default()
+    };
+    let Some(link) = link(&options) else { return };
+    let rate = throughput(&link, Duration::from_millis(200), Duration::from_secs(2));
+    let report = link.report().unwrap();
+    assert!(rate < 50e6 / 8.0 && report.to_server.lost > 5, "{rate} {report:?}");
+}
+
+#[test]
+fn a_short_queue_drops_what_does_not_fit() {
+    let options = LinkOptions {
+        rate_bits_per_s: Some(50_000_000),
+        rtt: Duration::from_millis(20),
+        queue: Duration::from_millis(2),
+        offload: false,
+        via: Via::Simulator,
+        ..LinkOptions::default()
+    };
+    let Some(link) = link(&options) else { return };
+    let rate = throughput(&link, Duration::ZERO, Duration::from_secs(2));
+    assert!(rate <= 50e6 / 8.0 * 1.1, "{rate}");
+    drop(link);
+    let (begun, Some(again)) = (Instant::now(), self::link(&options)) else { return };
+    // the report of a new line begins at nothing, and ending it does not hang
+    assert_eq!(again.report().unwrap().to_server.dropped, 0);
+    drop(again);
+    assert!(begun.elapsed() < PATIENCE);
+}
+
+#[test]
+fn netem_is_used_where_the_kernel_has_it() {
+    let options = LinkOptions {
+        rate_bits_per_s: Some(80_000_000),
+        rtt: Duration::from_millis(40),
+        via: Via::Netem,
+        ..LinkOptions::default()
+    };
+    let Some(link) = link(&options) else { return };
+    assert_eq!(link.via(), Via::Netem);
+    within(round_trip(&link, link.server_addr).as_secs_f64(), 0.040, 0.10, "round trip in s");
+    let rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));
+    within(rate, 10e6 * 1448.0 / 1500.0, 0.10, "bytes per second");
+}

@@ -1,0 +1,15 @@
+//! Simulated links, other servers as subjects, servers that misbehave, and the report.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a failure here is the test's"
+)]
+
+mod bad_servers;
+mod link;
+mod peers;
+mod report;

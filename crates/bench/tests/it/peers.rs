@@ -1,0 +1,113 @@
+//! Other servers are started, answer our client, are metered, and leave nothing behind.
+
+use bench::lab::Namespace;
+use bench::result::Outcome;
+use bench::subject::{Place, Scratch, Subject, SubjectError, command, ganesha, knfsd};
+use client::{Client, Identity};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The server, or a word on why there is none.
+fn unless_unable(started: Result<Subject, SubjectError>) -> Option<Subject> {
+    match started {
+        Ok(subject) => Some(subject),
+        Err(error) if matches!(error.outcome(), Outcome::Unable(_)) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn network() -> Option<Namespace> {
+    Namespace::new("peers").map_err(|error| eprintln!("skipped: {error}")).ok()
+}
+
+/// Mounts, reads the file `f` and compares it.
+fn judge(subject: &Subject, data: &[u8]) {
+    let work = || {
+        let root = Some(Identity::root());
+        let addr = (subject.nfs().ip(), subject.mount_port()).into();
+        let mut mount = Client::tcp(addr, PATIENCE).unwrap();
+        mount.set_identity(root.clone());
+        let handle = mount.mount(subject.export().as_bytes()).unwrap();
+        let mut nfs = Client::tcp(subject.nfs(), PATIENCE).unwrap();
+        nfs.set_identity(root);
+        let file = nfs.lookup(&handle, b"f").unwrap().handle;
+        assert_eq!(nfs.read(&file, 0, 1 << 16).unwrap().data, data);
+    };
+    match subject.namespace() {
+        Some(namespace) => namespace.run(work).unwrap(),
+        None => work(),
+    }
+}
+
+fn gone(pid: u32) {
+    let begun = Instant::now();
+    while sys::child::exists(pid) {
+        assert!(begun.elapsed() < PATIENCE, "{pid} is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn ganesha_serves_a_directory_and_goes() {
+    let Some(namespace) = network() else { return };
+    let scratch = Scratch::new().unwrap();
+    scratch.file("f", "some words").unwrap();
+    let place = Place::inside(&namespace);
+    let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place)) else { return };
+    let before = subject.reading().unwrap();
+    judge(&subject, b"some words");
+    let usage = subject.reading().unwrap().since(&before);
+    assert!(usage.cpu_ns > 0 && usage.threads > 1 && usage.rss_bytes > 1 << 20, "{usage:?}");
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", subject.pid())).unwrap();
+    assert!(name.starts_with("ganesha"), "{name}");
+    assert!(subject.set("threads", "1..2").unwrap_err().to_string().contains("control socket"));
+    let pid = subject.pid();
+    let begun = Instant::now();
+    drop(subject);
+    gone(pid);
+    eprintln!("ganesha: {usage:?}, stopped in {:?}", begun.elapsed());
+}
+
+#[test]
+fn a_server_that_dies_midway_is_found_dead() {
+    let Some(namespace) = network() else { return };
+    let scratch = Scratch::new().unwrap();
+    let place = Place::inside(&namespace);
+    let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place)) else { return };
+    sys::child::end(subject.pid(), sys::child::Ending::Kill).unwrap();
+    let begun = Instant::now();
+    let error = loop {
+        match subject.check() {
+            Ok(()) => assert!(begun.elapsed() < PATIENCE, "it lives"),
+            Err(error) => break error,
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(matches!(&error, SubjectError::Died { name, .. } if name == "ganesha"), "{error}");
+    assert!(subject.reading().is_err());
+}
+
+#[test]
+fn the_kernels_server_serves_where_there_is_one() {
+    let Some(namespace) = network() else { return };
+    let scratch = Scratch::new().unwrap();
+    scratch.file("f", "kernel").unwrap();
+    let started = knfsd::start(scratch.path(), &Place::inside(&namespace));
+    let Some(mut subject) = unless_unable(started) else { return };
+    judge(&subject, b"kernel");
+    assert!(subject.reading().is_ok());
+}
+
+#[test]
+fn something_that_is_no_server_is_not_taken_for_one() {
+    let scratch = Scratch::new().unwrap();
+    let place = Place::default();
+    let begun = Instant::now();
+    let error = command::start("sleep 0.5 # {PORT}", scratch.path(), &place).unwrap_err();
+    assert!(matches!(&error, SubjectError::DidNotStart { name, .. } if name == "sleep"), "{error}");
+    assert!(begun.elapsed() < PATIENCE);
+}

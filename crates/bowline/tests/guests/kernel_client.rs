@@ -1,0 +1,127 @@
+//! The Linux kernel's own NFS client as judge: each test boots a user-mode Linux guest, mounts the
+//! server there and runs one file of tests/kernel/checks. Skipped, loudly, without root or TUN.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+/// One guest at a time: they are timed, and the machine is small.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn rig() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel")
+}
+
+fn can_run() -> bool {
+    own_uid() == Some(0) && Path::new("/dev/net/tun").exists()
+}
+
+fn own_uid() -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").ok().map(|m| m.uid())
+}
+
+/// Runs `checks` on an export of `kind`; every check must pass, and at least one must have run.
+fn guest(kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
+    if !can_run() {
+        eprintln!("skipped: the kernel client's {checks} checks need root and /dev/net/tun");
+        return;
+    }
+    let turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
+    let rig = rig();
+    let server = format!("{}/server.sh {} {kind}", rig.display(), env!("CARGO_BIN_EXE_bowline"));
+    let output = Command::new(rig.join("kernel-client.sh"))
+        .args(["-t", &limit_s.to_string(), &server])
+        .arg(rig.join("guest.sh"))
+        .args([checks, mount_options])
+        .output()
+        .unwrap();
+    drop(turn);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let passed = text.lines().filter(|line| line.starts_with("ok ")).count();
+    println!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{checks} on {kind}: {}", output.status);
+    assert!(passed > 0, "{checks} on {kind}: no check ran");
+    tally(&format!("{kind}-{checks}-{mount_options}"), passed);
+}
+
+/// Leaves the count where `./do test` adds it up.
+fn tally(run: &str, passed: usize) {
+    let Some(dir) = std::env::var_os("BOWLINE_TALLY") else { return };
+    std::fs::write(Path::new(&dir).join(run), passed.to_string()).unwrap();
+}
+
+#[test]
+fn objects_on_ext4() {
+    guest("ext4", "objects", "", 240);
+}
+
+#[test]
+fn objects_on_tmpfs_uncached() {
+    guest("tmpfs", "objects", "noac", 240);
+}
+
+#[test]
+fn data() {
+    guest("ext4", "data", "", 240);
+}
+
+#[test]
+fn data_in_small_pieces() {
+    guest("tmpfs", "data", "rsize=4096,wsize=4096", 240);
+}
+
+#[test]
+fn objects_over_version_2() {
+    guest("ext4", "objects", "vers=2", 240);
+}
+
+#[test]
+fn data_over_version_2() {
+    guest("tmpfs", "data", "vers=2", 240);
+}
+
+#[test]
+fn tools() {
+    guest("ext4", "tools", "", 300);
+}
+
+#[test]
+fn storms() {
+    guest("tmpfs", "storms", "", 400);
+}
+
+#[test]
+fn access_as_other_users() {
+    guest("ext4", "access", "", 240);
+}
+
+#[test]
+fn access_in_a_container() {
+    guest("container", "access", "", 240);
+}
+
+#[test]
+fn loss_in_a_container() {
+    guest("container", "loss", "", 300);
+}
+
+#[test]
+fn loss() {
+    guest("ext4", "loss", "", 300);
+}
+
+#[test]
+fn full_disk() {
+    guest("small", "full", "", 180);
+}
+
+#[test]
+fn unprivileged() {
+    guest("user", "unprivileged", "", 300);
+}
+
+#[test]
+fn settings_change_under_load() {
+    guest("tmpfs", "stress", "", 240);
+}

@@ -1,0 +1,93 @@
+//! A server whose control group lets it have little: of memory it takes its share, and lives; without another thread it
+//! serves with those that it has, and says so once.
+
+use crate::rig::{Server, bowline, is_root, text, wrap};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What a small container has.
+const LIMIT: u64 = 64 << 20;
+
+/// A control group of a controller, in a hierarchy of version 1 or 2; removed when dropped.
+struct Group(PathBuf);
+
+impl Group {
+    /// A group where one of these files is; `None`, and a word about it, where none can be made.
+    fn make(controller: &str, files: [&str; 2]) -> Option<(Self, PathBuf)> {
+        let name = format!("bowline-test-{controller}-{}", std::process::id());
+        let made = |(top, file): (String, &str)| {
+            let group = Self(PathBuf::from(top).join(&name));
+            fs::create_dir(&group.0).ok()?;
+            let file = group.0.join(file);
+            file.exists().then_some((group, file))
+        };
+        let tops = [format!("/sys/fs/cgroup/{controller}"), "/sys/fs/cgroup".to_owned()];
+        let found = is_root().then(|| tops.into_iter().zip(files).find_map(made)).flatten();
+        if found.is_none() {
+            eprintln!("skipped: needs root, and control groups that may be made");
+        }
+        found
+    }
+
+    fn start(&self, args: &[&str], log: Option<File>) -> Server {
+        let enter = format!("echo $$ >{}/cgroup.procs; exec \"$0\" \"$@\"", self.0.display());
+        Server::start_with(args, |command| {
+            wrap(command, &["sh", "-c", &enter]);
+            log.map(|log| command.stderr(log));
+        })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let begun = Instant::now();
+        // its last process may still be on its way out
+        while fs::remove_dir(&self.0).is_err() && begun.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// A load that has to come to its end.
+fn load(server: &Server, export: &str, args: &[&str]) {
+    let at = format!("127.0.0.1:{}", server.port);
+    let always = ["bench", "load", "--server", &at, "--export", export, "--quiet"];
+    let made = bowline(&[&always[..], args].concat());
+    assert!(made.status.success(), "{}", text(&made.stderr));
+}
+
+#[test]
+fn a_server_with_little_memory_takes_a_share_of_it() {
+    let files = ["memory.limit_in_bytes", "memory.max"];
+    let Some((group, limit)) = Group::make("memory", files) else { return };
+    fs::write(limit, LIMIT.to_string()).unwrap();
+    let mut server = group.start(&[], None);
+    let status = server.json("status");
+    assert_eq!(status["memory_bytes_max"], LIMIT);
+    let value = |key| text(&server.ask(&["get", key]).stdout);
+    assert!(value("memory").trim_end() == "16M", "{}", value("memory"));
+    // each may hold a READ's reply: 64 would be more than there is
+    assert!(value("threads").trim_end().ends_with("..8"), "{}", value("threads"));
+    server.kill();
+}
+
+#[test]
+fn a_server_that_gets_no_more_threads_says_so_once() {
+    let Some((group, limit)) = Group::make("pids", ["pids.max"; 2]) else { return };
+    let base = tempfile::tempdir().unwrap();
+    let log = base.path().join("log");
+    let sleepy = ["--set", "threads=2..64", "slow=mem:delay=100%:1..2ms"];
+    let mut server = group.start(&sleepy, Some(File::create(&log).unwrap()));
+    let now = fs::read_to_string(limit.with_file_name("pids.current")).unwrap();
+    fs::write(&limit, now).unwrap();
+    load(&server, "/slow", &["--clients", "16", "--seconds", "0.5", "--warmup", "0"]);
+    // whoever wants to know is told, without a thread for him
+    let status = server.json("status");
+    let counters = status["counters"].as_array().unwrap();
+    let wanted = counters.iter().find(|row| row["name"] == "threads-not-started").unwrap();
+    assert!(wanted["value"].as_u64().unwrap() > 10, "{wanted}");
+    let told = fs::read_to_string(&log).unwrap();
+    assert_eq!(told.matches("cannot start a thread").count(), 1, "{told}");
+    server.kill();
+}

@@ -1,0 +1,271 @@
+//! The load generator against Bowline and against nfs-ganesha, which judges our client as a foreigner: every
+//! workload, without one failed call; and what `bowline bench` prints and writes.
+
+use bench::experiments::aim;
+use bench::lab::Namespace;
+use bench::load::{Live, LoadReport, OWN_DIR, Plan, Proto, Scene, Stable, Version, Workload, run};
+use bench::subject::bowline::{Options, start};
+use bench::subject::{Place, Scratch, Subject, SubjectError, ganesha};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+const WORKLOADS: [Workload; 11] = [
+    Workload::Null,
+    Workload::Getattr,
+    Workload::Access,
+    Workload::Lookup,
+    Workload::Readdir,
+    Workload::Readdirplus,
+    Workload::Walk,
+    Workload::Read,
+    Workload::Write,
+    Workload::Create,
+    Workload::Mixed,
+];
+
+/// A small tree, and a recorded list of calls on it.
+fn tree(scratch: &Scratch) {
+    let dir = scratch.dir("export").unwrap();
+    for d in 0..8 {
+        let sub = dir.join(format!("dir {d}"));
+        std::fs::create_dir(&sub).unwrap();
+        for f in 0..40 {
+            std::fs::write(sub.join(format!("file{f}")), vec![b'x'; 5000]).unwrap();
+        }
+    }
+    let calls = "# a recorded list\ngetattr dir%201/file3\nlookup dir%202/file4\naccess dir%202\n\
+                 read dir%203/file5 0 4096\nreaddir dir%203\nreaddirplus /\nfsstat /\n";
+    scratch.file("calls", calls).unwrap();
+}
+
+/// One short load; it must be answered, and without any fault.
+fn load(server: &Subject, workload: Workload, change: impl Fn(&mut Plan)) -> LoadReport {
+    let mut plan = Plan::new(server.nfs(), server.export(), workload);
+    aim(&mut plan, server);
+    (plan.clients, plan.depth, plan.size) = (4, 3, 8 << 10);
+    (plan.files, plan.file_size) = (2, 256 << 10);
+    plan.warmup = Duration::from_millis(20);
+    plan.time = Duration::from_millis(150);
+    plan.timeout = Duration::from_secs(60);
+    change(&mut plan);
+    let scene = Arc::new(Scene::prepare(&plan).unwrap());
+    let run = run(&plan, &scene, &Live::new(plan.threads), &AtomicBool::new(false)).unwrap();
+    scene.clear(&plan).unwrap();
+    let name = format!("{} on {}", plan.workload.name(), server.name());
+    assert!(run.error.is_none(), "{name}: {:?}", run.error);
+    let report = run.report;
+    assert!(report.calls > 0 && report.is_clean(), "{name}: {report:?}");
+    report
+}
+
+fn all_workloads(server: &Subject, scratch: &Scratch) {
+    for workload in WORKLOADS {
+        let report = load(server, workload, |_| {});
+        match report.workload.as_str() {
+            "read" => assert!(report.checked > 0 && report.read_mb_per_s > 0.0, "{report:?}"),
+            "write" => assert!(report.write_mb_per_s > 0.0, "{report:?}"),
+            _ => {}
+        }
+    }
+    let calls = scratch.path().join("calls");
+    let report = load(server, Workload::Replay(calls), |_| {});
+    assert!(report.operations.len() >= 5, "{report:?}");
+    assert!(!scratch.path().join("export").join(std::str::from_utf8(OWN_DIR).unwrap()).exists());
+}
+
+#[test]
+fn bowline_answers_every_load() {
+    let scratch = Scratch::new().unwrap();
+    tree(&scratch);
+    let mut options = Options::of_dir(&scratch.path().join("export"));
+    options.program = Some(env!("CARGO_BIN_EXE_bowline").into());
+    let mut server = start(&options).unwrap();
+    all_workloads(&server, &scratch);
+    for workload in [Workload::Null, Workload::Getattr, Workload::Read, Workload::Write] {
+        load(&server, workload.clone(), |plan| plan.proto = Proto::Udp);
+        load(&server, workload, |plan| plan.version = Version::V2);
+    }
+    load(&server, Workload::Lookup, |plan| plan.version = Version::V2);
+    load(&server, Workload::Write, |plan| plan.fragment = 1000);
+    let open = load(&server, Workload::Getattr, |plan| {
+        plan.pace = bench::load::Pace::Open(2000.0);
+        plan.time = Duration::from_millis(500);
+    });
+    assert!((1000.0..3000.0).contains(&open.calls_per_s), "{open:?}");
+    ends_with_its_passes(&server);
+    stays_small(&mut server);
+}
+
+/// The largest records of 64 clients at once; when they are gone, so is the memory.
+fn stays_small(server: &mut Subject) {
+    let before = server.reading().unwrap();
+    load(server, Workload::Write, |plan| {
+        (plan.clients, plan.depth, plan.passes) = (64, 2, Some(2));
+        (plan.size, plan.file_size) = (1 << 20, 4 << 20);
+        (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_secs(60));
+    });
+    let rss_bytes = |server: &mut Subject| server.reading().unwrap().since(&before).rss_bytes;
+    // a worker keeps its buffers for five seconds
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while rss_bytes(server) > 64 << 20 {
+        let now_bytes = rss_bytes(server);
+        assert!(Instant::now() < deadline, "{now_bytes} bytes, half a minute after the load");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// 2 passes of 4 clients over 32 WRITEs each and a COMMIT, and not the minute that the plan allows.
+fn ends_with_its_passes(server: &Subject) {
+    for (stable, calls) in [(Stable::Unstable, 264), (Stable::FileSync, 256)] {
+        let report = load(server, Workload::Write, |plan| {
+            (plan.passes, plan.stable) = (Some(2), stable);
+            (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_secs(60));
+        });
+        assert_eq!(report.calls, calls, "{report:?}");
+        assert!(report.seconds < 50.0, "{report:?}");
+    }
+}
+
+#[test]
+fn ganesha_answers_every_load() {
+    let scratch = Scratch::new().unwrap();
+    tree(&scratch);
+    let network = match Namespace::new("loads") {
+        Ok(network) => network,
+        Err(error) => return eprintln!("skipped: {error}"),
+    };
+    match ganesha::start(&scratch.path().join("export"), &Place::inside(&network)) {
+        Ok(server) => network.run(|| all_workloads(&server, &scratch)).unwrap(),
+        Err(error @ (SubjectError::Unable(_) | SubjectError::NotInstalled { .. })) => {
+            eprintln!("skipped: {error}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn bowline(args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_bowline")).args(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// The names of a JSON value's fields, with those of what it holds; of a list those of its first member.
+fn fields(value: &serde_json::Value, at: &str, names: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(object) => {
+            for (name, inner) in object {
+                let place = format!("{at}.{name}");
+                names.insert(place.clone());
+                // maps of names that depend on the run
+                if name != "errors" {
+                    fields(inner, &place, names);
+                }
+            }
+        }
+        serde_json::Value::Array(list) => {
+            if let Some(first) = list.first() {
+                fields(first, &format!("{at}[]"), names);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Programs read the JSON: its form is held against a file. `BLESS=1` writes the file anew.
+#[test]
+fn the_json_of_a_tiny_run_keeps_its_form() {
+    let scratch = Scratch::new().unwrap();
+    tree(&scratch);
+    let mut options = Options::of_dir(&scratch.path().join("export"));
+    options.program = Some(env!("CARGO_BIN_EXE_bowline").into());
+    let server = start(&options).unwrap();
+    let control = server.control().unwrap().display().to_string();
+    let at = server.nfs().to_string();
+    let (code, out, err) = bowline(&[
+        "bench",
+        "load",
+        "--server",
+        &at,
+        "--export",
+        server.export(),
+        "--workload",
+        "mixed",
+        "--clients",
+        "2",
+        "--seconds",
+        "0.3",
+        "--size",
+        "8K",
+        "--quiet",
+        "--json",
+        "-",
+        "--control",
+        &control,
+    ]);
+    assert_eq!(code, 0, "{out}{err}");
+    let mut names = BTreeSet::new();
+    fields(&serde_json::from_str(&out).unwrap(), "", &mut names);
+    let found = names.into_iter().collect::<Vec<_>>().join("\n") + "\n";
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/load.fields");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, &found).unwrap();
+    }
+    assert_eq!(found, std::fs::read_to_string(&file).unwrap(), "see BLESS=1");
+}
+
+#[test]
+fn wrong_loads_are_told_in_one_line() {
+    let dead =
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    for (args, code, word) in [
+        (&["bench", "load", "--server", &dead, "--quiet"][..], 1, "no server listens"),
+        (&["bench", "load", "--server", &dead, "--workload", "fly"], 2, "not a workload"),
+        (&["bench", "load", "--server", "no.such.host.invalid"], 2, "no such host"),
+        (&["bench", "load", "--server", &dead, "--clients", "0"], 2, "clients"),
+        (&["bench", "load", "--server", &dead, "--size", "8M"], 2, "size"),
+        (&["bench", "load", "--server", &dead, "--workload", "replay"], 2, "--calls"),
+        (
+            &["bench", "load", "--server", &dead, "--vers", "2", "--workload", "access"],
+            2,
+            "version 2",
+        ),
+        (&["bench", "run", "no-such-thing"], 2, "no such experiment"),
+        (&["bench", "report", "/nonexistent"], 2, "/nonexistent"),
+        (&["bench", "compare", "--peer", "true"], 2, "{PORT}"),
+        (&["bench", "compare", "--peer", "true", "--only", "fly"], 2, "fly"),
+    ] {
+        let (found, _, err) = bowline(args);
+        assert_eq!(found, code, "{args:?}: {err}");
+        assert!(err.contains(word), "{args:?}: {err}");
+        assert_eq!(err.trim_end().lines().count(), 1, "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn all_experiments_are_listed() {
+    let (code, out, _) = bowline(&["bench", "list", "--json"]);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&out).unwrap();
+    let names: BTreeSet<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    let wanted = [
+        "udp-read",
+        "udp-bufs",
+        "hotplug",
+        "rsync-walk",
+        "starve",
+        "disk-sleep",
+        "fairness",
+        "zc-read",
+        "zc-readdir",
+        "scatter-write",
+        "align",
+        "wan-write",
+        "auth-scale",
+        "pools",
+    ];
+    assert_eq!((code, names), (0, BTreeSet::from(wanted)));
+}

@@ -1,0 +1,82 @@
+//! A directory of a million entries, listed over the wire while others come and go: everything
+//! that stays is seen exactly once, and the server's memory does not follow the directory's size.
+
+use crate::rig::{NOBODY, Server, is_root};
+use client::Client;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Entries that stay.
+const ENTRIES: usize = 1_000_000;
+/// The first reply of a listing is measured at a few milliseconds; a busy machine may take longer.
+const FIRST_REPLY_MAX: Duration = Duration::from_millis(100);
+/// Growth of the server's memory that a listing may cause, in KiB.
+const GROWTH_KIB_MAX: u64 = 16 * 1024;
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_million_entries_are_listed_once_in_bounded_memory() {
+    // in memory: making a million names on a disk is a test of the disk
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let dir = place.path().join("big");
+    std::fs::create_dir(&dir).unwrap();
+    let one = dir.join("0");
+    std::fs::write(&one, b"").unwrap();
+    for n in 1..ENTRIES {
+        // links to one inode: names are what is listed
+        std::fs::hard_link(&one, dir.join(n.to_string())).unwrap();
+    }
+    let served = format!("big={}", dir.display());
+    let user = is_root().then_some(NOBODY);
+    for path in [place.path(), &dir] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(path, mode).unwrap();
+    }
+    let server = Server::start_as(user, &[&served]);
+    let addr = SocketAddr::from(([127, 0, 0, 1], server.port));
+    let mut client = Client::tcp(addr, Duration::from_secs(30)).unwrap();
+    let root = client.mount(b"/big").unwrap();
+    let begun = Instant::now();
+    let first = client.readdirplus(&root, 0, [0; 8], 65_536).unwrap();
+    let plus = begun.elapsed();
+    assert!(first.entries.len() > 100 && !first.eof);
+    let before = resident_kib(server.child.id());
+    let mut seen = vec![false; ENTRIES];
+    let (mut cookie, mut verf, mut calls) = (0, [0; 8], 0);
+    let mut plain = None;
+    loop {
+        let begun = Instant::now();
+        let list = client.readdir(&root, cookie, verf, 65_536).unwrap();
+        plain.get_or_insert(begun.elapsed());
+        verf = list.verf;
+        for entry in &list.entries {
+            cookie = entry.cookie;
+            let name = std::str::from_utf8(&entry.name).unwrap();
+            if let Ok(n) = name.parse::<usize>() {
+                assert!(!seen[n], "{n} was listed twice");
+                seen[n] = true;
+            }
+        }
+        calls += 1;
+        let passing = dir.join(format!("passing{calls}"));
+        std::fs::write(&passing, b"").unwrap();
+        if calls % 2 == 0 {
+            std::fs::remove_file(&passing).unwrap();
+        }
+        if list.eof {
+            break;
+        }
+    }
+    println!("first reply: READDIRPLUS {plus:?}, READDIR {plain:?}");
+    assert!(plus < FIRST_REPLY_MAX && plain.unwrap() < FIRST_REPLY_MAX);
+    let missing = seen.iter().filter(|seen| !**seen).count();
+    assert_eq!(missing, 0, "{missing} of {ENTRIES} were not listed");
+    let growth_kib = resident_kib(server.child.id()).saturating_sub(before);
+    println!("{ENTRIES} entries in {calls} calls; the server grew by {growth_kib} KiB");
+    assert!(growth_kib < GROWTH_KIB_MAX, "{growth_kib} KiB");
+}

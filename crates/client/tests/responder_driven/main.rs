@@ -1,8 +1,0 @@
-//! The client against small servers inside the test, which do as the test says.
-#![cfg(test)]
-
-mod procedures;
-mod prove;
-mod responder;
-mod rpcbind;
-mod transport;

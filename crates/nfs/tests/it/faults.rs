@@ -1,0 +1,115 @@
+//! What a disk that is full, over quota, read-only, dying or gone says reaches the client as the
+//! right status of its version, from every verb, and never as a failure of RPC.
+
+use crate::support::{Lab, at, exports, wire};
+use proto::nfs3::{
+    Bytes, CreateArgs, CreateHow3, LinkArgs, MkdirArgs, MknodArgs, MknodData3, Nfsstat3, ReadArgs,
+    ReaddirArgs, RenameArgs, Sattr3, SetTime3, SetattrArgs, StableHow, SymlinkArgs, WriteArgs,
+    procedure as p,
+};
+use std::sync::{Arc, Mutex};
+use vfs::Status;
+use vfs_mem::{Fault, Faulty, Mem, MemOptions, Verb};
+use xdr::{Encode, Reader, Writer};
+
+const SET: Sattr3 = Sattr3 {
+    mode: Some(0o640),
+    uid: None,
+    gid: None,
+    size: None,
+    atime: SetTime3::Keep,
+    mtime: SetTime3::Keep,
+};
+
+/// A lab over a backend whose fault can be set.
+fn lab() -> (Lab, Arc<Mutex<Fault>>) {
+    let backend = Faulty::new(Mem::new(MemOptions::default()));
+    let fault = backend.fault();
+    (Lab::new(exports::of(&[("/mem", Arc::new(backend), exports::RW)])), fault)
+}
+
+/// The first word of a version 3 result: its status.
+fn status(lab: &Lab, procedure: u32, args: &[u8]) -> u32 {
+    let mut reply = Writer::new();
+    lab.run(3, procedure, args, &mut reply).unwrap();
+    Reader::new(reply.bytes()).u32().unwrap()
+}
+
+/// A call of every verb of the backend, on a directory `dir` and a file `file`.
+fn calls(dir: &[u8], file: &[u8]) -> Vec<(Verb, u32, Vec<u8>)> {
+    let place = || at(dir, b"new");
+    let (read, list) = (
+        ReadArgs { file: Bytes(file), offset: 0, count: 10 },
+        ReaddirArgs { dir: Bytes(dir), cookie: 0, verf: [0; 8], count: 4096 },
+    );
+    let data = Bytes(b"data".as_slice());
+    let write = WriteArgs { file: Bytes(file), offset: 0, stable: StableHow::Unstable, data };
+    let how = CreateHow3::Guarded(SET);
+    let set = SetattrArgs { object: Bytes(file), set: SET, guard: None };
+    fn row(verb: Verb, procedure: u32, args: &impl Encode) -> (Verb, u32, Vec<u8>) {
+        (verb, procedure, wire(args))
+    }
+    vec![
+        row(Verb::Getattr, p::GETATTR, &Bytes::<64>(file)),
+        row(Verb::Setattr, p::SETATTR, &set),
+        row(Verb::Lookup, p::LOOKUP, &at(dir, b"f")),
+        row(Verb::Read, p::READ, &read),
+        row(Verb::Write, p::WRITE, &write),
+        row(Verb::Create, p::CREATE, &CreateArgs { place: place(), how }),
+        row(Verb::Mkdir, p::MKDIR, &MkdirArgs { place: place(), set: SET }),
+        row(
+            Verb::Symlink,
+            p::SYMLINK,
+            &SymlinkArgs { place: place(), set: SET, target: Bytes(b"to".as_slice()) },
+        ),
+        row(Verb::Mknod, p::MKNOD, &MknodArgs { place: place(), what: MknodData3::Fifo(SET) }),
+        row(Verb::Remove, p::REMOVE, &at(dir, b"f")),
+        row(Verb::Rmdir, p::RMDIR, &at(dir, b"f")),
+        row(Verb::Rename, p::RENAME, &RenameArgs { from: at(dir, b"f"), to: place() }),
+        row(Verb::Link, p::LINK, &LinkArgs { file: Bytes(file), link: place() }),
+        row(Verb::Readdir, p::READDIR, &list),
+        row(Verb::Statfs, p::FSSTAT, &Bytes::<64>(dir)),
+    ]
+}
+
+#[test]
+fn what_the_disk_says_is_what_the_client_hears() {
+    let (lab, fault) = lab();
+    let dir = lab.root();
+    let place = at(&dir, b"f");
+    let how = CreateHow3::Guarded(SET);
+    let mut reply = Writer::new();
+    lab.run(3, p::CREATE, &wire(&CreateArgs { place, how }), &mut reply).unwrap();
+    let file = crate::support::decoded::<
+        proto::nfs3::Res<proto::nfs3::MadeOk<'_>, proto::nfs3::WccData>,
+    >(reply.bytes().to_vec());
+    let file = file.into_result().unwrap().object.unwrap().0.to_vec();
+    let cases = [
+        (Status::Io, Nfsstat3::Io),
+        (Status::NoSpc, Nfsstat3::NoSpc),
+        (Status::DQuot, Nfsstat3::DQuot),
+        (Status::RoFs, Nfsstat3::RoFs),
+        (Status::Stale, Nfsstat3::Stale),
+        (Status::Jukebox, Nfsstat3::Jukebox),
+        (Status::ServerFault, Nfsstat3::ServerFault),
+    ];
+    for (said, heard) in cases {
+        for (verb, procedure, args) in calls(&dir, &file) {
+            let only = Fault { verb: Some(verb), status: Some(said), ..Fault::default() };
+            *fault.lock().unwrap() = only;
+            assert_eq!(status(&lab, procedure, &args), heard as u32, "{verb:?} {said:?}");
+        }
+    }
+}
+
+#[test]
+fn a_backend_that_fails_in_everything_still_gets_its_answers_out() {
+    let (lab, fault) = lab();
+    let dir = lab.root();
+    *fault.lock().unwrap() = Fault { status: Some(Status::Io), ..Fault::default() };
+    for (verb, procedure, args) in calls(&dir, &dir) {
+        assert_eq!(status(&lab, procedure, &args), Nfsstat3::Io as u32, "{verb:?}");
+    }
+    *fault.lock().unwrap() = Fault::default();
+    assert_eq!(status(&lab, p::GETATTR, &wire(&Bytes::<64>(&dir))), 0);
+}

@@ -1,0 +1,27 @@
+//! NFS versions 2 and 3, MOUNT and the port mapper, called as the dispatcher calls them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a failure here is the test's"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod faults;
+mod groups;
+mod local_allocation;
+mod mount;
+mod portmap;
+mod same_xid;
+mod v2_files;
+mod v2_wire;
+mod v3_allocation;
+mod v3_files;
+mod v3_wire;
+mod wire_oracle;
+mod write_ahead;

@@ -1,0 +1,383 @@
+//! A WRITE of which data goes to the file before its record is whole does what it does whole: the
+//! same bytes in the file, the same answer, the same failures.
+
+use crate::support::dispatched::Dispatched;
+use crate::support::{at, wire};
+use proptest::prelude::*;
+use proto::nfs3::{
+    Bytes, CreateArgs, CreateHow3, MadeOk, Nfsstat3, PostOpAttr, ReadArgs, ReadOk, Res, Sattr3,
+    StableHow, WccData, WriteArgs, WriteOk, procedure as p,
+};
+use rpc::{Ahead, Reply};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use vfs::Status;
+use vfs_local::{Local, LocalOptions, OpenFiles};
+use vfs_mem::{Fault, Faulty, Mem, MemOptions, Verb};
+use xdr::Decode;
+
+/// Bytes of a page.
+const PAGE: usize = 4096;
+
+type Written = Result<WriteOk, Nfsstat3>;
+
+fn decoded<T: Decode<'static>>(reply: Vec<u8>) -> T {
+    let mut r = Reply::parse(reply.leak()).unwrap().results.unwrap();
+    let result = r.get().unwrap();
+    r.end().unwrap();
+    result
+}
+
+fn file(server: &Dispatched, name: &[u8]) -> Vec<u8> {
+    let set = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+    let args = CreateArgs { place: at(&server.root, name), how: CreateHow3::Unchecked(set) };
+    let made: Res<MadeOk<'_>, WccData> = decoded(server.call(p::CREATE, &wire(&args)));
+    made.into_result().unwrap().object.unwrap().0.to_vec()
+}
+
+/// All of a file of at most a mebibyte.
+fn contents(server: &Dispatched, file: &[u8]) -> Vec<u8> {
+    let args = ReadArgs { file: Bytes(file), offset: 0, count: 1 << 20 };
+    let read: Res<ReadOk<'_>, PostOpAttr> = decoded(server.call(p::READ, &wire(&args)));
+    read.into_result().unwrap().data.0.to_vec()
+}
+
+fn args(file: &[u8], offset: u64, stable: StableHow, data: &[u8]) -> Vec<u8> {
+    wire(&WriteArgs { file: Bytes(file), offset, stable, data: Bytes(data) })
+}
+
+fn written(reply: Vec<u8>) -> Written {
+    decoded::<Res<WriteOk, WccData>>(reply).into_result()
+}
+
+fn data(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at % 251) as u8).collect()
+}
+
+/// A WRITE whose record arrives in these pieces, and the rest of it.
+struct Arriving<'s> {
+    server: &'s Dispatched,
+    record: Vec<u8>,
+    at: usize,
+    kept: Vec<u8>,
+    ahead: Ahead,
+    /// Once some has gone, more comes in a pipe.
+    piped: bool,
+}
+
+impl<'s> Arriving<'s> {
+    fn new(server: &'s Dispatched, args: &[u8]) -> Self {
+        let record = server.record(p::WRITE, args);
+        Self { server, record, at: 0, kept: Vec::new(), ahead: Ahead::default(), piped: false }
+    }
+
+    fn piped(self, piped: bool) -> Self {
+        Self { piped, ..self }
+    }
+
+    /// So many more bytes arrive; whether data of this record may ever go ahead.
+    fn arrive(&mut self, bytes: usize) -> bool {
+        let end = (self.at + bytes).min(self.record.len() - 1);
+        let new = &self.record[self.at..end];
+        self.at = end;
+        if self.piped && !self.ahead.is_empty() && !self.ahead.is_over() {
+            let missing = self.record.len() - end;
+            return self.server.ahead_piped(&mut self.kept, new, missing, &mut self.ahead);
+        }
+        self.kept.extend_from_slice(new);
+        self.server.ahead(&mut self.kept, self.record.len() - end, &mut self.ahead)
+    }
+
+    fn finish(mut self) -> Written {
+        self.kept.extend_from_slice(&self.record[self.at..]);
+        written(self.server.finish(&self.kept, &self.ahead))
+    }
+}
+
+fn mem() -> Dispatched {
+    Dispatched::over(Arc::new(Mem::new(MemOptions::default())))
+}
+
+fn faulty() -> (Dispatched, Arc<Mutex<Fault>>) {
+    let backend = Faulty::new(Mem::new(MemOptions::default()));
+    let fault = backend.fault();
+    (Dispatched::over(Arc::new(backend)), fault)
+}
+
+fn local() -> (tempfile::TempDir, Dispatched) {
+    let (dir, local) = local_backend();
+    (dir, Dispatched::over(Arc::new(local)))
+}
+
+fn local_backend() -> (tempfile::TempDir, Local) {
+    let dir = tempfile::tempdir().unwrap();
+    let served = dir.path().join("served");
+    std::fs::create_dir(&served).unwrap();
+    let options = LocalOptions { table: Some(dir.path().join("names")), force_table: false };
+    let local = Local::open(&served, &options, Arc::new(OpenFiles::new(64))).unwrap();
+    (dir, local)
+}
+
+const STABLE: [StableHow; 3] = [StableHow::Unstable, StableHow::DataSync, StableHow::FileSync];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Wherever the record is cut, the file and the answer are those of the whole.
+    #[test]
+    fn pieces_make_a_whole(
+        offset in 0..3 * PAGE as u64,
+        len in 1..6 * PAGE,
+        cuts in prop::collection::vec(1..2 * PAGE, 0..8),
+        stable in prop::sample::select(&STABLE[..]),
+        on_disk: bool,
+        piped: bool,
+    ) {
+        let (_dir, server) = if on_disk {
+            let (dir, server) = local();
+            (Some(dir), server)
+        } else {
+            (None, mem())
+        };
+        let (whole, pieces) = (file(&server, b"whole"), file(&server, b"pieces"));
+        let data = data(len);
+        let at_once = written(server.call(p::WRITE, &args(&whole, offset, stable, &data))).unwrap();
+        let call = args(&pieces, offset, stable, &data);
+        let mut arriving = Arriving::new(&server, &call).piped(piped);
+        let mut gone = 0;
+        for bytes in cuts {
+            // The header of the call and the arguments before the data come together, as they do
+            // when the transport asks only from many bytes on.
+            let first = if arriving.at == 0 { 200 } else { 0 };
+            if arriving.record.len() > 200 {
+                prop_assert!(arriving.arrive(first + bytes));
+            }
+            let end = offset as usize + arriving.ahead.len();
+            prop_assert!(arriving.ahead.is_empty() || end.is_multiple_of(PAGE));
+            prop_assert!(arriving.ahead.len() >= gone);
+            gone = arriving.ahead.len();
+            prop_assert_eq!(&contents(&server, &pieces)[..], &contents(&server, &whole)[..end * usize::from(gone > 0)]);
+        }
+        let in_pieces = arriving.finish().unwrap();
+        prop_assert_eq!(in_pieces.count, at_once.count);
+        prop_assert_eq!(in_pieces.count as usize, len);
+        prop_assert_eq!(in_pieces.committed, at_once.committed);
+        prop_assert_eq!(in_pieces.verf, at_once.verf);
+        let before = in_pieces.file.before.expect("nobody else has changed it");
+        prop_assert_eq!(before.size, 0);
+        prop_assert_eq!(in_pieces.file.after.unwrap().size, at_once.file.after.unwrap().size);
+        prop_assert_eq!(contents(&server, &pieces), contents(&server, &whole));
+    }
+}
+
+#[test]
+fn what_another_changes_in_between_is_not_hidden() {
+    let server = mem();
+    let file = file(&server, b"f");
+    let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
+    assert!(arriving.arrive(20_000));
+    written(server.call(p::WRITE, &args(&file, 60_000, StableHow::Unstable, b"other"))).unwrap();
+    assert!(arriving.arrive(20_000));
+    let answer = arriving.finish().unwrap();
+    assert_eq!(answer.file.before, None, "the client must look for itself");
+    assert_eq!((answer.count, answer.file.after.unwrap().size), (65_536, 65_536));
+    assert_eq!(contents(&server, &file), data(65_536));
+}
+
+#[test]
+fn a_first_piece_that_fails_fails_the_call() {
+    for (status, expected) in [
+        (Status::NoSpc, Nfsstat3::NoSpc),
+        (Status::DQuot, Nfsstat3::DQuot),
+        (Status::Io, Nfsstat3::Io),
+        (Status::RoFs, Nfsstat3::RoFs),
+        (Status::Stale, Nfsstat3::Stale),
+        (Status::Jukebox, Nfsstat3::Jukebox),
+    ] {
+        let (server, fault) = faulty();
+        let file = file(&server, b"f");
+        let mut arriving =
+            Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
+        *fault.lock().unwrap() =
+            Fault { verb: Some(Verb::Write), status: Some(status), ..Fault::default() };
+        assert!(arriving.arrive(20_000));
+        *fault.lock().unwrap() = Fault::default();
+        // What follows is taken in, and goes nowhere.
+        assert!(arriving.arrive(40_000));
+        assert!(arriving.kept.len() < 1000, "{} bytes are kept", arriving.kept.len());
+        assert_eq!(arriving.finish().err(), Some(expected));
+        assert_eq!(contents(&server, &file), b"");
+    }
+}
+
+#[test]
+fn a_later_piece_that_does_not_fit_makes_a_short_write() {
+    for (stable, piped) in STABLE.into_iter().flat_map(|s| [(s, false), (s, true)]) {
+        let (server, fault) = faulty();
+        let file = file(&server, b"f");
+        let call = args(&file, 0, stable, &data(65_536));
+        let mut arriving = Arriving::new(&server, &call).piped(piped);
+        assert!(arriving.arrive(20_000));
+        let first = arriving.ahead.len();
+        *fault.lock().unwrap() =
+            Fault { verb: Some(Verb::Write), status: Some(Status::NoSpc), ..Fault::default() };
+        assert!(arriving.arrive(20_000));
+        *fault.lock().unwrap() = Fault::default();
+        assert!(arriving.arrive(10_000));
+        let answer = arriving.finish().unwrap();
+        assert_eq!(answer.count as usize, first);
+        assert!(answer.committed == stable || answer.committed == StableHow::FileSync);
+        assert_eq!(contents(&server, &file), data(first));
+    }
+}
+
+#[test]
+fn a_rest_that_does_not_fit_makes_a_short_write_unless_it_cannot_be_made_safe() {
+    let full = Fault { verb: Some(Verb::Write), status: Some(Status::NoSpc), ..Fault::default() };
+    let (server, fault) = faulty();
+    let file = file(&server, b"f");
+    let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::FileSync, &data(65_536)));
+    assert!(arriving.arrive(60_000));
+    // The fault concerns the sync as well, which is the same call of the backend.
+    *fault.lock().unwrap() = full;
+    assert_eq!(arriving.finish().err(), Some(Nfsstat3::NoSpc));
+    *fault.lock().unwrap() = Fault::default();
+    assert_eq!(contents(&server, &file).len() % PAGE, 0);
+}
+
+#[test]
+fn data_that_was_lost_between_two_pieces_is_not_said_to_be_safe() {
+    for (stable, lost) in
+        [(StableHow::Unstable, false), (StableHow::DataSync, true), (StableHow::FileSync, true)]
+    {
+        let (server, fault) = faulty();
+        let file = file(&server, b"f");
+        let before =
+            written(server.call(p::WRITE, &args(&file, 0, StableHow::Unstable, b"x"))).unwrap();
+        let mut arriving = Arriving::new(&server, &args(&file, 0, stable, &data(65_536)));
+        assert!(arriving.arrive(20_000));
+        fault.lock().unwrap().losses = 1;
+        assert!(arriving.arrive(20_000));
+        let answer = arriving.finish();
+        if lost {
+            assert_eq!(answer.err(), Some(Nfsstat3::Io));
+        } else {
+            // COMMIT gives another verifier, and the client writes all of it again.
+            assert_eq!(answer.unwrap().verf, before.verf);
+        }
+    }
+}
+
+#[test]
+fn data_that_was_lost_before_the_last_sync_is_not_said_to_be_safe() {
+    for (stable, lost) in
+        [(StableHow::Unstable, false), (StableHow::DataSync, true), (StableHow::FileSync, true)]
+    {
+        let (server, fault) = faulty();
+        let file = file(&server, b"f");
+        let mut arriving = Arriving::new(&server, &args(&file, 0, stable, &data(65_536)));
+        assert!(arriving.arrive(60_000));
+        fault.lock().unwrap().loses = true;
+        assert_eq!(arriving.finish().err(), lost.then_some(Nfsstat3::Io), "{stable:?}");
+    }
+}
+
+#[test]
+fn what_another_changes_in_between_is_not_hidden_by_a_slow_clock() {
+    for (stable, piped) in STABLE.into_iter().flat_map(|s| [(s, false), (s, true)]) {
+        let (_dir, backend) = local_backend();
+        let backend = Faulty::new(backend);
+        backend.fault().lock().unwrap().timeless = true;
+        let server = Dispatched::over(Arc::new(backend));
+        let file = file(&server, b"f");
+        for at in 0..5 {
+            let call = args(&file, 0, stable, &data(65_536));
+            let mut arriving = Arriving::new(&server, &call).piped(piped);
+            let other = |now| {
+                if now == at {
+                    let call = args(&file, 0, StableHow::Unstable, b"other");
+                    written(server.call(p::WRITE, &call)).unwrap();
+                }
+            };
+            other(0);
+            assert!(arriving.arrive(20_000));
+            other(1);
+            assert!(arriving.arrive(20_000));
+            other(2);
+            assert!(arriving.arrive(20_000));
+            other(3);
+            let answer = arriving.finish().unwrap();
+            let trusted = answer.file.before.is_some();
+            assert_eq!(trusted, at == 0 || at > 3, "{stable:?} {piped} {at}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fill_its_record_is_joined_and_refused() {
+    let server = mem();
+    let file = file(&server, b"f");
+    let good = args(&file, 0, StableHow::Unstable, &data(65_536));
+    let count_at = good.len() - 65_536 - 12;
+    let mut other_count = good.clone();
+    other_count[count_at + 3] ^= 4;
+    let longer = [&good[..], &[0; 4]].concat();
+    let mut stable = good.clone();
+    stable[count_at + 7] = 9;
+    for args in [other_count, longer, good[..good.len() - 4].to_vec(), stable] {
+        let mut arriving = Arriving::new(&server, &args);
+        assert!(!arriving.arrive(40_000), "nothing may go ahead");
+        assert!(arriving.ahead.is_empty());
+    }
+    assert_eq!(contents(&server, &file), b"");
+}
+
+#[test]
+fn only_writes_go_ahead_and_none_that_is_longer_than_allowed() {
+    let server = mem();
+    let file = file(&server, b"f");
+    let args = args(&file, 0, StableHow::Unstable, &data(65_536));
+    for procedure in (0..22).filter(|procedure| *procedure != p::WRITE) {
+        let mut so_far = server.record(procedure, &args)[..40_000].to_vec();
+        assert!(!server.ahead(&mut so_far, 26_000, &mut Ahead::default()), "{procedure}");
+    }
+    let long = vec![0; 17 << 20];
+    let mut over = Arriving::new(&server, &self::args(&file, 0, StableHow::Unstable, &long));
+    assert!(!over.arrive(1 << 20));
+    assert_eq!(contents(&server, &file), b"");
+}
+
+#[test]
+fn a_write_that_has_begun_goes_on_when_less_may_be_written_at_once() {
+    let server = mem();
+    let file = file(&server, b"f");
+    let whole = data(200_000);
+    let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &whole));
+    assert!(arriving.arrive(80_000));
+    let gone = arriving.ahead.len();
+    server.nfs.settings.max_write.store(65_536, Relaxed);
+    assert!(arriving.arrive(80_000));
+    assert!(arriving.ahead.len() > gone);
+    assert_eq!(arriving.finish().unwrap().count, 200_000);
+    assert_eq!(contents(&server, &file), whole);
+    let mut next = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(200_000)));
+    assert!(!next.arrive(80_000), "the next one is longer than allowed");
+}
+
+#[test]
+fn every_piece_is_checked_as_its_caller() {
+    let mut server = mem();
+    let file = file(&server, b"f");
+    server.user = (1000, 1000);
+    let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
+    assert!(arriving.arrive(40_000));
+    assert_eq!(arriving.finish().err(), Some(Nfsstat3::Acces));
+    let mut forged = file.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    let mut arriving =
+        Arriving::new(&server, &args(&forged, 0, StableHow::Unstable, &data(65_536)));
+    assert!(arriving.arrive(40_000));
+    assert_eq!(arriving.finish().err(), Some(Nfsstat3::BadHandle));
+    server.user = (0, 0);
+    assert_eq!(contents(&server, &file), b"");
+}

@@ -1,0 +1,427 @@
+//! The dispatcher's answers byte by byte against RFC 5531 §9, and what it does about
+//! retransmissions, panics and sleep.
+
+use crate::toy::{OTHER, PROGRAM, Toy, peer, procedure};
+use bowline_rpc::{
+    Ahead, AuthSys, Beginning, Credential, DispatchSettings, Done, Duplicate, OpIndex, Outcome,
+    Reject, Request, Transport, Verdict,
+};
+use proto::rpc::AuthStat;
+use std::sync::atomic::Ordering::SeqCst;
+use xdr::Writer;
+
+const XID: u32 = 0xfeed_beef;
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_be_bytes()).collect()
+}
+
+fn toy() -> Toy {
+    Toy::new(DispatchSettings::default())
+}
+
+/// A call of the toy without a credential.
+fn call(procedure: u32, args: &[u8]) -> Vec<u8> {
+    request(Credential::Anonymous, procedure, args)
+}
+
+fn request(credential: Credential<'_>, procedure: u32, args: &[u8]) -> Vec<u8> {
+    let mut w = Writer::new();
+    w.put(&Request { xid: XID, program: PROGRAM, version: 1, procedure, credential });
+    w.raw(args);
+    w.bytes().to_vec()
+}
+
+/// Dispatches behind what is in the writer already, which must stay as it is.
+fn answer(toy: &Toy, record: &[u8]) -> (Done, Vec<u8>) {
+    let mut reply = Writer::new();
+    reply.u32(0x1234_5678);
+    let start = reply.mark();
+    let done = toy.dispatch(record, &mut reply);
+    assert_eq!(reply.bytes().get(..4), Some(&[0x12, 0x34, 0x56, 0x78][..]));
+    (done, reply.since(start).to_vec())
+}
+
+#[track_caller]
+fn refused(record: &[u8], reject: Reject, op: Option<u16>, reply: &[u32]) {
+    let (done, bytes) = answer(&toy(), record);
+    assert_eq!(done.verdict, Verdict::Reply);
+    assert_eq!(done.rejected, Some(reject));
+    assert_eq!(done.op, op.map(OpIndex));
+    assert_eq!(bytes, words(&[&[XID, 1], reply].concat()));
+}
+
+#[track_caller]
+fn unanswered(toy: &Toy, record: &[u8], verdict: Verdict) {
+    let (done, bytes) = answer(toy, record);
+    assert_eq!((done.verdict, done.rejected), (verdict, Some(Reject::Malformed)));
+    assert_eq!((done.op, bytes.len()), (None, 0));
+}
+
+#[test]
+fn a_result_follows_the_accepted_header() {
+    let (done, bytes) = answer(&toy(), &call(procedure::ECHO, b"\0\0\0\x05hello\0\0\0"));
+    let outcome = Outcome { bytes_read: 5, ..Outcome::default() };
+    let op = Some(OpIndex(1));
+    let verdict = Verdict::Reply;
+    assert_eq!(done, Done { verdict, op, outcome, rejected: None, duplicate: None });
+    let mut expected = words(&[XID, 1, 0, 0, 0, 0, 5]);
+    expected.extend_from_slice(b"hello\0\0\0");
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn procedures_are_numbered_without_a_gap() {
+    let toy = toy();
+    let ops = toy.dispatcher.ops();
+    let names: Vec<_> = ops.iter().map(|o| (o.program, o.version, o.procedure)).collect();
+    assert_eq!(names.len(), 16);
+    assert_eq!(names[2], ("toy", 1, "COUNT"));
+    assert_eq!(names[14..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
+    let (done, _) = answer(&toy, &words(&[XID, 0, 2, OTHER, 4, 0, 0, 0, 0, 0]));
+    assert_eq!(done.op, Some(OpIndex(15)));
+}
+
+#[test]
+fn null_works_with_every_flavour() {
+    let sys = AuthSys::new(b"box", 5, 6, &[7; 16]).unwrap();
+    for credential in [Credential::Anonymous, Credential::Sys(sys)] {
+        let (done, bytes) = answer(&toy(), &request(credential, procedure::NULL, b""));
+        assert_eq!(done.rejected, None);
+        assert_eq!(bytes, words(&[XID, 1, 0, 0, 0, 0]));
+    }
+}
+
+#[test]
+fn other_rpc_versions_are_mismatches() {
+    for version in [0, 1, 3, u32::MAX] {
+        // What follows the version is that version's own: it may be anything, or nothing.
+        for rest in [&[][..], &[PROGRAM, 1, 0, 0, 0, 0, 0]] {
+            let record = words(&[&[XID, 0, version], rest].concat());
+            refused(&record, Reject::RpcMismatch, None, &[1, 0, 2, 2]);
+        }
+    }
+}
+
+#[test]
+fn programs_versions_and_procedures_are_told_apart() {
+    let of =
+        |program, version, procedure| words(&[XID, 0, 2, program, version, procedure, 0, 0, 0, 0]);
+    for program in [0, PROGRAM - 1, OTHER + 1] {
+        refused(&of(program, 1, 0), Reject::ProgUnavail, None, &[0, 0, 0, 1]);
+    }
+    for version in [0, 2, u32::MAX] {
+        let record = of(PROGRAM, version, 99);
+        refused(&record, Reject::ProgMismatch, None, &[0, 0, 0, 2, 1, 1]);
+    }
+    for version in [1, 3, 5] {
+        refused(&of(OTHER, version, 0), Reject::ProgMismatch, None, &[0, 0, 0, 2, 2, 4]);
+    }
+    for procedure in [14, u32::MAX] {
+        refused(&of(PROGRAM, 1, procedure), Reject::ProcUnavail, None, &[0, 0, 0, 3]);
+    }
+    refused(&of(PROGRAM, 1, procedure::HOLE), Reject::ProcUnavail, Some(8), &[0, 0, 0, 3]);
+}
+
+#[test]
+fn arguments_that_do_not_decode_are_garbage() {
+    let reply = [0, 0, 0, 4];
+    for args in [&b""[..], b"\0\0\0\x04abc", b"\0\0\x04\x01", b"\0\0\0\0more"] {
+        refused(&call(procedure::ECHO, args), Reject::GarbageArgs, Some(1), &reply);
+    }
+    refused(&call(procedure::NULL, b"more"), Reject::GarbageArgs, Some(0), &reply);
+}
+
+#[test]
+fn a_fault_throws_the_half_result_away() {
+    refused(&call(procedure::FAIL, b""), Reject::SystemErr, Some(3), &[0, 0, 0, 5]);
+}
+
+#[test]
+fn a_panic_ends_its_call_only() {
+    refused(&call(procedure::PANIC, b""), Reject::Panicked, Some(4), &[0, 0, 0, 5]);
+    let toy = toy();
+    for _ in 0..3 {
+        assert_eq!(answer(&toy, &call(procedure::PANIC, b"")).0.rejected, Some(Reject::Panicked));
+    }
+    assert_eq!(toy.count(), 3, "a call that panicked is forgotten, not taken for running");
+    assert_eq!(answer(&toy, &call(procedure::NULL, b"")).0.rejected, None);
+    assert_eq!(toy.dispatcher.reply_cache().entries, 0);
+}
+
+#[test]
+fn a_weak_credential_is_told_so() {
+    let reject = Reject::Auth(AuthStat::TooWeak);
+    refused(&call(procedure::WHO, b""), reject, Some(5), &[1, 1, 5]);
+    let sys = AuthSys::new(b"box", 1234, 6, &[]).unwrap();
+    let (_, bytes) = answer(&toy(), &request(Credential::Sys(sys), procedure::WHO, b""));
+    assert_eq!(bytes, words(&[XID, 1, 0, 0, 0, 0, 1234]));
+}
+
+/// A call with this credential and verifier, up to where the arguments would start.
+fn with_auth(program: u32, auth: &[u32]) -> Vec<u8> {
+    words(&[&[XID, 0, 2, program, 1, 0], auth].concat())
+}
+
+#[test]
+fn bad_credentials_are_denied_before_anything_else() {
+    let bad = |auth: &[u32], stat, number| {
+        // Even where there is no such program.
+        for program in [PROGRAM, 7] {
+            refused(&with_auth(program, auth), Reject::Auth(stat), None, &[1, 1, number]);
+        }
+    };
+    bad(&[6, 0, 0, 0], AuthStat::BadCred, 1);
+    bad(&[3, 4, 99, 0, 0], AuthStat::BadCred, 1);
+    bad(&[u32::MAX, 0, 0, 0], AuthStat::BadCred, 1);
+    bad(&[2, 4, 99, 0, 0], AuthStat::RejectedCred, 2);
+    // AUTH_SYS: empty, cut short, too many groups, something left over.
+    bad(&[1, 0, 0, 0], AuthStat::BadCred, 1);
+    bad(&[1, 16, 0, 0, 5, 5, 0, 0], AuthStat::BadCred, 1);
+    bad(&[&[1, 88, 0, 0, 5, 5, 17][..], &[1; 17], &[0, 0]].concat(), AuthStat::BadCred, 1);
+    bad(&[1, 24, 0, 0, 5, 5, 0, 0, 0, 0], AuthStat::BadCred, 1);
+    // Verifiers are AUTH_NONE.
+    bad(&[0, 0, 1, 0], AuthStat::BadVerf, 3);
+    bad(&[1, 20, 0, 0, 5, 5, 0, 6, 4, 1], AuthStat::BadVerf, 3);
+    // Longer than 400 bytes, whether the bytes are there or not.
+    bad(&[0, 401, 0, 0], AuthStat::BadCred, 1);
+    bad(&[0, 0, 0, u32::MAX], AuthStat::BadVerf, 3);
+    bad(&[&[1, 404][..], &[0; 101], &[0, 0]].concat(), AuthStat::BadCred, 1);
+}
+
+#[test]
+fn an_auth_body_of_400_bytes_is_taken() {
+    let auth = [&[0, 400][..], &[9; 100], &[0, 400], &[9; 100]].concat();
+    let (done, bytes) = answer(&toy(), &with_auth(PROGRAM, &auth));
+    assert_eq!((done.rejected, bytes), (None, words(&[XID, 1, 0, 0, 0, 0])));
+}
+
+#[test]
+fn what_is_cut_short_within_the_header_gets_no_answer() {
+    let whole = call(procedure::NULL, b"");
+    for len in 0..whole.len() {
+        unanswered(&toy(), &whole[..len], Verdict::Silence);
+    }
+}
+
+#[test]
+fn replies_get_no_answer_and_other_things_close_the_connection() {
+    let toy = toy();
+    unanswered(&toy, &words(&[XID, 1, 0, 0, 0, 0]), Verdict::Silence);
+    for kind in [2, u32::MAX] {
+        unanswered(&toy, &words(&[XID, kind, 2, PROGRAM]), Verdict::Close);
+    }
+    unanswered(&toy, b"GET / HTTP/1.1\r\n\r\n", Verdict::Close);
+    let mut reply = Writer::new();
+    let udp = peer(Transport::Udp, 700);
+    let done = toy.dispatch_from(udp, b"GET / HTTP/1.1\r\n\r\n", &mut reply);
+    assert_eq!((done.verdict, reply.len()), (Verdict::Silence, 0));
+}
+
+#[test]
+fn a_retransmission_gets_the_first_reply_again() {
+    let toy = toy();
+    let record = call(procedure::COUNT, b"");
+    let (first, bytes) = answer(&toy, &record);
+    let outcome = Outcome {
+        export: Some(3),
+        status: 17,
+        bytes_read: 1,
+        bytes_written: 2,
+        ..Outcome::default()
+    };
+    assert_eq!((first.outcome, first.duplicate), (outcome, None));
+    let mut reply = Writer::new();
+    let again = toy.dispatch_from(peer(Transport::Tcp, 999), &record, &mut reply);
+    assert_eq!((again.verdict, again.duplicate), (Verdict::Reply, Some(Duplicate::Replayed)));
+    assert_eq!((again.op, again.rejected), (Some(OpIndex(2)), None));
+    let outcome = Outcome {
+        export: Some(3),
+        status: 17,
+        bytes_read: 0,
+        bytes_written: 0,
+        ..Outcome::default()
+    };
+    assert_eq!(again.outcome, outcome);
+    assert_eq!(reply.bytes(), bytes);
+    assert_eq!(toy.count(), 1);
+    // Another argument is another call.
+    assert_eq!(answer(&toy, &call(procedure::COUNT, b"\0\0\0\x01")).0.duplicate, None);
+    assert_eq!(toy.count(), 2);
+}
+
+#[test]
+fn idempotent_calls_are_not_remembered() {
+    let toy = toy();
+    for _ in 0..2 {
+        let (done, _) = answer(&toy, &call(procedure::NULL, b""));
+        assert_eq!(done.duplicate, None);
+    }
+    assert_eq!(toy.dispatcher.reply_cache().entries, 0);
+}
+
+#[test]
+fn calls_that_fail_or_stay_silent_are_run_again() {
+    let toy = toy();
+    for run in 1..=2 {
+        assert_eq!(answer(&toy, &call(procedure::FAIL, b"")).0.duplicate, None);
+        let (done, bytes) = answer(&toy, &call(procedure::SILENT, b""));
+        assert_eq!((done.verdict, done.duplicate), (Verdict::Silence, None));
+        assert_eq!((done.rejected, bytes.len()), (None, 0));
+        assert_eq!(toy.count(), 2 * run);
+    }
+}
+
+#[test]
+fn without_memory_nothing_is_remembered() {
+    let toy = Toy::new(DispatchSettings { reply_cache_bytes: 0, ..DispatchSettings::default() });
+    for _ in 0..2 {
+        assert_eq!(answer(&toy, &call(procedure::COUNT, b"")).0.duplicate, None);
+    }
+    assert_eq!(toy.count(), 2);
+}
+
+#[test]
+fn only_rows_that_sleep_make_room_and_a_replay_does_not() {
+    let toy = toy();
+    answer(&toy, &call(procedure::COUNT, b""));
+    assert_eq!(toy.slept(), 0);
+    answer(&toy, &call(procedure::SLEEPY, b""));
+    assert_eq!(toy.slept(), 1);
+    let (done, _) = answer(&toy, &call(procedure::SLEEPY, b""));
+    assert_eq!((done.duplicate, toy.slept()), (Some(Duplicate::Replayed), 1));
+}
+
+/// Waits for what another thread does.
+fn until(what: &str, done: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !done() {
+        assert!(start.elapsed().as_secs() < 20, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn one_duplicate_over_tcp_waits_for_the_call_that_runs() {
+    let toy = toy();
+    let record = call(procedure::HELD, b"");
+    let from = |transport, port| {
+        let mut reply = Writer::new();
+        let done = toy.dispatch_from(peer(transport, port), &record, &mut reply);
+        (done.verdict, done.duplicate, reply.bytes().to_vec())
+    };
+    toy.state.hold.store(true, SeqCst);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| from(Transport::Tcp, 700));
+        until("it runs", || toy.count() == 1);
+        let second = scope.spawn(|| from(Transport::Tcp, 701));
+        until("it waits, and says that it sleeps", || toy.slept() == 1);
+        let third = from(Transport::Tcp, 702);
+        assert_eq!(third, (Verdict::Silence, Some(Duplicate::Dropped), vec![]));
+        assert!(!second.is_finished());
+        toy.state.hold.store(false, SeqCst);
+        let (first, second) = (first.join().unwrap(), second.join().unwrap());
+        assert_eq!((first.0, first.1), (Verdict::Reply, None));
+        assert_eq!(second, (Verdict::Reply, Some(Duplicate::Replayed), first.2));
+    });
+    assert_eq!(toy.count(), 1);
+}
+
+#[test]
+fn what_would_undo_later_calls_runs_once_where_it_comes_as_a_datagram() {
+    let toy = toy();
+    let data = |last| call(procedure::UNDO, &words(&[&[7; 200][..], &[last]].concat()));
+    let ask = |transport, record: &[u8]| {
+        toy.dispatch_from(peer(transport, 700), record, &mut Writer::new()).duplicate
+    };
+    let (one, other) = (data(1), data(2));
+    assert_eq!(ask(Transport::Udp, &one), None);
+    assert_eq!(
+        ask(Transport::Udp, &other),
+        None,
+        "other data is another call, wherever it differs"
+    );
+    assert_eq!(ask(Transport::Udp, &one), Some(Duplicate::Replayed));
+    assert_eq!(toy.count(), 2);
+    assert_eq!([(); 2].map(|()| ask(Transport::Tcp, &one)), [None; 2]);
+}
+
+#[test]
+fn a_duplicate_over_udp_waits_for_nothing() {
+    let toy = toy();
+    let record = call(procedure::HELD, b"");
+    let udp = || toy.dispatch_from(peer(Transport::Udp, 700), &record, &mut Writer::new());
+    toy.state.hold.store(true, SeqCst);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(udp);
+        until("it runs", || toy.count() == 1);
+        assert_eq!(udp().duplicate, Some(Duplicate::Dropped));
+        toy.state.hold.store(false, SeqCst);
+        assert_eq!(first.join().unwrap().duplicate, None);
+    });
+    assert_eq!((toy.count(), toy.slept()), (1, 0));
+}
+
+/// The arguments of GATHER.
+fn much() -> Vec<u8> {
+    [&words(&[103])[..], &(0..103).collect::<Vec<u8>>()].concat()
+}
+
+#[test]
+fn data_that_went_ahead_is_part_of_the_call() {
+    let toy = toy();
+    let record = call(procedure::GATHER, &much());
+    let (whole, expected) = answer(&toy, &record);
+    assert_eq!(whole.rejected, None);
+    let head = record.len() - 103;
+    for cut in 0..record.len() {
+        let mut reply = Writer::new();
+        let (done, gone) = toy.dispatch_parts(&record, cut, &mut reply);
+        assert_eq!((done, reply.bytes()), (whole, &expected[..]), "cut at {cut}");
+        assert_eq!(gone, cut.saturating_sub(head) / 4 * 4);
+    }
+}
+
+#[test]
+fn nothing_goes_ahead_of_a_call_that_is_kept() {
+    let toy = toy();
+    let record = call(procedure::HOARD, &much());
+    for _ in 0..2 {
+        let (done, gone) = toy.dispatch_parts(&record, record.len() - 1, &mut Writer::new());
+        assert_eq!((done.verdict, gone), (Verdict::Reply, 0));
+    }
+    assert_eq!(toy.dispatcher.reply_cache().entries, 1);
+}
+
+#[test]
+fn nothing_goes_ahead_of_what_is_refused() {
+    let toy = toy();
+    for record in [call(99, &much()), call(procedure::ECHO, &much()), b"\x80\0".repeat(40)] {
+        assert_eq!(toy.dispatch_parts(&record, 70, &mut Writer::new()).1, 0);
+    }
+}
+
+#[test]
+fn what_has_refused_once_is_not_asked_again() {
+    let toy = toy();
+    let offer = |number, ahead: &mut Ahead| {
+        let (record, from) = (call(number, &much()), peer(Transport::Tcp, 700));
+        let so_far = &record[..record.len() - 4];
+        let beginning = Beginning { so_far, piped: None, missing: 4 };
+        let gone = toy.dispatcher.ahead(beginning, from, &toy, ahead);
+        (gone.len(), ahead.is_over())
+    };
+    assert_eq!(offer(procedure::GATHER, &mut Ahead::default()), (96, false));
+    let mut refused = Ahead::default();
+    assert_eq!(offer(procedure::ECHO, &mut refused), (0, true));
+    assert_eq!(offer(procedure::GATHER, &mut refused), (0, true));
+}
+
+#[test]
+fn a_panic_over_data_that_comes_early_costs_its_own_call() {
+    let toy = toy();
+    let (done, gone) =
+        toy.dispatch_parts(&call(procedure::BURST, &much()), 100, &mut Writer::new());
+    assert_eq!((done.rejected, gone), (Some(Reject::Panicked), 0));
+    assert_eq!(answer(&toy, &call(procedure::NULL, b"")).0.rejected, None);
+}

@@ -1,0 +1,14 @@
+//! The dispatcher over a small program, and the fuzz targets' seeds.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a failure here is the test's"
+)]
+
+mod corpus;
+mod dispatch;
+mod toy;

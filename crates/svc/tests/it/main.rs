@@ -1,0 +1,32 @@
+//! Sockets, pools and transports over the wire: a small program (`toy`) behind a real server, and clients.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a failure here is the test's"
+)]
+
+mod ahead;
+mod allocation;
+mod buffers;
+mod calls;
+mod congestion;
+mod descriptors;
+mod fairness;
+mod hostile;
+mod idle;
+mod net;
+mod policies;
+mod ranges;
+mod sleep;
+mod stop;
+mod toy;
+mod udp_sockets;
+mod urgent;
+
+/// The allocator of this program: it counts (`allocation`).
+#[global_allocator]
+static HEAP: sys::counted::Counted = sys::counted::Counted::new();

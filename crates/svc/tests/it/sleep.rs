@@ -1,0 +1,254 @@
+//! Calls that sleep: those that say so, those that do not, and what others see of it.
+
+use crate::toy::{
+    DOZE, ECHO, LATE, NAP, NULL, ONCE_ONLY, SPIN, Toy, config, datagrams, message, opaque, record,
+    results, until,
+};
+use bowline_svc::{Config, PoolMode};
+use std::io::Write;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+use telemetry::Counter;
+
+fn ms(ms: u32) -> [u8; 4] {
+    ms.to_be_bytes()
+}
+
+#[test]
+fn a_sleeper_does_not_delay_others_on_its_connection() {
+    let toy = Toy::start(config());
+    let mut client = toy.client();
+    let mut wire = record(&message(1, NULL, &[]));
+    wire.extend(record(&message(2, NAP, &ms(500))));
+    for xid in 3..20 {
+        wire.extend(record(&message(xid, ECHO, &opaque(b"quick"))));
+    }
+    let start = Instant::now();
+    client.0.write_all(&wire).unwrap();
+    assert_eq!(client.receive().0, 1);
+    for xid in 3..20 {
+        assert_eq!(client.receive(), (xid, opaque(b"quick")));
+    }
+    let quick = start.elapsed();
+    assert_eq!(client.receive(), (2, ms(500).to_vec()));
+    assert!(start.elapsed() >= Duration::from_millis(500));
+    assert!(quick < Duration::from_millis(400), "the others took {quick:?}");
+    // On a machine that hardly lets the leader run, the watchdog may be quicker.
+    let promotions = toy.counter(Counter::Promotions);
+    assert!(promotions <= 1, "{promotions}");
+    if toy.is_adaptive() {
+        assert!(promotions + toy.counter(Counter::WatchdogRescues) >= 1);
+    }
+    toy.stop();
+}
+
+#[test]
+fn a_call_that_lost_its_connection_answers_over_the_next() {
+    let toy = Toy::start(config());
+    let (mut lost, mut other) = (toy.client(), toy.client());
+    lost.send(7, ONCE_ONLY, &[]);
+    until("it runs", || toy.state.waiting.load(SeqCst) == 1);
+    drop(lost);
+    let mut next = toy.client();
+    let wire = [record(&message(7, ONCE_ONLY, &[])), record(&message(8, ECHO, &opaque(b"quick")))];
+    next.0.write_all(&wire.concat()).unwrap();
+    // neither its own connection nor others wait with it
+    assert_eq!(next.receive(), (8, opaque(b"quick")));
+    assert_eq!(other.call(1, ECHO, &opaque(b"quick")), opaque(b"quick"));
+    toy.state.go_on.store(true, SeqCst);
+    assert_eq!(next.receive(), (7, vec![0; 4]), "the first run's reply");
+    assert_eq!(toy.counter(Counter::DuplicatesReplayed), 1);
+    toy.stop();
+}
+
+#[test]
+fn sleepers_of_one_connection_sleep_side_by_side() {
+    let toy = Toy::start(config());
+    let mut client = toy.client();
+    let wire: Vec<u8> = (0..20).flat_map(|xid| record(&message(xid, NAP, &ms(300)))).collect();
+    let start = Instant::now();
+    client.0.write_all(&wire).unwrap();
+    let mut seen: Vec<u32> = (0..20).map(|_| client.receive().0).collect();
+    let took = start.elapsed();
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..20));
+    assert!(took < Duration::from_millis(1500), "20 naps of 300 ms took {took:?}");
+    toy.stop();
+}
+
+#[test]
+fn an_unmarked_sleeper_is_rescued() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
+    let (mut client, mut other) = (toy.client(), toy.client());
+    assert!(other.call(1, NULL, &[]).is_empty());
+    let mut wire = record(&message(1, DOZE, &ms(600)));
+    wire.extend(record(&message(2, ECHO, &opaque(b"behind"))));
+    let start = Instant::now();
+    client.0.write_all(&wire).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(other.call(2, NULL, &[]).is_empty());
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    let mut replies = [client.receive(), client.receive()];
+    replies.sort_unstable();
+    assert_eq!(replies, [(1, ms(600).to_vec()), (2, opaque(b"behind"))]);
+    if toy.is_adaptive() {
+        assert!(toy.counter(Counter::WatchdogRescues) >= 1);
+    }
+    // The connection is watched again.
+    assert_eq!(client.call(3, ECHO, &opaque(b"after")), opaque(b"after"));
+    toy.stop();
+}
+
+#[test]
+fn a_call_that_computes_for_long_does_not_hold_up_the_others() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
+    let (mut client, mut other) = (toy.client(), toy.client());
+    assert!(other.call(1, NULL, &[]).is_empty());
+    let start = Instant::now();
+    client.send(1, SPIN, &600_000_u32.to_be_bytes());
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(other.call(2, NULL, &[]).is_empty());
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert_eq!(client.receive().0, 1);
+    assert!(start.elapsed() >= Duration::from_millis(600));
+    if toy.is_adaptive() {
+        assert!(toy.counter(Counter::WatchdogRescues) >= 1);
+    }
+    toy.stop();
+}
+
+#[test]
+fn what_a_rescued_connection_sends_meanwhile_is_answered() {
+    let toy = Toy::start(config());
+    let mut client = toy.client();
+    client.send(1, DOZE, &ms(200));
+    std::thread::sleep(Duration::from_millis(50));
+    client.send(2, NULL, &[]);
+    let mut replies = [client.receive().0, client.receive().0];
+    replies.sort_unstable();
+    assert_eq!(replies, [1, 2]);
+    toy.stop();
+}
+
+#[test]
+fn sleeping_datagrams_do_not_delay_the_others() {
+    for procedure in [NAP, DOZE] {
+        let toy = Toy::start(config());
+        let socket = datagrams(toy.udp);
+        let start = Instant::now();
+        socket.send(&message(0, procedure, &ms(500))).unwrap();
+        for xid in 1..12 {
+            socket.send(&message(xid, ECHO, &opaque(&[7; 99]))).unwrap();
+        }
+        let mut seen = Vec::new();
+        let mut buf = [0; 1000];
+        let mut quick = Duration::ZERO;
+        for _ in 0..12 {
+            let len = socket.recv(&mut buf).unwrap();
+            let (xid, got) = results(&buf[..len]);
+            assert_eq!(got, if xid == 0 { ms(500).to_vec() } else { opaque(&[7; 99]) });
+            seen.push(xid);
+            if seen.len() == 11 {
+                quick = start.elapsed();
+            }
+        }
+        if procedure == NAP {
+            assert_eq!(seen.last(), Some(&0));
+            assert!(quick < Duration::from_millis(400), "the others took {quick:?}");
+        }
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..12));
+        toy.stop();
+    }
+}
+
+#[test]
+fn one_thread_serves_all_in_turn() {
+    let one = Config { pool_mode: PoolMode::Global, threads: (1, 1), ..config() };
+    let toy = Toy::start(one);
+    let mut client = toy.client();
+    for xid in 0..5 {
+        client.send(xid, NAP, &ms(20));
+    }
+    let mut seen: Vec<u32> = (0..5).map(|_| client.receive().0).collect();
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..5));
+    if toy.is_adaptive() {
+        assert!(toy.counter(Counter::PromotionsFailed) >= 1);
+    }
+    assert_eq!(toy.threads(), 1);
+    toy.stop();
+}
+
+#[test]
+fn threads_grow_with_sleepers_and_shrink_again() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, threads: (2, 16), ..config() });
+    assert_eq!(toy.threads(), 2);
+    let mut client = toy.client();
+    for xid in 0..12 {
+        client.send(xid, NAP, &ms(300));
+    }
+    for _ in 0..12 {
+        client.receive();
+    }
+    assert!(toy.threads() > 8, "{}", toy.threads());
+    until("threads leave", || toy.threads() == 2);
+    assert!(client.call(99, NULL, &[]).is_empty());
+    toy.server.set_threads(5, 8).unwrap();
+    until("threads come", || toy.threads() == 5);
+    assert!(toy.server.set_threads(5, 4).is_err());
+    toy.stop();
+}
+
+#[test]
+fn a_mix_of_everything_loses_nothing() {
+    let toy = Toy::start(config());
+    let clients: Vec<_> = (0..8)
+        .map(|seed: u32| {
+            let mut client = toy.client();
+            std::thread::spawn(move || {
+                let mut wire = Vec::new();
+                for xid in 0..300 {
+                    let kind = (seed + xid * 7) % 23;
+                    wire.extend(record(&match kind {
+                        0 => message(xid, NAP, &ms(2)),
+                        1 if xid % 5 == 0 => message(xid, DOZE, &ms(4)),
+                        2 => message(xid, crate::toy::GIVE, &ms(40_000)),
+                        _ => message(xid, ECHO, &opaque(&vec![kind as u8; 1 + kind as usize * 40])),
+                    }));
+                }
+                let mut writer = client.0.try_clone().unwrap();
+                let sender = std::thread::spawn(move || writer.write_all(&wire).unwrap());
+                let mut seen: Vec<u32> = (0..300).map(|_| client.receive().0).collect();
+                seen.sort_unstable();
+                assert!(seen.into_iter().eq(0..300));
+                sender.join().unwrap();
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+    toy.stop();
+}
+
+/// The socket has room again while the connection is still out with the worker that the watchdog
+/// took the core from: nobody but that worker's successor hears of it.
+#[test]
+fn room_for_a_reply_is_not_missed_after_a_rescue() {
+    let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
+    let mut client = toy.client();
+    let args = [ms(6), 3_000_000_u32.to_be_bytes()].concat();
+    for xid in (0..200).step_by(2) {
+        let mut wire = record(&message(xid, LATE, &args));
+        wire.extend(record(&message(xid + 1, NULL, &[])));
+        client.0.write_all(&wire).unwrap();
+        let (got, results) = client.receive();
+        assert_eq!((got, results.len()), (xid, 3_000_004));
+        assert_eq!(client.receive().0, xid + 1);
+    }
+    if toy.is_adaptive() {
+        assert!(toy.counter(Counter::WatchdogRescues) > 0);
+    }
+    toy.stop();
+}

@@ -1,0 +1,99 @@
+//! Stopping: what was received is answered, what is stuck is cut off.
+
+use crate::toy::{DOZE, ECHO, NAP, NULL, SPIN, Toy, config, message, opaque, record, until};
+use bowline_svc::{Config, PoolMode, WakePolicy};
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_stop_under_load_answers_every_call_that_ran() {
+    let toy = Toy::start(config());
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            let mut client = toy.client();
+            std::thread::spawn(move || {
+                let mut writer = client.0.try_clone().unwrap();
+                let sender = std::thread::spawn(move || {
+                    for xid in 0.. {
+                        let call = match xid % 50 {
+                            0 => message(xid, NAP, &3_u32.to_be_bytes()),
+                            _ => message(xid, ECHO, &opaque(&[9; 100])),
+                        };
+                        if writer.write_all(&record(&call)).is_err() {
+                            return;
+                        }
+                    }
+                });
+                let mut answered = 0_u64;
+                while client.try_receive().is_ok() {
+                    answered += 1;
+                }
+                drop(client);
+                sender.join().unwrap();
+                answered
+            })
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let state = std::sync::Arc::clone(&toy.state);
+    toy.stop();
+    let answered: u64 = clients.into_iter().map(|client| client.join().unwrap()).sum();
+    assert!(answered > 1000, "{answered}");
+    assert_eq!(answered, state.calls.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_call_that_has_arrived_is_finished() {
+    let toy = Toy::start(config());
+    let mut client = toy.client();
+    client.send(1, NAP, &300_u32.to_be_bytes());
+    client.send(2, NULL, &[]);
+    assert_eq!(client.receive().0, 2);
+    let addr = toy.tcp;
+    toy.stop();
+    assert_eq!(client.receive().0, 1);
+    assert!(client.is_closed());
+    assert!(std::net::TcpStream::connect(addr).is_err(), "nothing listens any more");
+}
+
+#[test]
+fn what_has_arrived_behind_a_long_batch_is_answered() {
+    for wake_policy in [WakePolicy::Adaptive, WakePolicy::Chain] {
+        let (pool_mode, threads) = (PoolMode::Global, (1, 1));
+        let toy = Toy::start(Config { wake_policy, pool_mode, threads, ..config() });
+        let mut client = toy.client();
+        // each is a turn of its own, as long as it takes
+        let batch = (0..60).map(|xid| record(&message(xid, SPIN, &2_000_u32.to_be_bytes())));
+        client.0.write_all(&batch.collect::<Vec<_>>().concat()).unwrap();
+        until("it has begun", || toy.state.calls.load(Ordering::Relaxed) > 0);
+        client.send(60, NULL, &[]);
+        toy.stop();
+        let seen: Vec<u32> = (0..61).map(|_| client.receive().0).collect();
+        assert!(seen.into_iter().eq(0..61), "{wake_policy}");
+        assert!(client.is_closed());
+    }
+}
+
+#[test]
+fn what_is_stuck_is_cut_off() {
+    let toy = Toy::start(config());
+    let mut client = toy.client();
+    client.send(1, DOZE, &3000_u32.to_be_bytes());
+    until("it runs", || toy.state.calls.load(Ordering::Relaxed) == 1);
+    let start = Instant::now();
+    assert!(!toy.server.stop(Duration::from_millis(100)));
+    assert!(start.elapsed() < Duration::from_millis(2500), "{:?}", start.elapsed());
+    assert!(client.is_closed());
+}
+
+#[test]
+fn an_idle_server_stops_at_once() {
+    let toy = Toy::start(config());
+    let mut client = toy.client();
+    assert!(client.call(1, NULL, &[]).is_empty());
+    let start = Instant::now();
+    toy.stop();
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert!(client.is_closed());
+}

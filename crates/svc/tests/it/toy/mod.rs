@@ -1,0 +1,419 @@
+//! A small program over the real dispatcher, a server that serves it, and clients that speak the
+//! wire by hand.
+
+use bowline_svc::{Config, Limits, PoolMode, Server, WakePolicy};
+use rpc::{
+    Ahead, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Piped, Program, Reply,
+    Request, Row, RowFlags, Service, SocketBufferSize, Taken, Transport, Version,
+};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use telemetry::{Counter, OpName, Telemetry};
+use xdr::{FileRange, Reader, Writer};
+
+pub const PROGRAM: u32 = 400_000;
+pub const NULL: u32 = 0;
+/// Gives the argument back.
+pub const ECHO: u32 = 1;
+/// Sleeps so many milliseconds, and says so first.
+pub const NAP: u32 = 2;
+/// Sleeps so many milliseconds and does not say so.
+pub const DOZE: u32 = 3;
+/// Gives so many bytes.
+pub const GIVE: u32 = 4;
+
+/// Keeps the CPU busy for so many microseconds.
+pub const SPIN: u32 = 5;
+/// Wants a receive buffer of so many bytes, as an export does.
+pub const WISH: u32 = 6;
+
+/// Gives so many bytes of the file from an offset.
+pub const FILE: u32 = 7;
+
+/// Sleeps so many milliseconds without saying so, and gives so many bytes.
+pub const LATE: u32 = 9;
+
+/// Takes data as it comes, and naps so many milliseconds before each piece, and says so: gives all of
+/// the data back, and how much of it came before its record was whole.
+pub const TAKE: u32 = 8;
+
+/// Not idempotent: says that it sleeps, waits until it may go on, and gives the number of its run.
+pub const ONCE_ONLY: u32 = 10;
+
+/// Longest wait for anything that must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+pub struct State {
+    pub calls: AtomicU64,
+    /// How often TAKE was asked for a piece and took none, though it had taken one.
+    pub balked: AtomicU64,
+    /// How many pieces of TAKE, or calls of ONCE_ONLY, wait to be told to go on.
+    pub waiting: AtomicU64,
+    /// That they may.
+    pub go_on: AtomicBool,
+    /// What FILE reads.
+    pub file: Mutex<Option<Arc<OwnedFd>>>,
+}
+
+type Ran = Result<(), Fault>;
+
+fn null(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    Ok(args.end()?)
+}
+
+fn echo(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    reply.opaque(args.opaque(usize::MAX)?);
+    Ok(args.end()?)
+}
+
+fn nap(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    call.blocking.will_block();
+    doze(state, call, args, reply)
+}
+
+fn doze(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    let ms = args.u32()?;
+    std::thread::sleep(Duration::from_millis(ms.into()));
+    // The arguments must be what they were when the call began.
+    reply.u32(ms);
+    call.blocking.will_block();
+    Ok(args.end()?)
+}
+
+fn give(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    let len = args.u32()?;
+    reply.opaque(&vec![0x5a; len as usize]);
+    Ok(args.end()?)
+}
+
+fn spin(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let begun = Instant::now();
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    let us = args.u32()?;
+    reply.u32(us);
+    while begun.elapsed() < Duration::from_micros(us.into()) {
+        std::hint::spin_loop();
+    }
+    Ok(args.end()?)
+}
+
+fn wish(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    call.outcome.buffers.receive = SocketBufferSize::bytes(args.u32()?);
+    Ok(args.end()?)
+}
+
+/// A range of the file if the reply takes ranges, else its bytes.
+fn file(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let (offset, count) = (args.u64()?, args.u32()?);
+    let file = state.file.lock().unwrap().clone().ok_or(Fault::SystemErr)?;
+    let len = count as usize;
+    reply.u32(count);
+    call.outcome.bytes_read = count;
+    if reply.range_min().is_some_and(|shortest| len >= shortest) {
+        reply.range(FileRange { file, offset, len });
+    } else {
+        call.outcome.copied = Some(Copied::NotTaken);
+        let file = std::fs::File::from(file.try_clone().unwrap());
+        file.read_exact_at(reply.space(len), offset).unwrap();
+        reply.advance(len);
+    }
+    reply.pad(len);
+    Ok(args.end()?)
+}
+
+fn late(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    std::thread::sleep(Duration::from_millis(args.u32()?.into()));
+    give(state, call, args, reply)
+}
+
+fn once_only(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    call.blocking.will_block();
+    let run = state.calls.fetch_add(1, Ordering::Relaxed);
+    wait_until_told(state);
+    reply.u32(u32::try_from(run).unwrap());
+    Ok(args.end()?)
+}
+
+fn wait_until_told(state: &State) {
+    state.waiting.fetch_add(1, Ordering::SeqCst);
+    until("it may go on", || state.go_on.load(Ordering::SeqCst));
+    state.waiting.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// For TAKE instead of a nap: takes one piece, and no more for ever.
+pub const ONCE: u32 = u32::MAX;
+/// The same, but it says that it only wants more of it.
+pub const ONCE_AND_PERHAPS: u32 = u32::MAX - 1;
+/// For TAKE instead of a nap: waits until it may go on.
+pub const UNTIL_TOLD: u32 = u32::MAX - 2;
+
+/// Leaves less than [`TAKEN_TOGETHER`] bytes for later, as a file does with half a page.
+fn take_ahead(
+    state: &State,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    missing: usize,
+    ahead: &mut Ahead,
+) -> Taken {
+    let (Ok(ms), Ok(len)) = (args.u32(), args.u32()) else { return Taken::Never };
+    let data = args.rest();
+    let there = call.piped.map_or(data.len(), |piped| piped.len);
+    if ahead.len() + there + missing != len as usize {
+        return Taken::Never;
+    }
+    if ms >= ONCE_AND_PERHAPS && !ahead.is_empty() {
+        state.balked.fetch_add(1, Ordering::Relaxed);
+        return if ms == ONCE { Taken::Never } else { Taken::NotYet };
+    }
+    let whole = there / TAKEN_TOGETHER * TAKEN_TOGETHER;
+    if whole == 0 {
+        return Taken::NotYet;
+    }
+    let mut taken = data.get(..whole).unwrap_or_default().to_vec();
+    if let Some(Piped { pipe, .. }) = call.piped {
+        let mut pipe = std::fs::File::from(pipe.try_clone_to_owned().unwrap());
+        taken.resize(whole, 0);
+        pipe.read_exact(&mut taken).unwrap();
+    }
+    match ms {
+        0 | ONCE | ONCE_AND_PERHAPS => {}
+        UNTIL_TOLD => {
+            call.blocking.will_block();
+            wait_until_told(state);
+        }
+        _ => {
+            call.blocking.will_block();
+            std::thread::sleep(Duration::from_millis(ms.into()));
+        }
+    }
+    let before = ahead.memo::<Vec<u8>>().cloned().unwrap_or_default();
+    ahead.remember([before, taken].concat());
+    Taken::Bytes(whole)
+}
+
+fn take(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    let (_ms, len) = (args.u32()?, args.u32()?);
+    let gone = call.ahead.and_then(Ahead::memo::<Vec<u8>>).cloned().unwrap_or_default();
+    assert_eq!(gone.len(), call.ahead.map_or(0, Ahead::len));
+    assert_eq!(gone.len() + args.remaining(), len as usize);
+    reply.u32(u32::try_from(gone.len()).unwrap());
+    reply.opaque(&[&gone, args.rest()].concat());
+    call.outcome.bytes_written = len;
+    Ok(())
+}
+
+/// How many bytes TAKE takes together.
+pub const TAKEN_TOGETHER: usize = 1000;
+
+const PLAIN: RowFlags = RowFlags::PLAIN;
+static ROWS: [Row<State>; 11] = [
+    Row::new("NULL", PLAIN, null),
+    Row::new("ECHO", PLAIN, echo),
+    Row::new("NAP", PLAIN, nap),
+    Row::new("DOZE", PLAIN, doze),
+    Row::new("GIVE", PLAIN, give),
+    Row::new("SPIN", PLAIN, spin),
+    Row::new("WISH", PLAIN, wish),
+    Row::new("FILE", PLAIN, file),
+    Row::new("TAKE", PLAIN, take).taking(take_ahead),
+    Row::new("LATE", PLAIN, late),
+    Row::new("ONCE_ONLY", RowFlags::CACHED, once_only),
+];
+static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
+
+/// A running server of the toy program.
+pub struct Toy {
+    pub server: Server,
+    pub telemetry: Arc<Telemetry>,
+    pub state: Arc<State>,
+    pub tcp: SocketAddr,
+    pub udp: SocketAddr,
+}
+
+/// A server on 127.0.0.1 for both transports.
+pub fn config() -> Config {
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    // For a whole run of the tests under another policy.
+    let wake_policy = std::env::var("TOY_WAKE_POLICY").map_or(WakePolicy::Adaptive, |policy| {
+        policy.parse().expect("TOY_WAKE_POLICY names a policy")
+    });
+    Config {
+        tcp: vec![any],
+        udp: vec![any],
+        threads: (2, 64),
+        wake_policy,
+        // more than one, whatever the load is
+        pool_mode: PoolMode::PerCpu,
+        ..Config::default()
+    }
+}
+
+impl Toy {
+    pub fn start(config: Config) -> Self {
+        let state = Arc::new(State::default());
+        let service = Service {
+            number: PROGRAM,
+            name: "toy",
+            versions: &VERSIONS,
+            state: Arc::clone(&state),
+        };
+        let mount = Service {
+            number: proto::mount::PROGRAM,
+            name: "mount",
+            versions: &VERSIONS,
+            state: Arc::clone(&state),
+        };
+        let programs: Vec<Box<dyn Program>> = vec![Box::new(service), Box::new(mount)];
+        let dispatcher = Arc::new(Dispatcher::new(programs, DispatchSettings::default()));
+        let names = dispatcher.ops().iter().map(|op| OpName {
+            program: op.program,
+            version: op.version,
+            procedure: op.procedure,
+        });
+        let telemetry = Telemetry::new(names.collect());
+        let server = Server::start(config, dispatcher, Arc::clone(&telemetry)).unwrap();
+        let addr = |transport| {
+            let addrs = server.local_addrs();
+            let found = addrs.iter().find(|(t, _)| *t == transport).map(|(_, a)| *a);
+            found.unwrap_or_else(|| ([0, 0, 0, 0], 0).into())
+        };
+        let (tcp, udp) = (addr(Transport::Tcp), addr(Transport::Udp));
+        Self { server, telemetry, state, tcp, udp }
+    }
+
+    pub fn with_limits(limits: Limits) -> Self {
+        Self::start(Config { limits, ..config() })
+    }
+
+    pub fn is_adaptive(&self) -> bool {
+        self.server.wake_policy() == WakePolicy::Adaptive
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(self.tcp)
+    }
+
+    pub fn counter(&self, counter: Counter) -> u64 {
+        let name = Counter::ALL.iter().find(|(c, _)| *c == counter).unwrap().1;
+        let snapshot = self.telemetry.snapshot();
+        snapshot.counters.iter().find(|(n, _)| **n == *name).map_or(0, |(_, value)| *value)
+    }
+
+    pub fn threads(&self) -> usize {
+        self.server.pools().iter().map(|pool| pool.threads).sum()
+    }
+
+    pub fn stop(self) {
+        assert!(self.server.stop(Duration::from_secs(10)), "the server did not stop in time");
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A call's message, without record mark.
+pub fn message(xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
+    message_to(PROGRAM, xid, procedure, args)
+}
+
+/// A call's message to one of the toy's programs: its own, or MOUNT, which does the same.
+pub fn message_to(program: u32, xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
+    let mut w = Writer::new();
+    let credential = Credential::Anonymous;
+    w.put(&Request { xid, program, version: 1, procedure, credential });
+    w.raw(args);
+    w.bytes().to_vec()
+}
+
+/// A record in one fragment.
+pub fn record(message: &[u8]) -> Vec<u8> {
+    let mark = rpc::record::mark(message.len()).unwrap();
+    [&mark.to_be_bytes(), message].concat()
+}
+
+/// Opaque data.
+pub fn opaque(data: &[u8]) -> Vec<u8> {
+    let mut w = Writer::new();
+    w.opaque(data);
+    w.bytes().to_vec()
+}
+
+/// Xid and results of a successful reply.
+#[track_caller]
+pub fn results(reply: &[u8]) -> (u32, Vec<u8>) {
+    let reply = Reply::parse(reply).unwrap();
+    (reply.xid, reply.results.unwrap().rest().to_vec())
+}
+
+/// A client on one connection.
+pub struct Client(pub TcpStream);
+
+impl Client {
+    pub fn new(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(stream)
+    }
+
+    pub fn send(&mut self, xid: u32, procedure: u32, args: &[u8]) {
+        self.0.write_all(&record(&message(xid, procedure, args))).unwrap();
+    }
+
+    /// Xid and results of the next reply.
+    #[track_caller]
+    pub fn receive(&mut self) -> (u32, Vec<u8>) {
+        results(&self.try_receive().expect("a reply"))
+    }
+
+    pub fn try_receive(&mut self) -> std::io::Result<Vec<u8>> {
+        let mut mark = [0; 4];
+        self.0.read_exact(&mut mark)?;
+        let mark = u32::from_be_bytes(mark);
+        assert!(mark >> 31 == 1, "a reply in one fragment");
+        let mut reply = vec![0; (mark & (u32::MAX >> 1)) as usize];
+        self.0.read_exact(&mut reply)?;
+        Ok(reply)
+    }
+
+    #[track_caller]
+    pub fn call(&mut self, xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
+        self.send(xid, procedure, args);
+        let (got, results) = self.receive();
+        assert_eq!(got, xid);
+        results
+    }
+
+    /// Whether the server has closed the connection.
+    pub fn is_closed(&mut self) -> bool {
+        self.0.set_read_timeout(Some(PATIENCE)).unwrap();
+        !matches!(self.0.read(&mut [0; 1]), Ok(1))
+    }
+}
+
+/// A client without a connection.
+pub fn datagrams(to: SocketAddr) -> UdpSocket {
+    let any = if to.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+    let socket = UdpSocket::bind(any).unwrap();
+    socket.connect(to).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}

@@ -1,0 +1,61 @@
+//! A Linux directory keeps the trait's promises: on a disk and in memory, by handle and by table.
+
+use bowline_vfs_local::{Local, LocalOptions, Naming, OpenFiles};
+use std::sync::Arc;
+use vfs::conformance::{Traits, run};
+
+fn is_root() -> bool {
+    sys::identity::own().unwrap().uid == 0
+}
+
+/// Runs the suite in fresh directories below `base`.
+fn suite(base: &str, force_table: bool) {
+    sys::open::clear_umask();
+    let files = Arc::new(OpenFiles::new(4096));
+    let dirs = std::sync::Mutex::new(Vec::new());
+    let own = sys::identity::own().unwrap();
+    let fresh = || {
+        let dir = tempfile::tempdir_in(base).unwrap();
+        let options = LocalOptions { table: Some(dir.path().join("names")), force_table };
+        let root = dir.path().join("root");
+        std::fs::create_dir(&root).unwrap();
+        let local = Local::open(&root, &options, Arc::clone(&files)).unwrap();
+        assert!(!force_table || local.naming() == Naming::Table);
+        dirs.lock().unwrap().push(dir);
+        Box::new(local) as Box<dyn vfs::Backend>
+    };
+    let root = is_root();
+    let traits = Traits { acts_as_callers: root, device_nodes: root, own: (own.uid, own.gid) };
+    let checks = run(&fresh, traits);
+    assert!(checks.len() >= 40, "{} checks", checks.len());
+}
+
+#[test]
+fn on_a_disk() {
+    suite("/var/tmp", false);
+}
+
+#[test]
+fn on_a_disk_by_table() {
+    suite("/var/tmp", true);
+}
+
+/// As the filters of system calls of Docker and containerd had it until 2023.
+#[test]
+fn on_a_disk_where_handles_may_not_be_asked_for() {
+    let served = || {
+        sys::refuse::handles().unwrap();
+        suite("/var/tmp", false);
+    };
+    std::thread::spawn(served).join().unwrap();
+}
+
+#[test]
+fn in_memory() {
+    suite("/dev/shm", false);
+}
+
+#[test]
+fn in_memory_by_table() {
+    suite("/dev/shm", true);
+}

@@ -1,0 +1,32 @@
+//! Device nodes: the one that was asked for, or none.
+
+use crate::support::{ROOT, each, name, of, root_for};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use vfs::{Backend, NodeKind, SetAttr, Status};
+
+#[test]
+fn a_device_number_that_linux_cannot_keep_makes_no_other_device() {
+    if !root_for("a_device_number_that_linux_cannot_keep_makes_no_other_device") {
+        return;
+    }
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let make = |file, kind| {
+            local.mknod(&cx, &local.root(), name(file), kind, &SetAttr::default()).map(drop)
+        };
+        assert_eq!(make("last", NodeKind::Char(0xfff, 0xf_ffff)), Ok(()));
+        let last = fs::metadata(stage.tree.join("last")).unwrap();
+        assert!(last.file_type().is_char_device() && last.rdev() == 0xffff_ffff);
+        // 0x1001 would be 1, the memory; so would be the minor's lowest bits
+        for kind in [
+            NodeKind::Char(0x1001, 3),
+            NodeKind::Block(0x1008, 0),
+            NodeKind::Char(1, 0x10_0003),
+            NodeKind::Block(u32::MAX, u32::MAX),
+        ] {
+            assert_eq!(make("other", kind), Err(Status::Inval), "{kind:?}");
+            assert!(!stage.tree.join("other").exists(), "{kind:?}");
+        }
+    });
+}

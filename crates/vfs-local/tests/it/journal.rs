@@ -1,0 +1,37 @@
+//! ext4 that has no journal is known as such, and nothing else is taken for it.
+
+use crate::support::{Mounted, Stage, root_for};
+use bowline_vfs_local::lacks_journal;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::Command;
+
+fn lacks(dir: &Path) -> bool {
+    lacks_journal(File::open(dir).unwrap().as_fd())
+}
+
+#[test]
+fn ext4_without_a_journal_is_told_from_others() {
+    if !root_for("ext4_without_a_journal_is_told_from_others") {
+        return;
+    }
+    crate::support::each(|stage: &Stage| {
+        for (features, without) in [("^has_journal", true), ("has_journal", false)] {
+            let image = stage.tree.with_extension("ext4");
+            File::create(&image).unwrap().set_len(16 << 20).unwrap();
+            let made =
+                Command::new("mkfs.ext4").args(["-q", "-F", "-O", features]).arg(&image).status();
+            if !made.is_ok_and(|status| status.success()) {
+                return eprintln!("journal: skipped: needs mkfs.ext4");
+            }
+            let Some(_mounted) = Mounted::image(&image, &stage.tree) else {
+                return eprintln!("journal: skipped: needs loop devices");
+            };
+            assert_eq!(lacks(&stage.tree), without, "{features}");
+        }
+        let _mounted = Mounted::tmpfs(&stage.tree, "size=64k");
+        assert!(!lacks(&stage.tree));
+        assert!(!lacks("/proc".as_ref()));
+    });
+}

@@ -1,0 +1,126 @@
+//! Large directories, while others change them.
+
+use crate::support::{ROOT, each, names, of};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use vfs::{Backend, ListArgs, Status};
+
+/// Entries that stay for the whole listing.
+const STABLE: usize = 20_000;
+/// Entries of the large directory.
+const LARGE: usize = 100_000;
+
+#[test]
+fn every_stable_entry_comes_once_whatever_else_changes() {
+    each(|stage| {
+        for n in 0..STABLE {
+            File::create(stage.tree.join(format!("stable{n}"))).unwrap();
+        }
+        let local = stage.serve();
+        let cx = of(ROOT);
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        let all = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0.. {
+                    if stop.load(relaxed) {
+                        break;
+                    }
+                    File::create(stage.tree.join(format!("passing{n}"))).unwrap();
+                    if n >= 10 {
+                        fs::remove_file(stage.tree.join(format!("passing{}", n - 10))).unwrap();
+                    }
+                }
+            });
+            let all = names(&local, &cx, &local.root(), 500, true);
+            stop.store(true, relaxed);
+            all
+        });
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        for name in all.into_iter().filter(|name| name.starts_with("stable")) {
+            *seen.entry(name).or_default() += 1;
+        }
+        assert_eq!(seen.len(), STABLE);
+        assert!(seen.values().all(|count| *count == 1));
+    });
+}
+
+#[test]
+fn a_hundred_thousand_entries_in_small_replies() {
+    each(|stage| {
+        for n in 0..LARGE {
+            File::create(stage.tree.join(format!("{n}"))).unwrap();
+        }
+        let local = stage.serve();
+        let mut all = names(&local, &of(ROOT), &local.root(), 4000, false);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), LARGE + 2);
+        // one entry per reply, as the smallest client buffer has it, from the middle on
+        let mut cookie = 0;
+        for _ in 0..1000 {
+            let mut taken = None;
+            let done = local.readdir(
+                &of(ROOT),
+                &local.root(),
+                ListArgs { room: 32, ..ListArgs::all(cookie, false) },
+                &mut |entry| {
+                    if taken.is_some() {
+                        return std::ops::ControlFlow::Break(());
+                    }
+                    taken = Some(entry.cookie);
+                    std::ops::ControlFlow::Continue(())
+                },
+            );
+            assert!(!done.unwrap().eof);
+            assert_ne!(Some(cookie), taken);
+            cookie = taken.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_cookie_that_cannot_be_one_is_refused() {
+    each(|stage| {
+        let local = stage.serve();
+        let done =
+            local.readdir(&of(ROOT), &local.root(), ListArgs::all(u64::MAX, false), &mut |_| {
+                std::ops::ControlFlow::Continue(())
+            });
+        assert_eq!(done, Err(Status::BadCookie));
+    });
+}
+
+#[test]
+fn who_may_not_search_learns_names_only() {
+    if !crate::support::root_for("who_may_not_search_learns_names_only") {
+        return;
+    }
+    each(|stage| {
+        File::create(stage.tree.join("file")).unwrap();
+        let mode = |mode| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            fs::set_permissions(&stage.tree, mode).unwrap();
+        };
+        let local = stage.serve();
+        let nodes = || {
+            let mut nodes = 0;
+            let done = local.readdir(
+                &of(crate::support::ANN),
+                &local.root(),
+                ListArgs::all(0, true),
+                &mut |entry| {
+                    nodes += usize::from(entry.node.is_some());
+                    std::ops::ControlFlow::Continue(())
+                },
+            );
+            done.map(|_| nodes)
+        };
+        mode(0o705);
+        assert_eq!(nodes(), Ok(2));
+        mode(0o704);
+        assert_eq!(nodes(), Ok(0));
+        mode(0o701);
+        assert_eq!(nodes(), Err(Status::Acces));
+    });
+}

@@ -1,0 +1,29 @@
+//! A Linux directory as a back end: by file handle and by the inode table.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a failure here is the test's"
+)]
+
+mod allocation;
+mod commit;
+mod conformance;
+mod descriptors;
+mod devices;
+mod escape;
+mod full_disk;
+mod hints;
+mod journal;
+mod listing;
+mod oracle;
+mod permissions;
+mod races;
+mod refused;
+mod restart;
+mod sleep;
+mod support;
+mod wcc;

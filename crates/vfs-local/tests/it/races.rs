@@ -1,0 +1,192 @@
+//! What others do to a name while it is being made.
+
+use crate::support::{ANN, BOB, ROOT, Stage, each, name, of, root_for};
+use bowline_vfs_local::Local;
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, lchown};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use vfs::{Backend, Create, Created, Cx, Durability, FileType, Name, NodeKind, SetAttr, Status};
+
+/// The mode of a file that the one made who is not tested.
+const OTHERS: u32 = 0o640;
+/// Calls of either outcome in a race.
+const CALLS: usize = 200;
+/// As long as it may take: on a busy machine one of the two may have the processor alone.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Root's calls, which wait for no disk.
+fn quick() -> Cx<'static> {
+    Cx { durability: Durability::Async, ..of(ROOT) }
+}
+
+/// Runs `calls` while somebody does something again and again.
+fn beside(again: impl Fn() + Sync, calls: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                again();
+            }
+        });
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(calls));
+        stop.store(true, Relaxed);
+        done.unwrap_or_else(|cause| std::panic::resume_unwind(cause));
+    });
+}
+
+/// Makes a file and removes it, but no other's file.
+fn come_and_go(path: &Path) {
+    let mut how = File::options();
+    how.write(true).create_new(true).mode(OTHERS);
+    if how.open(path).is_ok() {
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// Creates the file again and again beside that, and removes it whenever it was new.
+fn create(stage: &Stage, how: Create) {
+    let (local, path) = (stage.serve(), stage.tree.join("f"));
+    let (mut made, mut met) = (0, 0);
+    let begun = Instant::now();
+    let again = || come_and_go(&path);
+    beside(again, || {
+        while made.min(met) < CALLS && begun.elapsed() < PATIENCE {
+            match local.create(&quick(), &local.root(), name("f"), how) {
+                Ok(done) if done.node.unwrap().attr.mode == OTHERS => met += 1,
+                Ok(_) => {
+                    fs::remove_file(&path).unwrap();
+                    made += 1;
+                }
+                Err(Status::Exist) if !matches!(how, Create::Unchecked(_)) => met += 1,
+                // eight races lost one after the other
+                Err(Status::Jukebox) => {}
+                Err(status) => panic!("{how:?}: {status:?} after {made} made, {met} met"),
+            }
+        }
+    });
+    assert!(made + met > 0);
+}
+
+#[test]
+fn a_file_that_goes_while_it_is_taken_is_made() {
+    each(|stage| {
+        let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        create(stage, Create::Unchecked(mode));
+        create(stage, Create::Unchecked(SetAttr { size: Some(0), ..mode }));
+        create(stage, Create::Exclusive(*b"verifier"));
+        create(stage, Create::Guarded(mode));
+    });
+}
+
+/// What is made by name.
+const BY_NAME: [FileType; 3] = [FileType::Directory, FileType::Symlink, FileType::Fifo];
+/// What the caller wants beyond what it is made with: set by another call of the kernel.
+const WANTED: SetAttr = SetAttr {
+    mode: Some(0o2750),
+    uid: Some(ANN.uid),
+    gid: Some(ANN.gid),
+    size: None,
+    atime: vfs::SetTime::Keep,
+    mtime: vfs::SetTime::Keep,
+};
+/// Calls beside somebody who moves or removes what they make.
+const MEDDLED: usize = 500;
+
+fn make(local: &Local, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::Result<Created> {
+    let (cx, root) = (quick(), local.root());
+    match ftype {
+        FileType::Directory => local.mkdir(&cx, &root, at, set),
+        FileType::Symlink => local.symlink(&cx, &root, at, b"somewhere", set),
+        _ => local.mknod(&cx, &root, at, NodeKind::Fifo, set),
+    }
+}
+
+/// Makes it again and again beside that; says how often it was made, and how often it was found then.
+fn meddle(local: &Local, ftype: FileType, again: impl Fn() + Sync) -> (usize, usize) {
+    let (mut made, mut found) = (0, 0);
+    beside(again, || {
+        for _ in 0..MEDDLED {
+            match make(local, ftype, name("new"), &WANTED) {
+                Ok(done) => {
+                    made += 1;
+                    let Some(node) = done.node else { continue };
+                    found += 1;
+                    let attr = node.attr;
+                    assert_eq!((attr.ftype, attr.uid), (ftype, ANN.uid), "another's: {attr:?}");
+                    let mode = if ftype == FileType::Symlink { 0o777 } else { 0o2750 };
+                    assert_eq!((attr.gid, attr.mode), (ANN.gid, mode), "{ftype:?}");
+                }
+                Err(Status::Exist) => {}
+                Err(status) => panic!("{ftype:?}: {status:?}"),
+            }
+        }
+    });
+    (made, found)
+}
+
+#[test]
+fn what_is_moved_to_a_new_name_is_nobodys_new_object() {
+    if !root_for("what_is_moved_to_a_new_name_is_nobodys_new_object") {
+        return;
+    }
+    each(|stage| {
+        let local = stage.serve();
+        let root = local.root();
+        let olds = ["directory", "symlink", "fifo"];
+        for (old, ftype) in olds.into_iter().zip(BY_NAME) {
+            make(&local, ftype, name(old), &SetAttr::default()).unwrap();
+        }
+        // what the caller made at the time of the call cannot be told from what the call makes
+        std::thread::sleep(Duration::from_millis(2100));
+        for ftype in BY_NAME {
+            for (old, owner) in olds.into_iter().flat_map(|old| [(old, 0), (old, BOB.uid)]) {
+                let path = stage.tree.join(old);
+                lchown(&path, Some(owner), Some(owner)).unwrap();
+                let seen = || {
+                    let data = fs::symlink_metadata(&path).unwrap();
+                    (data.ino(), data.uid(), data.gid(), data.mode())
+                };
+                let before = seen();
+                let rename =
+                    |from, to| local.rename(&quick(), (&root, name(from)), (&root, name(to)));
+                let again = || {
+                    if rename(old, "new").is_ok() {
+                        rename("new", old).unwrap();
+                    }
+                };
+                let (made, found) = meddle(&local, ftype, again);
+                assert_eq!(seen(), before, "{old} as {ftype:?}: {found} of {made} found");
+                let _ = local.rmdir(&quick(), &root, name("new"));
+                let _ = local.remove(&quick(), &root, name("new"));
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_removed_at_once_was_made() {
+    if !root_for("what_is_removed_at_once_was_made") {
+        return;
+    }
+    each(|stage| {
+        let local = stage.serve();
+        let root = local.root();
+        for ftype in BY_NAME {
+            meddle(&local, ftype, || {
+                let _ = local.rmdir(&quick(), &root, name("new"));
+                let _ = local.remove(&quick(), &root, name("new"));
+            });
+        }
+        // the same of files, which are open when they go
+        let again = || drop(fs::remove_file(stage.tree.join("new")));
+        beside(again, || {
+            for _ in 0..MEDDLED {
+                let how = Create::Guarded(WANTED);
+                let done = local.create(&quick(), &root, name("new"), how);
+                assert!(matches!(done, Ok(_) | Err(Status::Exist)), "{done:?}");
+            }
+        });
+    });
+}
