@@ -1,7 +1,8 @@
-//! House rules that a machine can check: `cargo xtask layers | tidy | links | all`.
+//! House rules that a machine can check: `cargo xtask layers | tidy | links | cycles [CRATE] | all`.
 //!
 //! Each rule prints what breaks it as `file:line: what and what to do`; any finding fails the run.
 
+mod cycles;
 mod layers;
 mod links;
 mod tidy;
@@ -15,9 +16,13 @@ fn main() -> Result<()> {
     let findings = match rule.as_str() {
         "layers" => layers::check(&root)?,
         "tidy" => tidy::check(&root)?,
+        "cycles" => match std::env::args().nth(2) {
+            Some(name) => return cycles::print(&root, &name),
+            None => cycles::check(&root)?,
+        },
         "links" => links::check(&root)?,
         "all" => [layers::check(&root)?, tidy::check(&root)?, links::check(&root)?].concat(),
-        other => bail!("no rule is called {other}: layers, tidy, links or all"),
+        other => bail!("no rule is called {other}: layers, tidy, links, cycles or all"),
     };
     for finding in &findings {
         println!("{finding}");
