@@ -39,10 +39,8 @@ impl Nfs {
     }
 }
 
-static VERSIONS: [Version<Nfs>; 2] = [
-    Version { number: proto::nfs2::VERSION, rows: &v2::ROWS },
-    Version { number: proto::nfs3::VERSION, rows: &v3::ROWS },
-];
+static VERSIONS: [Version<Nfs>; 2] =
+    [Version::new(proto::nfs2::VERSION, &v2::ROWS), Version::new(proto::nfs3::VERSION, &v3::ROWS)];
 
 /// NFS, versions 2 and 3, for the dispatcher.
 pub fn nfs_program(state: Arc<Nfs>) -> Service<Nfs> {

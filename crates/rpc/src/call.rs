@@ -141,6 +141,19 @@ pub struct Call<'a> {
     pub outcome: Outcome,
 }
 
+impl<'a> Call<'a> {
+    /// A call of which nothing is known but this.
+    pub fn new(
+        xid: u32,
+        peer: Peer,
+        credential: Credential<'a>,
+        blocking: &'a dyn Blocking,
+    ) -> Self {
+        let outcome = Outcome::default();
+        Self { xid, peer, credential, blocking, ahead: None, piped: None, outcome }
+    }
+}
+
 /// Why a procedure gives no result of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {

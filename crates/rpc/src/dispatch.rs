@@ -7,7 +7,7 @@
 //! Invariants:
 //! - Each call gets one answer or none; what a failed procedure had written is thrown away.
 //! - A panic in a procedure ends that call only.
-//! - A call of a row that is not [`RowFlags::CACHED`] allocates nothing and takes no lock; one of
+//! - A call whose reply is not kept ([`crate::Plan`]) allocates nothing and takes no lock; one of
 //!   which data goes ahead ([`Dispatcher::ahead`]) allocates once, for what its procedure remembers.
 
 mod header;
@@ -17,11 +17,11 @@ use crate::auth::AuthTable;
 use crate::reply_cache::{CacheUse, Lookup, ReplyCache, Ticket};
 use crate::{
     Ahead, Arrived, Beginning, Blocking, Call, Credential, Fault, OpIndex, OpName, Outcome, Peer,
-    Program, RowFlags, SocketBufferSizes, Taken, Transport,
+    Program, SocketBufferSizes, Taken, Transport,
 };
 use header::Unreadable;
 use programs::{Found, Programs};
-use proto::rpc::{Accepted, AuthStat, CallHeader, Denied, RPC_VERSION, ReplyHeader};
+use proto::rpc::{Accepted, AuthStat, CALL, CallHeader, Denied, RPC_VERSION, ReplyHeader};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use xdr::{Mark, Reader, Writer};
@@ -141,9 +141,27 @@ impl Dispatcher {
         }
     }
 
-    /// All procedures; the place in the list is the [`OpIndex`].
+    /// All that is counted by itself; the place in the list is the [`OpIndex`].
     pub fn ops(&self) -> &[OpName] {
         self.programs.ops()
+    }
+
+    /// The programs that are served, each with every version.
+    pub fn served(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.programs.served()
+    }
+
+    /// Whether a message, of which at least the numbers of its procedure are there, is a call that
+    /// goes before others ([`crate::Plan::urgent`]).
+    pub fn is_urgent(&self, message: &[u8]) -> bool {
+        let Ok([_xid, kind, _rpc_version, program, version, procedure]) =
+            Reader::new(message).words()
+        else {
+            return false;
+        };
+        let args = header::read(message).map_or(&[][..], |(_, args)| args.rest());
+        let plan = || self.programs.plan(program, version, procedure, args, Transport::Tcp);
+        kind == CALL && plan().is_ok_and(|found| found.plan.is_urgent())
     }
 
     /// The authentication flavours in force.
@@ -176,7 +194,9 @@ impl Dispatcher {
             Ok(credential) => credential,
             Err(stat) => return deny(reply, xid, None, stat),
         };
-        let found = match self.programs.find(header.program, header.version, header.procedure) {
+        let CallHeader { program, version, procedure, .. } = header;
+        let planned = self.programs.plan(program, version, procedure, args.rest(), peer.transport);
+        let found = match planned {
             Ok(found) => found,
             Err(missing) => return answer_missing(reply, xid, missing),
         };
@@ -187,7 +207,7 @@ impl Dispatcher {
             Call { xid, peer, credential, blocking, ahead: arrived.ahead, piped: None, outcome };
         let request = Request { header, args, call };
         match &self.replies {
-            Some(replies) if is_kept(found.flags, peer.transport) => {
+            Some(replies) if found.plan.keeps_reply(peer.transport) => {
                 cached(replies, &found, request, now_ms, reply)
             }
             Some(_) | None => run(&found, request, reply),
@@ -214,10 +234,9 @@ impl Dispatcher {
         let outcome = Outcome::default();
         let xid = header.xid;
         let mut call = Call { xid, peer, credential, blocking, ahead: None, piped, outcome };
-        let CallHeader { version, procedure, .. } = header;
         // After a panic the call is dispatched whole, with what had gone before, and panics again.
         let took = catch_unwind(AssertUnwindSafe(|| {
-            found.program.ahead(version, procedure, &mut call, &mut args, missing, ahead)
+            found.program.ahead(found.row, &mut call, &mut args, missing, ahead)
         }));
         let at = so_far.len().saturating_sub(args.remaining());
         let there = args.remaining().saturating_add(piped.map_or(0, |piped| piped.len));
@@ -242,15 +261,11 @@ impl Dispatcher {
     ) -> Option<(CallHeader<'r>, Credential<'r>, Found<'_>, Reader<'r>)> {
         let (header, args) = header::read(so_far).ok()?;
         let credential = self.auth.authenticate(&header.credential, &header.verifier).ok()?;
-        let found = self.programs.find(header.program, header.version, header.procedure).ok()?;
-        let kept = found.flags.has(RowFlags::CACHED);
-        (!kept).then_some((header, credential, found, args))
+        let CallHeader { program, version, procedure, .. } = header;
+        let tcp = Transport::Tcp;
+        let found = self.programs.plan(program, version, procedure, args.rest(), tcp).ok()?;
+        (!found.plan.keeps_reply(tcp)).then_some((header, credential, found, args))
     }
-}
-
-/// Whether the replies of calls with these flags are kept.
-fn is_kept(flags: RowFlags, transport: Transport) -> bool {
-    flags.has(RowFlags::CACHED) || transport == Transport::Udp && flags.has(RowFlags::UNDOES)
 }
 
 /// Answers a call that must not run twice.
@@ -307,16 +322,16 @@ fn run_and_keep(
 
 /// Runs a procedure and answers.
 fn run(found: &Found<'_>, mut request: Request<'_>, reply: &mut Writer) -> Done {
-    if found.flags.has(RowFlags::SLEEPS) {
+    if found.plan.blocks() {
         request.call.blocking.will_block();
     }
     let start = reply.mark();
-    let CallHeader { xid, version, procedure, .. } = request.header;
+    let xid = request.header.xid;
     reply.put(&ReplyHeader::accepted(xid, Accepted::Success));
     // What a panic leaves half done behind the references is the reply, which is thrown away,
     // and the call, of which only plain numbers are used again.
     let ran = catch_unwind(AssertUnwindSafe(|| {
-        found.program.run(version, procedure, &mut request.call, &mut request.args, reply)
+        found.program.run(found.row, &mut request.call, &mut request.args, reply)
     }));
     let done = match ran {
         Ok(Ok(())) => Done::new(Verdict::Reply, Some(found.op), None),

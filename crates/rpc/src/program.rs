@@ -3,51 +3,27 @@
 //! A program's crate writes `static` tables of [`Row`]s over its own state `S` and wraps them in
 //! a [`Service`]; the dispatcher sees only [`Program`].
 
-use crate::{Ahead, AheadHandler, Call, Fault, Taken};
+use crate::{Ahead, AheadHandler, Call, Fault, Plan, Taken, Transport};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
-
-/// What a procedure is like; the reply cache, the pool and read-only exports go by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RowFlags(u8);
-
-impl RowFlags {
-    /// Safe to run twice, never waits for a disk unless it says so itself.
-    pub const PLAIN: Self = Self(0);
-    /// Not idempotent: its replies are kept for retransmissions.
-    pub const CACHED: Self = Self(1);
-    /// Changes the file system: refused on a read-only export.
-    pub const MUTATES: Self = Self(2);
-    /// Nearly always waits for a disk: the worker makes room for others before it runs.
-    pub const SLEEPS: Self = Self(4);
-
-    /// May be run twice at once, but not later: it would undo what has been done since. Its replies are kept
-    /// where calls come as datagrams, which are sent again after a moment and may arrive in any order.
-    pub const UNDOES: Self = Self(8);
-
-    /// Both.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` is set.
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
 
 /// Runs one procedure: reads the arguments, appends the result (from the first byte after
 /// `accept_stat`). After an error, what was appended is thrown away.
 pub type Handler<S> =
     fn(&S, &mut Call<'_>, &mut Reader<'_>, &mut Writer) -> std::result::Result<(), Fault>;
 
+/// Plans a call from its undecoded arguments, which may be anything. Must not wait.
+pub type Planner<S> = fn(&S, args: &[u8], Transport) -> Plan;
+
 /// One procedure of one version.
 pub struct Row<S: ?Sized + 'static> {
     /// Its name in the RFC.
     pub name: &'static str,
-    /// What it is like.
-    pub flags: RowFlags,
+    /// How its calls are run.
+    pub plan: Plan,
+    /// Plans each of its calls instead of `plan`, which then holds where there are no arguments to
+    /// look at.
+    pub planner: Option<Planner<S>>,
     /// Its code.
     pub run: Handler<S>,
     /// What it does with data that comes before the rest of its record, if anything.
@@ -55,9 +31,15 @@ pub struct Row<S: ?Sized + 'static> {
 }
 
 impl<S: ?Sized + 'static> Row<S> {
-    /// A procedure that wants its record whole.
-    pub const fn new(name: &'static str, flags: RowFlags, run: Handler<S>) -> Self {
-        Self { name, flags, run, ahead: None }
+    /// A procedure all of whose calls have the same plan.
+    pub const fn new(name: &'static str, plan: Plan, run: Handler<S>) -> Self {
+        Self { name, plan, planner: None, run, ahead: None }
+    }
+
+    /// The same procedure, its calls planned one by one.
+    #[must_use]
+    pub const fn planned_by(self, planner: Planner<S>) -> Self {
+        Self { planner: Some(planner), ..self }
     }
 
     /// The same procedure, taking data as it comes.
@@ -73,6 +55,26 @@ pub struct Version<S: ?Sized + 'static> {
     pub number: u32,
     /// The procedures, from 0.
     pub rows: &'static [Row<S>],
+    /// The names of the operations inside its procedures that are counted by themselves
+    /// ([`Call::count_operation`], [`Plan::counted_as`]); empty where a call is one operation.
+    pub operations: &'static [&'static str],
+}
+
+impl<S: ?Sized + 'static> Version<S> {
+    /// A version in which a call is one operation.
+    pub const fn new(number: u32, rows: &'static [Row<S>]) -> Self {
+        Self { number, rows, operations: &[] }
+    }
+}
+
+/// Where a program finds a procedure again: its version's place in [`Program::versions`], and its
+/// number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowId {
+    /// The place of the version.
+    pub version: u16,
+    /// The procedure's number.
+    pub procedure: u16,
 }
 
 /// A row without its code.
@@ -80,8 +82,12 @@ pub struct Version<S: ?Sized + 'static> {
 pub struct RowInfo {
     /// Its name in the RFC.
     pub name: &'static str,
-    /// What it is like.
-    pub flags: RowFlags,
+    /// How its calls are run; where `by_arguments`, if there are no arguments to look at.
+    pub plan: Plan,
+    /// Whether [`Program::plan`] has to be asked for each call.
+    pub by_arguments: bool,
+    /// What [`Program::run`] finds it by.
+    pub id: RowId,
 }
 
 /// A program as the dispatcher sees it.
@@ -92,18 +98,19 @@ pub trait Program: Send + Sync {
     fn name(&self) -> &'static str;
     /// The version numbers, rising.
     fn versions(&self) -> Vec<u32>;
-    /// How many procedures a version has; `None` if there is no such version.
-    fn procedures(&self, version: u32) -> Option<u32>;
     /// A procedure's row.
     fn row(&self, version: u32, procedure: u32) -> Option<RowInfo>;
+    /// The names of the operations inside a version's procedures that are counted by themselves.
+    fn operations(&self, version: u32) -> &'static [&'static str];
+    /// Plans a call from its undecoded arguments.
+    fn plan(&self, row: RowId, args: &[u8], transport: Transport) -> Plan;
     /// Runs a procedure that [`Program::row`] knows.
     ///
     /// # Errors
     /// [`Fault`]: what to answer instead of a result.
     fn run(
         &self,
-        version: u32,
-        procedure: u32,
+        row: RowId,
         call: &mut Call<'_>,
         args: &mut Reader<'_>,
         reply: &mut Writer,
@@ -111,8 +118,7 @@ pub trait Program: Send + Sync {
     /// Lets a procedure take data of a call whose record is not whole; see [`AheadHandler`].
     fn ahead(
         &self,
-        version: u32,
-        procedure: u32,
+        row: RowId,
         call: &mut Call<'_>,
         args: &mut Reader<'_>,
         missing: usize,
@@ -133,9 +139,8 @@ pub struct Service<S: ?Sized + 'static> {
 }
 
 impl<S: ?Sized + 'static> Service<S> {
-    fn find(&self, version: u32, procedure: u32) -> Option<&'static Row<S>> {
-        let version = self.versions.iter().find(|v| v.number == version)?;
-        version.rows.get(usize::try_from(procedure).ok()?)
+    fn find(&self, row: RowId) -> Option<&'static Row<S>> {
+        self.versions.get(usize::from(row.version))?.rows.get(usize::from(row.procedure))
     }
 }
 
@@ -152,55 +157,49 @@ impl<S: ?Sized + Send + Sync + 'static> Program for Service<S> {
         self.versions.iter().map(|v| v.number).collect()
     }
 
-    fn procedures(&self, version: u32) -> Option<u32> {
-        let version = self.versions.iter().find(|v| v.number == version)?;
-        u32::try_from(version.rows.len()).ok()
+    fn row(&self, version: u32, procedure: u32) -> Option<RowInfo> {
+        let at = self.versions.iter().position(|v| v.number == version)?;
+        let id =
+            RowId { version: u16::try_from(at).ok()?, procedure: u16::try_from(procedure).ok()? };
+        let Row { name, plan, planner, .. } = self.find(id)?;
+        Some(RowInfo { name, plan: *plan, by_arguments: planner.is_some(), id })
     }
 
-    fn row(&self, version: u32, procedure: u32) -> Option<RowInfo> {
-        self.find(version, procedure).map(|row| RowInfo { name: row.name, flags: row.flags })
+    fn operations(&self, version: u32) -> &'static [&'static str] {
+        let version = self.versions.iter().find(|v| v.number == version);
+        version.map_or(&[], |version| version.operations)
+    }
+
+    fn plan(&self, row: RowId, args: &[u8], transport: Transport) -> Plan {
+        match self.find(row) {
+            Some(Row { planner: Some(planner), .. }) => planner(&self.state, args, transport),
+            Some(row) => row.plan,
+            None => Plan::IDEMPOTENT,
+        }
     }
 
     fn run(
         &self,
-        version: u32,
-        procedure: u32,
+        row: RowId,
         call: &mut Call<'_>,
         args: &mut Reader<'_>,
         reply: &mut Writer,
     ) -> std::result::Result<(), Fault> {
-        let row = self.find(version, procedure).ok_or(Fault::SystemErr)?;
+        let row = self.find(row).ok_or(Fault::SystemErr)?;
         (row.run)(&self.state, call, args, reply)
     }
 
     fn ahead(
         &self,
-        version: u32,
-        procedure: u32,
+        row: RowId,
         call: &mut Call<'_>,
         args: &mut Reader<'_>,
         missing: usize,
         ahead: &mut Ahead,
     ) -> Taken {
-        match self.find(version, procedure).and_then(|row| row.ahead) {
+        match self.find(row).and_then(|row| row.ahead) {
             Some(take) => take(&self.state, call, args, missing, ahead),
             None => Taken::Never,
         }
     }
-}
-
-/// A procedure's place in the list of all procedures that a server offers; the statistics are
-/// arrays over it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct OpIndex(pub u16);
-
-/// What an [`OpIndex`] stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpName {
-    /// The program's short name.
-    pub program: &'static str,
-    /// The version number.
-    pub version: u32,
-    /// The procedure's name in the RFC.
-    pub procedure: &'static str,
 }

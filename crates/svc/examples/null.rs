@@ -5,7 +5,7 @@
 
 use bowline_svc::{Config, PoolMode, Server};
 use rpc::{
-    Call, Credential, DispatchSettings, Dispatcher, Fault, Request, Row, RowFlags, Service, Version,
+    Call, Credential, DispatchSettings, Dispatcher, Fault, Plan, Request, Row, Service, Version,
 };
 use std::error::Error;
 use std::io::{BufRead, BufReader, ErrorKind, IoSlice};
@@ -30,8 +30,8 @@ fn null(_: &(), _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<
     Ok(())
 }
 
-static ROWS: [Row<()>; 1] = [Row::new("NULL", RowFlags::PLAIN, null)];
-static VERSIONS: [Version<()>; 1] = [Version { number: 1, rows: &ROWS }];
+static ROWS: [Row<()>; 1] = [Row::new("NULL", Plan::IDEMPOTENT, null)];
+static VERSIONS: [Version<()>; 1] = [Version::new(1, &ROWS)];
 
 fn main() -> Done<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();

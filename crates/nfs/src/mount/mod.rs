@@ -19,7 +19,7 @@ use crate::Nfs;
 use ::export::Exports;
 use mounted::Mounted;
 use proto::mount::PROGRAM;
-use rpc::{Call, Fault, Row, RowFlags, Service, Version};
+use rpc::{Call, Fault, Plan, Row, Service, Version};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use xdr::{Reader, Writer};
@@ -90,22 +90,19 @@ pub fn mount_program(state: Arc<Mount>) -> Service<Mount> {
     Service { number: PROGRAM, name: "mount", versions: &VERSIONS, state }
 }
 
-static VERSIONS: [Version<Mount>; 3] = [
-    Version { number: 1, rows: &V1 },
-    Version { number: 2, rows: &V2 },
-    Version { number: 3, rows: &V3 },
-];
+static VERSIONS: [Version<Mount>; 3] =
+    [Version::new(1, &V1), Version::new(2, &V2), Version::new(3, &V3)];
 
-const NULL: Row<Mount> = Row::new("NULL", RowFlags::PLAIN, null);
-const DUMP: Row<Mount> = Row::new("DUMP", RowFlags::PLAIN, dump::dump);
-const UMNT: Row<Mount> = Row::new("UMNT", RowFlags::PLAIN, umnt::umnt);
-const UMNTALL: Row<Mount> = Row::new("UMNTALL", RowFlags::PLAIN, umnt::umntall);
-const EXPORT: Row<Mount> = Row::new("EXPORT", RowFlags::PLAIN, export::export);
+const NULL: Row<Mount> = Row::new("NULL", Plan::IDEMPOTENT.urgent(), null);
+const DUMP: Row<Mount> = Row::new("DUMP", Plan::IDEMPOTENT.urgent(), dump::dump);
+const UMNT: Row<Mount> = Row::new("UMNT", Plan::IDEMPOTENT.urgent(), umnt::umnt);
+const UMNTALL: Row<Mount> = Row::new("UMNTALL", Plan::IDEMPOTENT.urgent(), umnt::umntall);
+const EXPORT: Row<Mount> = Row::new("EXPORT", Plan::IDEMPOTENT.urgent(), export::export);
 const EXPORTALL: Row<Mount> = Row { name: "EXPORTALL", ..EXPORT };
 
 /// MNT walks directories that may have to come from disk.
 const fn mnt_row(run: rpc::Handler<Mount>) -> Row<Mount> {
-    Row::new("MNT", RowFlags::SLEEPS, run)
+    Row::new("MNT", Plan::IDEMPOTENT.blocking().urgent(), run)
 }
 
 static V1: [Row<Mount>; 7] = [NULL, mnt_row(mnt::mnt1), DUMP, UMNT, UMNTALL, EXPORT, EXPORTALL];

@@ -10,7 +10,7 @@ mod table;
 mod v2;
 
 use proto::portmap::PROGRAM;
-use rpc::{Call, Fault, Row, RowFlags, Service, Version};
+use rpc::{Call, Fault, Plan, Row, Service, Version};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use xdr::{Reader, Writer};
@@ -28,14 +28,11 @@ fn system_clock() -> u32 {
 }
 
 const fn row(name: &'static str, run: rpc::Handler<Portmap>) -> Row<Portmap> {
-    Row::new(name, RowFlags::PLAIN, run)
+    Row::new(name, Plan::IDEMPOTENT.urgent(), run)
 }
 
-static VERSIONS: [Version<Portmap>; 3] = [
-    Version { number: 2, rows: &V2 },
-    Version { number: 3, rows: &V3 },
-    Version { number: 4, rows: &V4 },
-];
+static VERSIONS: [Version<Portmap>; 3] =
+    [Version::new(2, &V2), Version::new(3, &V3), Version::new(4, &V4)];
 
 static V2: [Row<Portmap>; 6] = [
     row("NULL", null),

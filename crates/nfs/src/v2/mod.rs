@@ -23,7 +23,7 @@ use crate::Nfs;
 use crate::verbs::Answer;
 use export::Handle;
 use proto::nfs2::{Fh2, Nfsstat2};
-use rpc::{Call, Fault, Row, RowFlags};
+use rpc::{Call, Fault, Plan, Row};
 use xdr::{Decode, Encode, Reader, Writer};
 
 /// What version 2 has to remember from call to call.
@@ -35,10 +35,10 @@ pub struct Memory {
     pub cookies: cookies::Cookies,
 }
 
-const LOOK: RowFlags = RowFlags::PLAIN;
-const NAMES: RowFlags = RowFlags::CACHED.and(RowFlags::MUTATES);
+const LOOK: Plan = Plan::IDEMPOTENT;
+const NAMES: Plan = Plan::NON_IDEMPOTENT;
 /// Always on disk before the answer (RFC 1094 §2.1), but safe to run twice until another has written there.
-const DATA: RowFlags = RowFlags::MUTATES.and(RowFlags::UNDOES);
+const DATA: Plan = Plan::REPLAY_UNSAFE;
 
 /// The procedures, by number.
 pub static ROWS: [Row<Nfs>; 18] = [

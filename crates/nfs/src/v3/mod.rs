@@ -34,15 +34,15 @@ pub use status::nfsstat3;
 use crate::Nfs;
 use crate::verbs::{Answer, Failed, New};
 use proto::nfs3::{Bytes, Fattr3, MadeOk, Nfsstat3, Res, WccData};
-use rpc::{Call, Fault, Row, RowFlags};
+use rpc::{Call, Fault, Plan, Row};
 use xdr::{Decode, Encode, Reader, Writer};
 
-const LOOK: RowFlags = RowFlags::PLAIN;
+const LOOK: Plan = Plan::IDEMPOTENT;
 /// A change of the name space: not to be run twice. Whether it waits for a disk depends on the export
 /// and its file system, and the backend says so.
-const NAMES: RowFlags = RowFlags::CACHED.and(RowFlags::MUTATES);
+const NAMES: Plan = Plan::NON_IDEMPOTENT;
 /// May be run twice, but not after another has written there; whether it waits depends on `stable` as well.
-const DATA: RowFlags = RowFlags::MUTATES.and(RowFlags::UNDOES);
+const DATA: Plan = Plan::REPLAY_UNSAFE;
 
 /// The procedures, by number.
 pub static ROWS: [Row<Nfs>; 22] = [

@@ -6,7 +6,7 @@ use proto::portmap::{
     decode_addresses, decode_all_args, decode_mappings, decode_rpcbs, decode_taddr, procedure2,
     procedure4,
 };
-use rpc::{Blocking, Call, Credential, Fault, Outcome, Peer, Program, Transport};
+use rpc::{Blocking, Call, Credential, Fault, Peer, Program, Transport};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use xdr::{Encode, Reader, Writer};
@@ -44,17 +44,11 @@ fn near(transport: Transport) -> Peer {
 }
 
 fn ask(peer: Peer, version: u32, procedure: u32, args: &[u8]) -> Result<Vec<u8>, Fault> {
-    let mut call = Call {
-        xid: 1,
-        peer,
-        credential: Credential::Anonymous,
-        blocking: &Awake,
-        ahead: None,
-        piped: None,
-        outcome: Outcome::default(),
-    };
+    let mut call = Call::new(1, peer, Credential::Anonymous, &Awake);
     let mut reply = Writer::new();
-    program().run(version, procedure, &mut call, &mut Reader::new(args), &mut reply)?;
+    let program = program();
+    let row = program.row(version, procedure).unwrap().id;
+    program.run(row, &mut call, &mut Reader::new(args), &mut reply)?;
     Ok(reply.bytes().to_vec())
 }
 
@@ -225,8 +219,10 @@ fn short_and_long_arguments_are_garbage() {
 fn every_version_has_its_procedures() {
     let program = program();
     assert_eq!((program.number(), program.versions()), (100_000, vec![2, 3, 4]));
-    assert_eq!([2, 3, 4].map(|v| program.procedures(v)), [Some(6), Some(9), Some(12)]);
-    assert_eq!(program.procedures(1), None);
+    let program = &program;
+    let rows = |version| (0..).map_while(move |n| program.row(version, n));
+    assert_eq!([1, 2, 3, 4].map(|v| rows(v).count()), [0, 6, 9, 12]);
+    assert!([2, 3, 4].into_iter().flat_map(rows).all(|row| row.plan.is_urgent()));
     for version in [2, 3, 4] {
         assert_eq!(ask(near(Transport::Tcp), version, 0, b""), Ok(Vec::new()));
     }

@@ -10,7 +10,7 @@ use proto::nfs3::{
     ReaddirplusOk, RenameArgs, RenameRes, Res, Sattr3, SetTime3, SetattrArgs, StableHow,
     SymlinkArgs, WccData, WriteArgs, WriteOk, fsf, procedure as p,
 };
-use rpc::{Fault, Program, RowFlags, Transport};
+use rpc::{Fault, KeepReply, Program, Transport};
 use std::sync::Arc;
 
 fn lab() -> Lab {
@@ -373,16 +373,16 @@ fn small_answers_are_complete() {
 #[test]
 fn the_table_says_what_each_procedure_is_like() {
     let lab = lab();
-    let of = |flags: RowFlags| -> Vec<&'static str> {
-        let rows = (0..22).filter_map(|n| lab.program.row(3, n));
-        rows.filter(|row| row.flags.has(flags)).map(|row| row.name).collect()
+    let program = &lab.program;
+    let rows = |version| (0..).map_while(move |n| program.row(version, n));
+    let kept = |keep: KeepReply| -> Vec<&'static str> {
+        rows(3).filter(|row| row.plan.keep() == keep).map(|row| row.name).collect()
     };
     let names =
         ["SETATTR", "CREATE", "MKDIR", "SYMLINK", "MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK"];
-    assert_eq!(of(RowFlags::CACHED), names);
-    assert_eq!(of(RowFlags::UNDOES), ["WRITE"]);
-    assert_eq!(of(RowFlags::SLEEPS), [""; 0], "the backend knows better");
-    assert_eq!(of(RowFlags::MUTATES).len(), 10);
-    assert_eq!(lab.program.procedures(3), Some(22));
-    assert_eq!(lab.program.procedures(2), Some(18));
+    assert_eq!(kept(KeepReply::Always), names);
+    assert_eq!(kept(KeepReply::OverUdp), ["WRITE"]);
+    assert!(rows(3).all(|row| !row.plan.blocks()), "the backend knows better");
+    assert!(rows(3).all(|row| !row.plan.is_urgent()));
+    assert_eq!((rows(3).count(), rows(2).count()), (22, 18));
 }

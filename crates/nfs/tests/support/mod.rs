@@ -101,16 +101,9 @@ impl Lab {
             transport: self.transport,
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
-        let mut call = Call {
-            xid: 1,
-            peer,
-            credential: Credential::Sys(sys),
-            blocking: &Awake,
-            ahead: None,
-            piped: None,
-            outcome: Outcome::default(),
-        };
-        self.program.run(version, procedure, &mut call, &mut Reader::new(args), reply)?;
+        let mut call = Call::new(1, peer, Credential::Sys(sys), &Awake);
+        let row = self.program.row(version, procedure).unwrap().id;
+        self.program.run(row, &mut call, &mut Reader::new(args), reply)?;
         Ok(call.outcome)
     }
 

@@ -1,10 +1,10 @@
 //! Which programs, versions and procedures there are, laid out for the look-up that every call
 //! makes: a scan over a handful of programs, then over two or three versions, no allocation.
 //!
-//! Invariant: all procedures of all versions are numbered without a gap, in the order of
-//! [`Programs::ops`].
+//! Invariant: all operations are numbered without a gap, in the order of [`Programs::ops`]: of each
+//! version its procedures, then the operations inside them.
 
-use crate::{OpIndex, OpName, Program, RowFlags};
+use crate::{OpIndex, OpName, Plan, Program, RowId, Transport};
 
 /// All programs of a server.
 pub(super) struct Programs {
@@ -24,18 +24,31 @@ struct Entry {
 /// One version of a program.
 struct Version {
     number: u32,
-    /// Flags and place of each procedure.
-    rows: Vec<(RowFlags, OpIndex)>,
+    rows: Vec<Row>,
+    /// The first of the operations inside its procedures.
+    operations: OpIndex,
+}
+
+/// One procedure.
+#[derive(Clone, Copy)]
+struct Row {
+    id: RowId,
+    op: OpIndex,
+    plan: Plan,
+    by_arguments: bool,
 }
 
 /// A procedure that is served.
+#[derive(Clone, Copy)]
 pub(super) struct Found<'p> {
-    /// Whose it is.
+    /// The program.
     pub program: &'p dyn Program,
-    /// Its place among all procedures.
+    /// What the program finds the procedure by.
+    pub row: RowId,
+    /// How this call is run.
+    pub plan: Plan,
+    /// What it is counted as.
     pub op: OpIndex,
-    /// What it is like.
-    pub flags: RowFlags,
 }
 
 /// What is not served (RFC 5531 §9).
@@ -55,7 +68,7 @@ pub(super) enum Missing {
 }
 
 impl Programs {
-    /// Numbers all procedures. A second program of the same number, and one without versions,
+    /// Numbers all operations. A second program of the same number, and one without versions,
     /// are left out.
     pub fn new(programs: Vec<Box<dyn Program>>) -> Self {
         let mut all = Self { programs: Vec::with_capacity(programs.len()), ops: Vec::new() };
@@ -73,32 +86,70 @@ impl Programs {
         all
     }
 
-    /// Numbers the procedures of one version.
+    /// Numbers the procedures and operations of one version.
     fn version(&mut self, program: &dyn Program, number: u32) -> Version {
         let mut rows = Vec::new();
         while let Some(row) =
             u32::try_from(rows.len()).ok().and_then(|procedure| program.row(number, procedure))
         {
-            // Tables are static and have a few hundred rows; were there more than 65536, the
-            // last ones would share their statistics.
-            rows.push((row.flags, OpIndex(u16::try_from(self.ops.len()).unwrap_or(u16::MAX))));
-            self.ops.push(OpName { program: program.name(), version: number, procedure: row.name });
+            let op = self.number(program, number, row.name);
+            rows.push(Row { id: row.id, op, plan: row.plan, by_arguments: row.by_arguments });
         }
-        Version { number, rows }
+        let operations = self.next();
+        for name in program.operations(number) {
+            self.number(program, number, name);
+        }
+        Version { number, rows, operations }
     }
 
-    /// All procedures, in the order of their [`OpIndex`].
+    fn number(&mut self, program: &dyn Program, version: u32, procedure: &'static str) -> OpIndex {
+        let op = self.next();
+        self.ops.push(OpName { program: program.name(), version, procedure });
+        op
+    }
+
+    /// Tables are static and have a few hundred rows; were there more than 65536, the last ones
+    /// would share their statistics.
+    fn next(&self) -> OpIndex {
+        OpIndex(u16::try_from(self.ops.len()).unwrap_or(u16::MAX))
+    }
+
+    /// All operations, in the order of their [`OpIndex`].
     pub fn ops(&self) -> &[OpName] {
         &self.ops
     }
 
-    /// The procedure of these numbers.
-    pub fn find(&self, program: u32, version: u32, procedure: u32) -> Result<Found<'_>, Missing> {
+    /// The programs and their versions, in the order in which they are looked through.
+    pub fn served(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.programs.iter().flat_map(|p| p.versions.iter().map(|v| (p.number, v.number)))
+    }
+
+    /// Plans a call of these numbers and undecoded arguments.
+    pub fn plan(
+        &self,
+        program: u32,
+        version: u32,
+        procedure: u32,
+        args: &[u8],
+        transport: Transport,
+    ) -> Result<Found<'_>, Missing> {
         let entry = self.programs.iter().find(|p| p.number == program).ok_or(Missing::Program)?;
         let found = entry.versions.iter().find(|v| v.number == version);
         let found = found.ok_or(Missing::Version { low: entry.low, high: entry.high })?;
         let row = usize::try_from(procedure).ok().and_then(|p| found.rows.get(p));
-        let (flags, op) = *row.ok_or(Missing::Procedure)?;
-        Ok(Found { program: entry.program.as_ref(), op, flags })
+        let Row { id, mut op, mut plan, by_arguments } = *row.ok_or(Missing::Procedure)?;
+        let program = entry.program.as_ref();
+        if by_arguments {
+            plan = program.plan(id, args, transport);
+            if let Some(operation) = plan.operation() {
+                op = inside(found.operations, operation);
+            }
+        }
+        Ok(Found { program, row: id, plan, op })
     }
+}
+
+/// The number of an operation inside a version's procedures, of which `first` is the first.
+pub(crate) const fn inside(first: OpIndex, operation: u16) -> OpIndex {
+    OpIndex(first.0.saturating_add(operation))
 }

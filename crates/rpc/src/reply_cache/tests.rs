@@ -31,15 +31,7 @@ fn addr(text: &str) -> SocketAddr {
 fn call<'a>(from: &str, credential: Credential<'a>) -> Call<'a> {
     let local = addr("10.0.0.1:2049");
     let peer = Peer { addr: addr(from), local, transport: Transport::Tcp };
-    Call {
-        xid: 1,
-        peer,
-        credential,
-        blocking: &Awake,
-        ahead: None,
-        piped: None,
-        outcome: Outcome::default(),
-    }
+    Call::new(1, peer, credential, &Awake)
 }
 
 fn sys(name: &[u8], uid: u32) -> Credential<'_> {

@@ -75,11 +75,13 @@ fn procedures_are_numbered_without_a_gap() {
     let toy = toy();
     let ops = toy.dispatcher.ops();
     let names: Vec<_> = ops.iter().map(|o| (o.program, o.version, o.procedure)).collect();
-    assert_eq!(names.len(), 16);
+    assert_eq!(names.len(), 17);
     assert_eq!(names[2], ("toy", 1, "COUNT"));
-    assert_eq!(names[14..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
+    assert_eq!(names[15..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
     let (done, _) = answer(&toy, &words(&[XID, 0, 2, OTHER, 4, 0, 0, 0, 0, 0]));
-    assert_eq!(done.op, Some(OpIndex(15)));
+    assert_eq!(done.op, Some(OpIndex(16)));
+    let served: Vec<_> = toy.dispatcher.served().collect();
+    assert_eq!(served, [(PROGRAM, 1), (OTHER, 2), (OTHER, 4)]);
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn programs_versions_and_procedures_are_told_apart() {
     for version in [1, 3, 5] {
         refused(&of(OTHER, version, 0), Reject::ProgMismatch, None, &[0, 0, 0, 2, 2, 4]);
     }
-    for procedure in [14, u32::MAX] {
+    for procedure in [15, u32::MAX] {
         refused(&of(PROGRAM, 1, procedure), Reject::ProcUnavail, None, &[0, 0, 0, 3]);
     }
     refused(&of(PROGRAM, 1, procedure::HOLE), Reject::ProcUnavail, Some(8), &[0, 0, 0, 3]);
@@ -258,6 +260,35 @@ fn idempotent_calls_are_not_remembered() {
         assert_eq!(done.duplicate, None);
     }
     assert_eq!(toy.dispatcher.reply_cache().entries, 0);
+}
+
+#[test]
+fn a_plan_may_depend_on_the_arguments() {
+    let toy = toy();
+    for (first, kept) in [(0, None), (1, Some(Duplicate::Replayed)), (4, None)] {
+        let record = call(procedure::MIXED, &words(&[first]));
+        assert_eq!(answer(&toy, &record).0.duplicate, None);
+        assert_eq!(answer(&toy, &record).0.duplicate, kept, "{first}");
+        assert_eq!(toy.dispatcher.is_urgent(&record), first >= 4);
+    }
+    // Of no arguments, and of others that do not decode.
+    for args in [&b""[..], b"\0\0"] {
+        let record = call(procedure::MIXED, args);
+        assert!(!toy.dispatcher.is_urgent(&record));
+        assert_eq!(answer(&toy, &record).0.rejected, None);
+    }
+}
+
+#[test]
+fn only_calls_of_urgent_procedures_are_urgent() {
+    let toy = toy();
+    let urgent = |words: &[u8]| toy.dispatcher.is_urgent(words);
+    let of = |kind, program, procedure| words(&[XID, kind, 2, program, 1, procedure]);
+    assert!(urgent(&of(0, PROGRAM, procedure::WHO)), "though its credential has not come");
+    assert!(!urgent(&of(0, PROGRAM, procedure::WHO)[..23]));
+    assert!(!urgent(&of(1, PROGRAM, procedure::WHO)), "a reply");
+    assert!(!urgent(&of(0, PROGRAM, procedure::ECHO)));
+    assert!(!urgent(&of(0, PROGRAM, 99)) && !urgent(&of(0, OTHER, 0)) && !urgent(b""));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use proto::mount::{
     AUTH_NONE, AUTH_SYS, DirPath, ExportRow, Group, Mount1Result, Mount3Result, MountError,
     MountRow, decode_dump, decode_exports, procedure as p,
 };
-use rpc::{Fault, Program, RowFlags, Transport};
+use rpc::{Fault, Program, Transport};
 use setting::{Caller, Setting};
 use xdr::{Encode, Reader, Writer};
 
@@ -255,10 +255,12 @@ fn rows_say_what_they_are() {
     let setting = Setting::new(16);
     let program = setting.program();
     assert_eq!((program.number(), program.versions()), (100_005, vec![1, 2, 3]));
-    assert_eq!([1, 2, 3].map(|v| program.procedures(v)), [Some(7), Some(7), Some(6)]);
+    let program = &program;
+    let rows = |version| (0..).map_while(move |n| program.row(version, n));
+    assert_eq!([1, 2, 3].map(|v| rows(v).count()), [7, 7, 6]);
     for version in [1, 2, 3] {
-        assert!(program.row(version, p::MNT).unwrap().flags.has(RowFlags::SLEEPS));
-        assert!(!program.row(version, p::EXPORT).unwrap().flags.has(RowFlags::SLEEPS));
+        assert!(rows(version).all(|row| row.plan.blocks() == (row.name == "MNT")));
+        assert!(rows(version).all(|row| row.plan.is_urgent()));
         assert_eq!(setting.ask(&Caller::stranger(), version, p::NULL, b""), Ok(Vec::new()));
     }
 }

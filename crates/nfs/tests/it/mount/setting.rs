@@ -5,7 +5,7 @@ use bowline_nfs::mount::{Mount, Refusal, Why, mount_program};
 use bowline_nfs::{Nfs, NfsSettings, v2};
 use export::{Client, ExportSpec, Exports, Identity, Options, Rule, Source, Table};
 use proto::nfs2::Fh2;
-use rpc::{AuthSys, Blocking, Call, Credential, Fault, Outcome, Peer, Program, Transport};
+use rpc::{AuthSys, Blocking, Call, Credential, Fault, Peer, Program, Transport};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -101,22 +101,17 @@ impl Setting {
         args: &[u8],
     ) -> Result<Vec<u8>, Fault> {
         let sys = caller.machine.map(|m| AuthSys::new(m.as_bytes(), 0, 0, &[]).unwrap());
-        let mut call = Call {
-            xid: 1,
-            peer: Peer {
-                addr: SocketAddr::new(caller.ip.parse().unwrap(), caller.port),
-                local: "10.0.0.1:2049".parse().unwrap(),
-                transport: caller.transport,
-            },
-            credential: sys.map_or(Credential::Anonymous, Credential::Sys),
-            blocking: &self.sleeps,
-            ahead: None,
-            piped: None,
-            outcome: Outcome::default(),
+        let peer = Peer {
+            addr: SocketAddr::new(caller.ip.parse().unwrap(), caller.port),
+            local: "10.0.0.1:2049".parse().unwrap(),
+            transport: caller.transport,
         };
+        let credential = sys.map_or(Credential::Anonymous, Credential::Sys);
+        let mut call = Call::new(1, peer, credential, &self.sleeps);
         let mut reply = Writer::new();
-        let mut args = Reader::new(args);
-        self.program().run(version, procedure, &mut call, &mut args, &mut reply)?;
+        let (program, mut args) = (self.program(), Reader::new(args));
+        let row = program.row(version, procedure).unwrap().id;
+        program.run(row, &mut call, &mut args, &mut reply)?;
         Ok(reply.bytes().to_vec())
     }
 

@@ -2,7 +2,7 @@
 
 use bowline_rpc::{
     Ahead, Arrived, Beginning, Blocking, Call, Credential, DispatchSettings, Dispatcher, Done,
-    Fault, Outcome, Peer, Row, RowFlags, Service, Taken, Transport, Version,
+    Fault, Outcome, Peer, Plan, Row, Service, Taken, Transport, Version,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -44,6 +44,8 @@ pub mod procedure {
     pub const HELD: u32 = 12;
     /// Counts, and does not say how far; a late copy would undo later calls.
     pub const UNDO: u32 = 13;
+    /// Counts; whether it is idempotent and urgent depends on its argument.
+    pub const MIXED: u32 = 14;
 }
 
 /// What the toy's procedures work on.
@@ -168,30 +170,38 @@ fn burst_ahead(
     std::panic::resume_unwind(Box::new(call.xid));
 }
 
-const CACHED: RowFlags = RowFlags::CACHED;
-const PLAIN: RowFlags = RowFlags::PLAIN;
+const KEPT: Plan = Plan::NON_IDEMPOTENT;
+const PLAIN: Plan = Plan::IDEMPOTENT;
 
-static ROWS: [Row<State>; 14] = [
+/// Plans MIXED: of an odd first argument the reply is kept; of 4 and more, it goes first.
+fn plan_mixed(_: &State, args: &[u8], _: Transport) -> Plan {
+    let first = Reader::new(args).u32().unwrap_or(0);
+    let plan = if first & 1 == 1 { KEPT } else { PLAIN };
+    if first >= 4 { plan.urgent() } else { plan }
+}
+
+static ROWS: [Row<State>; 15] = [
     Row::new("NULL", PLAIN, null),
     Row::new("ECHO", PLAIN, echo),
-    Row::new("COUNT", CACHED, count),
-    Row::new("FAIL", CACHED, fail),
-    Row::new("PANIC", CACHED, panics),
-    Row::new("WHO", PLAIN, who),
-    Row::new("SILENT", CACHED, silent),
-    Row::new("SLEEPY", CACHED.and(RowFlags::SLEEPS), count),
+    Row::new("COUNT", KEPT, count),
+    Row::new("FAIL", KEPT, fail),
+    Row::new("PANIC", KEPT, panics),
+    Row::new("WHO", PLAIN.urgent(), who),
+    Row::new("SILENT", KEPT, silent),
+    Row::new("SLEEPY", KEPT.blocking(), count),
     Row::new("HOLE", PLAIN, hole),
     Row::new("GATHER", PLAIN, gather).taking(gather_ahead),
-    Row::new("HOARD", CACHED, gather).taking(gather_ahead),
+    Row::new("HOARD", KEPT, gather).taking(gather_ahead),
     Row::new("BURST", PLAIN, panics).taking(burst_ahead),
-    Row::new("HELD", CACHED, held),
-    Row::new("UNDO", RowFlags::UNDOES, undo),
+    Row::new("HELD", KEPT, held),
+    Row::new("UNDO", Plan::REPLAY_UNSAFE, undo),
+    Row::new("MIXED", PLAIN, count).planned_by(plan_mixed),
 ];
-static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
+static VERSIONS: [Version<State>; 1] = [Version::new(1, &ROWS)];
 
 static NULL_ROW: [Row<State>; 1] = [Row::new("NULL", PLAIN, null)];
 static OTHER_VERSIONS: [Version<State>; 2] =
-    [Version { number: 2, rows: &NULL_ROW }, Version { number: 4, rows: &NULL_ROW }];
+    [Version::new(2, &NULL_ROW), Version::new(4, &NULL_ROW)];
 
 /// A dispatcher over the toy, with what goes around it.
 pub struct Toy {

@@ -3,8 +3,8 @@
 
 use bowline_svc::{Config, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
-    Ahead, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Piped, Program, Reply,
-    Request, Row, RowFlags, Service, SocketBufferSize, Taken, Transport, Version,
+    Ahead, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Piped, Plan, Program,
+    Reply, Request, Row, Service, SocketBufferSize, Taken, Transport, Version,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -216,7 +216,7 @@ fn take(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
 /// How many bytes TAKE takes together.
 pub const TAKEN_TOGETHER: usize = 1000;
 
-const PLAIN: RowFlags = RowFlags::PLAIN;
+const PLAIN: Plan = Plan::IDEMPOTENT;
 static ROWS: [Row<State>; 11] = [
     Row::new("NULL", PLAIN, null),
     Row::new("ECHO", PLAIN, echo),
@@ -228,9 +228,9 @@ static ROWS: [Row<State>; 11] = [
     Row::new("FILE", PLAIN, file),
     Row::new("TAKE", PLAIN, take).taking(take_ahead),
     Row::new("LATE", PLAIN, late),
-    Row::new("ONCE_ONLY", RowFlags::CACHED, once_only),
+    Row::new("ONCE_ONLY", Plan::NON_IDEMPOTENT, once_only),
 ];
-static VERSIONS: [Version<State>; 1] = [Version { number: 1, rows: &ROWS }];
+static VERSIONS: [Version<State>; 1] = [Version::new(1, &ROWS)];
 
 /// A running server of the toy program.
 pub struct Toy {
