@@ -1,7 +1,7 @@
 //! What a server is started with, and the settings that people write, as types that parse once.
 
-use crate::buffers::BufferRules;
-use crate::congestion::Congestion;
+use crate::conn::congestion::Congestion;
+use crate::conn::tcp_buffers::BufferRules;
 use crate::{Limits, ZeroCopy};
 use rpc::SocketBufferSizes;
 use serde::Serialize;

@@ -1,62 +1,48 @@
 //! Sockets, connections and the threads that serve them.
 //!
-//! A **pool** (as many as the load needs by default, `spread.rs`) owns an epoll and its share of the
-//! connections. One worker of it, the leader, waits and runs calls to completion; before a call that
-//! may sleep it hands the pool's core to a follower and answers its own call alone (`pool.rs` tells
-//! how). Datagram sockets are watched by all pools. One acceptor hands new connections out evenly; one
-//! watchdog looks after calls that sleep without having said so.
+//! A **pool** owns an epoll instance and its share of the connections. One worker of it, the leader,
+//! waits for events and runs calls to completion; before a call that may block it promotes a follower
+//! and answers its own call alone (`pool/worker_pool.rs`). Datagram sockets are watched by all pools.
+//! One acceptor assigns new connections to pools; one watchdog replaces leaders that are stuck in a
+//! call that blocked without announcing it.
 //!
 //! Under `wake-policy=unlimited|cap:N|chain` the leader does not run calls: it queues connections
-//! that are ready, and worker threads take them, as in the kernel's server (`handover.rs`).
+//! that are ready, and worker threads take them, as in the kernel's server (`pool/scheduler.rs`).
+//!
+//! # Folders
+//!
+//! Each folder may use itself and those above it in this list, and the files beside `lib.rs`:
+//!
+//! - `conn`: one TCP connection: its socket, what it receives and sends, and the table of all of them.
+//! - `udp`: the datagram sockets: which there are, and how one set of them becomes another.
+//! - `pool`: a pool, its event loop, and which of its threads does what.
+//! - `service`: one service round: receive, answer the calls, send.
+//! - `worker`: a worker thread.
+//! - `server`: starting, stopping and changing all of it; the acceptor and the watchdog.
 //!
 //! Locks, each held for a few instructions or one non-blocking system call, never two at a time
-//! except as named: a pool's hand-over, its inbox; a connection's home, its transmit lock (under
-//! it: epoll_ctl and a send); the register of connections. What is set of the pools is locked for a
-//! whole change, in which threads are started (`grouping.rs`).
+//! except as named: a pool's scheduler, its inbox; the slot of a connection's receiving half, its
+//! transmit lock (under it: epoll_ctl and a send); the connection table. The pool settings are locked
+//! for a whole change, in which threads are started (`server/pool_layout.rs`).
 
-mod acceptor;
-mod buffers;
-mod clients;
 mod config;
-mod congestion;
 mod conn;
-mod core;
-mod gauge;
-mod grouping;
-mod handover;
-mod home;
 mod limits;
-mod pieces;
 mod pool;
-mod register;
-mod roster;
 mod server;
-mod shortage;
-mod spread;
+mod service;
 mod stats;
-mod stream;
 mod sync;
-mod transmit;
 mod udp;
-mod unread;
-mod urgent;
-mod watchdog;
 mod worker;
 mod zero_copy;
 
-pub use buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
-pub use clients::Carried;
 pub use config::{Adopted, Config, PoolMode, SettingError, UdpSockets, WakePolicy};
-pub use congestion::Congestion;
-pub use gauge::{Limit, LinkInfo};
+pub use conn::clients::ClientTotals;
+pub use conn::congestion::Congestion;
+pub use conn::link::{Limit, LinkInfo};
+pub use conn::tcp_buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
 pub use limits::Limits;
-pub use server::{Server, StartError};
+pub use server::lifecycle::{Server, StartError};
 pub use stats::{ClientInfo, ConnInfo, Delay, Leader, PoolInfo, SocketInfo, SocketKind};
 pub use zero_copy::ZeroCopy;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks; what a thread that panicked left under a lock of ours is whole at every step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

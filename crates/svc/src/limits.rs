@@ -25,11 +25,11 @@ pub(crate) const PIPES_MAX: usize = 64;
 /// arguments of a WRITE and less than a page of data.
 pub(crate) const FRONT_BYTES_MAX: usize = 8 << 10;
 /// Bytes received straight into their place before other connections have their turn.
-pub(crate) const DIRECT_BYTES_PER_TURN: usize = 1 << 20;
+pub(crate) const DIRECT_BYTES_PER_ROUND: usize = 1 << 20;
 /// How long a connection may keep the leader, in nanoseconds, when it has sent more calls than are
 /// answered in that time; the rest waits until the others that are ready had their turn. A batch
 /// of 64 cached calls fits; long enough that a longer batch hardly feels the cuts.
-pub(crate) const TURN_NS: u64 = 50_000;
+pub(crate) const ROUND_NS_MAX: u64 = 50_000;
 /// A reply that is longer than this is sent from where it was written instead of being copied
 /// behind the replies before it: 16 KiB cost less than a microsecond, a send a few.
 pub(crate) const REPLY_COPY_MAX: usize = 16 << 10;

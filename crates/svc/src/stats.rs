@@ -3,11 +3,11 @@
 //! Nothing here stops a call: the numbers are read with relaxed loads while they change, so that
 //! two of them need not be of the same instant.
 
-use crate::clients::Carried;
 use crate::config::WakePolicy;
-use crate::conn::Conn;
-use crate::gauge::LinkInfo;
-use crate::handover::Delays;
+use crate::conn::clients::ClientTotals;
+use crate::conn::connection::Conn;
+use crate::conn::link::LinkInfo;
+use crate::pool::scheduler::DelayHistogram;
 use rpc::{Copied, Done, Duplicate, Outcome, Reject};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -79,21 +79,21 @@ pub struct ClientInfo {
     /// Its open connections.
     pub connections: u64,
     /// What it did on all its connections since the server started, or since it was forgotten.
-    pub carried: Carried,
+    pub totals: ClientTotals,
 }
 
 impl ClientInfo {
     /// The clients of open connections, and those that are known from closed ones, by address.
-    pub(crate) fn all(conns: &[Arc<Conn>], closed: Vec<(IpAddr, Carried)>) -> Vec<Self> {
+    pub(crate) fn all(conns: &[Arc<Conn>], closed: Vec<(IpAddr, ClientTotals)>) -> Vec<Self> {
         let mut all: BTreeMap<IpAddr, Self> = BTreeMap::new();
-        let mut add = |address, connections, carried| {
-            let none = Self { address, connections: 0, carried: Carried::default() };
+        let mut add = |address, connections, totals| {
+            let none = Self { address, connections: 0, totals: ClientTotals::default() };
             let client = all.entry(address).or_insert(none);
             client.connections = client.connections.saturating_add(connections);
-            client.carried.add(carried);
+            client.totals.add(totals);
         };
-        conns.iter().for_each(|conn| add(conn.peer.addr.ip(), 1, conn.seen.carried()));
-        closed.into_iter().for_each(|(address, carried)| add(address, 0, carried));
+        conns.iter().for_each(|conn| add(conn.peer.addr.ip(), 1, conn.seen.totals()));
+        closed.into_iter().for_each(|(address, totals)| add(address, 0, totals));
         all.into_values().collect()
     }
 }
@@ -226,8 +226,8 @@ pub struct Delay {
     pub max_ns: u64,
 }
 
-impl From<&Delays> for Delay {
-    fn from(delays: &Delays) -> Self {
+impl From<&DelayHistogram> for Delay {
+    fn from(delays: &DelayHistogram) -> Self {
         let mean_ns = delays.total_ns.checked_div(delays.count).unwrap_or(0);
         Self { count: delays.count, mean_ns, p99_ns: delays.p99_ns(), max_ns: delays.max_ns }
     }

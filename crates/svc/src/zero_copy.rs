@@ -26,11 +26,11 @@ pub enum ZeroCopy {
 
 /// How a reply leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Company {
+pub(crate) enum ReplyBatch {
     /// By itself.
-    Alone,
+    One,
     /// Other calls came together with this one.
-    Batch,
+    Many,
 }
 
 /// Bytes from which on a range is cheaper, by how the reply leaves; `None`: never.
@@ -38,21 +38,21 @@ pub(crate) enum Company {
 /// The table is `docs/bench/zero-copy.md`, measured with this server by `bowline bench run zc-read`. In
 /// a batch the copied replies share one send where each range takes two system calls, so that the
 /// range has to save that as well: twice the size is an estimate. In datagrams it cost more at every size.
-const fn crossover(transport: Transport, company: Company) -> Option<usize> {
-    match (transport, company) {
-        (Transport::Tcp, Company::Alone) => Some(16 << 10),
-        (Transport::Tcp, Company::Batch) => Some(32 << 10),
-        (Transport::Udp, Company::Alone | Company::Batch) => None,
+const fn crossover(transport: Transport, batch: ReplyBatch) -> Option<usize> {
+    match (transport, batch) {
+        (Transport::Tcp, ReplyBatch::One) => Some(16 << 10),
+        (Transport::Tcp, ReplyBatch::Many) => Some(32 << 10),
+        (Transport::Udp, ReplyBatch::One | ReplyBatch::Many) => None,
     }
 }
 
 impl ZeroCopy {
     /// The shortest range that is taken; `None`: none.
-    pub(crate) const fn range_min(self, transport: Transport, company: Company) -> Option<usize> {
+    pub(crate) const fn range_min(self, transport: Transport, batch: ReplyBatch) -> Option<usize> {
         match self {
             Self::On => Some(1),
             Self::Off => None,
-            Self::Auto => crossover(transport, company),
+            Self::Auto => crossover(transport, batch),
         }
     }
 }
@@ -82,9 +82,9 @@ impl fmt::Display for ZeroCopy {
 
 /// The setting as workers read it.
 #[derive(Debug)]
-pub(crate) struct Choice(AtomicU8);
+pub(crate) struct ZeroCopySetting(AtomicU8);
 
-impl Choice {
+impl ZeroCopySetting {
     pub fn new(choice: ZeroCopy) -> Self {
         let all = Self(AtomicU8::new(0));
         all.set(choice);
@@ -111,7 +111,7 @@ impl Choice {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choice, Company, ZeroCopy};
+    use super::{ReplyBatch, ZeroCopy, ZeroCopySetting};
     use rpc::Transport;
 
     #[test]
@@ -119,12 +119,12 @@ mod tests {
         for text in ["on", "off", "auto"] {
             let choice: ZeroCopy = text.parse().unwrap();
             assert_eq!(choice.to_string(), text);
-            assert_eq!(Choice::new(choice).now(), choice);
+            assert_eq!(ZeroCopySetting::new(choice).now(), choice);
         }
         assert!("maybe".parse::<ZeroCopy>().is_err());
-        let least = |choice: ZeroCopy| choice.range_min(Transport::Tcp, Company::Alone);
+        let least = |choice: ZeroCopy| choice.range_min(Transport::Tcp, ReplyBatch::One);
         assert_eq!((least(ZeroCopy::On), least(ZeroCopy::Off)), (Some(1), None));
         assert!(least(ZeroCopy::Auto) > Some(1));
-        assert_eq!(ZeroCopy::Auto.range_min(Transport::Udp, Company::Alone), None);
+        assert_eq!(ZeroCopy::Auto.range_min(Transport::Udp, ReplyBatch::One), None);
     }
 }

@@ -84,9 +84,9 @@ pub fn clients(infos: &[ClientInfo], mounted: &[MountedBy]) -> Vec<ClientRow> {
         let address = info.address.to_canonical();
         let row = rows.entry(address).or_insert_with(|| empty(address));
         row.connections += info.connections;
-        row.calls += info.carried.calls;
-        row.bytes_in += info.carried.bytes_in;
-        row.bytes_out += info.carried.bytes_out;
+        row.calls += info.totals.calls;
+        row.bytes_in += info.totals.bytes_in;
+        row.bytes_out += info.totals.bytes_out;
     }
     for mount in mounted {
         let row = rows.entry(mount.client).or_insert_with(|| empty(mount.client));

@@ -15,7 +15,7 @@ pub(crate) const SOCKETS_MAX: usize = 1024;
 
 /// Where a socket belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Binding {
     /// Which of the addresses.
     pub address: usize,
     /// The number of the interface that it is bound to.
@@ -24,7 +24,7 @@ pub(crate) struct Place {
     pub member: u32,
 }
 
-impl Place {
+impl Binding {
     /// The base of an address.
     pub const fn base(address: usize) -> Self {
         Self { address, interface: None, member: 0 }
@@ -36,7 +36,7 @@ impl Place {
     }
 
     /// Whether both are in one group, among whose members the kernel chooses.
-    pub fn is_beside(&self, other: &Self) -> bool {
+    pub fn is_same_group(&self, other: &Self) -> bool {
         (self.address, self.interface) == (other.address, other.interface)
     }
 }
@@ -49,11 +49,11 @@ pub(crate) fn wanted(
     fixed: &[usize],
     links: &[Link],
     cpus: u32,
-) -> Vec<Place> {
+) -> Vec<Binding> {
     if mode == UdpSockets::Off {
         return Vec::new();
     }
-    let mut places: Vec<Place> = (0..addresses.len()).map(Place::base).collect();
+    let mut bindings: Vec<Binding> = (0..addresses.len()).map(Binding::base).collect();
     let members = if mode.by_cpu() { cpus.max(1) } else { 1 };
     let free = addresses.iter().enumerate().filter(|(address, _)| !fixed.contains(address));
     for (address, addr) in free {
@@ -65,12 +65,12 @@ pub(crate) fn wanted(
             false => vec![None],
         };
         for interface in interfaces {
-            let all = (0..members).map(|member| Place { address, interface, member });
-            places.extend(all.filter(|place| !place.is_base()));
+            let all = (0..members).map(|member| Binding { address, interface, member });
+            bindings.extend(all.filter(|binding| !binding.is_base()));
         }
     }
-    places.truncate(SOCKETS_MAX.max(addresses.len()));
-    places
+    bindings.truncate(SOCKETS_MAX.max(addresses.len()));
+    bindings
 }
 
 /// Whether datagrams for `addr` can come by this interface, and are not taken by its master.
@@ -85,7 +85,7 @@ pub(crate) fn is_scoped(addr: &SocketAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, SOCKETS_MAX, wanted};
+    use super::{Binding, SOCKETS_MAX, wanted};
     use crate::config::UdpSockets::{Cpu, Interface, InterfaceCpu, Off, Single};
     use std::net::SocketAddr;
     use sys::netlink::Link;
@@ -94,7 +94,7 @@ mod tests {
         Link { index, name: format!("eth{index}"), up, loopback: index == 1, member }
     }
 
-    fn places(mode: crate::UdpSockets, addr: &str) -> Vec<(Option<u32>, u32)> {
+    fn bindings(mode: crate::UdpSockets, addr: &str) -> Vec<(Option<u32>, u32)> {
         let addr: SocketAddr = addr.parse().unwrap();
         let links = [
             link(1, true, false),
@@ -103,34 +103,34 @@ mod tests {
             link(4, true, true),
         ];
         let wanted = wanted(mode, &[addr], &[], &links, 2);
-        wanted.iter().map(|place| (place.interface, place.member)).collect()
+        wanted.iter().map(|binding| (binding.interface, binding.member)).collect()
     }
 
     #[test]
     fn each_setting_has_its_sockets_and_a_base() {
         let any = "0.0.0.0:2049";
-        assert_eq!(places(Single, any), [(None, 0)]);
-        assert_eq!(places(Cpu, any), [(None, 0), (None, 1)]);
+        assert_eq!(bindings(Single, any), [(None, 0)]);
+        assert_eq!(bindings(Cpu, any), [(None, 0), (None, 1)]);
         // not 3, which is down, nor 4, which is its master's
-        assert_eq!(places(Interface, any), [(None, 0), (Some(1), 0), (Some(2), 0)]);
+        assert_eq!(bindings(Interface, any), [(None, 0), (Some(1), 0), (Some(2), 0)]);
         let both = [(None, 0), (Some(1), 0), (Some(1), 1), (Some(2), 0), (Some(2), 1)];
-        assert_eq!(places(InterfaceCpu, any), both);
-        assert_eq!(places(Off, any), []);
+        assert_eq!(bindings(InterfaceCpu, any), both);
+        assert_eq!(bindings(Off, any), []);
     }
 
     #[test]
     fn addresses_that_only_some_interfaces_can_bring_have_no_others() {
-        assert_eq!(places(Interface, "127.0.0.1:2049"), [(None, 0), (Some(1), 0)]);
-        assert_eq!(places(Interface, "[fe80::1%2]:2049"), [(None, 0)]);
-        assert_eq!(places(Cpu, "[fe80::1%2]:2049"), [(None, 0), (None, 1)]);
+        assert_eq!(bindings(Interface, "127.0.0.1:2049"), [(None, 0), (Some(1), 0)]);
+        assert_eq!(bindings(Interface, "[fe80::1%2]:2049"), [(None, 0)]);
+        assert_eq!(bindings(Cpu, "[fe80::1%2]:2049"), [(None, 0), (None, 1)]);
     }
 
     #[test]
     fn a_thousand_interfaces_do_not_make_ten_thousand_sockets() {
         let links: Vec<Link> = (1..=1000).map(|index| link(index, true, false)).collect();
         let addr: SocketAddr = "0.0.0.0:2049".parse().unwrap();
-        let places = wanted(InterfaceCpu, &[addr, addr], &[], &links, 16);
-        assert_eq!(places.len(), SOCKETS_MAX);
-        assert_eq!(places[..2], [Place::base(0), Place::base(1)]);
+        let bindings = wanted(InterfaceCpu, &[addr, addr], &[], &links, 16);
+        assert_eq!(bindings.len(), SOCKETS_MAX);
+        assert_eq!(bindings[..2], [Binding::base(0), Binding::base(1)]);
     }
 }

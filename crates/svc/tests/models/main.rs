@@ -1,5 +1,5 @@
 //! Every interleaving, within bounds, of the code by which work, cores and connections go from
-//! thread to thread: the server's own `handover.rs` and `home.rs`, compiled here over loom's sync
+//! thread to thread: the server's own `scheduler.rs` and `exclusive_slot.rs`, compiled here over loom's sync
 //! types.
 //!
 //! A lost wake-up shows as a deadlock, which loom reports: nobody here retires a pool before what
@@ -20,19 +20,19 @@ mod config {
     pub(crate) use bowline_svc::WakePolicy;
 }
 
-#[path = "../../src/handover.rs"]
+#[path = "../../src/conn/exclusive_slot.rs"]
 #[allow(dead_code, reason = "the models use a part")]
-mod handover;
-#[path = "../../src/home.rs"]
+mod exclusive_slot;
+#[path = "../../src/pool/scheduler.rs"]
 #[allow(dead_code, reason = "the models use a part")]
-mod home;
+mod scheduler;
 
 use config::WakePolicy;
-use handover::{Call, Handover, Next, Role, Seat, Spare, Standing};
-use home::{Home, Put, Took};
+use exclusive_slot::{ExclusiveSlot, Put, Take};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
+use scheduler::{IdleTimeout, LoopState, Next, Parker, Role, Scheduler, Wakeup};
 use std::sync::Arc;
 
 const POLICIES: [WakePolicy; 4] =
@@ -99,7 +99,7 @@ impl Event {
 
 /// A pool whose core is a token that only one thread may have.
 struct Pool {
-    hand: Handover<Token, u32>,
+    scheduler: Scheduler<Token, u32>,
     done: Done,
     /// What a leader waits for.
     told: Event,
@@ -132,49 +132,51 @@ impl Pool {
 
     /// A pool whose fewest threads are counted, to be started by the model.
     fn with_range(range: (usize, usize), policy: WakePolicy) -> Arc<Self> {
-        let hand = Handover::new(Token::new(), range, policy);
-        while hand.below_min() {}
+        let scheduler = Scheduler::new(Token::new(), range, policy);
+        while scheduler.add_below_min() {}
         Arc::new(Self {
-            hand,
+            scheduler,
             done: Done::new(),
             told: Event::new(),
             started: Mutex::new(Vec::new()),
         })
     }
 
-    fn call(&self, call: Call) {
+    fn call(&self, call: Wakeup) {
         match call {
-            Call::Nobody | Call::Exhausted => {}
-            Call::Tell => self.told.raise(),
-            Call::Wake(seat) => seat.unpark(),
-            Call::Start(role) => self.started.lock().unwrap().push(role),
+            Wakeup::Nobody | Wakeup::Exhausted => {}
+            Wakeup::NotifyLeader => self.told.raise(),
+            Wakeup::Unpark(parker) => parker.unpark(),
+            Wakeup::Start(role) => self.started.lock().unwrap().push(role),
         }
     }
 
     fn enqueue(&self, work: u32, urgent: bool) {
-        self.call(self.hand.enqueue(work, urgent, 0));
+        self.call(self.scheduler.enqueue(work, urgent, 0));
     }
 
     /// Takes the core at the start and keeps it.
     fn lead(&self) -> Token {
-        let seat = Seat::started(Role::Worker, 0);
-        let Next::Lead(core, also) = self.hand.next(&seat, 0) else { panic!("the core is free") };
+        let parker = Parker::started(Role::Worker, 0);
+        let Next::Lead(core, also) = self.scheduler.next_task(&parker, 0) else {
+            panic!("the core is free")
+        };
         self.call(also);
         core.hold();
         core
     }
 
     fn retire(&self) {
-        for seat in self.hand.retire(0) {
-            seat.unpark();
+        for parker in self.scheduler.retire(0) {
+            parker.unpark();
         }
     }
 
     /// A thread from its start to the end of the pool.
     fn work(&self, role: Role, serve: impl Fn(&Self, u32), lead: impl Fn(&Self, Token)) {
-        let seat = Seat::started(role, 0);
+        let parker = Parker::started(role, 0);
         loop {
-            match self.hand.next(&seat, 0) {
+            match self.scheduler.next_task(&parker, 0) {
                 Next::Work(work, also) => {
                     self.call(also);
                     serve(self, work);
@@ -185,11 +187,11 @@ impl Pool {
                     lead(self, core);
                 }
                 Next::Park { .. } => {
-                    while !seat.is_called() {
+                    while !parker.is_woken() {
                         thread::park();
                     }
                 }
-                Next::Leave | Next::Retired => return self.hand.ended(role),
+                Next::Leave | Next::Retired => return self.scheduler.ended(role),
             }
         }
     }
@@ -208,10 +210,10 @@ fn a_leader_that_waits_is_told_of_what_is_queued() {
         let core = pool.lead();
         let other = Arc::clone(&pool);
         let other = thread::spawn(move || other.enqueue(1, false));
-        let lease = pool.hand.lend(core);
-        let _core = pool.hand.reclaim(lease).expect("nobody frees it");
+        let lease = pool.scheduler.begin_round(core);
+        let _core = pool.scheduler.end_round(lease).expect("nobody frees it");
         loop {
-            match pool.hand.left(|| 0) {
+            match pool.scheduler.pop_for_leader(|| 0) {
                 Some(work) => break assert_eq!(work, 1),
                 None => pool.told.wait(),
             }
@@ -231,7 +233,7 @@ fn no_work_is_lost_or_done_twice() {
             pool.enqueue(2, false);
             pool.done.wait_for(1);
             pool.done.wait_for(2);
-            assert!(pool.hand.is_empty() && pool.started.lock().unwrap().is_empty());
+            assert!(pool.scheduler.is_empty() && pool.started.lock().unwrap().is_empty());
             core.let_go();
             pool.retire();
             workers.into_iter().for_each(|worker| worker.join().unwrap());
@@ -249,9 +251,9 @@ fn what_lies_behind_a_sleeper_is_taken_by_another() {
                 pool.worker(|pool, work| {
                     if work == 1 {
                         // Sleeps until the other is done: were nobody called, for ever.
-                        pool.call(pool.hand.blocks(0));
+                        pool.call(pool.scheduler.worker_blocks(0));
                         pool.done.wait_for(2);
-                        pool.hand.resumes();
+                        pool.scheduler.worker_resumes();
                     }
                     pool.done.tell(work);
                 })
@@ -274,11 +276,11 @@ fn when_all_are_blocked_one_is_started_and_not_before() {
             let core = pool.lead();
             let serve = |pool: &Pool, work| {
                 if work == 1 {
-                    pool.call(pool.hand.blocks(0));
+                    pool.call(pool.scheduler.worker_blocks(0));
                     // The start may be the leader's, or that of the one that sleeps.
                     pool.done.tell(10);
                     pool.done.wait_for(2);
-                    pool.hand.resumes();
+                    pool.scheduler.worker_resumes();
                 }
                 pool.done.tell(work);
             };
@@ -293,29 +295,29 @@ fn when_all_are_blocked_one_is_started_and_not_before() {
             core.let_go();
             pool.retire();
             [first, second].into_iter().for_each(|worker| worker.join().unwrap());
-            assert_eq!(pool.hand.count().threads, 1, "the leader is left");
+            assert_eq!(pool.scheduler.count().threads, 1, "the leader is pop_for_leader");
         });
     }
 }
 
 #[test]
-fn a_thread_that_leaves_is_not_called_and_one_that_is_called_does_not_leave() {
+fn a_thread_that_leaves_is_not_called_and_one_that_is_woken_does_not_leave() {
     for policy in POLICIES {
         check(move || {
             let pool = Pool::with_range((0, 1), policy);
             let core = pool.lead();
             // One more than the fewest, which nobody called for a while when it parks.
             let theirs = Arc::clone(&pool);
-            assert!(matches!(pool.hand.enqueue(1, false, 0), Call::Start(Role::Worker)));
+            assert!(matches!(pool.scheduler.enqueue(1, false, 0), Wakeup::Start(Role::Worker)));
             let worker = thread::spawn(move || {
-                let seat = Seat::started(Role::Worker, 0);
+                let parker = Parker::started(Role::Worker, 0);
                 loop {
-                    match theirs.hand.next(&seat, 0) {
+                    match theirs.scheduler.next_task(&parker, 0) {
                         Next::Work(work, _) => theirs.done.tell(work),
-                        Next::Park { .. } => match theirs.hand.spare(&seat) {
-                            Spare::Leave => return true,
-                            Spare::Called => assert!(seat.is_called()),
-                            Spare::Stay => panic!("there are more than the fewest"),
+                        Next::Park { .. } => match theirs.scheduler.spare(&parker) {
+                            IdleTimeout::Leave => return true,
+                            IdleTimeout::Called => assert!(parker.is_woken()),
+                            IdleTimeout::Stay => panic!("there are more than the fewest"),
                         },
                         Next::Retired => return false,
                         Next::Lead(..) | Next::Leave => panic!("neither is due"),
@@ -323,9 +325,9 @@ fn a_thread_that_leaves_is_not_called_and_one_that_is_called_does_not_leave() {
                 }
             });
             pool.done.wait_for(1);
-            match pool.hand.enqueue(2, false, 0) {
+            match pool.scheduler.enqueue(2, false, 0) {
                 // It had left.
-                Call::Start(Role::Worker) => assert!(worker.join().unwrap()),
+                Wakeup::Start(Role::Worker) => assert!(worker.join().unwrap()),
                 call => {
                     // It was parked, or will come by itself.
                     pool.call(call);
@@ -353,13 +355,14 @@ fn a_policy_that_changes_loses_nothing_that_is_queued() {
             let core = pool.lead();
             let worker = pool.worker(|pool, work| pool.done.tell(work));
             let theirs = Arc::clone(&pool);
-            let operator = thread::spawn(move || theirs.call(theirs.hand.set_policy(after, 0)));
+            let operator =
+                thread::spawn(move || theirs.call(theirs.scheduler.set_policy(after, 0)));
             pool.enqueue(1, false);
             pool.enqueue(2, false);
             operator.join().unwrap();
             if after == WakePolicy::Adaptive {
                 // There may be one thread only now: the leader, who does this before it waits.
-                while let Some(work) = pool.hand.left(|| 0) {
+                while let Some(work) = pool.scheduler.pop_for_leader(|| 0) {
                     pool.done.tell(work);
                 }
             }
@@ -373,20 +376,20 @@ fn a_policy_that_changes_loses_nothing_that_is_queued() {
 }
 
 /// Leads, runs a call that says that it may sleep, and sleeps until somebody else has led.
-fn promote(pool: &Pool, core: Token, first: &AtomicUsize) {
+fn promote_follower(pool: &Pool, core: Token, first: &AtomicUsize) {
     if first.fetch_add(1, Ordering::SeqCst) > 0 {
         core.let_go();
         // To stay: nobody else is to lead after this one.
         return pool.done.tell(2);
     }
     core.let_go();
-    let lease = pool.hand.lend(core);
-    if let Some(core) = pool.hand.reclaim(lease) {
-        assert!(pool.hand.reclaim(lease).is_none(), "a lease fits once");
-        pool.call(pool.hand.promote(core, 0));
+    let lease = pool.scheduler.begin_round(core);
+    if let Some(core) = pool.scheduler.end_round(lease) {
+        assert!(pool.scheduler.end_round(lease).is_none(), "a lease fits once");
+        pool.call(pool.scheduler.promote_follower(core, 0));
     }
     pool.done.wait_for(2);
-    pool.hand.resumes();
+    pool.scheduler.worker_resumes();
 }
 
 #[test]
@@ -398,18 +401,18 @@ fn a_follower_leads_while_the_leader_sleeps_whoever_was_quicker() {
             let (pool, first) = (Arc::clone(&pool), Arc::clone(&first));
             thread::spawn(move || {
                 let serve = |_: &Pool, _: u32| panic!("nothing is queued");
-                pool.work(Role::Worker, serve, |pool, core| promote(pool, core, &first));
+                pool.work(Role::Worker, serve, |pool, core| promote_follower(pool, core, &first));
             })
         });
         // The watchdog comes once, at any time.
-        if let Some(call) = pool.hand.rescue(0, || true) {
+        if let Some(call) = pool.scheduler.rescue(0, || true) {
             pool.call(call);
         }
         pool.done.wait_for(2);
         pool.retire();
         workers.into_iter().for_each(|worker| worker.join().unwrap());
-        assert_eq!(pool.hand.standing(), Standing::Retired);
-        let count = pool.hand.count();
+        assert_eq!(pool.scheduler.loop_state(), LoopState::Retired);
+        let count = pool.scheduler.count();
         assert_eq!((count.threads, count.blocked), (0, 0));
     });
 }
@@ -421,8 +424,8 @@ fn a_reserve_leads_when_nobody_is_left_and_is_relieved() {
         let core = pool.lead();
         core.let_go();
         // The only thread is about to sleep.
-        let call = pool.hand.promote(core, 0);
-        assert!(matches!(call, Call::Start(Role::Reserve)));
+        let call = pool.scheduler.promote_follower(core, 0);
+        assert!(matches!(call, Wakeup::Start(Role::Reserve)));
         let theirs = Arc::clone(&pool);
         let reserve = thread::spawn(move || {
             let lead = |pool: &Pool, core: Token| {
@@ -430,7 +433,7 @@ fn a_reserve_leads_when_nobody_is_left_and_is_relieved() {
                 pool.enqueue(1, true);
                 pool.done.wait_for(3);
                 core.let_go();
-                pool.call(pool.hand.leave(core, 0));
+                pool.call(pool.scheduler.resign(core, 0));
             };
             theirs.work(Role::Reserve, |pool, work| pool.done.tell(work), lead);
         });
@@ -438,16 +441,16 @@ fn a_reserve_leads_when_nobody_is_left_and_is_relieved() {
         let worker = {
             let pool = Arc::clone(&pool);
             thread::spawn(move || {
-                let seat = Seat::started(Role::Worker, 0);
+                let parker = Parker::started(Role::Worker, 0);
                 let mut told = false;
                 loop {
-                    match pool.hand.next(&seat, 0) {
+                    match pool.scheduler.next_task(&parker, 0) {
                         Next::Work(work, _) => pool.done.tell(work),
                         Next::Park { relieve } => {
                             if relieve && !std::mem::replace(&mut told, true) {
                                 pool.done.tell(3);
                             }
-                            while !seat.is_called() {
+                            while !parker.is_woken() {
                                 thread::park();
                             }
                         }
@@ -476,10 +479,10 @@ fn urgent_work_is_done_while_every_thread_is_blocked() {
             let core = pool.lead();
             let serve = |pool: &Pool, work: u32| {
                 if work == 1 {
-                    pool.call(pool.hand.blocks(0));
+                    pool.call(pool.scheduler.worker_blocks(0));
                     pool.done.tell(10);
                     pool.done.wait_for(3);
-                    pool.hand.resumes();
+                    pool.scheduler.worker_resumes();
                 }
                 pool.done.tell(work);
             };
@@ -505,7 +508,7 @@ fn urgent_work_is_done_while_every_thread_is_blocked() {
 
 /// A connection: data arrives, and whoever has the connection takes it.
 struct Line {
-    home: Home<u32>,
+    home: ExclusiveSlot<u32>,
     arrived: AtomicUsize,
     served: AtomicUsize,
     busy: AtomicBool,
@@ -520,7 +523,7 @@ impl Line {
             assert!(self.busy.swap(false, Ordering::SeqCst));
             match self.home.put(it) {
                 Put::Done | Put::Closed(_) => return,
-                Put::Again(back) => it = back,
+                Put::Recheck(back) => it = back,
             }
         }
     }
@@ -529,8 +532,8 @@ impl Line {
     fn arrive(&self) {
         self.arrived.fetch_add(1, Ordering::SeqCst);
         match self.home.take() {
-            Took::It(it) => self.serve(it),
-            Took::Out | Took::Closed => {}
+            Take::Value(it) => self.serve(it),
+            Take::Busy | Take::Closed => {}
         }
     }
 }
@@ -539,7 +542,7 @@ impl Line {
 fn what_arrives_while_a_connection_is_out_is_not_forgotten() {
     check(|| {
         let line = Arc::new(Line {
-            home: Home::away(),
+            home: ExclusiveSlot::new_taken(),
             arrived: AtomicUsize::new(0),
             served: AtomicUsize::new(0),
             busy: AtomicBool::new(false),
@@ -551,22 +554,22 @@ fn what_arrives_while_a_connection_is_out_is_not_forgotten() {
         line.arrive();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(line.served.load(Ordering::SeqCst), 2);
-        assert!(matches!(line.home.take(), Took::It(7)), "it is home");
+        assert!(matches!(line.home.take(), Take::Value(7)), "it is home");
     });
 }
 
 #[test]
 fn a_connection_that_is_struck_out_is_closed_by_exactly_one() {
     check(|| {
-        let home = Arc::new(Home::away());
+        let home = Arc::new(ExclusiveSlot::new_taken());
         let theirs = Arc::clone(&home);
         let worker = thread::spawn(move || match theirs.put(7) {
             Put::Done => 0,
             Put::Closed(_) => 1,
-            Put::Again(_) => panic!("nobody wants it"),
+            Put::Recheck(_) => panic!("nobody wants it"),
         });
         let here = usize::from(home.close().is_some());
         assert_eq!(here + worker.join().unwrap(), 1);
-        assert!(matches!(home.take(), Took::Closed));
+        assert!(matches!(home.take(), Take::Closed));
     });
 }

@@ -1,5 +1,5 @@
 //! A socket is taken away while datagrams arrive and workers serve it: every interleaving of a
-//! small world around the machine that the server uses (`src/udp/leaving.rs`), by loom.
+//! small world around the machine that the server uses (`src/udp/removal.rs`), by loom.
 //!
 //! In this world a processor that delivers a datagram looks for the socket that fits and puts the
 //! datagram into it later, as the kernel does; a grace period waits for those that have looked.
@@ -8,13 +8,13 @@
 //! ever.
 #![allow(missing_docs, clippy::unwrap_used, reason = "test code")]
 
-#[path = "../../src/udp/leaving.rs"]
-mod leaving;
+#[path = "../../src/udp/removal.rs"]
+mod removal;
 
-use leaving::{Exit, Leaving};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, RwLock};
 use loom::thread;
+use removal::{RemovableSocket, SocketRemoval};
 
 /// Most unforced switches of threads in one run; more finds nothing new and takes hours.
 const SWITCHES: usize = 2;
@@ -73,12 +73,12 @@ impl World {
     }
 }
 
-struct Exiting {
+struct RemovalTarget {
     socket: Arc<Socket>,
     world: Arc<World>,
 }
 
-impl Exit for Exiting {
+impl RemovableSocket for RemovalTarget {
     fn hide(&self) {
         self.socket.hidden.store(true, Ordering::Release);
     }
@@ -87,7 +87,7 @@ impl Exit for Exiting {
         !self.socket.queue.lock().unwrap().is_empty()
     }
 
-    fn strike_out(&self) {
+    fn unregister(&self) {
         self.world.table.lock().unwrap().retain(|socket| !Arc::ptr_eq(socket, &self.socket));
     }
 }
@@ -132,8 +132,8 @@ fn remove(patient: bool) {
                 }
             })
         };
-        let exit = Exiting { socket: fitting, world: Arc::clone(&world) };
-        let mut leaving = Leaving::begin(exit);
+        let exit = RemovalTarget { socket: fitting, world: Arc::clone(&world) };
+        let mut leaving = SocketRemoval::begin(exit);
         assert!(leaving.is_unsettled());
         if patient {
             drop(world.delivering.write().unwrap());

@@ -1,0 +1,143 @@
+//! Who is connected or was, and what became of the connections that closed: their counts are added up
+//! when they close, so that no call pays for it.
+//!
+//! Invariant: `gone` has exactly the clients without an open connection, the one that left first in front.
+
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+/// What a client's connections carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ClientTotals {
+    /// Calls that came.
+    pub calls: u64,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+}
+
+impl ClientTotals {
+    /// Adds what another connection carried.
+    pub const fn add(&mut self, more: Self) {
+        self.calls = self.calls.wrapping_add(more.calls);
+        self.bytes_in = self.bytes_in.wrapping_add(more.bytes_in);
+        self.bytes_out = self.bytes_out.wrapping_add(more.bytes_out);
+    }
+}
+
+/// One address.
+#[derive(Default)]
+struct Client {
+    /// Its open connections.
+    open: usize,
+    /// What those carried that have closed.
+    closed: ClientTotals,
+    /// Its place in `gone`, if none is open.
+    left: u64,
+}
+
+/// All that are remembered.
+pub(crate) struct Clients {
+    known: HashMap<IpAddr, Client>,
+    gone: BTreeMap<u64, IpAddr>,
+    departures: u64,
+    remembered_max: usize,
+}
+
+impl Clients {
+    /// Remembers so many that have no open connection.
+    pub fn new(remembered_max: usize) -> Self {
+        Self { known: HashMap::new(), gone: BTreeMap::new(), departures: 0, remembered_max }
+    }
+
+    /// How many connections of a client are open.
+    pub fn open(&self, address: IpAddr) -> usize {
+        self.known.get(&address).map_or(0, |client| client.open)
+    }
+
+    /// A connection has opened.
+    pub fn opened(&mut self, address: IpAddr) {
+        let client = self.known.entry(address).or_default();
+        if client.open == 0 {
+            self.gone.remove(&client.left);
+        }
+        client.open = client.open.saturating_add(1);
+    }
+
+    /// A connection has closed. Of clients without one, the one that left first is forgotten if they
+    /// are too many.
+    pub fn closed(&mut self, address: IpAddr, totals: ClientTotals) {
+        let Some(client) = self.known.get_mut(&address) else { return };
+        client.closed.add(totals);
+        client.open = client.open.saturating_sub(1);
+        if client.open > 0 {
+            return;
+        }
+        self.departures = self.departures.wrapping_add(1);
+        client.left = self.departures;
+        self.gone.insert(client.left, address);
+        if self.gone.len() > self.remembered_max
+            && let Some((_, forgotten)) = self.gone.pop_first()
+        {
+            self.known.remove(&forgotten);
+        }
+    }
+
+    /// What the closed connections of each client carried.
+    pub fn closed_of_all(&self) -> Vec<(IpAddr, ClientTotals)> {
+        self.known.iter().map(|(address, client)| (*address, client.closed)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClientTotals, Clients};
+    use std::net::{IpAddr, Ipv4Addr};
+
+    const ONE: ClientTotals = ClientTotals { calls: 1, bytes_in: 2, bytes_out: 3 };
+
+    fn address(last: u8) -> IpAddr {
+        Ipv4Addr::new(10, 0, 0, last).into()
+    }
+
+    fn known(clients: &Clients) -> Vec<(IpAddr, u64)> {
+        let mut all: Vec<_> =
+            clients.closed_of_all().iter().map(|(address, sum)| (*address, sum.calls)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn what_closed_connections_carried_adds_up() {
+        let mut clients = Clients::new(2);
+        clients.opened(address(1));
+        clients.opened(address(1));
+        assert_eq!(clients.open(address(1)), 2);
+        clients.closed(address(1), ONE);
+        clients.closed(address(1), ONE);
+        assert_eq!(clients.open(address(1)), 0);
+        clients.opened(address(1));
+        clients.closed(address(1), ONE);
+        let sum = ClientTotals { calls: 3, bytes_in: 6, bytes_out: 9 };
+        assert_eq!(clients.closed_of_all(), [(address(1), sum)]);
+    }
+
+    #[test]
+    fn who_left_first_is_forgotten_first_and_who_is_here_never() {
+        let mut clients = Clients::new(2);
+        clients.opened(address(9));
+        clients.opened(address(9));
+        clients.closed(address(9), ONE);
+        for last in [1, 2, 1, 3] {
+            clients.opened(address(last));
+            clients.closed(address(last), ONE);
+        }
+        // 2 left before 1 came again
+        assert_eq!(known(&clients), [(address(1), 2), (address(3), 1), (address(9), 1)]);
+        clients.closed(address(9), ONE);
+        assert_eq!(known(&clients), [(address(3), 1), (address(9), 2)]);
+        assert_eq!(clients.gone.len(), 2);
+    }
+}

@@ -1,0 +1,169 @@
+//! Which congestion control connections have.
+//!
+//! The system's own choice is right where connections share a line with others. Where both ends are on this
+//! machine there is no line, and one that paces (BBR) has nothing to find out: it only makes timers between sends,
+//! two and a half times the CPU of a READ of 1 MiB. [`Congestion::Auto`] spares local clients that.
+//!
+//! The kernel decides when the client's first packets come, before anybody accepts the connection, and a connection
+//! that has begun to pace goes on with it whatever it is told later. So listeners are told; a connection that
+//! came over a line and has what was meant for local ones gets the system's when it is accepted. What a route
+//! says (`ip route ... congctl`) goes before, and is left alone.
+//!
+//! [`CongestionSetting::state`] is locked when a connection is accepted, for one or two socket options, and when the setting changes.
+
+use crate::config::SettingError;
+use crate::sync::lock;
+use rpc::Peer;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Mutex;
+use sys::tcp;
+
+/// What every kernel has and allows to everybody; it paces nothing.
+const PLAIN: &str = "reno";
+/// What those are called that pace (`bbr`, `bbr2`).
+const PACING: &str = "bbr";
+
+/// The congestion control of connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Congestion {
+    /// The system's; for clients on this machine one that does not pace.
+    Auto,
+    /// The system's.
+    System,
+    /// One by its name.
+    Named(String),
+}
+
+/// What is chosen now.
+pub(crate) struct CongestionSetting {
+    state: Mutex<State>,
+}
+
+struct State {
+    wanted: Congestion,
+    /// What listeners were told last; `None`: nothing ever, so that they follow the system.
+    listener_name: Option<String>,
+}
+
+impl CongestionSetting {
+    pub const fn new(wanted: Congestion) -> Self {
+        Self { state: Mutex::new(State { wanted, listener_name: None }) }
+    }
+
+    /// Sets listeners up before the first connection comes.
+    ///
+    /// # Errors
+    /// As [`CongestionSetting::change`].
+    pub fn prepare<'s>(
+        &self,
+        listeners: impl Iterator<Item = &'s TcpListener>,
+    ) -> Result<(), SettingError> {
+        let mut state = lock(&self.state);
+        // Where there is no telling what the system's is, it stays in force.
+        if let Some(name) = for_listeners(&state.wanted).unwrap_or_default() {
+            check_available(&name)?;
+            listeners.for_each(|listener| _ = tcp::set_congestion(listener, &name));
+            state.listener_name = Some(name);
+        }
+        Ok(())
+    }
+
+    /// Changes it for listeners; what connections that are open are to have. A connection that is in the register when
+    /// this returns has to be told; one that comes later finds the new choice in [`CongestionSetting::set_up`].
+    ///
+    /// # Errors
+    /// The kernel has none of that name, or this process may not use it; nothing has changed then.
+    pub fn change<'s>(
+        &self,
+        wanted: Congestion,
+        listeners: impl Iterator<Item = &'s TcpListener>,
+    ) -> Result<CongestionNames, SettingError> {
+        let cannot = |error| SettingError(format!("which one is the system's? {error}"));
+        let system = tcp::system_congestion().map_err(cannot)?;
+        let listener_name = for_listeners(&wanted).map_err(cannot)?;
+        let remote = match &wanted {
+            Congestion::Named(name) => name.clone(),
+            Congestion::Auto | Congestion::System => system.clone(),
+        };
+        check_available(&remote)?;
+        let local = listener_name.clone().unwrap_or_else(|| remote.clone());
+        let mut state = lock(&self.state);
+        // Once told, they follow the system no more.
+        if let Some(listener_name) =
+            listener_name.or_else(|| state.listener_name.is_some().then_some(system))
+        {
+            listeners.for_each(|listener| _ = tcp::set_congestion(listener, &listener_name));
+            state.listener_name = Some(listener_name);
+        }
+        state.wanted = wanted;
+        Ok(CongestionNames { local, remote })
+    }
+
+    /// Gives a connection that was just accepted, and is in the register, what it is to have.
+    pub fn set_up(&self, stream: &TcpStream, peer: Peer) {
+        let state = lock(&self.state);
+        // Whatever fails here, the connection has ended or has a working congestion control.
+        let _ = match (&state.wanted, &state.listener_name) {
+            (Congestion::Named(name), _) => tcp::set_congestion(stream, name),
+            (Congestion::Auto, Some(listener_name)) if listener_name == PLAIN && is_local(peer) => {
+                Ok(())
+            }
+            (Congestion::Auto | Congestion::System, Some(listener_name)) => {
+                as_system(stream, listener_name)
+            }
+            (Congestion::Auto | Congestion::System, None) => Ok(()),
+        };
+    }
+}
+
+/// What connections that are open are to have after a change.
+pub(crate) struct CongestionNames {
+    local: String,
+    remote: String,
+}
+
+impl CongestionNames {
+    /// Gives it to a connection.
+    pub fn apply(&self, stream: &TcpStream, peer: Peer) {
+        // It may have ended.
+        let _ =
+            tcp::set_congestion(stream, if is_local(peer) { &self.local } else { &self.remote });
+    }
+}
+
+/// Whether connections can have it.
+fn check_available(name: &str) -> Result<(), SettingError> {
+    tcp::try_congestion(name).map_err(|error| {
+        let there = tcp::congestions();
+        SettingError(format!("congestion control {name:?}: {error}; there are {there}"))
+    })
+}
+
+/// What listeners are to be told; `None`: to do as the system says.
+fn for_listeners(wanted: &Congestion) -> io::Result<Option<String>> {
+    Ok(match wanted {
+        Congestion::Named(name) => Some(name.clone()),
+        Congestion::Auto if is_pacing(&tcp::system_congestion()?) => Some(PLAIN.to_owned()),
+        Congestion::Auto | Congestion::System => None,
+    })
+}
+
+fn is_pacing(name: &str) -> bool {
+    name.starts_with(PACING)
+}
+
+/// Whether both ends are on this machine.
+fn is_local(peer: Peer) -> bool {
+    peer.addr.ip() == peer.local.ip() || peer.addr.ip().is_loopback()
+}
+
+/// The system's congestion control for a connection that has what its listener was told.
+fn as_system(stream: impl AsFd, listener_name: &str) -> io::Result<()> {
+    let system = tcp::system_congestion()?;
+    if system != listener_name && tcp::congestion(&stream)? == listener_name {
+        tcp::set_congestion(&stream, &system)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! All open connections of the server, how many each client has, and what it did on those that closed.
+//!
+//! The lock is taken when a connection opens or closes, by the sweep and when somebody asks;
+//! never by a call.
+
+use crate::conn::clients::{ClientTotals, Clients};
+use crate::conn::connection::Conn;
+use crate::limits::CLIENTS_REMEMBERED;
+use crate::sync::lock;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+/// Why a connection is not taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableFull {
+    /// The server has as many as it may.
+    Server,
+    /// Its client has.
+    Client,
+}
+
+/// The open connections.
+#[derive(Default)]
+pub(crate) struct ConnTable(Mutex<State>);
+
+struct State {
+    conns: HashMap<u64, Arc<Conn>>,
+    clients: Clients,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { conns: HashMap::new(), clients: Clients::new(CLIENTS_REMEMBERED) }
+    }
+}
+
+impl ConnTable {
+    /// Takes a connection in, unless there are `max` already or `max_per_client` from its client.
+    ///
+    /// # Errors
+    /// [`TableFull`]: which of the two it was.
+    pub fn add(
+        &self,
+        conn: &Arc<Conn>,
+        max: usize,
+        max_per_client: usize,
+    ) -> Result<(), TableFull> {
+        let mut state = lock(&self.0);
+        if state.conns.len() >= max {
+            return Err(TableFull::Server);
+        }
+        let client = conn.peer.addr.ip();
+        if state.clients.open(client) >= max_per_client {
+            return Err(TableFull::Client);
+        }
+        state.clients.opened(client);
+        state.conns.insert(conn.id, Arc::clone(conn));
+        Ok(())
+    }
+
+    /// Strikes a connection out. What it carried stays known.
+    pub fn remove(&self, conn: &Conn) {
+        let mut state = lock(&self.0);
+        if state.conns.remove(&conn.id).is_some() {
+            state.clients.closed(conn.peer.addr.ip(), conn.seen.totals());
+        }
+    }
+
+    /// All of them, and what connections that are closed carried for each client that is known.
+    pub fn all_and_closed(&self) -> (Vec<Arc<Conn>>, Vec<(IpAddr, ClientTotals)>) {
+        let state = lock(&self.0);
+        (state.conns.values().map(Arc::clone).collect(), state.clients.closed_of_all())
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<Conn>> {
+        lock(&self.0).conns.values().map(Arc::clone).collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        lock(&self.0).conns.len()
+    }
+}

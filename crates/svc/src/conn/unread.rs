@@ -1,0 +1,41 @@
+//! Replies that clients do not take: who has to go when all of them together are more than the budget.
+//!
+//! It is not the one whose reply was too much: whoever reads its replies has one in the queue now and then,
+//! and one client that never reads would cost all others their connections. Those go that hold the
+//! most for longest, by bytes times the time since their socket last took any, until the rest fits.
+//! What waits for somebody who still reads is young, however much it is.
+//!
+//! A worker looks after it has queued a reply and given the transmit lock up; so the budget may be exceeded for a
+//! moment, by what workers write at the same time. No lock is held but one connection's at a time.
+
+use crate::conn::connection::Conn;
+use crate::server::lifecycle::Shared;
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use telemetry::{Counter, WorkerStats};
+
+/// Ends connections until the replies that wait fit into the budget.
+#[cold]
+pub(crate) fn relieve(shared: &Shared, stats: &WorkerStats) {
+    let now_ms = shared.clock.now_ms();
+    let weighed = |conn: Arc<Conn>| (weight(&conn, now_ms), conn);
+    let all = shared.connections.all().into_iter().map(weighed);
+    let mut holders: Vec<(u64, Arc<Conn>)> = all.filter(|(weight, _)| *weight > 0).collect();
+    holders.sort_unstable_by_key(|(weight, _)| Reverse(*weight));
+    for (_, conn) in holders {
+        if !shared.queued.is_over() {
+            return;
+        }
+        if conn.end_unread(shared) {
+            stats.add(Counter::BudgetClosed, 1);
+        }
+    }
+}
+
+/// How much a connection holds, and for how long.
+fn weight(conn: &Conn, now_ms: u64) -> u64 {
+    let age_ms = now_ms.saturating_sub(conn.seen.taken_ms.load(Relaxed));
+    let cost = conn.seen.queued_cost.load(Relaxed) as u64;
+    cost.saturating_mul(age_ms.saturating_add(1))
+}

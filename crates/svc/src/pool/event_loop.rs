@@ -1,0 +1,176 @@
+//! What a leader leads: the table of a pool's connections, the events that are left of the last
+//! wait, and the work that other workers handed back. Whoever holds the [`EventLoop`] is the leader.
+//!
+//! Invariants:
+//! - A place in the table is free, or holds a connection whose `Rx` is at its home or out with
+//!   exactly one worker.
+//! - A token is never used for two connections, so that an event that is left over from a
+//!   connection that has closed meets nothing.
+
+use crate::conn::connection::{Conn, Rx};
+use crate::conn::exclusive_slot::Take;
+use crate::limits::EVENTS_PER_WAIT;
+use crate::pool::worker_pool::Pool;
+use crate::service::datagrams::ReceivedDatagram;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use sys::epoll::{Events, Ready};
+
+/// The token of the pool's own event.
+pub(crate) const TOKEN_INBOX: u64 = u64::MAX;
+/// Tokens of datagram sockets have this bit and the socket's number.
+pub(crate) const TOKEN_SOCKET: u64 = 1 << 63;
+/// Bits of a token that are the place in the table; above it is the count of its uses.
+const SLOT_BITS: u32 = 32;
+/// Uses of a place after which the count starts again.
+const USES_MAX: u64 = (1 << 30) - 1;
+
+/// A pool's work and whose it is.
+pub(crate) struct EventLoop {
+    events: Events,
+    next: usize,
+    slots: Vec<ConnSlot>,
+    free: Vec<usize>,
+    open: usize,
+    /// Connections that have just come; what their clients have to say has mostly come with them.
+    pub new_conns: VecDeque<u64>,
+    /// Connections whose tail, or last look, is due.
+    pub ready_queue: VecDeque<u64>,
+    /// Datagrams that were received and not answered.
+    pub datagrams: VecDeque<ReceivedDatagram>,
+    /// Connections that were told the end and whose clients have not taken everything yet.
+    pub lingering: Vec<u64>,
+    /// The server stops: nothing new is read.
+    pub stopping: bool,
+    /// The pool is being left: connections go to others.
+    pub draining: bool,
+    /// Datagram sockets that are looked at for the last time, until they are empty.
+    pub sockets: Vec<u64>,
+}
+
+#[derive(Default)]
+struct ConnSlot {
+    uses: u64,
+    conn: Option<Arc<Conn>>,
+}
+
+impl EventLoop {
+    pub fn new() -> Self {
+        Self {
+            events: Events::with_capacity(EVENTS_PER_WAIT),
+            next: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            open: 0,
+            new_conns: VecDeque::new(),
+            ready_queue: VecDeque::new(),
+            datagrams: VecDeque::new(),
+            lingering: Vec::new(),
+            stopping: false,
+            draining: false,
+            sockets: Vec::new(),
+        }
+    }
+
+    /// The next event of the last wait.
+    pub fn next_event(&mut self) -> Option<Ready> {
+        let ready = self.events.at(self.next)?;
+        self.next = self.next.saturating_add(1);
+        Some(ready)
+    }
+
+    /// The wait is over: what others have left comes first, new connections above all.
+    pub fn waited(&mut self) {
+        self.events.hoist(TOKEN_INBOX);
+    }
+
+    /// The buffer for the next wait.
+    pub fn events(&mut self) -> &mut Events {
+        self.next = 0;
+        &mut self.events
+    }
+
+    /// Gives a connection a place; its receiving half, which knows its token.
+    pub fn insert(&mut self, pool: &Arc<Pool>, conn: Arc<Conn>) -> Box<Rx> {
+        let token = self.enter(pool, &conn);
+        Box::new(Rx::new(conn, token))
+    }
+
+    /// Gives a connection that has left another pool a place.
+    pub fn insert_moved(&mut self, pool: &Arc<Pool>, rx: &mut Rx) {
+        rx.token = self.enter(pool, &rx.conn);
+        rx.needs_rearm = true;
+    }
+
+    fn enter(&mut self, pool: &Arc<Pool>, conn: &Arc<Conn>) -> u64 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(ConnSlot::default());
+            self.slots.len().saturating_sub(1)
+        });
+        let mut token = TOKEN_INBOX;
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.uses = if slot.uses >= USES_MAX { 1 } else { slot.uses.saturating_add(1) };
+            token = (slot.uses << SLOT_BITS) | index as u64;
+            conn.enter(pool, token);
+            slot.conn = Some(Arc::clone(conn));
+            self.open = self.open.saturating_add(1);
+        }
+        token
+    }
+
+    /// Takes a connection out to be served; it goes back to its home. `None`: it has gone, or another
+    /// worker serves it, who is told on the way back that it is wanted.
+    pub fn take(&mut self, token: u64) -> Option<Box<Rx>> {
+        match self.slot(token)?.conn.as_ref()?.home.take() {
+            Take::Value(rx) => Some(rx),
+            Take::Busy | Take::Closed => None,
+        }
+    }
+
+    /// A connection, wherever its `Rx` is.
+    pub fn conn(&mut self, token: u64) -> Option<Arc<Conn>> {
+        self.slot(token)?.conn.clone()
+    }
+
+    /// Strikes a connection out; its last `Rx`, if it is here.
+    pub fn remove(&mut self, token: u64) -> Option<(Arc<Conn>, Option<Box<Rx>>)> {
+        let slot = self.slot(token)?;
+        let conn = slot.conn.take()?;
+        let rx = conn.home.close();
+        self.free.push(index(token));
+        self.open = self.open.saturating_sub(1);
+        Some((conn, rx))
+    }
+
+    /// Strikes a connection out that goes to another pool; its `Rx` is with the caller.
+    pub fn forget(&mut self, token: u64) {
+        if let Some(slot) = self.slot(token) {
+            slot.conn = None;
+            self.free.push(index(token));
+            self.open = self.open.saturating_sub(1);
+        }
+    }
+
+    /// Tokens of all connections.
+    pub fn tokens(&self) -> Vec<u64> {
+        let places = self.slots.iter().enumerate();
+        let open = places.filter(|(_, slot)| slot.conn.is_some());
+        open.map(|(index, slot)| (slot.uses << SLOT_BITS) | index as u64).collect()
+    }
+
+    /// Whether everything is done after a stop, or after all connections have gone elsewhere.
+    pub fn is_finished(&self) -> bool {
+        let ends = self.stopping || self.draining;
+        ends && self.open == 0 && self.datagrams.is_empty() && self.sockets.is_empty()
+    }
+
+    fn slot(&mut self, token: u64) -> Option<&mut ConnSlot> {
+        let slot = self.slots.get_mut(index(token))?;
+        (slot.uses == token >> SLOT_BITS && slot.conn.is_some()).then_some(slot)
+    }
+}
+
+/// The place in the table that a token names.
+const fn index(token: u64) -> usize {
+    (token & ((1 << SLOT_BITS) - 1)) as usize
+}

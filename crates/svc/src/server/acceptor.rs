@@ -1,0 +1,170 @@
+//! The acceptor: one thread that takes new connections from all listeners, sets them up, and
+//! gives each to the pool that has the fewest.
+//!
+//! When descriptors or memory run out it ends the connection that has been silent for longest,
+//! if that is long enough, and rests instead of spinning; who is not accepted yet waits in the kernel.
+
+use crate::conn::connection::Conn;
+use crate::conn::table::TableFull;
+use crate::conn::tcp_buffers::ConnBuffers;
+use crate::limits::EVENTS_PER_WAIT;
+use crate::pool::event_loop::TOKEN_INBOX;
+use crate::server::lifecycle::Shared;
+use crate::server::pools::ConnTransfer;
+use crate::udp::socket::canonical;
+use rpc::{Peer, Transport};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use sys::epoll::{Epoll, Events, Interest};
+use telemetry::{Counter, WorkerStats};
+
+/// Rest after a shortage of descriptors or memory.
+const SHORTAGE_PAUSE: Duration = Duration::from_millis(50);
+/// Milliseconds between two times that the log tells of a shortage.
+const SHORTAGE_LOG_EVERY_MS: u64 = 60_000;
+/// A connection that has been silent for this long may be ended to make room for a new one; its
+/// client connects again when it has something to say.
+const IDLE_ENOUGH_MS: u64 = 30_000;
+/// Connections accepted from one listener before the others have their turn.
+const ACCEPTS_PER_TURN: usize = 64;
+
+/// What the statistics know of a listener; its socket is the acceptor's, and closes with it.
+pub(crate) struct Listener {
+    pub local: SocketAddr,
+    pub adopted: bool,
+    /// The socket, while the acceptor has it.
+    pub socket: Weak<TcpListener>,
+    /// Connections accepted.
+    pub accepted: AtomicU64,
+}
+
+impl Listener {
+    pub fn new(socket: &Arc<TcpListener>, adopted: bool) -> io::Result<Self> {
+        let local = socket.local_addr()?;
+        Ok(Self { local, adopted, socket: Arc::downgrade(socket), accepted: AtomicU64::new(0) })
+    }
+}
+
+/// The acceptor's own things.
+struct Acceptor<'a> {
+    shared: &'a Shared,
+    stats: WorkerStats,
+    last_id: u64,
+    /// A shortage is not told of before.
+    log_after_ms: u64,
+}
+
+/// The acceptor's epoll, watching the listeners and the event that ends it.
+///
+/// # Errors
+/// No descriptors or memory left.
+pub(crate) fn watch(shared: &Shared, sockets: &[Arc<TcpListener>]) -> io::Result<Epoll> {
+    let epoll = Epoll::new()?;
+    epoll.add(&shared.accept_end, TOKEN_INBOX, Interest::READABLE)?;
+    for (number, socket) in sockets.iter().enumerate() {
+        epoll.add(socket, number as u64, Interest::READABLE)?;
+    }
+    Ok(epoll)
+}
+
+/// The acceptor's thread.
+pub(crate) fn accept(shared: &Shared, epoll: &Epoll, sockets: &[Arc<TcpListener>]) {
+    let stats = shared.telemetry.worker();
+    let mut acceptor = Acceptor { shared, stats, last_id: 0, log_after_ms: 0 };
+    let mut events = Events::with_capacity(EVENTS_PER_WAIT);
+    while !shared.stopping.load(Relaxed) {
+        if let Err(error) = epoll.wait(&mut events, None) {
+            tracing::error!(%error, "cannot wait for connections");
+            std::thread::sleep(SHORTAGE_PAUSE);
+        }
+        let mut index = 0_usize;
+        while let Some(ready) = events.at(index) {
+            index = index.saturating_add(1);
+            let number = usize::try_from(ready.token).ok();
+            let found = number.and_then(|n| Some((sockets.get(n)?, shared.listeners.get(n)?)));
+            if let Some((socket, listener)) = found {
+                acceptor.take_from(socket, listener);
+            }
+        }
+    }
+}
+
+impl Acceptor<'_> {
+    fn take_from(&mut self, socket: &TcpListener, listener: &Listener) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            match sys::socket::accept(socket) {
+                Ok(stream) => {
+                    listener.accepted.fetch_add(1, Relaxed);
+                    self.set_up(stream);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if sys::socket::is_shortage(&error) => {
+                    self.stats.add(Counter::AcceptShortages, 1);
+                    self.log_shortage(&error);
+                    self.close_idlest();
+                    std::thread::sleep(SHORTAGE_PAUSE);
+                    return;
+                }
+                // The connection was gone before it was accepted, or the network was.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Sets a connection up and gives it to a pool.
+    fn set_up(&mut self, stream: TcpStream) {
+        let ends = stream.peer_addr().and_then(|peer| Ok((peer, stream.local_addr()?)));
+        let Ok((peer, local)) = ends else { return };
+        if sys::socket::prepare(&stream).is_err() {
+            return;
+        }
+        let peer =
+            Peer { addr: canonical(peer), local: canonical(local), transport: Transport::Tcp };
+        self.last_id = self.last_id.saturating_add(1);
+        let now_ms = self.shared.clock.now_ms();
+        let buffers = ConnBuffers::new(&self.shared.buffers);
+        let conn = Arc::new(Conn::new(self.last_id, stream, peer, now_ms, buffers));
+        let limits = &self.shared.limits;
+        let (max, per_client) = (self.shared.connections_max, limits.connections_per_client_max);
+        if let Err(full) = self.shared.connections.add(&conn, max, per_client) {
+            self.stats.add(Counter::ConnectionsRefused, 1);
+            match full {
+                TableFull::Server => self.close_idlest(),
+                // No reason to end another client's connection.
+                TableFull::Client => {}
+            }
+            return;
+        }
+        self.stats.add(Counter::Connections, 1);
+        self.shared.buffers.set_up(&conn, &self.stats);
+        self.shared.congestion.set_up(&conn.stream, conn.peer);
+        self.shared.pools.hand_out(ConnTransfer::New(conn));
+    }
+
+    /// Tells the operator why clients wait, now and then.
+    fn log_shortage(&mut self, shortage: &io::Error) {
+        let now_ms = self.shared.clock.now_ms();
+        if self.log_after_ms <= now_ms {
+            self.log_after_ms = now_ms.saturating_add(SHORTAGE_LOG_EVERY_MS);
+            let limit = sys::socket::descriptors_max();
+            tracing::warn!(error = %shortage, limit, "no descriptor or memory for a new connection: it waits");
+        }
+    }
+
+    /// Ends the connection that has been silent for longest, if it has nothing under way.
+    fn close_idlest(&self) {
+        let now_ms = self.shared.clock.now_ms();
+        let silent = |conn: &Arc<Conn>| now_ms.saturating_sub(conn.seen.last_ms.load(Relaxed));
+        let idle = |conn: &&Arc<Conn>| {
+            let busy = conn.seen.in_flight.load(Relaxed) > 0 || conn.seen.queued.load(Relaxed) > 0;
+            !busy && silent(conn) > IDLE_ENOUGH_MS
+        };
+        let all = self.shared.connections.all();
+        if let Some(conn) = all.iter().filter(idle).max_by_key(|conn| silent(conn)) {
+            conn.shut_down();
+        }
+    }
+}

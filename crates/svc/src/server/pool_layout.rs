@@ -1,0 +1,138 @@
+//! How many pools there are, and the change to another number while the server runs.
+//!
+//! New pools are made whole, with their threads, before the old ones are told to send their
+//! connections over (`roster.rs` tells how); if that fails, nothing has changed.
+//!
+//! [`PoolSettings`] is what is set; its lock is held over a whole change, so that there is one at a time.
+
+use crate::config::{PoolMode, SettingError, WakePolicy};
+use crate::pool::worker_pool::{Message, Pool};
+use crate::server::lifecycle::{Shared, StartError};
+use std::io;
+use std::sync::Arc;
+
+/// What is set of the pools.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PoolSettings {
+    /// The fewest and the most threads of all pools together.
+    pub threads: (usize, usize),
+    pub pool_mode: PoolMode,
+    pub wake_policy: WakePolicy,
+    /// How many pools there are to be under [`PoolMode::Auto`].
+    pub spread: usize,
+}
+
+/// Puts other pools in place of those that there are.
+///
+/// # Errors
+/// [`SettingError`]: fewer threads than pools, or the kernel refuses threads or descriptors;
+/// nothing has changed then.
+pub(crate) fn replace_pools(
+    shared: &Arc<Shared>,
+    set: &mut PoolSettings,
+    change: impl FnOnce(PoolSettings) -> PoolSettings,
+) -> Result<(), SettingError> {
+    let new = change(*set);
+    let refused = |error: StartError| {
+        SettingError(format!("cannot change to pool-mode={}: {error}", new.pool_mode))
+    };
+    let pools = make_pools(shared, &new).map_err(refused)?;
+    for pool in &pools {
+        if let Err(error) = pool.fill() {
+            for pool in &pools {
+                pool.post(Message::Leave);
+            }
+            forget_pools(shared, &pools);
+            return Err(cannot_start(error));
+        }
+    }
+    for pool in shared.pools.replace(pools).iter() {
+        pool.post(Message::Leave);
+    }
+    *set = new;
+    Ok(())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
+pub(crate) fn cannot_start(error: io::Error) -> SettingError {
+    SettingError(format!("cannot start threads: {error}"))
+}
+
+/// Pools as they are set, with no threads yet.
+///
+/// # Errors
+/// [`StartError`]: fewer threads than pools, or no descriptors.
+pub(crate) fn make_pools(
+    shared: &Arc<Shared>,
+    set: &PoolSettings,
+) -> Result<Vec<Arc<Pool>>, StartError> {
+    let layout = layout(set)?;
+    let threads = split_threads(set.threads, layout.len())?;
+    let mut pools = Vec::with_capacity(layout.len());
+    for (index, (cpus, threads)) in layout.into_iter().zip(threads).enumerate() {
+        let pool = Pool::new(index, cpus, threads, set.wake_policy, Arc::clone(shared));
+        let pool = pool.inspect_err(|_| forget_pools(shared, &pools))?;
+        pools.push(Arc::new(pool));
+    }
+    Ok(pools)
+}
+
+fn forget_pools(shared: &Shared, pools: &[Arc<Pool>]) {
+    for pool in pools {
+        shared.ports.remove_pool(&pool.epoll);
+    }
+}
+
+/// The CPUs of each pool; an empty list is any CPU.
+fn layout(set: &PoolSettings) -> io::Result<Vec<Vec<usize>>> {
+    let mut pools = match set.pool_mode {
+        PoolMode::Auto => vec![Vec::new(); set.spread],
+        PoolMode::Global => vec![Vec::new()],
+        PoolMode::PerCpu => vec![Vec::new(); sys::thread::allowed_cpus()?.len()],
+        PoolMode::PerNode => {
+            let allowed = sys::thread::allowed_cpus()?;
+            let mut nodes = sys::thread::nodes();
+            for node in &mut nodes {
+                node.retain(|cpu| allowed.contains(cpu));
+            }
+            nodes.retain(|node| !node.is_empty());
+            nodes
+        }
+    };
+    pools.truncate(set.threads.1);
+    if pools.is_empty() {
+        pools.push(Vec::new());
+    }
+    Ok(pools)
+}
+
+/// Each pool's fewest and most threads: the sums are what was asked for, as far as each pool has
+/// one thread at least.
+pub(crate) fn split_threads(
+    (min, max): (usize, usize),
+    pools: usize,
+) -> Result<Vec<(usize, usize)>, SettingError> {
+    if max < pools || min > max {
+        return Err(SettingError(format!(
+            "threads={min}..{max} does not fit: at least one thread for each of {pools} pools, \
+             and no more at the least than at the most"
+        )));
+    }
+    let part = |all: usize, index: usize| {
+        let extra = usize::from(index < all.checked_rem(pools).unwrap_or(0));
+        all.checked_div(pools).unwrap_or(all).saturating_add(extra).max(1)
+    };
+    Ok((0..pools).map(|index| (part(min, index), part(max, index))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_threads;
+
+    #[test]
+    fn threads_are_shared_out_to_the_last_one() {
+        assert_eq!(split_threads((3, 9), 2).unwrap(), [(2, 5), (1, 4)]);
+        assert_eq!(split_threads((1, 2), 2).unwrap(), [(1, 1), (1, 1)]);
+        assert!(split_threads((1, 1), 2).is_err() && split_threads((3, 2), 1).is_err());
+    }
+}

@@ -1,0 +1,315 @@
+//! The watchdog: finds leaders that are stuck in a call that did not say that it may sleep, and
+//! connections that make no progress; and sees to it that there are as many pools as the load needs
+//! (`spread.rs`). When the server rests, it gives the memory back that the work has left free.
+//!
+//! It looks at each pool's beat, the time at which the call under way began, now and then while calls
+//! run, and sleeps without any timer when nothing has run for a while. Whoever lends a core wakes it
+//! ([`WatchdogWaker::wake`]): one load of a flag that hardly ever changes. To look costs a timer, two switches
+//! of threads and cold caches, some 30 µs: each millisecond that would be three percent of all that the server
+//! uses. So it looks each millisecond for a fifth of a second after it found a call stuck, and less often
+//! while all calls say when they sleep.
+//!
+//! No wake-up is lost: the watchdog raises the flag *first* and asks each pool's slot *then*; a
+//! leader lends through the slot's lock *first* and reads the flag *then*. The same between the
+//! budget of partial records and the flag, with a fence on both sides.
+
+use crate::config::PoolMode;
+use crate::conn::connection::Conn;
+use crate::limits::IDLE_THREAD_AGE;
+use crate::pool::scheduler::Wakeup;
+use crate::server::lifecycle::Shared;
+use crate::server::pool_layout::{self, PoolSettings};
+use crate::server::pool_sizing::{self, PoolSizer};
+use crate::stats::NS_PER_MS;
+use crate::sync::lock;
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::thread::Thread;
+use std::time::Duration;
+use telemetry::{Counter, WorkerStats};
+
+/// A call that sleeps and has run for so long without a word is stuck.
+const STUCK_NS: u64 = 1_000_000;
+/// One that does not sleep computes, or waits for a processor, for which another leader could only
+/// wait as well. After so long it is taken for stuck all the same.
+const LONG_NS: u64 = 5_000_000;
+/// Between two looks at the pools where calls were found stuck lately: a call that sleeps without a
+/// word holds its pool up for one to two milliseconds.
+const TICK: Duration = Duration::from_millis(1);
+/// Between two looks where none was: the first such call holds its pool up for one to five.
+const CALM_TICK: Duration = Duration::from_millis(4);
+/// For how long after a stuck call others are expected. Where they are rarer, what is lost at each without
+/// more looks is less than the looks cost.
+const ALERT_NS: u64 = 200_000_000;
+/// Without any call for so long the watchdog goes to sleep.
+const QUIET_NS: u64 = 16_000_000;
+/// Without any call for so long the server rests: its workers have let their buffers go by then.
+const REST: Duration = IDLE_THREAD_AGE.saturating_add(Duration::from_secs(1));
+/// Between two looks for connections without progress, while there may be any.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Wakes the watchdog.
+#[derive(Debug, Default)]
+pub(crate) struct WatchdogWaker {
+    asleep: AtomicBool,
+    /// Set while the watchdog runs. Locked only when it has to be woken.
+    thread: Mutex<Option<Thread>>,
+}
+
+impl WatchdogWaker {
+    /// A call begins.
+    pub fn wake(&self) {
+        if self.asleep.load(Relaxed) {
+            self.wake_now();
+        }
+    }
+
+    /// A connection holds memory that has been taken from the budget, and may make no progress.
+    pub fn wake_for_memory(&self) {
+        fence(SeqCst);
+        self.wake();
+    }
+
+    /// Wakes it in any case.
+    pub fn wake_now(&self) {
+        self.asleep.store(false, Relaxed);
+        if let Some(thread) = &*lock(&self.thread) {
+            thread.unpark();
+        }
+    }
+}
+
+/// The watchdog's view of things.
+struct Watchdog<'a> {
+    shared: &'a Arc<Shared>,
+    stats: WorkerStats,
+    swept_ms: u64,
+    sizer: PoolSizer,
+    /// CPUs that the process may use.
+    cpus: usize,
+    /// When a call was last seen to run, in milliseconds; `None`: memory was given back after it.
+    worked_ms: Option<u64>,
+    /// Until when calls are expected to be stuck.
+    alert_until_ns: u64,
+}
+
+/// The machine, as far as the process may use it.
+struct Machine<'a>(&'a Shared);
+
+impl pool_sizing::Load for Machine<'_> {
+    fn cpu_time(&self) -> Duration {
+        sys::thread::own_cpu_time()
+    }
+
+    fn calls(&self) -> u64 {
+        self.0.pools.current().iter().map(|pool| pool.seen.calls.load(Relaxed)).sum()
+    }
+
+    fn idle_time(&self) -> Option<Duration> {
+        sys::thread::cpu_times().ok().map(|times| times.idle)
+    }
+}
+
+/// The watchdog's thread.
+pub(crate) fn watch(shared: &Arc<Shared>) {
+    *lock(&shared.watchdog_waker.thread) = Some(std::thread::current());
+    let stats = shared.telemetry.worker();
+    let cpus = sys::thread::allowed_cpus().map_or(1, |cpus| cpus.len());
+    let sizer = PoolSizer::new(cpus);
+    let mut watchdog =
+        Watchdog { shared, stats, swept_ms: 0, sizer, cpus, worked_ms: None, alert_until_ns: 0 };
+    let mut busy_ns = 0;
+    while !shared.stopped.load(Relaxed) {
+        let now_ns = shared.clock.now_ns();
+        if watchdog.check_pools(now_ns) {
+            busy_ns = now_ns;
+            watchdog.worked_ms = Some(now_ns / NS_PER_MS);
+        }
+        watchdog.sweep();
+        watchdog.resize_pools();
+        if now_ns.saturating_sub(busy_ns) < QUIET_NS {
+            let alert = now_ns < watchdog.alert_until_ns;
+            std::thread::park_timeout(if alert { TICK } else { CALM_TICK });
+        } else if watchdog.may_sleep() {
+            watchdog.sleep();
+            shared.watchdog_waker.asleep.store(false, Relaxed);
+            busy_ns = shared.clock.now_ns();
+        }
+    }
+}
+
+impl Watchdog<'_> {
+    /// Looks whether a call is stuck, in a pool's leader or in a queue's workers; whether any call
+    /// runs, or has run since the last look.
+    fn check_pools(&mut self, now_ns: u64) -> bool {
+        let mut busy = false;
+        for pool in &self.shared.pools.all() {
+            let before = *lock(&pool.watched);
+            let mut seen = before;
+            let call = pool.scheduler.wake_if_stalled(&mut seen.taken, now_ns);
+            let mut found = matches!(call, Wakeup::Unpark(_) | Wakeup::Start(_));
+            pool.wake(call, &self.stats);
+            seen.calls = pool.seen.calls.load(Relaxed);
+            let beat = pool.call_start_ns();
+            let age_ns = if beat == 0 { 0 } else { now_ns.saturating_sub(beat) };
+            if age_ns >= STUCK_NS {
+                let sleeps = pool.leader_is_asleep();
+                if sleeps || age_ns >= LONG_NS {
+                    found |= pool.rescue(beat, &self.stats) && sleeps;
+                }
+            }
+            if found {
+                self.alert_until_ns = now_ns.saturating_add(ALERT_NS);
+            }
+            busy |= beat != 0 || seen != before || !pool.scheduler.is_empty();
+            *lock(&pool.watched) = seen;
+        }
+        busy
+    }
+
+    /// Has as many pools as the load needs, where that is left to the server.
+    fn resize_pools(&mut self) {
+        let mut set = match self.shared.set.try_lock() {
+            Ok(set) => set,
+            Err(TryLockError::Poisoned(set)) => set.into_inner(),
+            // Somebody is setting something: there is a next time.
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if set.pool_mode != PoolMode::Auto || self.shared.stopping.load(Relaxed) {
+            return;
+        }
+        // Calls that hang keep the threads of a pool that is left: there are never more than twice as
+        // many as were asked for, however often the load changes.
+        if self.shared.pools.is_leaving() {
+            return;
+        }
+        let now = Duration::from_nanos(self.shared.clock.now_ns());
+        let most = self.cpus.min(set.threads.1);
+        let machine = Machine(self.shared);
+        let Some(spread) = self.sizer.sample(now, &machine, set.spread, most) else { return };
+        match pool_layout::replace_pools(self.shared, &mut set, |set| PoolSettings {
+            spread,
+            ..set
+        }) {
+            Ok(()) => {
+                tracing::debug!(pools = spread, "the load is spread anew");
+                self.sizer.changed(now, self.shared.connections.len());
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the load cannot be spread over {spread} pools");
+                self.sizer.failed(now);
+            }
+        }
+    }
+
+    /// Raises the flag and makes sure that nothing began before it was seen.
+    fn may_sleep(&self) -> bool {
+        self.shared.watchdog_waker.asleep.store(true, Relaxed);
+        let serving = self.shared.pools.all().iter().any(|pool| pool.is_serving());
+        if serving || self.shared.stopped.load(Relaxed) {
+            self.shared.watchdog_waker.asleep.store(false, Relaxed);
+            return false;
+        }
+        fence(SeqCst);
+        true
+    }
+
+    /// Sleeps until it is woken, there may be something to sweep, or the server has rested for so long
+    /// that memory can be given back.
+    fn sleep(&mut self) {
+        let sweep = self.has_to_sweep().then(|| self.period());
+        let rest = self.worked_ms.map(|_| REST);
+        match sweep.into_iter().chain(rest).min() {
+            Some(patience) => std::thread::park_timeout(patience),
+            None => std::thread::park(),
+        }
+        let woken = !self.shared.watchdog_waker.asleep.load(Relaxed);
+        let waiting_since_ms = |since_ms| self.shared.clock.now_ms().saturating_sub(since_ms);
+        if !woken
+            && self.worked_ms.is_some_and(|ms| u128::from(waiting_since_ms(ms)) >= REST.as_millis())
+        {
+            sys::limits::give_memory_back();
+            self.worked_ms = None;
+        }
+    }
+
+    /// Whether there may be connections without progress.
+    fn has_to_sweep(&self) -> bool {
+        let shared = self.shared;
+        shared.partial.used() > 0
+            || shared.queued.used() > 0
+            || shared.limits.idle_age_max.is_some()
+    }
+
+    /// Ends connections whose record makes no progress, whose client takes no replies, or that were
+    /// silent for too long.
+    fn sweep(&mut self) {
+        let now_ms = self.shared.clock.now_ms();
+        let since_ms = now_ms.saturating_sub(self.swept_ms);
+        if u128::from(since_ms) < self.period().as_millis() || !self.has_to_sweep() {
+            return;
+        }
+        self.swept_ms = now_ms;
+        let limits = &self.shared.limits;
+        for conn in self.shared.connections.all() {
+            let seen = &conn.seen;
+            let unread = seen.queued.load(Relaxed) > 0;
+            let silent = client_silence(&conn, unread, now_ms);
+            if unread {
+                if silent > limits.reply_age_max {
+                    self.stats.add(Counter::RepliesTimedOut, 1);
+                    conn.shut_down();
+                }
+            } else if seen.partial.load(Relaxed) > 0 && silent > limits.partial_age_max {
+                self.stats.add(Counter::RecordsTimedOut, 1);
+                conn.shut_down();
+            } else if limits.idle_age_max.is_some_and(|most| silent > most) {
+                conn.shut_down();
+            }
+        }
+    }
+
+    /// Between two sweeps: a twelfth of the shortest age, for tests and short limits.
+    fn period(&self) -> Duration {
+        let limits = &self.shared.limits;
+        let age = limits.partial_age_max.min(limits.reply_age_max);
+        let age = limits.idle_age_max.map_or(age, |idle| idle.min(age));
+        (age / 12).clamp(TICK, SWEEP_EVERY)
+    }
+}
+
+/// For how long the server has waited for a connection's client, as far as the sweeps have seen;
+/// `unread`: replies wait for it.
+///
+/// While a worker has the connection, or it waits for one, or a call of it sleeps, it is the server that
+/// makes no progress, however long ago the client sent something: what it sends meanwhile is not looked
+/// at. So the time counts from the first sweep after its last word that found it at rest.
+///
+/// Where replies wait, its word is that it acknowledges some. That something leaves the queue tells too
+/// little: a full socket takes nothing before a third of it is empty, which is minutes of a slow line.
+fn client_silence(conn: &Conn, unread: bool, now_ms: u64) -> Duration {
+    let seen = &conn.seen;
+    let sleeps = !unread && seen.in_flight.load(Relaxed) > 0;
+    if sleeps || !conn.home.is_present() {
+        seen.waiting_since_ms.store(0, Relaxed);
+        return Duration::ZERO;
+    }
+    let (since_ms, taken_ms) = (seen.waiting_since_ms.load(Relaxed), seen.taken_ms.load(Relaxed));
+    let word_ms = if unread { taken_ms } else { taken_ms.max(seen.last_ms.load(Relaxed)) };
+    if since_ms <= word_ms || (unread && has_acknowledged_more(conn)) {
+        seen.waiting_since_ms.store(now_ms, Relaxed);
+        return Duration::ZERO;
+    }
+    Duration::from_millis(now_ms.saturating_sub(since_ms))
+}
+
+/// Whether a client has acknowledged anything since this was last asked.
+fn has_acknowledged_more(conn: &Conn) -> bool {
+    let left = sys::socket::unacknowledged(&conn.stream) as u64;
+    let now = conn.seen.bytes_out.load(Relaxed).wrapping_sub(left);
+    conn.seen.acknowledged.swap(now, Relaxed) != now
+}

@@ -1,0 +1,125 @@
+//! The keeper: a thread that hears of interfaces that come, go and change, sees hidden sockets
+//! out, and keeps sockets for sending only in stock. It sleeps without a timer while nothing of
+//! that is to be done.
+
+use crate::pool::event_loop::TOKEN_INBOX;
+use crate::udp::removal::SocketRemoval;
+use crate::udp::sockets::{DatagramSockets, RemovalTarget};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use sys::epoll::{Epoll, Events, Interest};
+use sys::netlink::LinkWatch;
+
+/// The token of the interfaces' watch.
+const TOKEN_LINKS: u64 = 1;
+/// Between two looks at hidden sockets that are not empty.
+const REMOVAL_POLL: Duration = Duration::from_millis(1);
+/// Between two looks at sockets that were struck out and that a call still uses.
+const USED_POLL: Duration = Duration::from_millis(50);
+/// Changes of interfaces come in bursts; what comes within this is one change.
+const BURST: Duration = Duration::from_millis(5);
+/// Between two attempts to bind what could not be bound.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// The keeper's own things.
+struct Maintenance {
+    ports: Arc<DatagramSockets>,
+    epoll: Epoll,
+    watch: Option<LinkWatch>,
+    closing: Vec<SocketRemoval<RemovalTarget>>,
+    /// Whether a socket that was struck out is in use still.
+    used: bool,
+    retried: Instant,
+}
+
+/// An epoll for the keeper.
+///
+/// # Errors
+/// No descriptors or no memory left.
+pub(crate) fn prepare(ports: &DatagramSockets) -> std::io::Result<Epoll> {
+    let epoll = Epoll::new()?;
+    epoll.add(&*ports.event, TOKEN_INBOX, Interest::READABLE)?;
+    Ok(epoll)
+}
+
+/// The keeper's thread.
+pub(crate) fn run(ports: Arc<DatagramSockets>, epoll: Epoll) {
+    let retried = Instant::now();
+    let mut maintenance =
+        Maintenance { ports, epoll, watch: None, closing: Vec::new(), used: false, retried };
+    let mut events = Events::with_capacity(2);
+    maintenance.look();
+    while !maintenance.ports.stopping.load(Relaxed) {
+        if let Err(error) = maintenance.epoll.wait(&mut events, maintenance.rest()) {
+            tracing::error!(%error, "cannot wait for changes of interfaces");
+            std::thread::sleep(RETRY);
+        }
+        let woken = maintenance.ports.event.lower();
+        let heard = maintenance.watch.as_ref().is_some_and(LinkWatch::drain);
+        if heard {
+            std::thread::sleep(BURST);
+            maintenance.watch.as_ref().map(LinkWatch::drain);
+        }
+        if woken || heard || maintenance.is_retry_due() {
+            maintenance.look();
+        }
+        maintenance.advance_removals();
+    }
+}
+
+impl Maintenance {
+    /// How long to wait; `None`: for ever.
+    fn rest(&self) -> Option<Duration> {
+        if !self.closing.is_empty() {
+            return Some(REMOVAL_POLL);
+        }
+        if self.used {
+            return Some(USED_POLL);
+        }
+        self.ports.is_short().then_some(RETRY)
+    }
+
+    fn is_retry_due(&self) -> bool {
+        self.retried.elapsed() >= RETRY && self.ports.is_short()
+    }
+
+    /// Asks what interfaces there are, if that matters, and makes the sockets fit.
+    fn look(&mut self) {
+        self.retried = Instant::now();
+        if !self.ports.mode().by_interface() {
+            if let Some(watch) = self.watch.take() {
+                let _ = self.epoll.delete(&watch);
+            }
+            return self.ports.retry();
+        }
+        // first the watch, then the list: what changes in between is told
+        if self.watch.is_none() {
+            let watch = LinkWatch::new().and_then(|watch| {
+                self.epoll.add(&watch, TOKEN_LINKS, Interest::READABLE)?;
+                Ok(watch)
+            });
+            match watch {
+                Ok(watch) => self.watch = Some(watch),
+                Err(error) => tracing::warn!(%error, "cannot hear of changes of interfaces"),
+            }
+        }
+        match sys::netlink::links() {
+            Ok(links) => self.ports.set_interfaces(links),
+            Err(error) => tracing::warn!(%error, "cannot list the interfaces"),
+        }
+    }
+
+    /// Goes on with the sockets that leave.
+    fn advance_removals(&mut self) {
+        self.closing.extend(self.ports.take_removals());
+        if self.closing.iter().any(SocketRemoval::is_unsettled) {
+            sys::datagram::settle_arrivals();
+            self.closing.iter_mut().for_each(SocketRemoval::settle);
+        }
+        self.closing.retain_mut(|closing| !closing.advance());
+        // striking one out may have begun another change
+        self.closing.extend(self.ports.take_removals());
+        self.used = self.ports.close_unused();
+    }
+}

@@ -1,0 +1,3 @@
+//! Worker threads.
+
+pub(crate) mod thread;
