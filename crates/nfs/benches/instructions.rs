@@ -45,7 +45,7 @@ use std::time::Duration;
 use support::dispatched::Dispatched;
 use support::{at, wire};
 use tempfile::TempDir;
-use vfs_local::{Local, LocalOptions, Naming, OpenFiles};
+use vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use xdr::{Reader, Writer};
 
 /// Who calls, and owns everything.
@@ -157,9 +157,9 @@ fn place() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn local(dir: &TempDir) -> Local {
+fn local(dir: &TempDir) -> LocalFs {
     let files = Arc::new(OpenFiles::new(4096));
-    Local::open(dir.path(), &LocalOptions::default(), files).unwrap()
+    LocalFs::open(dir.path(), &LocalOptions::default(), files).unwrap()
 }
 
 /// Everything up to the call that is counted.

@@ -22,7 +22,7 @@ use std::sync::mpsc::channel;
 use support::dispatched::Dispatched;
 use support::{at, wire};
 use sys::single_step::{be_traced, mark, watch};
-use vfs_local::{Local, LocalOptions, OpenFiles};
+use vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use xdr::{Reader, Writer};
 
 const CHILD: &str = "BOWLINE_STEPPED";
@@ -82,7 +82,7 @@ fn child() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), vec![7; 65_536]).unwrap();
     let files = Arc::new(OpenFiles::new(4096));
-    let local = Local::open(dir.path(), &LocalOptions::default(), files).unwrap();
+    let local = LocalFs::open(dir.path(), &LocalOptions::default(), files).unwrap();
     let lab = Arc::new(Dispatched::over(Arc::new(local)));
     let found = lab.call(p::LOOKUP, &wire(&at(&lab.root, b"file")));
     let mut r = Reader::new(&found[24..]);

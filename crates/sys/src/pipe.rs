@@ -65,7 +65,7 @@ const FLAGS: SpliceFlags = SpliceFlags::MOVE.union(SpliceFlags::NONBLOCK);
 ///
 /// # Errors
 /// What the kernel says; `Unsupported` if the file takes nothing from a pipe.
-pub fn pour(
+pub fn splice_to_file(
     pipe: BorrowedFd<'_>,
     file: BorrowedFd<'_>,
     offset: u64,
@@ -91,7 +91,7 @@ pub fn take(pipe: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pipe, pour, take};
+    use super::{Pipe, splice_to_file, take};
     use std::io::{ErrorKind, Write};
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
@@ -123,7 +123,7 @@ mod tests {
             .truncate(true)
             .open(&path)
             .unwrap();
-        assert_eq!(pour(pipe.read_end(), file.as_fd(), 3, 10).unwrap(), 10);
+        assert_eq!(splice_to_file(pipe.read_end(), file.as_fd(), 3, 10).unwrap(), 10);
         assert_eq!(std::fs::read(&path).unwrap(), b"\0\0\0put, moved");
         let mut left = [0; 100];
         assert_eq!(take(pipe.read_end(), &mut left).unwrap(), 10);
@@ -140,7 +140,7 @@ mod tests {
         pipe.put(b"data").unwrap();
         let path = std::env::temp_dir().join(format!("bowline-append-{}", std::process::id()));
         let file = std::fs::File::options().append(true).create(true).open(&path).unwrap();
-        let refused = pour(pipe.read_end(), file.as_fd(), 0, 4).unwrap_err();
+        let refused = splice_to_file(pipe.read_end(), file.as_fd(), 0, 4).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unsupported);
         assert_eq!(pipe.held().unwrap(), 4, "nothing is lost");
         std::fs::remove_file(path).unwrap();

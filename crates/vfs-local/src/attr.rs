@@ -45,6 +45,6 @@ pub fn convert(s: &Stat) -> Attr {
 ///
 /// # Errors
 /// [`Status::Stale`].
-pub fn living(s: &Stat) -> Result<Attr, Status> {
+pub fn attr_if_linked(s: &Stat) -> Result<Attr, Status> {
     if s.nlink == 0 { Err(Status::Stale) } else { Ok(convert(s)) }
 }

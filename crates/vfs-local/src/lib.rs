@@ -1,51 +1,35 @@
 //! A Linux directory as a backend.
 //!
-//! Objects are named by the kernel's own handles ([`naming`]): opened by handle where the process
-//! may do that, else found again through a persistent table of names. Open descriptors are kept in
-//! a cache that all exports share ([`OpenFiles`]). Reading is checked in user space; what changes
-//! the name space or attributes is left to the kernel, on a thread that acts as the caller
-//! ([`actor`]).
+//! Layers, lowest first; a file uses those of its own layer and of lower ones only, and `cargo xtask`
+//! checks that there are no import cycles:
 //!
-//! One file per verb. Every system call that may wait for a disk comes after
-//! [`Local::may_sleep`].
+//! 1. [`errno`], [`attr`]: the kernel's words in the trait's; [`identity`], [`medium`], [`mount_state`],
+//!    [`write_verifier`]: one part each of what a served directory consists of.
+//! 2. `naming`: file ids, and finding an object by its id: opened by handle where the process may do
+//!    that, else found again through a persistent table of names.
+//! 3. `cache`: open objects, shared by all exports ([`OpenFiles`]), and what names led to.
+//! 4. [`fs`], [`object`]: [`LocalFs`], and how an operation reaches an object.
+//! 5. `ops`: one file for each operation.
+//! 6. [`backend`]: the trait's calls, each of which is one function of `ops`.
+//!
+//! Reading is checked in user space; what changes the name space or attributes is left to the kernel,
+//! on a thread that acts as the caller. Every system call that may wait for a disk comes after
+//! [`LocalFs::will_block`].
 
-mod access;
-mod acl_cell;
-mod actor;
 mod attr;
-mod changes;
-mod commit;
-mod create;
-mod durable;
+mod backend;
+mod cache;
 mod errno;
-mod getattr;
-mod inode_table;
-mod lending;
-mod link;
-mod local;
-mod lookup;
-mod made;
-mod maker;
-mod mkdir;
-mod mknod;
-mod names;
+mod fs;
+mod identity;
+mod medium;
+mod mount_state;
 mod naming;
-mod open_files;
-mod read;
-mod read_range;
-mod readdir;
-mod readlink;
-mod remove;
-mod rename;
-mod rounds;
-mod setattr;
-mod statfs;
-mod symlink;
-mod unsynced;
-mod verifier;
-mod write;
+mod object;
+mod ops;
+mod write_verifier;
 
-pub use actor::acts_as_callers;
-pub use durable::{is_overlay, lacks_journal};
-pub use local::{Local, LocalOptions, Naming, OpenError};
-pub use open_files::OpenFiles;
+pub use cache::open_files::OpenFiles;
+pub use fs::{LocalFs, LocalOptions, Naming, OpenError};
+pub use identity::acts_as_callers;
+pub use medium::{is_overlay, lacks_journal};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use vfs::Backend;
-use vfs_local::{Local, LocalOptions, Naming, OpenFiles};
+use vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use vfs_mem::{Fault, Faulty, Mem, MemOptions};
 
 /// How long the closer waits for removed files before it looks whether the server is still there.
@@ -33,7 +33,7 @@ impl Backends {
     pub fn start() -> anyhow::Result<Self> {
         let open = Arc::new(
             OpenFiles::new(sys::limits::open_files())
-                .at_most(MemoryShares::of_this_process().open_files()),
+                .with_entries_max(MemoryShares::of_this_process().open_files()),
         );
         let exports: Arc<OnceLock<Weak<Exports>>> = Arc::default();
         let (swept, theirs) = (Arc::clone(&open), Arc::clone(&exports));
@@ -48,7 +48,7 @@ impl Backends {
         let leaving = Arc::downgrade(&open);
         let close = move || {
             while let Some(files) = leaving.upgrade() {
-                files.close_leaving(CLOSER_WAIT);
+                files.close_removed(CLOSER_WAIT);
             }
         };
         std::thread::Builder::new()
@@ -81,7 +81,7 @@ impl Backends {
                         table: Some(state_dir.join(format!("names-{uuid}"))),
                         ..LocalOptions::default()
                     };
-                    let local = Local::open(path, &options, Arc::clone(&open))?;
+                    let local = LocalFs::open(path, &options, Arc::clone(&open))?;
                     if local.naming() == Naming::Table {
                         tracing::info!(
                             "{} is served by a table of names in the state directory: the kernel \

@@ -7,7 +7,7 @@ use proto::nfs3::{
     AccessArgs, Bytes, ReadArgs, ReaddirplusArgs, StableHow, WriteArgs, procedure as p,
 };
 use std::sync::Arc;
-use vfs_local::{Local, LocalOptions, OpenFiles};
+use vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use xdr::{Reader, Writer};
 
 #[test]
@@ -22,7 +22,7 @@ fn the_hot_procedures_allocate_nothing_on_a_directory() {
         std::fs::write(dir.path().join(format!("entry{n}")), b"").unwrap();
     }
     let files = Arc::new(OpenFiles::new(4096));
-    let local = Local::open(dir.path(), &LocalOptions::default(), files).unwrap();
+    let local = LocalFs::open(dir.path(), &LocalOptions::default(), files).unwrap();
     let lab = Dispatched::over(Arc::new(local));
     let found = lab.call(p::LOOKUP, &wire(&at(&lab.root, b"file")));
     let mut r = Reader::new(&found[24..]);

@@ -17,7 +17,7 @@ use proto::nfs3::{
 };
 use rpc::Reply;
 use std::sync::Arc;
-use vfs_local::{Local, LocalOptions, OpenFiles};
+use vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use vfs_mem::{Mem, MemOptions};
 use xdr::Decode;
 
@@ -380,7 +380,7 @@ fn compare(ops: &[Op], user: (u32, u32), force_table: bool) {
     std::fs::set_permissions(&served, mode).unwrap();
     let options = LocalOptions { table: Some(dir.path().join("names")), force_table };
     let files = Arc::new(OpenFiles::new(4096));
-    let local = Local::open(&served, &options, Arc::clone(&files)).unwrap();
+    let local = LocalFs::open(&served, &options, Arc::clone(&files)).unwrap();
     let options = MemOptions { owner: (own.uid, own.gid), mode: 0o777, ..MemOptions::default() };
     let mut local = Side::new(Arc::new(local), user);
     let mut mem = Side::new(Arc::new(Mem::new(options)), user);

@@ -12,7 +12,7 @@ use rpc::{Ahead, Reply};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use vfs::Status;
-use vfs_local::{Local, LocalOptions, OpenFiles};
+use vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use vfs_mem::{Fault, Faulty, Mem, MemOptions, Verb};
 use xdr::Decode;
 
@@ -109,12 +109,12 @@ fn local() -> (tempfile::TempDir, Dispatched) {
     (dir, Dispatched::over(Arc::new(local)))
 }
 
-fn local_backend() -> (tempfile::TempDir, Local) {
+fn local_backend() -> (tempfile::TempDir, LocalFs) {
     let dir = tempfile::tempdir().unwrap();
     let served = dir.path().join("served");
     std::fs::create_dir(&served).unwrap();
     let options = LocalOptions { table: Some(dir.path().join("names")), force_table: false };
-    let local = Local::open(&served, &options, Arc::new(OpenFiles::new(64))).unwrap();
+    let local = LocalFs::open(&served, &options, Arc::new(OpenFiles::new(64))).unwrap();
     (dir, local)
 }
 

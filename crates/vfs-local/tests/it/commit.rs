@@ -2,7 +2,7 @@
 //! none. What waits is counted by the kernel (cachestat), where it can and the file system has a disk.
 
 use crate::support::{AS_NOBODY, ROOT, Stage, each, in_child, make, of, put};
-use bowline_vfs_local::{Local, Naming};
+use bowline_vfs_local::{LocalFs, Naming};
 use std::fs::{File, Permissions};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -36,7 +36,7 @@ fn shows(stage: &Stage) -> bool {
 
 /// Whether COMMIT leaves what another process writes where it is. The kernel may write it to the disk
 /// by itself at any moment, so one time of several is enough.
-fn is_left_alone(local: &Local, fid: &Fid, path: &Path) -> bool {
+fn is_left_alone(local: &LocalFs, fid: &Fid, path: &Path) -> bool {
     (0..20).any(|_| {
         // not by truncating it: that has ext4 begin to write at once
         let file = File::options().write(true).open(path).unwrap();

@@ -1,6 +1,6 @@
 //! A Linux directory keeps the trait's promises: on a disk and in memory, by handle and by table.
 
-use bowline_vfs_local::{Local, LocalOptions, Naming, OpenFiles};
+use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use std::sync::Arc;
 use vfs::conformance::{Traits, run};
 
@@ -19,7 +19,7 @@ fn suite(base: &str, force_table: bool) {
         let options = LocalOptions { table: Some(dir.path().join("names")), force_table };
         let root = dir.path().join("root");
         std::fs::create_dir(&root).unwrap();
-        let local = Local::open(&root, &options, Arc::clone(&files)).unwrap();
+        let local = LocalFs::open(&root, &options, Arc::clone(&files)).unwrap();
         assert!(!force_table || local.naming() == Naming::Table);
         dirs.lock().unwrap().push(dir);
         Box::new(local) as Box<dyn vfs::Backend>

@@ -1,7 +1,7 @@
 //! Descriptors never run out for good, and none is open for longer than it is of use.
 
 use crate::support::{ROOT, each, find, in_child, make, of, put, take};
-use bowline_vfs_local::{Local, LocalOptions, Naming, OpenFiles};
+use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn a_server_with_few_descriptors_serves_many_files() {
         let dir = tempfile::tempdir().unwrap();
         let files = Arc::new(OpenFiles::new(sys::limits::open_files()));
         let options = LocalOptions { force_table, ..LocalOptions::default() };
-        let local = Local::open(dir.path(), &options, Arc::clone(&files)).unwrap();
+        let local = LocalFs::open(dir.path(), &options, Arc::clone(&files)).unwrap();
         assert!(local.naming() == Naming::Table || !force_table);
         let (cx, root) = (of(ROOT), local.root());
         let made: Vec<_> = (0..500)
@@ -41,7 +41,7 @@ fn a_server_with_few_descriptors_serves_many_files() {
         }
         // nothing of ours is left to be closed: later, never an I/O error
         while !files.is_empty() {
-            files.make_room();
+            files.evict_some();
         }
         hogs.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
         assert_eq!(local.getattr(&cx, &made[7], Want::STAT), Err(Status::Jukebox));

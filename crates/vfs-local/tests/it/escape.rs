@@ -107,7 +107,7 @@ fn what_is_deleted_is_stale_and_gives_its_space_back() {
                 local.remove(&cx, &root, name(file)).unwrap();
                 // stale at once, closed a few milliseconds later
                 assert_eq!(take(&local, &cx, &fid), Err(Status::Stale));
-                stage.files.close_leaving(std::time::Duration::from_secs(1));
+                stage.files.close_removed(std::time::Duration::from_secs(1));
             } else {
                 fs::remove_file(stage.tree.join(file)).unwrap();
                 assert_eq!(take(&local, &cx, &fid), Err(Status::Stale));
@@ -181,7 +181,7 @@ fn a_directory_that_cannot_be_served_says_what_to_do() {
     let stage = Stage::new(Naming::Table);
     let open = |path: &std::path::Path| {
         let options = bowline_vfs_local::LocalOptions::default();
-        let opened = bowline_vfs_local::Local::open(path, &options, stage.files.clone());
+        let opened = bowline_vfs_local::LocalFs::open(path, &options, stage.files.clone());
         opened.map(drop).unwrap_err().to_string()
     };
     assert!(open(&stage.tree.join("none")).contains("create it first"));

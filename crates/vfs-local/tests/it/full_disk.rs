@@ -19,7 +19,7 @@ fn a_full_disk_takes_what_fits_and_then_says_so() {
     if !root_for("a_full_disk_takes_what_fits_and_then_says_so") {
         return;
     }
-    let _alone = alone();
+    let _lock = alone();
     each(|stage| {
         let _mounted = Mounted::tmpfs(&stage.tree, "size=256k,nr_inodes=8,mode=777");
         let local = stage.serve();
@@ -46,7 +46,7 @@ fn a_full_disk_takes_what_fits_and_then_says_so() {
         let done = local.write(&cx, &other, 0, &data[..100 << 10], Stability::Unstable).unwrap();
         assert_eq!(done.count, 100 << 10);
         local.remove(&cx, &root, name("0")).unwrap();
-        stage.files.close_leaving(std::time::Duration::from_secs(1));
+        stage.files.close_removed(std::time::Duration::from_secs(1));
         soon("the space to be free", || local.statfs(&cx, &root).unwrap().avail_bytes == 256 << 10);
     });
 }
@@ -56,7 +56,7 @@ fn what_is_kept_for_root_is_not_for_clients() {
     if !root_for("what_is_kept_for_root_is_not_for_clients") {
         return;
     }
-    let _alone = alone();
+    let _lock = alone();
     sys::identity::drop_resource_capability().unwrap();
     each(|stage| {
         let image = stage.tree.with_extension("ext4");
@@ -91,7 +91,7 @@ fn a_read_only_mount_shows_in_access_and_in_every_change() {
     if !root_for("a_read_only_mount_shows_in_access_and_in_every_change") {
         return;
     }
-    let _alone = alone();
+    let _lock = alone();
     each(|stage| {
         let mounted = Mounted::tmpfs(&stage.tree, "size=256k,mode=777");
         fs::write(stage.tree.join("f"), "data").unwrap();
@@ -128,7 +128,7 @@ fn an_export_that_is_dropped_lets_go_of_its_file_system() {
     if !root_for("an_export_that_is_dropped_lets_go_of_its_file_system") {
         return;
     }
-    let _alone = alone();
+    let _lock = alone();
     each(|stage| {
         let mounted = Mounted::tmpfs(&stage.tree, "size=256k");
         let local = stage.serve();

@@ -220,7 +220,7 @@ fn what_a_name_led_to_before_is_not_taken_for_what_was_removed() {
 }
 
 /// The ids and sizes that a listing gives by name.
-fn listed(local: &bowline_vfs_local::Local) -> BTreeMap<Vec<u8>, (Fid, u64)> {
+fn listed(local: &bowline_vfs_local::LocalFs) -> BTreeMap<Vec<u8>, (Fid, u64)> {
     let mut all = BTreeMap::new();
     let listing =
         local.readdir(&of(ROOT), &local.root(), vfs::ListArgs::all(0, true), &mut |entry| {

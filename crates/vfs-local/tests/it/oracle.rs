@@ -1,7 +1,7 @@
 //! A Linux directory against the file system in memory: the same calls in the same order give the
 //! same answers, and leave the same tree, whatever the calls are.
 
-use bowline_vfs_local::{Local, LocalOptions, OpenFiles};
+use bowline_vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -230,7 +230,7 @@ fn compare(ops: &[Op], cred: Cred<'_>, force_table: bool) {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&served, mode).unwrap();
     let options = LocalOptions { table: Some(dir.path().join("names")), force_table };
-    let local = Local::open(&served, &options, Arc::new(OpenFiles::new(4096))).unwrap();
+    let local = LocalFs::open(&served, &options, Arc::new(OpenFiles::new(4096))).unwrap();
     let options = MemOptions { owner: (own.uid, own.gid), mode: 0o777, ..MemOptions::default() };
     let mem = Mem::new(options);
     let strict = cred.uid == own.uid;

@@ -102,7 +102,7 @@ fn take_acl_away(path: &std::path::Path) {
 }
 
 fn compare(
-    local: &bowline_vfs_local::Local,
+    local: &bowline_vfs_local::LocalFs,
     path: &std::path::Path,
     is_dir: bool,
     caller: &Cred<'static>,
@@ -292,7 +292,7 @@ fn a_link_has_times_and_an_owner_but_no_mode() {
 /// Closes all files, as the server does that has been started again or has many others to serve.
 fn close_all(stage: &crate::support::Stage) {
     while !stage.files.is_empty() {
-        stage.files.make_room();
+        stage.files.evict_some();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What others do to a name while it is being made.
 
 use crate::support::{ANN, BOB, ROOT, Stage, each, name, of, root_for};
-use bowline_vfs_local::Local;
+use bowline_vfs_local::LocalFs;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, lchown};
 use std::path::Path;
@@ -94,7 +94,7 @@ const WANTED: SetAttr = SetAttr {
 /// Calls beside somebody who moves or removes what they make.
 const MEDDLED: usize = 500;
 
-fn make(local: &Local, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::Result<Created> {
+fn make(local: &LocalFs, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::Result<Created> {
     let (cx, root) = (quick(), local.root());
     match ftype {
         FileType::Directory => local.mkdir(&cx, &root, at, set),
@@ -104,7 +104,7 @@ fn make(local: &Local, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::Res
 }
 
 /// Makes it again and again beside that; says how often it was made, and how often it was found then.
-fn meddle(local: &Local, ftype: FileType, again: impl Fn() + Sync) -> (usize, usize) {
+fn meddle(local: &LocalFs, ftype: FileType, again: impl Fn() + Sync) -> (usize, usize) {
     let (mut made, mut found) = (0, 0);
     beside(again, || {
         for _ in 0..MEDDLED {

@@ -3,7 +3,7 @@
 //! does not forget.
 
 use crate::support::{ROOT, find, in_child, make, of, put, take};
-use bowline_vfs_local::{Local, LocalOptions, OpenFiles};
+use bowline_vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use std::sync::Arc;
 
 #[test]
@@ -16,7 +16,7 @@ fn files_are_served_where_openat2_is_refused() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         std::os::unix::fs::symlink("/etc", dir.path().join("away")).unwrap();
         let files = Arc::new(OpenFiles::new(4096));
-        let local = Local::open(dir.path(), &LocalOptions::default(), files).unwrap();
+        let local = LocalFs::open(dir.path(), &LocalOptions::default(), files).unwrap();
         let (cx, root) = (of(ROOT), vfs::Backend::root(&local));
         let made = make(&local, &cx, &root, "file", 0o644).unwrap().node.unwrap().fid;
         put(&local, &cx, &made, b"data").unwrap();

@@ -1,7 +1,7 @@
 //! Ids outlive the server, and what was promised before a restart holds after it.
 
 use crate::support::{ROOT, Stage, each, find, is_root, make, name, of, put, take};
-use bowline_vfs_local::{Local, LocalOptions, Naming, OpenFiles};
+use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -198,7 +198,7 @@ fn a_renamed_directory_is_found_from_far_below() {
 }
 
 /// The directories of the next two tests.
-fn two_dirs(local: &Local, cx: &Cx<'_>) -> vfs::Result<[Fid; 2]> {
+fn two_dirs(local: &LocalFs, cx: &Cx<'_>) -> vfs::Result<[Fid; 2]> {
     let dir = |name| find(local, cx, &local.root(), name).map(|(fid, _)| fid);
     Ok([dir("a")?, dir("b")?])
 }
@@ -242,7 +242,7 @@ fn moves_until_it_is_killed() {
     let options =
         LocalOptions { table: Some(told("TABLE").into()), force_table: told("FORCE") == "true" };
     let files = Arc::new(OpenFiles::new(4096));
-    let local = Local::open(told("TREE").as_ref(), &options, files).unwrap();
+    let local = LocalFs::open(told("TREE").as_ref(), &options, files).unwrap();
     // no disk to wait for: most of the time is that of moving
     let cx = Cx { durability: Durability::Async, ..of(ROOT) };
     let [mut from, mut to] = two_dirs(&local, &cx).unwrap();

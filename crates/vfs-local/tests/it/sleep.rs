@@ -2,7 +2,7 @@
 //! a file system that is memory never does, and costs no hand-over.
 
 use crate::support::{Stage, each, make, name, of};
-use bowline_vfs_local::{Local, LocalOptions, OpenFiles};
+use bowline_vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn own() -> vfs::Cred<'static> {
 }
 
 /// Which changes said nothing, and which said something.
-fn silent(local: &Local) -> (Vec<&'static str>, Vec<&'static str>) {
+fn silent(local: &LocalFs) -> (Vec<&'static str>, Vec<&'static str>) {
     let told = Told::default();
     let cx = Cx { cred: own(), blocking: &told, durability: Durability::Sync };
     let (quiet, mut silent, mut loud) = (of(own()), Vec::new(), Vec::new());
@@ -81,7 +81,7 @@ fn memory_never_says_so() {
     std::fs::create_dir(&served).unwrap();
     assert!(is_memory(&served));
     let options = LocalOptions { table: Some(dir.path().join("table")), force_table: false };
-    let local = Local::open(&served, &options, Arc::new(OpenFiles::new(64))).unwrap();
+    let local = LocalFs::open(&served, &options, Arc::new(OpenFiles::new(64))).unwrap();
     let (silent, loud) = silent(&local);
     assert_eq!(loud, [""; 0]);
     assert_eq!(silent.len(), 11);

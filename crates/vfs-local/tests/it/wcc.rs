@@ -2,7 +2,7 @@
 //! change for its own (RFC 1813 §2.6): wherever a call may sleep, somebody else changes the same object.
 
 use crate::support::{ROOT, each, make, name, of, put};
-use bowline_vfs_local::Local;
+use bowline_vfs_local::LocalFs;
 use std::cell::Cell;
 use std::time::Duration;
 use vfs::{Attr, Backend, Blocking, Change, Cx, Durability, Fid, SetAttr, Stability, Want};
@@ -27,13 +27,13 @@ impl Blocking for Meanwhile<'_> {
     }
 }
 
-fn attr(local: &Local, fid: &Fid) -> Attr {
+fn attr(local: &LocalFs, fid: &Fid) -> Attr {
     local.getattr(&of(ROOT), fid, Want::STAT).unwrap()
 }
 
 /// Runs `call` with `other` at its sleep of each number; says at how many there was one.
 fn disturbed(
-    local: &Local,
+    local: &LocalFs,
     object: &Fid,
     call: &dyn Fn(&Cx<'_>, u32) -> Change,
     other: &dyn Fn(u32),
@@ -60,7 +60,7 @@ fn disturbed(
 }
 
 /// Calls that change a directory; how many were disturbed.
-fn directories(local: &Local) -> u32 {
+fn directories(local: &LocalFs) -> u32 {
     let root = local.root();
     let beside = |n: u32| _ = make(local, &of(ROOT), &root, &format!("beside{n}"), 0o644).unwrap();
     let create = |cx: &Cx<'_>, n: u32| {
@@ -73,7 +73,7 @@ fn directories(local: &Local) -> u32 {
 }
 
 /// Calls that change a file, or put it on disk; how many were disturbed.
-fn files(local: &Local) -> u32 {
+fn files(local: &LocalFs) -> u32 {
     let file = make(local, &of(ROOT), &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
     let writes = |n: u32| _ = put(local, &of(ROOT), &file, &vec![7; 10_000 + n as usize]).unwrap();
     let write = |cx: &Cx<'_>, n: u32| {

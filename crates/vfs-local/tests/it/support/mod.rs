@@ -1,6 +1,6 @@
 //! What the tests share: a served directory in either naming mode, callers, mounts that go away.
 
-use bowline_vfs_local::{Local, LocalOptions, Naming, OpenFiles};
+use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -58,17 +58,17 @@ impl Stage {
     }
 
     /// Serves the directory, or another one below the stage.
-    pub fn serve_at(&self, path: &Path) -> Local {
+    pub fn serve_at(&self, path: &Path) -> LocalFs {
         let options = LocalOptions {
             table: Some(self.table.clone()),
             force_table: self.naming == Naming::Table,
         };
-        let local = Local::open(path, &options, Arc::clone(&self.files)).unwrap();
+        let local = LocalFs::open(path, &options, Arc::clone(&self.files)).unwrap();
         assert_eq!(local.naming(), self.naming);
         local
     }
 
-    pub fn serve(&self) -> Local {
+    pub fn serve(&self) -> LocalFs {
         self.serve_at(&self.tree)
     }
 }
@@ -82,21 +82,21 @@ pub fn each(run: impl Fn(&Stage)) {
     run(&Stage::new(Naming::Table));
 }
 
-pub fn find(local: &Local, cx: &Cx<'_>, dir: &Fid, name: &str) -> Result<(Fid, Attr)> {
+pub fn find(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &str) -> Result<(Fid, Attr)> {
     let component = Component::new(name.as_bytes()).unwrap();
     local.lookup(cx, dir, component).map(|found| (found.node.fid, found.node.attr))
 }
 
-pub fn make(local: &Local, cx: &Cx<'_>, dir: &Fid, file: &str, mode: u32) -> Result<Created> {
+pub fn make(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, file: &str, mode: u32) -> Result<Created> {
     let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
     local.create(cx, dir, name(file), Create::Guarded(set))
 }
 
-pub fn put(local: &Local, cx: &Cx<'_>, fid: &Fid, data: &[u8]) -> Result<usize> {
+pub fn put(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, data: &[u8]) -> Result<usize> {
     local.write(cx, fid, 0, data, Stability::Unstable).map(|done| done.count)
 }
 
-pub fn take(local: &Local, cx: &Cx<'_>, fid: &Fid) -> Result<Vec<u8>> {
+pub fn take(local: &LocalFs, cx: &Cx<'_>, fid: &Fid) -> Result<Vec<u8>> {
     let mut data = vec![0; 1 << 16];
     let done = local.read(cx, fid, 0, &mut data)?;
     data.truncate(done.count);
@@ -104,7 +104,7 @@ pub fn take(local: &Local, cx: &Cx<'_>, fid: &Fid) -> Result<Vec<u8>> {
 }
 
 /// All names of a directory, over as many calls as it takes, each of at most `most` entries.
-pub fn names(local: &Local, cx: &Cx<'_>, dir: &Fid, most: usize, nodes: bool) -> Vec<String> {
+pub fn names(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, most: usize, nodes: bool) -> Vec<String> {
     let (mut all, mut cookie) = (Vec::new(), 0);
     loop {
         let mut left = most;

@@ -1,0 +1,167 @@
+//! The calls of the backend trait: each is one function of [`crate::ops`].
+
+use crate::fs::LocalFs;
+use crate::ops;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
+use vfs::{
+    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found,
+    Limits, ListArgs, Listing, Name, NodeKind, ReadDone, ReadRange, Result, SetAttr, Stability,
+    StatFs, Time, Verifier, Want, WriteDone,
+};
+
+impl Backend for LocalFs {
+    fn root(&self) -> Fid {
+        self.root_fid
+    }
+
+    fn is_still_there(&self) -> bool {
+        let now = || {
+            self.identity.act_as_server()?;
+            let path = sys::open::open_path(&self.path)?;
+            sys::stat::of_fd(path.as_fd()).map(|stat| (stat.dev, stat.ino))
+        };
+        // of what was removed the number may be another's by now, but not while it is open here
+        now().is_ok_and(|id| id == self.root_id)
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn write_verifier(&self) -> Verifier {
+        self.verifier.now()
+    }
+
+    fn statfs(&self, cx: &Cx<'_>, fid: &Fid) -> Result<StatFs> {
+        ops::statfs::statfs(self, cx, fid)
+    }
+
+    fn getattr(&self, cx: &Cx<'_>, fid: &Fid, want: Want) -> Result<Attr> {
+        ops::getattr::getattr(self, cx, fid, want)
+    }
+
+    fn setattr(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        set: &SetAttr,
+        guard: Option<Time>,
+    ) -> Result<Change> {
+        ops::setattr::setattr(self, cx, fid, set, guard)
+    }
+
+    fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
+        ops::access::access(self, cx, fid, mask)
+    }
+
+    fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
+        ops::lookup::lookup(self, cx, dir, name)
+    }
+
+    fn readlink(&self, cx: &Cx<'_>, fid: &Fid, target: &mut Vec<u8>) -> Result<Attr> {
+        ops::readlink::readlink(self, cx, fid, target)
+    }
+
+    fn read(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, data: &mut [u8]) -> Result<ReadDone> {
+        ops::read::read(self, cx, fid, offset, data)
+    }
+
+    fn read_range(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        count: usize,
+        shortest: usize,
+    ) -> Result<ReadRange> {
+        ops::read_range::read_range(self, cx, fid, (offset, count), shortest)
+    }
+
+    fn write(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        data: &[u8],
+        stable: Stability,
+    ) -> Result<WriteDone> {
+        ops::write::write(self, cx, fid, offset, data, stable)
+    }
+
+    fn write_piped(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        offset: u64,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+    ) -> Result<WriteDone> {
+        ops::write::write_piped(self, cx, fid, offset, pipe, len)
+    }
+
+    fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
+        ops::commit::commit(self, cx, fid, offset, count)
+    }
+
+    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created> {
+        ops::create::create(self, cx, dir, name, how)
+    }
+
+    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created> {
+        ops::mkdir::mkdir(self, cx, dir, name, set)
+    }
+
+    fn symlink(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Result<Created> {
+        ops::symlink::symlink(self, cx, dir, name, target, set)
+    }
+
+    fn mknod(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        kind: NodeKind,
+        set: &SetAttr,
+    ) -> Result<Created> {
+        ops::mknod::mknod(self, cx, dir, name, kind, set)
+    }
+
+    fn remove(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        ops::remove::remove(self, cx, dir, name)
+    }
+
+    fn rmdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        ops::remove::rmdir(self, cx, dir, name)
+    }
+
+    fn rename(
+        &self,
+        cx: &Cx<'_>,
+        from: (&Fid, Name<'_>),
+        to: (&Fid, Name<'_>),
+    ) -> Result<(Change, Change)> {
+        ops::rename::rename(self, cx, from, to)
+    }
+
+    fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)> {
+        ops::link::link(self, cx, fid, dir, name)
+    }
+
+    fn readdir(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        args: ListArgs,
+        sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
+    ) -> Result<Listing> {
+        ops::readdir::readdir(self, cx, dir, args, sink)
+    }
+}

@@ -1,0 +1,253 @@
+//! One open object: its descriptors, and what is known of it while it is open.
+//!
+//! Up to three descriptors: a path, one for reading, one for writing; a directory has one for listing.
+//! An object keeps its place in the cache until it is *retired*: from then on another [`OpenFile`] may
+//! stand for the same object, and what is noted in this one is not seen there.
+
+use crate::attr::file_type;
+use crate::cache::acl_cache::AclCache;
+use crate::cache::change_counter::ChangeCounter;
+use crate::cache::group_sync::GroupSync;
+use crate::cache::unsynced_writes::UnsyncedWrites;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use sys::stat::Stat;
+use vfs::FileType;
+
+/// Seconds after which an idle descriptor for writing is closed.
+const WRITER_IDLE_S: u32 = 2;
+/// Seconds after which an idle entry is closed.
+const IDLE_S: u32 = 30;
+/// The same of one with writes that are not known to be on disk. The kernel writes data back after half
+/// a minute, and reports an error to whoever has had the file open since then; who opens it later may
+/// not learn of it.
+const UNSYNCED_IDLE_S: u32 = 60;
+/// Seconds for which a directory counts as cached by the kernel after it was listed.
+const LISTED_S: u32 = 60;
+
+/// An open object.
+pub struct OpenFile {
+    path: OwnedFd,
+    /// Whether `path` is open for writing as well.
+    path_writes: bool,
+    ftype: FileType,
+    /// Device and inode number, which nothing else has as long as this is open.
+    id: (u64, u64),
+    /// The time of creation, where it is known.
+    birth: Option<(i64, u32)>,
+    /// Shared with replies that send the file's pages.
+    reader: OnceLock<Arc<OwnedFd>>,
+    writer: OnceLock<OwnedFd>,
+    /// Second of the last use, of [`OpenFiles::now_s`].
+    used_s: AtomicU32,
+    /// Second of the last listing, plus one; 0 is never.
+    listed_s: AtomicU32,
+    /// Second of the last writing.
+    written_s: AtomicU32,
+    unsynced: UnsyncedWrites,
+    group_sync: GroupSync,
+    changes: ChangeCounter,
+    /// Whether it has been or is being taken out of the cache.
+    retired: AtomicBool,
+    acl: AclCache,
+    /// A directory, open for listing, while nobody lists through it. Locked to take it or to put
+    /// it back.
+    listing: Mutex<Option<OwnedFd>>,
+}
+
+impl OpenFile {
+    /// An object that was opened as a path, and its attributes.
+    pub fn new(path: OwnedFd, stat: &Stat) -> Self {
+        Self {
+            path,
+            path_writes: false,
+            ftype: file_type(stat.mode),
+            id: (stat.dev, stat.ino),
+            birth: stat.btime,
+            reader: OnceLock::new(),
+            writer: OnceLock::new(),
+            used_s: AtomicU32::new(0),
+            listed_s: AtomicU32::new(0),
+            written_s: AtomicU32::new(0),
+            unsynced: UnsyncedWrites::default(),
+            group_sync: GroupSync::default(),
+            changes: ChangeCounter::default(),
+            retired: AtomicBool::new(false),
+            acl: AclCache::default(),
+            listing: Mutex::new(None),
+        }
+    }
+
+    /// A regular file that was just made, open for writing, and its attributes.
+    pub fn created(fd: OwnedFd, stat: &Stat, now_s: u32) -> Self {
+        let mut file = Self::new(fd, stat);
+        file.path_writes = true;
+        file.note_written(now_s);
+        file
+    }
+
+    /// The descriptor for attributes and look-ups.
+    pub fn path(&self) -> BorrowedFd<'_> {
+        self.path.as_fd()
+    }
+
+    /// The type, which an object keeps for life.
+    pub const fn ftype(&self) -> FileType {
+        self.ftype
+    }
+
+    /// Device and inode number.
+    pub const fn id(&self) -> (u64, u64) {
+        self.id
+    }
+
+    /// Whether these are attributes of this very object: its number cannot be another's while it
+    /// is open here. The time of creation is compared for file systems whose numbers are not to be
+    /// trusted.
+    pub fn is(&self, stat: &Stat) -> bool {
+        self.id == (stat.dev, stat.ino) && self.birth == stat.btime
+    }
+
+    /// The descriptor for reading, if there is one already.
+    pub fn reader(&self) -> Option<BorrowedFd<'_>> {
+        self.reader.get().map(AsFd::as_fd)
+    }
+
+    /// The descriptor for reading, if there is one already, to be kept for longer than the object
+    /// is cached.
+    pub fn shared_reader(&self) -> Option<&Arc<OwnedFd>> {
+        self.reader.get()
+    }
+
+    /// The descriptor for writing, if there is one already.
+    pub fn writer(&self) -> Option<BorrowedFd<'_>> {
+        if self.path_writes { Some(self.path()) } else { self.writer.get().map(AsFd::as_fd) }
+    }
+
+    /// The descriptor for reading; `open` makes it.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn reader_or(
+        &self,
+        open: impl FnOnce() -> io::Result<OwnedFd>,
+    ) -> io::Result<BorrowedFd<'_>> {
+        opened_or(&self.reader, || open().map(Arc::new))
+    }
+
+    /// The descriptor for writing; `open` makes it.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn writer_or(
+        &self,
+        open: impl FnOnce() -> io::Result<OwnedFd>,
+    ) -> io::Result<BorrowedFd<'_>> {
+        if self.path_writes { Ok(self.path()) } else { opened_or(&self.writer, open) }
+    }
+
+    /// Takes the descriptor for listing, if it is there and nobody else has it. Kept from call to
+    /// call because some file systems (overlays) read a directory whole when it is opened.
+    pub fn take_listing(&self) -> Option<OwnedFd> {
+        self.listing.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Puts a descriptor for listing back; if there is one by now, it is closed.
+    pub fn put_listing(&self, listing: OwnedFd) {
+        let mut slot = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let spare = slot.replace(listing);
+        drop(slot);
+        drop(spare);
+    }
+
+    /// Notes that the directory was listed.
+    pub fn note_listed(&self, now_s: u32) {
+        self.listed_s.store(now_s.saturating_add(1), Relaxed);
+    }
+
+    /// Whether the directory was listed so lately that the kernel will have it cached.
+    pub fn listed_lately(&self, now_s: u32) -> bool {
+        let listed = self.listed_s.load(Relaxed);
+        listed != 0 && now_s.saturating_sub(listed) < LISTED_S
+    }
+
+    /// What COMMIT would have to put on disk.
+    pub const fn unsynced(&self) -> &UnsyncedWrites {
+        &self.unsynced
+    }
+
+    /// Its syncs.
+    pub const fn group_sync(&self) -> &GroupSync {
+        &self.group_sync
+    }
+
+    /// Who changes it.
+    pub const fn changes(&self) -> &ChangeCounter {
+        &self.changes
+    }
+
+    /// From now on another may stand for the object in the cache.
+    pub(super) fn retire(&self) {
+        self.retired.store(true, SeqCst);
+    }
+
+    /// Seconds since the last use.
+    pub(super) fn idle_s(&self, now_s: u32) -> u32 {
+        now_s.saturating_sub(self.used_s.load(Relaxed))
+    }
+
+    /// Whether another may stand for the object in the cache by now: nobody who asks that one
+    /// learns what is done through this.
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(SeqCst)
+    }
+
+    /// What is known of the object's ACL.
+    pub const fn acl(&self) -> &AclCache {
+        &self.acl
+    }
+
+    /// Whether nobody has used it for a while, or it is open for writing and nobody has written.
+    pub(super) fn is_idle(&self, now_s: u32) -> bool {
+        let (used_s, written_s) = (self.used_s.load(Relaxed), self.written_s.load(Relaxed));
+        let for_longer = |second: u32, idle_s: u32| now_s.saturating_sub(second) > idle_s;
+        if self.unsynced.has_unsynced() {
+            return for_longer(used_s.max(written_s), UNSYNCED_IDLE_S);
+        }
+        for_longer(used_s, IDLE_S)
+            || self.writer().is_some() && for_longer(written_s, WRITER_IDLE_S)
+    }
+
+    /// Notes that the descriptor for writing was used.
+    pub fn note_written(&self, now_s: u32) {
+        if self.written_s.load(Relaxed) != now_s {
+            self.written_s.store(now_s, Relaxed);
+        }
+    }
+
+    /// Whether the object has lost its last name.
+    pub(super) fn is_removed(&self) -> bool {
+        sys::stat::of_fd(self.path()).is_ok_and(|stat| stat.nlink == 0)
+    }
+
+    pub(super) fn use_at(&self, now_s: u32) {
+        // written only when it changes: else every hit would dirty a shared line
+        if self.used_s.load(Relaxed) != now_s {
+            self.used_s.store(now_s, Relaxed);
+        }
+    }
+}
+
+fn opened_or<F: AsFd>(
+    slot: &OnceLock<F>,
+    open: impl FnOnce() -> io::Result<F>,
+) -> io::Result<BorrowedFd<'_>> {
+    if let Some(fd) = slot.get() {
+        return Ok(fd.as_fd());
+    }
+    // two threads may open at once; the second's is closed again
+    let fd = open()?;
+    Ok(slot.get_or_init(|| fd).as_fd())
+}

@@ -1,0 +1,225 @@
+//! The backend: what it consists of, and opening a directory for serving.
+
+use crate::cache::open_files::OpenFiles;
+use crate::errno;
+use crate::identity::FsIdentity;
+use crate::medium::Medium;
+use crate::mount_state::MountState;
+use crate::naming::fid::fid_of;
+use crate::naming::inode_table::InodeTable;
+use crate::naming::resolver::FidResolver;
+use crate::write_verifier::WriteVerifier;
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use sys::open::How;
+use vfs::{Fid, Limits, Status};
+
+/// How a directory is served.
+#[derive(Debug, Clone, Default)]
+pub struct LocalOptions {
+    /// Where the table of names is kept, if one is needed; without it, it is kept in a temporary
+    /// file and handles die with the server.
+    pub table: Option<PathBuf>,
+    /// Use the table even where handles would work; for tests.
+    pub force_table: bool,
+}
+
+/// How a backend names its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// By the kernel's handles.
+    Handles,
+    /// By the persistent table: no privilege, or a file system without handles.
+    Table,
+}
+
+/// Why a directory cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It is not there, not a directory, or not ours to enter.
+    #[error("cannot serve {path}: {what}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        what: &'static str,
+    },
+    /// The kernel said something else.
+    #[error("cannot serve {path}: {source}")]
+    Kernel {
+        /// The directory.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The table of names cannot be used.
+    #[error("the table of file names {path}: {source}")]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// A Linux directory.
+pub struct LocalFs {
+    /// Where it was opened.
+    pub(crate) path: PathBuf,
+    pub(crate) root: OwnedFd,
+    pub(crate) root_fid: Fid,
+    /// Device and inode number of the root.
+    pub(crate) root_id: (u64, u64),
+    pub(crate) mount: MountState,
+    pub(crate) resolver: FidResolver,
+    pub(crate) identity: FsIdentity,
+    pub(crate) files: Arc<OpenFiles>,
+    pub(crate) verifier: WriteVerifier,
+    /// Whether reads cannot tell if they would block (`RWF_NOWAIT` unknown to the file system).
+    pub(crate) blind_reads: AtomicBool,
+    /// What has to be synced.
+    pub(crate) medium: Medium,
+    pub(crate) limits: Limits,
+    pub(crate) backend: u32,
+}
+
+impl LocalFs {
+    /// Opens a directory for serving.
+    ///
+    /// # Errors
+    /// [`OpenError`], which says what to do.
+    pub fn open(
+        root: &Path,
+        options: &LocalOptions,
+        files: Arc<OpenFiles>,
+    ) -> std::result::Result<Self, OpenError> {
+        let kernel = |source| OpenError::Kernel { path: root.to_owned(), source };
+        // what the process may do is asked below, not what the last caller may
+        sys::identity::act_as_process().map_err(kernel)?;
+        let path = sys::open::open_path(root).map_err(|e| explain(root, e))?;
+        // handles are opened on a descriptor that is open for more than its path
+        let Ok(dir) = sys::open::open_listing(path.as_fd()) else {
+            let what = "no permission to list it: run as a user who may, or change its mode";
+            return Err(OpenError::Directory { path: root.to_owned(), what });
+        };
+        let root_stat = sys::stat::of_fd(dir.as_fd()).map_err(kernel)?;
+        let root_fid =
+            fid_of(dir.as_fd()).map_err(|status| kernel(io::Error::other(status.to_string())))?;
+        let backend = files.register();
+        let resolver = if !options.force_table && handles_work(dir.as_fd(), &root_fid) {
+            FidResolver::Handles
+        } else {
+            let table = Arc::new(open_table(options)?);
+            files.add_table(&table);
+            FidResolver::Table(table)
+        };
+        let limits = limits(dir.as_fd()).map_err(kernel)?;
+        let fs_kind = sys::stat::figures(dir.as_fd()).map_or(0, |fs| fs.kind);
+        let medium = Medium::of(fs_kind, root_stat.dev);
+        Ok(Self {
+            path: root.to_owned(),
+            root: dir,
+            root_fid,
+            root_id: (root_stat.dev, root_stat.ino),
+            mount: MountState::default(),
+            resolver,
+            identity: FsIdentity::new().map_err(kernel)?,
+            backend,
+            files,
+            verifier: WriteVerifier::default(),
+            blind_reads: AtomicBool::new(medium == Medium::Memory),
+            medium,
+            limits,
+        })
+    }
+
+    /// How objects are named.
+    pub const fn naming(&self) -> Naming {
+        match self.resolver {
+            FidResolver::Handles => Naming::Handles,
+            FidResolver::Table(_) => Naming::Table,
+        }
+    }
+
+    /// Whether calls act as their callers; if not, everybody is the server's own user.
+    pub const fn acts_as_callers(&self) -> bool {
+        self.identity.can_switch()
+    }
+}
+
+fn explain(root: &Path, error: io::Error) -> OpenError {
+    let what = match errno::status(&error) {
+        Status::NoEnt => "there is no such directory: create it first",
+        Status::NotDir => "it is not a directory: name the directory that it is in",
+        Status::Acces => "no permission to enter it: run as a user who may, or change its mode",
+        _ => return OpenError::Kernel { path: root.to_owned(), source: error },
+    };
+    OpenError::Directory { path: root.to_owned(), what }
+}
+
+/// Whether the kernel opens handles of this file system for this process.
+fn handles_work(root: BorrowedFd<'_>, fid: &Fid) -> bool {
+    let Ok(other) = sys::open::open_listing(root) else { return false };
+    let opened = FidResolver::Handles.open_data(root, fid, other.as_fd(), How::List);
+    let by_handle = sys::file_handle::of_fd(root).is_ok()
+        && sys::identity::has(sys::identity::Capability::DacReadSearch);
+    by_handle && opened.is_ok()
+}
+
+fn open_table(options: &LocalOptions) -> std::result::Result<InodeTable, OpenError> {
+    if let Some(path) = &options.table {
+        return InodeTable::open(path)
+            .map_err(|source| OpenError::Table { path: path.clone(), source });
+    }
+    // a directory of our own: others may write in the one for temporary files
+    let name = format!("bowline-names-{:016x}", RandomState::new().hash_one(std::process::id()));
+    let dir = std::env::temp_dir().join(name);
+    let path = dir.join("names");
+    let table = DirBuilder::new().mode(0o700).create(&dir).and_then(|()| InodeTable::open(&path));
+    // the open descriptor is enough; the names would outlive the server
+    std::fs::remove_file(&path).ok();
+    std::fs::remove_dir(&dir).ok();
+    table.map_err(|source| OpenError::Table { path, source })
+}
+
+/// What the file system of a directory can do.
+///
+/// # Errors
+/// What the kernel says.
+fn limits(root: BorrowedFd<'_>) -> io::Result<Limits> {
+    let figures = sys::stat::figures(root)?;
+    Ok(Limits {
+        name_max: u32::try_from(figures.name_max).unwrap_or(255),
+        link_max: link_max(figures.kind),
+        file_size_max: i64::MAX.cast_unsigned(),
+        time_delta_ns: 1,
+        hard_links: true,
+        symlinks: true,
+        case_insensitive: false,
+        chown_restricted: true,
+    })
+}
+
+/// Hard links to a file, by the file system's magic number (linux/magic.h).
+const fn link_max(kind: u64) -> u32 {
+    match kind {
+        0xEF53 => 65_000,               // ext4
+        0x5846_5342 => i32::MAX as u32, // XFS
+        0x9123_683E => 65_535,          // btrfs
+        0x2FC1_2FC1 => u32::MAX,        // ZFS
+        _ => 32_000,
+    }
+}
+
+impl Drop for LocalFs {
+    /// Lets go of the file system, so that it can be unmounted.
+    fn drop(&mut self) {
+        self.files.remove_backend(self.backend);
+    }
+}

@@ -1,0 +1,69 @@
+//! What a file system keeps its data on, as far as it decides what has to be synced: see
+//! [`crate::ops::durability`].
+
+use std::os::fd::BorrowedFd;
+
+/// The magic number (statfs(2)) of overlayfs.
+const OVERLAY: u64 = 0x794c_7630;
+/// The magic numbers (statfs(2)) of tmpfs and ramfs.
+const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+/// That of xfs.
+const XFS: u64 = 0x5846_5342;
+/// That of ext2, ext3 and ext4.
+const EXT: u64 = 0xef53;
+
+/// What has to be synced on a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Medium {
+    /// Nothing: it is memory itself. It does not know `RWF_NOWAIT`, and its reads wait for nothing but
+    /// what was swapped out.
+    Memory,
+    /// A new object, or the directories in which names have changed.
+    Journaled,
+    /// The directories, and an object with a new name or another one.
+    Other,
+}
+
+impl Medium {
+    /// That of a file system with this magic number, on this device.
+    pub fn of(kind: u64, dev: u64) -> Self {
+        match kind {
+            kind if MEMORY.contains(&kind) => Self::Memory,
+            XFS => Self::Journaled,
+            EXT if sys::stat::has_journal(dev).unwrap_or(false) => Self::Journaled,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether a directory is on overlayfs, as the own files of a container are.
+pub fn is_overlay(dir: BorrowedFd<'_>) -> bool {
+    sys::stat::figures(dir).is_ok_and(|figures| figures.kind == OVERLAY)
+}
+
+/// Whether a directory is on ext3 or ext4 that is known to have no journal.
+pub fn lacks_journal(dir: BorrowedFd<'_>) -> bool {
+    let figures = sys::stat::figures(dir);
+    let device = || Ok(sys::stat::of_fd(dir)?.dev);
+    figures.is_ok_and(|figures| figures.kind == EXT)
+        && device().and_then(sys::stat::has_journal).is_ok_and(|has| !has)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Medium;
+
+    #[test]
+    fn an_unknown_file_system_gets_every_sync() {
+        for (kind, medium) in [
+            (0x9123_683e, Medium::Other),
+            (0, Medium::Other),
+            // on a device that nobody knows it may have no journal
+            (0xef53, Medium::Other),
+            (0x5846_5342, Medium::Journaled),
+            (0x0102_1994, Medium::Memory),
+        ] {
+            assert_eq!(Medium::of(kind, u64::MAX), medium, "{kind:x}");
+        }
+    }
+}

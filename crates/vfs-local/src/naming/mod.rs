@@ -1,0 +1,7 @@
+//! How an object gets its file id, and how an object is found by it.
+
+pub mod fid;
+pub mod inode_table;
+pub mod resolver;
+mod table_error;
+mod table_walk;

@@ -1,0 +1,34 @@
+//! A table of names that cannot be written: what clients and the operator are told.
+
+use crate::errno;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use vfs::Status;
+
+/// The least time between two lines in the log about tables that cannot be written: a call fails
+/// for each name that is new, and clients try again and again.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The status for a table that cannot be written. Its client is told of a full disk that is not the
+/// export's, so the log says which one it is.
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
+pub fn table_error(error: io::Error) -> Status {
+    log_table_error(&error);
+    errno::status(&error)
+}
+
+/// Tells the operator that tables cannot be written, now and then.
+pub fn log_table_error(error: &io::Error) {
+    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+    let now = Instant::now();
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.is_none_or(|then| now.duration_since(then) >= LOG_INTERVAL) {
+        *last = Some(now);
+        drop(last);
+        tracing::warn!(
+            "the table of file names (names-* in the state directory, which `bowline status` names) \
+             cannot be written, and calls fail for files that it does not know: {error}"
+        );
+    }
+}

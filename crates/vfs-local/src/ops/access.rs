@@ -1,0 +1,22 @@
+//! ACCESS.
+
+use crate::fs::LocalFs;
+use crate::ops::permission::with_acl;
+use std::os::fd::AsFd;
+use vfs::access::{Acl, granted};
+use vfs::{AccessMask, Attr, Cx, Fid, Result};
+
+/// See [`vfs::Backend::access`].
+pub fn access(
+    local: &LocalFs,
+    cx: &Cx<'_>,
+    fid: &Fid,
+    mask: AccessMask,
+) -> Result<(AccessMask, Attr)> {
+    let cred = local.identity.cred(&cx.cred);
+    let (allowed, attr) = local.with(cx, fid, |file, attr| {
+        let check = |acl: Option<&Acl>| granted(&attr, acl, &cred, mask);
+        Ok((with_acl(file, &attr, &cred, check)?, attr))
+    })?;
+    Ok((allowed & local.mount.allows(local.root.as_fd(), local.files.now_s(), attr.ftype), attr))
+}

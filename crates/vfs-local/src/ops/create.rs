@@ -1,0 +1,148 @@
+//! CREATE: a regular file, new or taken over; exclusive creation survives a retry.
+//!
+//! An exclusive create has eight bytes of verifier (RFC 1813 §3.3.8). They are kept where a restart
+//! cannot lose them, in the new file's times: the first four bytes as the seconds of atime, the last
+//! four as those of mtime. A client sets the real times right afterwards. A retry finds the name
+//! taken, by a file with these times and no data: that is its own.
+
+use crate::cache::open_file::OpenFile;
+use crate::errno;
+use crate::fs::LocalFs;
+use crate::ops::dir_change::{DirChange, exists};
+use crate::ops::entry::{cache_entry, entry_status};
+use crate::ops::setattr;
+use std::os::fd::AsFd;
+use sys::open::{How, create_new, open_entry};
+use vfs::{
+    Attr, Create, Created, Cx, Fid, FileType, Name, Node, Result, SetAttr, SetTime, Status, Time,
+};
+
+/// The mode of a file until its owner says otherwise.
+const MODE_DEFAULT: u32 = 0o600;
+
+/// How often it is tried before the client is told to come again: each time somebody else has made the
+/// name and removed it in between.
+const TRIES: u32 = 8;
+
+/// See [`vfs::Backend::create`].
+pub fn create(
+    local: &LocalFs,
+    cx: &Cx<'_>,
+    dir: &Fid,
+    name: Name<'_>,
+    how: Create,
+) -> Result<Created> {
+    let dir_change = DirChange::new(local, cx, dir)?;
+    for _ in 0..TRIES {
+        if let Some(made) = create_or_use_existing(&dir_change, name, how)? {
+            return Ok(made);
+        }
+    }
+    Err(Status::Jukebox)
+}
+
+/// Makes the file, or takes the one that is there; `None` if that has gone meanwhile.
+fn create_or_use_existing(
+    dir_change: &DirChange<'_>,
+    name: Name<'_>,
+    how: Create,
+) -> Result<Option<Created>> {
+    let set = match how {
+        Create::Unchecked(set) | Create::Guarded(set) => set,
+        Create::Exclusive(verifier) => times_of(verifier),
+    };
+    let mode = set.mode.unwrap_or(MODE_DEFAULT);
+    let taken =
+        match dir_change.as_caller(|| create_new(dir_change.file.path(), name.bytes(), mode)) {
+            // The very file that was made, whatever its name leads to by now; it stays open for the
+            // writing that usually follows.
+            Ok(made) => {
+                let stat = sys::stat::of_fd(made.as_fd()).map_err(errno::from)?;
+                let file = OpenFile::created(made, &stat, dir_change.local.files.now_s());
+                return dir_change.finish_open(name, file, &stat, &set).map(Some);
+            }
+            Err(Status::Exist) => match how {
+                Create::Guarded(_) => return Err(Status::Exist),
+                Create::Unchecked(set) => use_existing(dir_change, name, &set),
+                Create::Exclusive(verifier) => retried_exclusive(dir_change, name, verifier),
+            },
+            // nothing can be made in a directory that has been removed
+            Err(Status::NoEnt) => return Err(Status::Stale),
+            Err(status) => return Err(exists(status)),
+        };
+    match taken {
+        Err(Status::NoEnt | Status::Stale) => Ok(None),
+        taken => taken.map(Some),
+    }
+}
+
+/// The verifier as times.
+fn times_of(verifier: [u8; 8]) -> SetAttr {
+    let [a, b, c, d, e, f, g, h] = verifier;
+    let time = |bytes| SetTime::To(Time { sec: i64::from(i32::from_be_bytes(bytes)), nsec: 0 });
+    SetAttr { atime: time([a, b, c, d]), mtime: time([e, f, g, h]), ..SetAttr::default() }
+}
+
+/// UNCHECKED: an existing regular file is taken, and cut if the client said so.
+fn use_existing(dir_change: &DirChange<'_>, name: Name<'_>, set: &SetAttr) -> Result<Created> {
+    let mut node = existing(dir_change, name)?;
+    if node.attr.ftype != FileType::Regular {
+        return Err(Status::Exist);
+    }
+    if let Some(size) = set.size {
+        let cut = SetAttr { size: Some(size), ..SetAttr::default() };
+        setattr::apply_and_sync(dir_change.local, dir_change.cx, &node.fid, &cut)?;
+        node.attr = attr_of(dir_change, &node.fid)?;
+    }
+    // the same call may have made it, of a server that was killed before it had synced
+    dir_change.sync()?;
+    let (file, _) = dir_change.local.hold(dir_change.cx, &node.fid)?;
+    dir_change.sync_linked(&file)?;
+    Ok(Created { node: Some(node), dir: dir_change.change() })
+}
+
+/// EXCLUSIVE over an existing name: ours if the verifier is in its times.
+fn retried_exclusive(
+    dir_change: &DirChange<'_>,
+    name: Name<'_>,
+    verifier: [u8; 8],
+) -> Result<Created> {
+    let node = existing(dir_change, name)?;
+    let wanted = times_of(verifier);
+    let same =
+        |set: SetTime, is: Time| matches!(set, SetTime::To(t) if t.sec == is.sec && is.nsec == 0);
+    let ours = node.attr.ftype == FileType::Regular
+        && node.attr.size == 0
+        && same(wanted.atime, node.attr.atime)
+        && same(wanted.mtime, node.attr.mtime);
+    if !ours {
+        return Err(Status::Exist);
+    }
+    // its times too: the server may have been killed before it had synced
+    if dir_change.local.has_to_sync(dir_change.cx) {
+        let (file, _) = dir_change.local.hold(dir_change.cx, &node.fid)?;
+        dir_change.local.sync_object(dir_change.cx, &file)?;
+    }
+    dir_change.sync()?;
+    Ok(Created { node: Some(node), dir: dir_change.change() })
+}
+
+fn existing(dir_change: &DirChange<'_>, name: Name<'_>) -> Result<Node> {
+    dir_change.local.identity.act_as_server().map_err(errno::from)?;
+    let fd = dir_change
+        .local
+        .files
+        .open_with_retry(|| open_entry(dir_change.file.path(), name.bytes(), How::Path, false))
+        .map_err(|e| entry_status(&e))?;
+    // a client without search permission learns nothing of what is there
+    dir_change.as_caller(|| {
+        open_entry(dir_change.file.path(), name.bytes(), How::Path, false).map(drop)
+    })?;
+    cache_entry(dir_change.local, dir_change.dir, name.bytes(), fd)
+}
+
+fn attr_of(dir_change: &DirChange<'_>, fid: &Fid) -> Result<Attr> {
+    let (file, _) = dir_change.local.hold(dir_change.cx, fid)?;
+    let stat = sys::stat::of_fd(file.path().as_fd()).map_err(errno::from)?;
+    Ok(crate::attr::convert(&stat))
+}

@@ -1,0 +1,250 @@
+//! What all verbs that make an object share: the directory before, the thread as the caller, the
+//! new object's attributes, everything on disk, the answer.
+
+use crate::cache::ongoing_change::OngoingChange;
+use crate::cache::open_file::OpenFile;
+use crate::errno;
+use crate::fs::LocalFs;
+use crate::medium::Medium;
+use crate::ops::entry::cache_open_entry;
+use crate::ops::expected_object::ExpectedObject;
+use crate::ops::setattr;
+use std::io;
+use std::os::fd::AsFd;
+use sys::open::{How, open_entry};
+use sys::stat::Stat;
+use vfs::{Attr, Change, Created, Cx, Fid, FileType, Name, Node, Result, SetAttr, Status};
+
+/// A directory in which something is going to change.
+pub struct DirChange<'p> {
+    pub local: &'p LocalFs,
+    pub cx: &'p Cx<'p>,
+    pub dir: &'p Fid,
+    pub file: OngoingChange,
+    pub before: Attr,
+}
+
+impl<'p> DirChange<'p> {
+    /// The directory, held, with its attributes before the change.
+    ///
+    /// # Errors
+    /// Those of reaching it; [`Status::NotDir`].
+    pub fn new(local: &'p LocalFs, cx: &'p Cx<'p>, dir: &'p Fid) -> Result<Self> {
+        local.will_block(cx);
+        let (file, before) = local.begin_change(cx, dir)?;
+        if before.ftype != FileType::Directory {
+            return Err(Status::NotDir);
+        }
+        Ok(Self { local, cx, dir, file, before })
+    }
+
+    /// The user who owns what the caller makes.
+    pub fn caller_uid(&self) -> u32 {
+        self.local.identity.cred(&self.cx.cred).uid
+    }
+
+    /// Does something as the caller, who the thread then goes on being.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn as_caller<T>(&self, work: impl Fn() -> io::Result<T>) -> Result<T> {
+        let run = || {
+            self.local.identity.act_as_caller(&self.cx.cred)?;
+            work()
+        };
+        self.local.files.open_with_retry(run).map_err(errno::from)
+    }
+
+    /// The directory around the change, which has just been made: while it is put on disk others may
+    /// change it as well.
+    pub fn change(&self) -> Change {
+        self.local.wcc_data(&self.file, &self.before)
+    }
+
+    /// Finishes a new object that was made under `name`, by the name: sets what `set` says beyond `mode`
+    /// (which it was made with), syncs object and directory, and answers. What has been moved to the
+    /// name since, see [`ExpectedObject`], is left as it is.
+    ///
+    /// # Errors
+    /// Those of setting and syncing; the object then stays, as RFC 1813 §3.3.8 allows.
+    pub fn finish(
+        &self,
+        name: Name<'_>,
+        expected: &ExpectedObject,
+        set: &SetAttr,
+    ) -> Result<Created> {
+        // who could make it may search the directory
+        self.local.identity.act_as_caller_or_server(&self.cx.cred).map_err(errno::from)?;
+        let open = || open_entry(self.file.path(), name.bytes(), How::Path, false);
+        let opened = self.local.files.open_with_retry(open);
+        let found = opened.and_then(|fd| sys::stat::of_fd(fd.as_fd()).map(|stat| (fd, stat)));
+        let dir = self.change();
+        let Ok((fd, stat)) = found else { return self.without_object(dir) };
+        let file = OpenFile::new(fd, &stat);
+        if expected.matches(&stat) {
+            self.complete(name, file, &stat, set, dir)
+        } else if expected.could_match(&stat) && dir.before.is_some() {
+            self.complete(name, file, &stat, &SetAttr::default(), dir)
+        } else {
+            self.without_object(dir)
+        }
+    }
+
+    /// The same for an object that has been open since it was made.
+    ///
+    /// # Errors
+    /// As [`DirChange::finish`].
+    pub fn finish_open(
+        &self,
+        name: Name<'_>,
+        file: OpenFile,
+        stat: &Stat,
+        set: &SetAttr,
+    ) -> Result<Created> {
+        self.complete(name, file, stat, set, self.change())
+    }
+
+    fn complete(
+        &self,
+        name: Name<'_>,
+        file: OpenFile,
+        stat: &Stat,
+        set: &SetAttr,
+        dir: Change,
+    ) -> Result<Created> {
+        match self.finish_object(name, file, stat, set) {
+            // somebody has removed it; the call has done what it was to do all the same
+            Err(Status::NoEnt | Status::Stale) => self.without_object(dir),
+            shown => shown.map(|node| Created { node: Some(node), dir }),
+        }
+    }
+
+    fn finish_object(
+        &self,
+        name: Name<'_>,
+        file: OpenFile,
+        stat: &Stat,
+        set: &SetAttr,
+    ) -> Result<Node> {
+        let (mut node, file) = cache_open_entry(self.local, self.dir, name.bytes(), file, stat)?;
+        let rest = self.remaining_attributes(set, &node.attr);
+        if !rest.is_empty() {
+            setattr::apply(self.local, self.cx, &node.fid, &rest)?;
+        }
+        self.sync_created(&file)?;
+        if !rest.is_empty() {
+            let stat = sys::stat::of_fd(file.path()).map_err(errno::from)?;
+            node.attr = crate::attr::convert(&stat);
+        }
+        Ok(node)
+    }
+
+    /// The answer where the new object is not to be found any more: without it, as RFC 1813 §3.3.9
+    /// allows. An error would be untrue, and who tried again would find the name taken.
+    fn without_object(&self, dir: Change) -> Result<Created> {
+        self.sync_without_object()?;
+        Ok(Created { node: None, dir })
+    }
+
+    /// What is left to set on an object that was made with its mode by its owner.
+    ///
+    /// Permission bits are what the kernel made of the client's under the directory's default ACL,
+    /// and a set-group-id bit that it inherited stays; only special bits that it left out are
+    /// added. Clients send ids along that only root may set: from others they mean nothing, as in
+    /// the kernel's server. A new owner or group takes set-id bits away, so that they are set after it.
+    fn remaining_attributes(&self, set: &SetAttr, made: &Attr) -> SetAttr {
+        let cred = self.local.identity.cred(&self.cx.cred);
+        let special = set.mode.unwrap_or(0) & 0o7000;
+        let mut rest = *set;
+        rest.uid = set.uid.filter(|uid| *uid != made.uid && cred.uid == 0);
+        rest.gid = set.gid.filter(|gid| *gid != made.gid && (cred.uid == 0 || cred.in_group(*gid)));
+        let changes_owner = rest.uid.is_some() || rest.gid.is_some();
+        let lacks = special & !made.mode != 0 || special != 0 && changes_owner;
+        rest.mode = lacks.then_some(made.mode | special);
+        rest.size = set.size.filter(|size| made.ftype == FileType::Regular && *size != made.size);
+        rest
+    }
+}
+
+impl DirChange<'_> {
+    /// Puts the directory on disk.
+    ///
+    /// # Errors
+    /// Those of the sync.
+    pub fn sync(&self) -> Result<()> {
+        self.local.sync_dir(self.cx, &self.file)
+    }
+
+    /// Puts a new object on disk, with its name.
+    ///
+    /// # Errors
+    /// Those of the sync.
+    pub fn sync_created(&self, made: &OpenFile) -> Result<()> {
+        let Self { local, cx, .. } = self;
+        if !local.has_to_sync(cx) {
+            return Ok(());
+        }
+        // other types are on disk with their directory
+        if matches!(made.ftype(), FileType::Regular | FileType::Directory) {
+            local.sync_object(cx, made)?;
+            if local.medium == Medium::Journaled {
+                return Ok(());
+            }
+        }
+        self.sync()
+    }
+
+    /// Puts a new object on disk that is not to be found any more: somebody may have moved it.
+    ///
+    /// # Errors
+    /// Those of the sync.
+    pub fn sync_without_object(&self) -> Result<()> {
+        let Self { local, cx, .. } = self;
+        if local.medium != Medium::Other || !local.has_to_sync(cx) {
+            return self.sync();
+        }
+        local.will_block(cx);
+        local.sync_everything()
+    }
+
+    /// Puts an object on disk that has got another name here, if its directories alone are not enough. To be
+    /// called once they are there.
+    ///
+    /// # Errors
+    /// Those of the sync.
+    pub fn sync_linked(&self, object: &OpenFile) -> Result<()> {
+        let Self { local, cx, .. } = self;
+        if local.medium == Medium::Other && local.has_to_sync(cx) {
+            local.sync_object(cx, object)?;
+        }
+        Ok(())
+    }
+
+    /// The same for what has been moved to `name`.
+    ///
+    /// # Errors
+    /// Those of the sync.
+    pub fn sync_renamed(&self, name: Name<'_>) -> Result<()> {
+        let Self { local, cx, .. } = self;
+        if local.medium != Medium::Other || !local.has_to_sync(cx) {
+            return Ok(());
+        }
+        local.identity.act_as_server().map_err(errno::from)?;
+        let open = || open_entry(self.file.path(), name.bytes(), How::Path, false);
+        let opened = local.files.open_with_retry(open).and_then(|fd| {
+            let stat = sys::stat::of_fd(fd.as_fd())?;
+            Ok(OpenFile::new(fd, &stat))
+        });
+        match opened {
+            Ok(moved) => self.sync_linked(&moved),
+            // it has been moved on
+            Err(_) => local.sync_everything(),
+        }
+    }
+}
+
+/// The status for making over an existing name: EEXIST, even where the kernel says that it is a
+/// directory.
+pub fn exists(status: Status) -> Status {
+    if status == Status::IsDir { Status::Exist } else { status }
+}

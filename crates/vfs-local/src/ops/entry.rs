@@ -1,0 +1,92 @@
+//! The entry that a name leads to: from the cache of names if it is known there, and into the caches
+//! once it was opened.
+
+use crate::attr::{attr_if_linked, convert};
+use crate::cache::name_cache::{NameHint, Tag};
+use crate::cache::open_file::OpenFile;
+use crate::errno;
+use crate::fs::LocalFs;
+use crate::naming::fid::fid_of;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use sys::stat::Stat;
+use vfs::{Attr, Fid, Node, Result, Status};
+
+/// What a hint leads to, proven by one question to the kernel; `None` if there is no hint or it is
+/// not what the name leads to now.
+///
+/// The object is held open from before the question until after the answer was compared, so its
+/// inode number is nobody else's in between. A mount point shows as one, or by its device.
+///
+/// # Errors
+/// [`Status::NoEnt`] if the name leads to nothing, as it did before.
+pub fn lookup_hint(
+    local: &LocalFs,
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    tag: Tag,
+) -> Result<Option<Node>> {
+    let now_s = local.files.now_s();
+    let names = local.files.names();
+    match names.find(tag, now_s) {
+        None => Ok(None),
+        Some(NameHint::Absent { renew }) => match sys::stat::of_name(dir, name) {
+            Err(e) if errno::status(&e) == Status::NoEnt => {
+                if renew {
+                    names.note_absent(tag, now_s);
+                }
+                Err(Status::NoEnt)
+            }
+            Ok(_) | Err(_) => Ok(None),
+        },
+        Some(NameHint::Object(fid, _)) => {
+            let looked = local.files.with(&local.key(&fid), |file| {
+                let stat = sys::stat::of_name(dir, name).ok()?;
+                let same = file.is(&stat) && !stat.mount_root && stat.nlink > 0;
+                same.then(|| Node { fid, attr: convert(&stat) })
+            });
+            Ok(looked.flatten())
+        }
+    }
+}
+
+/// The node of an entry that was just opened; it goes into the cache and into the table, and its
+/// name leads to it from now on.
+///
+/// # Errors
+/// What the kernel says; [`Status::NoEnt`] if it has gone meanwhile.
+pub fn cache_entry(local: &LocalFs, dir: &Fid, name: &[u8], fd: OwnedFd) -> Result<Node> {
+    let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
+    let file = OpenFile::new(fd, &stat);
+    cache_open_entry(local, dir, name, file, &stat).map(|(node, _)| node)
+}
+
+/// The same for an object with its attributes; gives what is in the cache now.
+///
+/// # Errors
+/// As [`cache_entry`].
+pub fn cache_open_entry(
+    local: &LocalFs,
+    dir: &Fid,
+    name: &[u8],
+    file: OpenFile,
+    stat: &Stat,
+) -> Result<(Node, Arc<OpenFile>)> {
+    let attr: Attr = attr_if_linked(stat).map_err(|_| Status::NoEnt)?;
+    let fid = fid_of(file.path())?;
+    local.resolver.remember(dir, name, &fid)?;
+    let file = local.cache(&fid, file);
+    let names = local.files.names();
+    let tag = names.tag(&local.key(dir), name);
+    names.note(tag, &fid, names.settled(stat, &fid), local.files.now_s());
+    Ok((Node { fid, attr }, file))
+}
+
+/// A mount point shows as a step into another mount: it is there, and closed.
+pub fn entry_status(error: &io::Error) -> Status {
+    match errno::status(error) {
+        Status::XDev => Status::Acces,
+        other => other,
+    }
+}

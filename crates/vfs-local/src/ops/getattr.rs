@@ -1,0 +1,16 @@
+//! GETATTR: one `fstat` of the cached descriptor; and a `statx` for who wants the time of creation.
+
+use crate::attr::attr_if_linked;
+use crate::errno;
+use crate::fs::LocalFs;
+use vfs::{Attr, Cx, Fid, Result, Want};
+
+/// See [`vfs::Backend::getattr`].
+pub fn getattr(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, want: Want) -> Result<Attr> {
+    if !want.has(Want::BIRTH) {
+        return local.with(cx, fid, |_, attr| Ok(attr));
+    }
+    local.with(cx, fid, |file, _| {
+        attr_if_linked(&sys::stat::of_fd(file.path()).map_err(errno::from)?)
+    })
+}

@@ -1,0 +1,116 @@
+//! LOOKUP, in three ways, the first that serves:
+//!
+//! 1. *Hinted*: the name was looked up lately and its object is still open here. One `statx` of the
+//!    directory, for the right to search it, one of the name; if the name leads to the very object
+//!    that is open, that is the answer. See [`crate::cache::name_cache`] for why a hint cannot mislead.
+//! 2. *Warm*: the entry is opened as a path as far as the kernel's caches reach, so that attributes
+//!    and id are one object's, and stays open for the calls that follow.
+//! 3. *Cold*: the same after other calls were let on, for a name that needs the disk.
+
+use crate::attr::attr_if_linked;
+use crate::cache::open_file::OpenFile;
+use crate::errno;
+use crate::fs::LocalFs;
+use crate::naming::fid::fid_of;
+use crate::object::is_inside;
+use crate::ops::entry::{cache_entry, entry_status, lookup_hint};
+use crate::ops::permission::check;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use sys::open::{How, open_entry, open_parent};
+use vfs::access::Permission;
+use vfs::{Attr, Component, Cx, Fid, FileType, Found, Node, Result, Status};
+
+/// See [`vfs::Backend::lookup`].
+pub fn lookup(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
+    if let Component::Name(name) = name
+        && let Some(found) = warm(local, cx, dir, name.bytes())?
+    {
+        return Ok(found);
+    }
+    let (file, attr) = local.hold_dir(cx, dir)?;
+    check(local, cx, &file, &attr, Permission::EXEC)?;
+    match name {
+        Component::Dot => Ok(Found { node: Node { fid: *dir, attr }, dir: attr }),
+        Component::DotDot => parent(local, cx, dir, &file, attr),
+        Component::Name(name) => {
+            local.will_block(cx);
+            local.identity.act_as_server().map_err(errno::from)?;
+            let fd = local
+                .files
+                .open_with_retry(|| open_entry(file.path(), name.bytes(), How::Path, false))
+                .map_err(|e| entry_status(&e))?;
+            let node = cache_entry(local, dir, name.bytes(), fd)?;
+            Ok(Found { node, dir: attr })
+        }
+    }
+}
+
+/// The look-up as far as nothing has to be waited for; `None` if it takes more.
+fn warm(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<Found>> {
+    // the right to search is checked below, so that the caller's own identity will do
+    if local.identity.act_as_caller_or_server(&cx.cred).is_err() {
+        return Ok(None);
+    }
+    let tag = local.files.names().tag(&local.key(dir), name);
+    let looked = local.files.with(&local.key(dir), |file: &Arc<OpenFile>| {
+        let attr = local.stat(file)?;
+        if attr.ftype != FileType::Directory {
+            return Err(Status::NotDir);
+        }
+        check(local, cx, file, &attr, Permission::EXEC)?;
+        if let Some(node) = lookup_hint(local, file.path(), name, tag)? {
+            return Ok(Warm::Found(Found { node, dir: attr }));
+        }
+        match open_entry(file.path(), name, How::Path, true) {
+            Ok(fd) => Ok(Warm::Opened(fd, attr)),
+            Err(e) if errno::status(&e) == Status::NoEnt => {
+                local.files.names().note_absent(tag, local.files.now_s());
+                Err(Status::NoEnt)
+            }
+            Err(_) => Ok(Warm::Cold),
+        }
+    });
+    match looked {
+        Some(Ok(Warm::Found(found))) => {
+            // it may have been somewhere else in between
+            local.resolver.remember(dir, name, &found.node.fid)?;
+            Ok(Some(found))
+        }
+        Some(Ok(Warm::Opened(fd, attr))) => {
+            let node = cache_entry(local, dir, name, fd)?;
+            Ok(Some(Found { node, dir: attr }))
+        }
+        Some(Ok(Warm::Cold)) | None => Ok(None),
+        Some(Err(status)) => {
+            if status == Status::Stale {
+                local.files.remove(&local.key(dir));
+            }
+            Err(status)
+        }
+    }
+}
+
+/// How far a look-up came without waiting.
+enum Warm {
+    Found(Found),
+    Opened(OwnedFd, Attr),
+    Cold,
+}
+
+/// `..`: the root's is the root; another directory's only if going on upwards meets the root, so
+/// that one that was moved out of the export leads nowhere.
+fn parent(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, file: &OpenFile, attr: Attr) -> Result<Found> {
+    if *dir == local.root_fid {
+        return Ok(Found { node: Node { fid: *dir, attr }, dir: attr });
+    }
+    local.will_block(cx);
+    local.identity.act_as_server().map_err(errno::from)?;
+    let up = local.files.open_with_retry(|| open_parent(file.path())).map_err(errno::from)?;
+    let stat = sys::stat::of_fd(up.as_fd()).map_err(errno::from)?;
+    if !is_inside(local, up.as_fd(), &stat)? {
+        return Err(Status::Acces);
+    }
+    let fid = fid_of(up.as_fd())?;
+    Ok(Found { node: Node { fid, attr: attr_if_linked(&stat)? }, dir: attr })
+}

@@ -1,0 +1,62 @@
+//! May the caller do this: checked in user space, against fresh attributes and the ACL.
+
+use crate::cache::open_file::OpenFile;
+use crate::errno;
+use crate::fs::LocalFs;
+use vfs::access::{Acl, Permission, data_access, permits};
+use vfs::{Attr, Cred, Cx, FileType, Result, Status};
+
+/// The group bits of a mode, which are the mask of an ACL.
+const GROUP_BITS: u32 = 0o070;
+
+/// Gives `check` the ACL of an object, if there is one that matters for this caller: the owner and
+/// root are not subject to it, and without group bits (its mask) it grants nothing.
+pub fn with_acl<R>(
+    file: &OpenFile,
+    attr: &Attr,
+    cred: &Cred<'_>,
+    check: impl FnOnce(Option<&Acl>) -> R,
+) -> Result<R> {
+    let by_mode_alone = cred.uid == attr.uid
+        || cred.uid == 0
+        || attr.mode & GROUP_BITS == 0
+        || attr.ftype == FileType::Symlink;
+    if by_mode_alone {
+        return Ok(check(None));
+    }
+    file.acl().with(file.path(), attr, check).map_err(errno::from)
+}
+
+/// Whether the caller may search or list a directory.
+///
+/// # Errors
+/// [`Status::Acces`].
+pub fn check(
+    local: &LocalFs,
+    cx: &Cx<'_>,
+    file: &OpenFile,
+    attr: &Attr,
+    want: Permission,
+) -> Result<()> {
+    let cred = local.identity.cred(&cx.cred);
+    allowed(with_acl(file, attr, &cred, |acl| permits(attr, acl, &cred, want))?)
+}
+
+/// Whether the caller may read or write a file's data.
+///
+/// # Errors
+/// [`Status::Acces`].
+pub fn check_data(
+    local: &LocalFs,
+    cx: &Cx<'_>,
+    file: &OpenFile,
+    attr: &Attr,
+    write: bool,
+) -> Result<()> {
+    let cred = local.identity.cred(&cx.cred);
+    allowed(with_acl(file, attr, &cred, |acl| data_access(attr, acl, &cred, write))?)
+}
+
+const fn allowed(may: bool) -> Result<()> {
+    if may { Ok(()) } else { Err(Status::Acces) }
+}

@@ -1,0 +1,35 @@
+//! REMOVE and RMDIR: the kernel decides, as the caller; the descriptor kept of what went is closed.
+
+use crate::fs::LocalFs;
+use crate::ops::dir_change::DirChange;
+use crate::ops::victim::victim_at;
+use std::io;
+use sys::namespace;
+use vfs::{Change, Cx, Fid, Name, Result};
+
+/// See [`vfs::Backend::remove`].
+pub fn remove(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+    let dir_change = DirChange::new(local, cx, dir)?;
+    remove_entry(&dir_change, name, || namespace::remove(dir_change.file.path(), name.bytes()))
+}
+
+/// See [`vfs::Backend::rmdir`].
+pub fn rmdir(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+    let dir_change = DirChange::new(local, cx, dir)?;
+    remove_entry(&dir_change, name, || namespace::remove_dir(dir_change.file.path(), name.bytes()))
+}
+
+fn remove_entry(
+    dir_change: &DirChange<'_>,
+    name: Name<'_>,
+    remove: impl Fn() -> io::Result<()>,
+) -> Result<Change> {
+    let victim = victim_at(dir_change, name.bytes());
+    dir_change.as_caller(remove)?;
+    let change = dir_change.change();
+    if let Some(victim) = victim {
+        victim.removed(dir_change, name.bytes());
+    }
+    dir_change.sync()?;
+    Ok(change)
+}

@@ -1,0 +1,93 @@
+//! What a name leads to before it is removed or replaced ("victim", as in the kernel's fs/namei.c), so
+//! that the descriptors which are kept of it can be closed.
+
+use crate::cache::name_cache::NameHint;
+use crate::cache::open_file::OpenFile;
+use crate::naming::fid::fid_of;
+use crate::ops::dir_change::DirChange;
+use crate::ops::entry::lookup_hint;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use sys::open::{How, open_entry};
+use vfs::{Fid, FileType};
+
+/// A removed file that holds no more may be closed some milliseconds later.
+const SMALL_BYTES: u64 = 1 << 20;
+
+/// What a name leads to before it goes.
+pub struct Victim {
+    /// Its id; of one that is only likely, what it probably is.
+    pub fid: Fid,
+    held: Held,
+}
+
+/// What keeps the victim's number its own until we have looked whether it is gone.
+enum Held {
+    /// The name leads to this open object.
+    Cached(Arc<OpenFile>),
+    /// The name led to this open object lately. Whether it has gone is seen afterwards, by its links;
+    /// if the name led elsewhere by then, what did go is closed when it is asked whether it is still
+    /// there ([`crate::cache::open_files`]).
+    Likely(Arc<OpenFile>),
+    /// The name leads to this.
+    Opened(OwnedFd),
+}
+
+/// What a name leads to; of no interest if it cannot be had. It is only likely where the kernel keeps
+/// account of names, so that nothing but an open descriptor hangs on it.
+pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Option<Victim> {
+    let DirChange { local, cx, dir, file, .. } = dir_change;
+    let tag = local.files.names().tag(&local.key(dir), name);
+    let held = |fid: &Fid| local.files.with(&local.key(fid), Arc::clone);
+    if !local.resolver.uses_table()
+        && let Some(NameHint::Object(fid, _)) = local.files.names().find(tag, local.files.now_s())
+        && let Some(held) = held(&fid)
+    {
+        return Some(Victim { fid, held: Held::Likely(held) });
+    }
+    local.identity.act_as_caller_or_server(&cx.cred).ok()?;
+    if let Ok(Some(node)) = lookup_hint(local, file.path(), name, tag)
+        && let Some(held) = held(&node.fid)
+    {
+        return Some(Victim { fid: node.fid, held: Held::Cached(held) });
+    }
+    local.identity.act_as_server().ok()?;
+    let open = || open_entry(file.path(), name, How::Path, false);
+    let fd = local.files.open_with_retry(open).ok()?;
+    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, held: Held::Opened(fd) })
+}
+
+impl Victim {
+    /// Closes what is kept of it. If another hard link is left, it is opened again when it is
+    /// asked for, by a name that is left; else the table forgets it, so that its id is stale
+    /// without a search.
+    pub fn removed(self, dir_change: &DirChange<'_>, name: &[u8]) {
+        let local = dir_change.local;
+        let Self { fid, held } = self;
+        let (fd, cached) = match &held {
+            Held::Cached(file) | Held::Likely(file) => (file.path(), Some(file.ftype())),
+            Held::Opened(fd) => (fd.as_fd(), None),
+        };
+        let stat = sys::stat::basic_of_fd(fd).ok();
+        let linked = stat.is_some_and(|stat| stat.nlink > 0);
+        let is_file = cached == Some(FileType::Regular);
+        if matches!(held, Held::Likely(_)) && linked && is_file {
+            return;
+        }
+        let small = stat.is_some_and(|stat| stat.blocks.saturating_mul(512) <= SMALL_BYTES);
+        drop(held);
+        let key = local.key(&fid);
+        if is_file && small {
+            local.files.close_later(key);
+        } else {
+            local.files.remove(&key);
+        }
+        if local.resolver.uses_table() && stat.is_some() {
+            if linked {
+                local.resolver.name_removed(&fid, dir_change.dir, name);
+            } else {
+                local.resolver.forget(&fid);
+            }
+        }
+    }
+}
