@@ -25,8 +25,8 @@ const TTL: Duration = Duration::from_secs(300);
 const TTL_UNKNOWN: Duration = Duration::from_secs(30);
 /// How long the last answer counts while there are no new ones.
 const STALE_MAX: Duration = Duration::from_secs(3600);
-/// Groups that need no memory of their own in a call.
-const FEW: usize = 32;
+/// Groups that a list holds in place, without memory of its own.
+const IN_PLACE_MAX: usize = 32;
 
 /// Who knows the groups of users.
 pub trait GroupService: Send + Sync {
@@ -56,46 +56,42 @@ struct Known {
     sure: Instant,
 }
 
-/// Room for the groups of one call.
-#[derive(Debug)]
-pub struct GroupRoom {
-    few: [u32; FEW],
-    /// For who is in more; empty, and without memory, for everybody else.
-    many: Vec<u32>,
+/// The groups of one call: up to 32 in place, more in memory of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupList {
+    in_place: [u32; IN_PLACE_MAX],
+    /// All of them, if they are more; empty, and without memory, if not.
+    allocated: Vec<u32>,
     len: usize,
 }
 
-impl Default for GroupRoom {
-    fn default() -> Self {
-        Self { few: [0; FEW], many: Vec::new(), len: 0 }
-    }
-}
-
-impl GroupRoom {
-    fn fill(&mut self, groups: &[u32], map: impl Fn(u32) -> u32) {
-        self.len = groups.len();
-        if groups.len() > FEW {
-            self.many = groups.iter().map(|gid| map(*gid)).collect();
-            return;
+impl GroupList {
+    /// These groups, each as `map` says.
+    pub(crate) fn mapped(groups: &[u32], map: impl Fn(u32) -> u32) -> Self {
+        let mut list =
+            Self { in_place: [0; IN_PLACE_MAX], allocated: Vec::new(), len: groups.len() };
+        if groups.len() > IN_PLACE_MAX {
+            list.allocated = groups.iter().map(|gid| map(*gid)).collect();
         }
-        for (place, gid) in self.few.iter_mut().zip(groups) {
+        for (place, gid) in list.in_place.iter_mut().zip(groups) {
             *place = map(*gid);
         }
+        list
     }
 
-    /// The groups that were put there.
-    pub fn groups(&self) -> &[u32] {
-        if self.len > FEW { &self.many } else { self.few.get(..self.len).unwrap_or_default() }
+    /// The groups.
+    pub fn as_slice(&self) -> &[u32] {
+        self.in_place.get(..self.len).unwrap_or(&self.allocated)
     }
 }
 
 /// What is known of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// The groups are in the room.
-    Known,
-    /// Nobody knows the user: what the client says counts.
-    Stranger,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserLookup {
+    /// The user's groups.
+    Known(GroupList),
+    /// The services know no such user: what the client says counts.
+    NoSuchUser,
     /// The services have to be asked.
     Ask,
 }
@@ -120,24 +116,15 @@ impl UserGroups {
         Self { service, known: HashMap::new(), asking: AtomicUsize::new(0) }
     }
 
-    /// Puts a user's groups into `room`, each as `map` says; does not wait.
-    pub fn find(
-        &self,
-        uid: u32,
-        now: Instant,
-        room: &mut GroupRoom,
-        map: impl Fn(u32) -> u32,
-    ) -> Found {
+    /// A user's groups, each as `map` says; does not wait.
+    pub fn find(&self, uid: u32, now: Instant, map: impl Fn(u32) -> u32) -> UserLookup {
         let guard = self.known.guard();
         match self.known.get(&uid, &guard) {
             Some(known) if now < known.until => match &known.groups {
-                Some(groups) => {
-                    room.fill(groups, map);
-                    Found::Known
-                }
-                None => Found::Stranger,
+                Some(groups) => UserLookup::Known(GroupList::mapped(groups, map)),
+                None => UserLookup::NoSuchUser,
             },
-            Some(_) | None => Found::Ask,
+            Some(_) | None => UserLookup::Ask,
         }
     }
 
@@ -197,7 +184,7 @@ impl Drop for Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ASKING_MAX, Found, GroupRoom, GroupService, TTL, USERS_MAX, UserGroups};
+    use super::{ASKING_MAX, GroupService, TTL, USERS_MAX, UserGroups, UserLookup};
     use std::io;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Arc, Barrier};
@@ -220,10 +207,8 @@ mod tests {
         }
     }
 
-    fn found(users: &UserGroups, uid: u32, now: Instant) -> (Found, Vec<u32>) {
-        let mut room = GroupRoom::default();
-        let found = users.find(uid, now, &mut room, |gid| if gid == 1 { 99 } else { gid });
-        (found, room.groups().to_vec())
+    fn found(users: &UserGroups, uid: u32, now: Instant) -> UserLookup {
+        users.find(uid, now, |gid| if gid == 1 { 99 } else { gid })
     }
 
     #[test]
@@ -233,18 +218,18 @@ mod tests {
         let users = UserGroups::new(Box::new(book));
         let now = Instant::now();
         for uid in [2, 16, 17, 32, 33, 900] {
-            assert_eq!(found(&users, uid, now).0, Found::Ask);
+            assert_eq!(found(&users, uid, now), UserLookup::Ask);
             assert!(users.ask(uid));
             for _ in 0..3 {
-                let (found, groups) = found(&users, uid, now);
-                assert_eq!((found, groups.len()), (Found::Known, uid as usize));
-                assert_eq!((groups[0], groups[1]), (99, 2));
+                let UserLookup::Known(groups) = found(&users, uid, now) else { panic!("{uid}") };
+                assert_eq!(groups.as_slice().len(), uid as usize);
+                assert_eq!(groups.as_slice()[..2], [99, 2]);
             }
         }
         assert_eq!(asked.load(Ordering::SeqCst), 6);
         assert!(users.ask(0));
-        assert_eq!(found(&users, 0, now), (Found::Stranger, vec![]));
-        assert_eq!(found(&users, 2, now + TTL + Duration::from_secs(1)).0, Found::Ask);
+        assert_eq!(found(&users, 0, now), UserLookup::NoSuchUser);
+        assert_eq!(found(&users, 2, now + TTL + Duration::from_secs(1)), UserLookup::Ask);
     }
 
     #[test]
@@ -255,8 +240,9 @@ mod tests {
         assert!(users.ask(3));
         silent.store(true, Ordering::SeqCst);
         assert!(users.ask(3) && users.ask(4));
-        assert_eq!(found(&users, 3, Instant::now()), (Found::Known, vec![99, 2, 3]));
-        assert_eq!(found(&users, 4, Instant::now()).0, Found::Stranger);
+        let UserLookup::Known(groups) = found(&users, 3, Instant::now()) else { panic!("user 3") };
+        assert_eq!(groups.as_slice(), [99, 2, 3]);
+        assert_eq!(found(&users, 4, Instant::now()), UserLookup::NoSuchUser);
     }
 
     #[test]

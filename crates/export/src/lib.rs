@@ -18,15 +18,17 @@ mod identity;
 mod options;
 mod resolver;
 mod slow;
+mod squash;
 mod table;
 mod verdicts;
 
 pub use buffers::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizeError, BufferSizes};
 pub use clients::{Client, ClientError, Network, Pattern};
 pub use export::{Export, ExportId, ExportSpec, Fsid, Rule, Source, uuid_text};
-pub use groups::{Found, GroupRoom, GroupService, UserGroups};
+pub use groups::{GroupList, GroupService, UserGroups, UserLookup};
 pub use handle::{Handle, Key, OVERHEAD};
 pub use identity::{Identity, IdentityError, parse_uuid};
 pub use options::{ANONYMOUS_ID, Options, Squash};
 pub use slow::{SHARE_OF, Slow};
+pub use squash::SquashedCred;
 pub use table::{BuildError, EXPORTS_MAX, Exports, HeldTable, Table};

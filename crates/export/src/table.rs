@@ -174,16 +174,16 @@ impl Table {
 
     /// The export that a path is in, the innermost if one is inside another, and the rest of the
     /// path below it. The path must be in normal form, as [`ExportSpec::path`] is.
-    pub fn by_path<'t, 'p>(&'t self, path: &'p [u8]) -> Option<(&'t Export, &'p [u8])> {
-        let inside = |export: &'t Arc<Export>| Some((&**export, below(&export.path, path)?));
+    pub fn by_path<'t, 'p>(&'t self, path: &'p [u8]) -> Option<(&'t Arc<Export>, &'p [u8])> {
+        let inside = |export: &'t Arc<Export>| Some((export, below(&export.path, path)?));
         self.exports.iter().filter_map(inside).max_by_key(|(export, _)| export.path.len())
     }
 
     /// The export of a number in handles.
-    pub fn by_id(&self, id: ExportId) -> Option<&Export> {
+    pub fn by_id(&self, id: ExportId) -> Option<&Arc<Export>> {
         let found = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         let (_, place) = self.by_id.get(found)?;
-        self.exports.get(*place).map(|export| &**export)
+        self.exports.get(*place)
     }
 
     /// The object that a wire handle names.
@@ -191,7 +191,7 @@ impl Table {
     /// # Errors
     /// [`Status::BadHandle`] for what this server never sealed; [`Status::Stale`] for an export
     /// that is not there (any more).
-    pub fn open(&self, handle: &[u8]) -> Result<(&Export, Fid), Status> {
+    pub fn open(&self, handle: &[u8]) -> Result<(&Arc<Export>, Fid), Status> {
         let envelope = Envelope::parse(handle)?;
         let export = self.by_id(ExportId(envelope.id)).ok_or(Status::Stale)?;
         let fid = export.sealer.open(&envelope)?;

@@ -1,15 +1,13 @@
 //! The NFS programs: version-neutral verbs, and the versions that translate to them.
 //!
-//! Owns: what an NFS call means. `verbs` knows exports, identities and backends and no wire type;
-//! `v3` and `v2` know wire types and call verbs; `mount` and `portmap` are programs of their own.
+//! Owns: what an NFS call means. `object` turns a filehandle into an object that the caller may use;
+//! `verbs` work on such objects and know no wire type; `v3` and `v2` know wire types and call verbs;
+//! `mount` and `portmap` are programs of their own.
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE allocate nothing here and take no lock.
 
-// A failure carries attributes by value (`verbs::Failed`): a failed LOOKUP is as hot as a
-// successful one, and a box would be an allocation.
-#![allow(clippy::result_large_err)]
-
 pub mod mount;
+pub mod object;
 pub mod portmap;
 mod settings;
 pub mod v2;

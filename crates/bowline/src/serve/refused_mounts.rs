@@ -53,11 +53,11 @@ mod tests {
     fn each_reason_is_told_once_a_minute() {
         let mut told = LogLimiter::default();
         let now = Instant::now();
-        assert_eq!(told.due(Why::Port, now), Some(0));
-        assert_eq!(told.due(Why::Port, now), None);
+        assert_eq!(told.due(Why::NoPath, now), Some(0));
+        assert_eq!(told.due(Why::NoPath, now), None);
         assert_eq!(told.due(Why::NoExport, now), Some(0));
-        assert_eq!(told.due(Why::Port, now + TELL_EVERY - Duration::from_secs(1)), None);
-        assert_eq!(told.due(Why::Port, now + TELL_EVERY), Some(2));
-        assert_eq!(told.due(Why::Port, now + 2 * TELL_EVERY), Some(0));
+        assert_eq!(told.due(Why::NoPath, now + TELL_EVERY - Duration::from_secs(1)), None);
+        assert_eq!(told.due(Why::NoPath, now + TELL_EVERY), Some(2));
+        assert_eq!(told.due(Why::NoPath, now + 2 * TELL_EVERY), Some(0));
     }
 }

@@ -3,8 +3,9 @@
 
 use super::Mount;
 use super::mounted::MountedBy;
-use super::walk::{Target, find};
+use super::walk::{MountPoint, find};
 use crate::v2::handle;
+use export::Handle;
 use proto::mount::{
     AUTH_NONE, AUTH_SYS, DirPath, Flavors, HANDLE_V1, Mount1Result, Mount3Result, MountError,
     Mounted3,
@@ -44,10 +45,9 @@ fn mnt_old(
 ) -> Result<(), Fault> {
     let path = args.get::<DirPath<'_>>()?;
     args.end()?;
-    let table = state.exports.load();
-    let result = find(state, &table, call, path.0).and_then(|target| {
-        let handle = short_handle(state, &target).ok_or(MountError::NotSupp)?;
-        add_row(state, call, &target, version);
+    let result = find(state, call, path.0).and_then(|mount_point| {
+        let handle = short_handle(state, &mount_point.handle).ok_or(MountError::NotSupp)?;
+        add_row(state, call, &mount_point, version);
         Ok(handle)
     });
     let result = match result {
@@ -71,13 +71,12 @@ pub(super) fn mnt3(
 ) -> Result<(), Fault> {
     let path = args.get::<DirPath<'_>>()?;
     args.end()?;
-    let table = state.exports.load();
-    match find(state, &table, call, path.0) {
-        Ok(target) => {
-            let handle = target.export.seal(&target.fid);
-            add_row(state, call, &target, 3);
+    match find(state, call, path.0) {
+        Ok(mount_point) => {
+            add_row(state, call, &mount_point, 3);
             let flavors = Flavors::new(&FLAVORS).unwrap_or_default();
-            reply.put(&Mount3Result::Ok(Mounted3 { handle: handle.bytes(), flavors }));
+            let handle = mount_point.handle.bytes();
+            reply.put(&Mount3Result::Ok(Mounted3 { handle, flavors }));
         }
         Err(error) => {
             call.outcome.status = error.number();
@@ -87,14 +86,13 @@ pub(super) fn mnt3(
     Ok(())
 }
 
-fn add_row(state: &Mount, call: &Call<'_>, target: &Target<'_>, version: u32) {
-    let row = MountedBy::new(call, &target.path, version, (state.clock)());
+fn add_row(state: &Mount, call: &Call<'_>, mount_point: &MountPoint, version: u32) {
+    let row = MountedBy::new(call, &mount_point.path, version, (state.clock)());
     state.lock().add(row);
 }
 
 /// The handle for NFS version 2; `None` for a long one of a server that cannot remember it.
-fn short_handle(state: &Mount, target: &Target<'_>) -> Option<[u8; HANDLE_V1]> {
-    let sealed = target.export.seal(&target.fid);
+fn short_handle(state: &Mount, sealed: &Handle) -> Option<[u8; HANDLE_V1]> {
     if let Some(nfs) = &state.nfs {
         return Some(nfs.v2.aliases.shorten(sealed.bytes()));
     }

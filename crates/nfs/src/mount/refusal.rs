@@ -1,5 +1,6 @@
 //! Why a mount was refused, for the operator: the client learns no more than a number.
 
+use crate::object::ClientRefused;
 use proto::mount::MountError;
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,12 +16,8 @@ pub enum Why {
     NoPath,
     /// No export has it.
     NoExport,
-    /// The export has no rule for the client.
-    NotForClient,
-    /// The name services did not say in time whether the client is one.
-    NoAnswer,
-    /// The export is for reserved ports.
-    Port,
+    /// The export is not for the client.
+    Client(ClientRefused),
     /// The walk through the export ended with this.
     Tree(Status),
 }
@@ -31,7 +28,7 @@ impl Why {
         match self {
             Self::NoPath => MountError::Inval,
             Self::NoExport => MountError::NoEnt,
-            Self::NotForClient | Self::NoAnswer | Self::Port => MountError::Acces,
+            Self::Client(_) => MountError::Acces,
             Self::Tree(status) => tree_error(status),
         }
     }
@@ -42,9 +39,7 @@ impl fmt::Display for Why {
         match self {
             Self::NoPath => f.write_str("not a path that begins with /"),
             Self::NoExport => f.write_str("no such export"),
-            Self::NotForClient => f.write_str("not a client of this export"),
-            Self::NoAnswer => f.write_str("the name services do not say who this client is"),
-            Self::Port => f.write_str("its port is not below 1024 (option insecure)"),
+            Self::Client(refused) => refused.fmt(f),
             Self::Tree(status) => write!(f, "in the export: {status}"),
         }
     }
@@ -97,14 +92,14 @@ const fn tree_error(status: Status) -> MountError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Refusal, Why};
+    use super::{ClientRefused, Refusal, Why};
 
     #[test]
     fn a_refusal_is_one_short_line() {
         let client = "[::ffff:192.0.2.1]:40112".parse().unwrap();
         let shown = |path: &[u8], why| Refusal { client, path, why }.to_string();
         assert_eq!(
-            shown(b"/data", Why::Port),
+            shown(b"/data", Why::Client(ClientRefused::Port)),
             "refused 192.0.2.1:40112 /data: its port is not below 1024 (option insecure)"
         );
         let odd = shown(b"/a\n\x1b[2J\xff", Why::NoExport);

@@ -1,44 +1,30 @@
 //! From a path to an object: which export, may the client, which object below it.
 
 use super::Mount;
-use super::mounted::client_of;
 use super::path::{components, normalise};
 use super::refusal::{Refusal, Why};
-use export::{Export, Table};
+use crate::object::{Caller, Object};
+use crate::verbs;
+use export::Handle;
 use proto::mount::MountError;
 use rpc::Call;
-use vfs::{Blocking, Component, Cred, Cx, Durability, Fid, FileType, Status, Want};
+use vfs::{FileType, Status};
 
-/// A port that takes a privilege to use.
-const RESERVED_PORT: u16 = 1;
-
-/// A path that may be mounted.
-pub(super) struct Target<'t> {
-    /// The export that it is in.
-    pub export: &'t Export,
-    /// The object.
-    pub fid: Fid,
+/// An object that a client may mount.
+pub(super) struct MountPoint {
+    /// Its filehandle.
+    pub handle: Handle,
     /// The path in normal form.
     pub path: Vec<u8>,
 }
 
-/// The worker's promise, as the backend wants it.
-struct Worker<'a>(&'a dyn rpc::Blocking);
-
-impl Blocking for Worker<'_> {
-    fn will_block(&self) {
-        self.0.will_block();
-    }
-}
-
 /// Finds what `path` names, for this caller; the operator hears of what is refused.
-pub(super) fn find<'t>(
+pub(super) fn find(
     state: &Mount,
-    table: &'t Table,
     call: &mut Call<'_>,
     path: &[u8],
-) -> Result<Target<'t>, MountError> {
-    look(table, call, path).map_err(|why| {
+) -> Result<MountPoint, MountError> {
+    look(state, call, path).map_err(|why| {
         if let Some(tell) = &state.tell_refused {
             tell(&Refusal { client: call.peer.addr, path, why });
         }
@@ -46,49 +32,31 @@ pub(super) fn find<'t>(
     })
 }
 
-/// The client is judged before the tree is looked at, so that a stranger learns nothing of what
+/// The client is checked before the tree is looked at, so that a stranger learns nothing of what
 /// is in it. The walk itself is the server's, as with other servers: that a client may mount a
 /// directory does not depend on who its user is; what the user may do there, each call decides.
-fn look<'t>(table: &'t Table, call: &mut Call<'_>, path: &[u8]) -> Result<Target<'t>, Why> {
+fn look(state: &Mount, call: &mut Call<'_>, path: &[u8]) -> Result<MountPoint, Why> {
     let path = normalise(path).ok_or(Why::NoPath)?;
-    let (export, below) = table.by_path(&path).ok_or(Why::NoExport)?;
-    call.outcome.export = Some(export.index);
-    let client = client_of(call);
-    let mut answered = true;
-    if export.needs_resolution(client) {
-        // MNT comes first, so that no other call has to wait for a name service.
-        call.blocking.will_block();
-        answered = export.resolve_blocking(client);
-    }
-    if export.access_for(client, call.peer.addr.port()).is_none() {
-        let reserved = export.access_for(client, RESERVED_PORT).is_some();
-        return Err(match (reserved, answered) {
-            (true, _) => Why::Port,
-            (false, true) => Why::NotForClient,
-            (false, false) => Why::NoAnswer,
-        });
-    }
-    let sleep = Worker(call.blocking);
-    let cred = Cred { uid: 0, gid: 0, groups: &[] };
-    let cx = Cx { cred, blocking: &sleep, durability: Durability::Sync };
-    let fid = walk(export, &cx, below).map_err(Why::Tree)?;
-    Ok(Target { export, fid, path })
+    let caller = Caller::new(&state.exports, call);
+    let (export, below) = caller.table().by_path(&path).ok_or(Why::NoExport)?;
+    let root = caller.open_root(export).map_err(Why::Client)?;
+    let object = walk(root, below).map_err(Why::Tree)?;
+    Ok(MountPoint { handle: object.seal(&object.fid), path })
 }
 
 /// The object at the end of `below`: a directory or an ordinary file.
-fn walk(export: &Export, cx: &Cx<'_>, below: &[u8]) -> Result<Fid, Status> {
-    let backend = &export.backend;
-    let mut fid = backend.root();
-    let mut ftype = backend.getattr(cx, &fid, Want::STAT)?.ftype;
+fn walk<'t>(root: Object<'t>, below: &[u8]) -> vfs::Result<Object<'t>> {
+    let mut ftype = verbs::getattr(&root)?.ftype;
+    let mut object = root;
     for name in components(below) {
         if ftype != FileType::Directory {
             return Err(Status::NotDir);
         }
-        let found = backend.lookup(cx, &fid, Component::new(name)?)?;
-        (fid, ftype) = (found.node.fid, found.node.attr.ftype);
+        let node = verbs::lookup(&object, name)?.node;
+        (object.fid, ftype) = (node.fid, node.attr.ftype);
     }
     match ftype {
-        FileType::Directory | FileType::Regular => Ok(fid),
+        FileType::Directory | FileType::Regular => Ok(object),
         FileType::Symlink
         | FileType::Block
         | FileType::Char

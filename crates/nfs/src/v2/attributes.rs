@@ -1,7 +1,7 @@
 //! GETATTR, SETATTR and STATFS (RFC 1094 §2.2.2, §2.2.3, §2.2.18).
 
 use super::{attr, serve};
-use crate::verbs::Answer;
+use crate::object::Object;
 use crate::{Nfs, verbs};
 use proto::nfs2::{Fattr2, Fh2, MAXDATA, SetattrArgs2, StatfsOk2};
 use rpc::{Call, Fault};
@@ -15,7 +15,7 @@ pub(super) fn getattr(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, file: Fh2| {
-        let found = verbs::getattr(nfs, call, nfs.long(&file)?.bytes())?;
+        let found = nfs.on_object_v2(call, &file, verbs::getattr)?;
         Ok(attr::fattr2(&found))
     })
 }
@@ -27,23 +27,19 @@ pub(super) fn setattr(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: SetattrArgs2| {
-        let file = nfs.long(&a.file)?;
-        let change = verbs::setattr(nfs, call, file.bytes(), attr::set(&a.set), None)?;
-        after(nfs, call, file.bytes(), &change)
+        nfs.on_object_v2(call, &a.file, |file| {
+            let change = verbs::setattr(file, attr::set(&a.set), None)?;
+            after(file, &change)
+        })
     })
 }
 
 /// The attributes after a change. Version 2 has no way to leave them out: where the change did
 /// not bring them, they are fetched.
-pub(super) fn after(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    file: &[u8],
-    change: &Change,
-) -> Answer<Fattr2> {
+pub(super) fn after(file: &Object<'_>, change: &Change) -> vfs::Result<Fattr2> {
     match &change.after {
         Some(after) => Ok(attr::fattr2(after)),
-        None => Ok(attr::fattr2(&verbs::getattr(nfs, call, file)?)),
+        None => Ok(attr::fattr2(&verbs::getattr(file)?)),
     }
 }
 
@@ -54,7 +50,7 @@ pub(super) fn statfs(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, root: Fh2| {
-        Ok(blocks(&verbs::fsstat(nfs, call, nfs.long(&root)?.bytes())?))
+        Ok(blocks(&nfs.on_object_v2(call, &root, verbs::fsstat)?))
     })
 }
 

@@ -13,7 +13,9 @@ pub(super) fn lookup(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: DirOpArgs2<'_>| {
-        let seen = verbs::lookup(nfs, call, nfs.long(&a.dir)?.bytes(), a.name.0)?;
-        Ok(DirOpOk2 { file: nfs.short(&seen.handle), attr: attr::fattr2(&seen.attr) })
+        nfs.on_object_v2(call, &a.dir, |dir| {
+            let node = verbs::lookup(dir, a.name.0)?.node;
+            Ok(DirOpOk2 { file: nfs.short(&dir.seal(&node.fid)), attr: attr::fattr2(&node.attr) })
+        })
     })
 }

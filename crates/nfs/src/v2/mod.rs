@@ -20,7 +20,7 @@ mod write;
 pub use status::nfsstat2;
 
 use crate::Nfs;
-use crate::verbs::Answer;
+use crate::object::Object;
 use export::Handle;
 use proto::nfs2::{Fh2, Nfsstat2};
 use rpc::{Call, Fault, Plan, Row};
@@ -86,11 +86,11 @@ fn arguments<'a, T: Decode<'a>>(args: &mut Reader<'a>) -> Result<T, Fault> {
 fn finish<T: Encode>(
     call: &mut Call<'_>,
     reply: &mut Writer,
-    answer: &Answer<T>,
+    answer: &vfs::Result<T>,
 ) -> Result<(), Fault> {
     let status = match answer {
         Ok(_) => Nfsstat2::Ok,
-        Err(failed) => nfsstat2(failed.status).ok_or(Fault::Silence)?,
+        Err(status) => nfsstat2(*status).ok_or(Fault::Silence)?,
     };
     call.outcome.status = status.number();
     reply.put(&status);
@@ -106,7 +106,7 @@ fn serve<'a, A: Decode<'a>, T: Encode>(
     call: &mut Call<'_>,
     args: &mut Reader<'a>,
     reply: &mut Writer,
-    run: impl FnOnce(&Nfs, &mut Call<'_>, A) -> Answer<T>,
+    run: impl FnOnce(&Nfs, &mut Call<'_>, A) -> vfs::Result<T>,
 ) -> Result<(), Fault> {
     let arguments = arguments(args)?;
     let answer = run(nfs, call, arguments);
@@ -114,9 +114,30 @@ fn serve<'a, A: Decode<'a>, T: Encode>(
 }
 
 impl Nfs {
+    /// Does `work` on the object of a handle of version 2.
+    fn on_object_v2<T>(
+        &self,
+        call: &mut Call<'_>,
+        short: &Fh2,
+        work: impl FnOnce(&Object<'_>) -> vfs::Result<T>,
+    ) -> vfs::Result<T> {
+        self.on_object(call, self.long(short)?.bytes(), work)
+    }
+
+    /// Does `work` on the objects of two handles of version 2.
+    fn on_two_objects_v2<T>(
+        &self,
+        call: &mut Call<'_>,
+        (first, second): (&Fh2, &Fh2),
+        work: impl FnOnce(&Object<'_>, &Object<'_>) -> vfs::Result<T>,
+    ) -> vfs::Result<T> {
+        let (first, second) = (self.long(first)?, self.long(second)?);
+        self.on_two_objects(call, (first.bytes(), second.bytes()), work)
+    }
+
     /// The handle behind one of version 2.
-    fn long(&self, short: &Fh2) -> Answer<handle::Long> {
-        Ok(self.v2.aliases.resolve(&self.exports, short)?)
+    fn long(&self, short: &Fh2) -> vfs::Result<handle::Long> {
+        self.v2.aliases.resolve(&self.exports, short)
     }
 
     /// A handle for version 2, remembered if that is needed.

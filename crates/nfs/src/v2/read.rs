@@ -3,7 +3,7 @@
 
 use super::{arguments, attr, finish, serve};
 use crate::Nfs;
-use crate::verbs::{self, Failed, Wanted};
+use crate::verbs::{self, ReadData, ReadRequest};
 use proto::nfs2::{Fh2, MAXDATA, MAXPATHLEN, Nfsstat2, ReadArgs2};
 use proto::nfs3::NoBody;
 use rpc::{Call, Fault};
@@ -30,10 +30,10 @@ pub(super) fn readlink(
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, link: Fh2| {
         let mut target = Vec::new();
-        verbs::readlink(nfs, call, nfs.long(&link)?.bytes(), &mut target)?;
+        nfs.on_object_v2(call, &link, |link| verbs::readlink(link, &mut target))?;
         // A client that decodes by RFC 1094 takes a longer one for no reply, and asks for ever.
         if target.len() > MAXPATHLEN {
-            return Err(Failed::bare(Status::NameTooLong));
+            return Err(Status::NameTooLong);
         }
         Ok(Target(target))
     })
@@ -47,28 +47,31 @@ pub(super) fn read(
 ) -> Result<(), Fault> {
     let a: ReadArgs2 = arguments(args)?;
     let count = MAXDATA.min(a.count as usize);
-    let wanted = Wanted { offset: u64::from(a.offset), count, range_min: reply.range_min() };
+    let request = ReadRequest { offset: u64::from(a.offset), count, range_min: reply.range_min() };
     let start = reply.mark();
     reply.space(HEAD);
     reply.advance(HEAD);
-    let read = nfs
-        .long(&a.file)
-        .and_then(|file| verbs::read(nfs, call, file.bytes(), &wanted, |count| reply.space(count)));
+    let read = nfs.on_object_v2(call, &a.file, |file| {
+        verbs::read(file, &request, |count| reply.space(count))
+    });
     reply.rewind(start);
     let read = match read {
         Ok(read) => read,
-        Err(failed) => return finish::<NoBody>(call, reply, &Err(failed)),
+        Err(status) => return finish::<NoBody>(call, reply, &Err(status)),
     };
     let done = read.done;
     let len = u32::try_from(done.count).unwrap_or_default();
     reply.put(&Nfsstat2::Ok);
     reply.put(&attr::fattr2(&done.attr));
     reply.u32(len);
-    match read.file {
-        Some(file) => {
-            reply.range(FileRange { file, offset: wanted.offset, len: done.count });
+    match read.data {
+        ReadData::File(file) => {
+            reply.range(FileRange { file, offset: request.offset, len: done.count });
         }
-        None => reply.advance(done.count),
+        ReadData::Copied(why) => {
+            reply.advance(done.count);
+            call.outcome.copied = Some(why);
+        }
     }
     reply.pad(done.count);
     call.outcome.status = Nfsstat2::Ok.number();

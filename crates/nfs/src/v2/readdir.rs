@@ -2,15 +2,15 @@
 //! of the backend's is told in [`super::cookies`].
 
 use super::cookies::{Resume, shorten};
-use super::handle::Long;
 use super::{arguments, attr, finish};
 use crate::Nfs;
-use crate::verbs::{self, Answer, Entry, Failed};
+use crate::object::Object;
+use crate::verbs;
 use proto::nfs2::{Fh2, MAXDATA, Nfsstat2, ReaddirArgs2};
 use proto::nfs3::NoBody;
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
-use vfs::{ListArgs, Status};
+use vfs::{DirEntry, ListArgs, Status};
 use xdr::{Reader, Writer};
 
 /// What comes after the entries: the end of the list, and eof.
@@ -25,7 +25,7 @@ pub(super) fn readdir(
     let a: ReaddirArgs2 = arguments(args)?;
     let start = reply.mark();
     reply.put(&Nfsstat2::Ok);
-    match entries(nfs, call, reply, &a) {
+    match nfs.on_object_v2(call, &a.dir, |dir| entries(nfs, dir, reply, &a)) {
         Ok(eof) => {
             reply.bool(false);
             reply.bool(eof);
@@ -34,21 +34,20 @@ pub(super) fn readdir(
             call.outcome.copied = Some(Copied::Listing);
             Ok(())
         }
-        Err(failed) => {
+        Err(status) => {
             reply.rewind(start);
-            finish::<NoBody>(call, reply, &Err(failed))
+            finish::<NoBody>(call, reply, &Err(status))
         }
     }
 }
 
 /// Appends entries as long as they fit; gives eof.
-fn entries(nfs: &Nfs, call: &mut Call<'_>, reply: &mut Writer, a: &ReaddirArgs2) -> Answer<bool> {
-    let dir = nfs.long(&a.dir)?;
-    let after = resume(nfs, call, &a.dir, &dir, a.cookie)?;
+fn entries(nfs: &Nfs, dir: &Object<'_>, reply: &mut Writer, a: &ReaddirArgs2) -> vfs::Result<bool> {
+    let after = resume(nfs, dir, &a.dir, a.cookie)?;
     let room = MAXDATA.min(a.count as usize).saturating_sub(TAIL);
     let first = reply.mark();
     let mut last = None;
-    let mut sink = |entry: &Entry<'_>| {
+    let mut sink = |entry: &DirEntry<'_>| {
         let before = reply.mark();
         put(reply, entry);
         if reply.written_since(first) > room {
@@ -60,16 +59,16 @@ fn entries(nfs: &Nfs, call: &mut Call<'_>, reply: &mut Writer, a: &ReaddirArgs2)
     };
     // an entry is as long as version 3's but for eight bytes
     let args = ListArgs { cookie: after, nodes: false, room };
-    let listing = verbs::readdir(nfs, call, dir.bytes(), args, &mut sink)?;
+    let listing = verbs::readdir(dir, args, &mut sink)?;
     match last {
         Some(cookie) => nfs.v2.cookies.remember(&a.dir, cookie),
         None if listing.eof => {}
-        None => return Err(Failed::bare(Status::TooSmall)),
+        None => return Err(Status::TooSmall),
     }
     Ok(listing.eof)
 }
 
-fn put(reply: &mut Writer, entry: &Entry<'_>) {
+fn put(reply: &mut Writer, entry: &DirEntry<'_>) {
     reply.bool(true);
     reply.u32(attr::fold(entry.fileid));
     reply.opaque(entry.name);
@@ -77,18 +76,18 @@ fn put(reply: &mut Writer, entry: &Entry<'_>) {
 }
 
 /// The backend's cookie for a client's.
-fn resume(nfs: &Nfs, call: &mut Call<'_>, short_dir: &Fh2, dir: &Long, cookie: u32) -> Answer<u64> {
+fn resume(nfs: &Nfs, dir: &Object<'_>, short_dir: &Fh2, cookie: u32) -> vfs::Result<u64> {
     let wanted = match nfs.v2.cookies.resume(short_dir, cookie) {
         Resume::After(cookie) => return Ok(cookie),
         Resume::Search(wanted) => wanted,
     };
     let mut found = None;
-    verbs::readdir(nfs, call, dir.bytes(), ListArgs::all(0, false), &mut |entry| {
+    verbs::readdir(dir, ListArgs::all(0, false), &mut |entry| {
         if shorten(entry.cookie) == wanted {
             found = Some(entry.cookie);
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     })?;
-    found.ok_or(Failed::bare(Status::BadCookie))
+    found.ok_or(Status::BadCookie)
 }

@@ -14,7 +14,7 @@ pub(super) fn remove(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: DirOpArgs2<'_>| {
-        verbs::remove(nfs, call, nfs.long(&a.dir)?.bytes(), a.name.0)?;
+        nfs.on_object_v2(call, &a.dir, |dir| verbs::remove(dir, a.name.0))?;
         Ok(NoBody)
     })
 }
@@ -26,7 +26,7 @@ pub(super) fn rmdir(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: DirOpArgs2<'_>| {
-        verbs::rmdir(nfs, call, nfs.long(&a.dir)?.bytes(), a.name.0)?;
+        nfs.on_object_v2(call, &a.dir, |dir| verbs::rmdir(dir, a.name.0))?;
         Ok(NoBody)
     })
 }
@@ -38,9 +38,9 @@ pub(super) fn rename(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: RenameArgs2<'_>| {
-        let (from, to) = (nfs.long(&a.from.dir)?, nfs.long(&a.to.dir)?);
-        let (old, new) = ((from.bytes(), a.from.name.0), (to.bytes(), a.to.name.0));
-        verbs::rename(nfs, call, old, new)?;
-        Ok(NoBody)
+        nfs.on_two_objects_v2(call, (&a.from.dir, &a.to.dir), |from, to| {
+            verbs::rename((from, a.from.name.0), (to, a.to.name.0))?;
+            Ok(NoBody)
+        })
     })
 }

@@ -1,7 +1,7 @@
 //! ACCESS (RFC 1813 §3.3.4). The bits on the wire are those of [`AccessMask`]; unknown ones are
 //! never granted.
 
-use super::{arguments, attr, finish, post_op};
+use super::{arguments, attr, finish};
 use crate::{Nfs, verbs};
 use proto::nfs3::{AccessArgs, AccessOk, Res};
 use rpc::{Call, Fault};
@@ -15,11 +15,12 @@ pub(super) fn access(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: AccessArgs<'_> = arguments(args)?;
-    let result = match verbs::access(nfs, call, a.object.0, AccessMask(a.access)) {
+    let mask = AccessMask(a.access);
+    let result = match nfs.on_object_v3(call, a.object.0, |object| verbs::access(object, mask)) {
         Ok((granted, found)) => {
             Res::Ok(AccessOk { attr: Some(attr::fattr3(&found)), access: granted.0 })
         }
-        Err(failed) => post_op(&failed),
+        Err(failed) => failed.post_op(),
     };
     finish(call, reply, &result)
 }

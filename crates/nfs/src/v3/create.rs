@@ -1,6 +1,6 @@
 //! CREATE (RFC 1813 §3.3.8).
 
-use super::{arguments, attr, finish, made};
+use super::{arguments, attr, create_object};
 use crate::{Nfs, verbs};
 use proto::nfs3::{CreateArgs, CreateHow3};
 use rpc::{Call, Fault};
@@ -19,6 +19,5 @@ pub(super) fn create(
         CreateHow3::Guarded(set) => attr::set(set).map(Create::Guarded),
         CreateHow3::Exclusive(verifier) => Ok(Create::Exclusive(*verifier)),
     };
-    let new = verbs::create(nfs, call, a.place.dir.0, a.place.name.0, how);
-    finish(call, reply, &made(&new))
+    create_object(nfs, call, reply, a.place.dir.0, |dir| verbs::create(dir, a.place.name.0, how))
 }

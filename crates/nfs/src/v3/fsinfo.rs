@@ -1,6 +1,7 @@
 //! FSINFO (RFC 1813 §3.3.19). What it advises depends on the transport: see [`crate::NfsSettings`].
 
-use super::{arguments, attr, finish, post_op};
+use super::failed::Failed;
+use super::{arguments, attr, finish};
 use crate::{Nfs, settings, verbs};
 use proto::nfs3::{Fh, FsinfoOk, Nfstime3, Res, fsf};
 use rpc::{Call, Fault};
@@ -16,9 +17,9 @@ pub(super) fn fsinfo(
     let root: Fh<'_> = arguments(args)?;
     let rtmax = nfs.settings.read_max(call.peer.transport);
     let wtmax = nfs.settings.write_max(call.peer.transport);
-    let result = match verbs::fsinfo(nfs, call, root.0) {
-        Ok(facts) => Res::Ok(FsinfoOk {
-            attr: Some(attr::fattr3(&facts.attr)),
+    let result = match nfs.on_object(call, root.0, verbs::fsinfo) {
+        Ok(info) => Res::Ok(FsinfoOk {
+            attr: Some(attr::fattr3(&info.attr)),
             rtmax,
             rtpref: rtmax,
             rtmult: settings::BLOCK,
@@ -26,11 +27,11 @@ pub(super) fn fsinfo(
             wtpref: wtmax,
             wtmult: settings::BLOCK,
             dtpref: settings::LISTING.min(rtmax),
-            maxfilesize: facts.limits.file_size_max,
-            time_delta: time_delta(facts.limits.time_delta_ns),
-            properties: properties(&facts.limits),
+            maxfilesize: info.limits.file_size_max,
+            time_delta: time_delta(info.limits.time_delta_ns),
+            properties: properties(&info.limits),
         }),
-        Err(failed) => post_op(&failed),
+        Err(status) => Failed::from(status).post_op(),
     };
     finish(call, reply, &result)
 }

@@ -1,6 +1,6 @@
 //! FSSTAT (RFC 1813 §3.3.18).
 
-use super::{arguments, attr, finish, post_op};
+use super::{arguments, attr, finish};
 use crate::{Nfs, verbs};
 use proto::nfs3::{Fh, FsstatOk, Res};
 use rpc::{Call, Fault};
@@ -13,7 +13,7 @@ pub(super) fn fsstat(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let root: Fh<'_> = arguments(args)?;
-    let result = match verbs::fsstat(nfs, call, root.0) {
+    let result = match nfs.on_object_v3(call, root.0, verbs::fsstat) {
         Ok(s) => Res::Ok(FsstatOk {
             attr: Some(attr::fattr3(&s.attr)),
             tbytes: s.total_bytes,
@@ -25,7 +25,7 @@ pub(super) fn fsstat(
             // Nothing is promised: others may write to the file system at any time.
             invarsec: 0,
         }),
-        Err(failed) => post_op(&failed),
+        Err(failed) => failed.post_op(),
     };
     finish(call, reply, &result)
 }

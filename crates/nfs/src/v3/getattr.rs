@@ -13,9 +13,9 @@ pub(super) fn getattr(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let object: Fh<'_> = arguments(args)?;
-    let result = match verbs::getattr(nfs, call, object.0) {
+    let result = match nfs.on_object(call, object.0, verbs::getattr) {
         Ok(found) => Res::Ok(attr::fattr3(&found)),
-        Err(failed) => Res::Fail(nfsstat3(failed.status), NoBody),
+        Err(status) => Res::Fail(nfsstat3(status), NoBody),
     };
     finish(call, reply, &result)
 }

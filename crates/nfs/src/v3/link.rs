@@ -13,16 +13,16 @@ pub(super) fn link(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: LinkArgs<'_> = arguments(args)?;
-    let result = match verbs::link(nfs, call, a.file.0, (a.link.dir.0, a.link.name.0)) {
+    let linked = nfs.on_two_objects_v3(call, (a.file.0, a.link.dir.0), |file, dir| {
+        verbs::link(file, (dir, a.link.name.0))
+    });
+    let result = match linked {
         Ok(done) => {
             Res::Ok(LinkRes { attr: Some(attr::fattr3(&done.attr)), dir: attr::wcc(&done.dir) })
         }
         Err(failed) => Res::Fail(
-            nfsstat3(failed.status),
-            LinkRes {
-                attr: failed.attr.as_ref().map(attr::fattr3),
-                dir: attr::after(failed.other.as_ref()),
-            },
+            nfsstat3(failed.first.status),
+            LinkRes { attr: failed.first.fattr3(), dir: attr::after(failed.second.as_ref()) },
         ),
     };
     finish(call, reply, &result)

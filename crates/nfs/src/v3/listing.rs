@@ -8,14 +8,16 @@
 //! their meaning when a directory changes (RFC 1813 §3.3.16); a backend's cookies keep theirs for
 //! the life of the entry, so there is nothing that a client would have to be warned of.
 
-use super::{attr, finish, post_op};
+use super::failed::Failed;
+use super::{attr, finish};
 use crate::Nfs;
-use crate::verbs::{self, Entry, Failed};
+use crate::object::Object;
+use crate::verbs;
 use export::Handle;
 use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody};
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
-use vfs::{Attr, ListArgs, Status};
+use vfs::{Attr, DirEntry, ListArgs, Status};
 use xdr::{Mark, Writer, hyper};
 
 /// Attributes with their boolean, and the cookie verifier: what comes before the entries, after
@@ -57,8 +59,8 @@ struct List<'w> {
 }
 
 impl List<'_> {
-    /// Appends an entry, or breaks if it does not fit.
-    fn take(&mut self, entry: &Entry<'_>) -> ControlFlow<()> {
+    /// Appends an entry of the directory, or breaks if it does not fit.
+    fn take(&mut self, dir: &Object<'_>, entry: &DirEntry<'_>) -> ControlFlow<()> {
         let info = Entry3::wire_len(entry.name.len()).saturating_sub(4);
         if self.taken && info > self.info_room {
             return ControlFlow::Break(());
@@ -67,8 +69,8 @@ impl List<'_> {
         let [high, low] = hyper(entry.fileid);
         self.reply.words([1, high, low]);
         self.reply.opaque(entry.name);
-        match &entry.object {
-            Some((handle, found)) if self.plus => self.object(entry.cookie, handle, found),
+        match &entry.node {
+            Some(node) if self.plus => self.object(entry.cookie, &dir.seal(&node.fid), &node.attr),
             _ => {
                 self.reply.u64(entry.cookie);
                 if self.plus {
@@ -123,15 +125,16 @@ pub(super) fn list(
         plus: request.plus,
         taken: false,
     };
-    let mut sink = |entry: &Entry<'_>| list.take(entry);
     let args = ListArgs { cookie: request.cookie, nodes: request.plus, room: names(request, most) };
-    let listed = verbs::readdir(nfs, call, request.dir, args, &mut sink);
+    let listed = nfs.on_object_v3(call, request.dir, |dir| {
+        verbs::readdir(dir, args, &mut |entry| list.take(dir, entry))
+    });
     let bytes = list.reply.written_since(list.first);
     // Not even one entry fits (an empty rest is no reason to complain, as long as it fits).
     let too_small = |eof: bool| most < HEAD + TAIL || (!list.taken && !eof);
     let failed = match listed {
         Ok(listing) if too_small(listing.eof) => {
-            Failed { status: Status::TooSmall, attr: Some(listing.dir), other: None }
+            Failed { status: Status::TooSmall, attr: Some(listing.dir) }
         }
         Ok(listing) => {
             reply.rewind(start);
@@ -149,5 +152,5 @@ pub(super) fn list(
         Err(failed) => failed,
     };
     reply.rewind(start);
-    finish(call, reply, &post_op::<NoBody>(&failed))
+    finish(call, reply, &failed.post_op::<NoBody>())
 }

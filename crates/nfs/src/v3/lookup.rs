@@ -1,6 +1,6 @@
 //! LOOKUP (RFC 1813 §3.3.3).
 
-use super::{arguments, attr, finish, post_op};
+use super::{arguments, attr, finish};
 use crate::{Nfs, verbs};
 use proto::nfs3::{Bytes, DirOpArgs3, LookupOk, Res};
 use rpc::{Call, Fault};
@@ -13,14 +13,17 @@ pub(super) fn lookup(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: DirOpArgs3<'_> = arguments(args)?;
-    let seen = verbs::lookup(nfs, call, a.dir.0, a.name.0);
-    let result = match &seen {
-        Ok(seen) => Res::Ok(LookupOk {
-            object: Bytes(seen.handle.bytes()),
-            attr: Some(attr::fattr3(&seen.attr)),
-            dir: Some(attr::fattr3(&seen.dir)),
+    let found = nfs.on_object_v3(call, a.dir.0, |dir| {
+        let found = verbs::lookup(dir, a.name.0)?;
+        Ok((dir.seal(&found.node.fid), found))
+    });
+    let result = match &found {
+        Ok((handle, found)) => Res::Ok(LookupOk {
+            object: Bytes(handle.bytes()),
+            attr: Some(attr::fattr3(&found.node.attr)),
+            dir: Some(attr::fattr3(&found.dir)),
         }),
-        Err(failed) => post_op(failed),
+        Err(failed) => failed.post_op(),
     };
     finish(call, reply, &result)
 }

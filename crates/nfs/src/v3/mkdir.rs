@@ -1,6 +1,6 @@
 //! MKDIR (RFC 1813 §3.3.9).
 
-use super::{arguments, attr, finish, made};
+use super::{arguments, attr, create_object};
 use crate::{Nfs, verbs};
 use proto::nfs3::MkdirArgs;
 use rpc::{Call, Fault};
@@ -13,6 +13,6 @@ pub(super) fn mkdir(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: MkdirArgs<'_> = arguments(args)?;
-    let new = verbs::mkdir(nfs, call, a.place.dir.0, a.place.name.0, attr::set(&a.set));
-    finish(call, reply, &made(&new))
+    let set = attr::set(&a.set);
+    create_object(nfs, call, reply, a.place.dir.0, |dir| verbs::mkdir(dir, a.place.name.0, set))
 }

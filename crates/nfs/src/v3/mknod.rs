@@ -1,6 +1,6 @@
 //! MKNOD (RFC 1813 §3.3.11).
 
-use super::{arguments, attr, finish, made};
+use super::{arguments, attr, create_object};
 use crate::{Nfs, verbs};
 use proto::nfs3::{MknodArgs, MknodData3, Sattr3, Specdata3};
 use rpc::{Call, Fault};
@@ -14,8 +14,8 @@ pub(super) fn mknod(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: MknodArgs<'_> = arguments(args)?;
-    let new = verbs::mknod(nfs, call, a.place.dir.0, a.place.name.0, what(&a.what));
-    finish(call, reply, &made(&new))
+    let what = what(&a.what);
+    create_object(nfs, call, reply, a.place.dir.0, |dir| verbs::mknod(dir, a.place.name.0, what))
 }
 
 /// What is to be made; regular files, directories and links are not made in this way.

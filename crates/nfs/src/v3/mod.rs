@@ -1,13 +1,21 @@
 //! NFS version 3 (RFC 1813): wire arguments to verb to wire result, one file per procedure.
 //!
+//! A procedure decodes its arguments, runs a verb on the object of its filehandle
+//! (`Nfs::on_object_v3`), and encodes the result, with attributes also in failures ([`failed`]).
+//!
 //! Invariant: every procedure decodes its arguments to the last byte before anything is done
 //! (of a large WRITE those before the data, and that these fill the record exactly), and ends in
 //! [`finish`], which also tells the statistics the status.
+
+// A failure carries attributes by value: a failed LOOKUP is as hot as a successful one, and a box
+// would be an allocation.
+#![allow(clippy::result_large_err)]
 
 mod access;
 mod attr;
 mod commit;
 mod create;
+mod failed;
 mod fsinfo;
 mod fsstat;
 mod getattr;
@@ -32,9 +40,11 @@ mod write;
 pub use status::nfsstat3;
 
 use crate::Nfs;
-use crate::verbs::{Answer, Failed, New};
-use proto::nfs3::{Bytes, Fattr3, MadeOk, Nfsstat3, Res, WccData};
+use crate::object::Object;
+use export::Handle;
+use proto::nfs3::{Bytes, MadeOk, Res};
 use rpc::{Call, Fault, Plan, Row};
+use vfs::{Attr, Change, Created};
 use xdr::{Decode, Encode, Reader, Writer};
 
 const LOOK: Plan = Plan::IDEMPOTENT;
@@ -100,28 +110,37 @@ fn finish<T: Encode, F: Encode>(
     Ok(())
 }
 
-/// A failure that carries `post_op_attr`.
-fn post_op<T>(failed: &Failed) -> Res<T, Option<Fattr3>> {
-    Res::Fail(nfsstat3(failed.status), failed.attr.as_ref().map(attr::fattr3))
+/// The object that CREATE, MKDIR, SYMLINK or MKNOD made.
+struct NewObject {
+    /// The new object's filehandle and attributes, if it is still to be found.
+    object: Option<(Handle, Attr)>,
+    /// The directory around the change.
+    dir: Change,
 }
 
-/// A failure that carries `wcc_data`.
-fn wcc<T>(failed: &Failed) -> Res<T, WccData> {
-    wcc_as(nfsstat3(failed.status), failed)
+impl NewObject {
+    fn new(dir: &Object<'_>, made: &Created) -> Self {
+        let object = made.node.map(|node| (dir.seal(&node.fid), node.attr));
+        Self { object, dir: made.dir }
+    }
 }
 
-fn wcc_as<T>(status: Nfsstat3, failed: &Failed) -> Res<T, WccData> {
-    Res::Fail(status, attr::after(failed.attr.as_ref()))
-}
-
-/// The result of CREATE, MKDIR, SYMLINK and MKNOD.
-fn made(new: &Answer<New>) -> Res<MadeOk<'_>, WccData> {
-    match new {
+/// A procedure that makes an object in the directory `dir` by `make`.
+fn create_object(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    reply: &mut Writer,
+    dir: &[u8],
+    make: impl FnOnce(&Object<'_>) -> vfs::Result<Created>,
+) -> Result<(), Fault> {
+    let new = nfs.on_object_v3(call, dir, |dir| Ok(NewObject::new(dir, &make(dir)?)));
+    let result = match &new {
         Ok(new) => Res::Ok(MadeOk {
             object: new.object.as_ref().map(|(handle, _)| Bytes(handle.bytes())),
             attr: new.object.as_ref().map(|(_, attr)| attr::fattr3(attr)),
             dir: attr::wcc(&new.dir),
         }),
-        Err(failed) => wcc(failed),
-    }
+        Err(failed) => failed.wcc(),
+    };
+    finish(call, reply, &result)
 }

@@ -1,6 +1,7 @@
 //! PATHCONF (RFC 1813 §3.3.20).
 
-use super::{arguments, attr, finish, post_op};
+use super::failed::Failed;
+use super::{arguments, attr, finish};
 use crate::{Nfs, verbs};
 use proto::nfs3::{Fh, PathconfOk, Res};
 use rpc::{Call, Fault};
@@ -13,17 +14,17 @@ pub(super) fn pathconf(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let object: Fh<'_> = arguments(args)?;
-    let result = match verbs::pathconf(nfs, call, object.0) {
-        Ok(facts) => Res::Ok(PathconfOk {
-            attr: Some(attr::fattr3(&facts.attr)),
-            linkmax: facts.limits.link_max,
-            name_max: facts.limits.name_max,
+    let result = match nfs.on_object(call, object.0, verbs::fsinfo) {
+        Ok(info) => Res::Ok(PathconfOk {
+            attr: Some(attr::fattr3(&info.attr)),
+            linkmax: info.limits.link_max,
+            name_max: info.limits.name_max,
             no_trunc: true,
-            chown_restricted: facts.limits.chown_restricted,
-            case_insensitive: facts.limits.case_insensitive,
+            chown_restricted: info.limits.chown_restricted,
+            case_insensitive: info.limits.case_insensitive,
             case_preserving: true,
         }),
-        Err(failed) => post_op(&failed),
+        Err(status) => Failed::from(status).post_op(),
     };
     finish(call, reply, &result)
 }

@@ -7,7 +7,7 @@
 
 use super::{arguments, attr, finish, status};
 use crate::Nfs;
-use crate::verbs::{self, Wanted};
+use crate::verbs::{self, ReadData, ReadRequest};
 use proto::nfs3::{FATTR3_LEN, Nfsstat3, NoBody, ReadArgs, Res};
 use rpc::{Call, Fault};
 use vfs::ReadDone;
@@ -25,20 +25,25 @@ pub(super) fn read(
 ) -> Result<(), Fault> {
     let a: ReadArgs<'_> = arguments(args)?;
     let count = a.count.min(nfs.settings.read_max(call.peer.transport)) as usize;
-    let wanted = Wanted { offset: a.offset, count, range_min: reply.range_min() };
+    let request = ReadRequest { offset: a.offset, count, range_min: reply.range_min() };
     let start = reply.mark();
     reply.space(HEAD);
     reply.advance(HEAD);
-    let read = verbs::read(nfs, call, a.file.0, &wanted, |count| reply.space(count));
+    let read = nfs.on_object_v3(call, a.file.0, |file| {
+        verbs::read(file, &request, |count| reply.space(count))
+    });
     reply.rewind(start);
     match read {
         Ok(read) => {
             let count = head(reply, &read.done);
-            match read.file {
-                Some(file) => {
-                    reply.range(FileRange { file, offset: a.offset, len: read.done.count })
+            match read.data {
+                ReadData::File(file) => {
+                    reply.range(FileRange { file, offset: a.offset, len: read.done.count });
                 }
-                None => reply.advance(read.done.count),
+                ReadData::Copied(why) => {
+                    reply.advance(read.done.count);
+                    call.outcome.copied = Some(why);
+                }
             }
             reply.pad(read.done.count);
             call.outcome.status = Nfsstat3::Ok.number();
@@ -47,8 +52,7 @@ pub(super) fn read(
         }
         Err(failed) => {
             let status = status::of_data(failed.status);
-            let after = failed.attr.as_ref().map(attr::fattr3);
-            finish(call, reply, &Res::<NoBody, _>::Fail(status, after))
+            finish(call, reply, &Res::<NoBody, _>::Fail(status, failed.fattr3()))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! READLINK (RFC 1813 §3.3.5).
 
-use super::{arguments, attr, finish, post_op};
+use super::{arguments, attr, finish};
 use crate::{Nfs, verbs};
 use proto::nfs3::{Bytes, Fh, ReadlinkOk, Res};
 use rpc::{Call, Fault};
@@ -14,11 +14,12 @@ pub(super) fn readlink(
 ) -> Result<(), Fault> {
     let link: Fh<'_> = arguments(args)?;
     let mut target = Vec::new();
-    let result = match verbs::readlink(nfs, call, link.0, &mut target) {
+    let read = nfs.on_object_v3(call, link.0, |link| verbs::readlink(link, &mut target));
+    let result = match read {
         Ok(found) => {
             Res::Ok(ReadlinkOk { attr: Some(attr::fattr3(&found)), target: Bytes(&target) })
         }
-        Err(failed) => post_op(&failed),
+        Err(failed) => failed.post_op(),
     };
     finish(call, reply, &result)
 }

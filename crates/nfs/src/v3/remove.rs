@@ -1,6 +1,6 @@
 //! REMOVE (RFC 1813 §3.3.12).
 
-use super::{arguments, attr, finish, wcc};
+use super::{arguments, attr, finish};
 use crate::{Nfs, verbs};
 use proto::nfs3::{DirOpArgs3, Res};
 use rpc::{Call, Fault};
@@ -13,9 +13,9 @@ pub(super) fn remove(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: DirOpArgs3<'_> = arguments(args)?;
-    let result = match verbs::remove(nfs, call, a.dir.0, a.name.0) {
+    let result = match nfs.on_object_v3(call, a.dir.0, |dir| verbs::remove(dir, a.name.0)) {
         Ok(change) => Res::Ok(attr::wcc(&change)),
-        Err(failed) => wcc(&failed),
+        Err(failed) => failed.wcc(),
     };
     finish(call, reply, &result)
 }

@@ -13,14 +13,16 @@ pub(super) fn rename(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: RenameArgs<'_> = arguments(args)?;
-    let (from, to) = ((a.from.dir.0, a.from.name.0), (a.to.dir.0, a.to.name.0));
-    let result = match verbs::rename(nfs, call, from, to) {
+    let renamed = nfs.on_two_objects_v3(call, (a.from.dir.0, a.to.dir.0), |from, to| {
+        verbs::rename((from, a.from.name.0), (to, a.to.name.0))
+    });
+    let result = match renamed {
         Ok(done) => Res::Ok(RenameRes { from: attr::wcc(&done.from), to: attr::wcc(&done.to) }),
         Err(failed) => Res::Fail(
-            nfsstat3(failed.status),
+            nfsstat3(failed.first.status),
             RenameRes {
-                from: attr::after(failed.attr.as_ref()),
-                to: attr::after(failed.other.as_ref()),
+                from: attr::after(failed.first.attr.as_ref()),
+                to: attr::after(failed.second.as_ref()),
             },
         ),
     };

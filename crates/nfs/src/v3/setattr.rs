@@ -1,6 +1,6 @@
 //! SETATTR (RFC 1813 §3.3.2).
 
-use super::{arguments, attr, finish, wcc};
+use super::{arguments, attr, finish};
 use crate::{Nfs, verbs};
 use proto::nfs3::{Res, SetattrArgs};
 use rpc::{Call, Fault};
@@ -13,13 +13,14 @@ pub(super) fn setattr(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: SetattrArgs<'_> = arguments(args)?;
-    let changed = match a.guard.map(attr::time_from).transpose() {
-        Ok(guard) => verbs::setattr(nfs, call, a.object.0, attr::set(&a.set), guard),
-        Err(status) => verbs::setattr(nfs, call, a.object.0, Err(status), None),
+    let (set, guard) = match a.guard.map(attr::time_from).transpose() {
+        Ok(guard) => (attr::set(&a.set), guard),
+        Err(status) => (Err(status), None),
     };
+    let changed = nfs.on_object_v3(call, a.object.0, |object| verbs::setattr(object, set, guard));
     let result = match changed {
         Ok(change) => Res::Ok(attr::wcc(&change)),
-        Err(failed) => wcc(&failed),
+        Err(failed) => failed.wcc(),
     };
     finish(call, reply, &result)
 }

@@ -1,6 +1,6 @@
 //! SYMLINK (RFC 1813 §3.3.10).
 
-use super::{arguments, attr, finish, made};
+use super::{arguments, attr, create_object};
 use crate::{Nfs, verbs};
 use proto::nfs3::SymlinkArgs;
 use rpc::{Call, Fault};
@@ -13,7 +13,6 @@ pub(super) fn symlink(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: SymlinkArgs<'_> = arguments(args)?;
-    let (dir, name, set) = (a.place.dir.0, a.place.name.0, attr::set(&a.set));
-    let new = verbs::symlink(nfs, call, dir, name, a.target.0, set);
-    finish(call, reply, &made(&new))
+    let (name, set) = (a.place.name.0, attr::set(&a.set));
+    create_object(nfs, call, reply, a.place.dir.0, |dir| verbs::symlink(dir, name, a.target.0, set))
 }

@@ -15,8 +15,9 @@
 //!   must have found it as the one before left it, and have been the next change of it (two within a tick of the
 //!   clock leave the same times). Else the reply says nothing of before.
 
-use super::{arguments, attr, finish, status, wcc_as};
-use crate::verbs::{Answer, Failed, Written};
+use super::failed::Failed;
+use super::{arguments, attr, finish, status};
+use crate::verbs::Written;
 use crate::{Nfs, verbs};
 use proto::nfs3::{Res, StableHow, WriteArgs, WriteHead, WriteOk};
 use rpc::{Ahead, Call, Fault, Piped, Taken};
@@ -37,7 +38,8 @@ pub(super) fn write(
             let a: WriteArgs<'_> = arguments(args)?;
             let most = nfs.settings.write_max(call.peer.transport) as usize;
             let data = a.data.0.get(..most).unwrap_or(a.data.0);
-            verbs::write(nfs, call, a.file.0, a.offset, data, stability(a.stable))
+            let stable = stability(a.stable);
+            nfs.on_object_v3(call, a.file.0, |file| verbs::write(file, a.offset, data, stable))
         }
         Some(ahead) => {
             let head: WriteHead<'_> = args.get()?;
@@ -57,7 +59,7 @@ pub(super) fn write(
                 verf: written.verifier,
             })
         }
-        Err(failed) => wcc_as(status::of_data(failed.status), &failed),
+        Err(failed) => failed.wcc_as(status::of_data(failed.status)),
     };
     finish(call, reply, &result)
 }
@@ -88,7 +90,7 @@ struct Front {
 
 impl Begun {
     /// The same with another piece of `len` bytes behind it.
-    fn with(front: Option<Front>, piece: Answer<Written>, len: usize) -> Self {
+    fn with(front: Option<Front>, piece: Result<Written, Failed>, len: usize) -> Self {
         match (front, piece) {
             (None, Err(failed)) => Self::Failed(failed),
             (None, Ok(Written { done, verifier })) => {
@@ -136,13 +138,13 @@ pub(super) fn ahead(
     if pages == 0 {
         return Taken::NotYet;
     }
-    let written = match piped {
-        Some(Piped { pipe, .. }) => verbs::write_piped(nfs, call, head.file.0, at, pipe, pages),
+    let written = nfs.on_object_v3(call, head.file.0, |file| match piped {
+        Some(Piped { pipe, .. }) => verbs::write_piped(file, at, pipe, pages),
         None => {
             let piece = there.get(..pages).unwrap_or_default();
-            verbs::write(nfs, call, head.file.0, at, piece, Stability::Unstable)
+            verbs::write(file, at, piece, Stability::Unstable)
         }
-    };
+    });
     ahead.remember(Begun::with(front, written, pages));
     Taken::Bytes(pages)
 }
@@ -154,18 +156,20 @@ fn rest(
     head: &WriteHead<'_>,
     data: &[u8],
     ahead: &Ahead,
-) -> Answer<Written> {
+) -> Result<Written, Failed> {
     let stable = stability(head.stable);
     let Front { mut count, verifier, mut file, mut change_number, full } =
         match ahead.memo::<Begun>() {
             Some(Begun::Written(front)) => *front,
             Some(Begun::Failed(failed)) => return Err(*failed),
-            None => return Err(Failed::bare(Status::ServerFault)),
+            None => return Err(Status::ServerFault.into()),
         };
     let at = |bytes: usize| head.offset.saturating_add(bytes as u64);
     // Unstable: what is to be synced is what fits, and a sync that fails fails the call.
     if !full
-        && let Ok(last) = verbs::write(nfs, call, head.file.0, at(count), data, Stability::Unstable)
+        && let Ok(last) = nfs.on_object(call, head.file.0, |file| {
+            verbs::write(file, at(count), data, Stability::Unstable)
+        })
     {
         count = count.saturating_add(last.done.count);
         file = spanning((&file, change_number), &last.done);
@@ -175,9 +179,10 @@ fn rest(
             return Ok(Written { done, verifier });
         }
     }
-    let end = verbs::write(nfs, call, head.file.0, at(count), &[], stable)?;
+    let end =
+        nfs.on_object_v3(call, head.file.0, |file| verbs::write(file, at(count), &[], stable))?;
     if stable != Stability::Unstable && end.verifier != verifier {
-        return Err(Failed { status: Status::Io, attr: end.done.file.after, other: None });
+        return Err(Failed { status: Status::Io, attr: end.done.file.after });
     }
     let done = WriteDone { count, file: spanning((&file, change_number), &end.done), ..end.done };
     Ok(Written { done, verifier })

@@ -1,8 +1,6 @@
 //! COMMIT (RFC 1813 §3.3.21).
 
-use super::{Answer, Door, Intent};
-use crate::Nfs;
-use rpc::Call;
+use crate::object::Object;
 use vfs::{Change, Verifier};
 
 /// What COMMIT did.
@@ -13,24 +11,15 @@ pub struct Committed {
     pub verifier: Verifier,
 }
 
-/// Puts unstable data of a range (`count` 0: to the end) on disk.
+/// Puts unstable data of a range (`count` 0: to the end) on disk. No change in the sense of a
+/// read-only export: data that was written before the export became read-only may still be made
+/// safe.
 ///
 /// # Errors
-/// [`super::Failed`].
-pub fn commit(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    handle: &[u8],
-    offset: u64,
-    count: u64,
-) -> Answer<Committed> {
-    let mut door = Door::new(nfs, call);
-    // No change in the sense of a read-only export: data that was written before the export
-    // became read-only may still be made safe.
-    let at = door.open(handle, Intent::Look)?;
-    at.run(|backend| {
-        let file = backend.commit(&at.cx, &at.fid, offset, count)?;
-        // After the commit: if another call has lost data meanwhile, this client must see it.
-        Ok(Committed { file, verifier: backend.write_verifier() })
-    })
+/// Those of the disk.
+pub fn commit(file: &Object<'_>, offset: u64, count: u64) -> vfs::Result<Committed> {
+    let backend = file.backend();
+    let change = backend.commit(&file.cx(), &file.fid, offset, count)?;
+    // After the commit: if another call has lost data meanwhile, this client must see it.
+    Ok(Committed { file: change, verifier: backend.write_verifier() })
 }

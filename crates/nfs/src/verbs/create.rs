@@ -1,23 +1,14 @@
 //! CREATE (RFC 1813 §3.3.8).
 
-use super::{Answer, Door, Intent, New, name};
-use crate::Nfs;
-use rpc::Call;
-use vfs::Create;
+use super::name;
+use crate::object::Object;
+use vfs::{Create, Created};
 
 /// Makes a regular file. `how` is the outcome of reading the wire's attributes.
 ///
 /// # Errors
-/// [`super::Failed`] with the directory's attributes.
-pub fn create(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    dir: &[u8],
-    name: &[u8],
-    how: vfs::Result<Create>,
-) -> Answer<New> {
-    let mut door = Door::new(nfs, call);
-    let at = door.open(dir, Intent::Change)?;
-    let made = at.run(|b| b.create(&at.cx, &at.fid, name::to_make(name)?, how?))?;
-    Ok(at.new_object(&made))
+/// [`vfs::Status::RoFs`], and those of the name.
+pub fn create(dir: &Object<'_>, name: &[u8], how: vfs::Result<Create>) -> vfs::Result<Created> {
+    dir.check_writable()?;
+    dir.backend().create(&dir.cx(), &dir.fid, name::to_make(name)?, how?)
 }

@@ -1,25 +1,22 @@
-//! FSINFO (RFC 1813 §3.3.19).
+//! FSINFO and PATHCONF (RFC 1813 §3.3.19, §3.3.20), which show different parts of the same.
 
-use super::{Answer, Door, Intent};
-use crate::Nfs;
-use rpc::Call;
+use crate::object::Object;
 use vfs::{Attr, Limits, Want};
 
 /// What a file system can do, with the attributes of the object that was asked about.
-pub struct Facts {
+pub struct FileSystemInfo {
     /// What the file system can do.
     pub limits: Limits,
     /// The object's attributes.
     pub attr: Attr,
 }
 
-/// What the file system of an object can do. The object must exist.
+/// What the file system of an object can do, and what its names and links may be like. The object
+/// must exist.
 ///
 /// # Errors
-/// [`super::Failed`].
-pub fn fsinfo(nfs: &Nfs, call: &mut Call<'_>, handle: &[u8]) -> Answer<Facts> {
-    let mut door = Door::new(nfs, call);
-    let at = door.open(handle, Intent::Look)?;
-    let attr = at.backend().getattr(&at.cx, &at.fid, Want::STAT)?;
-    Ok(Facts { limits: at.backend().limits(), attr })
+/// [`vfs::Status::Stale`].
+pub fn fsinfo(object: &Object<'_>) -> vfs::Result<FileSystemInfo> {
+    let attr = object.backend().getattr(&object.cx(), &object.fid, Want::STAT)?;
+    Ok(FileSystemInfo { limits: object.backend().limits(), attr })
 }

@@ -1,8 +1,7 @@
 //! LINK (RFC 1813 §3.3.15).
 
-use super::{Answer, Door, Failed, Intent, name};
-use crate::Nfs;
-use rpc::Call;
+use super::name;
+use crate::object::Object;
 use vfs::{Attr, Change};
 
 /// What LINK did.
@@ -13,17 +12,13 @@ pub struct Linked {
     pub dir: Change,
 }
 
-/// Makes the hard link `link.1` in the directory `link.0` to a file.
+/// Makes the hard link `name` in the directory `dir` to a file.
 ///
 /// # Errors
-/// [`Failed`] with the attributes of the file and of the directory; [`vfs::Status::XDev`] for
-/// objects of two exports.
-pub fn link(nfs: &Nfs, call: &mut Call<'_>, file: &[u8], link: (&[u8], &[u8])) -> Answer<Linked> {
-    let mut door = Door::new(nfs, call);
-    let at = door.open(file, Intent::Change)?;
-    let dir = at.second(link.0).map_err(|status| at.failed(status))?;
-    match at.run(|backend| backend.link(&at.cx, &at.fid, &dir, name::to_make(link.1)?)) {
-        Ok((attr, dir)) => Ok(Linked { attr, dir }),
-        Err(failed) => Err(Failed { other: at.attr_of(&dir), ..failed }),
-    }
+/// [`vfs::Status::RoFs`], those of the name; [`vfs::Status::XDev`] for objects of two exports.
+pub fn link(file: &Object<'_>, (dir, name): (&Object<'_>, &[u8])) -> vfs::Result<Linked> {
+    file.check_writable()?;
+    file.check_same_export(dir)?;
+    let linked = file.backend().link(&file.cx(), &file.fid, &dir.fid, name::to_make(name)?);
+    linked.map(|(attr, dir)| Linked { attr, dir })
 }

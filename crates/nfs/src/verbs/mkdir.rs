@@ -1,23 +1,14 @@
 //! MKDIR (RFC 1813 §3.3.9).
 
-use super::{Answer, Door, Intent, New, name};
-use crate::Nfs;
-use rpc::Call;
-use vfs::SetAttr;
+use super::name;
+use crate::object::Object;
+use vfs::{Created, SetAttr};
 
 /// Makes a directory. `set` is the outcome of reading the wire's attributes.
 ///
 /// # Errors
-/// [`super::Failed`] with the directory's attributes.
-pub fn mkdir(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    dir: &[u8],
-    name: &[u8],
-    set: vfs::Result<SetAttr>,
-) -> Answer<New> {
-    let mut door = Door::new(nfs, call);
-    let at = door.open(dir, Intent::Change)?;
-    let made = at.run(|b| b.mkdir(&at.cx, &at.fid, name::to_make(name)?, &set?))?;
-    Ok(at.new_object(&made))
+/// [`vfs::Status::RoFs`], and those of the name.
+pub fn mkdir(dir: &Object<'_>, name: &[u8], set: vfs::Result<SetAttr>) -> vfs::Result<Created> {
+    dir.check_writable()?;
+    dir.backend().mkdir(&dir.cx(), &dir.fid, name::to_make(name)?, &set?)
 }

@@ -1,16 +1,13 @@
 //! What clients want, in no version's words: one file per verb.
 //!
-//! Every verb begins in the same way: [`Door::open`] turns the wire handle into an object of an
-//! export, finds what this client may do there, maps the caller's identity and refuses changes
-//! of a read-only export. The backend does the rest; the verb seals handles of what it found.
-//!
-//! Every failure ends in the same way: a [`Failed`] with the attributes that version 3 wants to
-//! see in failures, fetched only then.
+//! A verb receives the opened [`Object`](crate::object::Object) that it works on, refuses changes
+//! of a read-only export and names that cannot be, and leaves the rest to the backend. It gives
+//! file ids, not filehandles, and of a failure the status alone: the attributes that versions 2 and
+//! 3 send besides are fetched by those.
 
 mod access;
 mod commit;
 mod create;
-mod door;
 mod fsinfo;
 mod fsstat;
 mod getattr;
@@ -19,7 +16,6 @@ mod lookup;
 mod mkdir;
 mod mknod;
 mod name;
-mod pathconf;
 mod read;
 mod readdir;
 mod readlink;
@@ -33,17 +29,15 @@ mod write;
 pub use access::access;
 pub use commit::{Committed, commit};
 pub use create::create;
-pub use door::{Door, Failed, Intent, Target};
-pub use fsinfo::{Facts, fsinfo};
+pub use fsinfo::{FileSystemInfo, fsinfo};
 pub use fsstat::fsstat;
 pub use getattr::getattr;
 pub use link::{Linked, link};
-pub use lookup::{Seen, lookup};
+pub use lookup::lookup;
 pub use mkdir::mkdir;
 pub use mknod::mknod;
-pub use pathconf::pathconf;
-pub use read::{Read, Wanted, read};
-pub use readdir::{Entry, readdir};
+pub use read::{Read, ReadData, ReadRequest, read};
+pub use readdir::readdir;
 pub use readlink::readlink;
 pub use remove::remove;
 pub use rename::{Renamed, rename};
@@ -51,17 +45,3 @@ pub use rmdir::rmdir;
 pub use setattr::setattr;
 pub use symlink::symlink;
 pub use write::{Written, write, write_piped};
-
-use export::Handle;
-use vfs::{Attr, Change};
-
-/// What CREATE, MKDIR, SYMLINK and MKNOD made.
-pub struct New {
-    /// The new object's wire handle and attributes, if it is still to be found.
-    pub object: Option<(Handle, Attr)>,
-    /// The directory around the change.
-    pub dir: Change,
-}
-
-/// What a verb gives.
-pub type Answer<T> = Result<T, Failed>;

@@ -1,22 +1,13 @@
 //! READ (RFC 1813 §3.3.6).
 
-use super::{Answer, Door, Intent};
-use crate::Nfs;
-use rpc::{Call, Copied};
+use crate::object::Object;
+use rpc::Copied;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use vfs::{CopyReason, ReadDone, ReadRange};
 
-/// What READ gives.
-pub struct Read {
-    /// How much, and the file's attributes.
-    pub done: ReadDone,
-    /// The file to send it from; without one, the data is in the reply.
-    pub file: Option<Arc<OwnedFd>>,
-}
-
-/// How much to read, and how it may be given.
-pub struct Wanted {
+/// What is to be read, and how it may be given.
+pub struct ReadRequest {
     /// From where.
     pub offset: u64,
     /// Bytes at the most.
@@ -25,39 +16,48 @@ pub struct Wanted {
     pub range_min: Option<usize>,
 }
 
+/// What READ gives.
+pub struct Read {
+    /// How much, and the file's attributes.
+    pub done: ReadDone,
+    /// Where the data is.
+    pub data: ReadData,
+}
+
+/// Where the data of a READ is.
+pub enum ReadData {
+    /// In this file, from the offset that was asked for.
+    File(Arc<OwnedFd>),
+    /// In the space that was given, because.
+    Copied(Copied),
+}
+
 /// Reads a file: gives the file itself where that is wanted and can be done, else fills the front of
 /// what `space` gives, which is a part of the reply.
 ///
 /// # Errors
-/// [`super::Failed`]; none for an offset that no file can have: every file ends before it.
+/// None for an offset that no file can have: every file ends before it.
 pub fn read<'d>(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    handle: &[u8],
-    wanted: &Wanted,
+    file: &Object<'_>,
+    request: &ReadRequest,
     space: impl FnOnce(usize) -> &'d mut [u8],
-) -> Answer<Read> {
-    let Wanted { offset, count, range_min } = *wanted;
-    let mut copied = Copied::NotTaken;
-    let mut door = Door::new(nfs, call);
-    let at = door.open(handle, Intent::Look)?;
-    let read = at.run(|backend| {
-        if let Some(shortest) = range_min.filter(|shortest| *shortest <= count) {
-            match backend.read_range(&at.cx, &at.fid, offset, count, shortest)? {
-                ReadRange::File { file, done } => return Ok(Read { done, file: Some(file) }),
-                ReadRange::Copy(why) => copied = copied_because(why),
+) -> vfs::Result<Read> {
+    let ReadRequest { offset, count, range_min } = *request;
+    let (backend, cx) = (file.backend(), file.cx());
+    let why = match range_min {
+        Some(shortest) if shortest <= count => {
+            match backend.read_range(&cx, &file.fid, offset, count, shortest)? {
+                ReadRange::File { file, done } => {
+                    return Ok(Read { done, data: ReadData::File(file) });
+                }
+                ReadRange::Copy(why) => copied_because(why),
             }
-        } else if range_min.is_some() {
-            copied = Copied::Short;
         }
-        let done = backend.read(&at.cx, &at.fid, offset, space(count))?;
-        Ok(Read { done, file: None })
-    });
-    drop(door);
-    if read.as_ref().is_ok_and(|read| read.file.is_none()) {
-        call.outcome.copied = Some(copied);
-    }
-    read
+        Some(_) => Copied::Short,
+        None => Copied::NotTaken,
+    };
+    let done = backend.read(&cx, &file.fid, offset, space(count))?;
+    Ok(Read { done, data: ReadData::Copied(why) })
 }
 
 const fn copied_because(why: CopyReason) -> Copied {

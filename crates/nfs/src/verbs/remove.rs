@@ -1,16 +1,14 @@
 //! REMOVE (RFC 1813 §3.3.12).
 
-use super::{Answer, Door, Intent, name};
-use crate::Nfs;
-use rpc::Call;
+use super::name;
+use crate::object::Object;
 use vfs::Change;
 
 /// Removes an entry that is not a directory; gives the directory around the change.
 ///
 /// # Errors
-/// [`super::Failed`] with the directory's attributes.
-pub fn remove(nfs: &Nfs, call: &mut Call<'_>, dir: &[u8], name: &[u8]) -> Answer<Change> {
-    let mut door = Door::new(nfs, call);
-    let at = door.open(dir, Intent::Change)?;
-    at.run(|backend| backend.remove(&at.cx, &at.fid, name::to_remove(name)?))
+/// [`vfs::Status::RoFs`], and those of the name.
+pub fn remove(dir: &Object<'_>, name: &[u8]) -> vfs::Result<Change> {
+    dir.check_writable()?;
+    dir.backend().remove(&dir.cx(), &dir.fid, name::to_remove(name)?)
 }

@@ -1,8 +1,7 @@
 //! RENAME (RFC 1813 §3.3.14).
 
-use super::{Answer, Door, Failed, Intent, name};
-use crate::Nfs;
-use rpc::Call;
+use super::name;
+use crate::object::Object;
 use vfs::Change;
 
 /// What RENAME did.
@@ -16,23 +15,11 @@ pub struct Renamed {
 /// Renames `from.1` of the directory `from.0` to `to.1` of the directory `to.0`.
 ///
 /// # Errors
-/// [`Failed`] with the attributes of both directories; [`vfs::Status::XDev`] for directories of
-/// two exports.
-pub fn rename(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    from: (&[u8], &[u8]),
-    to: (&[u8], &[u8]),
-) -> Answer<Renamed> {
-    let mut door = Door::new(nfs, call);
-    let at = door.open(from.0, Intent::Change)?;
-    let new_dir = at.second(to.0).map_err(|status| at.failed(status))?;
-    let renamed = at.run(|backend| {
-        let (old, new) = (name::to_rename(from.1)?, name::to_rename(to.1)?);
-        backend.rename(&at.cx, (&at.fid, old), (&new_dir, new))
-    });
-    match renamed {
-        Ok((from, to)) => Ok(Renamed { from, to }),
-        Err(failed) => Err(Failed { other: at.attr_of(&new_dir), ..failed }),
-    }
+/// [`vfs::Status::RoFs`], those of the names; [`vfs::Status::XDev`] for directories of two exports.
+pub fn rename(from: (&Object<'_>, &[u8]), to: (&Object<'_>, &[u8])) -> vfs::Result<Renamed> {
+    from.0.check_writable()?;
+    from.0.check_same_export(to.0)?;
+    let (old, new) = (name::to_rename(from.1)?, name::to_rename(to.1)?);
+    let renamed = from.0.backend().rename(&from.0.cx(), (&from.0.fid, old), (&to.0.fid, new));
+    renamed.map(|(from, to)| Renamed { from, to })
 }

@@ -1,8 +1,6 @@
 //! SETATTR (RFC 1813 §3.3.2).
 
-use super::{Answer, Door, Intent};
-use crate::Nfs;
-use rpc::Call;
+use crate::object::Object;
 use vfs::{Change, SetAttr, Time};
 
 /// Sets attributes; with `guard`, only if the object's ctime is that. `set` is the outcome of
@@ -10,15 +8,12 @@ use vfs::{Change, SetAttr, Time};
 /// failure.
 ///
 /// # Errors
-/// [`super::Failed`].
+/// [`vfs::Status::RoFs`], [`vfs::Status::NotSync`].
 pub fn setattr(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    handle: &[u8],
+    object: &Object<'_>,
     set: vfs::Result<SetAttr>,
     guard: Option<Time>,
-) -> Answer<Change> {
-    let mut door = Door::new(nfs, call);
-    let at = door.open(handle, Intent::Change)?;
-    at.run(|backend| backend.setattr(&at.cx, &at.fid, &set?, guard))
+) -> vfs::Result<Change> {
+    object.check_writable()?;
+    object.backend().setattr(&object.cx(), &object.fid, &set?, guard)
 }

@@ -1,8 +1,6 @@
 //! WRITE (RFC 1813 §3.3.7).
 
-use super::{Answer, Door, Intent};
-use crate::Nfs;
-use rpc::Call;
+use crate::object::Object;
 use std::os::fd::BorrowedFd;
 use vfs::{Backend, Cx, Fid, Stability, Status, Verifier, WriteDone};
 
@@ -17,16 +15,14 @@ pub struct Written {
 /// Writes `data`, which is a part of the received record.
 ///
 /// # Errors
-/// [`super::Failed`]; [`Status::FBig`] for a range that no file can have.
+/// [`Status::RoFs`]; [`Status::FBig`] for a range that no file can have.
 pub fn write(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    handle: &[u8],
+    file: &Object<'_>,
     offset: u64,
     data: &[u8],
     stable: Stability,
-) -> Answer<Written> {
-    put(nfs, call, handle, offset, data.len(), |backend, cx, fid| {
+) -> vfs::Result<Written> {
+    write_with(file, offset, data.len(), |backend, cx, fid| {
         backend.write(cx, fid, offset, data, stable)
     })
 }
@@ -36,40 +32,34 @@ pub fn write(
 /// # Errors
 /// As [`write()`].
 pub fn write_piped(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    handle: &[u8],
+    file: &Object<'_>,
     offset: u64,
     pipe: BorrowedFd<'_>,
     len: usize,
-) -> Answer<Written> {
-    put(nfs, call, handle, offset, len, |backend, cx, fid| {
+) -> vfs::Result<Written> {
+    write_with(file, offset, len, |backend, cx, fid| {
         backend.write_piped(cx, fid, offset, pipe, len)
     })
 }
 
 /// Has `len` bytes written by `write`.
-fn put(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    handle: &[u8],
+fn write_with(
+    file: &Object<'_>,
     offset: u64,
     len: usize,
-    write: impl FnOnce(&dyn Backend, &Cx<'_>, &Fid) -> Result<WriteDone, Status>,
-) -> Answer<Written> {
-    let mut door = Door::new(nfs, call);
-    let at = door.open(handle, Intent::Change)?;
-    at.run(|backend| {
-        let end = offset.checked_add(len as u64).ok_or(Status::FBig)?;
-        if i64::try_from(end).is_err() {
-            return Err(Status::FBig);
-        }
-        // Before the write: data that is lost between the two must be seen as lost, and with the
-        // new verifier it would look safe.
-        let verifier = backend.write_verifier();
-        let done = write(backend, &at.cx, &at.fid)?;
-        // Of nothing nothing is lost; who asks for a sync so wants to know whether what was written before is.
-        let verifier = if len == 0 { backend.write_verifier() } else { verifier };
-        Ok(Written { done, verifier })
-    })
+    write: impl FnOnce(&dyn Backend, &Cx<'_>, &Fid) -> vfs::Result<WriteDone>,
+) -> vfs::Result<Written> {
+    file.check_writable()?;
+    let end = offset.checked_add(len as u64).ok_or(Status::FBig)?;
+    if i64::try_from(end).is_err() {
+        return Err(Status::FBig);
+    }
+    let backend = file.backend();
+    // Before the write: data that is lost between the two must be seen as lost, and with the
+    // new verifier it would look safe.
+    let verifier = backend.write_verifier();
+    let done = write(backend, &file.cx(), &file.fid)?;
+    // An empty write loses nothing itself; with a sync, it asks whether earlier data is safe.
+    let verifier = if len == 0 { backend.write_verifier() } else { verifier };
+    Ok(Written { done, verifier })
 }

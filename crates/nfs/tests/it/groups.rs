@@ -64,3 +64,11 @@ fn roots_group_is_squashed_in_the_list_as_well() {
     assert!(may_enter(777, squashed, 1001));
     assert!(may_enter(40, squashed, 1001));
 }
+
+#[test]
+fn all_groups_are_kept_where_roots_group_is_mapped_to_itself() {
+    let options = Options { manage_gids: true, squash: Squash::Root, anongid: 0, ..exports::RW };
+    for gid in 0..=40 {
+        assert!(may_enter(gid, options, 1001), "group {gid}");
+    }
+}

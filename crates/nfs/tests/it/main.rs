@@ -16,6 +16,7 @@ mod faults;
 mod groups;
 mod local_allocation;
 mod mount;
+mod object;
 mod portmap;
 mod same_xid;
 mod v2_files;

@@ -4,6 +4,7 @@ mod setting;
 mod tree;
 
 use bowline_nfs::mount::{MountedBy, Why};
+use bowline_nfs::object::ClientRefused;
 use proto::mount::{
     AUTH_NONE, AUTH_SYS, DirPath, ExportRow, Group, Mount1Result, Mount3Result, MountError,
     MountRow, decode_dump, decode_exports, procedure as p,
@@ -108,9 +109,13 @@ fn the_operator_hears_why() {
         (friend, "srv/x", Why::NoPath),
         (friend, "/srv", Why::NoExport),
         (friend, "/srv/x/none", Why::Tree(vfs::Status::NoEnt)),
-        (Caller { port: 1024, ..friend }, "/srv/x", Why::Port),
-        (Caller { port: 1024, ..Caller::stranger() }, "/srv/x", Why::NotForClient),
-        (Caller::stranger(), "/named", Why::NotForClient),
+        (Caller { port: 1024, ..friend }, "/srv/x", Why::Client(ClientRefused::Port)),
+        (
+            Caller { port: 1024, ..Caller::stranger() },
+            "/srv/x",
+            Why::Client(ClientRefused::NotForClient),
+        ),
+        (Caller::stranger(), "/named", Why::Client(ClientRefused::NotForClient)),
     ] {
         mnt(&setting, &caller, path).unwrap_err();
         assert_eq!(heard.lock().unwrap().take(), Some(why), "{path}");

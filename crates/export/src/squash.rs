@@ -1,0 +1,166 @@
+//! Squashing: the user and groups that a call acts as, from what its credential says.
+//!
+//! The only place where a credential becomes user and group ids: what is not AUTH_SYS has none of
+//! its own and acts as the anonymous user.
+
+use crate::groups::GroupList;
+use crate::options::{Options, Squash};
+use rpc::Credential;
+use vfs::{Cred, NO_ID};
+
+/// The user and groups that a call acts as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SquashedCred<'c> {
+    uid: u32,
+    gid: u32,
+    groups: Groups<'c>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Groups<'c> {
+    /// As the credential has them: nothing had to be changed.
+    Sent(&'c [u32]),
+    /// Of the server's own list, or changed.
+    Listed(GroupList),
+}
+
+impl SquashedCred<'_> {
+    /// The server itself.
+    pub const ROOT: Self = Self::without_groups(0, 0);
+
+    const fn without_groups(uid: u32, gid: u32) -> Self {
+        Self { uid, gid, groups: Groups::Sent(&[]) }
+    }
+
+    /// For a backend.
+    pub fn cred(&self) -> Cred<'_> {
+        let groups = match &self.groups {
+            Groups::Sent(groups) => groups,
+            Groups::Listed(list) => list.as_slice(),
+        };
+        Cred { uid: self.uid, gid: self.gid, groups }
+    }
+
+    /// The same, without a copy of the groups.
+    pub fn borrow(&self) -> SquashedCred<'_> {
+        let Cred { uid, gid, groups } = self.cred();
+        SquashedCred { uid, gid, groups: Groups::Sent(groups) }
+    }
+
+    /// The same with groups of its own.
+    pub fn into_owned(self) -> SquashedCred<'static> {
+        let list = match self.groups {
+            Groups::Sent(groups) => GroupList::mapped(groups, |gid| gid),
+            Groups::Listed(list) => list,
+        };
+        SquashedCred { uid: self.uid, gid: self.gid, groups: Groups::Listed(list) }
+    }
+}
+
+impl Options {
+    /// The user and groups that a caller acts as. `listed` are the groups that count instead of those
+    /// in the credential (`manage-gids`), squashed already ([`Options::squash_group`]).
+    ///
+    /// [`NO_ID`], which means "leave it as it is" to the system calls, is taken for the anonymous id
+    /// whatever the export says, as by the kernel's server.
+    pub fn squash<'c>(
+        &self,
+        credential: &'c Credential<'c>,
+        listed: Option<GroupList>,
+    ) -> SquashedCred<'c> {
+        let anonymous = SquashedCred::without_groups(self.anonuid, self.anongid);
+        let sys = match credential {
+            Credential::Sys(sys) if self.squash != Squash::All => sys,
+            Credential::Sys(_) | Credential::Anonymous => return anonymous,
+        };
+        let uid = if self.is_squashed(sys.uid) { self.anonuid } else { sys.uid };
+        let groups = match listed {
+            Some(list) => Groups::Listed(list),
+            None if sys.groups().iter().any(|gid| self.is_squashed(*gid)) => {
+                Groups::Listed(GroupList::mapped(sys.groups(), |gid| self.squash_group(gid)))
+            }
+            None => Groups::Sent(sys.groups()),
+        };
+        SquashedCred { uid, gid: self.squash_group(sys.gid), groups }
+    }
+
+    /// The group that a group of a caller is mapped to.
+    pub const fn squash_group(&self, gid: u32) -> u32 {
+        if self.is_squashed(gid) { self.anongid } else { gid }
+    }
+
+    /// Whether an id that a client sends is mapped to the anonymous one.
+    const fn is_squashed(&self, id: u32) -> bool {
+        match self.squash {
+            Squash::Root => id == 0 || id == NO_ID,
+            Squash::None => id == NO_ID,
+            Squash::All => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GroupList, Options, Squash};
+    use rpc::{AuthSys, Credential};
+    use vfs::Cred;
+
+    fn sys(uid: u32, gid: u32, groups: &[u32]) -> Credential<'static> {
+        Credential::Sys(AuthSys::new(b"", uid, gid, groups).unwrap())
+    }
+
+    #[test]
+    fn root_squash_maps_root_and_its_group_everywhere() {
+        let options = Options::default();
+        let credential = sys(0, 0, &[5, 0, 7]);
+        let squashed = options.squash(&credential, None);
+        assert_eq!(squashed.cred(), Cred { uid: 65534, gid: 65534, groups: &[5, 65534, 7] });
+        let credential = sys(7, 8, &[9]);
+        let squashed = options.squash(&credential, None);
+        assert_eq!(squashed.cred(), Cred { uid: 7, gid: 8, groups: &[9] });
+    }
+
+    #[test]
+    fn no_id_is_mapped_to_anonymous_under_every_squash() {
+        for squash in [Squash::None, Squash::Root, Squash::All] {
+            let options = Options { squash, ..Options::default() };
+            let credential = sys(u32::MAX, u32::MAX, &[u32::MAX, 5]);
+            let squashed = options.squash(&credential, None);
+            assert_eq!((squashed.cred().uid, squashed.cred().gid), (65534, 65534));
+            assert!(!squashed.cred().groups.contains(&u32::MAX));
+        }
+    }
+
+    #[test]
+    fn all_squash_and_auth_none_act_as_anonymous_without_groups() {
+        let options = Options { squash: Squash::All, anonuid: 3, anongid: 4, ..Options::default() };
+        let nobody = Cred { uid: 3, gid: 4, groups: &[] };
+        assert_eq!(options.squash(&sys(7, 8, &[9]), None).cred(), nobody);
+        let options = Options { squash: Squash::None, anonuid: 3, anongid: 4, ..options };
+        assert_eq!(options.squash(&Credential::Anonymous, None).cred(), nobody);
+        assert_eq!(options.squash(&sys(0, 0, &[0]), None).cred().uid, 0);
+    }
+
+    #[test]
+    fn listed_groups_are_all_kept_whatever_is_squashed() {
+        let all: Vec<u32> = (0..40).collect();
+        for anongid in [0, 777] {
+            let options = Options { anongid, ..Options::default() };
+            let list = GroupList::mapped(&all, |gid| options.squash_group(gid));
+            let credential = sys(1000, 1000, &[]);
+            let squashed = options.squash(&credential, Some(list));
+            assert_eq!(squashed.cred().groups.len(), 40);
+            assert_eq!(squashed.cred().groups[0], anongid);
+        }
+    }
+
+    #[test]
+    fn owned_and_borrowed_credentials_act_as_the_same() {
+        let options = Options::default();
+        let credential = sys(7, 0, &[5, 0, 9]);
+        let squashed = options.squash(&credential, None);
+        assert_eq!(squashed.borrow().cred(), squashed.cred());
+        let owned = squashed.clone().into_owned();
+        assert_eq!(owned.cred(), squashed.cred());
+    }
+}

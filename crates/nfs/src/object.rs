@@ -1,0 +1,321 @@
+//! From a filehandle of the wire to an object that verbs work on.
+//!
+//! Owns: the order of the checks (handle, client, identity) and their result, the [`Object`]. Every
+//! procedure that takes a filehandle opens it here, once, by [`Caller::open`]; MNT opens the root
+//! of an export by [`Caller::open_root`], with the same check of the client.
+//!
+//! A [`Caller`] holds the export table of its call: a reload in between changes nothing for a call
+//! under way. Any number of objects of one caller can exist at once, each with its own export and
+//! squashed credentials.
+//!
+//! Nothing is locked here, and nothing is allocated but for a user of an export with `manage-gids`
+//! who is in more than 32 groups.
+
+use crate::Nfs;
+use export::{
+    BufferSize, BufferSizes, Export, Exports, GroupList, Handle, HeldTable, Options, SquashedCred,
+    Table, UserLookup,
+};
+use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+use vfs::{AccessMask, Attr, Backend, Cx, Fid, Status, Want};
+
+/// A port that takes a privilege to use.
+const RESERVED_PORT: u16 = 1;
+
+/// Who makes a call, and what the call's filehandles are opened with.
+pub struct Caller<'c> {
+    exports: &'c Exports,
+    table: HeldTable<'c>,
+    peer: Peer,
+    credential: &'c Credential<'c>,
+    blocking: &'c dyn Blocking,
+    /// The export of the object that was opened last, for the statistics.
+    export_index: &'c Cell<Option<u16>>,
+    /// What that export wants of the connection's buffers.
+    buffers: &'c Cell<SocketBufferSizes>,
+}
+
+/// Why a client may not use an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientRefused {
+    /// No rule of the export is for the client.
+    NotForClient,
+    /// The rule is for ports below 1024 (`secure`).
+    Port,
+    /// The name services did not say in time which rule is the client's.
+    NoAnswer,
+}
+
+impl fmt::Display for ClientRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotForClient => "not a client of this export",
+            Self::Port => "its port is not below 1024 (option insecure)",
+            Self::NoAnswer => "the name services do not say who this client is",
+        })
+    }
+}
+
+impl From<ClientRefused> for Status {
+    fn from(refused: ClientRefused) -> Self {
+        match refused {
+            ClientRefused::NotForClient | ClientRefused::Port => Self::Acces,
+            ClientRefused::NoAnswer => Self::Jukebox,
+        }
+    }
+}
+
+impl<'c> Caller<'c> {
+    /// The caller of this call.
+    pub fn new(exports: &'c Exports, call: &'c mut Call<'_>) -> Self {
+        Self {
+            exports,
+            table: exports.load(),
+            peer: call.peer,
+            credential: &call.credential,
+            blocking: call.blocking,
+            export_index: Cell::from_mut(&mut call.outcome.export),
+            buffers: Cell::from_mut(&mut call.outcome.buffers),
+        }
+    }
+
+    /// The export table in force when the call began.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Opens the object of a filehandle for this caller. Whether the object exists is not looked
+    /// at: the backend says so when a verb uses it.
+    ///
+    /// # Errors
+    /// [`Status::BadHandle`], [`Status::Stale`]; [`Status::Acces`] for a client that the export
+    /// is not for, [`Status::Jukebox`] if that cannot be found out now.
+    pub fn open(&self, filehandle: &[u8]) -> vfs::Result<Object<'_>> {
+        let (export, fid) = self.table.open(filehandle)?;
+        let options = self.client_options(export)?;
+        let groups = if options.manage_gids { self.listed_groups(options)? } else { None };
+        let cred = options.squash(self.credential, groups);
+        Ok(Object { fid, export, options, cred, blocking: WorkerBlocking(self.blocking) })
+    }
+
+    /// Opens the root of an export with the server's own credentials: that a client may mount a
+    /// directory does not depend on who its user is.
+    ///
+    /// # Errors
+    /// [`ClientRefused`].
+    pub fn open_root<'t>(&'t self, export: &'t Arc<Export>) -> Result<Object<'t>, ClientRefused> {
+        let options = self.client_options(export)?;
+        let (fid, cred) = (export.backend.root(), SquashedCred::ROOT);
+        Ok(Object { fid, export, options, cred, blocking: WorkerBlocking(self.blocking) })
+    }
+
+    /// What this client may do with an export, which is noted for the statistics.
+    ///
+    /// A name service has to be asked only rarely: by MNT, and for the first call of a client that
+    /// mounted before a restart or a reload, if the export names hosts. Other calls go on while it
+    /// is asked.
+    fn client_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
+        self.export_index.set(Some(export.index));
+        let (ip, port) = (self.peer.addr.ip(), self.peer.addr.port());
+        let options = match export.access_for(ip, port) {
+            Some(options) => options,
+            None => self.resolved_options(export)?,
+        };
+        self.buffers.set(socket_buffer_sizes(export.buffers_for(options)));
+        Ok(options)
+    }
+
+    /// The same after the name services were asked, if that is needed.
+    #[cold]
+    fn resolved_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
+        let (ip, port) = (self.peer.addr.ip(), self.peer.addr.port());
+        let mut answered = true;
+        if export.needs_resolution(ip) {
+            self.blocking.will_block();
+            answered = export.resolve_blocking(ip);
+        }
+        // Again in any case: the answer may have come between the two questions.
+        if let Some(options) = export.access_for(ip, port) {
+            return Ok(options);
+        }
+        let from_reserved_port = export.access_for(ip, RESERVED_PORT).is_some();
+        Err(match (from_reserved_port, answered) {
+            (true, _) => ClientRefused::Port,
+            (false, true) => ClientRefused::NotForClient,
+            (false, false) => ClientRefused::NoAnswer,
+        })
+    }
+
+    /// The groups that this machine knows the caller's user to be in, squashed; `None` if it does
+    /// not know the user. Other calls go on while the name services are asked.
+    fn listed_groups(&self, options: &Options) -> vfs::Result<Option<GroupList>> {
+        let Credential::Sys(sys) = self.credential else { return Ok(None) };
+        let users = self.exports.users();
+        let find = || users.find(sys.uid, Instant::now(), |gid| options.squash_group(gid));
+        let found = match find() {
+            UserLookup::Ask => {
+                self.blocking.will_block();
+                if !users.ask(sys.uid) {
+                    return Err(Status::Jukebox);
+                }
+                find()
+            }
+            known => known,
+        };
+        match found {
+            UserLookup::Known(groups) => Ok(Some(groups)),
+            UserLookup::NoSuchUser => Ok(None),
+            UserLookup::Ask => Err(Status::Jukebox),
+        }
+    }
+}
+
+/// The sizes in the transport's types.
+const fn socket_buffer_sizes(sizes: BufferSizes) -> SocketBufferSizes {
+    const fn size(size: BufferSize) -> SocketBufferSize {
+        match size {
+            BufferSize::Unset => SocketBufferSize::UNSET,
+            BufferSize::Auto => SocketBufferSize::AUTO,
+            BufferSize::Bytes(bytes) => SocketBufferSize::bytes(bytes),
+        }
+    }
+    SocketBufferSizes { receive: size(sizes.receive), send: size(sizes.send) }
+}
+
+/// The worker's [`rpc::Blocking`] as the backend wants it.
+struct WorkerBlocking<'c>(&'c dyn Blocking);
+
+impl vfs::Blocking for WorkerBlocking<'_> {
+    fn will_block(&self) {
+        self.0.will_block();
+    }
+}
+
+/// An object of an export, opened for one caller: what every verb receives.
+///
+/// It is what the current and the saved filehandle of a COMPOUND (RFC 8881 §2.10.1.4, §16.2.3.1)
+/// are: it can be kept over the operations of a call, moved to another object of its export by
+/// setting `fid` (LOOKUP, CREATE), and replaced by one of another export (PUTFH). A node of
+/// version 4's pseudo file system is one whose export has a read-only backend that is made of the
+/// export table.
+pub struct Object<'c> {
+    /// The object in the export's backend.
+    pub fid: Fid,
+    export: &'c Arc<Export>,
+    options: &'c Options,
+    cred: SquashedCred<'c>,
+    blocking: WorkerBlocking<'c>,
+}
+
+impl<'c> Object<'c> {
+    /// The export's backend.
+    pub fn backend(&self) -> &'c dyn Backend {
+        self.export.backend.as_ref()
+    }
+
+    /// What the backend's calls for this caller carry.
+    pub fn cx(&self) -> Cx<'_> {
+        Cx { cred: self.cred.cred(), blocking: &self.blocking, durability: self.options.durability }
+    }
+
+    /// Refuses a change of an object of a read-only export.
+    ///
+    /// # Errors
+    /// [`Status::RoFs`].
+    pub const fn check_writable(&self) -> vfs::Result<()> {
+        if self.options.read_only { Err(Status::RoFs) } else { Ok(()) }
+    }
+
+    /// Refuses two objects of different exports: names and links stay inside of one.
+    ///
+    /// # Errors
+    /// [`Status::XDev`].
+    pub fn check_same_export(&self, other: &Self) -> vfs::Result<()> {
+        if self.export.id == other.export.id { Ok(()) } else { Err(Status::XDev) }
+    }
+
+    /// The permissions that the export leaves, whatever the file system grants.
+    pub fn permitted(&self) -> AccessMask {
+        let look = AccessMask::READ | AccessMask::LOOKUP | AccessMask::EXECUTE;
+        let change = AccessMask::MODIFY | AccessMask::EXTEND | AccessMask::DELETE;
+        if self.options.read_only { look } else { look | change }
+    }
+
+    /// The attributes, if they can be had: for `post_op_attr` and `wcc_data` of a failure, whose
+    /// own cause is what the client is told.
+    pub fn attributes(&self) -> Option<Attr> {
+        self.backend().getattr(&self.cx(), &self.fid, Want::STAT).ok()
+    }
+
+    /// The filehandle of an object of the same export.
+    pub fn seal(&self, fid: &Fid) -> Handle {
+        self.export.seal(fid)
+    }
+
+    /// The same object, to be kept after the call's own data is gone, or handed to another thread.
+    pub fn into_owned(self) -> OwnedObject {
+        OwnedObject {
+            fid: self.fid,
+            export: Arc::clone(self.export),
+            options: *self.options,
+            cred: self.cred.into_owned(),
+        }
+    }
+}
+
+/// An [`Object`] that owns what it refers to: the export as it was in the table of its call, and
+/// the squashed credentials. A reload does not reach it.
+#[derive(Debug)]
+pub struct OwnedObject {
+    fid: Fid,
+    export: Arc<Export>,
+    options: Options,
+    cred: SquashedCred<'static>,
+}
+
+impl OwnedObject {
+    /// The object for verbs that a worker runs.
+    pub fn as_object<'o>(&'o self, blocking: &'o dyn Blocking) -> Object<'o> {
+        Object {
+            fid: self.fid,
+            export: &self.export,
+            options: &self.options,
+            cred: self.cred.borrow(),
+            blocking: WorkerBlocking(blocking),
+        }
+    }
+}
+
+impl Nfs {
+    /// Does `work` on the object of a filehandle.
+    ///
+    /// # Errors
+    /// Those of [`Caller::open`] and of `work`.
+    pub fn on_object<T>(
+        &self,
+        call: &mut Call<'_>,
+        filehandle: &[u8],
+        work: impl FnOnce(&Object<'_>) -> vfs::Result<T>,
+    ) -> vfs::Result<T> {
+        let caller = Caller::new(&self.exports, call);
+        work(&caller.open(filehandle)?)
+    }
+
+    /// Does `work` on the objects of two filehandles.
+    ///
+    /// # Errors
+    /// Those of [`Caller::open`] and of `work`.
+    pub fn on_two_objects<T>(
+        &self,
+        call: &mut Call<'_>,
+        (first, second): (&[u8], &[u8]),
+        work: impl FnOnce(&Object<'_>, &Object<'_>) -> vfs::Result<T>,
+    ) -> vfs::Result<T> {
+        let caller = Caller::new(&self.exports, call);
+        work(&caller.open(first)?, &caller.open(second)?)
+    }
+}

@@ -1,0 +1,99 @@
+//! Failures of version 3: the status with the attributes that its results carry in failures
+//! (RFC 1813 §2.6), which the other versions do not have and which are fetched only then.
+
+use super::{attr, nfsstat3};
+use crate::Nfs;
+use crate::object::{Caller, Object};
+use proto::nfs3::{Fattr3, Nfsstat3, Res, WccData};
+use rpc::Call;
+use vfs::{Attr, Status};
+
+/// A procedure on one object that failed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Failed {
+    pub status: Status,
+    /// The object's attributes after the failure, if the caller got so far and it is still there.
+    pub attr: Option<Attr>,
+}
+
+impl From<Status> for Failed {
+    fn from(status: Status) -> Self {
+        Self { status, attr: None }
+    }
+}
+
+impl Failed {
+    /// `status`, with the attributes that the object has now.
+    pub fn on(object: &Object<'_>, status: Status) -> Self {
+        Self { status, attr: object.attributes() }
+    }
+
+    /// A result that carries `post_op_attr` in failures.
+    pub fn post_op<T>(&self) -> Res<T, Option<Fattr3>> {
+        Res::Fail(nfsstat3(self.status), self.fattr3())
+    }
+
+    /// A result that carries `wcc_data` in failures.
+    pub fn wcc<T>(&self) -> Res<T, WccData> {
+        self.wcc_as(nfsstat3(self.status))
+    }
+
+    /// The same with another code for the status.
+    pub fn wcc_as<T>(&self, status: Nfsstat3) -> Res<T, WccData> {
+        Res::Fail(status, attr::after(self.attr.as_ref()))
+    }
+
+    /// `post_op_attr`.
+    pub fn fattr3(&self) -> Option<Fattr3> {
+        self.attr.as_ref().map(attr::fattr3)
+    }
+}
+
+/// RENAME or LINK that failed.
+pub(super) struct FailedOnTwo {
+    pub first: Failed,
+    /// The attributes of the second object.
+    pub second: Option<Attr>,
+}
+
+impl From<Failed> for FailedOnTwo {
+    fn from(first: Failed) -> Self {
+        Self { first, second: None }
+    }
+}
+
+impl Nfs {
+    /// Does `work` on the object of a filehandle; a failure gets the object's attributes.
+    ///
+    /// # Errors
+    /// [`Failed`], without attributes if the object could not be opened.
+    pub(super) fn on_object_v3<T>(
+        &self,
+        call: &mut Call<'_>,
+        filehandle: &[u8],
+        work: impl FnOnce(&Object<'_>) -> vfs::Result<T>,
+    ) -> Result<T, Failed> {
+        let caller = Caller::new(&self.exports, call);
+        let object = caller.open(filehandle)?;
+        work(&object).map_err(|status| Failed::on(&object, status))
+    }
+
+    /// Does `work` on the objects of two filehandles; a failure gets the attributes of both.
+    ///
+    /// # Errors
+    /// [`FailedOnTwo`], without the attributes of what could not be opened.
+    pub(super) fn on_two_objects_v3<T>(
+        &self,
+        call: &mut Call<'_>,
+        (first, second): (&[u8], &[u8]),
+        work: impl FnOnce(&Object<'_>, &Object<'_>) -> vfs::Result<T>,
+    ) -> Result<T, FailedOnTwo> {
+        let caller = Caller::new(&self.exports, call);
+        let first = caller.open(first).map_err(Failed::from)?;
+        let second = caller.open(second).map_err(|status| Failed::on(&first, status))?;
+        work(&first, &second).map_err(|status| FailedOnTwo {
+            first: Failed::on(&first, status),
+            second: second.attributes(),
+        })
+    }
+}

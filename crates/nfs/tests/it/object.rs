@@ -1,0 +1,73 @@
+//! Opened objects: several of one call at a time, and one that outlives its call.
+
+use crate::support::Awake;
+use crate::support::exports::{RO, RW, mem, of};
+use bowline_nfs::object::{Caller, OwnedObject};
+use bowline_nfs::verbs;
+use export::{Exports, Options, Squash};
+use rpc::{AuthSys, Call, Credential, Outcome, Peer, Transport};
+use vfs::{Create, SetAttr, Stability, Status};
+
+fn call(uid: u32, groups: &[u32]) -> Call<'static> {
+    let sys = AuthSys::new(b"test", uid, uid, groups).unwrap();
+    let peer = Peer {
+        addr: "127.0.0.1:700".parse().unwrap(),
+        local: "127.0.0.1:2049".parse().unwrap(),
+        transport: Transport::Tcp,
+    };
+    Call {
+        xid: 1,
+        peer,
+        credential: Credential::Sys(sys),
+        blocking: &Awake,
+        ahead: None,
+        piped: None,
+        outcome: Outcome::default(),
+    }
+}
+
+fn root_of(exports: &Exports, place: usize) -> Vec<u8> {
+    let table = exports.load();
+    let export = &table.exports()[place];
+    export.seal(&export.backend.root()).bytes().to_vec()
+}
+
+#[test]
+fn two_objects_of_a_call_have_each_the_squash_of_their_export() {
+    let squashed = Options { squash: Squash::All, anonuid: 7, anongid: 8, ..RO };
+    let exports = of(&[("/plain", mem(), RW), ("/squashed", mem(), squashed)]);
+    let (plain, all) = (root_of(&exports, 0), root_of(&exports, 1));
+    let mut call = call(1000, &[5]);
+    let caller = Caller::new(&exports, &mut call);
+    let (plain, all) = (caller.open(&plain).unwrap(), caller.open(&all).unwrap());
+    assert_eq!((plain.cx().cred.uid, plain.cx().cred.groups), (1000, &[5][..]));
+    assert_eq!((all.cx().cred.uid, all.cx().cred.gid, all.cx().cred.groups), (7, 8, &[][..]));
+    assert_eq!((plain.check_writable(), all.check_writable()), (Ok(()), Err(Status::RoFs)));
+    assert_eq!(plain.check_same_export(&all), Err(Status::XDev));
+    let renamed = verbs::rename((&plain, b"a"), (&all, b"b"));
+    assert_eq!(renamed.err(), Some(Status::XDev));
+}
+
+/// A file of user 0, opened by that user with `groups`.
+fn owned_file(exports: &Exports, groups: &[u32]) -> OwnedObject {
+    let root = root_of(exports, 0);
+    let mut call = call(0, groups);
+    let caller = Caller::new(exports, &mut call);
+    let mut object = caller.open(&root).unwrap();
+    let how = Create::Unchecked(SetAttr::default());
+    object.fid = verbs::create(&object, b"file", Ok(how)).unwrap().node.unwrap().fid;
+    object.into_owned()
+}
+
+#[test]
+fn an_owned_object_works_after_its_call_and_its_export_are_gone() {
+    let exports = of(&[("/mem", mem(), RW)]);
+    let owned = owned_file(&exports, &[5, 6]);
+    exports.replace(export::Table::default());
+    assert_eq!(exports.collect(), 0, "it keeps its export, not the table");
+    let file = owned.as_object(&Awake);
+    assert_eq!((file.cx().cred.uid, file.cx().cred.groups), (0, &[5, 6][..]));
+    let written = verbs::write(&file, 0, b"data", Stability::Unstable).unwrap();
+    assert_eq!(written.done.count, 4);
+    assert_eq!(verbs::getattr(&file).unwrap().size, 4);
+}
