@@ -12,18 +12,33 @@ export PATH="$HOME/.cargo/bin:$PATH:/usr/sbin:/sbin"
 
 say() { printf '%s\n' "do: $*" >&2; }
 
+# apt COMMAND...: apt-get as root, which waits while somebody else uses apt.
+apt() {
+  local sudo=
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  $sudo env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@" >/dev/null
+}
+
+# The package lists; the lock on them has no timeout of its own.
+apt_update() {
+  local end=$((SECONDS + 300)) said
+  until said=$(apt update 2>&1); do
+    case $said in *'Could not get lock'*) ;; *) return 1 ;; esac
+    [ $SECONDS -lt $end ] || return 1
+    sleep 3
+  done
+}
+
 # install COMMAND:PACKAGE...: the packages whose commands are missing
 install() {
-  local need=() pair sudo=
+  local need=() pair
   for pair in "$@"; do
     command -v "${pair%%:*}" >/dev/null || [ -e "${pair%%:*}" ] || need+=("${pair#*:}")
   done
   [ ${#need[@]} = 0 ] && return
-  [ "$(id -u)" = 0 ] || sudo=sudo
   say "installing ${need[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  $sudo apt-get install -y --no-install-recommends "${need[@]}" >/dev/null 2>&1 ||
-    { $sudo apt-get update >/dev/null && $sudo apt-get install -y --no-install-recommends "${need[@]}" >/dev/null; } ||
+  apt install -y --no-install-recommends "${need[@]}" 2>/dev/null ||
+    { apt_update && apt install -y --no-install-recommends "${need[@]}"; } ||
     { say "apt could not install ${need[*]}: install them by hand"; exit 1; }
 }
 
@@ -67,19 +82,45 @@ for_tests() {
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu
 }
 
+# Some tests, to the end whatever fails; what they print is kept in $BOWLINE_TEST_LOG/output.
+tests() {
+  cargo test --no-fail-fast "$@" 2>&1 | tee -a "$BOWLINE_TEST_LOG/output"
+  [ "${PIPESTATUS[0]}" = 0 ]
+}
+
 test_all() {
+  say "about 7 minutes on two cores, half of them user-mode Linux guests; building takes 3 before"
   for_tests
-  BOWLINE_TALLY=$(mktemp -d)
-  export BOWLINE_TALLY
-  trap 'rm -rf "$BOWLINE_TALLY"' EXIT
-  cargo test --workspace --exclude bowline --lib --bins --tests
-  cargo test --package bowline --test guests
-  local checks=0 file
-  for file in "$BOWLINE_TALLY"/*; do
-    [ -e "$file" ] && checks=$((checks + $(cat "$file")))
-  done
-  echo "kernel-client checks: $checks passed"
-  cargo test --package bowline --bins --test it
+  BOWLINE_TEST_LOG=$(mktemp -d)
+  export BOWLINE_TEST_LOG
+  trap 'rm -rf "$BOWLINE_TEST_LOG"' EXIT
+  local failed=0
+  tests --workspace --exclude bowline --lib --bins --tests || failed=1
+  tests --package bowline --test guests -- --test-threads=2 || failed=1
+  tests --package bowline --bins --test it || failed=1
+  summary "$failed"
+}
+
+# The lines at the end of the tests: what was skipped and why, what failed, and one line that counts.
+summary() {
+  local failed=$1 out=$BOWLINE_TEST_LOG/output skipped=0 passed checks names
+  passed=$(awk '/^test result: /{n += $4} END {print n + 0}' "$out")
+  checks=$(cat "$BOWLINE_TEST_LOG/kernel-client-checks" 2>/dev/null | awk '{n += $1} END {print n + 0}')
+  names=$(sed -n -e 's/^test \(.*\) \.\.\. FAILED$/\1/p' -e 's/^error: could not compile \(.*\)$/build of \1/p' \
+    -e 's/^    `\(.*\)`$/(cargo test \1)/p' "$out" | tr '\n' ' ')
+  if [ -e "$BOWLINE_TEST_LOG/skipped" ]; then
+    skipped=$(wc -l <"$BOWLINE_TEST_LOG/skipped")
+    sort "$BOWLINE_TEST_LOG/skipped"
+  fi
+  if [ "$checks" = 0 ]; then
+    failed=1
+    names="${names}no kernel-client check ran"
+  fi
+  if [ "$failed" != 0 ]; then
+    echo "FAILED: ${names:-see above}; $passed tests passed, $checks kernel-client checks, $skipped skipped"
+    return 1
+  fi
+  echo "all passed: $passed tests, $checks kernel-client checks, $skipped skipped; $passed passed, 0 failed"
 }
 
 check() {

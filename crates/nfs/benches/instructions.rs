@@ -45,6 +45,7 @@ use std::time::Duration;
 use support::dispatched::Dispatched;
 use support::{at, wire};
 use tempfile::TempDir;
+use testing::{Missing, is_root, skip};
 use vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use xdr::{Reader, Writer};
 
@@ -312,14 +313,13 @@ fn main() {
     if told("--gungraun-run") {
         return counted::begin();
     }
-    let cannot = if !told("--bench") {
-        "needs Valgrind, which only `cargo bench` asks for"
-    } else if !cfg!(target_arch = "x86_64") || sys::identity::own().unwrap().uid != 0 {
-        "needs x86_64 and root, whose server finds files by handle"
+    if !told("--bench") {
+        skip(Missing::Purpose, "only `cargo bench` counts instructions, under Valgrind");
+    } else if !cfg!(target_arch = "x86_64") || !is_root() {
+        skip(Missing::Root, "x86_64 and a server that finds files by handle");
     } else if local(&place()).naming() != Naming::Handles {
-        "needs a file system whose files have handles"
+        skip(Missing::FileSystem, "file handles (name_to_handle_at)");
     } else {
-        return counted::begin();
-    };
-    eprintln!("instructions: skipped: {cannot}");
+        counted::begin();
+    }
 }

@@ -22,6 +22,7 @@ use std::sync::mpsc::channel;
 use support::dispatched::Dispatched;
 use support::{at, wire};
 use sys::single_step::{be_traced, mark, watch};
+use testing::{Missing, skip};
 use vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use xdr::{Reader, Writer};
 
@@ -36,7 +37,7 @@ fn main() {
         return child();
     }
     if !cfg!(target_arch = "x86_64") || sys::identity::own().unwrap().uid != 0 {
-        println!("locked: skipped: needs x86_64 and root, whose server finds files by handle");
+        skip(Missing::Root, "x86_64 and a server that finds files by handle");
         return;
     }
     let program = std::env::current_exe().unwrap();
@@ -45,7 +46,7 @@ fn main() {
     std::process::Command::new(program).env(CHILD, "1").spawn().unwrap();
     let pieces = match watch() {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            println!("locked: skipped: this place lets nobody trace: {error}");
+            skip(Missing::Root, format_args!("to trace a process: {error}"));
             return;
         }
         watched => watched.unwrap(),

@@ -346,7 +346,7 @@ mod tests {
     fn nobody_acts_as_an_id_that_nobody_has() {
         let process = own().unwrap();
         if process.uid != 0 {
-            return eprintln!("skipped: needs root");
+            return testing::skip(testing::Missing::Root, "other users' identities");
         }
         act_as_self(&process).unwrap();
         for (uid, gid) in [(u32::MAX, u32::MAX), (u32::MAX, 4001), (4001, u32::MAX)] {
@@ -367,7 +367,7 @@ mod tests {
     fn a_thread_started_by_one_that_acts_as_a_user_begins_as_the_process() {
         let process = own().unwrap();
         if process.uid != 0 {
-            return eprintln!("skipped: needs root");
+            return testing::skip(testing::Missing::Root, "other users' identities");
         }
         let before = seen();
         act_as(4001, 4001, &[4100]).unwrap();

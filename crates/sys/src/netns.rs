@@ -48,7 +48,7 @@ mod tests {
         let inside = std::thread::spawn(|| {
             if let Err(error) = enter_new() {
                 assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
-                eprintln!("skipped: a network namespace needs root");
+                testing::skip(testing::Missing::Namespaces, "a network namespace");
                 return None;
             }
             let devices = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();

@@ -124,13 +124,13 @@ mod tests {
     fn a_device_appears_in_the_namespace_of_its_maker_and_goes_with_it() {
         std::thread::spawn(|| {
             if crate::netns::enter_new().is_err() {
-                eprintln!("skipped: a network namespace needs root");
+                testing::skip(testing::Missing::Namespaces, "a network namespace");
                 return;
             }
             let devices = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
             let tun = match Tun::new("probe0", true) {
                 Ok(tun) => tun,
-                Err(error) => return eprintln!("skipped: no TUN device: {error}"),
+                Err(error) => return testing::skip(testing::Missing::Tun, error),
             };
             assert!(devices().contains("probe0:") && tun.has_header());
             assert_eq!(tun.receive(&mut [0; 100]).unwrap(), None);

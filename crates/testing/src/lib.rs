@@ -2,12 +2,17 @@
 //!
 //! * [`in_child`] runs one test again in a process of its own, for tests that change or measure
 //!   what all threads of a process share: limits, credentials, memory, descriptors.
+//! * [`skip`] reports a test that cannot run here.
 //! * [`is_root`] says whether tests that need root can run.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     reason = "used by tests only: a failure is the test's"
 )]
+
+mod skip;
+
+pub use skip::{ABSENT_IN_CI, Missing, log, skip};
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;

@@ -210,7 +210,7 @@ mod tests {
         match Namespace::new("test") {
             Ok(namespace) => Some(namespace),
             Err(error @ LabError::Unable(_)) => {
-                eprintln!("skipped: {error}");
+                testing::skip(testing::Missing::Namespaces, error);
                 None
             }
             Err(error) => panic!("{error}"),

@@ -301,7 +301,9 @@ mod tests {
     fn a_cable_carries_both_families_counts_and_changes() {
         let (left, right) = match (Namespace::new("left"), Namespace::new("right")) {
             (Ok(left), Ok(right)) => (left, right),
-            (Err(error @ LabError::Unable(_)), _) => return eprintln!("skipped: {error}"),
+            (Err(error @ LabError::Unable(_)), _) => {
+                return testing::skip(testing::Missing::Namespaces, error);
+            }
             other => panic!("{other:?}"),
         };
         let (near, mut far) = pair((&left, "a0"), (&right, "b0")).unwrap();

@@ -4,6 +4,7 @@ use bench::lab::{LabError, Link, LinkOptions, Via, sockstat};
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
+use testing::{Missing, skip};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -12,7 +13,7 @@ fn link(options: &LinkOptions) -> Option<Link> {
     match Link::start(options) {
         Ok(link) => Some(link),
         Err(LabError::Unable(why)) => {
-            eprintln!("skipped: {why}");
+            skip(Missing::Namespaces, why);
             None
         }
         Err(error) => panic!("{error}"),
@@ -112,7 +113,7 @@ fn rate_and_round_trip_are_as_asked() {
             disturbed &= sys::thread::cpu_times().unwrap().stolen_since(&before) > STOLEN_MAX;
         }
         if rate < asked * 0.9 && disturbed {
-            eprintln!("rate skipped: the host takes the machine's CPUs for others; {rate} bytes/s");
+            skip(Missing::ProcessorTime, format_args!("a rate of {rate} bytes/s only"));
             continue;
         }
         within(rate, asked, 0.10, "bytes per second");

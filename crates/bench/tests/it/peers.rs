@@ -5,6 +5,7 @@ use bench::result::Outcome;
 use bench::subject::{Place, Scratch, Subject, SubjectError, command, ganesha, knfsd};
 use client::{Client, Identity};
 use std::time::{Duration, Instant};
+use testing::{Missing, skip};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -13,7 +14,7 @@ fn unless_unable(started: Result<Subject, SubjectError>) -> Option<Subject> {
     match started {
         Ok(subject) => Some(subject),
         Err(error) if matches!(error.outcome(), Outcome::Unable(_)) => {
-            eprintln!("skipped: {error}");
+            skip(Missing::Program, error);
             None
         }
         Err(error) => panic!("{error}"),
@@ -21,7 +22,7 @@ fn unless_unable(started: Result<Subject, SubjectError>) -> Option<Subject> {
 }
 
 fn network() -> Option<Namespace> {
-    Namespace::new("peers").map_err(|error| eprintln!("skipped: {error}")).ok()
+    Namespace::new("peers").map_err(|error| skip(Missing::Namespaces, error)).ok()
 }
 
 /// Mounts, reads the file `f` and compares it.

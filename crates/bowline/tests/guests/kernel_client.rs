@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use testing::{Missing, is_root, log, skip};
 
 /// One guest at a time: they are timed, and the machine is small.
 static TURN: Mutex<()> = Mutex::new(());
@@ -13,18 +14,13 @@ fn rig() -> PathBuf {
 }
 
 fn can_run() -> bool {
-    own_uid() == Some(0) && Path::new("/dev/net/tun").exists()
-}
-
-fn own_uid() -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").ok().map(|m| m.uid())
+    is_root() && Path::new("/dev/net/tun").exists()
 }
 
 /// Runs `checks` on an export of `kind`; every check must pass, and at least one must have run.
 fn guest(kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
     if !can_run() {
-        eprintln!("skipped: the kernel client's {checks} checks need root and /dev/net/tun");
+        skip(Missing::Tun, format_args!("root and /dev/net/tun for the {checks} checks"));
         return;
     }
     let turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
@@ -42,13 +38,8 @@ fn guest(kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
     println!("{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{checks} on {kind}: {}", output.status);
     assert!(passed > 0, "{checks} on {kind}: no check ran");
-    tally(&format!("{kind}-{checks}-{mount_options}"), passed);
-}
-
-/// Leaves the count where `./do test` adds it up.
-fn tally(run: &str, passed: usize) {
-    let Some(dir) = std::env::var_os("BOWLINE_TALLY") else { return };
-    std::fs::write(Path::new(&dir).join(run), passed.to_string()).unwrap();
+    // counted by `./do test`
+    log("kernel-client-checks", &format!("{passed} {kind} {checks} {mount_options}"));
 }
 
 #[test]

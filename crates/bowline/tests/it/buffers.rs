@@ -6,6 +6,7 @@ use client::Client;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
+use testing::{Missing, skip};
 
 /// The link of the one connection.
 fn link(server: &Server) -> Value {
@@ -95,12 +96,12 @@ fn an_exports_file_gives_sizes_to_some_clients() {
 #[test]
 fn a_size_over_a_sysctl_says_so_and_what_to_do() {
     if !is_root() {
-        return eprintln!("skipped: only root can start a server without CAP_NET_ADMIN on purpose");
+        return skip(Missing::Root, "to start a server without CAP_NET_ADMIN");
     }
     let limit = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
     let limit: u64 = limit.trim().parse().unwrap();
     if limit >= 256 << 20 {
-        return eprintln!("skipped: net.core.rmem_max is {limit}, more than there are sizes for");
+        return skip(Missing::Limit, format_args!("net.core.rmem_max is {limit}"));
     }
     let server = Server::start_as(Some(crate::rig::NOBODY), &[]);
     let _client = connect(&server);

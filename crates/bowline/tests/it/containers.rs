@@ -6,6 +6,7 @@ use proto::nfs3::Sattr3;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::Duration;
+use testing::{Missing, skip};
 
 /// Whether the kernel lets `user` make a user namespace; says so if not.
 fn may_make_namespaces(user: u32) -> bool {
@@ -13,7 +14,7 @@ fn may_make_namespaces(user: u32) -> bool {
     let tried = Command::new("setpriv").args(ids).args(["unshare", "--user", "true"]).status();
     let may = is_root() && tried.unwrap().success();
     if !may {
-        eprintln!("skipped: needs root and user namespaces");
+        skip(Missing::Namespaces, "a user namespace of another user");
     }
     may
 }
@@ -38,7 +39,7 @@ fn root_of_a_namespace_of_one_user_serves_that_user() {
 #[test]
 fn a_missing_proc_is_named() {
     if !is_root() {
-        return eprintln!("skipped: needs root");
+        return skip(Missing::Root, "a mount namespace");
     }
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().to_str().unwrap();
@@ -56,7 +57,7 @@ fn a_missing_proc_is_named() {
 fn an_export_on_overlayfs_is_pointed_out() {
     let known = std::fs::read_to_string("/proc/filesystems").unwrap().contains("overlay");
     if !is_root() || !known {
-        return eprintln!("skipped: needs root and overlayfs");
+        return skip(Missing::FileSystem, "root and overlayfs");
     }
     // $2 is the directory that is served
     let overlay = "mount -t tmpfs none /mnt && mkdir /mnt/u /mnt/w && mount -t overlay overlay \

@@ -4,6 +4,7 @@ use crate::rig::Server;
 use client::Client;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+use testing::{Missing, skip};
 
 /// Connections that say nothing.
 const IDLE: usize = 10_000;
@@ -36,7 +37,8 @@ fn median_null(client: &mut Client) -> Duration {
 fn ten_thousand_idle_connections_are_cheap() {
     let descriptors = sys::limits::raise_open_files();
     if descriptors < IDLE as u64 + 200 {
-        eprintln!("skipped: only {descriptors} descriptors allowed, {IDLE} connections wanted");
+        let limit = format!("{descriptors} descriptors allowed for {IDLE} connections");
+        skip(Missing::Limit, limit);
         return;
     }
     let server = Server::start(&[]);

@@ -16,11 +16,12 @@ use client::{Client, Error, Fh, Identity};
 use proto::nfs3::{StableHow, Verf};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use testing::{Missing, skip};
 
 const CLIENTS: u32 = 4;
 /// Times that the disk fails.
@@ -64,8 +65,8 @@ fn nothing_is_lost_though_the_server_is_killed_while_the_disk_fails() {
 }
 
 fn outside(kills: bool) {
-    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
-        eprintln!("skipped: a disk that fails needs root");
+    if !testing::is_root() {
+        skip(Missing::Root, "a disk that fails");
         return;
     }
     let base = tempfile::tempdir().unwrap();
@@ -81,7 +82,7 @@ fn outside(kills: bool) {
     let errors = String::from_utf8_lossy(&output.stderr);
     println!("{text}\n{errors}");
     if output.status.code() == Some(MISSING) {
-        eprintln!("skipped: a disk that fails needs loop devices and mkfs.ext4: {errors}");
+        skip(Missing::LoopDevices, format_args!("or mkfs.ext4: {errors}"));
         return;
     }
     assert!(output.status.success(), "{}", output.status);

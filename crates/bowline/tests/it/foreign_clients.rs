@@ -1,15 +1,14 @@
 //! Clients that nobody here wrote, besides the kernel's: rpcinfo, showmount, libnfs, a boot loader
-//! over UDP; each call that there is; and tshark's dissector over all of this traffic. Skipped, loudly,
-//! without root.
+//! over UDP; each call that there is; and tshark's dissector over all of this traffic. Needs root.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
+use testing::{Missing, is_root, skip};
 
 #[test]
 fn foreign_clients_and_a_dissector() {
-    if std::fs::metadata("/proc/self").map(|m| m.uid()).ok() != Some(0) {
-        eprintln!("skipped: a private network namespace needs root");
+    if !is_root() {
+        skip(Missing::Root, "a network namespace");
         return;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop/foreign.sh");

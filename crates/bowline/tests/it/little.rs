@@ -5,6 +5,7 @@ use crate::rig::{Server, bowline, is_root, text, wrap};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use testing::{Missing, skip};
 
 /// What a small container has.
 const LIMIT: u64 = 64 << 20;
@@ -25,7 +26,7 @@ impl Group {
         let tops = [format!("/sys/fs/cgroup/{controller}"), "/sys/fs/cgroup".to_owned()];
         let found = is_root().then(|| tops.into_iter().zip(files).find_map(made)).flatten();
         if found.is_none() {
-            eprintln!("skipped: needs root, and control groups that may be made");
+            skip(Missing::ControlGroups, format_args!("no group of {controller} can be made"));
         }
         found
     }

@@ -12,6 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use testing::{Missing, skip};
 
 const WORKLOADS: [Workload; 11] = [
     Workload::Null,
@@ -136,12 +137,12 @@ fn ganesha_answers_every_load() {
     tree(&scratch);
     let network = match Namespace::new("loads") {
         Ok(network) => network,
-        Err(error) => return eprintln!("skipped: {error}"),
+        Err(error) => return skip(Missing::Namespaces, error),
     };
     match ganesha::start(&scratch.path().join("export"), &Place::inside(&network)) {
         Ok(server) => network.run(|| all_workloads(&server, &scratch)).unwrap(),
         Err(error @ (SubjectError::Unable(_) | SubjectError::NotInstalled { .. })) => {
-            eprintln!("skipped: {error}");
+            skip(Missing::Program, error);
         }
         Err(error) => panic!("{error}"),
     }

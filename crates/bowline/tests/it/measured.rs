@@ -6,6 +6,7 @@ use bench::subject::{Place, Scratch, SubjectError, command};
 use client::{Client, Identity};
 use std::path::PathBuf;
 use std::time::Duration;
+use testing::{Missing, skip};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -53,7 +54,7 @@ fn it_serves_at_the_far_end_of_a_line() {
     let options = LinkOptions { rtt: Duration::from_millis(20), ..LinkOptions::default() };
     let link = match Link::start(&options) {
         Ok(link) => link,
-        Err(error) => return eprintln!("skipped: {error}"),
+        Err(error) => return skip(Missing::Namespaces, error),
     };
     let options = Options {
         program: program(),

@@ -11,6 +11,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use testing::{Missing, skip};
 
 #[test]
 fn a_live_server_tells_its_state() {
@@ -72,7 +73,7 @@ fn a_live_server_tells_its_state() {
 #[test]
 fn a_server_proves_itself_to_a_client_that_its_export_takes() {
     if !is_root() {
-        eprintln!("skipped: only root's exports are secure by themselves");
+        skip(Missing::Root, "exports that are secure by default");
         return;
     }
     let server = Server::start(&["--prove", "--set", "udp-sockets=off"]);
@@ -395,7 +396,7 @@ fn after_a_kill_it_starts_again_at_once() {
 #[test]
 fn an_ordinary_user_is_told_what_is_different() {
     if !is_root() {
-        eprintln!("skipped: only root can become another user");
+        skip(Missing::Root, "to start a server as another user");
         return;
     }
     let mut server = Server::start_as(Some(NOBODY), &["--prove"]);
@@ -683,7 +684,7 @@ fn ports_told() -> [Option<u16>; 3] {
 fn the_port_mapper_tells_both_families_of_systemds_sockets() {
     let run = || {
         if sys::netns::enter_new().is_err() {
-            return eprintln!("skipped: network namespaces need root");
+            return skip(Missing::Namespaces, "a network namespace");
         }
         let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
         assert!(up.unwrap().success());
@@ -706,7 +707,7 @@ fn the_port_mapper_tells_both_families_of_systemds_sockets() {
 #[test]
 fn root_that_cannot_become_others_is_refused() {
     if !is_root() {
-        eprintln!("skipped: needs root");
+        skip(Missing::Root, "to take capabilities from a server");
         return;
     }
     let base = tempfile::tempdir().unwrap();

@@ -5,10 +5,10 @@ use bowline_client::Client;
 use bowline_client::rpcbind::{RegisterError, Rpcbind, register};
 use proto::portmap::{Netid, Registration};
 use std::net::TcpListener;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use testing::{Missing, is_root, skip};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -27,9 +27,8 @@ const SCRIPT: &str = r#"
 
 #[test]
 fn a_real_rpcbind_takes_and_gives_back() {
-    let root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
-    if !root || !Path::new("/usr/sbin/rpcbind").exists() {
-        eprintln!("skipped: needs root and rpcbind");
+    if !is_root() || !Path::new("/usr/sbin/rpcbind").exists() {
+        skip(Missing::Program, "root and rpcbind");
         return;
     }
     let output = Command::new("unshare")

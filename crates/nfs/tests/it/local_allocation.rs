@@ -7,13 +7,14 @@ use proto::nfs3::{
     AccessArgs, Bytes, ReadArgs, ReaddirplusArgs, StableHow, WriteArgs, procedure as p,
 };
 use std::sync::Arc;
+use testing::{Missing, is_root, skip};
 use vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use xdr::{Reader, Writer};
 
 #[test]
 fn the_hot_procedures_allocate_nothing_on_a_directory() {
-    if sys::identity::own().unwrap().uid != 0 {
-        eprintln!("skipped: needs root, whose server finds files by handle");
+    if !is_root() {
+        skip(Missing::Root, "a server that finds files by handle");
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@
     reason = "a failure here is the test's"
 )]
 
+#[allow(clippy::duplicate_mod, reason = "a fuzz target brings the toy program with it")]
 mod corpus;
 mod dispatch;
 mod toy;

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 use telemetry::Counter;
+use testing::{Missing, skip};
 
 const MIB: u32 = 1 << 20;
 /// A size within the sysctls of every machine, and over the kernel's default for what arrives.
@@ -119,7 +120,7 @@ fn the_budget_is_not_exceeded() {
     let half = u32::try_from((max / 4 + 1).min(512 << 20)).unwrap();
     let fit = usize::try_from(max / u64::from(half) / 2).unwrap();
     if fit > 500 {
-        println!("skipped: {max} bytes of TCP memory are too many to be filled with promises");
+        skip(Missing::Limit, format_args!("{max} bytes of TCP memory are too many to be filled"));
         return toy.stop();
     }
     let more: Vec<Client> = (0..=fit).map(|_| toy.client()).collect();
@@ -128,7 +129,7 @@ fn the_budget_is_not_exceeded() {
     let totals = toy.server.buffer_totals();
     assert!(totals.promised_bytes <= max, "{totals:?}");
     if done.cut_by_sysctl > 0 {
-        println!("skipped: net.core.rmem_max cuts before the budget does");
+        skip(Missing::Limit, "net.core.rmem_max cuts before the budget does");
         return toy.stop();
     }
     assert!(done.cut_by_memory >= 1 && done.as_wanted >= 1, "{done:?}");

@@ -6,6 +6,7 @@ use crate::toy::{Toy, config, until};
 use bowline_svc::{Config, Congestion};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+use testing::{Missing, skip};
 
 const PORT: u16 = 2049;
 
@@ -20,7 +21,7 @@ fn where_system_is(name: &'static str, test: impl FnOnce(&Net) + Send + 'static)
         ip("link set lo up");
         net.cable(1);
         if !system(name) {
-            return eprintln!("skipped: this kernel has no {name} for everybody");
+            return skip(Missing::Kernel, format_args!("congestion control {name}"));
         }
         test(net);
     });

@@ -7,6 +7,7 @@ use std::io::{Error, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use telemetry::Counter;
+use testing::{Missing, skip};
 
 /// What the file holds at an offset: never zero.
 fn byte(at: usize) -> u8 {
@@ -180,7 +181,7 @@ fn a_file_that_is_read_in_small_pieces_is_copied_whole() {
     let (toy, _file) = with_file(10, Config { zero_copy: ZeroCopy::On, ..config() });
     // the kernel gives a page at a time of a text of its own, and lets nobody send it
     let Ok(fd) = File::open("/proc/kallsyms") else {
-        eprintln!("skipped: this kernel does not tell its symbols");
+        skip(Missing::Kernel, "/proc/kallsyms");
         return;
     };
     let mut expected = vec![0; 30_000];

@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use sys::datagram::Families;
+use testing::{Missing, skip};
 
 const PORT: u16 = 2049;
 const ALL: [UdpSockets; 4] =
@@ -372,7 +373,7 @@ fn members_of_a_bridge_are_left_to_their_master() {
             .output()
             .unwrap();
         if !bridge.status.success() {
-            eprintln!("skipped: this kernel has no bridges");
+            skip(Missing::Kernel, "bridges");
             return;
         }
         let toy = start(&[any4()], UdpSockets::Interface);

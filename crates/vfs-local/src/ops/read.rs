@@ -135,7 +135,7 @@ mod tests {
             LocalFs::open(dir.as_ref(), &LocalOptions::default(), files)
         };
         let (Ok(local), 1000..) = (open(), size) else {
-            eprintln!("skipped: no {dir}/{name} to serve");
+            testing::skip(testing::Missing::Kernel, format_args!("{dir}/{name}"));
             return;
         };
         let cred = Cred { uid: 0, gid: 0, groups: &[] };

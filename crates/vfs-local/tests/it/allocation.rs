@@ -1,13 +1,13 @@
 //! The hot calls allocate nothing once their objects are open.
 
-use crate::support::{ANN, BOB, Stage, find, make, of, put, root_for};
+use crate::support::{ANN, BOB, Stage, find, has_root, make, of, put};
 use allocation_counter::measure;
 use bowline_vfs_local::Naming;
 use vfs::{AccessMask, Backend, Component, Want};
 
 #[test]
 fn hot_calls_allocate_nothing() {
-    if !root_for("hot_calls_allocate_nothing") {
+    if !has_root() {
         return;
     }
     let stage = Stage::new(Naming::Handles);

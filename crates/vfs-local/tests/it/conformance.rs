@@ -1,12 +1,9 @@
 //! A Linux directory keeps the trait's promises: on a disk and in memory, by handle and by table.
 
+use crate::support::has_root;
 use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use std::sync::Arc;
 use vfs::conformance::{Traits, run};
-
-fn is_root() -> bool {
-    sys::identity::own().unwrap().uid == 0
-}
 
 /// Runs the suite in fresh directories below `base`.
 fn suite(base: &str, force_table: bool) {
@@ -24,7 +21,7 @@ fn suite(base: &str, force_table: bool) {
         dirs.lock().unwrap().push(dir);
         Box::new(local) as Box<dyn vfs::Backend>
     };
-    let root = is_root();
+    let root = has_root();
     let traits = Traits { acts_as_callers: root, device_nodes: root, own: (own.uid, own.gid) };
     let checks = run(&fresh, traits);
     assert!(checks.len() >= 40, "{} checks", checks.len());

@@ -1,13 +1,13 @@
 //! Device nodes: the one that was asked for, or none.
 
-use crate::support::{ROOT, each, name, of, root_for};
+use crate::support::{ROOT, each, has_root, name, of};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use vfs::{Backend, NodeKind, SetAttr, Status};
 
 #[test]
 fn a_device_number_that_linux_cannot_keep_makes_no_other_device() {
-    if !root_for("a_device_number_that_linux_cannot_keep_makes_no_other_device") {
+    if !has_root() {
         return;
     }
     each(|stage| {

@@ -1,7 +1,7 @@
 //! Nothing leads out of the export, and what is gone is gone.
 
 use crate::support::{
-    Mounted, ROOT, Stage, each, find, make, name, names, of, put, root_for, take,
+    Mounted, ROOT, Stage, each, find, has_root, make, name, names, of, put, take,
 };
 use bowline_vfs_local::Naming;
 use std::fs;
@@ -135,7 +135,7 @@ fn what_is_deleted_is_stale_and_gives_its_space_back() {
 
 #[test]
 fn a_mount_below_is_closed() {
-    if !root_for("a_mount_below_is_closed") {
+    if !has_root() {
         return;
     }
     each(|stage| {
@@ -193,7 +193,7 @@ fn a_directory_that_cannot_be_served_says_what_to_do() {
 /// for a client's work.
 #[test]
 fn who_has_no_id_does_nothing_as_the_server() {
-    if !root_for("who_has_no_id_does_nothing_as_the_server") {
+    if !has_root() {
         return;
     }
     each(|stage| {

@@ -1,10 +1,11 @@
 //! File systems that say no: full, out of inodes, read-only, gone.
 
-use crate::support::{ANN, Mounted, ROOT, each, find, make, name, of, put, root_for, soon, take};
+use crate::support::{ANN, Mounted, ROOT, each, find, has_root, make, name, of, put, soon, take};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use testing::{Missing, skip};
 use vfs::{AccessMask, Backend, Create, SetAttr, Stability, Status};
 
 /// One test at a time: a command that another one starts has copies of all descriptors until it has
@@ -16,7 +17,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 #[test]
 fn a_full_disk_takes_what_fits_and_then_says_so() {
-    if !root_for("a_full_disk_takes_what_fits_and_then_says_so") {
+    if !has_root() {
         return;
     }
     let _lock = alone();
@@ -53,7 +54,7 @@ fn a_full_disk_takes_what_fits_and_then_says_so() {
 
 #[test]
 fn what_is_kept_for_root_is_not_for_clients() {
-    if !root_for("what_is_kept_for_root_is_not_for_clients") {
+    if !has_root() {
         return;
     }
     let _lock = alone();
@@ -64,10 +65,10 @@ fn what_is_kept_for_root_is_not_for_clients() {
         // a twentieth is kept
         let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).status();
         if !made.is_ok_and(|status| status.success()) {
-            return eprintln!("what_is_kept_for_root: skipped: needs mkfs.ext4");
+            return skip(Missing::Program, "mkfs.ext4");
         }
         let Some(_mounted) = Mounted::image(&image, &stage.tree) else {
-            return eprintln!("what_is_kept_for_root: skipped: needs loop devices");
+            return skip(Missing::LoopDevices, "to mount an image");
         };
         fs::set_permissions(&stage.tree, fs::Permissions::from_mode(0o777)).unwrap();
         let (local, ann) = (stage.serve(), of(ANN));
@@ -88,7 +89,7 @@ fn what_is_kept_for_root_is_not_for_clients() {
 
 #[test]
 fn a_read_only_mount_shows_in_access_and_in_every_change() {
-    if !root_for("a_read_only_mount_shows_in_access_and_in_every_change") {
+    if !has_root() {
         return;
     }
     let _lock = alone();
@@ -125,7 +126,7 @@ fn a_read_only_mount_shows_in_access_and_in_every_change() {
 
 #[test]
 fn an_export_that_is_dropped_lets_go_of_its_file_system() {
-    if !root_for("an_export_that_is_dropped_lets_go_of_its_file_system") {
+    if !has_root() {
         return;
     }
     let _lock = alone();

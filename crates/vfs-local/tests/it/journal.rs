@@ -1,11 +1,12 @@
 //! ext4 that has no journal is known as such, and nothing else is taken for it.
 
-use crate::support::{Mounted, Stage, root_for};
+use crate::support::{Mounted, Stage, has_root};
 use bowline_vfs_local::lacks_journal;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
+use testing::{Missing, skip};
 
 fn lacks(dir: &Path) -> bool {
     lacks_journal(File::open(dir).unwrap().as_fd())
@@ -13,7 +14,7 @@ fn lacks(dir: &Path) -> bool {
 
 #[test]
 fn ext4_without_a_journal_is_told_from_others() {
-    if !root_for("ext4_without_a_journal_is_told_from_others") {
+    if !has_root() {
         return;
     }
     crate::support::each(|stage: &Stage| {
@@ -23,10 +24,10 @@ fn ext4_without_a_journal_is_told_from_others() {
             let made =
                 Command::new("mkfs.ext4").args(["-q", "-F", "-O", features]).arg(&image).status();
             if !made.is_ok_and(|status| status.success()) {
-                return eprintln!("journal: skipped: needs mkfs.ext4");
+                return skip(Missing::Program, "mkfs.ext4");
             }
             let Some(_mounted) = Mounted::image(&image, &stage.tree) else {
-                return eprintln!("journal: skipped: needs loop devices");
+                return skip(Missing::LoopDevices, "to mount an image");
             };
             assert_eq!(lacks(&stage.tree), without, "{features}");
         }

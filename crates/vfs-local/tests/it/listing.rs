@@ -93,7 +93,7 @@ fn a_cookie_that_cannot_be_one_is_refused() {
 
 #[test]
 fn who_may_not_search_learns_names_only() {
-    if !crate::support::root_for("who_may_not_search_learns_names_only") {
+    if !crate::support::has_root() {
         return;
     }
     each(|stage| {

@@ -2,7 +2,7 @@
 //! changes.
 
 use crate::support::{
-    ANN, AS_NOBODY, BOB, ROOT, each, find, in_child, make, name, of, put, root_for, take,
+    ANN, AS_NOBODY, BOB, ROOT, each, find, has_root, in_child, make, name, of, put, take,
 };
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -60,7 +60,7 @@ fn as_mask(rwx: u32, is_dir: bool) -> AccessMask {
 
 #[test]
 fn access_answers_as_the_kernel_does() {
-    if !root_for("access_answers_as_the_kernel_does") {
+    if !has_root() {
         return;
     }
     let own = sys::identity::own().unwrap();
@@ -124,7 +124,7 @@ fn compare(
 
 #[test]
 fn an_acl_counts_at_once_also_when_it_was_set_behind_our_back() {
-    if !root_for("an_acl_counts_at_once_also_when_it_was_set_behind_our_back") {
+    if !has_root() {
         return;
     }
     each(|stage| {
@@ -152,7 +152,7 @@ fn an_acl_counts_at_once_also_when_it_was_set_behind_our_back() {
 
 #[test]
 fn what_callers_make_is_theirs_and_no_more() {
-    if !root_for("what_callers_make_is_theirs_and_no_more") {
+    if !has_root() {
         return;
     }
     each(|stage| {
@@ -192,7 +192,7 @@ fn what_callers_make_is_theirs_and_no_more() {
 
 #[test]
 fn the_owner_goes_on_and_strangers_do_not() {
-    if !root_for("the_owner_goes_on_and_strangers_do_not") {
+    if !has_root() {
         return;
     }
     each(|stage| {
@@ -224,7 +224,7 @@ fn the_owner_goes_on_and_strangers_do_not() {
 
 #[test]
 fn times_are_set_by_who_may() {
-    if !root_for("times_are_set_by_who_may") {
+    if !has_root() {
         return;
     }
     each(|stage| {
@@ -253,7 +253,7 @@ fn times_are_set_by_who_may() {
 
 #[test]
 fn set_id_bits_fall_when_somebody_writes() {
-    if !root_for("set_id_bits_fall_when_somebody_writes") {
+    if !has_root() {
         return;
     }
     each(|stage| {

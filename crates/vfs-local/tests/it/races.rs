@@ -1,6 +1,6 @@
 //! What others do to a name while it is being made.
 
-use crate::support::{ANN, BOB, ROOT, Stage, each, name, of, root_for};
+use crate::support::{ANN, BOB, ROOT, Stage, each, has_root, name, of};
 use bowline_vfs_local::LocalFs;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, lchown};
@@ -128,7 +128,7 @@ fn meddle(local: &LocalFs, ftype: FileType, again: impl Fn() + Sync) -> (usize, 
 
 #[test]
 fn what_is_moved_to_a_new_name_is_nobodys_new_object() {
-    if !root_for("what_is_moved_to_a_new_name_is_nobodys_new_object") {
+    if !has_root() {
         return;
     }
     each(|stage| {
@@ -167,7 +167,7 @@ fn what_is_moved_to_a_new_name_is_nobodys_new_object() {
 
 #[test]
 fn what_is_removed_at_once_was_made() {
-    if !root_for("what_is_removed_at_once_was_made") {
+    if !has_root() {
         return;
     }
     each(|stage| {

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use testing::{Missing, skip};
 use vfs::{Backend, Blocking, Create, Cx, Durability, Fid, NodeKind, SetAttr, Stability};
 
 /// Counts how often it was told.
@@ -64,9 +65,7 @@ fn is_memory(dir: &Path) -> bool {
 fn what_may_wait_for_a_disk_says_so() {
     each(|stage: &Stage| {
         if is_memory(&stage.tree) {
-            return eprintln!(
-                "what_may_wait_for_a_disk_says_so skipped: temporary files are memory"
-            );
+            return skip(Missing::FileSystem, "temporary files are memory");
         }
         let (silent, loud) = silent(&stage.serve());
         assert_eq!(silent, [""; 0]);

@@ -14,6 +14,7 @@ mod work;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use testing::{Missing, is_root, skip};
 
 /// Calls of one run, each followed by a copy of the disk.
 const STEPS: u64 = 60;
@@ -38,10 +39,8 @@ enum Flushes {
 
 /// Serves a new file system in a guest, with these options of the export, for so many calls.
 fn cut(fs: &str, options: &str, kind: &str, flushes: Flushes, steps: u64) -> Option<Cut> {
-    let root = std::fs::metadata("/proc/self")
-        .is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-    if !root || !Path::new("/dev/net/tun").exists() {
-        eprintln!("skipped: power cuts need root and /dev/net/tun");
+    if !is_root() || !Path::new("/dev/net/tun").exists() {
+        skip(Missing::Tun, "root and /dev/net/tun");
         return None;
     }
     let _turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
@@ -50,7 +49,7 @@ fn cut(fs: &str, options: &str, kind: &str, flushes: Flushes, steps: u64) -> Opt
     std::fs::File::create(&disk).unwrap().set_len(320 << 20).unwrap();
     let made = Command::new(format!("mkfs.{fs}")).arg("-q").arg(&disk).output();
     let Ok(made) = made else {
-        eprintln!("skipped: power cuts on {fs} need mkfs.{fs}");
+        skip(Missing::Program, format_args!("mkfs.{fs}"));
         return None;
     };
     assert!(made.status.success(), "{made:?}");

@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+pub use testing::is_root;
 
 pub const BOWLINE: &str = env!("CARGO_BIN_EXE_bowline");
 /// A user without rights; every Linux has it as nobody.
@@ -30,11 +31,6 @@ pub fn told(output: &Output, status: i32) -> String {
     assert_eq!(error.lines().count(), 1, "one line: {error}");
     assert!(error.starts_with("bowline: "), "{error}");
     error
-}
-
-pub fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
 /// Has the program of a command that [`Server::launch`] made started by `wrapper`.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use testing::{Missing, skip};
 
 /// How long a client waits before it calls again.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -25,7 +26,7 @@ pub fn alone(test: impl FnOnce(&Net) + Send + 'static) {
     let run = std::thread::spawn(move || {
         if let Err(error) = sys::netns::enter_new() {
             assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
-            eprintln!("skipped: network namespaces need root");
+            skip(Missing::Namespaces, "network namespaces");
             return;
         }
         let clients = std::thread::spawn(|| {

@@ -28,10 +28,11 @@ pub fn name(text: &str) -> Name<'_> {
     Name::new(text.as_bytes()).unwrap()
 }
 
-/// Whether a test that needs root can run; says so if not.
-pub fn root_for(test: &str) -> bool {
+/// Whether a test that needs root can run; reports it as skipped if not.
+#[track_caller]
+pub fn has_root() -> bool {
     if !is_root() {
-        eprintln!("{test} skipped: needs root");
+        testing::skip(testing::Missing::Root, "other users' identities");
     }
     is_root()
 }
@@ -78,6 +79,8 @@ pub fn each(run: impl Fn(&Stage)) {
     if is_root() {
         run(&Stage::new(Naming::Handles));
         sys::identity::act_as_process().unwrap();
+    } else {
+        testing::skip(testing::Missing::Root, "files by handle");
     }
     run(&Stage::new(Naming::Table));
 }
