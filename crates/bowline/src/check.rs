@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vfs::Backend;
-use vfs_mem::{Mem, MemOptions};
+use vfs_mem::{MemFs, MemOptions};
 
 /// How long clients' names are looked up; a name service that does not answer takes seconds for each.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -146,7 +146,7 @@ impl Report {
         self.unknown_clients(specs);
         let identity = Identity::ephemeral()?;
         let open = |_: &ExportSpec| -> anyhow::Result<Arc<dyn Backend>> {
-            Ok(Arc::new(Mem::new(MemOptions::default())))
+            Ok(Arc::new(MemFs::new(MemOptions::default())))
         };
         if let Err(errors) = Table::build(specs, &identity, &open, None) {
             for error in errors {

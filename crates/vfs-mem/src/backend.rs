@@ -2,7 +2,7 @@
 //! [`crate::namespace`].
 
 use crate::inode::Kind;
-use crate::mem::{Mem, ROOT, check, fid, without_set_id};
+use crate::mem::{MemFs, ROOT, check, fid, without_set_id};
 use crate::namespace;
 use std::ops::{Bound, ControlFlow};
 use vfs::access::{Permission, data_access, granted};
@@ -15,7 +15,7 @@ use vfs::{
 /// Entries that are copied out of the lock at a time.
 const BATCH: usize = 256;
 
-impl Backend for Mem {
+impl Backend for MemFs {
     fn root(&self) -> Fid {
         fid(ROOT)
     }
@@ -249,7 +249,7 @@ impl Backend for Mem {
 
 type Batch = Vec<(u64, Vec<u8>, u64)>;
 
-impl Mem {
+impl MemFs {
     /// The next entries behind a cookie, copied, so that the sink runs without the lock.
     fn batch(&self, cx: &Cx<'_>, dir: &Fid, cookie: u64) -> Result<(Batch, Attr)> {
         let state = self.lock();

@@ -1,4 +1,4 @@
-//! A backend that fails on demand: what a dying, full or slow disk does to the server above it.
+//! A backend with faults that can be switched on: errors, delays, lost data. For tests.
 
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
@@ -14,7 +14,7 @@ use vfs::{
 /// A call of the trait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the trait's call of that name")]
-pub enum Verb {
+pub enum Operation {
     Statfs,
     Getattr,
     Setattr,
@@ -39,52 +39,52 @@ pub enum Verb {
 #[derive(Debug, Clone, Copy)]
 pub struct Fault {
     /// Which call it is about; `None`: all.
-    pub verb: Option<Verb>,
+    pub operation: Option<Operation>,
     /// What it fails with; `None`: it works.
     pub status: Option<Status>,
-    /// How long it takes, asleep.
+    /// How long it takes, blocked.
     pub delay: Duration,
     /// The longest that it takes, if that is more; evenly in between.
     pub delay_max: Duration,
-    /// Which share of the calls it is about, 0 to 1; which of them is drawn.
+    /// Which share of the calls it is about, 0 to 1; which of them is pseudo-random.
     pub share: f64,
-    /// Whether the delay is announced, as the trait demands.
-    pub announced: bool,
-    /// How often the disk has lost unstable data: each changes the write verifier.
-    pub losses: u8,
-    /// Whether it loses some more as each stable write begins, and somebody else's sync is told of it.
-    pub loses: bool,
+    /// Whether the backend calls `will_block` before the delay, as the trait demands.
+    pub calls_will_block: bool,
+    /// How often the write verifier has changed because unstable data was lost.
+    pub verifier_changes: u8,
+    /// Whether the write verifier changes as each stable write begins.
+    pub changes_verifier_on_stable_write: bool,
     /// Whether all changes come within one tick of the clock.
-    pub timeless: bool,
+    pub clock_stands_still: bool,
 }
 
 impl Default for Fault {
     fn default() -> Self {
         let (delay, delay_max) = (Duration::ZERO, Duration::ZERO);
         Self {
-            verb: None,
+            operation: None,
             status: None,
             delay,
             delay_max,
             share: 1.0,
-            announced: false,
-            losses: 0,
-            loses: false,
-            timeless: false,
+            calls_will_block: false,
+            verifier_changes: 0,
+            changes_verifier_on_stable_write: false,
+            clock_stands_still: false,
         }
     }
 }
 
 /// A backend with faults that can be changed while it is in use.
-pub struct Faulty<B> {
+pub struct FaultyFs<B> {
     inner: B,
     /// Locked to read or replace the fault only.
     fault: Arc<Mutex<Fault>>,
-    /// Calls so far, of which each draws its lot.
+    /// Calls so far: the number of a call decides whether it is in the share.
     calls: AtomicU64,
 }
 
-impl<B: Backend> Faulty<B> {
+impl<B: Backend> FaultyFs<B> {
     /// Over another backend, with no fault yet.
     pub fn new(inner: B) -> Self {
         Self { inner, fault: Arc::default(), calls: AtomicU64::new(0) }
@@ -95,7 +95,7 @@ impl<B: Backend> Faulty<B> {
         Arc::clone(&self.fault)
     }
 
-    /// Two lots, from 0 to 1: splitmix64 of the call's number.
+    /// Two numbers from 0 to 1: splitmix64 of the call's number.
     fn draw(&self) -> (f64, f64) {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let mut z = call.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -103,13 +103,13 @@ impl<B: Backend> Faulty<B> {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
         #[expect(clippy::cast_possible_truncation, reason = "two halves")]
-        let lot = |half: u64| f64::from(half as u32) / (f64::from(u32::MAX) + 1.0);
-        (lot(z >> 32), lot(z))
+        let fraction = |half: u64| f64::from(half as u32) / (f64::from(u32::MAX) + 1.0);
+        (fraction(z >> 32), fraction(z))
     }
 
     /// What a write says it did, by the clock in force.
     fn dated(&self, mut done: WriteDone) -> WriteDone {
-        if self.fault.lock().unwrap_or_else(PoisonError::into_inner).timeless {
+        if self.fault.lock().unwrap_or_else(PoisonError::into_inner).clock_stands_still {
             let Change { before, after } = &mut done.file;
             before.iter_mut().for_each(|attr| (attr.mtime, attr.ctime) = Default::default());
             after.iter_mut().for_each(|attr| (attr.mtime, attr.ctime) = Default::default());
@@ -117,18 +117,19 @@ impl<B: Backend> Faulty<B> {
         done
     }
 
-    fn at(&self, cx: &Cx<'_>, verb: Verb) -> Result<&B> {
+    fn at(&self, cx: &Cx<'_>, operation: Operation) -> Result<&B> {
         let fault = *self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if fault.verb.is_some_and(|only| only != verb) {
+        if fault.operation.is_some_and(|only| only != operation) {
             return Ok(&self.inner);
         }
-        let (lot, other_lot) = self.draw();
-        if fault.share < 1.0 && lot >= fault.share {
+        let (fraction, delay_fraction) = self.draw();
+        if fault.share < 1.0 && fraction >= fault.share {
             return Ok(&self.inner);
         }
-        let delay = fault.delay + fault.delay_max.saturating_sub(fault.delay).mul_f64(other_lot);
+        let delay =
+            fault.delay + fault.delay_max.saturating_sub(fault.delay).mul_f64(delay_fraction);
         if !delay.is_zero() {
-            if fault.announced {
+            if fault.calls_will_block {
                 cx.blocking.will_block();
             }
             std::thread::sleep(delay);
@@ -137,7 +138,7 @@ impl<B: Backend> Faulty<B> {
     }
 }
 
-impl<B: Backend> Backend for Faulty<B> {
+impl<B: Backend> Backend for FaultyFs<B> {
     fn root(&self) -> Fid {
         self.inner.root()
     }
@@ -151,16 +152,17 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 
     fn write_verifier(&self) -> Verifier {
-        let losses = self.fault.lock().unwrap_or_else(PoisonError::into_inner).losses;
-        self.inner.write_verifier().map(|byte| byte.wrapping_add(losses))
+        let verifier_changes =
+            self.fault.lock().unwrap_or_else(PoisonError::into_inner).verifier_changes;
+        self.inner.write_verifier().map(|byte| byte.wrapping_add(verifier_changes))
     }
 
     fn statfs(&self, cx: &Cx<'_>, fid: &Fid) -> Result<StatFs> {
-        self.at(cx, Verb::Statfs)?.statfs(cx, fid)
+        self.at(cx, Operation::Statfs)?.statfs(cx, fid)
     }
 
     fn getattr(&self, cx: &Cx<'_>, fid: &Fid, want: Want) -> Result<Attr> {
-        self.at(cx, Verb::Getattr)?.getattr(cx, fid, want)
+        self.at(cx, Operation::Getattr)?.getattr(cx, fid, want)
     }
 
     fn setattr(
@@ -170,23 +172,23 @@ impl<B: Backend> Backend for Faulty<B> {
         set: &SetAttr,
         guard: Option<Time>,
     ) -> Result<Change> {
-        self.at(cx, Verb::Setattr)?.setattr(cx, fid, set, guard)
+        self.at(cx, Operation::Setattr)?.setattr(cx, fid, set, guard)
     }
 
     fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
-        self.at(cx, Verb::Access)?.access(cx, fid, mask)
+        self.at(cx, Operation::Access)?.access(cx, fid, mask)
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
-        self.at(cx, Verb::Lookup)?.lookup(cx, dir, name)
+        self.at(cx, Operation::Lookup)?.lookup(cx, dir, name)
     }
 
     fn readlink(&self, cx: &Cx<'_>, fid: &Fid, target: &mut Vec<u8>) -> Result<Attr> {
-        self.at(cx, Verb::Readlink)?.readlink(cx, fid, target)
+        self.at(cx, Operation::Readlink)?.readlink(cx, fid, target)
     }
 
     fn read(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, data: &mut [u8]) -> Result<ReadDone> {
-        self.at(cx, Verb::Read)?.read(cx, fid, offset, data)
+        self.at(cx, Operation::Read)?.read(cx, fid, offset, data)
     }
 
     fn read_range(
@@ -197,7 +199,7 @@ impl<B: Backend> Backend for Faulty<B> {
         count: usize,
         shortest: usize,
     ) -> Result<ReadRange> {
-        self.at(cx, Verb::Read)?.read_range(cx, fid, offset, count, shortest)
+        self.at(cx, Operation::Read)?.read_range(cx, fid, offset, count, shortest)
     }
 
     fn write(
@@ -208,10 +210,11 @@ impl<B: Backend> Backend for Faulty<B> {
         data: &[u8],
         stable: Stability,
     ) -> Result<WriteDone> {
-        let inner = self.at(cx, Verb::Write)?;
+        let inner = self.at(cx, Operation::Write)?;
         if stable != Stability::Unstable {
             let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-            fault.losses = fault.losses.wrapping_add(fault.loses.into());
+            fault.verifier_changes =
+                fault.verifier_changes.wrapping_add(fault.changes_verifier_on_stable_write.into());
         }
         inner.write(cx, fid, offset, data, stable).map(|done| self.dated(done))
     }
@@ -224,20 +227,20 @@ impl<B: Backend> Backend for Faulty<B> {
         pipe: BorrowedFd<'_>,
         len: usize,
     ) -> Result<WriteDone> {
-        let inner = self.at(cx, Verb::Write)?;
+        let inner = self.at(cx, Operation::Write)?;
         inner.write_piped(cx, fid, offset, pipe, len).map(|done| self.dated(done))
     }
 
     fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
-        self.at(cx, Verb::Commit)?.commit(cx, fid, offset, count)
+        self.at(cx, Operation::Commit)?.commit(cx, fid, offset, count)
     }
 
     fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created> {
-        self.at(cx, Verb::Create)?.create(cx, dir, name, how)
+        self.at(cx, Operation::Create)?.create(cx, dir, name, how)
     }
 
     fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created> {
-        self.at(cx, Verb::Mkdir)?.mkdir(cx, dir, name, set)
+        self.at(cx, Operation::Mkdir)?.mkdir(cx, dir, name, set)
     }
 
     fn symlink(
@@ -248,7 +251,7 @@ impl<B: Backend> Backend for Faulty<B> {
         target: &[u8],
         set: &SetAttr,
     ) -> Result<Created> {
-        self.at(cx, Verb::Symlink)?.symlink(cx, dir, name, target, set)
+        self.at(cx, Operation::Symlink)?.symlink(cx, dir, name, target, set)
     }
 
     fn mknod(
@@ -259,15 +262,15 @@ impl<B: Backend> Backend for Faulty<B> {
         kind: NodeKind,
         set: &SetAttr,
     ) -> Result<Created> {
-        self.at(cx, Verb::Mknod)?.mknod(cx, dir, name, kind, set)
+        self.at(cx, Operation::Mknod)?.mknod(cx, dir, name, kind, set)
     }
 
     fn remove(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
-        self.at(cx, Verb::Remove)?.remove(cx, dir, name)
+        self.at(cx, Operation::Remove)?.remove(cx, dir, name)
     }
 
     fn rmdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
-        self.at(cx, Verb::Rmdir)?.rmdir(cx, dir, name)
+        self.at(cx, Operation::Rmdir)?.rmdir(cx, dir, name)
     }
 
     fn rename(
@@ -276,11 +279,11 @@ impl<B: Backend> Backend for Faulty<B> {
         from: (&Fid, Name<'_>),
         to: (&Fid, Name<'_>),
     ) -> Result<(Change, Change)> {
-        self.at(cx, Verb::Rename)?.rename(cx, from, to)
+        self.at(cx, Operation::Rename)?.rename(cx, from, to)
     }
 
     fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)> {
-        self.at(cx, Verb::Link)?.link(cx, fid, dir, name)
+        self.at(cx, Operation::Link)?.link(cx, fid, dir, name)
     }
 
     fn readdir(
@@ -290,6 +293,6 @@ impl<B: Backend> Backend for Faulty<B> {
         args: ListArgs,
         sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Listing> {
-        self.at(cx, Verb::Readdir)?.readdir(cx, dir, args, sink)
+        self.at(cx, Operation::Readdir)?.readdir(cx, dir, args, sink)
     }
 }

@@ -1,6 +1,6 @@
 //! A file system in memory: the oracle that other backends are held against, and a demo export.
 //!
-//! Simple and right before fast: one lock over everything ([`Mem`]), held for the length of an
+//! Simple and right before fast: one lock over everything ([`MemFs`]), held for the length of an
 //! operation in memory and never over the caller's sink. Owner and permission rules are POSIX's,
 //! with root's privileges as Linux has them. Memory is bounded by [`MemOptions::bytes_max`].
 
@@ -11,5 +11,5 @@ mod inode;
 mod mem;
 mod namespace;
 
-pub use faulty::{Fault, Faulty, Verb};
-pub use mem::{Mem, MemOptions};
+pub use faulty::{Fault, FaultyFs, Operation};
+pub use mem::{MemFs, MemOptions};

@@ -39,13 +39,13 @@ pub struct State {
 }
 
 /// A file system in memory.
-pub struct Mem {
+pub struct MemFs {
     /// Held for one operation in memory; nothing blocks under it.
     state: Mutex<State>,
     pub(crate) verifier: [u8; 8],
 }
 
-impl Mem {
+impl MemFs {
     /// An empty file system.
     pub fn new(options: MemOptions) -> Self {
         let mut state = State {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use vfs::Backend;
 use vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
-use vfs_mem::{Fault, Faulty, Mem, MemOptions};
+use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions};
 
 /// How long the closer waits for removed files before it looks whether the server is still there.
 const CLOSER_WAIT: Duration = Duration::from_secs(1);
@@ -93,11 +93,16 @@ impl Backends {
                 }
                 Source::Memory => Ok(Arc::new(memory(owner))),
                 Source::SlowMemory(slow) => {
-                    let disk = Faulty::new(memory(owner));
+                    let disk = FaultyFs::new(memory(owner));
                     let (delay, delay_max) = slow.range();
                     let share = f64::from(slow.share()) / f64::from(SHARE_OF);
-                    let fault =
-                        Fault { delay, delay_max, share, announced: true, ..Fault::default() };
+                    let fault = Fault {
+                        delay,
+                        delay_max,
+                        share,
+                        calls_will_block: true,
+                        ..Fault::default()
+                    };
                     *disk.fault().lock().unwrap_or_else(PoisonError::into_inner) = fault;
                     Ok(Arc::new(disk))
                 }
@@ -107,6 +112,6 @@ impl Backends {
 }
 
 /// An empty file system in memory whose root belongs to `owner`.
-fn memory(owner: (u32, u32)) -> Mem {
-    Mem::new(MemOptions { owner, mode: MEMORY_MODE, ..MemOptions::default() })
+fn memory(owner: (u32, u32)) -> MemFs {
+    MemFs::new(MemOptions { owner, mode: MEMORY_MODE, ..MemOptions::default() })
 }

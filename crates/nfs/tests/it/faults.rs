@@ -1,5 +1,5 @@
 //! What a disk that is full, over quota, read-only, dying or gone says reaches the client as the
-//! right status of its version, from every verb, and never as a failure of RPC.
+//! right status of its version, from every operation, and never as a failure of RPC.
 
 use crate::support::{Lab, at, exports, wire};
 use proto::nfs3::{
@@ -9,7 +9,7 @@ use proto::nfs3::{
 };
 use std::sync::{Arc, Mutex};
 use vfs::Status;
-use vfs_mem::{Fault, Faulty, Mem, MemOptions, Verb};
+use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions, Operation};
 use xdr::{Encode, Reader, Writer};
 
 const SET: Sattr3 = Sattr3 {
@@ -23,7 +23,7 @@ const SET: Sattr3 = Sattr3 {
 
 /// A lab over a backend whose fault can be set.
 fn lab() -> (Lab, Arc<Mutex<Fault>>) {
-    let backend = Faulty::new(Mem::new(MemOptions::default()));
+    let backend = FaultyFs::new(MemFs::new(MemOptions::default()));
     let fault = backend.fault();
     (Lab::new(exports::of(&[("/mem", Arc::new(backend), exports::RW)])), fault)
 }
@@ -35,8 +35,8 @@ fn status(lab: &Lab, procedure: u32, args: &[u8]) -> u32 {
     Reader::new(reply.bytes()).u32().unwrap()
 }
 
-/// A call of every verb of the backend, on a directory `dir` and a file `file`.
-fn calls(dir: &[u8], file: &[u8]) -> Vec<(Verb, u32, Vec<u8>)> {
+/// A call of every operation of the backend, on a directory `dir` and a file `file`.
+fn calls(dir: &[u8], file: &[u8]) -> Vec<(Operation, u32, Vec<u8>)> {
     let place = || at(dir, b"new");
     let (read, list) = (
         ReadArgs { file: Bytes(file), offset: 0, count: 10 },
@@ -46,29 +46,29 @@ fn calls(dir: &[u8], file: &[u8]) -> Vec<(Verb, u32, Vec<u8>)> {
     let write = WriteArgs { file: Bytes(file), offset: 0, stable: StableHow::Unstable, data };
     let how = CreateHow3::Guarded(SET);
     let set = SetattrArgs { object: Bytes(file), set: SET, guard: None };
-    fn row(verb: Verb, procedure: u32, args: &impl Encode) -> (Verb, u32, Vec<u8>) {
-        (verb, procedure, wire(args))
+    fn row(operation: Operation, procedure: u32, args: &impl Encode) -> (Operation, u32, Vec<u8>) {
+        (operation, procedure, wire(args))
     }
     vec![
-        row(Verb::Getattr, p::GETATTR, &Bytes::<64>(file)),
-        row(Verb::Setattr, p::SETATTR, &set),
-        row(Verb::Lookup, p::LOOKUP, &at(dir, b"f")),
-        row(Verb::Read, p::READ, &read),
-        row(Verb::Write, p::WRITE, &write),
-        row(Verb::Create, p::CREATE, &CreateArgs { place: place(), how }),
-        row(Verb::Mkdir, p::MKDIR, &MkdirArgs { place: place(), set: SET }),
+        row(Operation::Getattr, p::GETATTR, &Bytes::<64>(file)),
+        row(Operation::Setattr, p::SETATTR, &set),
+        row(Operation::Lookup, p::LOOKUP, &at(dir, b"f")),
+        row(Operation::Read, p::READ, &read),
+        row(Operation::Write, p::WRITE, &write),
+        row(Operation::Create, p::CREATE, &CreateArgs { place: place(), how }),
+        row(Operation::Mkdir, p::MKDIR, &MkdirArgs { place: place(), set: SET }),
         row(
-            Verb::Symlink,
+            Operation::Symlink,
             p::SYMLINK,
             &SymlinkArgs { place: place(), set: SET, target: Bytes(b"to".as_slice()) },
         ),
-        row(Verb::Mknod, p::MKNOD, &MknodArgs { place: place(), what: MknodData3::Fifo(SET) }),
-        row(Verb::Remove, p::REMOVE, &at(dir, b"f")),
-        row(Verb::Rmdir, p::RMDIR, &at(dir, b"f")),
-        row(Verb::Rename, p::RENAME, &RenameArgs { from: at(dir, b"f"), to: place() }),
-        row(Verb::Link, p::LINK, &LinkArgs { file: Bytes(file), link: place() }),
-        row(Verb::Readdir, p::READDIR, &list),
-        row(Verb::Statfs, p::FSSTAT, &Bytes::<64>(dir)),
+        row(Operation::Mknod, p::MKNOD, &MknodArgs { place: place(), what: MknodData3::Fifo(SET) }),
+        row(Operation::Remove, p::REMOVE, &at(dir, b"f")),
+        row(Operation::Rmdir, p::RMDIR, &at(dir, b"f")),
+        row(Operation::Rename, p::RENAME, &RenameArgs { from: at(dir, b"f"), to: place() }),
+        row(Operation::Link, p::LINK, &LinkArgs { file: Bytes(file), link: place() }),
+        row(Operation::Readdir, p::READDIR, &list),
+        row(Operation::Statfs, p::FSSTAT, &Bytes::<64>(dir)),
     ]
 }
 
@@ -94,10 +94,10 @@ fn what_the_disk_says_is_what_the_client_hears() {
         (Status::ServerFault, Nfsstat3::ServerFault),
     ];
     for (said, heard) in cases {
-        for (verb, procedure, args) in calls(&dir, &file) {
-            let only = Fault { verb: Some(verb), status: Some(said), ..Fault::default() };
+        for (operation, procedure, args) in calls(&dir, &file) {
+            let only = Fault { operation: Some(operation), status: Some(said), ..Fault::default() };
             *fault.lock().unwrap() = only;
-            assert_eq!(status(&lab, procedure, &args), heard as u32, "{verb:?} {said:?}");
+            assert_eq!(status(&lab, procedure, &args), heard as u32, "{operation:?} {said:?}");
         }
     }
 }
@@ -107,8 +107,8 @@ fn a_backend_that_fails_in_everything_still_gets_its_answers_out() {
     let (lab, fault) = lab();
     let dir = lab.root();
     *fault.lock().unwrap() = Fault { status: Some(Status::Io), ..Fault::default() };
-    for (verb, procedure, args) in calls(&dir, &dir) {
-        assert_eq!(status(&lab, procedure, &args), Nfsstat3::Io as u32, "{verb:?}");
+    for (operation, procedure, args) in calls(&dir, &dir) {
+        assert_eq!(status(&lab, procedure, &args), Nfsstat3::Io as u32, "{operation:?}");
     }
     *fault.lock().unwrap() = Fault::default();
     assert_eq!(status(&lab, p::GETATTR, &wire(&Bytes::<64>(&dir))), 0);

@@ -5,7 +5,7 @@ use export::{GroupService, Options, Squash};
 use proto::nfs3::{AccessArgs, AccessOk, Bytes, PostOpAttr, Res, procedure as p};
 use std::io;
 use std::sync::Arc;
-use vfs_mem::{Mem, MemOptions};
+use vfs_mem::{MemFs, MemOptions};
 
 /// User 1000 is in thirty groups, 30 among them, user 1001 in forty; others are unknown.
 struct Book;
@@ -23,7 +23,7 @@ impl GroupService for Book {
 
 /// A directory that group `gid` may enter, and who may enter it.
 fn may_enter(gid: u32, options: Options, uid: u32) -> bool {
-    let mem = Mem::new(MemOptions { owner: (1, gid), mode: 0o750, ..MemOptions::default() });
+    let mem = MemFs::new(MemOptions { owner: (1, gid), mode: 0o750, ..MemOptions::default() });
     let exports = exports::of(&[("/mem", Arc::new(mem), options)]);
     let mut lab = Lab::new(exports.with_group_service(Box::new(Book)));
     lab.uid = uid;

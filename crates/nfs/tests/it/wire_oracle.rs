@@ -18,7 +18,7 @@ use proto::nfs3::{
 use rpc::Reply;
 use std::sync::Arc;
 use vfs_local::{LocalFs, LocalOptions, OpenFiles};
-use vfs_mem::{Mem, MemOptions};
+use vfs_mem::{MemFs, MemOptions};
 use xdr::Decode;
 
 /// Seconds without a call after which nothing is kept open.
@@ -383,7 +383,7 @@ fn compare(ops: &[Op], user: (u32, u32), force_table: bool) {
     let local = LocalFs::open(&served, &options, Arc::clone(&files)).unwrap();
     let options = MemOptions { owner: (own.uid, own.gid), mode: 0o777, ..MemOptions::default() };
     let mut local = Side::new(Arc::new(local), user);
-    let mut mem = Side::new(Arc::new(Mem::new(options)), user);
+    let mut mem = Side::new(Arc::new(MemFs::new(options)), user);
     for (n, op) in ops.iter().enumerate() {
         if let Op::Rest = op {
             files.sweep(files.now_s().saturating_add(REST_S));

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use vfs::Status;
 use vfs_local::{LocalFs, LocalOptions, OpenFiles};
-use vfs_mem::{Fault, Faulty, Mem, MemOptions, Verb};
+use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions, Operation};
 use xdr::Decode;
 
 /// Bytes of a page.
@@ -95,11 +95,11 @@ impl<'s> Arriving<'s> {
 }
 
 fn mem() -> Dispatched {
-    Dispatched::over(Arc::new(Mem::new(MemOptions::default())))
+    Dispatched::over(Arc::new(MemFs::new(MemOptions::default())))
 }
 
 fn faulty() -> (Dispatched, Arc<Mutex<Fault>>) {
-    let backend = Faulty::new(Mem::new(MemOptions::default()));
+    let backend = FaultyFs::new(MemFs::new(MemOptions::default()));
     let fault = backend.fault();
     (Dispatched::over(Arc::new(backend)), fault)
 }
@@ -199,7 +199,7 @@ fn a_first_piece_that_fails_fails_the_call() {
         let mut arriving =
             Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
         *fault.lock().unwrap() =
-            Fault { verb: Some(Verb::Write), status: Some(status), ..Fault::default() };
+            Fault { operation: Some(Operation::Write), status: Some(status), ..Fault::default() };
         assert!(arriving.arrive(20_000));
         *fault.lock().unwrap() = Fault::default();
         // What follows is taken in, and goes nowhere.
@@ -219,8 +219,11 @@ fn a_later_piece_that_does_not_fit_makes_a_short_write() {
         let mut arriving = Arriving::new(&server, &call).piped(piped);
         assert!(arriving.arrive(20_000));
         let first = arriving.ahead.len();
-        *fault.lock().unwrap() =
-            Fault { verb: Some(Verb::Write), status: Some(Status::NoSpc), ..Fault::default() };
+        *fault.lock().unwrap() = Fault {
+            operation: Some(Operation::Write),
+            status: Some(Status::NoSpc),
+            ..Fault::default()
+        };
         assert!(arriving.arrive(20_000));
         *fault.lock().unwrap() = Fault::default();
         assert!(arriving.arrive(10_000));
@@ -233,7 +236,11 @@ fn a_later_piece_that_does_not_fit_makes_a_short_write() {
 
 #[test]
 fn a_rest_that_does_not_fit_makes_a_short_write_unless_it_cannot_be_made_safe() {
-    let full = Fault { verb: Some(Verb::Write), status: Some(Status::NoSpc), ..Fault::default() };
+    let full = Fault {
+        operation: Some(Operation::Write),
+        status: Some(Status::NoSpc),
+        ..Fault::default()
+    };
     let (server, fault) = faulty();
     let file = file(&server, b"f");
     let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::FileSync, &data(65_536)));
@@ -256,7 +263,7 @@ fn data_that_was_lost_between_two_pieces_is_not_said_to_be_safe() {
             written(server.call(p::WRITE, &args(&file, 0, StableHow::Unstable, b"x"))).unwrap();
         let mut arriving = Arriving::new(&server, &args(&file, 0, stable, &data(65_536)));
         assert!(arriving.arrive(20_000));
-        fault.lock().unwrap().losses = 1;
+        fault.lock().unwrap().verifier_changes = 1;
         assert!(arriving.arrive(20_000));
         let answer = arriving.finish();
         if lost {
@@ -277,7 +284,7 @@ fn data_that_was_lost_before_the_last_sync_is_not_said_to_be_safe() {
         let file = file(&server, b"f");
         let mut arriving = Arriving::new(&server, &args(&file, 0, stable, &data(65_536)));
         assert!(arriving.arrive(60_000));
-        fault.lock().unwrap().loses = true;
+        fault.lock().unwrap().changes_verifier_on_stable_write = true;
         assert_eq!(arriving.finish().err(), lost.then_some(Nfsstat3::Io), "{stable:?}");
     }
 }
@@ -286,8 +293,8 @@ fn data_that_was_lost_before_the_last_sync_is_not_said_to_be_safe() {
 fn what_another_changes_in_between_is_not_hidden_by_a_slow_clock() {
     for (stable, piped) in STABLE.into_iter().flat_map(|s| [(s, false), (s, true)]) {
         let (_dir, backend) = local_backend();
-        let backend = Faulty::new(backend);
-        backend.fault().lock().unwrap().timeless = true;
+        let backend = FaultyFs::new(backend);
+        backend.fault().lock().unwrap().clock_stands_still = true;
         let server = Dispatched::over(Arc::new(backend));
         let file = file(&server, b"f");
         for at in 0..5 {

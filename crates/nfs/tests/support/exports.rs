@@ -45,5 +45,5 @@ pub fn of(rows: &[Row<'_>]) -> Exports {
 
 /// An empty file system in memory, its root writable by root only.
 pub fn mem() -> Arc<dyn vfs::Backend> {
-    Arc::new(vfs_mem::Mem::new(vfs_mem::MemOptions::default()))
+    Arc::new(vfs_mem::MemFs::new(vfs_mem::MemOptions::default()))
 }

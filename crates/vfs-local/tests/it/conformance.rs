@@ -3,7 +3,7 @@
 use crate::support::has_root;
 use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use std::sync::Arc;
-use vfs::conformance::{Traits, run};
+use vfs::conformance::{Capabilities, run};
 
 /// Runs the suite in fresh directories below `base`.
 fn suite(base: &str, force_table: bool) {
@@ -22,8 +22,9 @@ fn suite(base: &str, force_table: bool) {
         Box::new(local) as Box<dyn vfs::Backend>
     };
     let root = has_root();
-    let traits = Traits { acts_as_callers: root, device_nodes: root, own: (own.uid, own.gid) };
-    let checks = run(&fresh, traits);
+    let capabilities =
+        Capabilities { acts_as_callers: root, device_nodes: root, own: (own.uid, own.gid) };
+    let checks = run(&fresh, capabilities);
     assert!(checks.len() >= 40, "{} checks", checks.len());
 }
 

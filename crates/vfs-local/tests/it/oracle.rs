@@ -10,7 +10,7 @@ use vfs::{
     AccessMask, Attr, Backend, Component, Create, Cred, Cx, Durability, Fid, FileType,
     IgnoreBlocking, Name, NodeKind, Result, SetAttr, Stability, Status,
 };
-use vfs_mem::{Mem, MemOptions};
+use vfs_mem::{MemFs, MemOptions};
 
 /// A place: up to three names below the root.
 type Place = Vec<u8>;
@@ -232,7 +232,7 @@ fn compare(ops: &[Op], cred: Cred<'_>, force_table: bool) {
     let options = LocalOptions { table: Some(dir.path().join("names")), force_table };
     let local = LocalFs::open(&served, &options, Arc::new(OpenFiles::new(4096))).unwrap();
     let options = MemOptions { owner: (own.uid, own.gid), mode: 0o777, ..MemOptions::default() };
-    let mem = Mem::new(options);
+    let mem = MemFs::new(options);
     let strict = cred.uid == own.uid;
     let (local, mem) = (Side { backend: &local, cred }, Side { backend: &mem, cred });
     for (n, op) in ops.iter().enumerate() {

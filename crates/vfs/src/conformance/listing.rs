@@ -1,7 +1,7 @@
 //! Listing directories, also while they change.
 
-use super::bed::{Bed, refused, word};
 use super::checks;
+use super::fixture::{Fixture, entry_name, refused};
 use crate::Status;
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ checks! {
 
 /// Lists page by page, doing something between the pages; how often each name came.
 fn pages(
-    bed: &Bed,
+    fixture: &Fixture,
     dir: &crate::Fid,
     size: usize,
     mut between: impl FnMut(),
 ) -> BTreeMap<String, u32> {
     let (mut seen, mut cookie) = (BTreeMap::new(), 0);
     loop {
-        let (entries, eof) = bed.list(dir, cookie, size, false).unwrap();
+        let (entries, eof) = fixture.list(dir, cookie, size, false).unwrap();
         for (name, at, _) in &entries {
             assert_ne!(*at, 0);
             *seen.entry(String::from_utf8(name.clone()).unwrap()).or_default() += 1;
@@ -37,55 +37,55 @@ fn pages(
     }
 }
 
-fn an_empty_directory_has_two_entries(bed: &Bed) {
-    let dir = bed.dir("d");
-    let (entries, eof) = bed.list(&dir, 0, 10, true).unwrap();
+fn an_empty_directory_has_two_entries(fixture: &Fixture) {
+    let dir = fixture.dir("d");
+    let (entries, eof) = fixture.list(&dir, 0, 10, true).unwrap();
     let mut names: Vec<&[u8]> = entries.iter().map(|(name, ..)| &**name).collect();
     names.sort_unstable();
     assert!(eof);
     assert_eq!(names, [&b"."[..], b".."]);
     let (_, cookie, _) = entries.last().unwrap();
-    assert_eq!(bed.list(&dir, *cookie, 10, true).unwrap().0.len(), 0);
+    assert_eq!(fixture.list(&dir, *cookie, 10, true).unwrap().0.len(), 0);
 }
 
-fn nodes_are_those_of_lookup(bed: &Bed) {
-    let root = bed.root();
-    bed.file("f");
-    bed.dir("d");
-    let (entries, _) = bed.list(&root, 0, 10, true).unwrap();
+fn nodes_are_those_of_lookup(fixture: &Fixture) {
+    let root = fixture.root();
+    fixture.file("f");
+    fixture.dir("d");
+    let (entries, _) = fixture.list(&root, 0, 10, true).unwrap();
     for name in ["f", "d"] {
         let (_, _, node) = entries.iter().find(|(n, ..)| n == name.as_bytes()).unwrap();
         let node = node.unwrap();
-        assert_eq!(Ok(node.fid), bed.lookup(&root, name));
-        assert!(bed.are_of(&node.attr, &node.fid), "{node:?}");
+        assert_eq!(Ok(node.fid), fixture.lookup(&root, name));
+        assert!(fixture.are_of(&node.attr, &node.fid), "{node:?}");
     }
-    let (entries, _) = bed.list(&root, 0, 10, false).unwrap();
+    let (entries, _) = fixture.list(&root, 0, 10, false).unwrap();
     assert!(entries.iter().all(|(_, _, node)| node.is_none()));
 }
 
-fn pages_of_any_size_list_everything_once(bed: &Bed) {
-    let dir = bed.dir("d");
+fn pages_of_any_size_list_everything_once(fixture: &Fixture) {
+    let dir = fixture.dir("d");
     for n in 0..1000 {
-        bed.file_in(&dir, &format!("f{n}"));
+        fixture.file_in(&dir, &format!("f{n}"));
     }
     for size in [1, 7, 100, 5000] {
-        let seen = pages(bed, &dir, size, || ());
+        let seen = pages(fixture, &dir, size, || ());
         assert_eq!(seen.len(), 1002, "pages of {size}");
         assert!(seen.values().all(|count| *count == 1), "pages of {size}");
     }
 }
 
-fn what_stays_is_listed_once_whatever_else_changes(bed: &Bed) {
-    let dir = bed.dir("d");
+fn what_stays_is_listed_once_whatever_else_changes(fixture: &Fixture) {
+    let dir = fixture.dir("d");
     for n in 0..2000 {
-        bed.file_in(&dir, &format!("stay{n}"));
-        bed.file_in(&dir, &format!("go{n}"));
+        fixture.file_in(&dir, &format!("stay{n}"));
+        fixture.file_in(&dir, &format!("go{n}"));
     }
     let mut n = 0;
-    let seen = pages(bed, &dir, 97, || {
+    let seen = pages(fixture, &dir, 97, || {
         for _ in 0..10 {
-            bed.backend.remove(&bed.cx(), &dir, word(&format!("go{n}"))).unwrap();
-            bed.file_in(&dir, &format!("come{n}"));
+            fixture.backend.remove(&fixture.cx(), &dir, entry_name(&format!("go{n}"))).unwrap();
+            fixture.file_in(&dir, &format!("come{n}"));
             n += 1;
         }
     });
@@ -95,12 +95,12 @@ fn what_stays_is_listed_once_whatever_else_changes(bed: &Bed) {
     assert!(seen.values().all(|count| *count == 1));
 }
 
-fn impossible_cookies_are_refused(bed: &Bed) {
-    refused(bed.list(&bed.root(), u64::MAX, 10, false), Status::BadCookie);
+fn impossible_cookies_are_refused(fixture: &Fixture) {
+    refused(fixture.list(&fixture.root(), u64::MAX, 10, false), Status::BadCookie);
 }
 
-fn files_are_no_directories(bed: &Bed) {
-    let file = bed.file("f");
-    refused(bed.list(&file, 0, 10, false), Status::NotDir);
-    refused(bed.create(&file, "x", crate::Create::Exclusive([0; 8])), Status::NotDir);
+fn files_are_no_directories(fixture: &Fixture) {
+    let file = fixture.file("f");
+    refused(fixture.list(&file, 0, 10, false), Status::NotDir);
+    refused(fixture.create(&file, "x", crate::Create::Exclusive([0; 8])), Status::NotDir);
 }

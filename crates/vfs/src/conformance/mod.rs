@@ -11,21 +11,21 @@
     reason = "test support: a failed check ends the test"
 )]
 
-mod bed;
 mod data;
+mod fixture;
 mod links;
 mod listing;
 mod names;
 mod objects;
 mod permissions;
 
-use bed::Bed;
+use fixture::Fixture;
 
 use crate::Backend;
 
 /// What the backend under test can do.
 #[derive(Debug, Clone, Copy)]
-pub struct Traits {
+pub struct Capabilities {
     /// Calls act as their callers; else everybody is `own`.
     pub acts_as_callers: bool,
     /// Device nodes can be made.
@@ -35,20 +35,20 @@ pub struct Traits {
 }
 
 /// A check.
-pub(crate) type Check = (&'static str, fn(&Bed));
+pub(crate) type Check = (&'static str, fn(&Fixture));
 
-/// Runs every check that the traits allow; gives their names.
-pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, traits: Traits) -> Vec<&'static str> {
+/// Runs every check that the capabilities allow; gives their names.
+pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, capabilities: Capabilities) -> Vec<&'static str> {
     let mut all: Vec<Check> = Vec::new();
     for group in [objects::CHECKS, data::CHECKS, names::CHECKS, links::CHECKS, listing::CHECKS] {
         all.extend_from_slice(group);
     }
-    if traits.acts_as_callers {
+    if capabilities.acts_as_callers {
         all.extend_from_slice(permissions::CHECKS);
     }
     for (name, check) in &all {
-        let bed = Bed::new(fresh(), traits);
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&bed)));
+        let fixture = Fixture::new(fresh(), capabilities);
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&fixture)));
         if let Err(cause) = result {
             eprintln!("conformance: {name} failed");
             std::panic::resume_unwind(cause);

@@ -1,7 +1,7 @@
 //! Looking up, removing and renaming.
 
-use super::bed::{Bed, refused, word};
 use super::checks;
+use super::fixture::{Fixture, entry_name, refused};
 use crate::{Component, Create, Fid, Name, Result, SetAttr, Status};
 
 checks! {
@@ -18,136 +18,140 @@ checks! {
     link_counts_follow_directories,
 }
 
-fn rename(bed: &Bed, from: (&Fid, &str), to: (&Fid, &str)) -> Result<()> {
-    let (from, to) = ((from.0, word(from.1)), (to.0, word(to.1)));
-    bed.backend.rename(&bed.cx(), from, to).map(drop)
+fn rename(fixture: &Fixture, from: (&Fid, &str), to: (&Fid, &str)) -> Result<()> {
+    let (from, to) = ((from.0, entry_name(from.1)), (to.0, entry_name(to.1)));
+    fixture.backend.rename(&fixture.cx(), from, to).map(drop)
 }
 
-fn lookups_find_what_is_there(bed: &Bed) {
-    let dir = bed.dir("d");
-    let file = bed.file_in(&dir, "f");
-    assert_eq!(bed.lookup(&dir, "f"), Ok(file));
-    refused(bed.lookup(&dir, "g"), Status::NoEnt);
-    refused(bed.lookup(&file, "x"), Status::NotDir);
-    let found = bed.backend.lookup(&bed.cx(), &dir, Component::Name(word("f"))).unwrap();
-    assert!(bed.are_of(&found.node.attr, &file), "{found:?}");
-    assert_eq!(found.dir.fileid, bed.attr(&dir).fileid);
+fn lookups_find_what_is_there(fixture: &Fixture) {
+    let dir = fixture.dir("d");
+    let file = fixture.file_in(&dir, "f");
+    assert_eq!(fixture.lookup(&dir, "f"), Ok(file));
+    refused(fixture.lookup(&dir, "g"), Status::NoEnt);
+    refused(fixture.lookup(&file, "x"), Status::NotDir);
+    let found =
+        fixture.backend.lookup(&fixture.cx(), &dir, Component::Name(entry_name("f"))).unwrap();
+    assert!(fixture.are_of(&found.node.attr, &file), "{found:?}");
+    assert_eq!(found.dir.fileid, fixture.attr(&dir).fileid);
 }
 
-fn dots_lead_up_to_the_root_and_no_further(bed: &Bed) {
-    let root = bed.root();
-    let dir = bed.dir("d");
-    let inner = bed.dir_in(&dir, "e");
-    assert_eq!(bed.lookup(&inner, "."), Ok(inner));
-    assert_eq!(bed.lookup(&inner, ".."), Ok(dir));
-    assert_eq!(bed.lookup(&dir, ".."), Ok(root));
-    assert_eq!(bed.lookup(&root, ".."), Ok(root));
+fn dots_lead_up_to_the_root_and_no_further(fixture: &Fixture) {
+    let root = fixture.root();
+    let dir = fixture.dir("d");
+    let inner = fixture.dir_in(&dir, "e");
+    assert_eq!(fixture.lookup(&inner, "."), Ok(inner));
+    assert_eq!(fixture.lookup(&inner, ".."), Ok(dir));
+    assert_eq!(fixture.lookup(&dir, ".."), Ok(root));
+    assert_eq!(fixture.lookup(&root, ".."), Ok(root));
 }
 
-fn names_of_every_byte(bed: &Bed) {
-    let root = bed.root();
+fn names_of_every_byte(fixture: &Fixture) {
+    let root = fixture.root();
     for byte in (1..=255u8).filter(|b| *b != b'/') {
         let bytes = [byte, b'x'];
         let name = Name::new(&bytes).unwrap();
-        let made = bed
+        let made = fixture
             .backend
-            .create(&bed.cx(), &root, name, Create::Guarded(SetAttr::default()))
+            .create(&fixture.cx(), &root, name, Create::Guarded(SetAttr::default()))
             .unwrap();
-        let found = bed.backend.lookup(&bed.cx(), &root, Component::Name(name)).unwrap();
+        let found = fixture.backend.lookup(&fixture.cx(), &root, Component::Name(name)).unwrap();
         assert_eq!(found.node.fid, made.node.unwrap().fid, "{byte}");
-        bed.backend.remove(&bed.cx(), &root, name).unwrap();
+        fixture.backend.remove(&fixture.cx(), &root, name).unwrap();
     }
-    assert_eq!(bed.names(&root), Vec::<String>::new());
+    assert_eq!(fixture.names(&root), Vec::<String>::new());
 }
 
-fn names_of_every_length(bed: &Bed) {
+fn names_of_every_length(fixture: &Fixture) {
     for len in [1, 2, 254, 255] {
         let name = "n".repeat(len);
-        let file = bed.file(&name);
-        assert_eq!(bed.lookup(&bed.root(), &name), Ok(file));
+        let file = fixture.file(&name);
+        assert_eq!(fixture.lookup(&fixture.root(), &name), Ok(file));
     }
     assert_eq!(Name::new(&[b'n'; 256]), Err(Status::NameTooLong));
-    assert_eq!(bed.names(&bed.root()).len(), 4);
+    assert_eq!(fixture.names(&fixture.root()).len(), 4);
 }
 
-fn removing_needs_the_right_verb(bed: &Bed) {
-    let root = bed.root();
-    bed.file("f");
-    bed.dir("d");
-    refused(bed.backend.remove(&bed.cx(), &root, word("d")), Status::IsDir);
-    refused(bed.backend.rmdir(&bed.cx(), &root, word("f")), Status::NotDir);
-    refused(bed.backend.remove(&bed.cx(), &root, word("none")), Status::NoEnt);
-    refused(bed.backend.rmdir(&bed.cx(), &root, word("none")), Status::NoEnt);
-    bed.backend.remove(&bed.cx(), &root, word("f")).unwrap();
-    bed.backend.rmdir(&bed.cx(), &root, word("d")).unwrap();
-    assert_eq!(bed.names(&root), Vec::<String>::new());
+fn removing_needs_the_right_verb(fixture: &Fixture) {
+    let root = fixture.root();
+    fixture.file("f");
+    fixture.dir("d");
+    refused(fixture.backend.remove(&fixture.cx(), &root, entry_name("d")), Status::IsDir);
+    refused(fixture.backend.rmdir(&fixture.cx(), &root, entry_name("f")), Status::NotDir);
+    refused(fixture.backend.remove(&fixture.cx(), &root, entry_name("none")), Status::NoEnt);
+    refused(fixture.backend.rmdir(&fixture.cx(), &root, entry_name("none")), Status::NoEnt);
+    fixture.backend.remove(&fixture.cx(), &root, entry_name("f")).unwrap();
+    fixture.backend.rmdir(&fixture.cx(), &root, entry_name("d")).unwrap();
+    assert_eq!(fixture.names(&root), Vec::<String>::new());
 }
 
-fn full_directories_stay(bed: &Bed) {
-    let dir = bed.dir("d");
-    bed.file_in(&dir, "f");
-    refused(bed.backend.rmdir(&bed.cx(), &bed.root(), word("d")), Status::NotEmpty);
-    assert_eq!(bed.names(&dir), ["f"]);
+fn full_directories_stay(fixture: &Fixture) {
+    let dir = fixture.dir("d");
+    fixture.file_in(&dir, "f");
+    refused(
+        fixture.backend.rmdir(&fixture.cx(), &fixture.root(), entry_name("d")),
+        Status::NotEmpty,
+    );
+    assert_eq!(fixture.names(&dir), ["f"]);
 }
 
-fn renames_move_and_replace(bed: &Bed) {
-    let root = bed.root();
-    let (a, b) = (bed.dir("a"), bed.dir("b"));
-    let file = bed.file_in(&a, "f");
-    let other = bed.file_in(&b, "g");
-    bed.write(&file, 0, b"kept").unwrap();
-    rename(bed, (&a, "f"), (&b, "g")).unwrap();
-    assert_eq!(bed.lookup(&b, "g"), Ok(file));
-    refused(bed.lookup(&a, "f"), Status::NoEnt);
-    refused(bed.backend.getattr(&bed.cx(), &other, crate::Want::STAT), Status::Stale);
-    assert_eq!(bed.read(&file, 0, 10).unwrap().0, b"kept");
-    rename(bed, (&root, "a"), (&b, "moved")).unwrap();
-    assert_eq!(bed.lookup(&b, "moved"), Ok(a));
-    assert_eq!(bed.lookup(&a, ".."), Ok(b));
-    refused(rename(bed, (&root, "a"), (&root, "z")), Status::NoEnt);
+fn renames_move_and_replace(fixture: &Fixture) {
+    let root = fixture.root();
+    let (a, b) = (fixture.dir("a"), fixture.dir("b"));
+    let file = fixture.file_in(&a, "f");
+    let other = fixture.file_in(&b, "g");
+    fixture.write(&file, 0, b"kept").unwrap();
+    rename(fixture, (&a, "f"), (&b, "g")).unwrap();
+    assert_eq!(fixture.lookup(&b, "g"), Ok(file));
+    refused(fixture.lookup(&a, "f"), Status::NoEnt);
+    refused(fixture.backend.getattr(&fixture.cx(), &other, crate::Want::STAT), Status::Stale);
+    assert_eq!(fixture.read(&file, 0, 10).unwrap().0, b"kept");
+    rename(fixture, (&root, "a"), (&b, "moved")).unwrap();
+    assert_eq!(fixture.lookup(&b, "moved"), Ok(a));
+    assert_eq!(fixture.lookup(&a, ".."), Ok(b));
+    refused(rename(fixture, (&root, "a"), (&root, "z")), Status::NoEnt);
 }
 
-fn renames_respect_types(bed: &Bed) {
-    let root = bed.root();
-    bed.file("f");
-    bed.dir("empty");
-    bed.dir("d");
-    let full = bed.dir("full");
-    bed.file_in(&full, "x");
-    refused(rename(bed, (&root, "f"), (&root, "d")), Status::IsDir);
-    refused(rename(bed, (&root, "d"), (&root, "f")), Status::NotDir);
+fn renames_respect_types(fixture: &Fixture) {
+    let root = fixture.root();
+    fixture.file("f");
+    fixture.dir("empty");
+    fixture.dir("d");
+    let full = fixture.dir("full");
+    fixture.file_in(&full, "x");
+    refused(rename(fixture, (&root, "f"), (&root, "d")), Status::IsDir);
+    refused(rename(fixture, (&root, "d"), (&root, "f")), Status::NotDir);
     // a directory that holds what is to take its place is full before it is of the wrong type
-    let over = rename(bed, (&full, "x"), (&root, "full"));
+    let over = rename(fixture, (&full, "x"), (&root, "full"));
     assert!(matches!(over, Err(Status::NotEmpty | Status::Exist)), "{over:?}");
-    let over = rename(bed, (&root, "d"), (&root, "full"));
+    let over = rename(fixture, (&root, "d"), (&root, "full"));
     assert!(matches!(over, Err(Status::NotEmpty | Status::Exist)), "{over:?}");
-    rename(bed, (&root, "d"), (&root, "empty")).unwrap();
-    assert_eq!(bed.names(&root), ["empty", "f", "full"]);
+    rename(fixture, (&root, "d"), (&root, "empty")).unwrap();
+    assert_eq!(fixture.names(&root), ["empty", "f", "full"]);
 }
 
-fn a_directory_never_goes_below_itself(bed: &Bed) {
-    let dir = bed.dir("d");
-    let inner = bed.dir_in(&dir, "e");
-    refused(rename(bed, (&bed.root(), "d"), (&inner, "x")), Status::Inval);
-    refused(rename(bed, (&bed.root(), "d"), (&dir, "x")), Status::Inval);
+fn a_directory_never_goes_below_itself(fixture: &Fixture) {
+    let dir = fixture.dir("d");
+    let inner = fixture.dir_in(&dir, "e");
+    refused(rename(fixture, (&fixture.root(), "d"), (&inner, "x")), Status::Inval);
+    refused(rename(fixture, (&fixture.root(), "d"), (&dir, "x")), Status::Inval);
 }
 
-fn one_inode_under_two_names_is_no_rename(bed: &Bed) {
-    let root = bed.root();
-    let file = bed.file("f");
-    bed.backend.link(&bed.cx(), &file, &root, word("g")).unwrap();
-    rename(bed, (&root, "f"), (&root, "g")).unwrap();
-    rename(bed, (&root, "f"), (&root, "f")).unwrap();
-    assert_eq!(bed.names(&root), ["f", "g"]);
-    assert_eq!(bed.attr(&file).nlink, 2);
+fn one_inode_under_two_names_is_no_rename(fixture: &Fixture) {
+    let root = fixture.root();
+    let file = fixture.file("f");
+    fixture.backend.link(&fixture.cx(), &file, &root, entry_name("g")).unwrap();
+    rename(fixture, (&root, "f"), (&root, "g")).unwrap();
+    rename(fixture, (&root, "f"), (&root, "f")).unwrap();
+    assert_eq!(fixture.names(&root), ["f", "g"]);
+    assert_eq!(fixture.attr(&file).nlink, 2);
 }
 
-fn link_counts_follow_directories(bed: &Bed) {
-    let (a, b) = (bed.dir("a"), bed.dir("b"));
-    bed.dir_in(&a, "x");
-    assert_eq!((bed.attr(&a).nlink, bed.attr(&b).nlink), (3, 2));
-    rename(bed, (&a, "x"), (&b, "x")).unwrap();
-    assert_eq!((bed.attr(&a).nlink, bed.attr(&b).nlink), (2, 3));
-    bed.backend.rmdir(&bed.cx(), &b, word("x")).unwrap();
-    assert_eq!(bed.attr(&b).nlink, 2);
+fn link_counts_follow_directories(fixture: &Fixture) {
+    let (a, b) = (fixture.dir("a"), fixture.dir("b"));
+    fixture.dir_in(&a, "x");
+    assert_eq!((fixture.attr(&a).nlink, fixture.attr(&b).nlink), (3, 2));
+    rename(fixture, (&a, "x"), (&b, "x")).unwrap();
+    assert_eq!((fixture.attr(&a).nlink, fixture.attr(&b).nlink), (2, 3));
+    fixture.backend.rmdir(&fixture.cx(), &b, entry_name("x")).unwrap();
+    assert_eq!(fixture.attr(&b).nlink, 2);
 }

@@ -1,7 +1,7 @@
 //! What others than root may and may not, for backends that act as their callers.
 
-use super::bed::{Bed, refused, word};
 use super::checks;
+use super::fixture::{Fixture, entry_name, refused};
 use crate::{AccessMask, Create, Cred, Fid, SetAttr, SetTime, Stability, Status, Time};
 
 checks! {
@@ -23,112 +23,116 @@ const MEMBER: Cred<'static> = Cred { uid: 1002, gid: 9, groups: &[5, 2001] };
 const STRANGER: Cred<'static> = Cred { uid: 1003, gid: 9, groups: &[5] };
 
 /// A file of OWNER's with this mode.
-fn owned(bed: &Bed, name: &str, mode: u32) -> Fid {
-    let file = bed.file(name);
-    give(bed, &file, mode);
+fn owned(fixture: &Fixture, name: &str, mode: u32) -> Fid {
+    let file = fixture.file(name);
+    give(fixture, &file, mode);
     file
 }
 
 /// Gives an object to OWNER with this mode.
-fn give(bed: &Bed, fid: &Fid, mode: u32) {
+fn give(fixture: &Fixture, fid: &Fid, mode: u32) {
     let (uid, gid) = (Some(OWNER.uid), Some(OWNER.gid));
-    bed.set(fid, SetAttr { uid, gid, ..SetAttr::default() }).unwrap();
-    bed.set(fid, SetAttr { mode: Some(mode), ..SetAttr::default() }).unwrap();
+    fixture.set(fid, SetAttr { uid, gid, ..SetAttr::default() }).unwrap();
+    fixture.set(fid, SetAttr { mode: Some(mode), ..SetAttr::default() }).unwrap();
 }
 
-fn reads(bed: &Bed, who: Cred<'_>, file: &Fid) -> Result<(), Status> {
-    bed.backend.read(&bed.by(who), file, 0, &mut [0; 4]).map(drop)
+fn reads(fixture: &Fixture, who: Cred<'_>, file: &Fid) -> Result<(), Status> {
+    fixture.backend.read(&fixture.by(who), file, 0, &mut [0; 4]).map(drop)
 }
 
-fn writes(bed: &Bed, who: Cred<'_>, file: &Fid) -> Result<(), Status> {
-    bed.backend.write(&bed.by(who), file, 0, b"data", Stability::Unstable).map(drop)
+fn writes(fixture: &Fixture, who: Cred<'_>, file: &Fid) -> Result<(), Status> {
+    fixture.backend.write(&fixture.by(who), file, 0, b"data", Stability::Unstable).map(drop)
 }
 
-fn modes_decide_who_reads_and_writes(bed: &Bed) {
-    let file = owned(bed, "f", 0o640);
-    assert_eq!((reads(bed, OWNER, &file), writes(bed, OWNER, &file)), (Ok(()), Ok(())));
-    assert_eq!(reads(bed, MEMBER, &file), Ok(()));
-    refused(writes(bed, MEMBER, &file), Status::Acces);
-    refused(reads(bed, STRANGER, &file), Status::Acces);
-    bed.set(&file, SetAttr { mode: Some(0o606), ..SetAttr::default() }).unwrap();
-    refused(reads(bed, MEMBER, &file), Status::Acces);
-    assert_eq!(writes(bed, STRANGER, &file), Ok(()));
+fn modes_decide_who_reads_and_writes(fixture: &Fixture) {
+    let file = owned(fixture, "f", 0o640);
+    assert_eq!((reads(fixture, OWNER, &file), writes(fixture, OWNER, &file)), (Ok(()), Ok(())));
+    assert_eq!(reads(fixture, MEMBER, &file), Ok(()));
+    refused(writes(fixture, MEMBER, &file), Status::Acces);
+    refused(reads(fixture, STRANGER, &file), Status::Acces);
+    fixture.set(&file, SetAttr { mode: Some(0o606), ..SetAttr::default() }).unwrap();
+    refused(reads(fixture, MEMBER, &file), Status::Acces);
+    assert_eq!(writes(fixture, STRANGER, &file), Ok(()));
 }
 
-fn owners_go_on_whatever_the_mode_says(bed: &Bed) {
-    let file = owned(bed, "f", 0o000);
-    assert_eq!((writes(bed, OWNER, &file), reads(bed, OWNER, &file)), (Ok(()), Ok(())));
-    let runs = owned(bed, "x", 0o711);
-    assert_eq!(reads(bed, STRANGER, &runs), Ok(()), "what may be executed may be read");
+fn owners_go_on_whatever_the_mode_says(fixture: &Fixture) {
+    let file = owned(fixture, "f", 0o000);
+    assert_eq!((writes(fixture, OWNER, &file), reads(fixture, OWNER, &file)), (Ok(()), Ok(())));
+    let runs = owned(fixture, "x", 0o711);
+    assert_eq!(reads(fixture, STRANGER, &runs), Ok(()), "what may be executed may be read");
 }
 
-fn directories_need_search_and_write(bed: &Bed) {
-    let dir = bed.dir("d");
-    bed.file_in(&dir, "f");
-    give(bed, &dir, 0o751);
-    let by = bed.by(STRANGER);
-    let name = crate::Component::Name(word("f"));
-    bed.backend.lookup(&by, &dir, name).unwrap();
+fn directories_need_search_and_write(fixture: &Fixture) {
+    let dir = fixture.dir("d");
+    fixture.file_in(&dir, "f");
+    give(fixture, &dir, 0o751);
+    let by = fixture.by(STRANGER);
+    let name = crate::Component::Name(entry_name("f"));
+    fixture.backend.lookup(&by, &dir, name).unwrap();
     let mut sink = |_: &crate::DirEntry<'_>| std::ops::ControlFlow::Continue(());
     refused(
-        bed.backend.readdir(&by, &dir, crate::ListArgs::all(0, false), &mut sink),
+        fixture.backend.readdir(&by, &dir, crate::ListArgs::all(0, false), &mut sink),
         Status::Acces,
     );
     let how = Create::Guarded(SetAttr::default());
-    refused(bed.backend.create(&by, &dir, word("g"), how), Status::Acces);
-    refused(bed.backend.remove(&by, &dir, word("f")), Status::Acces);
-    bed.set(&dir, SetAttr { mode: Some(0o750), ..SetAttr::default() }).unwrap();
-    refused(bed.backend.lookup(&by, &dir, name), Status::Acces);
-    bed.backend.remove(&bed.by(OWNER), &dir, word("f")).unwrap();
+    refused(fixture.backend.create(&by, &dir, entry_name("g"), how), Status::Acces);
+    refused(fixture.backend.remove(&by, &dir, entry_name("f")), Status::Acces);
+    fixture.set(&dir, SetAttr { mode: Some(0o750), ..SetAttr::default() }).unwrap();
+    refused(fixture.backend.lookup(&by, &dir, name), Status::Acces);
+    fixture.backend.remove(&fixture.by(OWNER), &dir, entry_name("f")).unwrap();
 }
 
-fn new_objects_belong_to_their_maker(bed: &Bed) {
-    bed.set(&bed.root(), SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
-    let by = bed.by(OWNER);
-    let (root, set) = (bed.root(), SetAttr { mode: Some(0o600), ..SetAttr::default() });
+fn new_objects_belong_to_their_maker(fixture: &Fixture) {
+    fixture.set(&fixture.root(), SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
+    let by = fixture.by(OWNER);
+    let (root, set) = (fixture.root(), SetAttr { mode: Some(0o600), ..SetAttr::default() });
     let made = [
-        bed.backend.create(&by, &root, word("f"), Create::Guarded(set)).unwrap(),
-        bed.backend.mkdir(&by, &root, word("d"), &set).unwrap(),
-        bed.backend.symlink(&by, &root, word("l"), b"x", &set).unwrap(),
-        bed.backend.mknod(&by, &root, word("p"), crate::NodeKind::Fifo, &set).unwrap(),
+        fixture.backend.create(&by, &root, entry_name("f"), Create::Guarded(set)).unwrap(),
+        fixture.backend.mkdir(&by, &root, entry_name("d"), &set).unwrap(),
+        fixture.backend.symlink(&by, &root, entry_name("l"), b"x", &set).unwrap(),
+        fixture.backend.mknod(&by, &root, entry_name("p"), crate::NodeKind::Fifo, &set).unwrap(),
     ];
     for made in made {
-        let attr = bed.attr(&made.node.unwrap().fid);
+        let attr = fixture.attr(&made.node.unwrap().fid);
         assert_eq!((attr.uid, attr.gid), (OWNER.uid, OWNER.gid), "{:?}", attr.ftype);
     }
     let device = crate::NodeKind::Char(1, 3);
-    refused(bed.backend.mknod(&by, &root, word("c"), device, &set), Status::Perm);
+    refused(fixture.backend.mknod(&by, &root, entry_name("c"), device, &set), Status::Perm);
 }
 
-fn set_group_directories_hand_their_group_down(bed: &Bed) {
-    let dir = bed.dir("d");
-    give(bed, &dir, 0o2777);
-    let by = bed.by(STRANGER);
+fn set_group_directories_hand_their_group_down(fixture: &Fixture) {
+    let dir = fixture.dir("d");
+    give(fixture, &dir, 0o2777);
+    let by = fixture.by(STRANGER);
     let set = SetAttr { mode: Some(0o755), ..SetAttr::default() };
-    let inner = bed.backend.mkdir(&by, &dir, word("e"), &set).unwrap().node.unwrap();
+    let inner = fixture.backend.mkdir(&by, &dir, entry_name("e"), &set).unwrap().node.unwrap();
     assert_eq!((inner.attr.uid, inner.attr.gid), (STRANGER.uid, OWNER.gid));
-    assert_eq!(bed.attr(&inner.fid).mode, 0o2755);
-    let file =
-        bed.backend.create(&by, &dir, word("f"), Create::Guarded(set)).unwrap().node.unwrap();
+    assert_eq!(fixture.attr(&inner.fid).mode, 0o2755);
+    let file = fixture
+        .backend
+        .create(&by, &dir, entry_name("f"), Create::Guarded(set))
+        .unwrap()
+        .node
+        .unwrap();
     assert_eq!((file.attr.gid, file.attr.mode), (OWNER.gid, 0o755));
 }
 
-fn the_sticky_bit_protects_entries(bed: &Bed) {
-    let dir = bed.dir("d");
-    bed.set(&dir, SetAttr { mode: Some(0o1777), ..SetAttr::default() }).unwrap();
-    let file = bed.file_in(&dir, "f");
-    give(bed, &file, 0o666);
-    let by = bed.by(STRANGER);
-    let removed = bed.backend.remove(&by, &dir, word("f"));
+fn the_sticky_bit_protects_entries(fixture: &Fixture) {
+    let dir = fixture.dir("d");
+    fixture.set(&dir, SetAttr { mode: Some(0o1777), ..SetAttr::default() }).unwrap();
+    let file = fixture.file_in(&dir, "f");
+    give(fixture, &file, 0o666);
+    let by = fixture.by(STRANGER);
+    let removed = fixture.backend.remove(&by, &dir, entry_name("f"));
     assert!(matches!(removed, Err(Status::Perm | Status::Acces)), "{removed:?}");
-    let renamed = bed.backend.rename(&by, (&dir, word("f")), (&dir, word("g")));
+    let renamed = fixture.backend.rename(&by, (&dir, entry_name("f")), (&dir, entry_name("g")));
     assert!(matches!(renamed, Err(Status::Perm | Status::Acces)), "{renamed:?}");
-    bed.backend.remove(&bed.by(OWNER), &dir, word("f")).unwrap();
+    fixture.backend.remove(&fixture.by(OWNER), &dir, entry_name("f")).unwrap();
 }
 
-fn attributes_are_the_owners_to_change(bed: &Bed) {
-    let file = owned(bed, "f", 0o664);
-    let set = |who, set| bed.backend.setattr(&bed.by(who), &file, &set, None).map(drop);
+fn attributes_are_the_owners_to_change(fixture: &Fixture) {
+    let file = owned(fixture, "f", 0o664);
+    let set = |who, set| fixture.backend.setattr(&fixture.by(who), &file, &set, None).map(drop);
     let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
     refused(set(MEMBER, mode), Status::Perm);
     refused(set(OWNER, SetAttr { uid: Some(1), ..SetAttr::default() }), Status::Perm);
@@ -139,7 +143,7 @@ fn attributes_are_the_owners_to_change(bed: &Bed) {
     refused(set(MEMBER, SetAttr { gid: Some(OWNER.gid), ..SetAttr::default() }), Status::Perm);
     set(OWNER, SetAttr { mode: Some(0o4775), ..SetAttr::default() }).unwrap();
     set(OWNER, same).unwrap();
-    assert_eq!(bed.attr(&file).mode, 0o775);
+    assert_eq!(fixture.attr(&file).mode, 0o775);
     set(OWNER, SetAttr { mode: Some(0o664), ..SetAttr::default() }).unwrap();
     let to = SetTime::To(Time { sec: 5, nsec: 0 });
     let time = set(MEMBER, SetAttr { mtime: to, ..SetAttr::default() });
@@ -151,58 +155,58 @@ fn attributes_are_the_owners_to_change(bed: &Bed) {
     set(OWNER, mode).unwrap();
 }
 
-fn access_tells_what_would_happen(bed: &Bed) {
-    let file = owned(bed, "f", 0o754);
+fn access_tells_what_would_happen(fixture: &Fixture) {
+    let file = owned(fixture, "f", 0o754);
     let all = AccessMask(0x3f);
-    let access = |who, fid: &Fid| bed.backend.access(&bed.by(who), fid, all).unwrap().0;
+    let access = |who, fid: &Fid| fixture.backend.access(&fixture.by(who), fid, all).unwrap().0;
     let data = AccessMask::MODIFY | AccessMask::EXTEND;
     assert_eq!(access(OWNER, &file), AccessMask::READ | data | AccessMask::EXECUTE);
     assert_eq!(access(MEMBER, &file), AccessMask::READ | AccessMask::EXECUTE);
     assert_eq!(access(STRANGER, &file), AccessMask::READ);
-    let dir = bed.dir("d");
-    give(bed, &dir, 0o751);
+    let dir = fixture.dir("d");
+    give(fixture, &dir, 0o751);
     assert_eq!(access(OWNER, &dir), AccessMask(0x1f));
     assert_eq!(access(STRANGER, &dir), AccessMask::LOOKUP);
 }
 
-fn strangers_writing_clear_set_user_id(bed: &Bed) {
-    let file = owned(bed, "f", 0o6777);
-    writes(bed, STRANGER, &file).unwrap();
-    assert_eq!(bed.attr(&file).mode, 0o777);
+fn strangers_writing_clear_set_user_id(fixture: &Fixture) {
+    let file = owned(fixture, "f", 0o6777);
+    writes(fixture, STRANGER, &file).unwrap();
+    assert_eq!(fixture.attr(&file).mode, 0o777);
 }
 
 /// Changing the size takes set-id bits away: who sets both gets both.
-fn special_bits_outlast_the_size_that_comes_with_them(bed: &Bed) {
-    let file = owned(bed, "f", 0o644);
+fn special_bits_outlast_the_size_that_comes_with_them(fixture: &Fixture) {
+    let file = owned(fixture, "f", 0o644);
     let both = SetAttr { mode: Some(0o4755), size: Some(5), ..SetAttr::default() };
-    bed.backend.setattr(&bed.by(OWNER), &file, &both, None).unwrap();
-    let attr = bed.attr(&file);
+    fixture.backend.setattr(&fixture.by(OWNER), &file, &both, None).unwrap();
+    let attr = fixture.attr(&file);
     assert_eq!((attr.mode, attr.size), (0o4755, 5));
 }
 
 /// Changing the owner takes set-id bits away: a new object gets both in one call.
-fn special_bits_outlast_the_owner_that_comes_with_them(bed: &Bed) {
-    let root = bed.root();
-    bed.set(&root, SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
+fn special_bits_outlast_the_owner_that_comes_with_them(fixture: &Fixture) {
+    let root = fixture.root();
+    fixture.set(&root, SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
     let seen = |made: crate::Result<crate::Created>| {
         let node = made.unwrap().node.unwrap();
-        assert_eq!(bed.attr(&node.fid).mode, node.attr.mode, "as it was answered");
+        assert_eq!(fixture.attr(&node.fid).mode, node.attr.mode, "as it was answered");
         (node.attr.uid, node.attr.gid, node.attr.mode)
     };
     let both = SetAttr { uid: Some(OWNER.uid), gid: Some(OWNER.gid), ..SetAttr::default() };
     let both = SetAttr { mode: Some(0o6755), ..both };
     let gid = SetAttr { uid: None, ..both };
     let (all, group) = ((OWNER.uid, OWNER.gid, 0o6755), (0, OWNER.gid, 0o6755));
-    assert_eq!(seen(bed.create(&root, "f", Create::Guarded(both))), all);
-    assert_eq!(seen(bed.create(&root, "g", Create::Unchecked(gid))), group);
-    let (cx, fifo) = (bed.cx(), crate::NodeKind::Fifo);
-    assert_eq!(seen(bed.backend.mknod(&cx, &root, word("p"), fifo, &both)), all);
-    assert_eq!(seen(bed.backend.mkdir(&cx, &root, word("d"), &both)), all);
+    assert_eq!(seen(fixture.create(&root, "f", Create::Guarded(both))), all);
+    assert_eq!(seen(fixture.create(&root, "g", Create::Unchecked(gid))), group);
+    let (cx, fifo) = (fixture.cx(), crate::NodeKind::Fifo);
+    assert_eq!(seen(fixture.backend.mknod(&cx, &root, entry_name("p"), fifo, &both)), all);
+    assert_eq!(seen(fixture.backend.mkdir(&cx, &root, entry_name("d"), &both)), all);
     // an ordinary user may say which of the own groups it is
-    let by = bed.by(MEMBER);
+    let by = fixture.by(MEMBER);
     let own = SetAttr { mode: Some(0o2755), ..gid };
-    let made = bed.backend.create(&by, &root, word("h"), Create::Guarded(own));
+    let made = fixture.backend.create(&by, &root, entry_name("h"), Create::Guarded(own));
     assert_eq!(seen(made), (MEMBER.uid, OWNER.gid, 0o2755));
     let plain = SetAttr { mode: Some(0o755), ..both };
-    assert_eq!(seen(bed.create(&root, "i", Create::Guarded(plain))), (all.0, all.1, 0o755));
+    assert_eq!(seen(fixture.create(&root, "i", Create::Guarded(plain))), (all.0, all.1, 0o755));
 }

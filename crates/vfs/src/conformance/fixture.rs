@@ -1,6 +1,6 @@
 //! What a check works with: a fresh backend, callers, and short ways to say what it does.
 
-use super::Traits;
+use super::Capabilities;
 use crate::{
     Attr, Backend, Component, Create, Created, Cred, Cx, Durability, Fid, IgnoreBlocking, Name,
     Node, Result, SetAttr, Stability, Status, Want,
@@ -11,19 +11,19 @@ use std::ops::ControlFlow;
 pub const ROOT: Cred<'static> = Cred { uid: 0, gid: 0, groups: &[] };
 
 /// A backend under test.
-pub struct Bed {
+pub struct Fixture {
     /// The backend.
     pub backend: Box<dyn Backend>,
     /// What it can do.
-    pub traits: Traits,
+    pub capabilities: Capabilities,
 }
 
 /// An entry as a listing gave it: name, cookie, node.
 pub type Listed = (Vec<u8>, u64, Option<Node>);
 
-impl Bed {
-    pub fn new(backend: Box<dyn Backend>, traits: Traits) -> Self {
-        Self { backend, traits }
+impl Fixture {
+    pub fn new(backend: Box<dyn Backend>, capabilities: Capabilities) -> Self {
+        Self { backend, capabilities }
     }
 
     /// Root's calls.
@@ -50,7 +50,7 @@ impl Bed {
     }
 
     pub fn create(&self, dir: &Fid, name: &str, how: Create) -> Result<Created> {
-        self.backend.create(&self.cx(), dir, word(name), how)
+        self.backend.create(&self.cx(), dir, entry_name(name), how)
     }
 
     pub fn dir(&self, name: &str) -> Fid {
@@ -59,7 +59,7 @@ impl Bed {
 
     pub fn dir_in(&self, dir: &Fid, name: &str) -> Fid {
         let set = SetAttr { mode: Some(0o755), ..SetAttr::default() };
-        self.backend.mkdir(&self.cx(), dir, word(name), &set).unwrap().node.unwrap().fid
+        self.backend.mkdir(&self.cx(), dir, entry_name(name), &set).unwrap().node.unwrap().fid
     }
 
     pub fn lookup(&self, dir: &Fid, name: &str) -> Result<Fid> {
@@ -135,7 +135,7 @@ impl Bed {
 }
 
 /// A name that is one.
-pub fn word(name: &str) -> Name<'_> {
+pub fn entry_name(name: &str) -> Name<'_> {
     Name::new(name.as_bytes()).unwrap()
 }
 
