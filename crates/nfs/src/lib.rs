@@ -18,7 +18,7 @@ use export::Exports;
 use rpc::{Service, Version};
 use std::sync::Arc;
 
-pub use settings::NfsSettings;
+pub use settings::{NfsSettings, TransferSize, TransferSizeError};
 
 /// What the procedures of NFS work on.
 pub struct Nfs {
