@@ -2,9 +2,10 @@
 //!
 //! What `serve` would refuse of the files is wrong here too: both go through [`exporting`].
 
-use crate::cli::{ServeOptions, USAGE_STATUS, UsageError};
 use crate::config::{self, FileError, ServeConfig};
 use crate::exports_files::{self, ExportsFile, ExportsFiles};
+use crate::output::{USAGE_STATUS, UsageError};
+use crate::serve_options::ServeOptions;
 use crate::{export_specs, output};
 use anyhow::Context;
 use export::exports_file::parse_onto;
@@ -184,7 +185,7 @@ impl Report {
     }
 
     fn spec(&mut self, spec: &ExportSpec) {
-        let (path, directory) = (export_specs::shown(&spec.path), spec.source.to_string());
+        let (path, directory) = (export_specs::path_text(&spec.path), spec.source.to_string());
         let out = &mut self.exports;
         let _ = match path == directory {
             true => writeln!(out, "{path}"),

@@ -2,10 +2,9 @@
 
 pub mod bench;
 
-use crate::settings::Assignment;
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use serde::Deserialize;
-use std::net::IpAddr;
+use crate::serve_options::ServeOptions;
+use crate::settings::{Assignment, AssignmentParser, KeyParser};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use std::path::PathBuf;
 
 /// What each exit status means, whatever the command.
@@ -14,22 +13,6 @@ pub const EXIT_STATUSES: [(u8, &str); 3] = [
     (1, "tried, and failed or refused by the server"),
     (2, "the command line is wrong, or what it names to be read or served; nothing was tried"),
 ];
-
-/// The exit status of [`UsageError`].
-pub const USAGE_STATUS: u8 = 2;
-
-/// A command line, or a file or directory that it names to be read or served, that is wrong in a way
-/// that only shows after parsing. Nothing has been tried yet.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(pub String);
-
-impl UsageError {
-    /// What is wrong, with its causes.
-    pub fn of(error: &anyhow::Error) -> anyhow::Error {
-        Self(crate::output::error_text(error)).into()
-    }
-}
 
 /// Serves directories over NFS from user space: NFSv3 and NFSv2, TCP and UDP.
 #[derive(Debug, Parser)]
@@ -78,7 +61,7 @@ pub enum Command {
     /// Change a run-time setting of the running server
     Set {
         /// The setting and its new value, as in max-read=64K; `bowline get` lists them
-        #[arg(value_name = "KEY=VALUE")]
+        #[arg(value_name = "KEY=VALUE", value_parser = AssignmentParser, hide_possible_values = true)]
         change: Assignment,
         /// Which server.
         #[command(flatten)]
@@ -87,6 +70,7 @@ pub enum Command {
     /// Show run-time settings of the running server
     Get {
         /// One setting; all if left out
+        #[arg(value_parser = KeyParser, hide_possible_values = true)]
         key: Option<String>,
         /// Which server.
         #[command(flatten)]
@@ -137,87 +121,6 @@ pub struct ControlTarget {
     /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
-}
-
-/// What `bowline serve` can be told. Each has the key of the same name in the configuration file.
-#[derive(Debug, Clone, Default, Args)]
-pub struct ServeOptions {
-    /// Directories to serve: DIR is mounted as SERVER:/the/full/path, NAME=DIR as SERVER:/NAME;
-    /// NAME=mem: is an empty file system in memory, NAME=mem:delay=5%:5..20ms one of which 5 % of
-    /// the calls sleep so long, for measurements
-    #[arg(value_name = "DIR|NAME=DIR", value_hint = ValueHint::DirPath)]
-    pub dirs: Vec<String>,
-    /// Listen on this address, IPv4 or IPv6, 0.0.0.0 or :: for all; may be repeated [default:
-    /// 127.0.0.1]
-    #[arg(long, value_name = "ADDR", value_parser = listen_addr)]
-    pub listen: Vec<IpAddr>,
-    /// Listen on this port, for NFS and MOUNT, TCP and UDP [default: 2049]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: Option<u16>,
-    /// Let nobody change anything, whatever an exports file says
-    #[arg(long)]
-    pub read_only: bool,
-    /// Who may mount the directories named here: an address, network (10.0.0.0/8), host name
-    /// with wildcards, @netgroup, or * for all; may be repeated; an exports file says itself who may
-    /// [default: this machine only]
-    #[arg(long, value_name = "CIDR|HOST|*")]
-    pub client: Vec<String>,
-    /// Export what this exports(5) file says, as well; a directory, as /etc/exports.d, stands for its
-    /// files whose names end in .exports and begin with no dot, in order of name; may be repeated
-    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
-    pub exports: Vec<PathBuf>,
-    /// Take options from this TOML file; the command line goes before it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub config: Option<PathBuf>,
-    /// How clients that ask a portmapper find the server [default: auto]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub portmap: Option<PortmapMode>,
-    /// Keep the handle key, export identities and inode tables here; must survive restarts
-    /// [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or
-    /// ~/.local/state/bowline]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub state_dir: Option<PathBuf>,
-    /// Make the control socket here [default: /run/bowline/control.sock, for an ordinary user
-    /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    pub control: Option<PathBuf>,
-    /// Start with this run-time setting; may be repeated
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<Assignment>,
-    /// After the start, mount the first export over the wire, list it and read and compare one
-    /// file, and print what was seen
-    #[arg(long)]
-    pub prove: bool,
-}
-
-/// `--portmap`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PortmapMode {
-    /// Register with a running rpcbind; without one, answer port 111 if other machines can reach
-    /// the server and the port is free; else do without
-    #[default]
-    Auto,
-    /// Register with the running rpcbind, or fail
-    Register,
-    /// Answer port 111, or fail
-    Serve,
-    /// Neither: clients must be told the port
-    Off,
-}
-
-/// An address to listen on, with or without the brackets of an IPv6 address.
-///
-/// # Errors
-/// What is wrong, for the operator.
-pub fn listen_addr(text: &str) -> Result<IpAddr, String> {
-    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
-    inner.parse().map_err(|_| {
-        format!(
-            "{text:?} is not an IP address: name one of this machine's, as 192.0.2.7 or [::1], \
-             0.0.0.0 for all of IPv4, [::] for all of IPv6; the port goes to --port"
-        )
-    })
 }
 
 #[cfg(test)]

@@ -1,17 +1,19 @@
-//! From the command line, the configuration file and the defaults to one [`ServeConfig`].
+//! Combines the command line, the configuration file and the defaults into one [`ServeConfig`].
 //!
-//! The command line goes before the file, the file before the defaults; a list that is given
-//! replaces the one below it. Paths in the file are relative to the file.
+//! The command line takes precedence over the file, and the file over the defaults; a list replaces the
+//! whole list of the next level. Paths in the file are relative to the file's directory.
 
 mod file;
 mod file_error;
 
-pub use file::{File, read};
+pub use file::read;
 pub use file_error::FileError;
 
-use crate::cli::{PortmapMode, ServeOptions, UsageError};
 use crate::default_paths;
-use crate::settings::{Assignment, Values};
+use crate::output::UsageError;
+use crate::serve::portmap::PortmapMode;
+use crate::serve_options::ServeOptions;
+use crate::settings::Values;
 use anyhow::bail;
 use export::Source;
 use std::net::{IpAddr, Ipv4Addr};
@@ -125,7 +127,7 @@ fn checked_name(name: &str) -> Result<String, UsageError> {
 pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
     let (file, base) = match &options.config {
         Some(path) => (read(path)?, path.parent().map(Path::to_path_buf).unwrap_or_default()),
-        None => (File::default(), PathBuf::new()),
+        None => (ServeOptions::default(), PathBuf::new()),
     };
     let here = Path::new("");
     let (dirs, dirs_base) =
@@ -144,7 +146,7 @@ pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
     if let Some(what) = overlap(&options.listen) {
         return Err(UsageError(what).into());
     }
-    let mut listen = first(options.listen, file.listen.into_iter().map(|a| a.0).collect());
+    let mut listen = first(options.listen, file.listen);
     if let (Some(what), Some(path)) = (overlap(&listen), &options.config) {
         bail!("{}: the key listen: {what}", path.display());
     }
@@ -152,15 +154,15 @@ pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
         listen.push(Ipv4Addr::LOCALHOST.into());
     }
     let mut values = Values::default();
-    for Assignment(value) in file.set.into_iter().chain(options.set) {
-        values.put(value);
+    for assignment in file.set.iter().chain(&options.set) {
+        assignment.store(&mut values);
     }
     Ok(ServeConfig {
         dirs,
         exports,
         listen,
-        port: options.port.or(file.port.map(|p| p.0)).unwrap_or(PORT),
-        read_only: options.read_only || file.read_only.unwrap_or(false),
+        port: options.port.or(file.port).unwrap_or(PORT),
+        read_only: options.read_only || file.read_only,
         clients: first(options.client, file.client),
         portmap: options.portmap.or(file.portmap).unwrap_or_default(),
         state_dir: options
@@ -172,7 +174,7 @@ pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
             .or(file.control.map(within))
             .unwrap_or_else(default_paths::control_socket),
         values,
-        prove: options.prove || file.prove.unwrap_or(false),
+        prove: options.prove || file.prove,
     })
 }
 
@@ -216,7 +218,10 @@ fn first<T>(above: Vec<T>, below: Vec<T>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::{Dir, resolve};
-    use crate::cli::{Cli, Command, PortmapMode, ServeOptions};
+    use crate::cli::{Cli, Command};
+    use crate::output::UsageError;
+    use crate::serve::portmap::PortmapMode;
+    use crate::serve_options::ServeOptions;
     use clap::Parser;
     use export::Source;
     use std::path::Path;
@@ -240,7 +245,7 @@ mod tests {
     #[test]
     fn nothing_to_serve_is_a_usage_error() {
         let error = resolve(options("bowline serve")).unwrap_err();
-        assert!(error.is::<crate::cli::UsageError>(), "{error}");
+        assert!(error.is::<UsageError>(), "{error}");
     }
 
     #[test]
@@ -251,10 +256,7 @@ mod tests {
             ("--listen ::1 --listen ::1", "::1 is to be listened on twice"),
         ] {
             let error = resolve(options(&format!("bowline serve /a {line}"))).unwrap_err();
-            assert!(
-                error.is::<crate::cli::UsageError>() && error.to_string().contains(part),
-                "{error}"
-            );
+            assert!(error.is::<UsageError>() && error.to_string().contains(part), "{error}");
         }
         assert!(resolve(options("bowline serve /a --listen 0.0.0.0 --listen ::")).is_ok());
         let dir = tempfile::tempdir().unwrap();
@@ -268,14 +270,14 @@ mod tests {
     #[test]
     fn clients_of_no_directory_are_an_error_of_who_names_them() {
         let error = resolve(options("bowline serve --exports e --client *")).unwrap_err();
-        assert!(error.is::<crate::cli::UsageError>() && error.to_string().contains("--client"));
+        assert!(error.is::<UsageError>() && error.to_string().contains("--client"));
         assert!(resolve(options("bowline serve /a --exports e --client *")).is_ok());
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b.toml");
         std::fs::write(&path, "client = '*'\nexports = 'e'\n").unwrap();
         let line = format!("bowline serve --config {}", path.display());
         let error = resolve(options(&line)).unwrap_err();
-        assert!(!error.is::<crate::cli::UsageError>(), "{error}");
+        assert!(!error.is::<UsageError>(), "{error}");
         let told = error.to_string();
         assert!(told.contains("b.toml: the key client"), "{told}");
         assert!(resolve(options(&format!("{line} /a"))).is_ok());

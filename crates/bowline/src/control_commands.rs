@@ -1,8 +1,8 @@
 //! The commands that ask a running server: one request each, printed as a table or as JSON.
 
-use crate::cli::{ControlTarget, UsageError};
+use crate::cli::ControlTarget;
 use crate::columns::{self, COUNTERS, STATUS, WARNING, table};
-use crate::settings::{Assignment, row};
+use crate::settings::Assignment;
 use crate::{default_paths, output};
 use admin::Align::Left;
 use admin::api::{
@@ -225,8 +225,8 @@ pub fn ops(to: &ControlTarget) -> anyhow::Result<ExitCode> {
 }
 
 /// `bowline set`.
-pub fn set(Assignment(value): Assignment, to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    let request = Request::Set { key: value.full_name(), value: value.to_string() };
+pub fn set(new: &Assignment, to: &ControlTarget) -> anyhow::Result<ExitCode> {
+    let request = Request::Set { key: new.key(), value: new.value() };
     show(to, &request, |done: &Changed| {
         let mut text = format!("{}: {} (was {})\n", done.key, done.value, done.before);
         for note in &done.notes {
@@ -239,8 +239,6 @@ pub fn set(Assignment(value): Assignment, to: &ControlTarget) -> anyhow::Result<
 /// `bowline get`.
 pub fn settings(key: Option<String>, to: &ControlTarget) -> anyhow::Result<ExitCode> {
     let one = key.is_some();
-    // as `set` does it: a name that there is not needs no server to be wrong
-    key.as_deref().map(row).transpose().map_err(UsageError)?;
     show(to, &Request::Get { key }, move |rows: &Vec<SettingRow>| match rows.as_slice() {
         [row] if one => format!("{}\n", row.value),
         rows => {
@@ -255,11 +253,11 @@ pub fn settings(key: Option<String>, to: &ControlTarget) -> anyhow::Result<ExitC
 
 /// `bowline reload`.
 pub fn reload(to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    show(to, &Request::Reload, reloaded)
+    show(to, &Request::Reload, reload_text)
 }
 
 /// What a reload did, a line per difference.
-pub fn reloaded(done: &Reloaded) -> String {
+pub fn reload_text(done: &Reloaded) -> String {
     let mut text = String::new();
     for line in &done.changes {
         let _ = writeln!(text, "{line}");
@@ -366,7 +364,7 @@ fn tcp_memory(memory: &TcpMemory) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{reloaded, status_page};
+    use super::{reload_text, status_page};
     use admin::api::{Reloaded, Status};
 
     #[test]
@@ -387,9 +385,9 @@ mod tests {
     #[test]
     fn a_reload_is_a_difference() {
         let done = Reloaded { changes: vec!["/a: gone".into()], exports: 2, notes: Vec::new() };
-        assert_eq!(reloaded(&done), "/a: gone\napplied: 2 exports\n");
-        assert_eq!(reloaded(&Reloaded::default()), "nothing changed: 0 exports\n");
+        assert_eq!(reload_text(&done), "/a: gone\napplied: 2 exports\n");
+        assert_eq!(reload_text(&Reloaded::default()), "nothing changed: 0 exports\n");
         let one = Reloaded { exports: 1, ..Reloaded::default() };
-        assert_eq!(reloaded(&one), "nothing changed: 1 export\n");
+        assert_eq!(reload_text(&one), "nothing changed: 1 export\n");
     }
 }

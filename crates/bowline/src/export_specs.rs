@@ -2,10 +2,10 @@
 //!
 //! The same way for `serve`, `reload` and `check`, so that what was checked is what is served.
 
-use crate::cli::UsageError;
 use crate::config::{Dir, ServeConfig};
 use crate::exports_files::{self, ExportsFile};
 use crate::local_addresses::local_addresses;
+use crate::output::UsageError;
 use anyhow::{Context, anyhow, bail};
 use export::exports_file::parse_onto;
 use export::{BuildError, Client, ExportSpec, Fsid, Network, Options, Rule, Source, Squash};
@@ -212,7 +212,7 @@ pub fn first_error<E: std::fmt::Display>(errors: &[BuildError<E>]) -> anyhow::Er
 }
 
 /// The path as people read it.
-pub fn shown(path: &[u8]) -> String {
+pub fn path_text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 

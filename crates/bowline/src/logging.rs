@@ -1,34 +1,79 @@
-//! The log, on standard error: what changes and what goes wrong, never a line per call. Its
-//! level can be changed while the server runs.
+//! The log on standard error: changes and errors, never a line for each call. Its level can be changed while
+//! the server runs.
 
-use crate::values::LogLevel;
+use std::fmt;
 use std::io::IsTerminal;
+use std::str::FromStr;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Registry, fmt, reload};
+use tracing_subscriber::{Registry, reload};
+
+/// The least severity that is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// A part of the server does not work.
+    Error,
+    /// The operator should look at it.
+    Warn,
+    /// Changes: start, stop, reload, settings.
+    Info,
+    /// Details about unusual clients.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Error, "error"),
+        (Self::Warn, "warn"),
+        (Self::Info, "info"),
+        (Self::Debug, "debug"),
+        (Self::Trace, "trace"),
+    ];
+}
+
+impl FromStr for LogLevel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(_, word)| *word == text);
+        found.map(|(level, _)| *level).ok_or_else(|| {
+            let words: Vec<&str> = Self::ALL.iter().map(|(_, word)| *word).collect();
+            format!("{text:?} is none of {}", words.join(", "))
+        })
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Self::ALL.iter().find(|(level, _)| level == self);
+        f.write_str(word.map_or("", |(_, word)| word))
+    }
+}
 
 /// Changes the level of the log.
 #[derive(Clone)]
 pub struct LogHandle(reload::Handle<LevelFilter, Registry>);
 
 impl LogHandle {
-    /// From now on, log `level` and what is graver.
+    /// Logs messages of `level` and more severe ones from now on.
     pub fn set(&self, level: LogLevel) {
-        // fails only if the subscriber is gone, that is at the end of the process
+        // fails only if the subscriber is gone, at the end of the process
         let _ = self.0.modify(|filter| *filter = filter_of(level));
     }
 }
 
-/// Starts the log; at most once in a process.
+/// Starts the log; once in a process.
 pub fn start(level: LogLevel) -> LogHandle {
     let (filter, handle) = reload::Layer::new(filter_of(level));
     let stderr = std::io::stderr();
-    let lines = fmt::layer()
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(stderr.is_terminal())
         .with_target(false);
-    // under systemd the journal has its own times
+    // the journal adds its own timestamps
     if std::env::var_os("JOURNAL_STREAM").is_some() {
         let _ = tracing_subscriber::registry().with(filter).with(lines.without_time()).try_init();
     } else {

@@ -19,12 +19,12 @@ mod manual;
 mod memory_shares;
 mod output;
 mod serve;
+mod serve_options;
 mod settings;
-mod tcp_buffers;
-mod values;
 
 use clap::{CommandFactory, Parser};
-use cli::{Cli, Command, USAGE_STATUS, UsageError};
+use cli::{Cli, Command};
+use output::{USAGE_STATUS, UsageError};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sockets(to) => control_commands::sockets(&to),
         Command::Pools(to) => control_commands::pools(&to),
         Command::Ops(to) => control_commands::ops(&to),
-        Command::Set { change, to } => control_commands::set(change, &to),
+        Command::Set { change, to } => control_commands::set(&change, &to),
         Command::Get { key, to } => control_commands::settings(key, &to),
         Command::Reload(to) => control_commands::reload(&to),
     }

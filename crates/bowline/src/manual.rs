@@ -156,51 +156,51 @@ fn example(roff: &mut Roff, text: &str) {
 fn settings(roff: &mut Roff) {
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([
-        roman("ServeConfig begin with "),
+        roman("Initial values come from "),
         bold("bowline serve --set "),
-        italic("NAME=VALUE"),
-        roman(", or in the configuration file under "),
+        italic("KEY=VALUE"),
+        roman(" or the table "),
         bold("[set]"),
-        roman(". "),
+        roman(" of the configuration file. "),
         bold("bowline set "),
-        italic("NAME=VALUE"),
-        roman(" changes one while the server runs, at once and without a call lost; "),
+        italic("KEY=VALUE"),
+        roman(
+            " changes a setting of a running server immediately, without losing a call; the value is in \
+             force until the server ends. ",
+        ),
         bold("bowline get"),
-        roman(" shows them. What is set on a running server lasts until it ends."),
+        roman(" prints the values in force."),
     ]);
     roff.control("SH", ["SETTINGS"]);
-    let values = Values::default();
+    let defaults = Values::default();
     for row in &ROWS {
-        // these are a matter of the machine
-        let first = match row.name {
-            "threads" => {
-                "one for each CPU, and 32 for each, but 64 to 512, and fewer with less than \
-                          2 MiB for each in a quarter of the memory"
-                    .to_owned()
-            }
-            "memory" => {
-                "a quarter of the memory of the machine or, if that is less, of the process's \
-                         control group, 16M to 512M"
-                    .to_owned()
-            }
-            _ => values.of(row.key).to_string(),
-        };
-        entry(roff, vec![bold(row.name)], &format!("{} [{first}]", row.about));
+        let default = row.default_text.map_or_else(
+            || row.list(&defaults).into_iter().map(|(_, value)| value).collect(),
+            ToOwned::to_owned,
+        );
+        let when = if row.is_live() { "" } else { " Takes effect at the next start." };
+        let about = format!("{}. {} Default: {default}.{when}", upper_first(row.help), row.manual);
+        entry(roff, vec![bold(row.key), roman("="), italic(row.values)], &about);
     }
-    roff.control("SH", ["FOR SOME CLIENTS"]);
+    roff.control("SH", ["NETWORKS AND EXPORTS"]);
     roff.text([
         bold("tcp-rcvbuf"),
         roman(" and "),
         bold("tcp-sndbuf"),
-        roman(" may be set for the clients of a network ("),
+        roman(" can be set for the clients of a network ("),
         bold("tcp-rcvbuf@10.0.0.0/8=16M"),
         roman(") and for an export ("),
         bold("tcp-sndbuf@/srv/public=4M"),
         roman(
-            "). What an exports file says of a client goes before the export's value, that before \
-             the network's, of which the longest prefix counts, and that before the one for all.",
+            "). The value in an exports file takes precedence over the export's, that over the \
+             network's with the longest prefix, and that over the server-wide value.",
         ),
     ]);
+}
+
+fn upper_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 fn file(roff: &mut Roff) {

@@ -5,8 +5,8 @@
 //! for kept replies; the rest is the program's own, the kernel's sockets and the page cache. From 2 GiB on
 //! nothing is smaller than elsewhere, unless there are many CPUs.
 
-use crate::values::{MEMORY_MIN, Memory};
 use std::sync::OnceLock;
+use svc::{MEMORY_MIN_BYTES, MemoryLimit};
 
 /// `memory` gets a quarter: the page cache and the kernel's socket buffers of a container are in the same limit.
 const UNDER_WAY: u64 = 4;
@@ -44,8 +44,8 @@ impl MemoryShares {
     }
 
     /// The default of `memory`: whole MiB.
-    pub fn memory(self) -> Memory {
-        Memory::nearest(((self.bytes / UNDER_WAY) >> 20 << 20).max(MEMORY_MIN))
+    pub fn memory(self) -> MemoryLimit {
+        MemoryLimit::default_of(((self.bytes / UNDER_WAY) >> 20 << 20).max(MEMORY_MIN_BYTES))
     }
 
     /// The most threads by default, of those that the CPUs would have.
@@ -72,6 +72,7 @@ fn count(number: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::MemoryShares;
+    use crate::settings::ByteSize;
 
     fn of(mib: u64) -> MemoryShares {
         MemoryShares { bytes: mib << 20 }
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn shares_follow_the_memory_that_there_is() {
-        let shown = |mib| of(mib).memory().to_string();
+        let shown = |mib| ByteSize(of(mib).memory().into()).to_string();
         assert_eq!([16, 64, 67, 128, 1000].map(shown), ["16M", "16M", "16M", "32M", "250M"]);
         assert_eq!([2048, 1 << 20, u64::MAX >> 20].map(shown), ["512M", "512M", "512M"]);
         assert_eq!([0, 64, 128, 4096].map(|mib| of(mib).threads(512)), [4, 8, 16, 512]);

@@ -5,6 +5,21 @@ use anyhow::Context;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
+/// The exit status of [`UsageError`].
+pub const USAGE_STATUS: u8 = 2;
+
+/// The command line is wrong, or a file or directory that it names; found before anything was tried.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+impl UsageError {
+    /// An error with its causes, as one of the command line.
+    pub fn of(error: &anyhow::Error) -> anyhow::Error {
+        Self(error_text(error)).into()
+    }
+}
+
 /// Writes text to standard output. A reader that has closed its end (`| head`) is not an error.
 ///
 /// # Errors

@@ -1,36 +1,40 @@
-//! `bowline serve`: from settings to a running server, and to its end.
+//! `bowline serve`: from the configuration to a running server, and to its end.
 //!
-//! `start` builds the parts in an order in which each failure is told before anything is
-//! promised; `desk` answers the control socket; `run` waits for signals. Nothing here is on the
-//! way of a call.
+//! [`start`] builds the parts and fails before anything is promised to a client; [`control`] answers the
+//! control socket; [`run`] handles signals until the stop. Calls do not pass through this module.
 
 mod backends;
+mod connection_rows;
 mod control;
 mod limit_warnings;
 mod listen_addresses;
+pub mod parts;
 mod port_owner;
-mod portmap;
+pub mod portmap;
 mod process_info;
+mod recent_calls;
 mod refused_mounts;
 mod run;
+mod self_test;
+mod signals;
 mod start;
 mod startup_message;
+mod startup_warnings;
 mod state_dir;
 mod statistics;
 mod sweeper;
 mod systemd;
-mod tcp_buffers;
 
-use crate::cli::{ServeOptions, UsageError};
 use crate::config;
+use crate::output::UsageError;
+use crate::serve_options::ServeOptions;
 use std::process::ExitCode;
 
-/// Serves until told to stop.
+/// Serves until it is told to stop.
 ///
 /// # Errors
-/// What keeps the server from starting, and what to do about it.
+/// Why the server cannot start, and what to do about it.
 pub fn serve(options: ServeOptions) -> anyhow::Result<ExitCode> {
-    let settings = config::resolve(options.clone()).map_err(|error| UsageError::of(&error))?;
-    let running = start::start(&settings, options)?;
-    run::run(running)
+    let config = config::resolve(options.clone()).map_err(|error| UsageError::of(&error))?;
+    Ok(run::run(start::start(&config, options)?))
 }

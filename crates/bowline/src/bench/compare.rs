@@ -2,8 +2,8 @@
 
 use super::progress::{Spinner, stop_on_signals};
 use super::write_json;
-use crate::cli::UsageError;
 use crate::cli::bench::CompareOptions;
+use crate::output::UsageError;
 use crate::output::{self, print};
 use admin::Align::{Left, Right};
 use admin::Table;

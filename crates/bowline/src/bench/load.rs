@@ -1,8 +1,8 @@
 //! `bowline bench load`: one load on one server, or on two in turn.
 
 use super::{progress, server_cost, write_json};
-use crate::cli::UsageError;
 use crate::cli::bench::LoadOptions;
+use crate::output::UsageError;
 use crate::output::print;
 use admin::{
     Align::{Left, Right},

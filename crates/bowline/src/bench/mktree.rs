@@ -1,8 +1,8 @@
 //! `bowline bench mktree`: the recorded experiment's tree, in a directory.
 
 use super::progress;
-use crate::cli::UsageError;
 use crate::cli::bench::MktreeOptions;
+use crate::output::UsageError;
 use crate::output::print;
 use bench::mktree::{self, TreeError};
 use std::io::{IsTerminal, Write};

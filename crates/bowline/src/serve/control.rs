@@ -1,184 +1,66 @@
-//! The server as its operator sees it: answers what the control socket asks.
+//! Answers the control socket: what the operator asks about a running server and changes in it.
 //!
-//! Invariants: `values` is what is in force, changed only under its lock together with the part
-//! that it is for; a reload holds `reloading` so that two cannot mix. Neither lock is on the way
-//! of a call. `server` is `None` once it has been stopped.
+//! `values` holds the settings in force; a change is applied to the part concerned and stored under its
+//! lock, so that no two changes mix. A reload holds `reloading`. Calls take neither lock.
 
-use super::portmap::PortmapService;
-use super::{process_info, statistics, tcp_buffers};
-use crate::cli::ServeOptions;
+use super::parts::ServerParts;
+use super::recent_calls::{RecentCalls, rate};
+use super::{connection_rows, process_info, statistics, systemd};
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
-use crate::logging::LogHandle;
-use crate::settings::{self, ROWS, Value, Values, When};
-use crate::values::{UdpSockets, ZeroCopy};
+use crate::output::error_text;
+use crate::serve_options::ServeOptions;
+use crate::settings::{self, Assignment, ROWS, Values};
 use admin::api::{
     Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, RuleRow, SettingRow,
     SocketRow, Status,
 };
 use admin::{Control, Refused};
-use export::{ExportSpec, Exports, Identity, Table};
-use nfs::Nfs;
+use export::{ExportSpec, Identity, Table};
 use nfs::mount::Mount;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
-use svc::{Server, SettingError};
-use sys::tcp::Side;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use svc::Server;
 use telemetry::Telemetry;
 use vfs::Backend;
 
-/// Opens the files of an export.
+/// Opens the back end of an export.
 pub type OpenBackend = Box<dyn Fn(&ExportSpec) -> anyhow::Result<Arc<dyn Backend>> + Send + Sync>;
 
-/// All that the operator may ask about.
+/// A running server for its operator.
 pub struct ServerControl {
+    /// What settings change.
+    pub parts: ServerParts,
     /// What the server was started with.
-    pub settings: ServeConfig,
-    /// The command line of that, which names the configuration file.
+    pub config: ServeConfig,
+    /// The command line; a reload combines it with the configuration file again.
     pub options: ServeOptions,
-    /// The user that everybody is mapped to, without privileges.
+    /// Without privileges: the user that everybody is mapped to.
     pub squash_to: Option<ServerUser>,
     /// The user that the server runs as.
     pub uid: u32,
-    /// How portmappers know of it.
-    pub found: PortmapService,
-    /// What the operator should know.
+    /// Shown at the start and by `bowline status`.
     pub warnings: Vec<String>,
     /// When it began to serve.
     pub started: Instant,
-    /// The exports in force.
-    pub exports: Arc<Exports>,
-    /// What outlives the server.
+    /// The key of file handles and the ids of exports.
     pub identity: Arc<Identity>,
-    /// Opens backends of new exports.
+    /// Opens back ends of new exports.
     pub open: OpenBackend,
-    /// NFS's live settings.
-    pub nfs: Arc<Nfs>,
     /// Who mounted what.
     pub mount: Arc<Mount>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
-    /// Sockets and threads; `None` after the stop.
-    pub server: RwLock<Option<Server>>,
-    /// The values in force.
+    /// The settings in force.
     pub values: Mutex<Values>,
-    /// The log's level.
-    pub log: LogHandle,
-    /// Calls and time when the status was last asked for.
-    pub last_asked: Mutex<(Instant, u64)>,
+    /// Calls at the times when the status was asked for.
+    pub recent_calls: Mutex<RecentCalls>,
     /// Held during a reload.
     pub reloading: Mutex<()>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl ServerControl {
-    /// Ends the service: no new calls, those that run get `patience` to finish.
-    pub fn stop(&self, patience: Duration) {
-        let server = self.server.write().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(server) = server {
-            server.stop(patience);
-        }
-    }
-
-    pub(super) fn with_server<T: Default>(&self, ask: impl FnOnce(&Server) -> T) -> T {
-        let server = self.server.read().unwrap_or_else(PoisonError::into_inner);
-        server.as_ref().map(ask).unwrap_or_default()
-    }
-
-    /// Calls per second since the status was last asked for.
-    fn recent_rate(&self, calls: u64) -> f64 {
-        let mut last = lock(&self.last_asked);
-        let (before, then) = (last.1, last.0);
-        let elapsed = then.elapsed();
-        *last = (Instant::now(), calls);
-        rate(calls.saturating_sub(before), elapsed)
-    }
-
-    /// Applies a new value; `after` has it already. What there is to say about it.
-    fn apply(&self, new: &Value, after: &Values) -> Result<Vec<String>, Refused> {
-        match new {
-            Value::TcpRcvbuf(size) => return self.size_buffers(Side::Receive, size, after),
-            Value::TcpSndbuf(size) => return self.size_buffers(Side::Send, size, after),
-            Value::UdpSockets(layout) => return self.set_udp_sockets(*layout),
-            Value::Threads(range) => {
-                self.tell(|server| server.set_threads(range.min, range.max))?
-            }
-            Value::PoolMode(mode) => {
-                self.tell(|server| server.set_pool_mode(statistics::pool_mode(*mode)))?;
-            }
-            Value::WakePolicy(policy) => {
-                self.tell(|server| server.set_wake_policy(statistics::wake_policy(*policy)))?;
-            }
-            Value::UdpBuffer(buffer) => {
-                self.tell(|server| server.set_udp_buffer(buffer.bytes()))?
-            }
-            Value::TcpCongestion(name) => {
-                self.tell(|server| server.set_congestion(statistics::congestion(name)))?;
-            }
-            Value::MaxRead(size) => {
-                self.nfs.settings.max_read.store(size.bytes(), Ordering::Relaxed);
-            }
-            Value::MaxWrite(size) => {
-                self.nfs.settings.max_write.store(size.bytes(), Ordering::Relaxed);
-            }
-            Value::ZeroCopy(choice) => {
-                self.with_server(|server| server.set_zero_copy(zero_copy(*choice)));
-            }
-            Value::Memory(memory) => self.with_server(|server| server.set_memory(memory.bytes())),
-            Value::LogLevel(level) => self.log.set(*level),
-        }
-        Ok(Vec::new())
-    }
-
-    /// Has the server change something.
-    fn tell(
-        &self,
-        change: impl FnOnce(&Server) -> Result<(), SettingError>,
-    ) -> Result<(), Refused> {
-        let error = self.with_server(|server| change(server).err());
-        error.map_or(Ok(()), |error| Err(Refused(error.to_string())))
-    }
-
-    /// Nobody is to find what is not there: portmappers hear of UDP after it is served, and that it is not any
-    /// more before.
-    fn set_udp_sockets(&self, layout: UdpSockets) -> Result<Vec<String>, Refused> {
-        let served = layout != UdpSockets::Off;
-        let update =
-            || self.found.set_udp(served).err().map(|error| crate::output::error_text(&error));
-        let before = if served { None } else { update() };
-        self.tell(|server| server.set_udp_sockets(udp_sockets(layout)))?;
-        let after = if served { update() } else { None };
-        Ok(before.into_iter().chain(after).collect())
-    }
-}
-
-/// The setting in the words of the server's crate.
-pub const fn udp_sockets(layout: UdpSockets) -> svc::UdpSockets {
-    match layout {
-        UdpSockets::Single => svc::UdpSockets::Single,
-        UdpSockets::Interface => svc::UdpSockets::Interface,
-        UdpSockets::Cpu => svc::UdpSockets::Cpu,
-        UdpSockets::InterfaceCpu => svc::UdpSockets::InterfaceCpu,
-        UdpSockets::Off => svc::UdpSockets::Off,
-    }
-}
-
-/// The setting in the words of the server's crate.
-pub const fn zero_copy(choice: ZeroCopy) -> svc::ZeroCopy {
-    match choice {
-        ZeroCopy::On => svc::ZeroCopy::On,
-        ZeroCopy::Off => svc::ZeroCopy::Off,
-        ZeroCopy::Auto => svc::ZeroCopy::Auto,
-    }
-}
-
-fn rate(calls: u64, elapsed: Duration) -> f64 {
-    let seconds = elapsed.as_secs_f64();
-    if seconds > 0.0 { calls as f64 / seconds } else { 0.0 }
 }
 
 impl Control for ServerControl {
@@ -191,16 +73,16 @@ impl Control for ServerControl {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_s: self.started.elapsed().as_secs(),
-            listen: self.with_server(statistics::listening),
+            listen: self.server(statistics::listening),
             privileged: self.squash_to.is_none(),
             uid: self.uid,
-            state_dir: self.settings.state_dir.display().to_string(),
-            portmap: self.found.how.clone(),
-            exports: self.exports.load().exports().len() as u64,
-            connections: self.with_server(Server::connections) as u64,
+            state_dir: self.config.state_dir.display().to_string(),
+            portmap: self.parts.portmap.how.clone(),
+            exports: self.parts.exports.load().exports().len() as u64,
+            connections: self.server(Server::connections) as u64,
             calls: totals.calls,
             calls_per_s: rate(totals.calls, self.started.elapsed()),
-            calls_per_s_recent: self.recent_rate(totals.calls),
+            calls_per_s_recent: lock(&self.recent_calls).per_second(Instant::now(), totals.calls),
             errors: totals.failed,
             rejected: statistics::counter(&snapshot, "calls-rejected"),
             bytes_in: totals.bytes_in,
@@ -212,7 +94,7 @@ impl Control for ServerControl {
             memory_bytes_max: sys::limits::memory_bytes_max(),
             open_files: seen.open_files,
             open_files_max: seen.open_files_max,
-            tcp_memory: self.tcp_memory(),
+            tcp_memory: statistics::tcp_memory(self.parts.with_server(Server::buffer_totals)),
             counters: statistics::counters(&snapshot),
             warnings: self.warnings.clone(),
         }
@@ -220,7 +102,7 @@ impl Control for ServerControl {
 
     fn exports(&self) -> Vec<ExportRow> {
         let snapshot = self.telemetry.snapshot();
-        let table = self.exports.load();
+        let table = self.parts.exports.load();
         let row = |export: &Arc<export::Export>| {
             let used = snapshot.exports.iter().find(|row| row.index == export.index);
             let rules = export_specs::rules_text(export.rules(), export.fsid);
@@ -241,19 +123,19 @@ impl Control for ServerControl {
     }
 
     fn clients(&self) -> Vec<ClientRow> {
-        statistics::clients(&self.with_server(Server::clients), &self.mount.mounted())
+        statistics::clients(&self.server(Server::clients), &self.mount.mounted())
     }
 
     fn conns(&self) -> Vec<ConnRow> {
-        statistics::conns(&self.with_server(|server| server.measured_conns(tcp_buffers::WATCH)))
+        connection_rows::rows(&self.server(|server| server.measured_conns(connection_rows::WATCH)))
     }
 
     fn sockets(&self) -> Vec<SocketRow> {
-        statistics::sockets(&self.with_server(Server::sockets))
+        statistics::sockets(&self.server(Server::sockets))
     }
 
     fn pools(&self) -> Vec<PoolRow> {
-        statistics::pools(&self.with_server(Server::pools))
+        statistics::pools(&self.server(Server::pools))
     }
 
     fn ops(&self) -> Vec<OpRow> {
@@ -263,87 +145,74 @@ impl Control for ServerControl {
     fn set(&self, key: &str, value: &str) -> Result<Changed, Refused> {
         let new = settings::parse(key, value).map_err(Refused)?;
         let mut values = lock(&self.values);
-        let before = values.before(&new);
-        let mut notes = Vec::new();
-        if before != new {
-            let mut after = values.clone();
-            after.put(new.clone());
-            notes = self.apply(&new, &after)?;
-            *values = after;
-            tracing::info!("{key} is now {new} (was {before})");
-            for note in &notes {
-                tracing::info!("{key}={new}: {note}");
-            }
-        }
-        let (before, value) = (before.to_string(), new.to_string());
+        let (before, value) = (new.previous(&values), new.value());
+        let notes = match before == value {
+            true => Vec::new(),
+            false => self.change(&new, &mut values).map_err(Refused)?,
+        };
         Ok(Changed { key: key.to_owned(), before, value, notes })
     }
 
     fn settings(&self, key: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
-        if let Some(key) = key {
-            settings::row(key).map_err(Refused)?;
-        }
         let values = lock(&self.values).clone();
-        let of_row = |row: &'static settings::Row| {
-            values.all_of(row.key).into_iter().map(move |value| SettingRow {
-                key: value.full_name(),
-                value: value.to_string(),
-                live: row.when == When::Live,
-                changes: match row.when {
-                    When::Live => "live",
-                }
-                .to_owned(),
-                about: row.about.to_owned(),
-            })
+        let shown = |row: &settings::Row, (key, value)| SettingRow {
+            key,
+            value,
+            live: row.is_live(),
+            changes: row.changes().to_owned(),
+            about: row.summary(),
         };
-        let key = match key {
-            Some(key) if key.contains('@') => {
-                Some(settings::parse(key, "0").map_err(Refused)?.full_name())
-            }
-            Some(key) => Some(key.to_owned()),
-            None => None,
-        };
-        let key = key.as_deref();
-        let all = ROWS.iter().flat_map(of_row);
-        let mut found: Vec<_> = all.filter(|row| key.is_none_or(|key| key == row.key)).collect();
-        if let (true, Some(key)) = (found.is_empty(), key) {
-            // A network or an export without a size of its own.
-            let default = settings::parse(key, "0").map_err(Refused)?;
+        if let Some(key) = key {
             let row = settings::row(key).map_err(Refused)?;
-            let own = of_row(row).take(1);
-            found.extend(own.map(|own| SettingRow {
-                key: default.full_name(),
-                value: values.before(&default).to_string(),
-                ..own
-            }));
+            let found = settings::value_of(&values, key).map_err(Refused)?;
+            return Ok(vec![shown(row, found)]);
         }
-        Ok(found)
+        let all = ROWS.iter().flat_map(|row| row.list(&values).into_iter().map(move |v| (row, v)));
+        Ok(all.map(|(row, value)| shown(row, value)).collect())
     }
 
     fn reload(&self) -> Result<Reloaded, Refused> {
         let _one_at_a_time = lock(&self.reloading);
-        super::systemd::reloading();
+        systemd::reloading();
         let done = self.reload_now();
-        super::systemd::ready("serving");
-        done.map_err(|error| Refused(crate::output::error_text(&error)))
+        systemd::ready("serving");
+        done.map_err(|error| Refused(error_text(&error)))
     }
 }
 
 impl ServerControl {
-    /// Applies what the files say of exports now. What else the configuration says is pointed out.
+    /// Asks the server; a default once it has been stopped.
+    fn server<T: Default>(&self, ask: impl FnOnce(&Server) -> T) -> T {
+        self.parts.with_server(ask).unwrap_or_default()
+    }
+
+    /// Applies a new value and stores it; returns notes about it.
+    fn change(&self, new: &Assignment, values: &mut Values) -> settings::Applied {
+        let mut after = values.clone();
+        new.store(&mut after);
+        let notes = new.apply(&self.parts, &after)?;
+        tracing::info!("{new:?} (was {})", new.previous(values));
+        for note in &notes {
+            tracing::info!("{new:?}: {note}");
+        }
+        *values = after;
+        Ok(notes)
+    }
+
+    /// Applies the exports that the files name now. Other changes of the configuration are only noted.
     fn reload_now(&self) -> anyhow::Result<Reloaded> {
-        let settings = config::resolve(self.options.clone())?;
-        let mut wanted = export_specs::load(&settings, self.squash_to)?;
-        wanted.notes.extend(self.settings.restart_notes(&settings));
-        let old = self.exports.load();
+        let config = config::resolve(self.options.clone())?;
+        let mut specs = export_specs::load(&config, self.squash_to)?;
+        specs.notes.extend(self.config.restart_notes(&config));
+        let old = self.parts.exports.load();
         let open = |spec: &ExportSpec| (self.open)(spec);
-        let table = Table::build(&wanted.specs, &self.identity, &open, Some(&old))
+        let table = Table::build(&specs.specs, &self.identity, &open, Some(&old))
             .map_err(|errors| export_specs::first_error(&errors))?;
         let changes = Table::difference(&old, &table);
         let exports = table.exports().len() as u64;
         drop(old);
-        tcp_buffers::size_exports(&table, &lock(&self.values).buffers());
-        self.exports.replace(table);
-        Ok(Reloaded { changes, exports, notes: wanted.notes })
+        settings::size_exports(&table, &lock(&self.values).buffers());
+        self.parts.exports.replace(table);
+        Ok(Reloaded { changes, exports, notes: specs.notes })
     }
 }

@@ -1,7 +1,6 @@
 //! Where the server listens, as clients see it: systemd's sockets may be for one transport only,
 //! have ports of their own, and one of IPv6 may be for IPv4 too.
 
-use crate::config::ServeConfig;
 use anyhow::Context;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,12 +21,12 @@ impl ListenAddresses {
     ///
     /// # Errors
     /// The kernel does not tell where a socket of systemd's is.
-    pub fn of(settings: &ServeConfig, adopted: &Adopted) -> anyhow::Result<Self> {
+    pub fn of(addresses: &[IpAddr], port: u16, adopted: &Adopted) -> anyhow::Result<Self> {
         if adopted.tcp.is_empty() && adopted.udp.is_empty() {
-            let told = settings.listen.iter().map(|ip| SocketAddr::new(*ip, settings.port));
+            let told = addresses.iter().map(|ip| SocketAddr::new(*ip, port));
             return Ok(Self::both(&told.collect::<Vec<_>>()));
         }
-        let found = addresses(&adopted.tcp).and_then(|tcp| Ok((tcp, addresses(&adopted.udp)?)));
+        let found = bound_to(&adopted.tcp).and_then(|tcp| Ok((tcp, bound_to(&adopted.udp)?)));
         let (tcp, udp) = found.context("a socket from systemd does not tell its address")?;
         Ok(Self { tcp, udp })
     }
@@ -85,7 +84,7 @@ impl ListenAddresses {
 }
 
 /// The addresses that these sockets are reached at, rising.
-fn addresses<S: AsFd>(sockets: &[S]) -> io::Result<Vec<SocketAddr>> {
+fn bound_to<S: AsFd>(sockets: &[S]) -> io::Result<Vec<SocketAddr>> {
     let mut list = Vec::new();
     for socket in sockets {
         list.extend(sys::inherited::addresses(socket)?);
@@ -126,7 +125,7 @@ pub fn reachable(listen: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::{ListenAddresses, addresses, reachable};
+    use super::{ListenAddresses, bound_to, reachable};
     use std::net::{SocketAddr, TcpListener};
 
     fn at(texts: &[&str]) -> Vec<SocketAddr> {
@@ -145,9 +144,9 @@ mod tests {
         let both = TcpListener::bind("[::]:0").unwrap();
         let port = both.local_addr().unwrap().port();
         let two = at(&[&format!("0.0.0.0:{port}"), &format!("[::]:{port}")]);
-        assert_eq!(addresses(&[both]).unwrap(), two);
+        assert_eq!(bound_to(&[both]).unwrap(), two);
         let one = TcpListener::bind("[::1]:0").unwrap();
-        assert_eq!(addresses(&[&one]).unwrap(), [one.local_addr().unwrap()]);
+        assert_eq!(bound_to(&[&one]).unwrap(), [one.local_addr().unwrap()]);
     }
 
     #[test]

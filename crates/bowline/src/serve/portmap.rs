@@ -6,12 +6,14 @@
 //! without, and says so. What was registered is taken back at the end.
 
 use super::listen_addresses::ListenAddresses;
-use crate::cli::PortmapMode;
+use crate::output::error_text;
 use anyhow::Context;
+use clap::ValueEnum;
 use client::Client;
 use client::rpcbind::{self, Registered, Rpcbind};
 use nfs::portmap::Portmap;
 use proto::portmap::{Netid, PORT, Registration};
+use serde::Deserialize;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +24,22 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Programs and versions that are found.
 const PROGRAMS: [(u32, u32); 5] =
     [(100_003, 2), (100_003, 3), (100_005, 1), (100_005, 2), (100_005, 3)];
+
+/// `--portmap`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PortmapMode {
+    /// Register with a running rpcbind. Without one, answer port 111 if other machines can reach the server
+    /// and the port is free
+    #[default]
+    Auto,
+    /// Register with the running rpcbind, or fail
+    Register,
+    /// Answer port 111, or fail
+    Serve,
+    /// Neither: clients must be told the port
+    Off,
+}
 
 /// What will be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +84,7 @@ impl PortmapService {
             Plan::Register { must } => match register(listen, udp) {
                 Ok(done) => (Some(done), "registered with rpcbind".to_owned()),
                 Err(error) if *must => return Err(error),
-                Err(error) => (None, format!("none ({})", crate::output::error_text(&error))),
+                Err(error) => (None, format!("none ({})", error_text(&error))),
             },
         };
         Ok(Self { how, listen: listen.clone(), own, registered: Mutex::new(registered) })
@@ -196,8 +214,9 @@ fn rpcbind_answers() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ListenAddresses, Plan, answers, plan, registered_with, registrations};
-    use crate::cli::PortmapMode;
+    use super::{
+        ListenAddresses, Plan, PortmapMode, answers, plan, registered_with, registrations,
+    };
 
     #[test]
     fn every_program_is_found_on_both_transports() {

@@ -1,26 +1,29 @@
-//! The lines that `bowline serve` begins with: what is served to whom, how to mount it, what is
-//! different here, where to ask. Pure text.
+//! What `bowline serve` prints when it is ready: exports and their clients, the mount command, warnings, the
+//! control socket.
 
+use super::control::ServerControl;
 use super::listen_addresses::ListenAddresses;
+use crate::export_specs;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
-/// All that the lines tell.
+/// The content of the message.
 #[derive(Debug, Clone)]
 pub struct StartupMessage {
     /// Where the server listens.
     pub listen: ListenAddresses,
     /// The exports, each with its rules.
     pub exports: Vec<ExportLine>,
-    /// What was done about the portmapper.
+    /// How portmappers know the server.
     pub portmap: String,
-    /// Where the control socket is, and whether it is the default.
+    /// The control socket.
     pub control: String,
-    /// What the operator should know.
+    /// Warnings for the operator.
     pub notes: Vec<String>,
 }
 
-/// An export as the operator sees it.
+/// An export.
 #[derive(Debug, Clone)]
 pub struct ExportLine {
     /// The path that clients mount.
@@ -31,11 +34,11 @@ pub struct ExportLine {
     pub rules: Vec<(String, String)>,
 }
 
-/// Most exports that are listed; the rest is `bowline exports`.
+/// Most exports that are listed; `bowline exports` lists all.
 const LISTED_MAX: usize = 20;
 
 impl StartupMessage {
-    /// The text, line by line; clients reach the server `at` this address.
+    /// The text; clients reach the server `at` this address.
     pub fn text(&self, at: Option<SocketAddr>) -> String {
         let mut text = String::new();
         let version = env!("CARGO_PKG_VERSION");
@@ -44,13 +47,13 @@ impl StartupMessage {
         if self.exports.is_empty() {
             text.push_str("  nothing is exported\n");
         }
-        for offer in self.exports.iter().take(LISTED_MAX) {
-            let _ = write!(text, "  {}", offer.path);
-            if offer.directory != offer.path {
-                let _ = write!(text, " ({})", offer.directory);
+        for export in self.exports.iter().take(LISTED_MAX) {
+            let _ = write!(text, "  {}", export.path);
+            if export.directory != export.path {
+                let _ = write!(text, " ({})", export.directory);
             }
-            for (place, (clients, options)) in offer.rules.iter().enumerate() {
-                let mark = if place == 0 { " to " } else { "; to " };
+            for (index, (clients, options)) in export.rules.iter().enumerate() {
+                let mark = if index == 0 { " to " } else { "; to " };
                 let _ = write!(text, "{mark}{clients} ({options})");
             }
             text.push('\n');
@@ -58,10 +61,10 @@ impl StartupMessage {
         if let Some(more) = self.exports.len().checked_sub(LISTED_MAX).filter(|n| *n > 0) {
             let _ = writeln!(text, "  and {more} more: bowline exports");
         }
-        if let (Some(offer), Some(at)) = (self.exports.first(), at) {
+        if let (Some(export), Some(at)) = (self.exports.first(), at) {
             let proto = if self.listen.tcp.is_empty() { "udp" } else { "tcp" };
             let _ = writeln!(text, "mount it:");
-            let _ = writeln!(text, "  {}", mount_command(proto, at, &offer.path));
+            let _ = writeln!(text, "  {}", mount_command(proto, at, &export.path));
         }
         let _ = writeln!(text, "portmapper: {}", self.portmap);
         for note in &self.notes {
@@ -70,6 +73,32 @@ impl StartupMessage {
         let _ = writeln!(text, "control: {}", self.control);
         text
     }
+}
+
+/// Prints the message for a server that is ready.
+pub fn print(control: &ServerControl, listen: &ListenAddresses) {
+    let config = &control.config;
+    let line = |export: &std::sync::Arc<export::Export>| ExportLine {
+        path: export.path_text(),
+        directory: export.source.to_string(),
+        rules: export_specs::rules_text(export.rules(), export.fsid),
+    };
+    let message = StartupMessage {
+        listen: listen.clone(),
+        exports: control.parts.exports.load().exports().iter().map(line).collect(),
+        portmap: control.parts.portmap.how.clone(),
+        control: config.control.display().to_string(),
+        notes: control.warnings.clone(),
+    };
+    // if only this machine may mount, clients use the loopback address
+    let local_only = config.clients.is_empty() && !config.dirs.is_empty();
+    print_text(&message.text(listen.address_for_clients(local_only)));
+}
+
+/// Writes to standard output. The server goes on if that is closed.
+pub fn print_text(text: &str) {
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// The command that mounts `path`, without a portmapper and without a lock manager.
@@ -85,7 +114,7 @@ pub fn mount_command(proto: &str, server: SocketAddr, path: &str) -> String {
     format!("mount -t nfs -o {options} {} /mnt", quoted(&format!("{server}:{path}")))
 }
 
-/// Fit for a shell.
+/// Quoted for a shell if necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-:+,=@%[]".contains(c);
     if word.chars().all(plain) {
@@ -101,7 +130,7 @@ mod tests {
     use std::net::SocketAddr;
 
     #[test]
-    fn the_mount_command_names_all_that_a_client_cannot_find_out() {
+    fn the_mount_command_has_every_option_a_client_needs() {
         let v4: SocketAddr = "127.0.0.1:20049".parse().unwrap();
         assert_eq!(
             mount_command("tcp", v4, "/srv/a"),
@@ -115,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_say_what_who_how_and_where() {
+    fn the_message_lists_exports_clients_and_addresses() {
         let at = "10.1.2.3:2049".parse().ok();
-        let announcement = StartupMessage {
+        let message = StartupMessage {
             listen: ListenAddresses::both(&["0.0.0.0:2049".parse().unwrap()]),
             exports: vec![ExportLine {
                 path: "/x".into(),
@@ -126,19 +155,19 @@ mod tests {
             }],
             portmap: "none".into(),
             control: "/run/c.sock".into(),
-            notes: vec!["mind the gap".into()],
+            notes: vec!["check the disk".into()],
         };
-        let text = announcement.text(at);
+        let text = message.text(at);
         for part in [
             "0.0.0.0:2049\n",
             "  /x (/srv/x) to * (ro); to 10.0.0.1 (rw)\n",
             "10.1.2.3:/x /mnt\n",
-            "note: mind the gap\n",
+            "note: check the disk\n",
             "control: /run/c.sock\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let nothing = StartupMessage { exports: Vec::new(), ..announcement };
+        let nothing = StartupMessage { exports: Vec::new(), ..message };
         let text = nothing.text(at);
         assert!(text.contains("\n  nothing is exported\n") && !text.contains("mount -t"));
     }

@@ -1,14 +1,13 @@
 //! Statistics in the words of the control socket: from telemetry's numbers to its rows.
 
-use crate::values;
-use admin::api::{ClientRow, ConnRow, Counter, DelayRow, OpRow, PoolRow, SocketRow};
+use admin::api::{ClientRow, Counter, DelayRow, OpRow, PoolRow, SocketRow, TcpMemory};
 use nfs::mount::MountedBy;
 use proto::mount::MountError;
 use proto::nfs3::Nfsstat3;
 use rpc::Transport;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use svc::{ClientInfo, ConnInfo, Leader, PoolInfo, Server, SocketInfo, SocketKind};
+use svc::{BufferTotals, ClientInfo, Leader, PoolInfo, Server, SocketInfo, SocketKind};
 use telemetry::Snapshot;
 
 /// Procedures that were called, the most called first.
@@ -47,26 +46,6 @@ pub fn counters(snapshot: &Snapshot) -> Vec<Counter> {
 /// One counter by its name; 0 if there is none.
 pub fn counter(snapshot: &Snapshot, name: &str) -> u64 {
     snapshot.counters.get(name).copied().unwrap_or(0)
-}
-
-/// Connections, the busiest first.
-pub fn conns(infos: &[ConnInfo]) -> Vec<ConnRow> {
-    let row = |info: &ConnInfo| ConnRow {
-        peer: info.peer.to_string(),
-        local: info.local.to_string(),
-        pool: info.pool as u64,
-        age_s: info.age_ms / 1000,
-        idle_s: info.idle_ms / 1000,
-        calls: info.calls,
-        bytes_in: info.bytes_in,
-        bytes_out: info.bytes_out,
-        in_flight: info.in_flight,
-        unsent_bytes: info.queued_bytes as u64,
-        link: info.link.as_ref().map(super::tcp_buffers::link_row),
-    };
-    let mut rows: Vec<ConnRow> = infos.iter().map(row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
-    rows
 }
 
 /// Clients: those that are connected or were, and those that said that they have something mounted.
@@ -171,32 +150,14 @@ const fn delay(delay: &svc::Delay) -> DelayRow {
     DelayRow { count, mean_ns, p99_ns, max_ns }
 }
 
-/// The setting as the server takes it.
-pub const fn pool_mode(mode: values::PoolMode) -> svc::PoolMode {
-    match mode {
-        values::PoolMode::Auto => svc::PoolMode::Auto,
-        values::PoolMode::Global => svc::PoolMode::Global,
-        values::PoolMode::PerCpu => svc::PoolMode::PerCpu,
-        values::PoolMode::PerNode => svc::PoolMode::PerNode,
-    }
-}
-
-/// The setting as the server takes it.
-pub fn congestion(choice: &values::Congestion) -> svc::Congestion {
-    match choice {
-        values::Congestion::Auto => svc::Congestion::Auto,
-        values::Congestion::System => svc::Congestion::System,
-        values::Congestion::Named(name) => svc::Congestion::Named(name.clone()),
-    }
-}
-
-/// The setting as the server takes it.
-pub const fn wake_policy(policy: values::WakePolicy) -> svc::WakePolicy {
-    match policy {
-        values::WakePolicy::Adaptive => svc::WakePolicy::Adaptive,
-        values::WakePolicy::Unlimited => svc::WakePolicy::Unlimited,
-        values::WakePolicy::Cap(most) => svc::WakePolicy::Cap(most),
-        values::WakePolicy::Chain => svc::WakePolicy::Chain,
+/// What the buffers of all connections hold and may hold.
+pub fn tcp_memory(totals: Option<BufferTotals>) -> TcpMemory {
+    let pressure = sys::tcp::sysctl_triple("tcp_mem").map_or(0, |[_, pressure, _]| pressure);
+    TcpMemory {
+        promised_bytes: totals.map_or(0, |totals| totals.promised_bytes),
+        promised_bytes_max: totals.map_or(0, |totals| totals.promised_bytes_max),
+        machine_bytes: sys::tcp::memory_in_use().unwrap_or(0),
+        machine_bytes_pressure: pressure * sys::limits::page_bytes(),
     }
 }
 

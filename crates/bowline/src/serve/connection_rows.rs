@@ -1,0 +1,86 @@
+//! The rows of `bowline conns`: a connection's counters, and what limits it.
+
+use crate::settings::ByteSize;
+use admin::api::{ConnRow, LinkRow};
+use std::time::Duration;
+use svc::{BufferInfo, ConnInfo, Cut, Limit, LinkInfo};
+use sys::tcp::Side;
+
+/// How long connections are watched to find what limits them: several round trips of a long path.
+pub const WATCH: Duration = Duration::from_millis(250);
+
+/// Connections, the busiest first.
+pub fn rows(infos: &[ConnInfo]) -> Vec<ConnRow> {
+    let row = |info: &ConnInfo| ConnRow {
+        peer: info.peer.to_string(),
+        local: info.local.to_string(),
+        pool: info.pool as u64,
+        age_s: info.age_ms / 1000,
+        idle_s: info.idle_ms / 1000,
+        calls: info.calls,
+        bytes_in: info.bytes_in,
+        bytes_out: info.bytes_out,
+        in_flight: info.in_flight,
+        unsent_bytes: info.queued_bytes as u64,
+        link: info.link.as_ref().map(link_row),
+    };
+    let mut rows: Vec<ConnRow> = infos.iter().map(row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
+    rows
+}
+
+/// What limits a connection, as the control socket shows it.
+fn link_row(link: &LinkInfo) -> LinkRow {
+    let lift = link.lift_bytes.map(|bytes| {
+        let name = if link.limit == Limit::SendBuffer { "tcp-sndbuf" } else { "tcp-rcvbuf" };
+        format!("{name}={}", ByteSize(bytes))
+    });
+    LinkRow {
+        limit: limit(link.limit).to_owned(),
+        lift,
+        in_bytes_per_s: link.in_per_s,
+        out_bytes_per_s: link.out_per_s,
+        rtt_us: link.rtt_us.into(),
+        rtt_min_us: link.rtt_min_us.into(),
+        window_bytes: link.window_bytes,
+        client_window_bytes: link.client_window_bytes,
+        congestion_window_bytes: link.congestion_window_bytes,
+        delivery_bytes_per_s: link.delivery_per_s,
+        retransmits: link.retransmits.into(),
+        out_of_order: link.out_of_order.into(),
+        unread_bytes: link.unread_bytes,
+        receive_buffer_bytes: link.receive_buffer_bytes.into(),
+        send_buffer_bytes: link.send_buffer_bytes.into(),
+        receive_buffer: load(link.receive),
+        send_buffer: load(link.send),
+        receive_buffer_cut_by: link.receive.cut.map(|cut| cut_by(cut, Side::Receive).to_owned()),
+        send_buffer_cut_by: link.send.cut.map(|cut| cut_by(cut, Side::Send).to_owned()),
+        congestion_control: link.congestion_control.clone(),
+    }
+}
+
+fn load(info: BufferInfo) -> String {
+    let size = |bytes: u32| ByteSize(bytes.into()).to_string();
+    info.wanted_bytes.map_or_else(|| "auto".to_owned(), size)
+}
+
+const fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Idle => "idle",
+        Limit::Client => "client",
+        Limit::Server => "server",
+        Limit::ReceiveWindow => "receive-window",
+        Limit::SendBuffer => "send-buffer",
+        Limit::ClientWindow => "client-window",
+        Limit::Congestion => "congestion",
+    }
+}
+
+const fn cut_by(cut: Cut, side: Side) -> &'static str {
+    match (cut, side) {
+        (Cut::Sysctl, Side::Receive) => "net.core.rmem_max",
+        (Cut::Sysctl, Side::Send) => "net.core.wmem_max",
+        (Cut::Memory, Side::Receive | Side::Send) => "net.ipv4.tcp_mem",
+        (Cut::WindowScale, Side::Receive | Side::Send) => "window-scale",
+    }
+}

@@ -1,0 +1,71 @@
+//! The parts of a running server that a setting can change.
+//!
+//! `server` is `None` once the server has been stopped. Its lock is held for reading while an operator's
+//! request asks or changes the server, and for writing by the stop; calls never take it.
+
+use super::portmap::PortmapService;
+use crate::logging::LogHandle;
+use crate::output::error_text;
+use crate::settings::Applied;
+use export::Exports;
+use nfs::Nfs;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use svc::{Server, SettingError, UdpSockets};
+
+/// What settings are applied to.
+pub struct ServerParts {
+    /// The exports in force.
+    pub exports: Arc<Exports>,
+    /// The NFS programs, with their live settings.
+    pub nfs: Arc<Nfs>,
+    /// How portmappers know the server.
+    pub portmap: PortmapService,
+    /// The log's level.
+    pub log: LogHandle,
+    /// Sockets and threads.
+    pub server: RwLock<Option<Server>>,
+}
+
+impl ServerParts {
+    /// Asks the server; `None` once it has been stopped.
+    pub fn with_server<T>(&self, ask: impl FnOnce(&Server) -> T) -> Option<T> {
+        self.server.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(ask)
+    }
+
+    /// Changes the server; there are no notes about it.
+    ///
+    /// # Errors
+    /// The server's reason.
+    pub fn change_server(
+        &self,
+        change: impl FnOnce(&Server) -> Result<(), SettingError>,
+    ) -> Applied {
+        match self.with_server(change) {
+            Some(Err(error)) => Err(error.to_string()),
+            Some(Ok(())) | None => Ok(Vec::new()),
+        }
+    }
+
+    /// Changes the layout of UDP sockets. Portmappers must not announce UDP while it is not served: they
+    /// are told after UDP is switched on, and before it is switched off.
+    ///
+    /// # Errors
+    /// The kernel refuses the sockets.
+    pub fn set_udp_sockets(&self, layout: UdpSockets) -> Applied {
+        let served = layout != UdpSockets::Off;
+        let announce = || self.portmap.set_udp(served).err().map(|error| error_text(&error));
+        let before = if served { None } else { announce() };
+        self.change_server(|server| server.set_udp_sockets(layout))?;
+        let after = if served { announce() } else { None };
+        Ok(before.into_iter().chain(after).collect())
+    }
+
+    /// Ends the service: no new calls; those in progress have `timeout` to finish.
+    pub fn stop(&self, timeout: Duration) {
+        let server = self.server.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(server) = server {
+            server.stop(timeout);
+        }
+    }
+}

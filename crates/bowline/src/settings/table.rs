@@ -1,0 +1,197 @@
+//! Every run-time setting, one row each.
+//!
+//! A row names the setting's type, which lives in the crate that uses the value, its default, how a new value
+//! is applied to a running server, and its documentation. `--set`, the table `[set]` of the configuration,
+//! `bowline set`, `bowline get`, completion and bowline-settings(7) are made from these rows.
+
+use super::apply_tcp_buffers;
+use super::byte_size::{AutoOr, Bytes};
+use super::row::settings;
+use super::tcp_buffers::{BufferSettings, ScopedSizes};
+use crate::logging::LogLevel;
+use crate::memory_shares::MemoryShares;
+use nfs::TransferSize;
+use std::sync::atomic::Ordering::Relaxed;
+use svc::{
+    Congestion, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets, WakePolicy, ZeroCopy,
+};
+use sys::tcp::Side;
+
+/// Most threads for each CPU by default; most of them wait for a disk.
+const THREADS_PER_CPU: usize = 32;
+/// Bounds of the default for the most threads.
+const THREADS_DEFAULT: std::ops::RangeInclusive<usize> = 64..=512;
+
+fn default_threads() -> ThreadRange {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (low, high) = THREADS_DEFAULT.into_inner();
+    let wanted = (cpus * THREADS_PER_CPU).clamp(low, high).max(cpus);
+    ThreadRange::nearest(cpus, MemoryShares::of_this_process().threads(wanted))
+}
+
+settings! {
+    threads: ThreadRange {
+        key: "threads",
+        values: "MIN..MAX",
+        default: default_threads(),
+        default_text: Some(
+            "one for each CPU, up to 32 for each CPU but 64 to 512 in all, and fewer if a quarter of the \
+             memory is less than 2 MiB for each"
+        ),
+        apply: Some(|parts, range, _| parts.change_server(|s| s.set_threads(range.min(), range.max()))),
+        help: "fewest and most threads that process calls",
+        manual: "All pools share the two numbers; each pool has at least one thread. A call that waits for a \
+                 disk occupies its thread meanwhile. One number stands for both.",
+    }
+    pool_mode: PoolMode {
+        key: "pool-mode",
+        values: "auto|global|percpu|pernode",
+        default: PoolMode::Auto,
+        default_text: None,
+        apply: Some(|parts, mode, _| parts.change_server(|s| s.set_pool_mode(*mode))),
+        help: "how many pools of threads there are, and which CPUs share one",
+        manual: "auto starts with one pool and adds pools, up to one for each CPU, while the load needs them; \
+                 global is one pool, percpu one for each CPU, pernode one for each NUMA node with its threads \
+                 bound to the node. Connections move to the new pools with everything received on them.",
+    }
+    wake_policy: WakePolicy {
+        key: "wake-policy",
+        values: "adaptive|unlimited|cap:N|chain",
+        default: WakePolicy::Adaptive,
+        default_text: None,
+        apply: Some(|parts, policy, _| parts.change_server(|s| s.set_wake_policy(*policy))),
+        help: "which threads are woken for a call",
+        manual: "adaptive processes calls in the thread that receives them and promotes another thread before a \
+                 call blocks. The other policies put connections that are ready into a queue, as the kernel's \
+                 server does: unlimited wakes a thread for each, cap:N only while fewer than N woken threads \
+                 have not run yet, chain one at a time, which wakes the next.",
+    }
+    udp_sockets: UdpSockets {
+        key: "udp-sockets",
+        values: "single|interface|cpu|interface-cpu|off",
+        default: UdpSockets::Single,
+        default_text: None,
+        apply: Some(|parts, layout, _| parts.set_udp_sockets(*layout)),
+        help: "how many UDP sockets there are on each address, if any",
+        manual: "single is one for all, interface one for each network interface, cpu one for each CPU, \
+                 interface-cpu one for each CPU of each interface. With off, UDP is not served and portmappers \
+                 no longer announce it.",
+    }
+    udp_buffer: AutoOr<Bytes<UdpBufferSize>> {
+        key: "udp-buffer",
+        values: "auto|SIZE",
+        default: AutoOr::Auto,
+        default_text: None,
+        apply: Some(|parts, size, _| parts.change_server(|s| s.set_udp_buffer(udp_buffer_bytes(*size)))),
+        help: "size of the receive and the send buffer of each UDP socket",
+        manual: "auto is what the sysctls net.core.rmem_max and wmem_max allow, up to 4M. A size is 4K to 1G.",
+    }
+    zero_copy: ZeroCopy {
+        key: "zero-copy",
+        values: "on|off|auto",
+        default: ZeroCopy::Auto,
+        default_text: None,
+        apply: Some(|parts, choice, _| parts.change_server(|s| { s.set_zero_copy(*choice); Ok(()) })),
+        help: "whether READ sends file pages without copying them, and large WRITEs go through a pipe",
+        manual: "auto sends file pages where that costs less than copying: larger READs over TCP. With on and \
+                 auto, the data of a WRITE of more than 256 KiB moves from the socket to the file through a \
+                 pipe inside the kernel; with off it is received first.",
+    }
+    tcp_rcvbuf: ScopedSizes {
+        key: "tcp-rcvbuf",
+        values: "auto|0|SIZE",
+        default: ScopedSizes::default(),
+        default_text: None,
+        apply: Some(|parts, size, after| apply_tcp_buffers::apply(parts, Side::Receive, size, after)),
+        help: "smallest receive buffer of a connection; for some connections with tcp-rcvbuf@NETWORK or \
+               tcp-rcvbuf@/EXPORT",
+        manual: "auto leaves the size to the kernel; 0 restores the default. A size is 4K to 512M; the kernel may \
+                 make the buffer larger. The buffers of all connections together stay below the first number of \
+                 net.ipv4.tcp_mem.",
+    }
+    tcp_sndbuf: ScopedSizes {
+        key: "tcp-sndbuf",
+        values: "auto|0|SIZE",
+        default: ScopedSizes::default(),
+        default_text: None,
+        apply: Some(|parts, size, after| apply_tcp_buffers::apply(parts, Side::Send, size, after)),
+        help: "smallest send buffer of a connection; for some connections with tcp-sndbuf@NETWORK or \
+               tcp-sndbuf@/EXPORT",
+        manual: "As tcp-rcvbuf.",
+    }
+    tcp_congestion: Congestion {
+        key: "tcp-congestion",
+        values: "auto|system|NAME",
+        default: Congestion::Auto,
+        default_text: None,
+        apply: Some(|parts, name, _| parts.change_server(|s| s.set_congestion(name.clone()))),
+        help: "congestion control of connections",
+        manual: "system is the sysctl net.ipv4.tcp_congestion_control. auto is the same, except that clients on \
+                 this machine get one that does not pace. NAME is one of \
+                 net.ipv4.tcp_available_congestion_control.",
+    }
+    max_read: Bytes<TransferSize> {
+        key: "max-read",
+        values: "SIZE",
+        default: Bytes(TransferSize::DEFAULT),
+        default_text: None,
+        apply: Some(|parts, size, _| {
+            parts.nfs.settings.max_read.store(size.0.bytes(), Relaxed);
+            Ok(Vec::new())
+        }),
+        help: "largest READ that is offered to new mounts",
+        manual: "4K to 4M, in steps of 4K. Over UDP at most 60K.",
+    }
+    max_write: Bytes<TransferSize> {
+        key: "max-write",
+        values: "SIZE",
+        default: Bytes(TransferSize::DEFAULT),
+        default_text: None,
+        apply: Some(|parts, size, _| {
+            parts.nfs.settings.max_write.store(size.0.bytes(), Relaxed);
+            Ok(Vec::new())
+        }),
+        help: "largest WRITE that is offered to new mounts",
+        manual: "4K to 4M, in steps of 4K. Over UDP at most 60K.",
+    }
+    memory: Bytes<MemoryLimit> {
+        key: "memory",
+        values: "SIZE",
+        default: Bytes(MemoryShares::of_this_process().memory()),
+        default_text: Some(
+            "a quarter of the memory of the machine or, if that is less, of the process's control group, 16M to \
+             512M"
+        ),
+        apply: Some(|parts, limit, _| parts.change_server(|s| { s.set_memory(limit.0.bytes()); Ok(()) })),
+        help: "most memory for calls that are being received and replies that clients have not taken",
+        manual: "16M to 1T. Beyond it, incomplete calls cost their own connection; unread replies cost the \
+                 connections that have held the most for longest.",
+    }
+    log_level: LogLevel {
+        key: "log-level",
+        values: "error|warn|info|debug|trace",
+        default: LogLevel::Info,
+        default_text: None,
+        apply: Some(|parts, level, _| {
+            parts.log.set(*level);
+            Ok(Vec::new())
+        }),
+        help: "least severity of messages that are logged",
+        manual: "The log goes to standard error. No level logs a line for each call.",
+    }
+}
+
+impl Values {
+    /// `tcp-rcvbuf` and `tcp-sndbuf`.
+    pub fn buffers(&self) -> BufferSettings {
+        BufferSettings { receive: self.tcp_rcvbuf.clone(), send: self.tcp_sndbuf.clone() }
+    }
+}
+
+/// Bytes of each buffer of UDP sockets; `None`: as large as the sysctls allow.
+pub fn udp_buffer_bytes(size: AutoOr<Bytes<UdpBufferSize>>) -> Option<usize> {
+    match size {
+        AutoOr::Auto => None,
+        AutoOr::Value(Bytes(size)) => Some(size.bytes()),
+    }
+}
