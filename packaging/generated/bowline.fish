@@ -41,20 +41,32 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check ex
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "bench" -d 'Measure NFS servers: loads, experiments, reports'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "man" -d 'Write the man pages into a directory'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "completions" -d 'Print the completion script for a shell'
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l listen -d 'Listen on this address, IPv4 or IPv6, 0.0.0.0 or :: for all; may be repeated [default: 127.0.0.1]' -r
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l port -d 'Listen on this port, for NFS and MOUNT, TCP and UDP [default: 2049]' -r
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l client -d 'Who may mount the directories named here: an address, network (10.0.0.0/8), host name with wildcards, @netgroup, or * for all; may be repeated; an exports file says itself who may [default: this machine only]' -r
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l exports -d 'Export what this exports(5) file says, as well; a directory, as /etc/exports.d, stands for its files whose names end in .exports and begin with no dot, in order of name; may be repeated' -r -F
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l config -d 'Take options from this TOML file; the command line goes before it' -r -F
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l portmap -d 'How clients that ask a portmapper find the server [default: auto]' -r -f -a "auto\t'Register with a running rpcbind; without one, answer port 111 if other machines can reach the server and the port is free; else do without'
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l listen -d 'Listen on this IPv4 or IPv6 address; 0.0.0.0 or :: means all; may be repeated [default: 127.0.0.1]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l port -d 'Port for NFS and MOUNT over TCP and UDP [default: 2049]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l client -d 'Who may mount the directories named on the command line: an address, a network (10.0.0.0/8), a host name with wildcards, @netgroup, or * for everybody; may be repeated. An exports file names its own clients [default: this machine only]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l exports -d 'Also export what this exports(5) file names. A directory, for example /etc/exports.d, stands for its files whose names end in .exports and do not begin with a dot, sorted by name; may be repeated' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l config -d 'Read options from this TOML file; the command line takes precedence' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l portmap -d 'How clients that ask a portmapper find the server [default: auto]' -r -f -a "auto\t'Register with a running rpcbind. Without one, answer port 111 if other machines can reach the server and the port is free'
 register\t'Register with the running rpcbind, or fail'
 serve\t'Answer port 111, or fail'
 off\t'Neither: clients must be told the port'"
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l state-dir -d 'Keep the handle key, export identities and inode tables here; must survive restarts [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or ~/.local/state/bowline]' -r -f -a "(__fish_complete_directories)"
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l control -d 'Make the control socket here [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l set -d 'Start with this run-time setting; may be repeated' -r
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Let nobody change anything, whatever an exports file says'
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l prove -d 'After the start, mount the first export over the wire, list it and read and compare one file, and print what was seen'
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l state-dir -d 'Keep the file handle key, export ids and name tables here; must survive restarts [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or ~/.local/state/bowline]' -r -f -a "(__fish_complete_directories)"
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l control -d 'Path of the control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l set -d 'Start with this run-time setting, see bowline-settings(7); may be repeated' -r -f -a "threads=\t'fewest and most threads that process calls'
+pool-mode=\t'how many pools of threads there are, and which CPUs share one'
+wake-policy=\t'which threads are woken for a call'
+udp-sockets=\t'how many UDP sockets there are on each address, if any'
+udp-buffer=\t'size of the receive and the send buffer of each UDP socket'
+zero-copy=\t'whether READ sends file pages without copying them, and large WRITEs go through a pipe'
+tcp-rcvbuf=\t'smallest receive buffer of a connection; for some connections with tcp-rcvbuf@NETWORK or tcp-rcvbuf@/EXPORT'
+tcp-sndbuf=\t'smallest send buffer of a connection; for some connections with tcp-sndbuf@NETWORK or tcp-sndbuf@/EXPORT'
+tcp-congestion=\t'congestion control of connections'
+max-read=\t'largest READ that is offered to new mounts'
+max-write=\t'largest WRITE that is offered to new mounts'
+memory=\t'most memory for calls that are being received and replies that clients have not taken'
+log-level=\t'least severity of messages that are logged'"
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Make all exports read-only, whatever the exports file says'
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l prove -d 'After the start, mount the first export over the network, list it, read one file and compare it with the disk, and print the result'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand status" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand status" -l json -d 'Print JSON, for programs'
@@ -112,7 +124,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l warmup -d 'How long to run before counting' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l rate -d 'Calls a second over all clients, whether the server keeps up or not (open loop; a call\'s time counts from when it was due) [default: as fast as the server answers]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l size -d 'Bytes of a READ, a WRITE, or a piece of a directory, as in 4K, 1M' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l files -d 'Files that `read` reads' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l files -d 'Backends that `read` reads' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l file-size -d 'Bytes of each file, read or written' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l threads -d 'Threads of the generator [default: half of the CPUs, at most 4]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l mount-port -d 'The port of MOUNT, if it is neither NFS\'s nor known to the port mapper' -r
