@@ -322,6 +322,7 @@ mod tests {
             let written = match option.value {
                 None => option.name.to_owned(),
                 Some("auto|0|SIZE") => format!("{}=64K", option.name),
+                Some("FLAVOUR[:FLAVOUR]...") => format!("{}=sys", option.name),
                 Some(_) => format!("{}=7", option.name),
             };
             let spec = spec(&written);
@@ -336,7 +337,7 @@ mod tests {
                 seen.push(option.name);
             }
         }
-        assert_eq!(seen.len(), 12, "{seen:?}");
+        assert_eq!(seen.len(), 13, "{seen:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a client may do with an export.
 
 use crate::buffers::{BufferSize, BufferSizes};
+use crate::flavors::FlavorList;
 use vfs::Durability;
 
 /// `nobody` and `nogroup` on Linux: whom squashed users act as unless told otherwise.
@@ -36,6 +37,8 @@ pub struct Options {
     /// Whether the groups of a user are those that this machine knows, not those that the client
     /// sends (`manage-gids`).
     pub manage_gids: bool,
+    /// The security flavours that calls may have (`sec=`).
+    pub flavors: FlavorList,
     /// Buffers of the connections that the client uses the export over (`tcp-rcvbuf=`,
     /// `tcp-sndbuf=`).
     pub buffers: BufferSizes,
@@ -51,6 +54,7 @@ impl Default for Options {
             durability: Durability::Sync,
             secure: true,
             manage_gids: false,
+            flavors: FlavorList::DEFAULT,
             buffers: BufferSizes::default(),
         }
     }
@@ -72,6 +76,9 @@ impl Options {
         );
         if self.manage_gids {
             words.push("manage-gids".to_owned());
+        }
+        if self.flavors != FlavorList::DEFAULT {
+            words.push(format!("sec={}", self.flavors));
         }
         if (self.anonuid, self.anongid) != (ANONYMOUS_ID, ANONYMOUS_ID) {
             words.push(format!("anonuid={},anongid={}", self.anonuid, self.anongid));

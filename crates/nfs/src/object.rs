@@ -1,6 +1,6 @@
 //! From a filehandle of the wire to an object that verbs work on.
 //!
-//! Owns: the order of the checks (handle, client, identity) and their result, the [`Object`]. Every
+//! Owns: the order of the checks (handle, client, security flavour, credentials) and their result, the [`Object`]. Every
 //! procedure that takes a filehandle opens it here, once, by [`Caller::open`]; MNT opens the root
 //! of an export by [`Caller::open_root`], with the same check of the client.
 //!
@@ -13,8 +13,8 @@
 
 use crate::Nfs;
 use export::{
-    BufferSize, BufferSizes, Export, Exports, GroupList, Handle, HeldTable, Options, SquashedCred,
-    Table, UserLookup,
+    BufferSize, BufferSizes, Export, Exports, FlavorList, GroupList, Handle, HeldTable, Options,
+    SquashedCred, Table, UserLookup,
 };
 use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::cell::Cell;
@@ -93,17 +93,22 @@ impl<'c> Caller<'c> {
     ///
     /// # Errors
     /// [`Status::BadHandle`], [`Status::Stale`]; [`Status::Acces`] for a client that the export
-    /// is not for, [`Status::Jukebox`] if that cannot be found out now.
+    /// is not for, and for a security flavour that it does not accept, as the kernel's server
+    /// answers in versions 2 and 3; [`Status::Jukebox`] if that cannot be found out now.
     pub fn open(&self, filehandle: &[u8]) -> vfs::Result<Object<'_>> {
         let (export, fid) = self.table.open(filehandle)?;
         let options = self.client_options(export)?;
+        if !options.flavors.accepts(self.credential) {
+            return Err(Status::Acces);
+        }
         let groups = if options.manage_gids { self.listed_groups(options)? } else { None };
         let cred = options.squash(self.credential, groups);
         Ok(Object { fid, export, options, cred, blocking: WorkerBlocking(self.blocking) })
     }
 
     /// Opens the root of an export with the server's own credentials: that a client may mount a
-    /// directory does not depend on who its user is.
+    /// directory does not depend on who its user is, nor on the flavour of the call, since the answer of MNT
+    /// is where a client learns which flavours there are (RFC 2623 §2.7).
     ///
     /// # Errors
     /// [`ClientRefused`].
@@ -249,6 +254,11 @@ impl<'c> Object<'c> {
     /// own cause is what the client is told.
     pub fn attributes(&self) -> Option<Attr> {
         self.backend().getattr(&self.cx(), &self.fid, Want::STAT).ok()
+    }
+
+    /// The security flavours that the export accepts from this client.
+    pub const fn flavors(&self) -> FlavorList {
+        self.options.flavors
     }
 
     /// The filehandle of an object of the same export.

@@ -7,6 +7,7 @@
 mod lexer;
 mod options;
 mod print;
+mod sec;
 
 use crate::clients::Client;
 use crate::export::{ExportSpec, Fsid, Rule, Source};

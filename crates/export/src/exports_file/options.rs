@@ -3,6 +3,7 @@
 
 use super::Parsed;
 use super::lexer::Word;
+use super::sec::{Access, SecGroups};
 use crate::buffers::BufferSize;
 use crate::export::Fsid;
 use crate::identity::parse_uuid;
@@ -14,37 +15,36 @@ use vfs::Durability;
 #[derive(Debug, Clone, Copy)]
 pub struct OptionSet {
     options: Options,
-    /// `root_squash` and `all_squash` are switches of their own in exports(5).
-    root_squash: bool,
-    all_squash: bool,
+    sec: SecGroups,
     /// `fsid=`.
     pub fsid: Option<Fsid>,
 }
 
 impl Default for OptionSet {
     fn default() -> Self {
-        let options = Options::default();
-        Self { options, root_squash: true, all_squash: false, fsid: None }
+        Self { options: Options::default(), sec: SecGroups::default(), fsid: None }
     }
 }
 
 impl OptionSet {
     /// What a client may do.
     pub const fn options(&self) -> Options {
-        let squash = match (self.all_squash, self.root_squash) {
+        let Access { read_only, root_squash, all_squash } = self.sec.access;
+        let squash = match (all_squash, root_squash) {
             (true, _) => Squash::All,
             (false, true) => Squash::Root,
             (false, false) => Squash::None,
         };
-        Options { squash, ..self.options }
+        Options { read_only, squash, flavors: self.sec.flavors(), ..self.options }
     }
 }
 
 /// What became of one option.
-enum Fate {
-    Taken,
-    /// Accepted without effect, because.
-    Ignored(&'static str),
+enum Applied {
+    /// All of it counts.
+    Whole,
+    /// Not all of it, because.
+    Noted(String),
     Wrong(String),
 }
 
@@ -55,20 +55,25 @@ pub fn parse(
     defaults: OptionSet,
     parsed: &mut Parsed,
 ) -> OptionSet {
-    let mut set = defaults;
+    let mut set = OptionSet { sec: defaults.sec.as_defaults(), ..defaults };
     let mut at = range.start;
+    let mut sec_at = at;
     for option in word.bytes().get(range).unwrap_or_default().split(|b| *b == b',') {
         if !option.is_empty() {
             let shown = option.escape_ascii().to_string();
+            if option.starts_with(b"sec=") {
+                sec_at = at;
+            }
             match set.apply(option, &shown) {
-                Fate::Taken => {}
-                Fate::Ignored(why) => {
-                    parsed.note(word, at, format!("{shown} is accepted and has no effect: {why}"));
-                }
-                Fate::Wrong(why) => parsed.error(word, at, why),
+                Applied::Whole => {}
+                Applied::Noted(why) => parsed.note(word, at, why),
+                Applied::Wrong(why) => parsed.error(word, at, why),
             }
         }
         at = at.saturating_add(option.len()).saturating_add(1);
+    }
+    if let Err(why) = set.sec.end() {
+        parsed.error(word, sec_at, why);
     }
     set
 }
@@ -87,13 +92,17 @@ pub struct ExportOption {
 impl ExportOption {
     /// Whether anything is different with it.
     pub const fn has_effect(&self) -> bool {
-        matches!(self.apply, Apply::Switch(_) | Apply::Value(_))
+        matches!(self.apply, Apply::Switch(_) | Apply::Access(_) | Apply::Value(_) | Apply::Sec)
     }
 }
 
 /// What an option does.
 enum Apply {
     Switch(fn(&mut OptionSet)),
+    /// The same of what may differ between the flavours of `sec=`.
+    Access(fn(&mut Access)),
+    /// The flavours of `sec=`.
+    Sec,
     /// The value, and what is wrong with it.
     Value(fn(&mut OptionSet, &[u8]) -> Result<(), String>),
     /// Nothing, as without it.
@@ -108,6 +117,10 @@ const fn switch(
     apply: fn(&mut OptionSet),
 ) -> ExportOption {
     ExportOption { name, value: None, about, apply: Apply::Switch(apply) }
+}
+
+const fn access(name: &'static str, about: &'static str, apply: fn(&mut Access)) -> ExportOption {
+    ExportOption { name, value: None, about, apply: Apply::Access(apply) }
 }
 
 const fn valued(
@@ -137,8 +150,8 @@ const ONLY: &str = "there is nothing else in this version";
 
 /// All options.
 pub const EXPORT_OPTIONS: [ExportOption; 36] = [
-    switch("ro", "Nobody may change anything; the default", |set| set.options.read_only = true),
-    switch("rw", "Clients may read and write", |set| set.options.read_only = false),
+    access("ro", "Nobody may change anything; the default", |access| access.read_only = true),
+    access("rw", "Clients may read and write", |access| access.read_only = false),
     switch("sync", "What is answered as done is on disk; the default", |set| {
         set.options.durability = Durability::Sync;
     }),
@@ -153,14 +166,23 @@ pub const EXPORT_OPTIONS: [ExportOption; 36] = [
         set.options.secure = true;
     }),
     switch("insecure", "Clients may come from any port", |set| set.options.secure = false),
-    switch("root_squash", "User and group 0 act as the anonymous ones; the default", |set| {
-        set.root_squash = true;
+    access("root_squash", "User and group 0 act as the anonymous ones; the default", |access| {
+        access.root_squash = true;
     }),
-    switch("no_root_squash", "Root of a client is root here", |set| set.root_squash = false),
-    switch("all_squash", "Everybody acts as the anonymous user and group", |set| {
-        set.all_squash = true;
+    access("no_root_squash", "Root of a client is root here", |access| access.root_squash = false),
+    access("all_squash", "Everybody acts as the anonymous user and group", |access| {
+        access.all_squash = true;
     }),
-    switch("no_all_squash", "Not so; the default", |set| set.all_squash = false),
+    access("no_all_squash", "Not so; the default", |access| access.all_squash = false),
+    ExportOption {
+        name: "sec",
+        value: Some("FLAVOUR[:FLAVOUR]..."),
+        about: "The security flavours that calls may have, the preferred first: sys (or unix) and none \
+                (or null); both without this option. Calls of other flavours are refused. Flavours that this \
+                server does not have (krb5, krb5i, krb5p) are left out, with the ro, rw and squash options that \
+                follow them",
+        apply: Apply::Sec,
+    },
     valued(("anonuid", "UID"), "The anonymous user, by number [65534]", |set, value| {
         set.options.anonuid = id(value).ok_or("the value is no user id; write a number")?;
         Ok(())
@@ -196,7 +218,6 @@ pub const EXPORT_OPTIONS: [ExportOption; 36] = [
         |set, value| buffer(value).map(|size| set.options.buffers.send = size),
     ),
     nothing("hide", ONLY),
-    nothing("sec=sys", ONLY),
     nothing("xprtsec=none", ONLY),
     nothing("no_pnfs", ONLY),
     nothing("no_security_label", ONLY),
@@ -215,34 +236,52 @@ pub const EXPORT_OPTIONS: [ExportOption; 36] = [
 ];
 
 impl OptionSet {
-    fn apply(&mut self, option: &[u8], shown: &str) -> Fate {
+    fn apply(&mut self, option: &[u8], shown: &str) -> Applied {
         let named = |name: &[u8]| EXPORT_OPTIONS.iter().find(|row| row.name.as_bytes() == name);
         let equals = option.iter().position(|byte| *byte == b'=');
         let (name, value) = option.split_at(equals.unwrap_or(option.len()));
         let row = named(option).or_else(|| named(name).filter(|row| row.value.is_some()));
-        let Some(row) = row else { return Fate::Wrong(not_here(name, shown)) };
+        let Some(row) = row else { return Applied::Wrong(unknown_option(name, shown)) };
         match (&row.apply, value.split_first()) {
             (Apply::Switch(apply), _) => apply(self),
+            (Apply::Access(apply), _) => match self.sec.served_access() {
+                Some(access) => apply(access),
+                None => {
+                    return Applied::Noted(format!("{shown} is left out with the sec= before it"));
+                }
+            },
             (Apply::Nothing, _) => {}
-            (Apply::Ignored, _) => return Fate::Ignored(row.about),
+            (Apply::Ignored, _) => {
+                let why = row.about;
+                return Applied::Noted(format!("{shown} is accepted and has no effect: {why}"));
+            }
+            (Apply::Value(_) | Apply::Sec, None) => {
+                let what = row.value.unwrap_or_default();
+                return Applied::Wrong(format!("{shown} wants a value: {shown}={what}"));
+            }
             (Apply::Value(apply), Some((_, value))) => {
                 if let Err(why) = apply(self, value) {
-                    return Fate::Wrong(format!("{shown}: {why}"));
+                    return Applied::Wrong(format!("{shown}: {why}"));
                 }
             }
-            (Apply::Value(_), None) => {
-                let what = row.value.unwrap_or_default();
-                return Fate::Wrong(format!("{shown} wants a value: {shown}={what}"));
+            (Apply::Sec, Some((_, value))) => {
+                return match self.sec.begin(value) {
+                    Ok(left_out) if left_out.is_empty() => Applied::Whole,
+                    Ok(left_out) => {
+                        let text = format!("{shown}: this version has no {left_out}; left out");
+                        Applied::Noted(text)
+                    }
+                    Err(why) => Applied::Wrong(format!("{shown}: {why}")),
+                };
             }
         }
-        Fate::Taken
+        Applied::Whole
     }
 }
 
-/// What to say about an option that cannot be obeyed.
-fn not_here(name: &[u8], shown: &str) -> String {
+/// What to say about an option that is not in the table.
+fn unknown_option(name: &[u8], shown: &str) -> String {
     match name {
-        b"sec" => format!("{shown}: only sec=sys is in this version"),
         b"xprtsec" => format!("{shown}: only xprtsec=none is in this version"),
         b"mp" | b"mountpoint" | b"refer" | b"replicas" | b"pnfs" | b"security_label"
         | b"nordirplus" => format!("{shown} is not in this version: remove it"),

@@ -57,6 +57,7 @@ fn every_option_of_the_table_is_taken_as_it_says() {
         let shown = match option.value {
             None => option.name.to_owned(),
             Some(value) if value.contains("SIZE") => format!("{}=16M", option.name),
+            Some(value) if value.contains("FLAVOUR") => format!("{}=sys", option.name),
             Some(_) => format!("{}=7", option.name),
         };
         let parsed = parse(format!("/a *({shown})\n").as_bytes());
@@ -74,8 +75,10 @@ fn every_option_of_the_table_is_taken_as_it_says() {
 #[test]
 fn what_is_not_in_this_version_is_said_so() {
     for (option, told) in [
-        ("sec=krb5p", "only sec=sys"),
-        ("sec=sys:krb5", "only sec=sys"),
+        ("sec=krb5p", "none of these security flavours is served"),
+        ("sec=kerberos", "no security flavour"),
+        ("sec=", "no security flavour"),
+        ("sec", "wants a value"),
         ("xprtsec=mtls", "only xprtsec=none"),
         ("mp", "not in this version"),
         ("mountpoint=/x", "not in this version"),
@@ -116,6 +119,54 @@ fn squash_switches_are_independent() {
     assert_eq!(squash("all_squash,no_all_squash"), Squash::Root);
     assert_eq!(squash("no_root_squash,all_squash,no_all_squash"), Squash::None);
     assert_eq!(squash("no_root_squash,root_squash"), Squash::Root);
+}
+
+#[test]
+fn sec_lists_the_flavors_that_are_served() {
+    let parsed = |options: &str| parse(format!("/a -{options} *\n").as_bytes());
+    let text = |options: &str| {
+        let parsed = parsed(options);
+        assert_eq!(parsed.errors, [], "{options}");
+        parsed.entries[0].rules[0].options.text()
+    };
+    let squashed = |access| format!("{access},sync,secure,root_squash");
+    assert_eq!(text("rw"), squashed("rw"));
+    assert_eq!(text("sec=sys:none,rw"), squashed("rw"), "as without it");
+    assert_eq!(text("sec=unix,rw"), squashed("rw") + ",sec=sys");
+    assert_eq!(text("rw,sec=null"), squashed("rw") + ",sec=none");
+    assert_eq!(text("sec=none:sys"), squashed("ro") + ",sec=none:sys");
+    // what follows a flavour that is not served is for that flavour only
+    assert_eq!(text("sec=krb5,rw,no_root_squash,sec=sys"), squashed("ro") + ",sec=sys");
+    assert_eq!(text("sec=sys,rw,sec=krb5:krb5i,ro"), squashed("rw") + ",sec=sys");
+    let notes: Vec<String> =
+        parsed("sec=krb5:sys,rw,sec=krb5p,ro").notes.into_iter().map(|note| note.text).collect();
+    assert_eq!(
+        notes,
+        [
+            "sec=krb5:sys: this version has no krb5; left out",
+            "sec=krb5p: this version has no krb5p; left out",
+            "ro is left out with the sec= before it",
+        ]
+    );
+    for differ in ["sec=sys,rw,sec=none", "sec=sys,sec=none,rw", "sec=sys,all_squash,sec=none,ro"] {
+        let errors = parsed(differ).errors;
+        assert_eq!(errors.len(), 1, "{differ}: {errors:?}");
+        assert!(errors[0].text.contains("differ between security flavours"), "{}", errors[0]);
+    }
+    assert_eq!(text("sec=sys,rw,sec=none,rw"), squashed("rw"));
+}
+
+#[test]
+fn sec_of_a_client_adds_to_that_of_the_defaults() {
+    let options = |line: &str| {
+        let parsed = parse(line.as_bytes());
+        assert_eq!(parsed.errors, [], "{line}");
+        parsed.entries[0].rules[0].options.text()
+    };
+    assert_eq!(options("/a -sec=none h(rw)"), "rw,sync,secure,root_squash,sec=none");
+    assert_eq!(options("/a -sec=none,rw h(sec=sys)"), "rw,sync,secure,root_squash,sec=none:sys");
+    let differ = parse(b"/a -sec=none,ro h(sec=sys,rw)");
+    assert_eq!(differ.errors.len(), 1, "{:?}", differ.errors);
 }
 
 #[test]
@@ -202,7 +253,8 @@ fn any_options() -> impl Strategy<Value = Options> {
     let ids = (0..u32::MAX, 0..u32::MAX);
     let sizes = (any_size(), any_size());
     let flags = any::<[bool; 4]>();
-    (flags, squash, ids, sizes).prop_map(|(flags, squash, ids, sizes)| {
+    let flavors = prop_oneof![Just("sys"), Just("none"), Just("sys:none"), Just("none:sys")];
+    (flags, squash, ids, sizes, flavors).prop_map(|(flags, squash, ids, sizes, flavors)| {
         let [read_only, sync, secure, manage_gids] = flags;
         Options {
             read_only,
@@ -212,6 +264,9 @@ fn any_options() -> impl Strategy<Value = Options> {
             durability: if sync { Durability::Sync } else { Durability::Async },
             secure,
             manage_gids,
+            flavors: parse(format!("/a *(sec={flavors})").as_bytes()).entries[0].rules[0]
+                .options
+                .flavors,
             buffers: BufferSizes { receive: sizes.0, send: sizes.1 },
         }
     })
@@ -261,7 +316,7 @@ proptest! {
 
     #[test]
     fn no_words_make_it_panic(
-        text in r#"(/[a-z]{0,3}|[ \t\n"\\#]|-rw|\*|@g|[0-9./]{1,9}|\((rw|ro|,|=|fsid=0|x){0,5}\)?){0,40}"#,
+        text in r#"(/[a-z]{0,3}|[ \t\n"\\#]|-rw|\*|@g|[0-9./]{1,9}|\((rw|ro|,|=|fsid=0|sec=|sys|krb5|:|x){0,5}\)?){0,40}"#,
     ) {
         let parsed = parse(text.as_bytes());
         let lines = text.split('\n').count();

@@ -5,16 +5,13 @@ use super::Mount;
 use super::mounted::MountedBy;
 use super::walk::{MountPoint, find};
 use crate::v2::handle;
-use export::Handle;
+use export::{Flavor, Handle};
 use proto::mount::{
     AUTH_NONE, AUTH_SYS, DirPath, Flavors, HANDLE_V1, Mount1Result, Mount3Result, MountError,
     Mounted3,
 };
 use rpc::{Call, Fault};
 use xdr::{Reader, Writer};
-
-/// What every export accepts, the better first.
-const FLAVORS: [u32; 2] = [AUTH_SYS, AUTH_NONE];
 
 /// MNT of version 1.
 pub(super) fn mnt1(
@@ -74,7 +71,8 @@ pub(super) fn mnt3(
     match find(state, call, path.0) {
         Ok(mount_point) => {
             add_row(state, call, &mount_point, 3);
-            let flavors = Flavors::new(&FLAVORS).unwrap_or_default();
+            let numbers: Vec<u32> = mount_point.flavors.iter().map(flavor_number).collect();
+            let flavors = Flavors::new(&numbers).unwrap_or_default();
             let handle = mount_point.handle.bytes();
             reply.put(&Mount3Result::Ok(Mounted3 { handle, flavors }));
         }
@@ -84,6 +82,14 @@ pub(super) fn mnt3(
         }
     }
     Ok(())
+}
+
+/// The flavour's number (RFC 5531 §8.2).
+const fn flavor_number(flavor: Flavor) -> u32 {
+    match flavor {
+        Flavor::Sys => AUTH_SYS,
+        Flavor::None => AUTH_NONE,
+    }
 }
 
 fn add_row(state: &Mount, call: &Call<'_>, mount_point: &MountPoint, version: u32) {

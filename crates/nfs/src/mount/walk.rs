@@ -5,7 +5,7 @@ use super::path::{components, normalise};
 use super::refusal::{Refusal, Why};
 use crate::object::{Caller, Object};
 use crate::verbs;
-use export::Handle;
+use export::{FlavorList, Handle};
 use proto::mount::MountError;
 use rpc::Call;
 use vfs::{FileType, Status};
@@ -16,6 +16,8 @@ pub(super) struct MountPoint {
     pub handle: Handle,
     /// The path in normal form.
     pub path: Vec<u8>,
+    /// The security flavours that its export accepts from the client.
+    pub flavors: FlavorList,
 }
 
 /// Finds what `path` names, for this caller; the operator hears of what is refused.
@@ -41,7 +43,7 @@ fn look(state: &Mount, call: &mut Call<'_>, path: &[u8]) -> Result<MountPoint, W
     let (export, below) = caller.table().by_path(&path).ok_or(Why::NoExport)?;
     let root = caller.open_root(export).map_err(Why::Client)?;
     let object = walk(root, below).map_err(Why::Tree)?;
-    Ok(MountPoint { handle: object.seal(&object.fid), path })
+    Ok(MountPoint { handle: object.seal(&object.fid), path, flavors: object.flavors() })
 }
 
 /// The object at the end of `below`: a directory or an ordinary file.

@@ -19,6 +19,7 @@ mod mount;
 mod object;
 mod portmap;
 mod same_xid;
+mod sec;
 mod v2_files;
 mod v2_wire;
 mod v3_allocation;

@@ -1,8 +1,8 @@
 //! Exports for tests, to this machine only, with a key that dies with the test.
 
 use export::{
-    BufferSize, BufferSizes, Client, ExportSpec, Exports, Fsid, Identity, Key, Options, Rule,
-    Source, Squash, Table,
+    BufferSize, BufferSizes, Client, ExportSpec, Exports, FlavorList, Fsid, Identity, Key, Options,
+    Rule, Source, Squash, Table,
 };
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ pub const RW: Options = Options {
     durability: Durability::Sync,
     secure: true,
     manage_gids: false,
+    flavors: FlavorList::DEFAULT,
     buffers: BufferSizes { receive: BufferSize::Unset, send: BufferSize::Unset },
 };
 /// The same without changes.

@@ -1,0 +1,137 @@
+//! The security flavours that an export accepts (`sec=`), and what MNT lists of them.
+
+use rpc::Credential;
+use std::fmt;
+
+/// A flavour of RPC authentication that this server serves (RFC 5531 §8.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flavor {
+    /// AUTH_SYS: the client says which user it is.
+    Sys,
+    /// AUTH_NONE: the anonymous user.
+    None,
+}
+
+/// How exports(5) writes the flavours, the usual name of each first.
+const NAMES: [(&str, Flavor); 4] =
+    [("sys", Flavor::Sys), ("none", Flavor::None), ("unix", Flavor::Sys), ("null", Flavor::None)];
+
+/// Flavours that other servers know and this one does not serve.
+const NOT_SERVED: [&str; 9] =
+    ["krb5", "krb5i", "krb5p", "lkey", "lkeyi", "lkeyp", "spkm3", "spkm3i", "spkm3p"];
+
+/// What a name of `sec=` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FlavorName {
+    Served(Flavor),
+    NotServed,
+    Unknown,
+}
+
+impl FlavorName {
+    /// Looks a name up.
+    pub fn of(name: &[u8]) -> Self {
+        match NAMES.iter().find(|(known, _)| known.as_bytes() == name) {
+            Some((_, flavor)) => Self::Served(*flavor),
+            None if NOT_SERVED.iter().any(|known| known.as_bytes() == name) => Self::NotServed,
+            None => Self::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for Flavor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sys => "sys",
+            Self::None => "none",
+        })
+    }
+}
+
+/// The flavours of one client rule, each once, the preferred first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FlavorList([Option<Flavor>; 2]);
+
+impl FlavorList {
+    /// Without `sec=`, as the kernel's server: AUTH_SYS and AUTH_NONE.
+    pub const DEFAULT: Self = Self([Some(Flavor::Sys), Some(Flavor::None)]);
+
+    /// None yet.
+    pub(crate) const EMPTY: Self = Self([None; 2]);
+
+    /// Puts a flavour behind the others, if it is not there.
+    pub(crate) fn add(&mut self, flavor: Flavor) {
+        let place = self.0.iter_mut().find(|place| place.is_none_or(|known| known == flavor));
+        if let Some(place) = place {
+            *place = Some(flavor);
+        }
+    }
+
+    /// The flavours, the preferred first.
+    pub fn iter(&self) -> impl Iterator<Item = Flavor> {
+        self.0.into_iter().flatten()
+    }
+
+    /// Whether there is none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0[0].is_none()
+    }
+
+    /// Whether a call with this credential may use the export.
+    pub fn accepts(&self, credential: &Credential<'_>) -> bool {
+        self.0.contains(&Some(match credential {
+            Credential::Anonymous => Flavor::None,
+            Credential::Sys(_) => Flavor::Sys,
+        }))
+    }
+}
+
+impl fmt::Display for FlavorList {
+    /// As exports(5) writes them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.iter().map(|flavor| flavor.to_string()).collect();
+        f.write_str(&names.join(":"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Flavor, FlavorList, FlavorName};
+    use rpc::{AuthSys, Credential};
+
+    #[test]
+    fn a_list_keeps_the_order_and_each_flavor_once() {
+        let mut list = FlavorList::EMPTY;
+        assert!(list.is_empty());
+        for flavor in [Flavor::None, Flavor::Sys, Flavor::None, Flavor::Sys] {
+            list.add(flavor);
+        }
+        assert_eq!(list.iter().collect::<Vec<_>>(), [Flavor::None, Flavor::Sys]);
+        assert_eq!(
+            (list.to_string(), FlavorList::DEFAULT.to_string()),
+            ("none:sys".into(), "sys:none".into())
+        );
+        assert_ne!(list, FlavorList::DEFAULT);
+    }
+
+    #[test]
+    fn a_list_accepts_the_credentials_of_its_flavors_only() {
+        let sys = Credential::Sys(AuthSys::new(b"", 1, 1, &[]).unwrap());
+        let mut list = FlavorList::EMPTY;
+        assert!(!list.accepts(&sys) && !list.accepts(&Credential::Anonymous));
+        list.add(Flavor::None);
+        assert!(!list.accepts(&sys) && list.accepts(&Credential::Anonymous));
+        assert!(FlavorList::DEFAULT.accepts(&sys));
+    }
+
+    #[test]
+    fn names_are_those_of_exports_5() {
+        assert_eq!(FlavorName::of(b"unix"), FlavorName::Served(Flavor::Sys));
+        assert_eq!(FlavorName::of(b"null"), FlavorName::Served(Flavor::None));
+        assert_eq!(FlavorName::of(b"krb5p"), FlavorName::NotServed);
+        assert_eq!(FlavorName::of(b"kerberos"), FlavorName::Unknown);
+        for flavor in FlavorList::DEFAULT.iter() {
+            assert_eq!(FlavorName::of(flavor.to_string().as_bytes()), FlavorName::Served(flavor));
+        }
+    }
+}
