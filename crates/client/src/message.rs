@@ -1,7 +1,7 @@
 //! Call headers out, reply headers in (RFC 5531 §9).
 
 use proto::rpc::{CALL, GROUPS_MAX, MACHINE_NAME_MAX, REPLY};
-use rpc::{AuthSys, Credential, Request};
+use rpc::{AuthSys, Request};
 use xdr::{Reader, Writer};
 
 /// Who the client says is calling (AUTH_SYS).
@@ -43,7 +43,7 @@ pub struct Target {
 /// Appends a call's header; the arguments follow it.
 pub(crate) fn put_call(w: &mut Writer, xid: u32, target: Target, identity: Option<&Identity>) {
     let Target { program, version, procedure } = target;
-    let credential = identity.and_then(credential).map_or(Credential::Anonymous, Credential::Sys);
+    let credential = identity.and_then(credential);
     w.put(&Request { xid, program, version, procedure, credential });
 }
 

@@ -71,7 +71,10 @@ impl Options {
         let anonymous = SquashedCred::without_groups(self.anonuid, self.anongid);
         let sys = match credential {
             Credential::Sys(sys) if self.squash != Squash::All => sys,
-            Credential::Sys(_) | Credential::Anonymous => return anonymous,
+            // there is no map from proven names to users yet
+            Credential::Sys(_) | Credential::Anonymous | Credential::Principal(_) => {
+                return anonymous;
+            }
         };
         let uid = if self.is_squashed(sys.uid) { self.anonuid } else { sys.uid };
         let groups = match listed {

@@ -5,20 +5,28 @@
 //! Writers copy the table and swap it; `writing` keeps them apart and is never held while anything
 //! waits.
 //!
+//! A flavour is a transformer: it reads a call's credential and verifier, and says who is calling
+//! and what the arguments and the reply of this call pass through ([`Protection`]). It can also
+//! answer a message by itself, so that no procedure sees it ([`FlavorReply`]): control messages of
+//! RPCSEC_GSS (RFC 2203 §5.2) and the probe of AUTH_TLS (RFC 9289 §4.1).
+//!
 //! Invariant: [`AuthTable::remove`] returns only when no call is inside the flavour any more. A
-//! call that has been told who is calling goes on with what it was told.
+//! call that was accepted goes on with what it was given.
 
 mod none;
-mod unix;
+mod protection;
+mod sys;
 
-use crate::Credential;
+use crate::{Credential, Transport};
 use ::sys::snapshot::{Brief, Snapshot};
-use proto::rpc::{AuthStat, OpaqueAuth, flavor};
+use proto::rpc::{AuthStat, CallHeader, OpaqueAuth, flavor};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use xdr::Reader;
 
 pub use none::AuthNone;
-pub use unix::AuthSysFlavor;
+pub use protection::{Protection, SecurityContext, Tampered};
+pub use sys::AuthSysFlavor;
 
 /// Flavour numbers are below this: RPCSEC_GSS (6) and TLS (7) are the highest on the wire.
 pub const FLAVORS_MAX: usize = 8;
@@ -26,20 +34,85 @@ pub const FLAVORS_MAX: usize = 8;
 /// How long [`AuthTable::remove`] sleeps before it looks again for tables that are being dropped.
 const REMOVE_POLL: Duration = Duration::from_micros(100);
 
-/// A way to tell who is calling.
+/// A call's message as a flavour sees it.
+#[derive(Debug, Clone)]
+pub struct CallMessage<'a> {
+    /// The header.
+    pub header: CallHeader<'a>,
+    /// The arguments, as they came.
+    pub args: Reader<'a>,
+    /// All of the message.
+    pub record: &'a [u8],
+    /// How it came.
+    pub transport: Transport,
+}
+
+impl<'a> CallMessage<'a> {
+    /// The header up to and with the credential: what the verifier of RPCSEC_GSS is a checksum of
+    /// (RFC 2203 §5.3.1).
+    pub fn signed_header(&self) -> &'a [u8] {
+        let verifier = 8_usize.saturating_add(xdr::padded(self.header.verifier.body.len()));
+        let behind = self.args.remaining().saturating_add(verifier);
+        self.record.get(..self.record.len().saturating_sub(behind)).unwrap_or_default()
+    }
+}
+
+/// A call that a flavour lets through.
+pub enum Acceptance<'a> {
+    /// Arguments and reply are as they are, the reply's verifier is that of AUTH_NONE.
+    Plain(Credential<'a>),
+    /// Arguments and reply pass through this, which also says who is calling.
+    Protected(Protection),
+}
+
+/// What becomes of a message that a flavour lets through to no procedure.
+#[derive(Debug)]
+pub enum NotAccepted {
+    /// MSG_DENIED / AUTH_ERROR.
+    Denied(AuthStat),
+    /// Nothing is sent (RFC 2203 §5.3.3.1: a sequence number that was seen before).
+    Discarded,
+    /// The flavour's own answer.
+    Answered(Box<FlavorReply>),
+}
+
+impl From<AuthStat> for NotAccepted {
+    fn from(stat: AuthStat) -> Self {
+        Self::Denied(stat)
+    }
+}
+
+/// A flavour's own answer: MSG_ACCEPTED, SUCCESS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlavorReply {
+    /// The flavour of the verifier.
+    pub verifier_flavor: u32,
+    /// The body of the verifier, at most 400 bytes.
+    pub verifier: Vec<u8>,
+    /// The results.
+    pub results: Vec<u8>,
+    /// Whether what follows the reply on its connection is TLS (RFC 9289 §4.1).
+    pub start_tls: bool,
+}
+
+/// An authentication flavour.
 pub trait Flavor: Send + Sync {
     /// Its number, below [`FLAVORS_MAX`].
     fn number(&self) -> u32;
 
-    /// Reads a credential of this flavour. Must not wait for anything.
+    /// Checks a message of this flavour. Must not wait for anything.
     ///
     /// # Errors
-    /// What the client is told in MSG_DENIED / AUTH_ERROR.
-    fn authenticate<'a>(
-        &self,
-        credential: &OpaqueAuth<'a>,
-        verifier: &OpaqueAuth<'a>,
-    ) -> Result<Credential<'a>, AuthStat>;
+    /// What becomes of the message instead of a call.
+    fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted>;
+
+    /// Whether the same message may be asked about again, and when its arguments have not all
+    /// come: the condition for data to be taken before its record is whole
+    /// ([`crate::ArgumentSink`]). Not where a second time is a replay, or what has come cannot be
+    /// checked by itself.
+    fn accepts_twice(&self) -> bool {
+        false
+    }
 }
 
 /// Why a flavour cannot be added.
@@ -76,22 +149,30 @@ impl Default for AuthTable {
 }
 
 impl AuthTable {
-    /// Tells who is calling.
+    /// Has a message checked by its flavour.
     ///
     /// # Errors
     /// AUTH_BADCRED for a flavour that is not there, AUTH_REJECTEDCRED if it is AUTH_SHORT: the
     /// client then comes again with the whole credential (RFC 5531, appendix A). Else those of
     /// the flavour.
-    pub fn authenticate<'a>(
-        &self,
-        credential: &OpaqueAuth<'a>,
-        verifier: &OpaqueAuth<'a>,
-    ) -> Result<Credential<'a>, AuthStat> {
+    pub fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
         let slots = self.slots.load();
-        match index(credential.flavor).and_then(|i| slots.get(i)).and_then(Option::as_ref) {
-            Some(flavor) => flavor.authenticate(credential, verifier),
-            None if credential.flavor == flavor::AUTH_SHORT => Err(AuthStat::RejectedCred),
-            None => Err(AuthStat::BadCred),
+        let number = message.header.credential.flavor;
+        match index(number).and_then(|i| slots.get(i)).and_then(Option::as_ref) {
+            Some(flavor) => flavor.accept(message),
+            None if number == flavor::AUTH_SHORT => Err(AuthStat::RejectedCred.into()),
+            None => Err(AuthStat::BadCred.into()),
+        }
+    }
+
+    /// Who sends a message whose arguments have not all come; `None` if its flavour has to see the
+    /// whole message, or does not accept it.
+    pub(crate) fn accept_beginning<'a>(&self, message: &CallMessage<'a>) -> Option<Credential<'a>> {
+        let slots = self.slots.load();
+        let flavor = slots.get(index(message.header.credential.flavor)?)?.as_ref()?;
+        match flavor.accepts_twice().then(|| flavor.accept(message))? {
+            Ok(Acceptance::Plain(credential)) => Some(credential),
+            Ok(Acceptance::Protected(_)) | Err(_) => None,
         }
     }
 
@@ -144,7 +225,7 @@ fn index(flavor: u32) -> Option<usize> {
 
 /// The verifier that goes with both standard flavours is of flavour AUTH_NONE (RFC 5531,
 /// appendix A); its body is undefined (§10.1) and not looked at.
-const fn unproved(verifier: &OpaqueAuth<'_>) -> Result<(), AuthStat> {
+fn check_no_verifier(verifier: &OpaqueAuth<'_>) -> Result<(), AuthStat> {
     if verifier.flavor == flavor::AUTH_NONE { Ok(()) } else { Err(AuthStat::BadVerf) }
 }
 

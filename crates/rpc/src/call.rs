@@ -1,8 +1,12 @@
 //! What a procedure knows of the call that it answers, and what it tells the server about it.
 
 use crate::ahead::{Ahead, Piped};
+use crate::auth::Protection;
+use crate::deferred::{Deferred, Line};
+use crate::dispatch::inside;
+use crate::reply_cache::Ticket;
 use crate::socket_buffers::SocketBufferSizes;
-use proto::rpc::{AuthSysParms, GROUPS_MAX, Groups};
+use crate::{Credential, OpIndex};
 use std::net::SocketAddr;
 
 /// How a call came.
@@ -25,68 +29,25 @@ pub struct Peer {
     pub transport: Transport,
 }
 
-/// `authsys_parms` (RFC 5531, appendix A) without the stamp, which means nothing to a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AuthSys<'a> {
-    /// The client's own name for itself; never trusted.
-    pub machinename: &'a [u8],
-    /// Effective user id.
-    pub uid: u32,
-    /// Effective group id.
-    pub gid: u32,
-    groups: Groups,
-}
-
-impl<'a> AuthSys<'a> {
-    /// The most groups that the flavour carries (RFC 5531, appendix A).
-    pub const GROUPS_MAX: usize = GROUPS_MAX;
-
-    /// A credential; `None` if there are more than sixteen groups.
-    pub fn new(machinename: &'a [u8], uid: u32, gid: u32, groups: &[u32]) -> Option<Self> {
-        Some(Self { machinename, uid, gid, groups: Groups::new(groups)? })
-    }
-
-    /// Supplementary groups.
-    pub fn groups(&self) -> &[u32] {
-        self.groups.as_slice()
-    }
-
-    /// As it goes over the wire.
-    pub const fn parms(&self, stamp: u32) -> AuthSysParms<'a> {
-        AuthSysParms {
-            stamp,
-            machine_name: self.machinename,
-            uid: self.uid,
-            gid: self.gid,
-            groups: self.groups,
-        }
-    }
-}
-
-impl<'a> From<AuthSysParms<'a>> for AuthSys<'a> {
-    fn from(parms: AuthSysParms<'a>) -> Self {
-        Self {
-            machinename: parms.machine_name,
-            uid: parms.uid,
-            gid: parms.gid,
-            groups: parms.groups,
-        }
-    }
-}
-
-/// Who the client says is calling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Credential<'a> {
-    /// AUTH_NONE: an anonymous caller.
-    Anonymous,
-    /// AUTH_SYS.
-    Sys(AuthSys<'a>),
-}
-
 /// How a call tells its worker thread that it is about to block, so that other calls go on meanwhile.
 pub trait Blocking {
     /// To be called before a system call or a lock that may wait; cheap to call twice.
     fn will_block(&self);
+}
+
+/// What the transport does for a call while it runs.
+pub trait CallHost: Blocking {
+    /// Counts an operation inside the call ([`Call::count_operation`]). Without statistics there is
+    /// nothing to do.
+    fn count_operation(&self, op: OpIndex, status: u32) {
+        let _ = (op, status);
+    }
+
+    /// The way for a reply that is sent after the call has returned ([`Call::defer`]); `None` if
+    /// there is none, or as many replies are pending there as may be.
+    fn line(&self) -> Option<Box<dyn Line>> {
+        None
+    }
 }
 
 /// Why a READ's or READDIR's data was copied.
@@ -131,7 +92,7 @@ pub struct Call<'a> {
     pub peer: Peer,
     /// Who is asking.
     pub credential: Credential<'a>,
-    /// Called before anything that may wait.
+    /// Called before anything that may block.
     pub blocking: &'a dyn Blocking,
     /// Data that went where it belongs before the record was whole.
     pub ahead: Option<&'a Ahead>,
@@ -139,10 +100,24 @@ pub struct Call<'a> {
     pub piped: Option<Piped<'a>>,
     /// For the statistics.
     pub outcome: Outcome,
+    pub(crate) pending: Option<Pending<'a>>,
+}
+
+/// What the dispatcher knows of a call that runs: all that its reply needs.
+pub(crate) struct Pending<'a> {
+    pub host: &'a dyn CallHost,
+    /// What the call is counted as.
+    pub op: OpIndex,
+    /// The first of the operations inside its version's procedures.
+    pub operations: OpIndex,
+    /// What the reply passes through.
+    pub protection: Option<&'a Protection>,
+    /// The reply cache's note that it runs, if its reply is kept.
+    pub ticket: Option<Ticket<'a>>,
 }
 
 impl<'a> Call<'a> {
-    /// A call of which nothing is known but this.
+    /// A call without a dispatcher: it can not be deferred, and nothing is counted.
     pub fn new(
         xid: u32,
         peer: Peer,
@@ -150,7 +125,35 @@ impl<'a> Call<'a> {
         blocking: &'a dyn Blocking,
     ) -> Self {
         let outcome = Outcome::default();
-        Self { xid, peer, credential, blocking, ahead: None, piped: None, outcome }
+        Self { xid, peer, credential, blocking, ahead: None, piped: None, outcome, pending: None }
+    }
+
+    /// Counts an operation that ran inside this call, by its place in
+    /// [`crate::Version::operations`], and its status; the one that the call itself is counted as
+    /// ([`crate::Plan::counted_as`]) is not to be counted here.
+    pub fn count_operation(&self, operation: u16, status: u32) {
+        if let Some(pending) = &self.pending {
+            pending.host.count_operation(inside(pending.operations, operation), status);
+        }
+    }
+
+    /// Takes over the duty to answer this call: the reply is sent when [`Deferred::complete`] is
+    /// called, by any thread, and no thread waits meanwhile. What the procedure returns and has
+    /// written is then ignored. To the reply cache the call is running until it is completed.
+    ///
+    /// `None`, and the procedure has to answer by itself, if as many replies are pending on the
+    /// connection as may be, if there is no way to send one later, and after the first time.
+    pub fn defer(&mut self) -> Option<Deferred> {
+        let line = self.pending.as_ref()?.host.line()?;
+        let Pending { op, protection, ticket, .. } = self.pending.take()?;
+        Some(Deferred {
+            xid: self.xid,
+            op,
+            outcome: self.outcome,
+            line,
+            protection: protection.cloned(),
+            ticket: ticket.map(Ticket::into_owned),
+        })
     }
 }
 

@@ -10,21 +10,27 @@
 //! - A call whose reply is not kept ([`crate::Plan`]) allocates nothing and takes no lock; one of
 //!   which data goes ahead ([`Dispatcher::ahead`]) allocates once, for what its procedure remembers.
 
+mod answer;
 mod header;
 mod programs;
 
-use crate::auth::AuthTable;
-use crate::reply_cache::{CacheUse, Lookup, ReplyCache, Ticket};
+use crate::auth::{Acceptance, AuthTable, CallMessage, Protection};
+use crate::call::Pending;
+use crate::reply_cache::{CacheUse, Key, Lookup, ReplyCache};
 use crate::{
-    Ahead, Arrived, Beginning, Blocking, Call, Credential, Fault, OpIndex, OpName, Outcome, Peer,
-    Program, SocketBufferSizes, Taken, Transport,
+    Ahead, Arrived, Beginning, Blocking, Call, CallHost, Credential, OpIndex, OpName, Outcome,
+    Peer, Program, SocketBufferSizes, Taken, Transport,
 };
-use header::Unreadable;
+use answer::{accept, answer_missing, answer_not_accepted, answer_unreadable};
 use programs::{Found, Programs};
-use proto::rpc::{Accepted, AuthStat, CALL, CallHeader, Denied, RPC_VERSION, ReplyHeader};
+use proto::rpc::{Accepted, AuthStat, CALL, CallHeader};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use xdr::{Mark, Reader, Writer};
+use std::sync::Arc;
+use xdr::{Reader, Writer};
+
+pub(crate) use answer::{answer_fault, put_accepted};
+pub(crate) use programs::inside;
 
 /// What a dispatcher is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +52,13 @@ impl Default for DispatchSettings {
 pub enum Verdict {
     /// Send the reply that was appended.
     Reply,
-    /// Send nothing: a duplicate of a call that still runs, no call, or a procedure's wish.
+    /// Send nothing: a duplicate of a call that still runs, no call, or a procedure's choice.
     Silence,
+    /// Send nothing now: the reply is sent later ([`crate::Deferred`]).
+    Deferred,
+    /// Send the reply that was appended; what follows on this connection is TLS (RFC 9289 §4.1).
+    /// Never for a datagram.
+    StartTls,
     /// Close the connection: what comes over it is not RPC. Never for a datagram.
     Close,
 }
@@ -100,7 +111,11 @@ pub struct Done {
 }
 
 impl Done {
-    const fn new(verdict: Verdict, op: Option<OpIndex>, rejected: Option<Reject>) -> Self {
+    pub(crate) const fn new(
+        verdict: Verdict,
+        op: Option<OpIndex>,
+        rejected: Option<Reject>,
+    ) -> Self {
         let outcome = Outcome {
             export: None,
             status: 0,
@@ -118,14 +133,7 @@ impl Done {
 pub struct Dispatcher {
     programs: Programs,
     auth: AuthTable,
-    replies: Option<ReplyCache>,
-}
-
-/// Everything about a call that its answer needs.
-struct Request<'a> {
-    header: CallHeader<'a>,
-    args: Reader<'a>,
-    call: Call<'a>,
+    replies: Option<Arc<ReplyCache>>,
 }
 
 impl Dispatcher {
@@ -136,7 +144,8 @@ impl Dispatcher {
             auth: AuthTable::default(),
             replies: (settings.reply_cache_bytes > 0).then(|| {
                 let cpus = sys::thread::allowed_cpus().map_or(1, |cpus| cpus.len());
-                ReplyCache::new(settings.reply_cache_bytes, settings.reply_cache_age_ms, cpus)
+                let age_ms = settings.reply_cache_age_ms;
+                ReplyCache::new(settings.reply_cache_bytes, age_ms, cpus)
             }),
         }
     }
@@ -159,7 +168,8 @@ impl Dispatcher {
         else {
             return false;
         };
-        let args = header::read(message).map_or(&[][..], |(_, args)| args.rest());
+        let args = header::read(message, Transport::Tcp);
+        let args = args.as_ref().map_or(&[][..], |message| message.args.rest());
         let plan = || self.programs.plan(program, version, procedure, args, Transport::Tcp);
         kind == CALL && plan().is_ok_and(|found| found.plan.is_urgent())
     }
@@ -171,46 +181,95 @@ impl Dispatcher {
 
     /// What the reply cache holds now.
     pub fn reply_cache(&self) -> CacheUse {
-        self.replies.as_ref().map(ReplyCache::usage).unwrap_or_default()
+        self.replies.as_ref().map(|replies| replies.usage()).unwrap_or_default()
     }
 
     /// Answers one record (without record mark) that came from `peer`, at `now_ms` of a clock that
     /// never goes back. Appends the whole reply message (without record mark) to `reply`, or
-    /// nothing unless the verdict is [`Verdict::Reply`].
+    /// nothing unless the verdict is [`Verdict::Reply`] or [`Verdict::StartTls`].
     pub fn dispatch(
         &self,
         arrived: Arrived<'_>,
         peer: Peer,
         now_ms: u64,
-        blocking: &dyn Blocking,
+        host: &dyn CallHost,
         reply: &mut Writer,
     ) -> Done {
-        let (header, args) = match header::read(arrived.record) {
-            Ok(read) => read,
-            Err(unreadable) => return refuse_unreadable(&unreadable, peer.transport, reply),
+        let message = match header::read(arrived.record, peer.transport) {
+            Ok(message) => message,
+            Err(error) => return answer_unreadable(&error, peer.transport, reply),
         };
-        let xid = header.xid;
-        let credential = match self.auth.authenticate(&header.credential, &header.verifier) {
-            Ok(credential) => credential,
-            Err(stat) => return deny(reply, xid, None, stat),
+        let xid = message.header.xid;
+        match self.auth.accept(&message) {
+            Ok(Acceptance::Plain(credential)) => {
+                let CallMessage { header, args, .. } = message;
+                let accepted = AcceptedCall { header, args, credential, protection: None };
+                self.answer(accepted, arrived.ahead, peer, now_ms, host, reply)
+            }
+            Ok(Acceptance::Protected(protection)) => {
+                self.answer_protected(message, &protection, peer, now_ms, host, reply)
+            }
+            Err(not) => answer_not_accepted(reply, xid, peer.transport, not),
+        }
+    }
+
+    /// Answers a call whose arguments and reply pass through its flavour.
+    #[cold]
+    fn answer_protected(
+        &self,
+        message: CallMessage<'_>,
+        protection: &Protection,
+        peer: Peer,
+        now_ms: u64,
+        host: &dyn CallHost,
+        reply: &mut Writer,
+    ) -> Done {
+        let (mut buffer, header) = (Vec::new(), message.header);
+        let Ok(args) = protection.unwrap(message.args.rest(), &mut buffer) else {
+            let (status, reject) = (Accepted::GarbageArgs, Reject::GarbageArgs);
+            return accept(reply, header.xid, None, Some(protection), status, reject);
         };
-        let CallHeader { program, version, procedure, .. } = header;
+        if !protection.allows_ranges() {
+            reply.take_ranges(None);
+        }
+        let (args, credential) = (Reader::new(args), protection.credential());
+        let accepted = AcceptedCall { header, args, credential, protection: Some(protection) };
+        self.answer(accepted, None, peer, now_ms, host, reply)
+    }
+
+    /// Answers a call that its flavour has accepted.
+    #[inline]
+    fn answer(
+        &self,
+        accepted: AcceptedCall<'_>,
+        ahead: Option<&Ahead>,
+        peer: Peer,
+        now_ms: u64,
+        host: &dyn CallHost,
+        reply: &mut Writer,
+    ) -> Done {
+        let AcceptedCall { header, args, credential, protection } = accepted;
+        let CallHeader { xid, program, version, procedure, .. } = header;
         let planned = self.programs.plan(program, version, procedure, args.rest(), peer.transport);
         let found = match planned {
             Ok(found) => found,
-            Err(missing) => return answer_missing(reply, xid, missing),
+            Err(missing) => return answer_missing(reply, xid, protection, missing),
         };
-        let piped = arrived.ahead.map_or(0, Ahead::piped);
+        let piped = ahead.map_or(0, Ahead::piped);
         let bytes_piped = u32::try_from(piped).unwrap_or(u32::MAX);
         let outcome = Outcome { bytes_piped, ..Outcome::default() };
-        let call =
-            Call { xid, peer, credential, blocking, ahead: arrived.ahead, piped: None, outcome };
-        let request = Request { header, args, call };
+        let Found { op, operations, .. } = found;
+        let pending = Some(Pending { host, op, operations, protection, ticket: None });
+        let blocking: &dyn Blocking = host;
+        let mut call =
+            Call { xid, peer, credential, blocking, ahead, piped: None, outcome, pending };
         match &self.replies {
             Some(replies) if found.plan.keeps_reply(peer.transport) => {
-                cached(replies, &found, request, now_ms, reply)
+                let key = replies.key(&header, &call, args.rest());
+                let duplicate = begin_kept(replies, key, &mut call, now_ms, reply);
+                duplicate.unwrap_or_else(|| run(&found, call, args, protection, reply))
             }
-            Some(_) | None => run(&found, request, reply),
+            Some(_) | None => run(&found, call, args, protection, reply),
         }
     }
 
@@ -227,13 +286,12 @@ impl Dispatcher {
     ) -> Range<usize> {
         let Beginning { so_far, piped, missing } = beginning;
         let may_go = if ahead.is_over() { None } else { self.may_go_ahead(so_far) };
-        let Some((header, credential, found, mut args)) = may_go else {
+        let Some((message, credential, found)) = may_go else {
             ahead.end();
             return 0..0;
         };
-        let outcome = Outcome::default();
-        let xid = header.xid;
-        let mut call = Call { xid, peer, credential, blocking, ahead: None, piped, outcome };
+        let mut args = message.args;
+        let mut call = Call { piped, ..Call::new(message.header.xid, peer, credential, blocking) };
         // After a panic the call is dispatched whole, with what had gone before, and panics again.
         let took = catch_unwind(AssertUnwindSafe(|| {
             found.program.ahead(found.row, &mut call, &mut args, missing, ahead)
@@ -258,156 +316,108 @@ impl Dispatcher {
     fn may_go_ahead<'r>(
         &self,
         so_far: &'r [u8],
-    ) -> Option<(CallHeader<'r>, Credential<'r>, Found<'_>, Reader<'r>)> {
-        let (header, args) = header::read(so_far).ok()?;
-        let credential = self.auth.authenticate(&header.credential, &header.verifier).ok()?;
-        let CallHeader { program, version, procedure, .. } = header;
-        let tcp = Transport::Tcp;
-        let found = self.programs.plan(program, version, procedure, args.rest(), tcp).ok()?;
-        (!found.plan.keeps_reply(tcp)).then_some((header, credential, found, args))
+    ) -> Option<(CallMessage<'r>, Credential<'r>, Found<'_>)> {
+        let message = header::read(so_far, Transport::Tcp).ok()?;
+        let credential = self.auth.accept_beginning(&message)?;
+        let CallHeader { program, version, procedure, .. } = message.header;
+        let args = message.args.rest();
+        let found = self.programs.plan(program, version, procedure, args, Transport::Tcp).ok()?;
+        (!found.plan.keeps_reply(Transport::Tcp)).then_some((message, credential, found))
     }
 }
 
-/// Answers a call that must not run twice.
-fn cached(
-    replies: &ReplyCache,
-    found: &Found<'_>,
-    request: Request<'_>,
+/// A call that its flavour has accepted, its arguments unwrapped.
+struct AcceptedCall<'a> {
+    header: CallHeader<'a>,
+    args: Reader<'a>,
+    credential: Credential<'a>,
+    protection: Option<&'a Protection>,
+}
+
+/// Takes a call whose reply is kept into the reply cache; or what became of it, if it is a
+/// retransmission. A duplicate over TCP of a call that runs waits for it: the first answers over its
+/// own connection, which may be no more.
+fn begin_kept<'a>(
+    replies: &'a Arc<ReplyCache>,
+    key: Key,
+    call: &mut Call<'a>,
     now_ms: u64,
     reply: &mut Writer,
-) -> Done {
-    let key = replies.key(&request.header, &request.call, request.args.rest());
-    let duplicate = |verdict, outcome, duplicate| Done {
-        outcome,
-        duplicate: Some(duplicate),
-        ..Done::new(verdict, Some(found.op), None)
-    };
+) -> Option<Done> {
     let mut known = replies.begin(key, now_ms);
-    // the first answers over its own connection, which may be no more
-    let over_tcp = request.call.peer.transport == Transport::Tcp;
-    if over_tcp
+    if call.peer.transport == Transport::Tcp
         && matches!(known, Lookup::Running)
         && let Some(claim) = replies.claim(key)
     {
-        request.call.blocking.will_block();
+        call.blocking.will_block();
         claim.wait();
         known = replies.begin(key, now_ms);
     }
+    let pending = call.pending.as_mut()?;
+    let (op, protection) = (pending.op, pending.protection);
+    let duplicate = |verdict, outcome, duplicate| {
+        Some(Done { outcome, duplicate: Some(duplicate), ..Done::new(verdict, Some(op), None) })
+    };
     match known {
         Lookup::Running => duplicate(Verdict::Silence, Outcome::default(), Duplicate::Dropped),
         Lookup::Answered(stored) => {
-            reply.raw(&stored.reply);
+            put_accepted(reply, call.xid, protection, Accepted::Success);
+            let results = reply.mark();
+            reply.raw(&stored.results);
+            if let Some(protection) = protection {
+                protection.wrap(results, reply);
+            }
             let outcome = Outcome { bytes_read: 0, bytes_written: 0, ..stored.outcome };
             duplicate(Verdict::Reply, outcome, Duplicate::Replayed)
         }
-        Lookup::Fresh(ticket) => run_and_keep(ticket, found, request, reply),
+        Lookup::Fresh(ticket) => {
+            pending.ticket = Some(ticket);
+            None
+        }
     }
-}
-
-/// Runs a procedure and keeps its reply. Dropping the ticket, as a fault or a silence does,
-/// forgets the call, so that a retransmission is a call of its own.
-fn run_and_keep(
-    ticket: Ticket<'_>,
-    found: &Found<'_>,
-    request: Request<'_>,
-    reply: &mut Writer,
-) -> Done {
-    let start = reply.mark();
-    let done = run(found, request, reply);
-    if done.verdict == Verdict::Reply && done.rejected.is_none() && !reply.has_ranges() {
-        ticket.finish(reply.since(start), done.outcome);
-    }
-    done
 }
 
 /// Runs a procedure and answers.
-fn run(found: &Found<'_>, mut request: Request<'_>, reply: &mut Writer) -> Done {
+fn run(
+    found: &Found<'_>,
+    mut call: Call<'_>,
+    mut args: Reader<'_>,
+    protection: Option<&Protection>,
+    reply: &mut Writer,
+) -> Done {
     if found.plan.blocks() {
-        request.call.blocking.will_block();
+        call.blocking.will_block();
     }
     let start = reply.mark();
-    let xid = request.header.xid;
-    reply.put(&ReplyHeader::accepted(xid, Accepted::Success));
+    let xid = call.xid;
+    put_accepted(reply, xid, protection, Accepted::Success);
+    let results = reply.mark();
     // What a panic leaves half done behind the references is the reply, which is thrown away,
     // and the call, of which only plain numbers are used again.
     let ran = catch_unwind(AssertUnwindSafe(|| {
-        found.program.run(found.row, &mut request.call, &mut request.args, reply)
+        found.program.run(found.row, &mut call, &mut args, reply)
     }));
+    let Some(Pending { op, ticket, .. }) = call.pending else {
+        reply.rewind(start);
+        return Done::new(Verdict::Deferred, Some(found.op), None);
+    };
     let done = match ran {
-        Ok(Ok(())) => Done::new(Verdict::Reply, Some(found.op), None),
-        Ok(Err(fault)) => answer_fault(reply, start, xid, found.op, fault),
+        Ok(Ok(())) => {
+            if let Some(ticket) = ticket.filter(|_| !reply.has_ranges()) {
+                ticket.finish(reply.since(results), call.outcome);
+            }
+            if let Some(protection) = protection {
+                protection.wrap(results, reply);
+            }
+            Done::new(Verdict::Reply, Some(op), None)
+        }
+        // Dropping the ticket forgets the call: a retransmission is a call of its own.
+        Ok(Err(fault)) => answer_fault(reply, start, xid, op, protection, fault),
         Err(_panic) => {
             reply.rewind(start);
-            accept(reply, xid, Some(found.op), Accepted::SystemErr, Reject::Panicked)
+            let (status, reject) = (Accepted::SystemErr, Reject::Panicked);
+            accept(reply, xid, Some(op), protection, status, reject)
         }
     };
-    Done { outcome: request.call.outcome, ..done }
-}
-
-/// Replaces what a procedure wrote by the answer to its fault.
-fn answer_fault(reply: &mut Writer, start: Mark, xid: u32, op: OpIndex, fault: Fault) -> Done {
-    reply.rewind(start);
-    let op = Some(op);
-    match fault {
-        Fault::GarbageArgs(_) => accept(reply, xid, op, Accepted::GarbageArgs, Reject::GarbageArgs),
-        Fault::SystemErr => accept(reply, xid, op, Accepted::SystemErr, Reject::SystemErr),
-        Fault::ProcUnavail => accept(reply, xid, op, Accepted::ProcUnavail, Reject::ProcUnavail),
-        Fault::TooWeak => deny(reply, xid, op, AuthStat::TooWeak),
-        Fault::Silence => Done::new(Verdict::Silence, op, None),
-    }
-}
-
-/// Answers a call of something that is not served.
-fn answer_missing(reply: &mut Writer, xid: u32, missing: programs::Missing) -> Done {
-    match missing {
-        programs::Missing::Program => {
-            accept(reply, xid, None, Accepted::ProgUnavail, Reject::ProgUnavail)
-        }
-        programs::Missing::Version { low, high } => {
-            accept(reply, xid, None, Accepted::ProgMismatch { low, high }, Reject::ProgMismatch)
-        }
-        programs::Missing::Procedure => {
-            accept(reply, xid, None, Accepted::ProcUnavail, Reject::ProcUnavail)
-        }
-    }
-}
-
-/// Deals with a record that is not a readable call.
-fn refuse_unreadable(unreadable: &Unreadable, transport: Transport, reply: &mut Writer) -> Done {
-    match *unreadable {
-        Unreadable::Short | Unreadable::Reply => {
-            Done::new(Verdict::Silence, None, Some(Reject::Malformed))
-        }
-        Unreadable::NotRpc => {
-            let verdict = match transport {
-                Transport::Tcp => Verdict::Close,
-                Transport::Udp => Verdict::Silence,
-            };
-            Done::new(verdict, None, Some(Reject::Malformed))
-        }
-        Unreadable::OtherRpc { xid } => {
-            let mismatch = Denied::RpcMismatch { low: RPC_VERSION, high: RPC_VERSION };
-            reply.put(&ReplyHeader::denied(xid, mismatch));
-            Done::new(Verdict::Reply, None, Some(Reject::RpcMismatch))
-        }
-        Unreadable::Auth { xid, stat } => deny(reply, xid, None, stat),
-    }
-}
-
-/// Appends a reply of MSG_DENIED / AUTH_ERROR.
-fn deny(reply: &mut Writer, xid: u32, op: Option<OpIndex>, stat: AuthStat) -> Done {
-    reply.put(&ReplyHeader::denied(xid, Denied::AuthError(stat)));
-    Done::new(Verdict::Reply, op, Some(Reject::Auth(stat)))
-}
-
-/// Appends a reply of MSG_ACCEPTED without results.
-fn accept(
-    reply: &mut Writer,
-    xid: u32,
-    op: Option<OpIndex>,
-    status: Accepted,
-    reject: Reject,
-) -> Done {
-    reply.put(&ReplyHeader::accepted(xid, status));
-    Done::new(Verdict::Reply, op, Some(reject))
+    Done { outcome: call.outcome, ..done }
 }

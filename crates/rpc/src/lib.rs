@@ -6,6 +6,8 @@
 mod ahead;
 pub mod auth;
 mod call;
+mod credential;
+mod deferred;
 mod dispatch;
 mod plan;
 mod program;
@@ -16,7 +18,9 @@ mod request;
 mod socket_buffers;
 
 pub use ahead::{Ahead, AheadHandler, Arrived, Beginning, Piped, Taken};
-pub use call::{AuthSys, Blocking, Call, Copied, Credential, Fault, Outcome, Peer, Transport};
+pub use call::{Blocking, Call, CallHost, Copied, Fault, Outcome, Peer, Transport};
+pub use credential::{AuthSys, Credential, Principal};
+pub use deferred::{Deferred, Line, Posted};
 pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
 pub use plan::{KeepReply, OpIndex, OpName, Plan};
 pub use program::{Handler, Planner, Program, Row, RowId, RowInfo, Service, Version};

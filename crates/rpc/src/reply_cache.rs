@@ -4,11 +4,11 @@
 //!
 //! A client that hears nothing sends its call again. For most calls that is harmless; a second
 //! REMOVE of the same name, though, finds nothing and tells the client that its file was never
-//! there. So the rows marked CACHED are remembered, and a call that comes again gets the reply
+//! there. So calls that are not idempotent ([`crate::Plan::NON_IDEMPOTENT`]) are remembered, and a call that comes again gets the reply
 //! that it should have got.
 //!
 //! A WRITE may be run twice at once, but not after another: its old data would take the place of
-//! the new. Such rows, marked UNDOES, are remembered over UDP, where a copy of a call that was sent again may
+//! the new. Such calls ([`crate::Plan::REPLAY_UNSAFE`]) are remembered over UDP, where a copy of a call that was sent again may
 //! wait in the socket or on another thread until after the next. Over TCP their
 //! copies come after a minute and over a new connection only, and a lock for each of them would cost more.
 //!
@@ -42,7 +42,7 @@
 //! front when they are old, or when the shard holds too much. The
 //! age counts from the answer, by the latest time that the shard has heard of: a call that
 //! took minutes is kept as long as any other. Running calls are in no queue; there are no more of them
-//! than threads.
+//! than threads, and replies that may be pending ([`crate::Deferred`]).
 //!
 //! A cache that is full takes one answer in and lets one go with each call, both of which the
 //! processor's caches have long forgotten. So answers lie in the order in which they go, in two rings
@@ -52,13 +52,13 @@
 //! which it touches one line. What the next call is known to need, the oldest answer and the room behind
 //! the newest, is asked of the memory when the call before ends.
 //!
-//! A call that faulted, panicked, or stayed silent is forgotten, and so is a reply of more than
-//! [`REPLY_MAX`] bytes.
+//! A call that faulted, panicked, or stayed silent is forgotten, and so is results of more than
+//! [`RESULTS_MAX`] bytes.
 //!
 //! # Locks
 //!
 //! Each shard is under its own mutex, held for a look-up or for copying one reply of at most
-//! [`REPLY_MAX`] bytes, and no longer. Nothing else is ever locked under it. Who waits for the end of a call
+//! [`RESULTS_MAX`] bytes, and no longer. Nothing else is ever locked under it. Who waits for the end of a call
 //! waits for the shard's condition, which is signalled after a call that somebody has claimed.
 
 mod bytes;
@@ -73,12 +73,12 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of arguments that are a part of the key's own checksum: all handles, and most names.
 const CHECKED: usize = 256;
-/// The longest reply that is kept, in bytes; those of non-idempotent calls have a few hundred.
-pub(crate) const REPLY_MAX: usize = 2048;
+/// The longest results that are kept, in bytes; those of non-idempotent calls have a few hundred.
+pub(crate) const RESULTS_MAX: usize = 2048;
 /// Duplicates that wait for running calls at the most: each holds a thread, and a disk that answers nobody must
 /// not come to hold twice as many.
 pub(crate) const WAITING_MAX: usize = 8;
@@ -100,8 +100,9 @@ pub(crate) struct Key {
 /// A reply that was sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
-    /// The whole message.
-    pub reply: Box<[u8]>,
+    /// The results, behind `accept_stat`, before the call's flavour wrapped them: a retransmission
+    /// may have to be answered with another verifier and in another wrapping (RFC 2203 §5.3.3.1).
+    pub results: Box<[u8]>,
     /// What the procedure told the statistics.
     pub outcome: Outcome,
 }
@@ -146,9 +147,15 @@ pub(crate) struct ReplyCache {
 
 /// A running call's place; dropping it forgets the call.
 pub(crate) struct Ticket<'c> {
-    cache: &'c ReplyCache,
+    cache: &'c Arc<ReplyCache>,
     key: Key,
     finished: bool,
+}
+
+/// The same of a call whose reply is sent later.
+pub(crate) struct OwnedTicket {
+    cache: Arc<ReplyCache>,
+    key: Key,
 }
 
 /// A duplicate's right to wait for the call that runs.
@@ -160,21 +167,21 @@ pub(crate) struct Claim<'c> {
 impl ReplyCache {
     /// A cache of at most `bytes` bytes, that keeps replies for `age_ms` milliseconds, for a machine with so many
     /// CPUs.
-    pub fn new(bytes: usize, age_ms: u64, cpus: usize) -> Self {
+    pub fn new(bytes: usize, age_ms: u64, cpus: usize) -> Arc<Self> {
         let random = RandomState::new();
         let shards = cpus.saturating_mul(SHARDS_PER_CPU).clamp(1, SHARDS_MAX);
         let shard = || {
             let shard = Mutex::new(Shard::with_room(bytes / shards));
             CachePadded::new(Guarded { shard, ended: Condvar::new() })
         };
-        Self {
+        Arc::new(Self {
             first: shard(),
             others: (1..shards).map(|_| shard()).collect(),
             age_ms,
             secret: (random.hash_one(0), random.hash_one(1)),
             long: foldhash::quality::RandomState::default(),
             waiting: AtomicUsize::new(0),
-        }
+        })
     }
 
     /// How full the cache is.
@@ -218,7 +225,7 @@ impl ReplyCache {
     }
 
     /// Looks a call up that came at `now_ms`, and takes it in if it is new.
-    pub fn begin(&self, key: Key, now_ms: u64) -> Lookup<'_> {
+    pub fn begin(self: &Arc<Self>, key: Key, now_ms: u64) -> Lookup<'_> {
         let mut shard = self.guarded(key).lock();
         shard.expire(now_ms, self.age_ms);
         if let Some(stored) = shard.stored(key) {
@@ -242,6 +249,27 @@ impl ReplyCache {
             None => true,
         };
         free.then_some(claim)
+    }
+
+    /// Keeps the results of a call that ran; `false` if they are too long.
+    fn finish(&self, key: Key, results: &[u8], outcome: Outcome) -> bool {
+        if results.len() > RESULTS_MAX {
+            return false;
+        }
+        let guarded = self.guarded(key);
+        let mut shard = guarded.lock();
+        let call = shard.end(key);
+        shard.answer(key, results, outcome);
+        drop(shard);
+        guarded.ended(call);
+        true
+    }
+
+    /// Forgets a call that ran.
+    fn forget(&self, key: Key) {
+        let guarded = self.guarded(key);
+        let call = guarded.lock().end(key);
+        guarded.ended(call);
     }
 
     fn shards(&self) -> impl Iterator<Item = &Guarded> {
@@ -287,28 +315,37 @@ impl Guarded {
 }
 
 impl Ticket<'_> {
-    /// Keeps the reply, unless it is too long.
-    pub fn finish(mut self, reply: &[u8], outcome: Outcome) {
-        if reply.len() > REPLY_MAX {
-            return;
-        }
-        let guarded = self.cache.guarded(self.key);
-        let mut shard = guarded.lock();
-        let call = shard.end(self.key);
-        shard.answer(self.key, reply, outcome);
-        drop(shard);
-        guarded.ended(call);
+    /// Keeps the results, unless they are too long.
+    pub fn finish(mut self, results: &[u8], outcome: Outcome) {
+        self.finished = self.cache.finish(self.key, results, outcome);
+    }
+
+    /// The same for a call that has not ended when its procedure returns.
+    pub fn into_owned(mut self) -> OwnedTicket {
         self.finished = true;
+        OwnedTicket { cache: Arc::clone(self.cache), key: self.key }
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         if !self.finished {
-            let guarded = self.cache.guarded(self.key);
-            let call = guarded.lock().end(self.key);
-            guarded.ended(call);
+            self.cache.forget(self.key);
         }
+    }
+}
+
+impl OwnedTicket {
+    /// As [`Ticket::finish`].
+    pub fn finish(self, results: &[u8], outcome: Outcome) {
+        // dropping it then finds nothing to forget
+        let _ = self.cache.finish(self.key, results, outcome);
+    }
+}
+
+impl Drop for OwnedTicket {
+    fn drop(&mut self) {
+        self.cache.forget(self.key);
     }
 }
 
@@ -316,6 +353,11 @@ impl Drop for Ticket<'_> {
 fn hash_credential(hasher: &mut SipHasher13, credential: &Credential<'_>) {
     match credential {
         Credential::Anonymous => hasher.write_u8(0),
+        Credential::Principal(principal) => {
+            let len = u32::try_from(principal.name.len()).unwrap_or(u32::MAX);
+            write_words(hasher, [2, principal.flavor, len]);
+            hasher.write(&principal.name);
+        }
         Credential::Sys(sys) => {
             let groups = sys.groups();
             let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);

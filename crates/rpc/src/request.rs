@@ -2,7 +2,7 @@
 //!
 //! The arguments follow in the same writer, right behind the header.
 
-use crate::Credential;
+use crate::AuthSys;
 use proto::rpc::{CALL, OpaqueAuth, RPC_VERSION, flavor};
 use xdr::{Encode, Writer};
 
@@ -17,8 +17,8 @@ pub struct Request<'a> {
     pub version: u32,
     /// The procedure's number.
     pub procedure: u32,
-    /// Who is asking.
-    pub credential: Credential<'a>,
+    /// Who is asking, by AUTH_SYS; `None` asks by AUTH_NONE.
+    pub credential: Option<AuthSys<'a>>,
 }
 
 impl Encode for Request<'_> {
@@ -27,8 +27,8 @@ impl Encode for Request<'_> {
             w.u32(word);
         }
         match &self.credential {
-            Credential::Anonymous => w.put(&OpaqueAuth::NONE),
-            Credential::Sys(sys) => {
+            None => w.put(&OpaqueAuth::NONE),
+            Some(sys) => {
                 w.u32(flavor::AUTH_SYS);
                 let len = w.mark();
                 w.u32(0);
@@ -45,17 +45,12 @@ impl Encode for Request<'_> {
 #[cfg(test)]
 mod tests {
     use super::Request;
-    use crate::{AuthSys, Credential};
+    use crate::AuthSys;
     use proto::rpc::{AuthSysParms, CallHeader, OpaqueAuth};
     use xdr::{Reader, Writer};
 
-    const REQUEST: Request<'_> = Request {
-        xid: 5,
-        program: 100_003,
-        version: 3,
-        procedure: 6,
-        credential: Credential::Anonymous,
-    };
+    const REQUEST: Request<'_> =
+        Request { xid: 5, program: 100_003, version: 3, procedure: 6, credential: None };
 
     #[test]
     fn without_a_credential_there_are_ten_words() {
@@ -69,7 +64,7 @@ mod tests {
     fn a_server_reads_the_credential_that_was_sent() {
         let sys = AuthSys::new(b"krypton", 1000, 100, &[4, 24, 27]).unwrap();
         let mut w = Writer::new();
-        w.put(&Request { credential: Credential::Sys(sys), ..REQUEST });
+        w.put(&Request { credential: Some(sys), ..REQUEST });
         let mut r = Reader::new(w.bytes());
         let header: CallHeader<'_> = r.get().unwrap();
         r.end().unwrap();

@@ -4,9 +4,7 @@
 //! different CPUs.
 
 use bowline_svc::{Config, PoolMode, Server};
-use rpc::{
-    Call, Credential, DispatchSettings, Dispatcher, Fault, Plan, Request, Row, Service, Version,
-};
+use rpc::{Call, DispatchSettings, Dispatcher, Fault, Plan, Request, Row, Service, Version};
 use std::error::Error;
 use std::io::{BufRead, BufReader, ErrorKind, IoSlice};
 use std::net::{SocketAddr, TcpStream};
@@ -96,8 +94,7 @@ fn load(
     pid: u32,
 ) -> Done<(f64, Duration, Duration)> {
     let mut call = Writer::new();
-    let credential = Credential::Anonymous;
-    call.put(&Request { xid: 1, program: PROGRAM, version: 1, procedure: 0, credential });
+    call.put(&Request { xid: 1, program: PROGRAM, version: 1, procedure: 0, credential: None });
     call.raw(&[0; ARGS_BYTES]);
     let mark = rpc::record::mark(call.len()).ok_or("too long")?.to_be_bytes();
     let calls = [&mark, call.bytes()].concat().repeat(depth);

@@ -84,6 +84,15 @@ pub struct Op {
     pub other_errors: Cell,
 }
 
+/// What one operation did on one worker inside calls that are counted as another.
+#[derive(Debug, Default)]
+pub struct NestedOp {
+    /// How often it ran.
+    pub runs: Cell,
+    /// How often it ended with an error.
+    pub failed: Cell,
+}
+
 impl Op {
     fn error(&self, status: u32) {
         let wanted = u64::from(status);
@@ -154,6 +163,7 @@ type Row<T> = OnceLock<Box<CachePadded<T>>>;
 #[derive(Debug)]
 pub struct Block {
     ops: Box<[Row<Op>]>,
+    nested: Box<[NestedOp]>,
     counters: CachePadded<[Cell; Counter::ALL.len()]>,
     /// The last is for all that have no row of their own.
     exports: Box<[Row<Export>]>,
@@ -164,6 +174,7 @@ impl Block {
     pub fn new(ops: usize) -> Self {
         Self {
             ops: (0..ops).map(|_| OnceLock::new()).collect(),
+            nested: (0..ops).map(|_| NestedOp::default()).collect(),
             counters: CachePadded::new(std::array::from_fn(|_| Cell::default())),
             exports: (0..=EXPORTS_MAX).map(|_| OnceLock::new()).collect(),
         }
@@ -191,6 +202,13 @@ impl Block {
         }
     }
 
+    /// Counts one operation inside a call that is counted as another.
+    pub fn operation(&self, op: u16, status: u32) {
+        let Some(nested) = self.nested.get(usize::from(op)) else { return };
+        nested.runs.add(1);
+        nested.failed.add(u64::from(status != 0));
+    }
+
     fn export_call(&self, index: u16, call: &Call) {
         let Some(row) = self.exports.get(usize::from(index).min(EXPORTS_MAX)) else { return };
         let new = || Box::new(CachePadded::new(Export::new(self.ops.len())));
@@ -209,6 +227,11 @@ impl Block {
     /// One procedure's numbers, if the worker has answered it.
     pub fn op(&self, index: usize) -> Option<&Op> {
         Some(self.ops.get(index)?.get()?)
+    }
+
+    /// What one operation did inside calls that are counted as another.
+    pub fn nested(&self, index: usize) -> Option<&NestedOp> {
+        self.nested.get(index)
     }
 
     /// One counter's value.

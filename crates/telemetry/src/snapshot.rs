@@ -57,6 +57,11 @@ pub struct OpRow {
     pub errors: Vec<ErrorCount>,
     /// Errors whose status is not told apart, because a worker had seen a dozen others.
     pub other_errors: u64,
+    /// How often it ran inside calls that are counted as another operation (of a COMPOUND): these
+    /// are neither in `calls` nor in the latency.
+    pub nested: u64,
+    /// How many of those ended with an error.
+    pub nested_failed: u64,
 }
 
 /// The index of the row of all exports that have none of their own.
@@ -112,7 +117,11 @@ pub struct Snapshot {
 pub fn add_up(names: &[OpName], blocks: &[Arc<Block>]) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for (index, name) in names.iter().enumerate() {
-        let row = op_row(name, blocks.iter().filter_map(|block| block.op(index)));
+        let mut row = op_row(name, blocks.iter().filter_map(|block| block.op(index)));
+        for nested in blocks.iter().filter_map(|block| block.nested(index)) {
+            row.nested += nested.runs.read();
+            row.nested_failed += nested.failed.read();
+        }
         snapshot.totals.calls += row.calls;
         snapshot.totals.failed += row.failed;
         snapshot.totals.bytes_in += row.bytes_in;
@@ -156,6 +165,8 @@ fn op_row<'b>(name: &OpName, parts: impl Iterator<Item = &'b Op>) -> OpRow {
         latency: sum.latency(),
         errors,
         other_errors,
+        nested: 0,
+        nested_failed: 0,
     }
 }
 

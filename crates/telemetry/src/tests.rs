@@ -41,6 +41,26 @@ fn writers_on_many_threads_lose_nothing_while_readers_read() {
     assert_eq!(export.ops["nfs3.READ"], 40_000);
 }
 
+#[test]
+fn operations_inside_calls_are_counted_apart_from_calls() {
+    let telemetry = telemetry();
+    let stats = telemetry.worker();
+    stats.call(&Call { op: 1, latency_ns: 1000, ..Call::default() });
+    for status in [0, 0, 70] {
+        stats.operation(0, status);
+    }
+    stats.operation(1, 5);
+    stats.operation(9, 5);
+    let snapshot = telemetry.snapshot();
+    assert_eq!(snapshot.totals.calls, 1);
+    let counts = |op: usize| {
+        let row = &snapshot.ops[op];
+        (row.calls, row.failed, row.nested, row.nested_failed)
+    };
+    assert_eq!((counts(0), counts(1)), ((0, 0, 3, 1), (1, 0, 1, 1)));
+    assert_eq!(snapshot.ops[0].latency, super::Latency::default());
+}
+
 /// The latencies that are counted, in ns, and what the percentiles are told to be, in µs.
 fn told(latencies_ns: impl Iterator<Item = u64>) -> super::Latency {
     let telemetry = telemetry();

@@ -8,7 +8,7 @@ use client::{Fh, Identity};
 use proto::nfs2::{self, Fh2};
 use proto::nfs3::{self, CreateHow3, Sattr3, SetTime3, StableHow, Verf};
 use proto::rpc::{GROUPS_MAX, MACHINE_NAME_MAX};
-use rpc::{AuthSys, Credential, Request};
+use rpc::{AuthSys, Request};
 use xdr::Writer;
 
 /// Bytes of a header before the credential: the words that change are the first and the sixth.
@@ -71,8 +71,7 @@ impl Head {
         let name = identity.machine.as_bytes();
         let name = name.get(..MACHINE_NAME_MAX).unwrap_or(name);
         let groups = identity.groups.get(..GROUPS_MAX).unwrap_or(&identity.groups);
-        let credential = AuthSys::new(name, identity.uid, identity.gid, groups)
-            .map_or(Credential::Anonymous, Credential::Sys);
+        let credential = AuthSys::new(name, identity.uid, identity.gid, groups);
         let mut w = Writer::new();
         w.put(&Request {
             xid: 0,

@@ -5,7 +5,7 @@ use crate::support::exports::{RO, RW, mem, of};
 use bowline_nfs::object::{Caller, OwnedObject};
 use bowline_nfs::verbs;
 use export::{Exports, Options, Squash};
-use rpc::{AuthSys, Call, Credential, Outcome, Peer, Transport};
+use rpc::{AuthSys, Call, Credential, Peer, Transport};
 use vfs::{Create, SetAttr, Stability, Status};
 
 fn call(uid: u32, groups: &[u32]) -> Call<'static> {
@@ -15,15 +15,7 @@ fn call(uid: u32, groups: &[u32]) -> Call<'static> {
         local: "127.0.0.1:2049".parse().unwrap(),
         transport: Transport::Tcp,
     };
-    Call {
-        xid: 1,
-        peer,
-        credential: Credential::Sys(sys),
-        blocking: &Awake,
-        ahead: None,
-        piped: None,
-        outcome: Outcome::default(),
-    }
+    Call::new(1, peer, Credential::Sys(sys), &Awake)
 }
 
 fn root_of(exports: &Exports, place: usize) -> Vec<u8> {

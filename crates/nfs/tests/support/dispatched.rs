@@ -4,8 +4,8 @@ use super::{Awake, exports};
 use bowline_nfs::{Nfs, NfsSettings, nfs_program};
 use proto::nfs3::{PROGRAM, VERSION};
 use rpc::{
-    Ahead, Arrived, AuthSys, Beginning, Credential, DispatchSettings, Dispatcher, Peer, Piped,
-    Request, Transport, Verdict,
+    Ahead, Arrived, AuthSys, Beginning, DispatchSettings, Dispatcher, Peer, Piped, Request,
+    Transport, Verdict,
 };
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -62,7 +62,7 @@ impl Dispatched {
     /// A record of version 3.
     pub fn record(&self, procedure: u32, args: &[u8]) -> Vec<u8> {
         let sys = AuthSys::new(b"test", self.user.0, self.user.1, &[]).unwrap();
-        let credential = Credential::Sys(sys);
+        let credential = Some(sys);
         let mut w = Writer::new();
         w.put(&Request { xid: 7, program: PROGRAM, version: VERSION, procedure, credential });
         w.raw(args);

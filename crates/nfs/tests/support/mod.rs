@@ -8,11 +8,16 @@ pub mod fixed;
 use bowline_nfs::{Nfs, NfsSettings, nfs_program};
 use export::Exports;
 use proto::nfs3::{Bytes, DirOpArgs3};
-use rpc::{AuthSys, Blocking, Call, Credential, Fault, Outcome, Peer, Program, Service, Transport};
+use rpc::{
+    AuthSys, Blocking, Call, CallHost, Credential, Fault, Outcome, Peer, Program, Service,
+    Transport,
+};
 use std::sync::Arc;
 use xdr::{Decode, Encode, Reader, Writer};
 
 pub struct Awake;
+
+impl CallHost for Awake {}
 
 impl Blocking for Awake {
     fn will_block(&self) {}

@@ -1,8 +1,8 @@
-//! AUTH_NONE (RFC 5531 §10.1): nobody in particular.
+//! AUTH_NONE (RFC 5531 §10.1): an anonymous caller.
 
-use super::{Flavor, unproved};
+use super::{Acceptance, CallMessage, Flavor, NotAccepted, check_no_verifier};
 use crate::Credential;
-use proto::rpc::{AuthStat, OpaqueAuth, flavor};
+use proto::rpc::flavor;
 
 /// The flavour; every server must have it. The body is undefined, so that any body will do.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,12 +13,12 @@ impl Flavor for AuthNone {
         flavor::AUTH_NONE
     }
 
-    fn authenticate<'a>(
-        &self,
-        _credential: &OpaqueAuth<'a>,
-        verifier: &OpaqueAuth<'a>,
-    ) -> Result<Credential<'a>, AuthStat> {
-        unproved(verifier)?;
-        Ok(Credential::Anonymous)
+    fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
+        check_no_verifier(&message.header.verifier)?;
+        Ok(Acceptance::Plain(Credential::Anonymous))
+    }
+
+    fn accepts_twice(&self) -> bool {
+        true
     }
 }

@@ -1,16 +1,34 @@
 //! The flavours' verdicts, and the table while calls run.
 
-use super::{AddError, AuthTable, Flavor};
-use crate::{AuthSys, Credential};
-use proto::rpc::{AuthStat, OpaqueAuth};
+use super::{Acceptance, AddError, AuthTable, CallMessage, Flavor, NotAccepted};
+use crate::{AuthSys, Credential, Transport};
+use proto::rpc::{AuthStat, CallHeader, OpaqueAuth};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
-use xdr::Writer;
+use xdr::{Reader, Writer};
 
 const GSS: u32 = 6;
 
 fn ask(table: &AuthTable, flavor: u32, body: &[u8]) -> Result<(), AuthStat> {
-    table.authenticate(&OpaqueAuth { flavor, body }, &OpaqueAuth::NONE).map(|_| ())
+    accept(table, OpaqueAuth { flavor, body }, OpaqueAuth::NONE, |_| ())
+}
+
+/// What `of` makes of who calls with this credential and verifier.
+fn accept<T>(
+    table: &AuthTable,
+    credential: OpaqueAuth<'_>,
+    verifier: OpaqueAuth<'_>,
+    of: impl FnOnce(Credential<'_>) -> T,
+) -> Result<T, AuthStat> {
+    let (xid, program, version, procedure) = (1, 2, 3, 4);
+    let header = CallHeader { xid, program, version, procedure, credential, verifier };
+    let args = Reader::new(&[]);
+    let message = CallMessage { header, args, record: &[], transport: Transport::Tcp };
+    match table.accept(&message) {
+        Ok(Acceptance::Plain(credential)) => Ok(of(credential)),
+        Err(NotAccepted::Denied(stat)) => Err(stat),
+        Ok(Acceptance::Protected(_)) | Err(_) => panic!("neither plain nor denied"),
+    }
 }
 
 fn sys_body() -> Vec<u8> {
@@ -24,7 +42,9 @@ fn auth_none_takes_any_body() {
     let table = AuthTable::default();
     for body in [&b""[..], b"four"] {
         let none = OpaqueAuth { flavor: 0, body };
-        assert_eq!(table.authenticate(&none, &none), Ok(Credential::Anonymous));
+        let verifier = OpaqueAuth { flavor: 0, body };
+        let anonymous = accept(&table, none, verifier, |c| c == Credential::Anonymous);
+        assert_eq!(anonymous, Ok(true));
     }
 }
 
@@ -34,7 +54,8 @@ fn auth_sys_is_read_to_its_end() {
     let body = sys_body();
     let sys = OpaqueAuth { flavor: 1, body: &body };
     let expected = AuthSys::new(b"box", 7, 8, &[9]).unwrap();
-    assert_eq!(table.authenticate(&sys, &OpaqueAuth::NONE), Ok(Credential::Sys(expected)));
+    let as_sent = accept(&table, sys, OpaqueAuth::NONE, |c| c == Credential::Sys(expected));
+    assert_eq!(as_sent, Ok(true));
     let longer = [&body[..], &[0; 4]].concat();
     assert_eq!(ask(&table, 1, &longer), Err(AuthStat::BadCred));
     for len in 0..body.len() {
@@ -49,7 +70,7 @@ fn verifiers_are_of_flavour_none() {
     let verifier = OpaqueAuth { flavor: 1, body: &body };
     for flavor in [0, 1] {
         let credential = OpaqueAuth { flavor, body: &body };
-        assert_eq!(table.authenticate(&credential, &verifier), Err(AuthStat::BadVerf));
+        assert_eq!(accept(&table, credential, verifier, |_| ()), Err(AuthStat::BadVerf));
     }
 }
 
@@ -74,18 +95,14 @@ impl Flavor for Slow {
         GSS
     }
 
-    fn authenticate<'a>(
-        &self,
-        _: &OpaqueAuth<'a>,
-        _: &OpaqueAuth<'a>,
-    ) -> Result<Credential<'a>, AuthStat> {
+    fn accept<'a>(&self, _: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
         self.inside.fetch_add(1, Ordering::SeqCst);
         self.entered.wait();
         while !self.leave.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
         self.inside.fetch_sub(1, Ordering::SeqCst);
-        Ok(Credential::Anonymous)
+        Ok(Acceptance::Plain(Credential::Anonymous))
     }
 }
 
@@ -96,12 +113,8 @@ impl Flavor for Numbered {
         self.0
     }
 
-    fn authenticate<'a>(
-        &self,
-        _: &OpaqueAuth<'a>,
-        _: &OpaqueAuth<'a>,
-    ) -> Result<Credential<'a>, AuthStat> {
-        Ok(Credential::Anonymous)
+    fn accept<'a>(&self, _: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
+        Ok(Acceptance::Plain(Credential::Anonymous))
     }
 }
 

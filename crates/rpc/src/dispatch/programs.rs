@@ -49,6 +49,8 @@ pub(super) struct Found<'p> {
     pub plan: Plan,
     /// What it is counted as.
     pub op: OpIndex,
+    /// The first of the operations inside the version's procedures.
+    pub operations: OpIndex,
 }
 
 /// What is not served (RFC 5531 §9).
@@ -145,7 +147,7 @@ impl Programs {
                 op = inside(found.operations, operation);
             }
         }
-        Ok(Found { program, row: id, plan, op })
+        Ok(Found { program, row: id, plan, op, operations: found.operations })
     }
 }
 

@@ -120,8 +120,8 @@ impl Shard {
     pub fn stored(&self, key: Key) -> Option<Stored> {
         let known = self.numbers.find(key, self.live()).filter_map(|at| self.answers.get(at));
         let answer = known.into_iter().find(|answer| answer.key == key)?;
-        let reply = self.replies.get(answer.start, answer.len)?;
-        Some(Stored { reply, outcome: answer.outcome })
+        let results = self.replies.get(answer.start, answer.len)?;
+        Some(Stored { results, outcome: answer.outcome })
     }
 
     /// It is `now_ms`, or later: takes out what is older than `age_ms`.
@@ -183,7 +183,7 @@ mod tests {
             let first = (n + 1).saturating_sub(KEPT as u64);
             assert!(first == 0 || shard.stored(key(first - 1)).is_none());
             for n in first..=n {
-                assert_eq!(*shard.stored(key(n)).unwrap().reply, n.to_be_bytes());
+                assert_eq!(*shard.stored(key(n)).unwrap().results, n.to_be_bytes());
             }
         }
         assert_eq!(shard.calls(), KEPT);

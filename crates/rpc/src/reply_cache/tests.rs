@@ -1,10 +1,11 @@
 //! The reply cache against its criteria: no false hit, no second run, bounded memory.
 
 use super::shard::ENTRY_COST;
-use super::{CHECKED, Key, Lookup, REPLY_MAX, ReplyCache, WAITING_MAX};
+use super::{CHECKED, Key, Lookup, RESULTS_MAX, ReplyCache, WAITING_MAX};
 use crate::{AuthSys, Blocking, Call, Credential, Outcome, Peer, Transport};
 use proto::rpc::{CallHeader, OpaqueAuth};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Shards of the caches here.
 const SHARDS: usize = 4;
@@ -38,30 +39,30 @@ fn sys(name: &[u8], uid: u32) -> Credential<'_> {
     Credential::Sys(AuthSys::new(name, uid, 100, &[1, 2]).unwrap())
 }
 
-fn plain_key(cache: &ReplyCache, xid: u32) -> Key {
+fn plain_key(cache: &Arc<ReplyCache>, xid: u32) -> Key {
     cache.key(&CallHeader { xid, ..HEADER }, &call("10.0.0.2:700", Credential::Anonymous), b"args")
 }
 
 /// Runs a call to its end with this reply.
-fn answer(cache: &ReplyCache, key: Key, now_ms: u64, reply: &[u8]) {
+fn answer(cache: &Arc<ReplyCache>, key: Key, now_ms: u64, reply: &[u8]) {
     match cache.begin(key, now_ms) {
         Lookup::Fresh(ticket) => ticket.finish(reply, Outcome::default()),
         Lookup::Running | Lookup::Answered(_) => panic!("the call is known already"),
     }
 }
 
-fn is_fresh(cache: &ReplyCache, key: Key, now_ms: u64) -> bool {
+fn is_fresh(cache: &Arc<ReplyCache>, key: Key, now_ms: u64) -> bool {
     matches!(cache.begin(key, now_ms), Lookup::Fresh(_))
 }
 
-fn stored(cache: &ReplyCache, key: Key, now_ms: u64) -> Option<Vec<u8>> {
+fn stored(cache: &Arc<ReplyCache>, key: Key, now_ms: u64) -> Option<Vec<u8>> {
     match cache.begin(key, now_ms) {
-        Lookup::Answered(stored) => Some(stored.reply.to_vec()),
+        Lookup::Answered(stored) => Some(stored.results.to_vec()),
         Lookup::Fresh(_) | Lookup::Running => None,
     }
 }
 
-fn cache() -> ReplyCache {
+fn cache() -> Arc<ReplyCache> {
     ReplyCache::new(1 << 20, 1000, SHARDS / 2)
 }
 
@@ -187,8 +188,8 @@ fn a_call_without_an_answer_is_forgotten() {
 #[test]
 fn a_long_reply_is_not_kept() {
     let cache = cache();
-    answer(&cache, plain_key(&cache, 1), 0, &[0; REPLY_MAX]);
-    answer(&cache, plain_key(&cache, 2), 0, &[0; REPLY_MAX + 1]);
+    answer(&cache, plain_key(&cache, 1), 0, &[0; RESULTS_MAX]);
+    answer(&cache, plain_key(&cache, 2), 0, &[0; RESULTS_MAX + 1]);
     assert!(stored(&cache, plain_key(&cache, 1), 0).is_some());
     assert!(is_fresh(&cache, plain_key(&cache, 2), 0));
 }

@@ -3,8 +3,8 @@
 
 use crate::toy::{OTHER, PROGRAM, Toy, peer, procedure};
 use bowline_rpc::{
-    Ahead, AuthSys, Beginning, Credential, DispatchSettings, Done, Duplicate, OpIndex, Outcome,
-    Reject, Request, Transport, Verdict,
+    Ahead, AuthSys, Beginning, DispatchSettings, Done, Duplicate, OpIndex, Outcome, Reject,
+    Request, Transport, Verdict,
 };
 use proto::rpc::AuthStat;
 use std::sync::atomic::Ordering::SeqCst;
@@ -22,10 +22,10 @@ fn toy() -> Toy {
 
 /// A call of the toy without a credential.
 fn call(procedure: u32, args: &[u8]) -> Vec<u8> {
-    request(Credential::Anonymous, procedure, args)
+    request(None, procedure, args)
 }
 
-fn request(credential: Credential<'_>, procedure: u32, args: &[u8]) -> Vec<u8> {
+fn request(credential: Option<AuthSys<'_>>, procedure: u32, args: &[u8]) -> Vec<u8> {
     let mut w = Writer::new();
     w.put(&Request { xid: XID, program: PROGRAM, version: 1, procedure, credential });
     w.raw(args);
@@ -75,11 +75,12 @@ fn procedures_are_numbered_without_a_gap() {
     let toy = toy();
     let ops = toy.dispatcher.ops();
     let names: Vec<_> = ops.iter().map(|o| (o.program, o.version, o.procedure)).collect();
-    assert_eq!(names.len(), 17);
+    assert_eq!(names.len(), 23);
+    assert_eq!(names[18], ("toy", 1, "NOTHING"), "operations follow the procedures");
     assert_eq!(names[2], ("toy", 1, "COUNT"));
-    assert_eq!(names[15..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
+    assert_eq!(names[21..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
     let (done, _) = answer(&toy, &words(&[XID, 0, 2, OTHER, 4, 0, 0, 0, 0, 0]));
-    assert_eq!(done.op, Some(OpIndex(16)));
+    assert_eq!(done.op, Some(OpIndex(22)));
     let served: Vec<_> = toy.dispatcher.served().collect();
     assert_eq!(served, [(PROGRAM, 1), (OTHER, 2), (OTHER, 4)]);
 }
@@ -87,7 +88,7 @@ fn procedures_are_numbered_without_a_gap() {
 #[test]
 fn null_works_with_every_flavour() {
     let sys = AuthSys::new(b"box", 5, 6, &[7; 16]).unwrap();
-    for credential in [Credential::Anonymous, Credential::Sys(sys)] {
+    for credential in [None, Some(sys)] {
         let (done, bytes) = answer(&toy(), &request(credential, procedure::NULL, b""));
         assert_eq!(done.rejected, None);
         assert_eq!(bytes, words(&[XID, 1, 0, 0, 0, 0]));
@@ -119,7 +120,7 @@ fn programs_versions_and_procedures_are_told_apart() {
     for version in [1, 3, 5] {
         refused(&of(OTHER, version, 0), Reject::ProgMismatch, None, &[0, 0, 0, 2, 2, 4]);
     }
-    for procedure in [15, u32::MAX] {
+    for procedure in [18, u32::MAX] {
         refused(&of(PROGRAM, 1, procedure), Reject::ProcUnavail, None, &[0, 0, 0, 3]);
     }
     refused(&of(PROGRAM, 1, procedure::HOLE), Reject::ProcUnavail, Some(8), &[0, 0, 0, 3]);
@@ -156,7 +157,7 @@ fn a_weak_credential_is_told_so() {
     let reject = Reject::Auth(AuthStat::TooWeak);
     refused(&call(procedure::WHO, b""), reject, Some(5), &[1, 1, 5]);
     let sys = AuthSys::new(b"box", 1234, 6, &[]).unwrap();
-    let (_, bytes) = answer(&toy(), &request(Credential::Sys(sys), procedure::WHO, b""));
+    let (_, bytes) = answer(&toy(), &request(Some(sys), procedure::WHO, b""));
     assert_eq!(bytes, words(&[XID, 1, 0, 0, 0, 0, 1234]));
 }
 
@@ -277,6 +278,21 @@ fn a_plan_may_depend_on_the_arguments() {
         assert!(!toy.dispatcher.is_urgent(&record));
         assert_eq!(answer(&toy, &record).0.rejected, None);
     }
+}
+
+#[test]
+fn a_call_counts_as_its_main_operation_and_the_others_are_counted_inside() {
+    let toy = toy();
+    let (first, add, fail) = (18, OpIndex(19), OpIndex(20));
+    let (done, _) = answer(&toy, &call(procedure::COMPOUND, &words(&[3, 0, 1, 0])));
+    assert_eq!((done.op, done.outcome.status), (Some(add), 0));
+    let nothing = (OpIndex(first), 0);
+    assert_eq!(*toy.operations.lock().unwrap(), [nothing, nothing]);
+    let (done, _) = answer(&toy, &call(procedure::COMPOUND, &words(&[2, 1, 2])));
+    assert_eq!((done.op, done.outcome.status), (Some(fail), 70));
+    assert_eq!(toy.operations.lock().unwrap().last(), Some(&(add, 0)));
+    let (done, _) = answer(&toy, &call(procedure::COMPOUND, &words(&[0])));
+    assert_eq!(done.op, Some(OpIndex(15)), "without operations it counts as the procedure");
 }
 
 #[test]

@@ -11,5 +11,6 @@
 
 #[allow(clippy::duplicate_mod, reason = "a fuzz target brings the toy program with it")]
 mod corpus;
+mod deferred;
 mod dispatch;
 mod toy;

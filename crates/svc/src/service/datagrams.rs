@@ -18,7 +18,7 @@ use crate::udp::reply_socket::ReplyPath;
 use crate::udp::socket::{DatagramSocket, Traffic};
 use crate::worker::thread::{ActiveRound, Worker};
 use crate::zero_copy::ReplyBatch;
-use rpc::{Blocking, Peer, Transport, Verdict};
+use rpc::{Blocking, CallHost, OpIndex, Peer, Transport, Verdict};
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
@@ -377,6 +377,12 @@ impl DatagramRound<'_> {
             }
         }
         event_loop
+    }
+}
+
+impl CallHost for DatagramRound<'_> {
+    fn count_operation(&self, op: OpIndex, status: u32) {
+        self.stats.operation(op.0, status);
     }
 }
 

@@ -25,7 +25,9 @@ use crate::stats::{self, NS_PER_MS};
 use crate::worker::thread::{ActiveRound, Worker, WorkerBuffers, keep, return_conn};
 use crate::zero_copy::ReplyBatch;
 use rpc::record::{MARK_LEN, Record, RecordError};
-use rpc::{Ahead, Arrived, Blocking, Peer, SocketBufferSizes, Transport, Verdict};
+use rpc::{
+    Ahead, Arrived, Blocking, CallHost, OpIndex, Peer, SocketBufferSizes, Transport, Verdict,
+};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
@@ -371,6 +373,12 @@ impl<'b> StreamRound<'b> {
                 None
             }
         }
+    }
+}
+
+impl CallHost for StreamRound<'_> {
+    fn count_operation(&self, op: OpIndex, status: u32) {
+        self.stats.operation(op.0, status);
     }
 }
 

@@ -1,11 +1,12 @@
 //! A small program for tests of the dispatcher: every way in which a procedure can end.
 
 use bowline_rpc::{
-    Ahead, Arrived, Beginning, Blocking, Call, Credential, DispatchSettings, Dispatcher, Done,
-    Fault, Outcome, Peer, Plan, Row, Service, Taken, Transport, Version,
+    Ahead, Arrived, Beginning, Blocking, Call, CallHost, Credential, Deferred, DispatchSettings,
+    Dispatcher, Done, Fault, Line, OpIndex, Outcome, Peer, Plan, Posted, Row, Service, Taken,
+    Transport, Version,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use xdr::{Reader, Writer};
 
@@ -46,6 +47,12 @@ pub mod procedure {
     pub const UNDO: u32 = 13;
     /// Counts; whether it is idempotent and urgent depends on its argument.
     pub const MIXED: u32 = 14;
+    /// Several operations.
+    pub const COMPOUND: u32 = 15;
+    /// Is answered later.
+    pub const LATER: u32 = 16;
+    /// Is answered later; not idempotent.
+    pub const LATER_ONCE: u32 = 17;
 }
 
 /// What the toy's procedures work on.
@@ -55,6 +62,8 @@ pub struct State {
     pub count: AtomicU32,
     /// That HELD may not end.
     pub hold: AtomicBool,
+    /// Calls of LATER and LATER_ONCE that are pending.
+    pub deferred: Mutex<Vec<Deferred>>,
 }
 
 type Ran = Result<(), Fault>;
@@ -111,7 +120,7 @@ fn panics(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Wr
 
 fn who(_: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
     match call.credential {
-        Credential::Anonymous => Err(Fault::TooWeak),
+        Credential::Anonymous | Credential::Principal(_) => Err(Fault::TooWeak),
         Credential::Sys(sys) => {
             reply.u32(sys.uid);
             Ok(())
@@ -123,6 +132,53 @@ fn silent(state: &State, _: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Write
     state.count.fetch_add(1, Ordering::SeqCst);
     reply.u32(1);
     Err(Fault::Silence)
+}
+
+/// The operations inside COMPOUND.
+pub const OPERATIONS: [&str; 3] = ["NOTHING", "ADD", "FAIL"];
+
+/// A list of operations, run one after the other until one fails; the results are their numbers.
+fn compound(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let operations = args.count(8)?;
+    let main = main_operation(args.rest());
+    for _ in 0..operations {
+        let operation = u16::try_from(args.u32()?).map_err(|_| Fault::SystemErr)?;
+        let status = if operation == 2 { 70 } else { 0 };
+        reply.u32(operation.into());
+        if main == Some(operation) {
+            call.outcome.status = status;
+        } else {
+            call.count_operation(operation, status);
+        }
+    }
+    Ok(args.end()?)
+}
+
+/// The highest number of a list of operations.
+fn main_operation(list: &[u8]) -> Option<u16> {
+    let words = list.as_chunks::<4>().0.iter().map(|word| u32::from_be_bytes(*word));
+    words.max().and_then(|main| u16::try_from(main).ok())
+}
+
+fn plan_compound(_: &State, args: &[u8], _: Transport) -> Plan {
+    match main_operation(args.get(4..).unwrap_or_default()) {
+        Some(main) if usize::from(main) < OPERATIONS.len() => PLAIN.counted_as(main),
+        Some(_) | None => PLAIN,
+    }
+}
+
+/// Keeps its call pending; answers 0 at once if as many are pending as may be.
+fn later(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.count.fetch_add(1, Ordering::SeqCst);
+    call.outcome.export = Some(5);
+    reply.u32(0);
+    if let Some(deferred) = call.defer() {
+        assert!(call.defer().is_none(), "only once");
+        state.deferred.lock().unwrap().push(deferred);
+        // what is returned has no meaning any more
+        return Err(Fault::SystemErr);
+    }
+    Ok(())
 }
 
 fn hole(_: &State, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Ran {
@@ -180,7 +236,7 @@ fn plan_mixed(_: &State, args: &[u8], _: Transport) -> Plan {
     if first >= 4 { plan.urgent() } else { plan }
 }
 
-static ROWS: [Row<State>; 15] = [
+static ROWS: [Row<State>; 18] = [
     Row::new("NULL", PLAIN, null),
     Row::new("ECHO", PLAIN, echo),
     Row::new("COUNT", KEPT, count),
@@ -196,8 +252,12 @@ static ROWS: [Row<State>; 15] = [
     Row::new("HELD", KEPT, held),
     Row::new("UNDO", Plan::REPLAY_UNSAFE, undo),
     Row::new("MIXED", PLAIN, count).planned_by(plan_mixed),
+    Row::new("COMPOUND", PLAIN, compound).planned_by(plan_compound),
+    Row::new("LATER", PLAIN, later),
+    Row::new("LATER_ONCE", KEPT, later),
 ];
-static VERSIONS: [Version<State>; 1] = [Version::new(1, &ROWS)];
+static VERSIONS: [Version<State>; 1] =
+    [Version { number: 1, rows: &ROWS, operations: &OPERATIONS }];
 
 static NULL_ROW: [Row<State>; 1] = [Row::new("NULL", PLAIN, null)];
 static OTHER_VERSIONS: [Version<State>; 2] =
@@ -210,11 +270,57 @@ pub struct Toy {
     /// The procedures' state.
     pub state: Arc<State>,
     slept: AtomicUsize,
+    /// Operations that were counted inside calls.
+    pub operations: Mutex<Vec<(OpIndex, u32)>>,
+    /// The replies of deferred calls, and how many are pending.
+    pub posted: Arc<PostedReplies>,
 }
 
 impl Blocking for Toy {
     fn will_block(&self) {
         self.slept.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Where the replies of deferred calls go.
+#[derive(Default)]
+pub struct PostedReplies {
+    /// What was posted.
+    pub replies: Mutex<Vec<(Vec<u8>, Done)>>,
+    /// How many are pending.
+    pub pending: AtomicUsize,
+}
+
+/// Replies that may be pending.
+pub const PENDING_MAX: usize = 4;
+
+/// The way of one deferred reply.
+struct ToyLine(Arc<PostedReplies>);
+
+impl Line for ToyLine {
+    fn post(self: Box<Self>, reply: Writer, done: &Done) -> Posted {
+        self.0.replies.lock().unwrap().push((reply.bytes().to_vec(), *done));
+        Posted::Sent
+    }
+}
+
+impl Drop for ToyLine {
+    fn drop(&mut self) {
+        self.0.pending.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl CallHost for Toy {
+    fn line(&self) -> Option<Box<dyn Line>> {
+        if self.posted.pending.fetch_add(1, Ordering::SeqCst) < PENDING_MAX {
+            return Some(Box::new(ToyLine(Arc::clone(&self.posted))));
+        }
+        self.posted.pending.fetch_sub(1, Ordering::SeqCst);
+        None
+    }
+
+    fn count_operation(&self, op: OpIndex, status: u32) {
+        self.operations.lock().unwrap().push((op, status));
     }
 }
 
@@ -235,7 +341,13 @@ impl Toy {
             state: Arc::clone(&state),
         };
         let dispatcher = Dispatcher::new(vec![Box::new(toy), Box::new(other)], settings);
-        Self { dispatcher, state, slept: AtomicUsize::new(0) }
+        Self {
+            dispatcher,
+            state,
+            slept: AtomicUsize::new(0),
+            operations: Mutex::default(),
+            posted: Arc::default(),
+        }
     }
 
     /// Dispatches over TCP at time 0.

@@ -3,8 +3,8 @@
 
 use bowline_svc::{Config, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
-    Ahead, Call, Copied, Credential, DispatchSettings, Dispatcher, Fault, Piped, Plan, Program,
-    Reply, Request, Row, Service, SocketBufferSize, Taken, Transport, Version,
+    Ahead, Call, Copied, DispatchSettings, Dispatcher, Fault, Piped, Plan, Program, Reply, Request,
+    Row, Service, SocketBufferSize, Taken, Transport, Version,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -337,8 +337,7 @@ pub fn message(xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
 /// A call's message to one of the toy's programs: its own, or MOUNT, which does the same.
 pub fn message_to(program: u32, xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
     let mut w = Writer::new();
-    let credential = Credential::Anonymous;
-    w.put(&Request { xid, program, version: 1, procedure, credential });
+    w.put(&Request { xid, program, version: 1, procedure, credential: None });
     w.raw(args);
     w.bytes().to_vec()
 }

@@ -1,8 +1,8 @@
 //! AUTH_SYS (RFC 5531, appendix A): the client's word for its user and groups.
 
-use super::{Flavor, unproved};
+use super::{Acceptance, CallMessage, Flavor, NotAccepted, check_no_verifier};
 use crate::{AuthSys, Credential};
-use proto::rpc::{AuthStat, AuthSysParms, OpaqueAuth, flavor};
+use proto::rpc::{AuthStat, AuthSysParms, flavor};
 use xdr::Reader;
 
 /// The flavour. A body that does not decode, or goes on behind the last group, is AUTH_BADCRED.
@@ -14,15 +14,15 @@ impl Flavor for AuthSysFlavor {
         flavor::AUTH_SYS
     }
 
-    fn authenticate<'a>(
-        &self,
-        credential: &OpaqueAuth<'a>,
-        verifier: &OpaqueAuth<'a>,
-    ) -> Result<Credential<'a>, AuthStat> {
-        let mut r = Reader::new(credential.body);
+    fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
+        let mut r = Reader::new(message.header.credential.body);
         let parms: AuthSysParms<'a> = r.get().map_err(|_| AuthStat::BadCred)?;
         r.end().map_err(|_| AuthStat::BadCred)?;
-        unproved(verifier)?;
-        Ok(Credential::Sys(AuthSys::from(parms)))
+        check_no_verifier(&message.header.verifier)?;
+        Ok(Acceptance::Plain(Credential::Sys(AuthSys::from(parms))))
+    }
+
+    fn accepts_twice(&self) -> bool {
+        true
     }
 }
