@@ -160,7 +160,7 @@ pub(crate) fn serve(worker: &mut Worker, mut rx: Box<Rx>) {
         };
     };
     if let Step::Answer(record, _) = &first {
-        rx.conn.begins_with(record);
+        rx.conn.begins_with(&pool.shared.dispatcher, record);
     }
     let (role, round) = match leading.take() {
         Some(event_loop) => {
@@ -246,8 +246,10 @@ impl<'b> StreamRound<'b> {
                 }
                 return RoundEnd::Detached;
             }
-            if done.verdict == Verdict::Close {
-                return RoundEnd::Broken;
+            match done.verdict {
+                Verdict::Reply | Verdict::Silence | Verdict::Deferred => {}
+                // no flavour here offers TLS: a client that hears nothing must not go on in the clear
+                Verdict::Close | Verdict::StartTls => return RoundEnd::Broken,
             }
             match self.collect(reply) {
                 Sent::All => {}

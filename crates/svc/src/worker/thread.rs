@@ -7,7 +7,7 @@
 use crate::conn::connection::Rx;
 use crate::conn::exclusive_slot::Put;
 use crate::conn::transmit::{ConnAction, Sent};
-use crate::conn::urgent::{goes_first, is_urgent, looks_urgent};
+use crate::conn::urgent::{goes_first, looks_urgent};
 use crate::limits::{IDLE_THREAD_AGE, RECEIVE_BYTES};
 use crate::pool::event_loop::{EventLoop, TOKEN_INBOX, TOKEN_SOCKET};
 use crate::pool::scheduler::{IdleTimeout, Next, Parker, Role, Wakeup};
@@ -235,7 +235,9 @@ impl Worker {
                 self.pool.shared.datagrams.give_back(received.cost());
                 datagrams::serve_received(self, &received);
             }
-            Work::Conn(rx) if self.is_reserve() && !looks_urgent(&rx) => {
+            Work::Conn(rx)
+                if self.is_reserve() && !looks_urgent(&self.pool.shared.dispatcher, &rx) =>
+            {
                 self.pool.enqueue(Work::Conn(rx), false, &self.stats);
             }
             Work::Conn(mut rx) => {
@@ -276,7 +278,7 @@ impl Worker {
     /// Serves a connection, or queues it.
     fn serve(&mut self, rx: Box<Rx>) {
         if self.is_queueing() {
-            let urgent = goes_first(&rx);
+            let urgent = goes_first(&self.pool.shared.dispatcher, &rx);
             self.pool.enqueue(Work::Conn(rx), urgent, &self.stats);
         } else {
             stream::serve(self, rx);
@@ -418,7 +420,9 @@ impl Worker {
         if !self.is_queueing() {
             return datagrams::serve_received(self, &received);
         }
-        let (urgent, budget) = (is_urgent(received.bytes()), &self.pool.shared.datagrams);
+        let shared = &self.pool.shared;
+        let urgent = shared.dispatcher.is_urgent(received.bytes());
+        let budget = &shared.datagrams;
         if (urgent || !budget.is_tight()) && budget.take(received.cost()) {
             self.pool.enqueue(Work::Datagram(received), urgent, &self.stats);
         } else {

@@ -216,21 +216,27 @@ fn take(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
 /// How many bytes TAKE takes together.
 pub const TAKEN_TOGETHER: usize = 1000;
 
-const PLAIN: Plan = Plan::IDEMPOTENT;
-static ROWS: [Row<State>; 11] = [
-    Row::new("NULL", PLAIN, null),
-    Row::new("ECHO", PLAIN, echo),
-    Row::new("NAP", PLAIN, nap),
-    Row::new("DOZE", PLAIN, doze),
-    Row::new("GIVE", PLAIN, give),
-    Row::new("SPIN", PLAIN, spin),
-    Row::new("WISH", PLAIN, wish),
-    Row::new("FILE", PLAIN, file),
-    Row::new("TAKE", PLAIN, take).taking(take_ahead),
-    Row::new("LATE", PLAIN, late),
-    Row::new("ONCE_ONLY", Plan::NON_IDEMPOTENT, once_only),
-];
+static ROWS: [Row<State>; 11] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
+static URGENT_ROWS: [Row<State>; 11] =
+    rows(Plan::IDEMPOTENT.urgent(), Plan::NON_IDEMPOTENT.urgent());
+
+const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 11] {
+    [
+        Row::new("NULL", plain, null),
+        Row::new("ECHO", plain, echo),
+        Row::new("NAP", plain, nap),
+        Row::new("DOZE", plain, doze),
+        Row::new("GIVE", plain, give),
+        Row::new("SPIN", plain, spin),
+        Row::new("WISH", plain, wish),
+        Row::new("FILE", plain, file),
+        Row::new("TAKE", plain, take).taking(take_ahead),
+        Row::new("LATE", plain, late),
+        Row::new("ONCE_ONLY", kept, once_only),
+    ]
+}
 static VERSIONS: [Version<State>; 1] = [Version::new(1, &ROWS)];
+static URGENT_VERSIONS: [Version<State>; 1] = [Version::new(1, &URGENT_ROWS)];
 
 /// A running server of the toy program.
 pub struct Toy {
@@ -271,7 +277,7 @@ impl Toy {
         let mount = Service {
             number: proto::mount::PROGRAM,
             name: "mount",
-            versions: &VERSIONS,
+            versions: &URGENT_VERSIONS,
             state: Arc::clone(&state),
         };
         let programs: Vec<Box<dyn Program>> = vec![Box::new(service), Box::new(mount)];
