@@ -79,10 +79,12 @@ impl FlavorList {
 
     /// Whether a call with this credential may use the export.
     pub fn accepts(&self, credential: &Credential<'_>) -> bool {
-        self.0.contains(&Some(match credential {
+        let flavor = match credential {
             Credential::Anonymous => Flavor::None,
             Credential::Sys(_) => Flavor::Sys,
-        }))
+            Credential::Principal(_) => return false,
+        };
+        self.0.contains(&Some(flavor))
     }
 }
 
