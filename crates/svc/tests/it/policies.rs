@@ -1,8 +1,8 @@
 //! The policies with a queue, and changing from one to the other while calls run.
 
 use crate::toy::{
-    DOZE, ECHO, GIVE, NAP, NULL, ONCE_ONLY, Toy, config, datagrams, message, opaque, record,
-    results, until,
+    DOZE, ECHO, GIVE, HANG, NAP, NULL, ONCE_ONLY, Toy, WAIT, config, datagrams, message, opaque,
+    record, results, until,
 };
 use bowline_svc::{Config, PoolInfo, PoolMode, WakePolicy};
 use std::io::Write;
@@ -199,14 +199,13 @@ fn sleepers_of_one_connection_sleep_side_by_side() {
     for policy in QUEUES {
         let toy = one_pool(policy, (1, 32));
         let mut client = toy.client();
-        let wire: Vec<u8> = (0..20).flat_map(|xid| record(&message(xid, NAP, &ms(300)))).collect();
-        let start = Instant::now();
+        let wire: Vec<u8> = (0..20).flat_map(|xid| record(&message(xid, WAIT, &[]))).collect();
         client.0.write_all(&wire).unwrap();
+        toy.until_waiting(20);
+        toy.go_on();
         let mut seen: Vec<u32> = (0..20).map(|_| client.receive().0).collect();
-        let took = start.elapsed();
         seen.sort_unstable();
-        assert!(seen.into_iter().eq(0..20));
-        assert!(took < Duration::from_millis(1500), "{policy}: 20 naps of 300 ms took {took:?}");
+        assert!(seen.into_iter().eq(0..20), "{policy}");
         toy.stop();
     }
 }
@@ -217,13 +216,12 @@ fn work_behind_unmarked_sleepers_is_found() {
         let toy = one_pool(policy, (1, 8));
         let mut sleepers: Vec<_> = (0..4).map(|_| toy.client()).collect();
         for sleeper in &mut sleepers {
-            sleeper.send(1, DOZE, &ms(800));
+            sleeper.send(1, HANG, &[]);
         }
-        std::thread::sleep(Duration::from_millis(100));
-        let start = Instant::now();
+        toy.until_waiting(4);
         assert!(toy.client().call(1, NULL, &[]).is_empty());
-        let took = start.elapsed();
-        assert!(took < Duration::from_millis(600), "{policy}: {took:?}");
+        toy.until_waiting(4);
+        toy.go_on();
         assert!(pool(&toy).unstuck >= 1, "{policy}: nobody was called for the queue");
         for sleeper in &mut sleepers {
             assert_eq!(sleeper.receive().0, 1);

@@ -1,13 +1,12 @@
 //! Calls that sleep: those that say so, those that do not, and what others see of it.
 
 use crate::toy::{
-    DOZE, ECHO, LATE, NAP, NULL, ONCE_ONLY, SPIN, Toy, config, datagrams, message, opaque, record,
-    results, until,
+    COMPUTE, DOZE, ECHO, HANG, LATE, NAP, NULL, ONCE_ONLY, Toy, WAIT, config, datagrams, message,
+    opaque, record, results, until,
 };
 use bowline_svc::{Config, PoolMode};
 use std::io::Write;
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::{Duration, Instant};
 use telemetry::Counter;
 
 fn ms(ms: u32) -> [u8; 4] {
@@ -19,20 +18,18 @@ fn a_sleeper_does_not_delay_others_on_its_connection() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     let mut wire = record(&message(1, NULL, &[]));
-    wire.extend(record(&message(2, NAP, &ms(500))));
+    wire.extend(record(&message(2, WAIT, &[])));
     for xid in 3..20 {
         wire.extend(record(&message(xid, ECHO, &opaque(b"quick"))));
     }
-    let start = Instant::now();
     client.0.write_all(&wire).unwrap();
     assert_eq!(client.receive().0, 1);
     for xid in 3..20 {
         assert_eq!(client.receive(), (xid, opaque(b"quick")));
     }
-    let quick = start.elapsed();
-    assert_eq!(client.receive(), (2, ms(500).to_vec()));
-    assert!(start.elapsed() >= Duration::from_millis(500));
-    assert!(quick < Duration::from_millis(400), "the others took {quick:?}");
+    toy.until_waiting(1);
+    toy.go_on();
+    assert_eq!(client.receive().0, 2);
     // On a machine that hardly lets the leader run, the watchdog may be quicker.
     let promotions = toy.counter(Counter::Promotions);
     assert!(promotions <= 1, "{promotions}");
@@ -65,14 +62,13 @@ fn a_call_that_lost_its_connection_answers_over_the_next() {
 fn sleepers_of_one_connection_sleep_side_by_side() {
     let toy = Toy::start(config());
     let mut client = toy.client();
-    let wire: Vec<u8> = (0..20).flat_map(|xid| record(&message(xid, NAP, &ms(300)))).collect();
-    let start = Instant::now();
+    let wire: Vec<u8> = (0..20).flat_map(|xid| record(&message(xid, WAIT, &[]))).collect();
     client.0.write_all(&wire).unwrap();
+    toy.until_waiting(20);
+    toy.go_on();
     let mut seen: Vec<u32> = (0..20).map(|_| client.receive().0).collect();
-    let took = start.elapsed();
     seen.sort_unstable();
     assert!(seen.into_iter().eq(0..20));
-    assert!(took < Duration::from_millis(1500), "20 naps of 300 ms took {took:?}");
     toy.stop();
 }
 
@@ -81,16 +77,16 @@ fn an_unmarked_sleeper_is_rescued() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
     let (mut client, mut other) = (toy.client(), toy.client());
     assert!(other.call(1, NULL, &[]).is_empty());
-    let mut wire = record(&message(1, DOZE, &ms(600)));
+    let mut wire = record(&message(1, HANG, &[]));
     wire.extend(record(&message(2, ECHO, &opaque(b"behind"))));
-    let start = Instant::now();
     client.0.write_all(&wire).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    toy.until_waiting(1);
     assert!(other.call(2, NULL, &[]).is_empty());
-    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    toy.until_waiting(1);
+    toy.go_on();
     let mut replies = [client.receive(), client.receive()];
     replies.sort_unstable();
-    assert_eq!(replies, [(1, ms(600).to_vec()), (2, opaque(b"behind"))]);
+    assert_eq!(replies, [(1, Vec::new()), (2, opaque(b"behind"))]);
     if toy.is_adaptive() {
         assert!(toy.counter(Counter::WatchdogRescues) >= 1);
     }
@@ -104,13 +100,12 @@ fn a_call_that_computes_for_long_does_not_hold_up_the_others() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
     let (mut client, mut other) = (toy.client(), toy.client());
     assert!(other.call(1, NULL, &[]).is_empty());
-    let start = Instant::now();
-    client.send(1, SPIN, &600_000_u32.to_be_bytes());
-    std::thread::sleep(Duration::from_millis(50));
+    client.send(1, COMPUTE, &[]);
+    toy.until_waiting(1);
     assert!(other.call(2, NULL, &[]).is_empty());
-    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    toy.until_waiting(1);
+    toy.go_on();
     assert_eq!(client.receive().0, 1);
-    assert!(start.elapsed() >= Duration::from_millis(600));
     if toy.is_adaptive() {
         assert!(toy.counter(Counter::WatchdogRescues) >= 1);
     }
@@ -121,9 +116,13 @@ fn a_call_that_computes_for_long_does_not_hold_up_the_others() {
 fn what_a_rescued_connection_sends_meanwhile_is_answered() {
     let toy = Toy::start(config());
     let mut client = toy.client();
-    client.send(1, DOZE, &ms(200));
-    std::thread::sleep(Duration::from_millis(50));
+    client.send(1, HANG, &[]);
+    toy.until_waiting(1);
+    if toy.is_adaptive() {
+        until("it is rescued", || toy.counter(Counter::WatchdogRescues) >= 1);
+    }
     client.send(2, NULL, &[]);
+    toy.go_on();
     let mut replies = [client.receive().0, client.receive().0];
     replies.sort_unstable();
     assert_eq!(replies, [1, 2]);
@@ -132,32 +131,37 @@ fn what_a_rescued_connection_sends_meanwhile_is_answered() {
 
 #[test]
 fn sleeping_datagrams_do_not_delay_the_others() {
-    for procedure in [NAP, DOZE] {
+    for procedure in [WAIT, HANG] {
         let toy = Toy::start(config());
         let socket = datagrams(toy.udp);
-        let start = Instant::now();
-        socket.send(&message(0, procedure, &ms(500))).unwrap();
+        socket.send(&message(0, procedure, &[])).unwrap();
         for xid in 1..12 {
             socket.send(&message(xid, ECHO, &opaque(&[7; 99]))).unwrap();
         }
-        let mut seen = Vec::new();
         let mut buf = [0; 1000];
-        let mut quick = Duration::ZERO;
-        for _ in 0..12 {
+        let mut receive = || {
             let len = socket.recv(&mut buf).unwrap();
-            let (xid, got) = results(&buf[..len]);
-            assert_eq!(got, if xid == 0 { ms(500).to_vec() } else { opaque(&[7; 99]) });
-            seen.push(xid);
-            if seen.len() == 11 {
-                quick = start.elapsed();
-            }
+            results(&buf[..len])
+        };
+        let mut seen = Vec::new();
+        toy.until_waiting(1);
+        if procedure == HANG {
+            // those that its worker had received wait with it
+            toy.go_on();
         }
-        if procedure == NAP {
-            assert_eq!(seen.last(), Some(&0));
-            assert!(quick < Duration::from_millis(400), "the others took {quick:?}");
+        for _ in 1..12 {
+            seen.push(receive());
+        }
+        toy.go_on();
+        seen.push(receive());
+        if procedure == WAIT {
+            assert_eq!(seen.last(), Some(&(0, Vec::new())));
         }
         seen.sort_unstable();
-        assert!(seen.into_iter().eq(0..12));
+        let (waited, others) = seen.split_first().unwrap();
+        assert_eq!(*waited, (0, Vec::new()));
+        assert!(others.iter().map(|(xid, _)| *xid).eq(1..12));
+        assert!(others.iter().all(|(_, got)| *got == opaque(&[7; 99])));
         toy.stop();
     }
 }
@@ -186,12 +190,14 @@ fn threads_grow_with_sleepers_and_shrink_again() {
     assert_eq!(toy.threads(), 2);
     let mut client = toy.client();
     for xid in 0..12 {
-        client.send(xid, NAP, &ms(300));
+        client.send(xid, WAIT, &[]);
     }
+    toy.until_waiting(12);
+    assert!(toy.threads() >= 12, "{}", toy.threads());
+    toy.go_on();
     for _ in 0..12 {
         client.receive();
     }
-    assert!(toy.threads() > 8, "{}", toy.threads());
     until("threads leave", || toy.threads() == 2);
     assert!(client.call(99, NULL, &[]).is_empty());
     toy.server.set_threads(5, 8).unwrap();

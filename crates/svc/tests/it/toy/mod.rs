@@ -45,6 +45,15 @@ pub const TAKE: u32 = 8;
 /// Not idempotent: says that it sleeps, waits until it may go on, and gives the number of its run.
 pub const ONCE_ONLY: u32 = 10;
 
+/// Says that it blocks, and waits until it may go on.
+pub const WAIT: u32 = 11;
+/// Waits until it may go on, without having said so.
+pub const HANG: u32 = 12;
+/// Keeps the CPU busy until it may go on.
+pub const COMPUTE: u32 = 13;
+/// Gives the number of calls that had begun before it.
+pub const CALLS: u32 = 14;
+
 /// Longest wait for anything that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -53,7 +62,7 @@ pub struct State {
     pub calls: AtomicU64,
     /// How often TAKE was asked for a piece and took none, though it had taken one.
     pub balked: AtomicU64,
-    /// How many pieces of TAKE, or calls of ONCE_ONLY, wait to be told to go on.
+    /// How many calls (ONCE_ONLY, WAIT, HANG, COMPUTE) or pieces of TAKE wait to be told to go on.
     pub waiting: AtomicU64,
     /// That they may.
     pub go_on: AtomicBool,
@@ -144,6 +153,34 @@ fn once_only(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &
     Ok(args.end()?)
 }
 
+fn wait(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    call.blocking.will_block();
+    hang(state, call, args, reply)
+}
+
+fn hang(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    wait_until_told(state);
+    Ok(args.end()?)
+}
+
+fn compute(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    let begun = Instant::now();
+    state.calls.fetch_add(1, Ordering::Relaxed);
+    state.waiting.fetch_add(1, Ordering::SeqCst);
+    while !state.go_on.load(Ordering::SeqCst) {
+        assert!(begun.elapsed() < PATIENCE, "nobody told it to go on");
+        std::hint::spin_loop();
+    }
+    state.waiting.fetch_sub(1, Ordering::SeqCst);
+    Ok(args.end()?)
+}
+
+fn calls(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    reply.u64(state.calls.load(Ordering::SeqCst));
+    Ok(args.end()?)
+}
+
 fn wait_until_told(state: &State) {
     state.waiting.fetch_add(1, Ordering::SeqCst);
     until("it may go on", || state.go_on.load(Ordering::SeqCst));
@@ -216,11 +253,11 @@ fn take(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
 /// How many bytes TAKE takes together.
 pub const TAKEN_TOGETHER: usize = 1000;
 
-static ROWS: [Row<State>; 11] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
-static URGENT_ROWS: [Row<State>; 11] =
+static ROWS: [Row<State>; 15] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
+static URGENT_ROWS: [Row<State>; 15] =
     rows(Plan::IDEMPOTENT.urgent(), Plan::NON_IDEMPOTENT.urgent());
 
-const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 11] {
+const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 15] {
     [
         Row::new("NULL", plain, null),
         Row::new("ECHO", plain, echo),
@@ -233,6 +270,10 @@ const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 11] {
         Row::new("TAKE", plain, take).taking(take_ahead),
         Row::new("LATE", plain, late),
         Row::new("ONCE_ONLY", kept, once_only),
+        Row::new("WAIT", plain, wait),
+        Row::new("HANG", plain, hang),
+        Row::new("COMPUTE", plain, compute),
+        Row::new("CALLS", plain, calls),
     ]
 }
 static VERSIONS: [Version<State>; 1] = [Version::new(1, &ROWS)];
@@ -314,6 +355,18 @@ impl Toy {
         let name = Counter::ALL.iter().find(|(c, _)| *c == counter).unwrap().1;
         let snapshot = self.telemetry.snapshot();
         snapshot.counters.iter().find(|(n, _)| **n == *name).map_or(0, |(_, value)| *value)
+    }
+
+    /// Waits until so many calls wait to be told to go on.
+    #[track_caller]
+    pub fn until_waiting(&self, calls: u64) {
+        let waiting = || self.state.waiting.load(Ordering::SeqCst) == calls;
+        until("calls wait to be told to go on", waiting);
+    }
+
+    /// Tells calls that wait to go on.
+    pub fn go_on(&self) {
+        self.state.go_on.store(true, Ordering::SeqCst);
     }
 
     pub fn threads(&self) -> usize {
