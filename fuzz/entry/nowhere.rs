@@ -25,6 +25,7 @@ impl Backend for Nowhere {
             symlinks: false,
             case_insensitive: false,
             chown_restricted: true,
+            change_kind: vfs::ChangeKind::MonotonicIncrement,
         }
     }
 

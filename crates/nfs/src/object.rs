@@ -224,7 +224,12 @@ impl<'c> Object<'c> {
 
     /// What the backend's calls for this caller carry.
     pub fn cx(&self) -> Cx<'_> {
-        Cx { cred: self.cred.cred(), blocking: &self.blocking, durability: self.options.durability }
+        Cx {
+            cred: self.cred.cred(),
+            blocking: &self.blocking,
+            durability: self.options.durability,
+            right: vfs::Right::Check,
+        }
     }
 
     /// Refuses a change of an object of a read-only export.

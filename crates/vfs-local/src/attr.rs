@@ -1,7 +1,7 @@
 //! The kernel's attributes in the backend trait's words.
 
 use sys::stat::Stat;
-use vfs::{Attr, FileType, Status, Time};
+use vfs::{Attr, FileType, Time};
 
 /// The type bits of `st_mode`.
 const TYPE_MASK: u32 = 0o170_000;
@@ -19,8 +19,8 @@ pub fn file_type(mode: u32) -> FileType {
     }
 }
 
-/// Attributes as they are.
-pub fn convert(s: &Stat) -> Attr {
+/// Attributes with this change attribute.
+pub fn convert(s: &Stat, change: u64) -> Attr {
     let time = |(sec, nsec): (i64, u32)| Time { sec, nsec };
     Attr {
         ftype: file_type(s.mode),
@@ -36,15 +36,7 @@ pub fn convert(s: &Stat) -> Attr {
         atime: time(s.atime),
         mtime: time(s.mtime),
         ctime: time(s.ctime),
+        change,
         birth: s.btime.map(time),
     }
-}
-
-/// Attributes of an object that must still have a name: what was deleted is stale although a
-/// descriptor of ours may keep it alive.
-///
-/// # Errors
-/// [`Status::Stale`].
-pub fn attr_if_linked(s: &Stat) -> Result<Attr, Status> {
-    if s.nlink == 0 { Err(Status::Stale) } else { Ok(convert(s)) }
 }

@@ -5,9 +5,9 @@ use crate::ops;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found,
-    Limits, ListArgs, Listing, Name, NodeKind, ReadDone, ReadRange, Result, SetAttr, Stability,
-    StatFs, Time, Verifier, Want, WriteDone,
+    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
+    Limits, ListArgs, Listing, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result, SetAttr,
+    Stability, StatFs, Time, Verifier, Want, WriteDone,
 };
 
 impl Backend for LocalFs {
@@ -53,6 +53,14 @@ impl Backend for LocalFs {
 
     fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
         ops::access::access(self, cx, fid, mask)
+    }
+
+    fn may_open(&self, cx: &Cx<'_>, fid: &Fid, access: OpenAccess) -> Result<Attr> {
+        ops::open::may_open(self, cx, fid, access)
+    }
+
+    fn keep(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Kept> {
+        ops::open::keep(self, cx, fid)
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {

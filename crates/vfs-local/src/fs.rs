@@ -1,9 +1,10 @@
 //! The backend: what it consists of, and opening a directory for serving.
 
+use crate::cache::change_attr::ChangeSource;
 use crate::cache::open_files::OpenFiles;
 use crate::errno;
 use crate::identity::FsIdentity;
-use crate::medium::Medium;
+use crate::medium::{self, Medium};
 use crate::mount_state::MountState;
 use crate::naming::fid::fid_of;
 use crate::naming::inode_table::InodeTable;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use sys::open::How;
-use vfs::{Fid, Limits, Status};
+use vfs::{ChangeKind, Fid, Limits, Status};
 
 /// How a directory is served.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +29,8 @@ pub struct LocalOptions {
     pub table: Option<PathBuf>,
     /// Use the table even where handles would work; for tests.
     pub force_table: bool,
+    /// Count changes even where ctime tells them apart; for tests.
+    pub count_changes: bool,
 }
 
 /// How a backend names its objects.
@@ -85,6 +88,8 @@ pub struct LocalFs {
     pub(crate) blind_reads: AtomicBool,
     /// What has to be synced.
     pub(crate) medium: Medium,
+    /// What change attributes are made of.
+    pub(crate) change_source: ChangeSource,
     pub(crate) limits: Limits,
     pub(crate) backend: u32,
 }
@@ -122,6 +127,11 @@ impl LocalFs {
         let limits = limits(dir.as_fd()).map_err(kernel)?;
         let fs_kind = sys::stat::figures(dir.as_fd()).map_or(0, |fs| fs.kind);
         let medium = Medium::of(fs_kind, root_stat.dev);
+        let ctime_is_fine = !options.count_changes
+            && medium::has_multigrain_times(fs_kind)
+            && sys::stat::ctime_is_fine(dir.as_fd()).unwrap_or(false);
+        let change_source =
+            if ctime_is_fine { ChangeSource::Ctime } else { ChangeSource::CountedCtime };
         Ok(Self {
             path: root.to_owned(),
             root: dir,
@@ -135,7 +145,8 @@ impl LocalFs {
             verifier: WriteVerifier::default(),
             blind_reads: AtomicBool::new(medium == Medium::Memory),
             medium,
-            limits,
+            change_source,
+            limits: Limits { change_kind: change_source.kind(), ..limits },
         })
     }
 
@@ -203,6 +214,7 @@ fn limits(root: BorrowedFd<'_>) -> io::Result<Limits> {
         symlinks: true,
         case_insensitive: false,
         chown_restricted: true,
+        change_kind: ChangeKind::Undefined,
     })
 }
 

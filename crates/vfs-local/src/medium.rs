@@ -9,6 +9,8 @@ const OVERLAY: u64 = 0x794c_7630;
 const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 /// That of xfs.
 const XFS: u64 = 0x5846_5342;
+/// That of btrfs.
+const BTRFS: u64 = 0x9123_683e;
 /// That of ext2, ext3 and ext4.
 const EXT: u64 = 0xef53;
 
@@ -34,6 +36,12 @@ impl Medium {
             _ => Self::Other,
         }
     }
+}
+
+/// Whether a file system with this magic number has multigrain times where the kernel has them, for
+/// files and directories.
+pub fn has_multigrain_times(kind: u64) -> bool {
+    [EXT, XFS, BTRFS].contains(&kind)
 }
 
 /// Whether a directory is on overlayfs, as the own files of a container are.

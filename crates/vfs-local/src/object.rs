@@ -1,6 +1,7 @@
 //! How an operation reaches an object: from the cache of open files, or opened by its file id.
 
-use crate::attr::{attr_if_linked, convert, file_type};
+use crate::attr::{convert, file_type};
+use crate::cache::change_attr::{ChangeSource, counted, ctime_ns};
 use crate::cache::change_counter::ChangeState;
 use crate::cache::key::Key;
 use crate::cache::ongoing_change::OngoingChange;
@@ -13,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use sys::open::{How, open_parent};
 use sys::stat::Stat;
-use vfs::{Attr, Change, Cx, Fid, Result, Status};
+use vfs::{Attr, Change, Cx, Fid, Result, Status, Time};
 
 /// Directories between one and the root of its export: more than any path has.
 const DEPTH_MAX: usize = 2048;
@@ -61,11 +62,19 @@ impl LocalFs {
             None => self.open_object(cx, fid)?,
         };
         let changing = OngoingChange::begin(file);
-        let before = self.stat(&changing);
+        let before = self.stat_before(&changing);
         if matches!(before, Err(Status::Stale)) {
             self.files.remove(&key);
         }
         Ok((changing, before?))
+    }
+
+    /// Attributes before a change that has begun.
+    fn stat_before(&self, change: &OngoingChange) -> Result<Attr> {
+        let stat = sys::stat::basic_of_fd(change.path()).map_err(errno::from)?;
+        let attr = self.attr_if_alive(&stat, change)?;
+        let before = || change.changes().count().wrapping_sub(1);
+        Ok(Attr { change: self.change_attr(&stat, before), ..attr })
     }
 
     /// A directory to hold on to.
@@ -76,20 +85,52 @@ impl LocalFs {
         })
     }
 
-    /// Attributes of an open object that still has a name, but for the time of creation.
+    /// Attributes of an open object that still has a name or is kept, but for the time of creation.
     pub(crate) fn stat(&self, file: &OpenFile) -> Result<Attr> {
         let stat = sys::stat::basic_of_fd(file.path()).map_err(errno::from)?;
-        // the root may be a mount's or a deleted directory's: it is served as long as it is open
-        attr_if_linked(&stat)
+        self.attr_if_alive(&stat, file)
     }
 
     /// Attributes after a change, for weak cache consistency; absent if they cannot be had.
     pub(crate) fn attr_after(&self, file: &OpenFile) -> Option<Attr> {
-        sys::stat::basic_of_fd(file.path()).ok().map(|s| convert(&s))
+        sys::stat::basic_of_fd(file.path()).ok().map(|stat| self.attr_of(&stat, file))
+    }
+
+    /// Attributes of an open object that must still have a name, or be kept: what was deleted is stale although
+    /// a descriptor of ours may hold it.
+    ///
+    /// # Errors
+    /// [`Status::Stale`].
+    pub(crate) fn attr_if_alive(&self, stat: &Stat, file: &OpenFile) -> Result<Attr> {
+        if stat.nlink == 0 && !file.is_pinned() {
+            return Err(Status::Stale);
+        }
+        Ok(self.attr_of(stat, file))
+    }
+
+    /// Attributes of an open object.
+    pub(crate) fn attr_of(&self, stat: &Stat, file: &OpenFile) -> Attr {
+        convert(stat, self.change_attr(stat, || file.changes().count()))
+    }
+
+    /// Attributes of an object that may be open in the cache.
+    pub(crate) fn attr_by_fid(&self, stat: &Stat, fid: &Fid) -> Attr {
+        let count = || self.files.with(&self.key(fid), |file| file.changes().count());
+        convert(stat, self.change_attr(stat, || count().unwrap_or(0)))
+    }
+
+    fn change_attr(&self, stat: &Stat, count: impl FnOnce() -> u64) -> u64 {
+        let (sec, nsec) = stat.ctime;
+        let ctime = Time { sec, nsec };
+        match self.change_source {
+            ChangeSource::Ctime => ctime_ns(ctime),
+            ChangeSource::CountedCtime => counted(ctime, count(), self.files.is_settled(ctime)),
+        }
     }
 
     /// An object around a change, which has just been made.
     pub(crate) fn wcc_data(&self, change: &OngoingChange, before: &Attr) -> Change {
+        change.end();
         self.wcc_data_since(change, before, change.since())
     }
 

@@ -5,11 +5,11 @@ use crate::inode::Kind;
 use crate::mem::{MemFs, ROOT, check, fid, without_set_id};
 use crate::namespace;
 use std::ops::{Bound, ControlFlow};
-use vfs::access::{Permission, data_access, granted};
+use vfs::access::{Permission, data_access, granted, is_open_for};
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found,
-    Limits, ListArgs, Listing, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs,
-    Status, Time, Verifier, Want, WriteDone, need_regular,
+    AccessMask, Attr, Backend, Change, ChangeKind, Component, Create, Created, Cx, DirEntry, Fid,
+    Found, Kept, Limits, ListArgs, Listing, Name, NodeKind, ReadDone, Result, SetAttr, Stability,
+    StatFs, Status, Time, Verifier, Want, WriteDone, need_regular,
 };
 
 /// Entries that are copied out of the lock at a time.
@@ -30,6 +30,7 @@ impl Backend for MemFs {
             symlinks: true,
             case_insensitive: false,
             chown_restricted: true,
+            change_kind: ChangeKind::MonotonicIncrement,
         }
     }
 
@@ -68,13 +69,17 @@ impl Backend for MemFs {
         if guard.is_some_and(|ctime| ctime != before.ctime) {
             return Err(Status::NotSync);
         }
-        state.set(fid, &cx.cred, set)?;
+        state.set(fid, cx, set)?;
         Ok(state.change(fid, before))
     }
 
     fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
         let attr = self.lock().get(fid)?.attr();
         Ok((granted(&attr, None, &cx.cred, mask), attr))
+    }
+
+    fn keep(&self, _cx: &Cx<'_>, fid: &Fid) -> Result<Kept> {
+        self.keep_inode(fid)
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
@@ -104,7 +109,7 @@ impl Backend for MemFs {
         need_regular(inode.ftype())?;
         let attr = inode.attr();
         let Kind::Regular(bytes) = &inode.kind else { return Err(Status::WrongType) };
-        if !data_access(&attr, None, &cx.cred, false) {
+        if !is_open_for(cx.right, false) && !data_access(&attr, None, &cx.cred, false) {
             return Err(Status::Acces);
         }
         let count = bytes.read(offset, data);
@@ -127,7 +132,7 @@ impl Backend for MemFs {
         let inode = state.get_mut(fid)?;
         need_regular(inode.ftype())?;
         let attr = inode.attr();
-        if !data_access(&attr, None, &cx.cred, true) {
+        if !is_open_for(cx.right, true) && !data_access(&attr, None, &cx.cred, true) {
             return Err(Status::Acces);
         }
         let end = offset.checked_add(data.len() as u64);
@@ -141,7 +146,8 @@ impl Backend for MemFs {
         }
         bytes.write(offset, data);
         if !data.is_empty() {
-            (inode.mtime, inode.ctime) = (now, now);
+            inode.mtime = now;
+            inode.touch(now);
             if cx.cred.uid != 0 {
                 inode.mode = without_set_id(inode.mode);
             }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found,
-    Limits, ListArgs, Listing, Name, NodeKind, ReadDone, ReadRange, Result, SetAttr, Stability,
-    StatFs, Status, Time, Verifier, Want, WriteDone,
+    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
+    Limits, ListArgs, Listing, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result, SetAttr,
+    Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
 /// A call of the trait.
@@ -177,6 +177,14 @@ impl<B: Backend> Backend for FaultyFs<B> {
 
     fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
         self.at(cx, Operation::Access)?.access(cx, fid, mask)
+    }
+
+    fn may_open(&self, cx: &Cx<'_>, fid: &Fid, access: OpenAccess) -> Result<Attr> {
+        self.at(cx, Operation::Access)?.may_open(cx, fid, access)
+    }
+
+    fn keep(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Kept> {
+        self.inner.keep(cx, fid)
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {

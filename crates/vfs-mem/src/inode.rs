@@ -73,6 +73,8 @@ pub struct Inode {
     pub atime: Time,
     pub mtime: Time,
     pub ctime: Time,
+    /// How often it has changed.
+    pub change: u64,
     pub birth: Time,
     /// The verifier of the exclusive create that made it.
     pub verifier: Option<[u8; 8]>,
@@ -88,6 +90,12 @@ impl Inode {
             Kind::Symlink(_) => FileType::Symlink,
             Kind::Special(ftype, _) => *ftype,
         }
+    }
+
+    /// Notes that its data or its attributes have changed.
+    pub const fn touch(&mut self, now: Time) {
+        self.ctime = now;
+        self.change = self.change.wrapping_add(1);
     }
 
     /// Its attributes.
@@ -116,6 +124,7 @@ impl Inode {
             atime: self.atime,
             mtime: self.mtime,
             ctime: self.ctime,
+            change: self.change,
             birth: Some(self.birth),
         }
     }

@@ -2,10 +2,13 @@
 
 use crate::inode::{Directory, Inode, Kind};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use vfs::access::{Permission, permits, sticky_permits};
-use vfs::{Attr, Change, Cred, Fid, Name, Node, Result, SetAttr, SetTime, Status, Time, WccAttr};
+use vfs::access::{Permission, data_access, is_open_for, permits, sticky_permits};
+use vfs::{
+    Attr, Change, Cred, Cx, Fid, Kept, Name, Node, Result, SetAttr, SetTime, Status, Time, WccAttr,
+    need_regular,
+};
 
 /// How large a file system in memory may become.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +37,8 @@ pub struct State {
     pub inodes: BTreeMap<u64, Inode>,
     pub used: u64,
     pub options: MemOptions,
+    /// How often each inode is kept; those that have lost their last name are still there.
+    kept: BTreeMap<u64, u32>,
     next_ino: u64,
     last: Time,
 }
@@ -41,7 +46,7 @@ pub struct State {
 /// A file system in memory.
 pub struct MemFs {
     /// Held for one operation in memory; nothing blocks under it.
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     pub(crate) verifier: [u8; 8],
 }
 
@@ -52,6 +57,7 @@ impl MemFs {
             inodes: BTreeMap::new(),
             used: 0,
             options,
+            kept: BTreeMap::new(),
             next_ino: ROOT,
             last: Time::default(),
         };
@@ -60,12 +66,52 @@ impl MemFs {
         let (uid, gid) = options.owner;
         state.add(uid, gid, options.mode, 2, root);
         let nanos = verifier.sec.wrapping_mul(1_000_000_000).wrapping_add(i64::from(verifier.nsec));
-        Self { state: Mutex::new(state), verifier: nanos.to_ne_bytes() }
+        Self { state: Arc::new(Mutex::new(state)), verifier: nanos.to_ne_bytes() }
+    }
+
+    /// Keeps an inode until the guard is dropped.
+    ///
+    /// # Errors
+    /// Those of the id; [`need_regular`]'s.
+    pub(crate) fn keep_inode(&self, fid: &Fid) -> Result<Kept> {
+        let mut state = self.lock();
+        let inode = state.get(fid)?;
+        need_regular(inode.ftype())?;
+        let ino = inode.ino;
+        let count = state.kept.entry(ino).or_insert(0);
+        *count = count.saturating_add(1);
+        drop(state);
+        Ok(Kept::new(KeptInode { state: Arc::clone(&self.state), ino }))
     }
 
     /// The state, for one operation.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets an inode go when it is dropped.
+struct KeptInode {
+    state: Arc<Mutex<State>>,
+    ino: u64,
+}
+
+impl Drop for KeptInode {
+    fn drop(&mut self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = match state.kept.get_mut(&self.ino) {
+            Some(count) => {
+                *count = count.saturating_sub(1);
+                *count
+            }
+            None => 0,
+        };
+        if left == 0 {
+            state.kept.remove(&self.ino);
+            if state.inodes.get(&self.ino).is_some_and(|inode| inode.nlink == 0) {
+                state.free(self.ino);
+            }
+        }
     }
 }
 
@@ -114,6 +160,7 @@ impl State {
             atime: now,
             mtime: now,
             ctime: now,
+            change: 1,
             birth: now,
             verifier: None,
             kind,
@@ -199,19 +246,27 @@ impl State {
         let inode = self.get_mut(dir)?;
         let Kind::Directory(entries) = &mut inode.kind else { return Err(Status::NotDir) };
         work(entries);
-        (inode.mtime, inode.ctime) = (now, now);
+        inode.mtime = now;
+        inode.touch(now);
         Ok(())
+    }
+
+    fn free(&mut self, ino: u64) {
+        if let Some(inode) = self.inodes.remove(&ino) {
+            debug_assert!(self.used >= inode.attr().used, "each byte in use was counted");
+            self.used = self.used.saturating_sub(inode.attr().used);
+        }
     }
 
     /// One name less leads to an object; the last one takes it along.
     pub fn unlink(&mut self, ino: u64) {
         let now = self.now();
         let Some(inode) = self.inodes.get_mut(&ino) else { return };
-        inode.ctime = now;
+        inode.touch(now);
         inode.nlink = inode.nlink.saturating_sub(1);
         let gone = inode.nlink == 0 || matches!(inode.kind, Kind::Directory(_));
-        if gone && let Some(inode) = self.inodes.remove(&ino) {
-            self.used = self.used.saturating_sub(inode.attr().used);
+        if gone && !self.kept.contains_key(&ino) {
+            self.free(ino);
         }
     }
 
@@ -240,9 +295,10 @@ impl State {
     ///
     /// # Errors
     /// [`Status`].
-    pub fn set(&mut self, fid: &Fid, cred: &Cred<'_>, set: &SetAttr) -> Result<()> {
+    pub fn set(&mut self, fid: &Fid, cx: &Cx<'_>, set: &SetAttr) -> Result<()> {
+        let cred = &cx.cred;
         let attr = self.get(fid)?.attr();
-        may_set(&attr, cred, set)?;
+        may_set(&attr, cx, set)?;
         if let Some(size) = set.size {
             self.resize(fid, cred, &attr, size)?;
         }
@@ -263,7 +319,7 @@ impl State {
         inode.atime = time(set.atime, inode.atime, now);
         inode.mtime = time(set.mtime, inode.mtime, now);
         if !set.is_empty() {
-            inode.ctime = now;
+            inode.touch(now);
         }
         Ok(())
     }
@@ -313,7 +369,8 @@ fn time(set: SetTime, old: Time, now: Time) -> Time {
     }
 }
 
-fn may_set(attr: &Attr, cred: &Cred<'_>, set: &SetAttr) -> Result<()> {
+fn may_set(attr: &Attr, cx: &Cx<'_>, set: &SetAttr) -> Result<()> {
+    let cred = &cx.cred;
     let owner = cred.uid == 0 || cred.uid == attr.uid;
     let gives_away = set.uid.is_some_and(|uid| uid != attr.uid) && cred.uid != 0;
     let strange_group = set.gid.is_some_and(|gid| gid != attr.gid)
@@ -323,7 +380,8 @@ fn may_set(attr: &Attr, cred: &Cred<'_>, set: &SetAttr) -> Result<()> {
     if gives_away || strange_group || owners && !owner {
         return Err(Status::Perm);
     }
-    if set.size.is_some() && !vfs::access::data_access(attr, None, cred, true) {
+    let writes = is_open_for(cx.right, true) || data_access(attr, None, cred, true);
+    if set.size.is_some() && !writes {
         return Err(Status::Acces);
     }
     let times = [set.atime, set.mtime];

@@ -55,7 +55,7 @@ pub fn make(
     let falls = mode & 0o6000 != 0 && (set.uid.is_some() || set.gid.is_some());
     let rest = SetAttr { mode: falls.then_some(mode), ..*set };
     if !rest.is_empty()
-        && let Err(status) = state.set(&fid(ino), &cx.cred, &rest)
+        && let Err(status) = state.set(&fid(ino), cx, &rest)
     {
         state.inodes.remove(&ino);
         return Err(status);
@@ -95,7 +95,7 @@ pub fn create(
     match how {
         Create::Unchecked(set) if node.attr.ftype == FileType::Regular => {
             let cut = SetAttr { size: set.size, ..SetAttr::default() };
-            state.set(&node.fid, &cx.cred, &cut)?;
+            state.set(&node.fid, cx, &cut)?;
         }
         Create::Exclusive(verifier) if state.get(&node.fid)?.verifier == Some(verifier) => {}
         Create::Unchecked(_) | Create::Guarded(_) | Create::Exclusive(_) => {
@@ -243,7 +243,7 @@ pub fn rename(
 fn moved_to(state: &mut State, ino: u64, moved: &Attr, (source, target): (u64, u64)) {
     let now = state.now();
     if let Some(inode) = state.inodes.get_mut(&ino) {
-        inode.ctime = now;
+        inode.touch(now);
         if let Kind::Directory(entries) = &mut inode.kind {
             entries.parent = target;
         }
@@ -289,7 +289,10 @@ pub fn link(
     dir: &Fid,
     name: Name<'_>,
 ) -> Result<(Attr, Change)> {
-    let (ino, ftype) = state.get(file).map(|inode| (inode.ino, inode.ftype()))?;
+    let (ino, ftype, nlink) = state.get(file).map(|i| (i.ino, i.ftype(), i.nlink))?;
+    if nlink == 0 {
+        return Err(Status::NoEnt);
+    }
     state.dir(dir, &cx.cred, Permission::EXEC)?;
     if ftype == FileType::Directory {
         return Err(Status::Perm);
@@ -302,7 +305,7 @@ pub fn link(
     let now = state.now();
     let inode = state.get_mut(file)?;
     inode.nlink = inode.nlink.checked_add(1).ok_or(Status::MLink)?;
-    inode.ctime = now;
+    inode.touch(now);
     let attr = inode.attr();
     Ok((attr, state.change(dir, parent.wcc())))
 }

@@ -7,7 +7,7 @@
 //! ACL if there is one; else the group bits for a member of the group; else the others' bits. What
 //! that refuses, root may do all the same, but for executing a file that nobody may execute.
 
-use crate::{AccessMask, Attr, Cred, FileType};
+use crate::{AccessMask, Attr, Cred, FileType, OpenAccess, Right};
 
 /// Entries of an ACL; the kernel's file systems hold far fewer in one attribute.
 pub const ACL_ENTRIES_MAX: usize = 1024;
@@ -131,6 +131,16 @@ fn by_mode(attr: &Attr, acl: Option<&Acl>, cred: &Cred<'_>, want: Permission) ->
 fn root_may(attr: &Attr, want: Permission) -> bool {
     let executes = want.0 & Permission::EXEC.0 != 0;
     !executes || attr.ftype == FileType::Directory || attr.mode & 0o111 != 0
+}
+
+/// Whether the right to read or write data was checked when the file was opened.
+pub const fn is_open_for(right: Right, write: bool) -> bool {
+    match right {
+        Right::Check => false,
+        Right::Opened(access) => {
+            access.has(if write { OpenAccess::WRITE } else { OpenAccess::READ })
+        }
+    }
 }
 
 /// Whether data of a regular file may be read or written. A client checks at open, the server at

@@ -1,5 +1,7 @@
 //! Attributes of an object, in no protocol's words.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 /// What kind of object a file id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileType {
@@ -26,6 +28,15 @@ pub struct Time {
     pub sec: i64,
     /// Nanoseconds, below 1,000,000,000.
     pub nsec: u32,
+}
+
+impl Time {
+    /// The clock of this machine.
+    pub fn now() -> Self {
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let sec = i64::try_from(clock.as_secs()).unwrap_or(i64::MAX);
+        Self { sec, nsec: clock.subsec_nanos() }
+    }
 }
 
 /// All attributes that every protocol version asks for.
@@ -57,6 +68,9 @@ pub struct Attr {
     pub mtime: Time,
     /// Last change of the attributes.
     pub ctime: Time,
+    /// The change attribute (RFC 8881 §5.8.1.4): differs whenever data or attributes differ; what can be
+    /// told from two that differ says [`crate::Limits::change_kind`].
+    pub change: u64,
     /// Creation, where the file system records it and [`crate::Want::BIRTH`] asked for it.
     pub birth: Option<Time>,
 }
@@ -71,12 +85,33 @@ pub struct WccAttr {
     pub mtime: Time,
     /// Last change of the attributes.
     pub ctime: Time,
+    /// The change attribute, see [`Attr::change`].
+    pub change: u64,
+}
+
+impl WccAttr {
+    /// Whether size and times are the same, which is all that version 3 compares. The change attribute may differ
+    /// all the same: see [`ChangeKind::Undefined`].
+    pub fn same_size_and_times(&self, other: &Self) -> bool {
+        (self.size, self.mtime, self.ctime) == (other.size, other.mtime, other.ctime)
+    }
+}
+
+/// What a change attribute is made of (`change_attr_type4`, RFC 7862 §12.2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// A number that grows with each change.
+    MonotonicIncrement,
+    /// The time of the last change of the attributes, fine enough to differ after each change.
+    TimeMetadata,
+    /// Only equality means something. It may also differ where nothing has changed.
+    Undefined,
 }
 
 impl Attr {
     /// The part that weak cache consistency needs.
     pub const fn wcc(&self) -> WccAttr {
-        WccAttr { size: self.size, mtime: self.mtime, ctime: self.ctime }
+        WccAttr { size: self.size, mtime: self.mtime, ctime: self.ctime, change: self.change }
     }
 }
 

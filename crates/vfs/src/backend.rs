@@ -7,7 +7,10 @@
 //! A backend is shared by all workers; no call may hold a lock while it blocks, and each call
 //! says `cx.blocking.will_block()` before a system call that may wait for a disk.
 
-use crate::{Attr, Component, Fid, FileType, Name, Result, SetAttr, Status, Time, WccAttr};
+use crate::{
+    Attr, ChangeKind, Component, Fid, FileType, Name, Result, SetAttr, Status, Time, WccAttr,
+};
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::ops::{BitAnd, BitOr, ControlFlow};
@@ -60,6 +63,43 @@ pub enum Durability {
     Async,
 }
 
+/// A set of ways in which a file is open (`OPEN4_SHARE_ACCESS`, RFC 8881 §18.16).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenAccess(u8);
+
+impl OpenAccess {
+    /// For reading data.
+    pub const READ: Self = Self(1);
+    /// For writing data.
+    pub const WRITE: Self = Self(2);
+    /// For both.
+    pub const BOTH: Self = Self(3);
+
+    /// Whether all of `other` is in the set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The permissions that it takes.
+    pub const fn as_mask(self) -> AccessMask {
+        let read = if self.has(Self::READ) { AccessMask::READ.0 } else { 0 };
+        let write = if self.has(Self::WRITE) { AccessMask::MODIFY.0 } else { 0 };
+        AccessMask(read | write)
+    }
+}
+
+/// What gives a call the right to read or write a file's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Right {
+    /// The file's mode and ACL as they are now: calls of versions 2 and 3, and of version 4 with a
+    /// special stateid.
+    #[default]
+    Check,
+    /// It was checked when the file was opened ([`Backend::may_open`]); the mode may have changed since.
+    /// What is not in the set is checked.
+    Opened(OpenAccess),
+}
+
 /// What every call carries.
 #[derive(Clone, Copy)]
 pub struct Cx<'a> {
@@ -69,6 +109,8 @@ pub struct Cx<'a> {
     pub blocking: &'a dyn Blocking,
     /// What a successful answer promises.
     pub durability: Durability,
+    /// What gives the right to data.
+    pub right: Right,
 }
 
 /// The extras that an answer shall carry.
@@ -353,10 +395,29 @@ pub struct Limits {
     pub case_insensitive: bool,
     /// Whether only a privileged user may give a file away.
     pub chown_restricted: bool,
+    /// What the change attribute is made of.
+    pub change_kind: ChangeKind,
 }
 
 /// Changes whenever unstable data may have been lost (RFC 1813 §3.3.7 `verf`).
 pub type Verifier = [u8; 8];
+
+/// Keeps an open file: see [`Backend::keep`]. Dropping it never waits for a disk, but takes a lock.
+#[must_use = "the file is kept only as long as this lives"]
+pub struct Kept(#[expect(dead_code, reason = "dropped")] Box<dyn Send + Sync>);
+
+impl Kept {
+    /// Of what lets the file go when it is dropped.
+    pub fn new(guard: impl Send + Sync + 'static) -> Self {
+        Self(Box::new(guard))
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
+    }
+}
 
 /// A file system that can be exported. Each call names objects by [`Fid`]; an id of an object
 /// that is gone gives [`Status::Stale`], one that was never this backend's [`Status::BadHandle`].
@@ -401,6 +462,32 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`Status`].
     fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)>;
+
+    /// Whether the caller may open a regular file so, by mode and ACL as open(2) checks them: without the
+    /// exceptions that version 3 needs because it has no open ([`crate::access::data_access`]), so an
+    /// owner is bound by the mode, and the right to execute does not imply the right to read.
+    ///
+    /// # Errors
+    /// [`Status::Acces`], [`Status::RoFs`]; [`need_regular`]'s for other types.
+    fn may_open(&self, cx: &Cx<'_>, fid: &Fid, access: OpenAccess) -> Result<Attr> {
+        let wanted = access.as_mask();
+        let (granted, attr) = self.access(cx, fid, wanted)?;
+        need_regular(attr.ftype)?;
+        if granted.has(wanted) { Ok(attr) } else { Err(Status::Acces) }
+    }
+
+    /// Keeps a regular file reachable by its id until the guard is dropped, also after its last name was
+    /// removed through this backend; by another program it may be removed for good where there are
+    /// too many kept files to hold them all open. For whoever has state about an open file: locks
+    /// and the opens of version 4.
+    ///
+    /// # Errors
+    /// [`need_regular`]'s for other types; [`Status::Jukebox`] if too many files are kept;
+    /// [`Status::NotSupp`] if the backend cannot.
+    fn keep(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Kept> {
+        let _ = (cx, fid);
+        Err(Status::NotSupp)
+    }
 
     /// Finds an entry. A symbolic link is found, not followed; `..` of the root is the root; a
     /// mount point below the root is [`Status::Acces`].

@@ -12,11 +12,12 @@ mod fid;
 mod name;
 mod status;
 
-pub use attr::{Attr, FileType, SetAttr, SetTime, Time, WccAttr};
+pub use attr::{Attr, ChangeKind, FileType, SetAttr, SetTime, Time, WccAttr};
 pub use backend::{
     AccessMask, Backend, Blocking, Change, ChangeNumber, CopyReason, Create, Created, Cred, Cx,
-    DirEntry, Durability, Found, IgnoreBlocking, Limits, ListArgs, Listing, NO_ID, Node, NodeKind,
-    ReadDone, ReadRange, Stability, StatFs, Verifier, Want, WriteDone, need_regular,
+    DirEntry, Durability, Found, IgnoreBlocking, Kept, Limits, ListArgs, Listing, NO_ID, Node,
+    NodeKind, OpenAccess, ReadDone, ReadRange, Right, Stability, StatFs, Verifier, Want, WriteDone,
+    need_regular,
 };
 pub use fid::Fid;
 pub use name::{Component, Name};

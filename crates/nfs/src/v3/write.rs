@@ -206,7 +206,8 @@ fn whole_pages(offset: u64, len: usize) -> usize {
 /// it and nobody else's came between; else nothing is known of before.
 fn spanning((all, change_number): (&Change, Option<ChangeNumber>), next: &WriteDone) -> Change {
     let left = all.after.map(|after| after.wcc());
-    let as_left = left.is_some() && left == next.file.before;
+    let as_left =
+        left.zip(next.file.before).is_some_and(|(left, next)| left.same_size_and_times(&next));
     let is_next =
         change_number.zip(next.change_number).is_none_or(|(last, next)| next.follows(last));
     Change { before: all.before.filter(|_| as_left && is_next), after: next.file.after }

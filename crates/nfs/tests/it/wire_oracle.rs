@@ -378,7 +378,11 @@ fn compare(ops: &[Op], user: (u32, u32), force_table: bool) {
     let own = sys::identity::own().unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&served, mode).unwrap();
-    let options = LocalOptions { table: Some(dir.path().join("names")), force_table };
+    let options = LocalOptions {
+        table: Some(dir.path().join("names")),
+        force_table,
+        ..LocalOptions::default()
+    };
     let files = Arc::new(OpenFiles::new(4096));
     let local = LocalFs::open(&served, &options, Arc::clone(&files)).unwrap();
     let options = MemOptions { owner: (own.uid, own.gid), mode: 0o777, ..MemOptions::default() };

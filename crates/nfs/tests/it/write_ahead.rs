@@ -113,7 +113,7 @@ fn local_backend() -> (tempfile::TempDir, LocalFs) {
     let dir = tempfile::tempdir().unwrap();
     let served = dir.path().join("served");
     std::fs::create_dir(&served).unwrap();
-    let options = LocalOptions { table: Some(dir.path().join("names")), force_table: false };
+    let options = LocalOptions { table: Some(dir.path().join("names")), ..LocalOptions::default() };
     let local = LocalFs::open(&served, &options, Arc::new(OpenFiles::new(64))).unwrap();
     (dir, local)
 }

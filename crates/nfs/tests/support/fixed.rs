@@ -51,6 +51,7 @@ pub fn attr(which: u8) -> Attr {
         atime: Time { sec: 1, nsec: 2 },
         mtime: Time { sec: 3, nsec: 4 },
         ctime: Time { sec: 5, nsec: 6 },
+        change: 1,
         birth: None,
     }
 }
@@ -70,6 +71,7 @@ impl Backend for Fixed {
             symlinks: true,
             case_insensitive: false,
             chown_restricted: true,
+            change_kind: vfs::ChangeKind::MonotonicIncrement,
         }
     }
 

@@ -4,19 +4,15 @@
 //! changes ctime, but within the clock's grain it may do so without a visible difference; so
 //! nothing is kept under a ctime that was younger than that grain when the ACL was fetched.
 
+use crate::cache::change_attr::{ctime_ns, is_settled};
 use arc_swap::ArcSwapOption;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
 use vfs::access::Acl;
 use vfs::{Attr, Time};
 
-/// Twice the coarsest grain of the kernel's file times (a tick of 10 ms at 100 Hz).
-const RACY: Duration = Duration::from_millis(20);
-/// The same where times are whole seconds (ext3, small inodes of ext4), as one without nanoseconds may be.
-const RACY_SECONDS: Duration = Duration::from_millis(1020);
 /// Marks that nothing is known; a real stamp is never this in the lifetime of Linux.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -47,7 +43,7 @@ impl AclCache {
         attr: &Attr,
         check: impl FnOnce(Option<&Acl>) -> R,
     ) -> io::Result<R> {
-        let stamp = stamp(attr.ctime);
+        let stamp = ctime_ns(attr.ctime);
         if self.none_at.load(Ordering::Relaxed) == stamp {
             return Ok(check(None));
         }
@@ -57,7 +53,7 @@ impl AclCache {
         {
             return Ok(check(Some(acl)));
         }
-        let keep = settled(attr.ctime);
+        let keep = is_settled(attr.ctime, Time::now());
         match sys::acl::access(fd)? {
             None => {
                 if keep {
@@ -76,16 +72,4 @@ impl AclCache {
             }
         }
     }
-}
-
-fn stamp(ctime: Time) -> u64 {
-    let nanos = ctime.sec.wrapping_mul(1_000_000_000).wrapping_add(i64::from(ctime.nsec));
-    u64::from_ne_bytes(nanos.to_ne_bytes())
-}
-
-fn settled(ctime: Time) -> bool {
-    let Ok(sec) = u64::try_from(ctime.sec) else { return false };
-    let changed = SystemTime::UNIX_EPOCH + Duration::new(sec, ctime.nsec.min(999_999_999));
-    let racy = if ctime.nsec == 0 { RACY_SECONDS } else { RACY };
-    SystemTime::now().duration_since(changed).is_ok_and(|age| age > racy)
 }

@@ -39,6 +39,18 @@ impl ChangeCounter {
         self.ended.fetch_add(1, SeqCst);
     }
 
+    /// How many changes have begun and how many have ended, added up: it differs before and after a change, and
+    /// while it is under way.
+    pub fn count(&self) -> u64 {
+        self.ended.load(SeqCst).wrapping_add(self.begun.load(SeqCst))
+    }
+
+    /// Counts a change that has just been made.
+    pub fn note(&self) {
+        self.begin();
+        self.end();
+    }
+
     /// Whether nothing was under way and nothing has begun since.
     pub fn unchanged_since(&self, state: &ChangeState) -> bool {
         state.quiet && self.begun.load(SeqCst) == state.begun

@@ -4,6 +4,7 @@ use crate::cache::change_counter::ChangeState;
 use crate::cache::open_file::OpenFile;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vfs::ChangeNumber;
 
 /// An object that is being changed, held open. It has begun before the object was asked what it is, and ends
@@ -11,19 +12,27 @@ use vfs::ChangeNumber;
 pub struct OngoingChange {
     file: Arc<OpenFile>,
     since: ChangeState,
+    ended: AtomicBool,
 }
 
 impl OngoingChange {
     /// Begins a change.
     pub fn begin(file: Arc<OpenFile>) -> Self {
         let since = file.changes().begin();
-        Self { file, since }
+        Self { file, since, ended: AtomicBool::new(false) }
     }
 
     /// Which of the object's changes this is. An entry that takes this one's place in the cache is somewhere else in
     /// memory, or counts anew.
     pub fn number(&self) -> ChangeNumber {
         ChangeNumber { counter: Arc::as_ptr(&self.file).addr(), number: self.since.begun }
+    }
+
+    /// The change has been made; once.
+    pub fn end(&self) {
+        if !self.ended.swap(true, Relaxed) {
+            self.file.changes().end();
+        }
     }
 
     /// The state of the counts since which nothing but this change may have happened.
@@ -42,7 +51,7 @@ impl Deref for OngoingChange {
 
 impl Drop for OngoingChange {
     fn drop(&mut self) {
-        self.file.changes().end();
+        self.end();
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cache::group_sync::GroupSync;
 use crate::cache::unsynced_writes::UnsyncedWrites;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use sys::stat::Stat;
 use vfs::FileType;
@@ -24,6 +24,10 @@ const IDLE_S: u32 = 30;
 /// a minute, and reports an error to whoever has had the file open since then; who opens it later may
 /// not learn of it.
 const UNSYNCED_IDLE_S: u32 = 60;
+/// The entry is not retired before this is taken away.
+const PINNED: u8 = 1;
+/// It has been or is being taken out of the cache.
+const RETIRED: u8 = 2;
 /// Seconds for which a directory counts as cached by the kernel after it was listed.
 const LISTED_S: u32 = 60;
 
@@ -49,8 +53,8 @@ pub struct OpenFile {
     unsynced: UnsyncedWrites,
     group_sync: GroupSync,
     changes: ChangeCounter,
-    /// Whether it has been or is being taken out of the cache.
-    retired: AtomicBool,
+    /// [`PINNED`] and [`RETIRED`].
+    state: AtomicU8,
     acl: AclCache,
     /// A directory, open for listing, while nobody lists through it. Locked to take it or to put
     /// it back.
@@ -74,10 +78,19 @@ impl OpenFile {
             unsynced: UnsyncedWrites::default(),
             group_sync: GroupSync::default(),
             changes: ChangeCounter::default(),
-            retired: AtomicBool::new(false),
+            state: AtomicU8::new(0),
             acl: AclCache::default(),
             listing: Mutex::new(None),
         }
+    }
+
+    /// Another descriptor of an object that is open as a path.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn of_path(path: &OwnedFd) -> io::Result<Self> {
+        let stat = sys::stat::of_fd(path.as_fd())?;
+        Ok(Self::new(path.try_clone()?, &stat))
     }
 
     /// A regular file that was just made, open for writing, and its attributes.
@@ -188,9 +201,31 @@ impl OpenFile {
         &self.changes
     }
 
-    /// From now on another may stand for the object in the cache.
+    /// From now on another may stand for the object in the cache, unless it is pinned; whether that is so.
+    pub(super) fn try_retire(&self) -> bool {
+        let retire = |state| (state & PINNED == 0).then_some(state | RETIRED);
+        self.state.fetch_update(SeqCst, SeqCst, retire).is_ok()
+    }
+
+    /// The same whether it is pinned or not; it is no more.
     pub(super) fn retire(&self) {
-        self.retired.store(true, SeqCst);
+        self.state.store(RETIRED, SeqCst);
+    }
+
+    /// Holds the entry in the cache: it is not retired before it is unpinned. False if it is retired.
+    pub fn try_pin(&self) -> bool {
+        let pin = |state| (state & RETIRED == 0).then_some(state | PINNED);
+        self.state.fetch_update(SeqCst, SeqCst, pin).is_ok()
+    }
+
+    /// Lets the entry be retired.
+    pub(super) fn unpin(&self) {
+        self.state.fetch_and(!PINNED, SeqCst);
+    }
+
+    /// Whether the file is kept, and lives on without a name.
+    pub fn is_pinned(&self) -> bool {
+        self.state.load(SeqCst) & PINNED != 0
     }
 
     /// Seconds since the last use.
@@ -201,12 +236,20 @@ impl OpenFile {
     /// Whether another may stand for the object in the cache by now: nobody who asks that one
     /// learns what is done through this.
     pub fn is_retired(&self) -> bool {
-        self.retired.load(SeqCst)
+        self.state.load(SeqCst) & RETIRED != 0
     }
 
     /// What is known of the object's ACL.
     pub const fn acl(&self) -> &AclCache {
         &self.acl
+    }
+
+    /// Whether it is open for writing and nobody has written for a while.
+    pub(super) fn has_idle_writer(&self, now_s: u32) -> bool {
+        let written_s = self.written_s.load(Relaxed);
+        self.writer().is_some()
+            && !self.unsynced.has_unsynced()
+            && now_s.saturating_sub(written_s) > WRITER_IDLE_S
     }
 
     /// Whether nobody has used it for a while, or it is open for writing and nobody has written.

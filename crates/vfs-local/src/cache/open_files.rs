@@ -11,6 +11,8 @@
 //! removed behind the server's back, so that it gives its space back. What was written and is not known
 //! to be on disk stays for a minute, so that whoever commits it learns of an error of the disk.
 
+use crate::cache::change_attr::{SETTLED_S, is_settled};
+use crate::cache::kept_files::KeptFiles;
 use crate::cache::key::Key;
 use crate::cache::name_cache::{self, NameCache};
 use crate::cache::open_file::OpenFile;
@@ -18,10 +20,10 @@ use crate::errno;
 use crate::naming::inode_table::InodeTable;
 use papaya::{Guard, HashMap};
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use vfs::Fid;
+use vfs::{Fid, Time};
 
 /// Descriptors that are left to sockets, the log and the rest of the process.
 const RESERVE: u64 = 1024;
@@ -60,7 +62,7 @@ struct RemovedFiles {
 /// The cache.
 pub struct OpenFiles {
     /// `None` is padding, see [`OpenFiles::flush_garbage`].
-    map: HashMap<Key, Option<Arc<OpenFile>>, foldhash::fast::RandomState>,
+    pub(super) map: HashMap<Key, Option<Arc<OpenFile>>, foldhash::fast::RandomState>,
     limit: usize,
     /// Seconds since the start, as [`OpenFiles::sweep`] was told.
     now_s: AtomicU32,
@@ -69,6 +71,10 @@ pub struct OpenFiles {
     /// Since when somebody evicts, after `epoch`; 0 if nobody does.
     evicting_ms: AtomicU64,
     next_backend: AtomicU32,
+    /// Which files are kept: their entries are pinned.
+    pub(super) kept: KeptFiles,
+    /// The clock's second at the last [`OpenFiles::sweep`].
+    wall_s: AtomicI64,
     /// What names led to lately.
     names: NameCache,
     removed: RemovedFiles,
@@ -90,6 +96,8 @@ impl OpenFiles {
             epoch: Instant::now(),
             evicting_ms: AtomicU64::new(0),
             next_backend: AtomicU32::new(0),
+            kept: KeptFiles::default(),
+            wall_s: AtomicI64::new(Time::now().sec),
             removed: RemovedFiles::default(),
             tables: Mutex::default(),
         }
@@ -138,6 +146,13 @@ impl OpenFiles {
         self.now_s.load(Relaxed)
     }
 
+    /// Whether a change that is made now gives another ctime than this. Asks the clock only about changes of the last
+    /// seconds.
+    pub fn is_settled(&self, ctime: Time) -> bool {
+        let long_ago = ctime.sec.saturating_add(SETTLED_S) < self.wall_s.load(Relaxed);
+        long_ago || is_settled(ctime, Time::now())
+    }
+
     /// Does something with an open object if it is cached; it must not block in `work`.
     pub fn with<T>(&self, key: &Key, work: impl FnOnce(&Arc<OpenFile>) -> T) -> Option<T> {
         let guard = self.map.guard();
@@ -149,6 +164,9 @@ impl OpenFiles {
     /// Adds an object, unless it is there already; gives the one that is there.
     pub fn insert(&self, key: Key, file: OpenFile) -> Arc<OpenFile> {
         file.use_at(self.now_s());
+        if self.kept.has(&key) {
+            file.try_pin();
+        }
         let len = self.map.len();
         if len >= self.limit {
             self.evict(len - self.limit + self.limit / 8 + 1);
@@ -178,13 +196,20 @@ impl OpenFiles {
             if self.retire_entry(key, file, guard) {
                 return Some(Arc::downgrade(file));
             }
+            if file.is_pinned() {
+                return None;
+            }
             // somebody else has taken it out, and may have put another in
         }
     }
 
-    /// Takes this very entry out of the map, if it is there still. It is retired first.
+    /// Takes this very entry out of the map, if it is there still and not pinned. It is retired first.
     fn retire_entry(&self, key: &Key, file: &Arc<OpenFile>, guard: &impl Guard) -> bool {
-        file.retire();
+        file.try_retire() && self.take_out(key, file, guard)
+    }
+
+    /// Takes this very entry out of the map, if it is there still. It has been retired.
+    fn take_out(&self, key: &Key, file: &Arc<OpenFile>, guard: &impl Guard) -> bool {
         let same = |_: &Key, now: &Option<Arc<OpenFile>>| {
             now.as_ref().is_some_and(|now| Arc::ptr_eq(now, file))
         };
@@ -230,6 +255,7 @@ impl OpenFiles {
 
     /// Closes everything of a backend that goes away.
     pub fn remove_backend(&self, backend: u32) {
+        self.unpin_backend(backend);
         self.close_if(usize::MAX, |key, _| key.backend == backend);
     }
 
@@ -335,8 +361,52 @@ impl OpenFiles {
                 break;
             }
         }
+        if left > 0 && self.kept.len() > self.limit / 2 {
+            self.close_named(left);
+        }
         // unless another has taken over
         let _ = self.evicting_ms.compare_exchange(now_ms, 0, SeqCst, Relaxed);
+    }
+
+    /// Closes up to `most` pinned entries of files that still have a name: they are found by their id again.
+    fn close_named(&self, most: usize) {
+        let guard = self.map.guard();
+        let pinned = self.map.iter(&guard).filter_map(|(key, file)| Some((key, file.as_ref()?)));
+        let named = pinned.filter(|(_, file)| file.is_pinned() && !file.is_removed()).take(most);
+        let mut gone = Vec::new();
+        for (key, file) in named {
+            file.retire();
+            self.take_out(key, file, &guard);
+            // it may have lost its name in this moment
+            if file.is_removed() {
+                self.reopen_pinned(*key, file);
+            } else {
+                gone.push(Arc::downgrade(file));
+            }
+        }
+        drop(guard);
+        self.flush_garbage(&gone);
+    }
+
+    /// Closes descriptors for writing of pinned entries that nobody has written through for a while: a program that
+    /// was written may be run.
+    fn close_idle_writers(&self, now_s: u32) {
+        if self.kept.len() == 0 {
+            return;
+        }
+        let guard = self.map.guard();
+        let mut gone = Vec::new();
+        for (key, file) in self.map.iter(&guard) {
+            let Some(file) = file else { continue };
+            if file.is_pinned() && file.has_idle_writer(now_s) {
+                file.retire();
+                self.take_out(key, file, &guard);
+                self.reopen_pinned(*key, file);
+                gone.push(Arc::downgrade(file));
+            }
+        }
+        drop(guard);
+        self.flush_garbage(&gone);
     }
 
     fn sync_tables(&self) {
@@ -358,6 +428,8 @@ impl OpenFiles {
             self.sync_tables();
         }
         self.now_s.store(now_s.max(1), Relaxed);
+        self.wall_s.store(Time::now().sec, Relaxed);
+        self.close_idle_writers(now_s);
         self.close_if(usize::MAX, |_, file| {
             let check_links = LINK_CHECK_IDLE_S.contains(&file.idle_s(now_s));
             file.is_idle(now_s) || check_links && file.is_removed()

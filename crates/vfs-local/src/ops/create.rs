@@ -144,5 +144,5 @@ fn existing(dir_change: &DirChange<'_>, name: Name<'_>) -> Result<Node> {
 fn attr_of(dir_change: &DirChange<'_>, fid: &Fid) -> Result<Attr> {
     let (file, _) = dir_change.local.hold(dir_change.cx, fid)?;
     let stat = sys::stat::of_fd(file.path().as_fd()).map_err(errno::from)?;
-    Ok(crate::attr::convert(&stat))
+    Ok(dir_change.local.attr_of(&stat, &file))
 }

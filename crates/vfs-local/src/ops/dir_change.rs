@@ -134,7 +134,7 @@ impl<'p> DirChange<'p> {
         self.sync_created(&file)?;
         if !rest.is_empty() {
             let stat = sys::stat::of_fd(file.path()).map_err(errno::from)?;
-            node.attr = crate::attr::convert(&stat);
+            node.attr = self.local.attr_of(&stat, &file);
         }
         Ok(node)
     }

@@ -1,7 +1,6 @@
 //! The entry that a name leads to: from the cache of names if it is known there, and into the caches
 //! once it was opened.
 
-use crate::attr::{attr_if_linked, convert};
 use crate::cache::name_cache::{NameHint, Tag};
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -11,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use sys::stat::Stat;
-use vfs::{Attr, Fid, Node, Result, Status};
+use vfs::{Fid, Node, Result, Status};
 
 /// What a hint leads to, proven by one question to the kernel; `None` if there is no hint or it is
 /// not what the name leads to now.
@@ -44,7 +43,7 @@ pub fn lookup_hint(
             let looked = local.files.with(&local.key(&fid), |file| {
                 let stat = sys::stat::of_name(dir, name).ok()?;
                 let same = file.is(&stat) && !stat.mount_root && stat.nlink > 0;
-                same.then(|| Node { fid, attr: convert(&stat) })
+                same.then(|| Node { fid, attr: local.attr_of(&stat, file) })
             });
             Ok(looked.flatten())
         }
@@ -73,14 +72,16 @@ pub fn cache_open_entry(
     file: OpenFile,
     stat: &Stat,
 ) -> Result<(Node, Arc<OpenFile>)> {
-    let attr: Attr = attr_if_linked(stat).map_err(|_| Status::NoEnt)?;
+    if stat.nlink == 0 {
+        return Err(Status::NoEnt);
+    }
     let fid = fid_of(file.path())?;
     local.resolver.remember(dir, name, &fid)?;
     let file = local.cache(&fid, file);
     let names = local.files.names();
     let tag = names.tag(&local.key(dir), name);
     names.note(tag, &fid, names.settled(stat, &fid), local.files.now_s());
-    Ok((Node { fid, attr }, file))
+    Ok((Node { fid, attr: local.attr_of(stat, &file) }, file))
 }
 
 /// A mount point shows as a step into another mount: it is there, and closed.

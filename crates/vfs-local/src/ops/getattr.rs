@@ -1,6 +1,5 @@
 //! GETATTR: one `fstat` of the cached descriptor; and a `statx` for who wants the time of creation.
 
-use crate::attr::attr_if_linked;
 use crate::errno;
 use crate::fs::LocalFs;
 use vfs::{Attr, Cx, Fid, Result, Want};
@@ -11,6 +10,6 @@ pub fn getattr(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, want: Want) -> Result<At
         return local.with(cx, fid, |_, attr| Ok(attr));
     }
     local.with(cx, fid, |file, _| {
-        attr_if_linked(&sys::stat::of_fd(file.path()).map_err(errno::from)?)
+        local.attr_if_alive(&sys::stat::of_fd(file.path()).map_err(errno::from)?, file)
     })
 }

@@ -20,10 +20,11 @@ pub fn link(
         return Err(Status::Perm);
     }
     dir_change.as_caller(|| make_link(file.path(), dir_change.file.path(), name.bytes()))?;
+    file.changes().note();
     let change = dir_change.change();
     local.resolver.remember(dir, name.bytes(), fid)?;
     dir_change.sync()?;
     dir_change.sync_linked(&file)?;
     let after = sys::stat::of_fd(file.path()).map_err(errno::from)?;
-    Ok((crate::attr::convert(&after), change))
+    Ok((local.attr_of(&after, &file), change))
 }

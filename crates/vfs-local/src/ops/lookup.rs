@@ -7,7 +7,6 @@
 //!    and id are one object's, and stays open for the calls that follow.
 //! 3. *Cold*: the same after other calls were let on, for a name that needs the disk.
 
-use crate::attr::attr_if_linked;
 use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::fs::LocalFs;
@@ -111,6 +110,9 @@ fn parent(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, file: &OpenFile, attr: Attr) 
     if !is_inside(local, up.as_fd(), &stat)? {
         return Err(Status::Acces);
     }
+    if stat.nlink == 0 {
+        return Err(Status::Stale);
+    }
     let fid = fid_of(up.as_fd())?;
-    Ok(Found { node: Node { fid, attr: attr_if_linked(&stat)? }, dir: attr })
+    Ok(Found { node: Node { fid, attr: local.attr_by_fid(&stat, &fid) }, dir: attr })
 }

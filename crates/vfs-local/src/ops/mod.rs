@@ -20,6 +20,7 @@ pub mod link;
 pub mod lookup;
 pub mod mkdir;
 pub mod mknod;
+pub mod open;
 pub mod permission;
 pub mod read;
 pub mod read_range;

@@ -3,7 +3,7 @@
 use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::fs::LocalFs;
-use vfs::access::{Acl, Permission, data_access, permits};
+use vfs::access::{Acl, Permission, data_access, is_open_for, permits};
 use vfs::{Attr, Cred, Cx, FileType, Result, Status};
 
 /// The group bits of a mode, which are the mask of an ACL.
@@ -53,6 +53,9 @@ pub fn check_data(
     attr: &Attr,
     write: bool,
 ) -> Result<()> {
+    if is_open_for(cx.right, write) {
+        return Ok(());
+    }
     let cred = local.identity.cred(&cx.cred);
     allowed(with_acl(file, attr, &cred, |acl| data_access(attr, acl, &cred, write))?)
 }

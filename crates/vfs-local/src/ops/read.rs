@@ -123,7 +123,7 @@ mod tests {
     use crate::cache::open_files::OpenFiles;
     use crate::fs::{LocalFs, LocalOptions};
     use std::sync::Arc;
-    use vfs::{Backend, Component, Cred, Cx, Durability, IgnoreBlocking, Name};
+    use vfs::{Backend, Component, Cred, Cx, Durability, IgnoreBlocking, Name, Right};
 
     #[test]
     fn nothing_is_the_end() {
@@ -139,7 +139,12 @@ mod tests {
             return;
         };
         let cred = Cred { uid: 0, gid: 0, groups: &[] };
-        let cx = Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Async };
+        let cx = Cx {
+            cred,
+            blocking: &IgnoreBlocking,
+            durability: Durability::Async,
+            right: Right::Check,
+        };
         let name = Component::Name(Name::new(name.as_bytes()).unwrap());
         let file = local.lookup(&cx, &local.root(), name).unwrap().node.fid;
         let mut data = [0; 512];

@@ -109,13 +109,14 @@ mod tests {
     use std::sync::Arc;
     use vfs::{
         Backend, Component, CopyReason, Cred, Cx, Durability, IgnoreBlocking, Name, ReadRange,
-        Status,
+        Right, Status,
     };
 
     const ROOT: Cx<'_> = Cx {
         cred: Cred { uid: 0, gid: 0, groups: &[] },
         blocking: &IgnoreBlocking,
         durability: Durability::Async,
+        right: Right::Check,
     };
 
     #[test]

@@ -9,7 +9,6 @@
 //! Ids and attributes of entries cost one system call for an object that is known by this name (see
 //! [`crate::cache::name_cache`]), two for others, an open only where those two do not fit together.
 
-use crate::attr::convert;
 use crate::cache::name_cache::{NameHint, Tag};
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -154,7 +153,7 @@ impl Lister<'_> {
         }
         let stat = sys::stat::of_entry(self.listing, entry.name).ok()?;
         let same = self.listed(entry, &stat) && names.born(&stat, &fid) == born;
-        same.then(|| Node { fid, attr: convert(&stat) })
+        same.then(|| Node { fid, attr: self.local.attr_by_fid(&stat, &fid) })
     }
 
     /// Whether what a name leads to now is the inode that was listed, and none that is mounted on it.
@@ -177,7 +176,7 @@ impl Lister<'_> {
         if let Some(born) = names.settled(&stat, &fid) {
             names.note(tag, &fid, Some(born), self.local.files.now_s());
         }
-        Ok(Some(Node { fid, attr: convert(&stat) }))
+        Ok(Some(Node { fid, attr: self.local.attr_by_fid(&stat, &fid) }))
     }
 
     /// The same through an open, which nothing can come between; `None` for what has just gone and
@@ -188,7 +187,9 @@ impl Lister<'_> {
         };
         let Ok(stat) = sys::stat::of_fd(fd.as_fd()) else { return Ok(None) };
         match fid_of(fd.as_fd()) {
-            Ok(fid) if stat.nlink > 0 => Ok(Some(Node { fid, attr: convert(&stat) })),
+            Ok(fid) if stat.nlink > 0 => {
+                Ok(Some(Node { fid, attr: self.local.attr_by_fid(&stat, &fid) }))
+            }
             Ok(_) | Err(_) => Ok(None),
         }
     }

@@ -75,8 +75,21 @@ impl Victim {
             return;
         }
         let small = stat.is_some_and(|stat| stat.blocks.saturating_mul(512) <= SMALL_BYTES);
-        drop(held);
         let key = local.key(&fid);
+        match &held {
+            Held::Cached(file) | Held::Likely(file) => {
+                file.changes().note();
+                if !linked {
+                    local.files.pin_removed(key, file);
+                }
+            }
+            Held::Opened(fd) => {
+                if let (false, Ok(file)) = (linked, OpenFile::of_path(fd)) {
+                    local.files.pin_removed(key, &file);
+                }
+            }
+        }
+        drop(held);
         if is_file && small {
             local.files.close_later(key);
         } else {

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use vfs::conformance::{Capabilities, run};
 
 /// Runs the suite in fresh directories below `base`.
-fn suite(base: &str, force_table: bool) {
+fn suite(base: &str, options: &LocalOptions) {
     sys::open::clear_umask();
     let files = Arc::new(OpenFiles::new(4096));
     let dirs = std::sync::Mutex::new(Vec::new());
     let own = sys::identity::own().unwrap();
     let fresh = || {
         let dir = tempfile::tempdir_in(base).unwrap();
-        let options = LocalOptions { table: Some(dir.path().join("names")), force_table };
+        let options = LocalOptions { table: Some(dir.path().join("names")), ..options.clone() };
         let root = dir.path().join("root");
         std::fs::create_dir(&root).unwrap();
         let local = LocalFs::open(&root, &options, Arc::clone(&files)).unwrap();
-        assert!(!force_table || local.naming() == Naming::Table);
+        assert!(!options.force_table || local.naming() == Naming::Table);
         dirs.lock().unwrap().push(dir);
         Box::new(local) as Box<dyn vfs::Backend>
     };
@@ -30,12 +30,12 @@ fn suite(base: &str, force_table: bool) {
 
 #[test]
 fn on_a_disk() {
-    suite("/var/tmp", false);
+    suite("/var/tmp", &LocalOptions::default());
 }
 
 #[test]
 fn on_a_disk_by_table() {
-    suite("/var/tmp", true);
+    suite("/var/tmp", &by_table());
 }
 
 /// As the filters of system calls of Docker and containerd had it until 2023.
@@ -43,17 +43,27 @@ fn on_a_disk_by_table() {
 fn on_a_disk_where_handles_may_not_be_asked_for() {
     let served = || {
         sys::refuse::handles().unwrap();
-        suite("/var/tmp", false);
+        suite("/var/tmp", &LocalOptions::default());
     };
     std::thread::spawn(served).join().unwrap();
 }
 
 #[test]
 fn in_memory() {
-    suite("/dev/shm", false);
+    suite("/dev/shm", &LocalOptions::default());
 }
 
 #[test]
 fn in_memory_by_table() {
-    suite("/dev/shm", true);
+    suite("/dev/shm", &by_table());
+}
+
+fn by_table() -> LocalOptions {
+    LocalOptions { force_table: true, ..LocalOptions::default() }
+}
+
+/// As on a file system whose times move in ticks.
+#[test]
+fn on_a_disk_with_counted_changes() {
+    suite("/var/tmp", &LocalOptions { count_changes: true, ..LocalOptions::default() });
 }

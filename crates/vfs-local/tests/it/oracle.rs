@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Once};
 use vfs::{
     AccessMask, Attr, Backend, Component, Create, Cred, Cx, Durability, Fid, FileType,
-    IgnoreBlocking, Name, NodeKind, Result, SetAttr, Stability, Status,
+    IgnoreBlocking, Name, NodeKind, Result, Right, SetAttr, Stability, Status,
 };
 use vfs_mem::{MemFs, MemOptions};
 
@@ -74,7 +74,12 @@ struct Side<'s> {
 
 impl<'s> Side<'s> {
     fn cx(&self) -> Cx<'s> {
-        Cx { cred: self.cred, blocking: &IgnoreBlocking, durability: Durability::Async }
+        Cx {
+            cred: self.cred,
+            blocking: &IgnoreBlocking,
+            durability: Durability::Async,
+            right: Right::Check,
+        }
     }
 
     fn lookup(&self, dir: &Fid, name: u8) -> Result<Fid> {
@@ -229,7 +234,11 @@ fn compare(ops: &[Op], cred: Cred<'_>, force_table: bool) {
     let own = sys::identity::own().unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&served, mode).unwrap();
-    let options = LocalOptions { table: Some(dir.path().join("names")), force_table };
+    let options = LocalOptions {
+        table: Some(dir.path().join("names")),
+        force_table,
+        ..LocalOptions::default()
+    };
     let local = LocalFs::open(&served, &options, Arc::new(OpenFiles::new(4096))).unwrap();
     let options = MemOptions { owner: (own.uid, own.gid), mode: 0o777, ..MemOptions::default() };
     let mem = MemFs::new(options);

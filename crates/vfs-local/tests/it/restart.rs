@@ -238,8 +238,11 @@ fn an_object_is_found_though_the_server_was_killed_as_it_moved_it() {
 #[ignore = "runs inside an_object_is_found_though_the_server_was_killed_as_it_moved_it"]
 fn moves_until_it_is_killed() {
     let told = |name| std::env::var_os(name).unwrap();
-    let options =
-        LocalOptions { table: Some(told("TABLE").into()), force_table: told("FORCE") == "true" };
+    let options = LocalOptions {
+        table: Some(told("TABLE").into()),
+        force_table: told("FORCE") == "true",
+        ..LocalOptions::default()
+    };
     let files = Arc::new(OpenFiles::new(4096));
     let local = LocalFs::open(told("TREE").as_ref(), &options, files).unwrap();
     // no disk to wait for: most of the time is that of moving

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use testing::{Missing, skip};
-use vfs::{Backend, Blocking, Create, Cx, Durability, Fid, NodeKind, SetAttr, Stability};
+use vfs::{Backend, Blocking, Create, Cx, Durability, Fid, NodeKind, Right, SetAttr, Stability};
 
 /// Counts how often it was told.
 #[derive(Default)]
@@ -29,7 +29,7 @@ fn own() -> vfs::Cred<'static> {
 /// Which changes said nothing, and which said something.
 fn silent(local: &LocalFs) -> (Vec<&'static str>, Vec<&'static str>) {
     let told = Told::default();
-    let cx = Cx { cred: own(), blocking: &told, durability: Durability::Sync };
+    let cx = Cx { cred: own(), blocking: &told, durability: Durability::Sync, right: Right::Check };
     let (quiet, mut silent, mut loud) = (of(own()), Vec::new(), Vec::new());
     let root = local.root();
     let set = SetAttr { mode: Some(0o644), ..SetAttr::default() };
@@ -79,7 +79,7 @@ fn memory_never_says_so() {
     let served = dir.path().join("served");
     std::fs::create_dir(&served).unwrap();
     assert!(is_memory(&served));
-    let options = LocalOptions { table: Some(dir.path().join("table")), force_table: false };
+    let options = LocalOptions { table: Some(dir.path().join("table")), ..LocalOptions::default() };
     let local = LocalFs::open(&served, &options, Arc::new(OpenFiles::new(64))).unwrap();
     let (silent, loud) = silent(&local);
     assert_eq!(loud, [""; 0]);

@@ -18,6 +18,7 @@ fn attr(ftype: FileType, mode: u32) -> Attr {
         atime: Time::default(),
         mtime: Time::default(),
         ctime: Time::default(),
+        change: 0,
         birth: None,
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Capabilities;
 use crate::{
-    Attr, Backend, Component, Create, Created, Cred, Cx, Durability, Fid, IgnoreBlocking, Name,
-    Node, Result, SetAttr, Stability, Status, Want,
+    Attr, Backend, Change, ChangeKind, Component, Create, Created, Cred, Cx, Durability, Fid,
+    IgnoreBlocking, Name, Node, Result, Right, SetAttr, Stability, Status, Want, WccAttr,
 };
 use std::ops::ControlFlow;
 
@@ -33,7 +33,7 @@ impl Fixture {
 
     /// Somebody's calls. Durability does not show from here, so the fast one is used.
     pub fn by<'a>(&self, cred: Cred<'a>) -> Cx<'a> {
-        Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Async }
+        Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Async, right: Right::Check }
     }
 
     pub fn root(&self) -> Fid {
@@ -71,11 +71,26 @@ impl Fixture {
         self.backend.getattr(&self.cx(), fid, Want::STAT).unwrap()
     }
 
+    /// What of these attributes can be compared: without the change attribute where it may differ although nothing
+    /// has changed.
+    pub fn comparable(&self, wcc: WccAttr) -> WccAttr {
+        match self.backend.limits().change_kind {
+            ChangeKind::Undefined => WccAttr { change: 0, ..wcc },
+            ChangeKind::MonotonicIncrement | ChangeKind::TimeMetadata => wcc,
+        }
+    }
+
+    /// The attributes before a change, to be compared with [`Fixture::comparable`].
+    pub fn before(&self, change: &Change) -> Option<WccAttr> {
+        change.before.map(|before| self.comparable(before))
+    }
+
     /// Whether these are an object's attributes; the time of creation, which nobody asked for, may be
     /// there or not.
     pub fn are_of(&self, attr: &Attr, fid: &Fid) -> bool {
         let seen = self.attr(fid);
-        *attr == Attr { birth: attr.birth, ..seen }
+        let same_change = self.comparable(attr.wcc()) == self.comparable(seen.wcc());
+        same_change && *attr == Attr { birth: attr.birth, change: attr.change, ..seen }
     }
 
     pub fn set(&self, fid: &Fid, set: SetAttr) -> Result<()> {

@@ -17,6 +17,7 @@ mod links;
 mod listing;
 mod names;
 mod objects;
+mod opens;
 mod permissions;
 
 use fixture::Fixture;
@@ -40,11 +41,19 @@ pub(crate) type Check = (&'static str, fn(&Fixture));
 /// Runs every check that the capabilities allow; gives their names.
 pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, capabilities: Capabilities) -> Vec<&'static str> {
     let mut all: Vec<Check> = Vec::new();
-    for group in [objects::CHECKS, data::CHECKS, names::CHECKS, links::CHECKS, listing::CHECKS] {
+    for group in [
+        objects::CHECKS,
+        data::CHECKS,
+        names::CHECKS,
+        links::CHECKS,
+        listing::CHECKS,
+        opens::CHECKS,
+    ] {
         all.extend_from_slice(group);
     }
     if capabilities.acts_as_callers {
         all.extend_from_slice(permissions::CHECKS);
+        all.extend_from_slice(opens::BY_CALLERS);
     }
     for (name, check) in &all {
         let fixture = Fixture::new(fresh(), capabilities);

@@ -63,6 +63,7 @@ impl Tree {
             atime: time,
             mtime: time,
             ctime: time,
+            change: 1,
             birth: None,
         }
     }
@@ -88,6 +89,7 @@ impl Backend for Tree {
             symlinks: false,
             case_insensitive: false,
             chown_restricted: true,
+            change_kind: vfs::ChangeKind::MonotonicIncrement,
         }
     }
 

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 pub use testing::{AS_NOBODY, in_child, is_root};
 use vfs::{
     Attr, Backend, Component, Create, Created, Cred, Cx, Durability, Fid, IgnoreBlocking, Name,
-    Result, SetAttr, Stability,
+    Result, Right, SetAttr, Stability,
 };
 
 /// The server's own root.
@@ -21,7 +21,7 @@ pub const BOB: Cred<'static> = Cred { uid: 4002, gid: 4002, groups: &[] };
 
 /// A call of somebody.
 pub fn of(cred: Cred<'_>) -> Cx<'_> {
-    Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Sync }
+    Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Sync, right: Right::Check }
 }
 
 pub fn name(text: &str) -> Name<'_> {
@@ -63,6 +63,7 @@ impl Stage {
         let options = LocalOptions {
             table: Some(self.table.clone()),
             force_table: self.naming == Naming::Table,
+            ..LocalOptions::default()
         };
         let local = LocalFs::open(path, &options, Arc::clone(&self.files)).unwrap();
         assert_eq!(local.naming(), self.naming);

@@ -1,0 +1,86 @@
+//! Which files are kept ([`vfs::Backend::keep`]), and by how many guards.
+//!
+//! A kept file's entry in the cache of open files is *pinned*: it is not closed, so that the file lives
+//! on without a name. This table outlives the entry: where more files are kept than may be open,
+//! entries of files that still have a name are closed all the same, and the next entry of such a
+//! file is pinned again.
+//!
+//! The lock guards the counts; an entry is unpinned under it, so that nobody who keeps the file anew
+//! loses the pin.
+
+use crate::cache::key::Key;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Files that may be kept: 80 MB of memory.
+const KEPT_MAX: usize = 1 << 20;
+
+/// The kept files.
+#[derive(Default)]
+pub struct KeptFiles {
+    guards: Mutex<HashMap<Key, u32, foldhash::fast::RandomState>>,
+    /// How many there are: read without the lock.
+    len: AtomicUsize,
+}
+
+impl KeptFiles {
+    /// Files that are kept.
+    pub fn len(&self) -> usize {
+        self.len.load(Relaxed)
+    }
+
+    /// Whether a file is kept.
+    pub fn has(&self, key: &Key) -> bool {
+        self.len() > 0 && self.lock().contains_key(key)
+    }
+
+    /// Counts another guard; false if too many files are kept.
+    pub fn add(&self, key: Key) -> bool {
+        let mut guards = self.lock();
+        if guards.len() >= KEPT_MAX && !guards.contains_key(&key) {
+            return false;
+        }
+        let count = guards.entry(key).or_insert(0);
+        *count = count.saturating_add(1);
+        self.len.store(guards.len(), Relaxed);
+        true
+    }
+
+    /// Counts a guard less; `unpin` is called under the lock if it was the last one.
+    pub fn remove(&self, key: &Key, unpin: impl FnOnce()) -> bool {
+        let mut guards = self.lock();
+        let Some(count) = guards.get_mut(key) else { return false };
+        *count = count.saturating_sub(1);
+        let last = *count == 0;
+        if last {
+            guards.remove(key);
+            self.len.store(guards.len(), Relaxed);
+            unpin();
+        }
+        last
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, u32, foldhash::fast::RandomState>> {
+        self.guards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KeptFiles;
+    use crate::cache::key::Key;
+    use vfs::Fid;
+
+    #[test]
+    fn the_last_guard_unpins() {
+        let kept = KeptFiles::default();
+        let key = Key { backend: 0, fid: Fid::from_u64(1) };
+        assert!(kept.add(key) && kept.add(key));
+        assert_eq!((kept.len(), kept.has(&key)), (1, true));
+        assert!(!kept.remove(&key, || panic!("there is another")));
+        let unpinned = std::cell::Cell::new(false);
+        assert!(kept.remove(&key, || unpinned.set(true)) && unpinned.get());
+        assert!(!kept.has(&key) && !kept.remove(&key, || panic!("nobody keeps it")));
+    }
+}
