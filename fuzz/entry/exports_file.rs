@@ -1,8 +1,8 @@
 //! The exports file: whatever it holds, every remark points into it, and the limits hold.
 
-use export::exports_file::{ENTRIES_MAX, RULES_MAX, Remark, parse};
+use export::exports_file::{Diagnostic, ENTRIES_MAX, RULES_MAX, parse};
 
-fn points_into(remark: &Remark, source: &[u8]) {
+fn points_into(remark: &Diagnostic, source: &[u8]) {
     let lines = source.split(|byte| *byte == b'\n').count();
     assert!((1..=lines).contains(&remark.line), "{remark}");
     assert!(remark.column >= 1, "{remark}");

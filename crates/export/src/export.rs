@@ -1,13 +1,13 @@
 //! One export: what it is to be ([`ExportSpec`]) and what it is ([`Export`]).
 
-use crate::buffers::{BufferSizes, LiveSizes};
+use crate::buffer_options::{AtomicBufferSizes, BufferSizes};
+use crate::client_rules::{ClientMatch, ClientRules};
 use crate::clients::Client;
 use crate::handle::{Handle, Key, Sealer};
 use crate::identity::{Identity, IdentityError};
 use crate::options::Options;
 use crate::resolver::Resolver;
 use crate::slow::Slow;
-use crate::verdicts::{Verdict, Verdicts};
 use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::Hasher;
@@ -130,6 +130,19 @@ impl ExportSpec {
     }
 }
 
+/// What an export allows a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientAccess<'e> {
+    /// It may use the export, with these options.
+    Allowed(&'e Options),
+    /// No rule is for it.
+    NoRule,
+    /// Its rule is for ports below 1024 (`secure`).
+    PortNotReserved,
+    /// The name services have to be asked which rule is for it.
+    Unresolved,
+}
+
 /// An export in force.
 pub struct Export {
     /// Its place in the statistics; the same over reloads for the same UUID.
@@ -147,9 +160,9 @@ pub struct Export {
     /// Its file system.
     pub backend: Arc<dyn Backend>,
     /// What its connections' buffers are to be, where the rule does not say.
-    buffers: LiveSizes,
+    buffers: AtomicBufferSizes,
     pub(crate) sealer: Sealer,
-    verdicts: Arc<Verdicts>,
+    client_rules: Arc<ClientRules>,
     resolver: Arc<Resolver>,
 }
 
@@ -171,9 +184,9 @@ impl Export {
             path: spec.path.clone(),
             source: spec.source.clone(),
             backend,
-            buffers: LiveSizes::default(),
+            buffers: AtomicBufferSizes::default(),
             sealer,
-            verdicts: Arc::new(Verdicts::new(spec.rules.clone())),
+            client_rules: Arc::new(ClientRules::new(spec.rules.clone())),
             resolver: Arc::clone(resolver),
         }
     }
@@ -183,37 +196,28 @@ impl Export {
         self.sealer.seal(fid)
     }
 
-    /// What a client may do; `None` if the export is not for it. Never waits: for a client that
-    /// [`Export::needs_resolution`] it says `None` and has the name services asked meanwhile.
+    /// What a client may do. Never waits.
     ///
     /// The address may be IPv4 in IPv6. Rules of the same kind count in the order written, more
     /// specific kinds before less specific ones, as exports(5) has it.
-    pub fn access_for(&self, client: IpAddr, client_port: u16) -> Option<&Options> {
+    pub fn access_for(&self, client: IpAddr, client_port: u16) -> ClientAccess<'_> {
         /// Ports below this one take a privilege to use.
         const RESERVED_END: u16 = 1024;
-        let client = client.to_canonical();
-        let options = match self.verdicts.find(client) {
-            Verdict::Allowed(options) => options,
-            Verdict::Denied => return None,
-            Verdict::Unknown => {
-                self.resolver.begin(&self.verdicts, client);
-                return None;
+        match self.client_rules.find(client.to_canonical()) {
+            ClientMatch::Allowed(options) if options.secure && client_port >= RESERVED_END => {
+                ClientAccess::PortNotReserved
             }
-        };
-        (!options.secure || client_port < RESERVED_END).then_some(options)
+            ClientMatch::Allowed(options) => ClientAccess::Allowed(options),
+            ClientMatch::Denied => ClientAccess::NoRule,
+            ClientMatch::Unknown => ClientAccess::Unresolved,
+        }
     }
 
-    /// Whether a name service has to be asked before [`Export::access_for`] can answer for this
-    /// client.
-    pub fn needs_resolution(&self, client: IpAddr) -> bool {
-        matches!(self.verdicts.find(client.to_canonical()), Verdict::Unknown)
-    }
-
-    /// Waits until [`Export::access_for`] can answer for this client: at once for rules by
-    /// address, else for as long as the name services take, at most ten seconds. The caller says
-    /// `will_block` first. False if the services gave no answer in that time.
+    /// Waits until [`Export::access_for`] can answer for a client that it says is
+    /// [`ClientAccess::Unresolved`]: for as long as the name services take, at most ten seconds. The
+    /// caller calls `will_block` first. False if the services gave no answer in that time.
     pub fn resolve_blocking(&self, client: IpAddr) -> bool {
-        self.resolver.wait_for(&self.verdicts, client.to_canonical())
+        self.resolver.wait_for(&self.client_rules, client.to_canonical())
     }
 
     /// What a client with these options wants of its connections' buffers.
@@ -229,7 +233,7 @@ impl Export {
 
     /// The rules, in the order written.
     pub fn rules(&self) -> &[Rule] {
-        self.verdicts.rules()
+        self.client_rules.rules()
     }
 
     /// The clients as the operator wrote them.

@@ -1,11 +1,11 @@
 //! Which groups a user is in, as this machine's name services say: for `manage-gids`, because
 //! AUTH_SYS carries no more than sixteen.
 //!
-//! A call finds the list in a cache that is read without a lock. What is not there, or is old, is
-//! asked for by the call itself after it has let others go on; a bounded number of calls may ask at
-//! a time, others are told to try again. A user that the services do not know keeps the groups that
-//! the client sent, as with the kernel's server. While the services do not answer, what they said
-//! last counts for an hour.
+//! A call finds the list in a cache that is read without a lock. If it is not there or has expired,
+//! the call asks the services itself after `will_block`; [`ASKING_MAX`] calls may do so at a time,
+//! others get NFS3ERR_JUKEBOX. A user that the services do not know keeps the groups that the
+//! client sent, as with the kernel's server. While the services do not answer, their last answer
+//! counts for an hour.
 
 use papaya::HashMap;
 use std::fmt;
@@ -13,17 +13,17 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Users that are remembered.
+/// The most users in the cache.
 const USERS_MAX: usize = 4096;
-/// Groups that one user may be in; Linux takes 65,536, nobody has a thousand.
+/// The most groups of one user that count; Linux allows 65,536.
 pub const GROUPS_MAX: usize = 1024;
-/// Calls that may wait for the name services at a time: the other threads serve.
+/// The most calls that may wait for the name services at a time, so that threads are left.
 const ASKING_MAX: usize = 8;
 /// How long an answer counts.
 const TTL: Duration = Duration::from_secs(300);
-/// The same of an answer that there is no such user, and of none at all.
+/// The same of the answer that there is no such user, and of no answer.
 const TTL_UNKNOWN: Duration = Duration::from_secs(30);
-/// How long the last answer counts while there are no new ones.
+/// How long the last answer counts while the services do not answer.
 const STALE_MAX: Duration = Duration::from_secs(3600);
 /// Groups that a list holds in place, without memory of its own.
 const IN_PLACE_MAX: usize = 32;
@@ -38,22 +38,22 @@ pub trait GroupService: Send + Sync {
 }
 
 /// The services of this machine, as `nsswitch.conf` orders them.
-struct System;
+struct SystemGroupService;
 
-impl GroupService for System {
+impl GroupService for SystemGroupService {
     fn groups_of(&self, uid: u32) -> io::Result<Option<Vec<u32>>> {
         sys::name_service::groups_of(uid, GROUPS_MAX)
     }
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedGroups {
     /// `None`: nobody knows the user.
     groups: Option<Box<[u32]>>,
     /// When to ask again.
     until: Instant,
     /// When the services last answered.
-    sure: Instant,
+    answered_at: Instant,
 }
 
 /// The groups of one call: up to 32 in place, more in memory of their own.
@@ -99,19 +99,19 @@ pub enum UserLookup {
 /// The cache.
 pub struct UserGroups {
     service: Box<dyn GroupService>,
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, CachedGroups>,
     /// Calls that wait for the services.
     asking: AtomicUsize,
 }
 
 impl Default for UserGroups {
     fn default() -> Self {
-        Self::new(Box::new(System))
+        Self::new(Box::new(SystemGroupService))
     }
 }
 
 impl UserGroups {
-    /// Over some services.
+    /// With these services.
     pub fn new(service: Box<dyn GroupService>) -> Self {
         Self { service, known: HashMap::new(), asking: AtomicUsize::new(0) }
     }
@@ -128,30 +128,30 @@ impl UserGroups {
         }
     }
 
-    /// Asks the services and remembers the answer; false if too many calls are asking. Slow.
+    /// Asks the services and remembers the answer; false if too many calls are asking. Blocks.
     pub fn ask(&self, uid: u32) -> bool {
-        let turn = Turn(&self.asking);
+        let guard = AskingGuard(&self.asking);
         if self.asking.fetch_add(1, Ordering::AcqRel) >= ASKING_MAX {
             return false;
         }
         let answer = self.service.groups_of(uid);
-        drop(turn);
-        self.keep(uid, answer, Instant::now());
+        drop(guard);
+        self.store(uid, answer, Instant::now());
         true
     }
 
-    fn keep(&self, uid: u32, answer: io::Result<Option<Vec<u32>>>, now: Instant) {
+    fn store(&self, uid: u32, answer: io::Result<Option<Vec<u32>>>, now: Instant) {
         let guard = self.known.guard();
         let before = self.known.get(&uid, &guard);
-        let (groups, ttl, sure) = match answer {
+        let (groups, ttl, answered_at) = match answer {
             Ok(Some(mut groups)) => {
                 groups.truncate(GROUPS_MAX);
                 (Some(groups.into_boxed_slice()), TTL, now)
             }
             Ok(None) => (None, TTL_UNKNOWN, now),
             Err(_) => match before {
-                Some(known) if now.saturating_duration_since(known.sure) < STALE_MAX => {
-                    (known.groups.clone(), TTL_UNKNOWN, known.sure)
+                Some(known) if now.saturating_duration_since(known.answered_at) < STALE_MAX => {
+                    (known.groups.clone(), TTL_UNKNOWN, known.answered_at)
                 }
                 Some(_) | None => (None, TTL_UNKNOWN, now),
             },
@@ -160,10 +160,10 @@ impl UserGroups {
             && self.known.len() >= USERS_MAX
             && let Some((other, _)) = self.known.iter(&guard).next()
         {
-            // any other: who is still there is asked about again
+            // any other: a user that is still active is asked for again
             self.known.remove(other, &guard);
         }
-        self.known.insert(uid, Known { groups, until: now + ttl, sure }, &guard);
+        self.known.insert(uid, CachedGroups { groups, until: now + ttl, answered_at }, &guard);
     }
 }
 
@@ -173,10 +173,10 @@ impl fmt::Debug for UserGroups {
     }
 }
 
-/// One call's turn to ask; given back also by a panic.
-struct Turn<'a>(&'a AtomicUsize);
+/// Counts a call that asks the services; also a panic ends the count.
+struct AskingGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Turn<'_> {
+impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -192,12 +192,12 @@ mod tests {
 
     /// User n is in groups 1 to n; user 0 is unknown.
     #[derive(Default)]
-    struct Book {
+    struct GroupsUpToUid {
         asked: Arc<AtomicUsize>,
         silent: Arc<AtomicBool>,
     }
 
-    impl GroupService for Book {
+    impl GroupService for GroupsUpToUid {
         fn groups_of(&self, uid: u32) -> io::Result<Option<Vec<u32>>> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             if self.silent.load(Ordering::SeqCst) {
@@ -213,9 +213,9 @@ mod tests {
 
     #[test]
     fn lists_of_any_length_are_asked_for_once_and_mapped() {
-        let book = Book::default();
-        let asked = book.asked.clone();
-        let users = UserGroups::new(Box::new(book));
+        let service = GroupsUpToUid::default();
+        let asked = service.asked.clone();
+        let users = UserGroups::new(Box::new(service));
         let now = Instant::now();
         for uid in [2, 16, 17, 32, 33, 900] {
             assert_eq!(found(&users, uid, now), UserLookup::Ask);
@@ -234,9 +234,9 @@ mod tests {
 
     #[test]
     fn what_was_known_counts_while_nobody_answers() {
-        let book = Book::default();
-        let silent = book.silent.clone();
-        let users = UserGroups::new(Box::new(book));
+        let service = GroupsUpToUid::default();
+        let silent = service.silent.clone();
+        let users = UserGroups::new(Box::new(service));
         assert!(users.ask(3));
         silent.store(true, Ordering::SeqCst);
         assert!(users.ask(3) && users.ask(4));
@@ -247,17 +247,17 @@ mod tests {
 
     #[test]
     fn the_number_of_users_is_bounded() {
-        let users = UserGroups::new(Box::new(Book::default()));
+        let users = UserGroups::new(Box::new(GroupsUpToUid::default()));
         for uid in 0..USERS_MAX as u32 + 100 {
-            users.keep(uid, Ok(Some(vec![uid])), Instant::now());
+            users.store(uid, Ok(Some(vec![uid])), Instant::now());
         }
         assert!(users.known.len() <= USERS_MAX);
     }
 
     /// Answers when all that may ask do.
-    struct Slow(Arc<Barrier>, Arc<AtomicUsize>);
+    struct BlockedService(Arc<Barrier>, Arc<AtomicUsize>);
 
-    impl GroupService for Slow {
+    impl GroupService for BlockedService {
         fn groups_of(&self, _: u32) -> io::Result<Option<Vec<u32>>> {
             self.1.fetch_add(1, Ordering::SeqCst);
             self.0.wait();
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn only_so_many_calls_wait() {
         let (all, inside) = (Arc::new(Barrier::new(ASKING_MAX + 1)), Arc::new(AtomicUsize::new(0)));
-        let users = UserGroups::new(Box::new(Slow(all.clone(), inside.clone())));
+        let users = UserGroups::new(Box::new(BlockedService(all.clone(), inside.clone())));
         std::thread::scope(|scope| {
             for uid in 0..ASKING_MAX as u32 {
                 let users = &users;

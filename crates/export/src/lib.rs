@@ -7,9 +7,9 @@
 //! export, and a worker waits for them only where the caller asks for it by
 //! [`Export::resolve_blocking`].
 
-mod buffers;
+mod buffer_options;
+mod client_rules;
 mod clients;
-mod difference;
 mod export;
 pub mod exports_file;
 mod flavors;
@@ -21,11 +21,11 @@ mod resolver;
 mod slow;
 mod squash;
 mod table;
-mod verdicts;
+mod table_changes;
 
-pub use buffers::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizeError, BufferSizes};
+pub use buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizeError, BufferSizes};
 pub use clients::{Client, ClientError, Network, Pattern};
-pub use export::{Export, ExportId, ExportSpec, Fsid, Rule, Source, uuid_text};
+pub use export::{ClientAccess, Export, ExportId, ExportSpec, Fsid, Rule, Source, uuid_text};
 pub use flavors::{Flavor, FlavorList};
 pub use groups::{GroupList, GroupService, UserGroups, UserLookup};
 pub use handle::{Handle, Key, OVERHEAD};
@@ -34,3 +34,4 @@ pub use options::{ANONYMOUS_ID, Options, Squash};
 pub use slow::{SHARE_OF, Slow};
 pub use squash::SquashedCred;
 pub use table::{BuildError, EXPORTS_MAX, Exports, HeldTable, Table};
+pub use table_changes::table_changes;

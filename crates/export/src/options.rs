@@ -1,6 +1,6 @@
 //! What a client may do with an export.
 
-use crate::buffers::{BufferSize, BufferSizes};
+use crate::buffer_options::{BufferSize, BufferSizes};
 use crate::flavors::FlavorList;
 use vfs::Durability;
 

@@ -1,10 +1,10 @@
-//! The threads that ask the name services about clients, so that no worker has to.
+//! The threads that look clients up in the name services, so that no worker has to.
 //!
-//! At most [`THREADS_MAX`] threads, started when there is something to ask and ended when there is
-//! nothing left to keep fresh. Lock: `Inner::state`; nothing is looked up or spawned under it.
-//! `work` wakes a thread of ours, `done` those who wait for an answer.
+//! At most [`THREADS_MAX`] threads, started when there is a lookup and ended when no cache has
+//! entries to be checked again. Lock: `Inner::state`; nothing is looked up or spawned under it.
+//! `work` wakes a resolver thread, `done` those who wait for an answer.
 
-use crate::verdicts::{Verdict, Verdicts};
+use crate::client_rules::{ClientMatch, ClientRules};
 use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::net::IpAddr;
@@ -12,17 +12,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Look-ups at a time: one slow zone must not hold up the others.
+/// Look-ups at a time: a slow DNS zone must not delay the others.
 const THREADS_MAX: usize = 4;
-/// Look-ups waiting; what comes above that is denied until there is room.
+/// The most look-ups in the queue; a client beyond is denied until there is room.
 const QUEUE_MAX: usize = 1024;
-/// How long a call waits for an answer: two attempts of the usual resolver.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the caches are looked through for what is to be checked again.
+/// How long a call waits for an answer: two attempts of the libc resolver with its defaults.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often the caches are searched for entries that have to be checked again.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
 
-/// What rules by name need to know. An answer that there is nothing of that name is `Ok`; `Err`
-/// means that nobody answered.
+/// The look-ups of rules by name. That a name does not exist is `Ok` with nothing; `Err` means that
+/// no service answered.
 pub trait NameService: Send + Sync {
     /// The names of an address that lead back to it.
     ///
@@ -41,12 +41,12 @@ pub trait NameService: Send + Sync {
 }
 
 /// The services of this machine, as `nsswitch.conf` orders them.
-struct System;
+struct SystemNameService;
 
-impl NameService for System {
+impl NameService for SystemNameService {
     fn names_of(&self, client: IpAddr) -> io::Result<Vec<String>> {
         let Some(name) = sys::name_service::name_of(client)? else { return Ok(Vec::new()) };
-        // whoever owns the address can give it any name; only the name's owner can confirm it
+        // the owner of an address can claim any name for it; the forward look-up confirms it
         let confirmed = self.addresses_of(&name)?.iter().any(|a| a.to_canonical() == client);
         Ok(if confirmed { vec![name] } else { Vec::new() })
     }
@@ -61,7 +61,7 @@ impl NameService for System {
 }
 
 struct Task {
-    verdicts: Arc<Verdicts>,
+    rules: Arc<ClientRules>,
     client: IpAddr,
 }
 
@@ -70,12 +70,12 @@ type Key = (usize, IpAddr);
 
 impl Task {
     fn key(&self) -> Key {
-        key(&self.verdicts, self.client)
+        key(&self.rules, self.client)
     }
 }
 
-fn key(verdicts: &Arc<Verdicts>, client: IpAddr) -> Key {
-    (Arc::as_ptr(verdicts).addr(), client)
+fn key(rules: &Arc<ClientRules>, client: IpAddr) -> Key {
+    (Arc::as_ptr(rules).addr(), client)
 }
 
 struct State {
@@ -85,8 +85,8 @@ struct State {
     pending: HashSet<Key>,
     threads: usize,
     idle: usize,
-    /// Caches with something in them.
-    caches: Vec<Weak<Verdicts>>,
+    /// Caches that have entries.
+    caches: Vec<Weak<ClientRules>>,
     next_sweep: Instant,
 }
 
@@ -101,12 +101,12 @@ struct Inner {
 pub struct Resolver(Arc<Inner>);
 
 impl Resolver {
-    /// Over this machine's name services.
+    /// With the name services of this machine.
     pub fn system() -> Arc<Self> {
-        Self::new(Box::new(System))
+        Self::new(Box::new(SystemNameService))
     }
 
-    /// Over some name services.
+    /// With these name services.
     pub fn new(service: Box<dyn NameService>) -> Arc<Self> {
         let state = State {
             queue: VecDeque::new(),
@@ -125,18 +125,18 @@ impl Resolver {
     }
 
     /// Has a client looked up, without waiting; false if too much is waiting already.
-    pub fn begin(&self, verdicts: &Arc<Verdicts>, client: IpAddr) -> bool {
+    pub fn start_lookup(&self, rules: &Arc<ClientRules>, client: IpAddr) -> bool {
         let mut state = self.0.lock();
-        if state.pending.contains(&key(verdicts, client)) {
+        if state.pending.contains(&key(rules, client)) {
             return true;
         }
         if state.queue.len() >= QUEUE_MAX {
             return false;
         }
-        if !state.caches.iter().any(|cache| cache.as_ptr() == Arc::as_ptr(verdicts)) {
-            state.caches.push(Arc::downgrade(verdicts));
+        if !state.caches.iter().any(|cache| cache.as_ptr() == Arc::as_ptr(rules)) {
+            state.caches.push(Arc::downgrade(rules));
         }
-        state.push(Task { verdicts: Arc::clone(verdicts), client });
+        state.push(Task { rules: Arc::clone(rules), client });
         let spawn = state.queue.len() > state.idle && state.threads < THREADS_MAX;
         if spawn {
             state.threads += 1;
@@ -155,7 +155,7 @@ impl Resolver {
         let mut state = self.0.lock();
         state.threads = state.threads.saturating_sub(1);
         if state.threads == 0 {
-            // nobody will serve them; the next call tries again
+            // no thread is left for them; the next call tries again
             state.queue.clear();
             state.pending.clear();
             self.0.done.notify_all();
@@ -163,19 +163,20 @@ impl Resolver {
         false
     }
 
-    /// Waits until a verdict is known, at most [`PATIENCE`].
-    pub fn wait_for(&self, verdicts: &Arc<Verdicts>, client: IpAddr) -> bool {
-        let known = || !matches!(verdicts.find(client), Verdict::Unknown);
+    /// Waits until it is known whether the client matches a rule, at most [`ANSWER_WAIT_MAX`]; false if it
+    /// is not.
+    pub fn wait_for(&self, rules: &Arc<ClientRules>, client: IpAddr) -> bool {
+        let known = || !matches!(rules.find(client), ClientMatch::Unknown);
         if known() {
             return true;
         }
-        if !self.begin(verdicts, client) {
+        if !self.start_lookup(rules, client) {
             return false;
         }
-        let key = key(verdicts, client);
+        let key = key(rules, client);
         let waiting = |state: &mut State| state.pending.contains(&key);
         let state = self.0.lock();
-        drop(self.0.done.wait_timeout_while(state, PATIENCE, waiting));
+        drop(self.0.done.wait_timeout_while(state, ANSWER_WAIT_MAX, waiting));
         known()
     }
 }
@@ -195,10 +196,10 @@ impl Inner {
 
     fn serve(&self) {
         while let Some(task) = self.next() {
-            let judge = || task.verdicts.judge(&*self.service, task.client);
-            // a panic would leave those who wait without an answer
-            if let Ok(judged) = catch_unwind(AssertUnwindSafe(judge)) {
-                task.verdicts.keep(task.client, judged, Instant::now());
+            let resolve = || task.rules.resolve(&*self.service, task.client);
+            // after a panic, those who wait must be woken all the same
+            if let Ok(resolved) = catch_unwind(AssertUnwindSafe(resolve)) {
+                task.rules.store(task.client, resolved, Instant::now());
             }
             self.lock().pending.remove(&task.key());
             self.done.notify_all();
@@ -238,15 +239,15 @@ impl Inner {
         state.caches.retain(|cache| cache.strong_count() > 0);
         let caches: Vec<_> = state.caches.iter().filter_map(Weak::upgrade).collect();
         drop(state);
-        let mut due = Vec::new();
-        for verdicts in caches {
-            for client in verdicts.due(now) {
-                due.push(Task { verdicts: Arc::clone(&verdicts), client });
+        let mut expired = Vec::new();
+        for rules in caches {
+            for client in rules.expired(now) {
+                expired.push(Task { rules: Arc::clone(&rules), client });
             }
         }
         let mut state = self.lock();
         let room = QUEUE_MAX.saturating_sub(state.queue.len());
-        due.into_iter().take(room).for_each(|task| state.push(task));
+        expired.into_iter().take(room).for_each(|task| state.push(task));
         state
     }
 }

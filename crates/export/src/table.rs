@@ -107,7 +107,7 @@ impl Table {
         table.indices.clone_from(&previous.indices);
         let mut errors = Vec::new();
         for spec in specs {
-            match table.make(spec, identity, open, previous) {
+            match table.build_export(spec, identity, open, previous) {
                 Ok(export) => table.exports.push(export),
                 Err(error) => errors.push(error),
             }
@@ -117,7 +117,7 @@ impl Table {
         if errors.is_empty() { Ok(table) } else { Err(errors) }
     }
 
-    fn make<E>(
+    fn build_export<E>(
         &mut self,
         spec: &ExportSpec,
         identity: &Identity,
@@ -196,11 +196,6 @@ impl Table {
         let export = self.by_id(ExportId(envelope.id)).ok_or(Status::Stale)?;
         let fid = export.sealer.open(&envelope)?;
         Ok((export, fid))
-    }
-
-    /// What a reload from `old` to `new` changes, a line each; empty if nothing.
-    pub fn difference(old: &Self, new: &Self) -> Vec<String> {
-        crate::difference::lines(old, new)
     }
 }
 

@@ -27,13 +27,13 @@ pub struct Nfs {
     /// What can be changed while the server runs.
     pub settings: NfsSettings,
     /// What version 2 has to remember because its handles and cookies are short.
-    pub v2: v2::Memory,
+    pub v2: v2::State,
 }
 
 impl Nfs {
     /// The state of the program for these exports.
     pub fn new(exports: Arc<Exports>, settings: NfsSettings) -> Self {
-        Self { exports, settings, v2: v2::Memory::default() }
+        Self { exports, settings, v2: v2::State::default() }
     }
 }
 

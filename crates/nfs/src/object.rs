@@ -13,8 +13,8 @@
 
 use crate::Nfs;
 use export::{
-    BufferSize, BufferSizes, Export, Exports, FlavorList, GroupList, Handle, HeldTable, Options,
-    SquashedCred, Table, UserLookup,
+    BufferSize, BufferSizes, ClientAccess, Export, Exports, FlavorList, GroupList, Handle,
+    HeldTable, Options, SquashedCred, Table, UserLookup,
 };
 use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::cell::Cell;
@@ -22,9 +22,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 use vfs::{AccessMask, Attr, Backend, Cx, Fid, Status, Want};
-
-/// A port that takes a privilege to use.
-const RESERVED_PORT: u16 = 1;
 
 /// Who makes a call, and what the call's filehandles are opened with.
 pub struct Caller<'c> {
@@ -39,7 +36,7 @@ pub struct Caller<'c> {
     buffers: &'c Cell<SocketBufferSizes>,
 }
 
-/// Why a client may not use an export.
+/// RefusalReason a client may not use an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientRefused {
     /// No rule of the export is for the client.
@@ -126,33 +123,20 @@ impl<'c> Caller<'c> {
     fn client_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
         self.export_index.set(Some(export.index));
         let (ip, port) = (self.peer.addr.ip(), self.peer.addr.port());
-        let options = match export.access_for(ip, port) {
-            Some(options) => options,
-            None => self.resolved_options(export)?,
+        let mut access = export.access_for(ip, port);
+        if matches!(access, ClientAccess::Unresolved) {
+            self.blocking.will_block();
+            export.resolve_blocking(ip);
+            access = export.access_for(ip, port);
+        }
+        let options = match access {
+            ClientAccess::Allowed(options) => options,
+            ClientAccess::NoRule => return Err(ClientRefused::NotForClient),
+            ClientAccess::PortNotReserved => return Err(ClientRefused::Port),
+            ClientAccess::Unresolved => return Err(ClientRefused::NoAnswer),
         };
         self.buffers.set(socket_buffer_sizes(export.buffers_for(options)));
         Ok(options)
-    }
-
-    /// The same after the name services were asked, if that is needed.
-    #[cold]
-    fn resolved_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
-        let (ip, port) = (self.peer.addr.ip(), self.peer.addr.port());
-        let mut answered = true;
-        if export.needs_resolution(ip) {
-            self.blocking.will_block();
-            answered = export.resolve_blocking(ip);
-        }
-        // Again in any case: the answer may have come between the two questions.
-        if let Some(options) = export.access_for(ip, port) {
-            return Ok(options);
-        }
-        let from_reserved_port = export.access_for(ip, RESERVED_PORT).is_some();
-        Err(match (from_reserved_port, answered) {
-            (true, _) => ClientRefused::Port,
-            (false, true) => ClientRefused::NotForClient,
-            (false, false) => ClientRefused::NoAnswer,
-        })
     }
 
     /// The groups that this machine knows the caller's user to be in, squashed; `None` if it does

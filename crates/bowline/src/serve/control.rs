@@ -208,7 +208,7 @@ impl ServerControl {
         let open = |spec: &ExportSpec| (self.open)(spec);
         let table = Table::build(&specs.specs, &self.identity, &open, Some(&old))
             .map_err(|errors| export_specs::first_error(&errors))?;
-        let changes = Table::difference(&old, &table);
+        let changes = export::table_changes(&old, &table);
         let exports = table.exports().len() as u64;
         drop(old);
         settings::size_exports(&table, &lock(&self.values).buffers());

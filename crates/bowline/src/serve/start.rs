@@ -212,7 +212,7 @@ impl Programs {
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);
         nfs.settings.max_write.store(config.values.max_write.0.bytes(), Relaxed);
         let mount = Mount::new(Arc::clone(exports)).with_nfs(Arc::clone(&nfs));
-        let mount = Arc::new(mount.with_tell_refused(Box::new(refused_mounts::log_refusals())));
+        let mount = Arc::new(mount.with_on_refused(Box::new(refused_mounts::log_refusals())));
         Self { nfs, mount }
     }
 }

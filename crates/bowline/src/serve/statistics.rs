@@ -1,7 +1,7 @@
 //! Statistics in the words of the control socket: from telemetry's numbers to its rows.
 
 use admin::api::{ClientRow, Counter, DelayRow, OpRow, PoolRow, SocketRow, TcpMemory};
-use nfs::mount::MountedBy;
+use nfs::mount::MountEntry;
 use proto::mount::MountError;
 use proto::nfs3::Nfsstat3;
 use rpc::Transport;
@@ -49,7 +49,7 @@ pub fn counter(snapshot: &Snapshot, name: &str) -> u64 {
 }
 
 /// Clients: those that are connected or were, and those that said that they have something mounted.
-pub fn clients(infos: &[ClientInfo], mounted: &[MountedBy]) -> Vec<ClientRow> {
+pub fn clients(infos: &[ClientInfo], mounted: &[MountEntry]) -> Vec<ClientRow> {
     let mut rows: BTreeMap<IpAddr, ClientRow> = BTreeMap::new();
     let empty = |address: IpAddr| ClientRow {
         address: address.to_string(),
@@ -204,7 +204,7 @@ fn nanoseconds(us: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{clients, counter, counters, ops, ranges, status_name};
-    use nfs::mount::MountedBy;
+    use nfs::mount::MountEntry;
     use telemetry::{Call, Counter, OpName, Telemetry};
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_client_that_only_mounted_is_a_client() {
-        let mount = MountedBy {
+        let mount = MountEntry {
             client: "10.0.0.1".parse().unwrap(),
             name: "x".into(),
             path: "/a".into(),

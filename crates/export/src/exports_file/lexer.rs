@@ -3,7 +3,7 @@
 //! As nfs-utils reads them: a backslash at the end of a line continues it (also a comment), and is
 //! a blank; three octal digits behind a backslash are a byte; any other backslash is itself.
 
-use super::Remark;
+use super::Diagnostic;
 
 /// A word; `bytes` without quotes and escapes, `places` the (line, column) of each byte.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The words of the next logical line that has any; `None` at the end of the file.
-    pub fn next_line(&mut self, errors: &mut Vec<Remark>) -> Option<Vec<Word>> {
+    pub fn next_line(&mut self, errors: &mut Vec<Diagnostic>) -> Option<Vec<Word>> {
         while !self.rest.is_empty() {
             let words = self.read_line(errors);
             if !words.is_empty() {
@@ -61,7 +61,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads to the end of the logical line.
-    fn read_line(&mut self, errors: &mut Vec<Remark>) -> Vec<Word> {
+    fn read_line(&mut self, errors: &mut Vec<Diagnostic>) -> Vec<Word> {
         let mut words = Vec::new();
         loop {
             self.skip_blanks();
@@ -115,7 +115,7 @@ impl<'a> Lexer<'a> {
 
     /// Reads a word. In a path, `#` is a character like others; behind a client it begins a
     /// comment.
-    fn word(&mut self, is_path: bool, errors: &mut Vec<Remark>) -> Word {
+    fn word(&mut self, is_path: bool, errors: &mut Vec<Diagnostic>) -> Word {
         let start = (self.line, self.column);
         let mut word = Word { bytes: Vec::new(), places: Vec::new(), start, quoted: false };
         let mut quote = None;
@@ -142,7 +142,7 @@ impl<'a> Lexer<'a> {
             }
         }
         if let Some((line, column)) = quote {
-            errors.push(Remark { line, column, text: "this quote has no end".into() });
+            errors.push(Diagnostic { line, column, text: "this quote has no end".into() });
         }
         word
     }

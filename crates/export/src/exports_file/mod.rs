@@ -27,13 +27,13 @@ pub const RULES_MAX: usize = 4096;
 /// Most exports of one file: as many as a server can have.
 pub const ENTRIES_MAX: usize = EXPORTS_MAX;
 /// Most errors and most notes of one file; nobody reads more.
-pub const REMARKS_MAX: usize = 200;
+pub const DIAGNOSTICS_MAX: usize = 200;
 /// Most of a line that is shown with a remark, in bytes.
 const SHOWN_MAX: usize = 160;
 
 /// A remark about a place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
+pub struct Diagnostic {
     /// Line, from 1.
     pub line: usize,
     /// Column in bytes, from 1.
@@ -42,13 +42,13 @@ pub struct Remark {
     pub text: String,
 }
 
-impl fmt::Display for Remark {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.text)
     }
 }
 
-impl Remark {
+impl Diagnostic {
     /// The remark as a person wants to see it: `file:line:column: text`, the line, a caret below.
     /// Of a very long line only the part around the place.
     pub fn shown(&self, file: &str, source: &[u8]) -> String {
@@ -76,22 +76,22 @@ pub struct Parsed {
     /// The exports, in order; those of one path are one.
     pub entries: Vec<ExportSpec>,
     /// What is accepted but has no effect; each thing once.
-    pub notes: Vec<Remark>,
+    pub notes: Vec<Diagnostic>,
     /// What is wrong, in the order of the file.
-    pub errors: Vec<Remark>,
+    pub errors: Vec<Diagnostic>,
 }
 
 impl Parsed {
     fn error(&mut self, word: &Word, offset: usize, text: impl Into<String>) {
         let (line, column) = word.place(offset);
-        self.errors.push(Remark { line, column, text: text.into() });
+        self.errors.push(Diagnostic { line, column, text: text.into() });
     }
 
     fn note(&mut self, word: &Word, offset: usize, text: String) {
         let known = self.notes.iter().any(|note| note.text == text);
-        if !known && self.notes.len() < REMARKS_MAX {
+        if !known && self.notes.len() < DIAGNOSTICS_MAX {
             let (line, column) = word.place(offset);
-            self.notes.push(Remark { line, column, text });
+            self.notes.push(Diagnostic { line, column, text });
         }
     }
 }
@@ -114,11 +114,11 @@ pub fn parse_onto(entries: Vec<ExportSpec>, bytes: &[u8]) -> Parsed {
             parsed.error(first, 0, format!("more than {ENTRIES_MAX} exports"));
             break;
         }
-        if parsed.errors.len() >= REMARKS_MAX {
+        if parsed.errors.len() >= DIAGNOSTICS_MAX {
             break;
         }
     }
-    parsed.errors.truncate(REMARKS_MAX);
+    parsed.errors.truncate(DIAGNOSTICS_MAX);
     parsed.errors.sort_by_key(|error| (error.line, error.column));
     parsed
 }

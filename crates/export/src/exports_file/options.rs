@@ -4,7 +4,7 @@
 use super::Parsed;
 use super::lexer::Word;
 use super::sec::{Access, SecGroups};
-use crate::buffers::BufferSize;
+use crate::buffer_options::BufferSize;
 use crate::export::Fsid;
 use crate::identity::parse_uuid;
 use crate::options::{Options, Squash};

@@ -1,7 +1,7 @@
 //! Lines as administrators write them, right and wrong.
 
-use super::{ENTRIES_MAX, EXPORT_OPTIONS, REMARKS_MAX, parse, print};
-use crate::buffers::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizes};
+use super::{DIAGNOSTICS_MAX, ENTRIES_MAX, EXPORT_OPTIONS, parse, print};
+use crate::buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizes};
 use crate::clients::Client;
 use crate::export::{ExportSpec, Fsid, Rule, Source};
 use crate::options::{Options, Squash};
@@ -217,7 +217,7 @@ fn limits_hold() {
     let parsed = parse(many.as_bytes());
     assert_eq!((parsed.entries.len(), parsed.errors.len()), (ENTRIES_MAX, 1));
     let parsed = parse("x\n".repeat(1000).as_bytes());
-    assert_eq!(parsed.errors.len(), REMARKS_MAX);
+    assert_eq!(parsed.errors.len(), DIAGNOSTICS_MAX);
     let long = [b"/a *(".as_slice(), &b"ro,".repeat(1000), b"oops,", &b"ro,".repeat(1000), b")"];
     let long = long.concat();
     let shown = parse(&long).errors[0].shown("f", &long);

@@ -1,21 +1,21 @@
-//! Waiting for name services that are slow, dead or wrong.
+//! Waiting for name services that are slow, fail or panic.
 
 use super::{NameService, QUEUE_MAX, Resolver, THREADS_MAX};
+use crate::client_rules::{ClientMatch, ClientRules};
 use crate::clients::Client;
 use crate::export::Rule;
 use crate::options::Options;
-use crate::verdicts::{Verdict, Verdicts};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 
-/// Asks a test for each answer: the addresses of a host.
-struct Script {
+/// Name services that answer with what a function of the test returns.
+struct FunctionService {
     answer: Box<dyn Fn() -> Vec<IpAddr> + Send + Sync>,
 }
 
-impl NameService for Script {
+impl NameService for FunctionService {
     fn names_of(&self, _: IpAddr) -> io::Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -30,12 +30,12 @@ impl NameService for Script {
 }
 
 fn resolver(answer: impl Fn() -> Vec<IpAddr> + Send + Sync + 'static) -> Arc<Resolver> {
-    Resolver::new(Box::new(Script { answer: Box::new(answer) }))
+    Resolver::new(Box::new(FunctionService { answer: Box::new(answer) }))
 }
 
-fn for_host() -> Arc<Verdicts> {
+fn for_host() -> Arc<ClientRules> {
     let client = Client::Host("h".into());
-    Arc::new(Verdicts::new(vec![Rule { client, options: Options::default() }]))
+    Arc::new(ClientRules::new(vec![Rule { client, options: Options::default() }]))
 }
 
 fn ip(n: u32) -> IpAddr {
@@ -43,7 +43,7 @@ fn ip(n: u32) -> IpAddr {
 }
 
 #[test]
-fn who_waits_gets_the_answer_and_it_is_asked_for_once() {
+fn concurrent_waiters_share_one_lookup() {
     let asked = Arc::new(AtomicUsize::new(0));
     let (count, gate) = (Arc::clone(&asked), Arc::new(Barrier::new(2)));
     let inside = Arc::clone(&gate);
@@ -52,54 +52,54 @@ fn who_waits_gets_the_answer_and_it_is_asked_for_once() {
         inside.wait();
         vec![ip(7)]
     });
-    let verdicts = for_host();
+    let rules = for_host();
     std::thread::scope(|scope| {
         for _ in 0..5 {
-            scope.spawn(|| assert!(resolver.wait_for(&verdicts, ip(7))));
+            scope.spawn(|| assert!(resolver.wait_for(&rules, ip(7))));
         }
-        assert_eq!(verdicts.find(ip(7)), Verdict::Unknown);
+        assert_eq!(rules.find(ip(7)), ClientMatch::Unknown);
         gate.wait();
     });
-    assert!(matches!(verdicts.find(ip(7)), Verdict::Allowed(_)));
-    assert!(resolver.wait_for(&verdicts, ip(7)));
+    assert!(matches!(rules.find(ip(7)), ClientMatch::Allowed(_)));
+    assert!(resolver.wait_for(&rules, ip(7)));
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
 #[test]
-fn slow_answers_hold_up_no_others_and_the_queue_is_bounded() {
+fn slow_lookups_do_not_block_others_and_the_queue_is_bounded() {
     let (release, held) = mpsc::channel::<()>();
     let held = Mutex::new(held);
     let resolver = resolver(move || {
         let _ = held.lock().unwrap().recv();
         Vec::new()
     });
-    let verdicts = for_host();
+    let rules = for_host();
     let limit = u32::try_from(QUEUE_MAX + THREADS_MAX).unwrap();
-    let taken = (0..2 * limit).filter(|n| resolver.begin(&verdicts, ip(*n))).count();
+    let taken = (0..2 * limit).filter(|n| resolver.start_lookup(&rules, ip(*n))).count();
     assert!((QUEUE_MAX..=QUEUE_MAX + THREADS_MAX).contains(&taken), "{taken}");
-    assert!(!resolver.wait_for(&verdicts, ip(3 * limit)), "at once, not after ten seconds");
+    assert!(!resolver.wait_for(&rules, ip(3 * limit)), "at once, not after ten seconds");
     assert!(resolver.0.lock().threads <= THREADS_MAX);
     drop(release);
-    assert!(resolver.wait_for(&verdicts, ip(0)));
+    assert!(resolver.wait_for(&rules, ip(0)));
 }
 
 #[test]
-fn a_panic_ends_the_wait_and_not_the_resolver() {
+fn a_panic_in_a_lookup_ends_the_wait_but_not_the_resolver() {
     let first = AtomicUsize::new(0);
     let resolver = resolver(move || {
         assert!(first.fetch_add(1, Ordering::SeqCst) > 0, "this panic is part of the test");
         vec![ip(1)]
     });
-    let verdicts = for_host();
-    assert!(!resolver.wait_for(&verdicts, ip(1)));
-    assert!(resolver.wait_for(&verdicts, ip(1)));
+    let rules = for_host();
+    assert!(!resolver.wait_for(&rules, ip(1)));
+    assert!(resolver.wait_for(&rules, ip(1)));
 }
 
 #[test]
 fn this_machine_is_localhost() {
     let local = Rule { client: Client::Host("localhost".into()), options: Options::default() };
-    let verdicts = Arc::new(Verdicts::new(vec![local]));
+    let rules = Arc::new(ClientRules::new(vec![local]));
     let resolver = Resolver::system();
-    assert!(resolver.wait_for(&verdicts, [127, 0, 0, 1].into()));
-    assert!(matches!(verdicts.find([127, 0, 0, 1].into()), Verdict::Allowed(_)));
+    assert!(resolver.wait_for(&rules, [127, 0, 0, 1].into()));
+    assert!(matches!(rules.find([127, 0, 0, 1].into()), ClientMatch::Allowed(_)));
 }

@@ -2,9 +2,10 @@
 
 use super::{BuildError, Exports, Table};
 use crate::clients::Client;
-use crate::export::{ExportId, ExportSpec, Fsid, Rule, Source};
+use crate::export::{ClientAccess, ExportId, ExportSpec, Fsid, Rule, Source};
 use crate::identity::Identity;
 use crate::options::Options;
+use crate::table_changes::table_changes;
 use std::cell::Cell;
 use std::sync::Arc;
 use vfs::{Backend, Fid, Status};
@@ -137,27 +138,34 @@ fn an_fsid_is_the_same_on_every_server() {
 }
 
 #[test]
-fn clients_and_ports_are_judged() {
+fn access_depends_on_address_and_port() {
     let mut one = spec("/a", &["10.0.0.0/8"]);
-    let who = |table: &Table, ip: &str, port| {
-        table.exports()[0].access_for(ip.parse().unwrap(), port).is_some()
+    let allowed = |table: &Table, ip: &str, port| {
+        matches!(table.exports()[0].access_for(ip.parse().unwrap(), port), ClientAccess::Allowed(_))
     };
     let table = build(std::slice::from_ref(&one), &identity(), None);
-    assert!(who(&table, "10.1.1.1", 40000) && who(&table, "::ffff:10.1.1.1", 1));
-    assert!(!who(&table, "11.1.1.1", 1));
-    assert!(!table.exports()[0].needs_resolution("11.1.1.1".parse().unwrap()));
+    assert!(allowed(&table, "10.1.1.1", 40000) && allowed(&table, "::ffff:10.1.1.1", 1));
+    let other = table.exports()[0].access_for("11.1.1.1".parse().unwrap(), 1);
+    assert_eq!(other, ClientAccess::NoRule);
     one.rules[0].options.secure = true;
     let table = build(&[one], &identity(), None);
-    assert!(who(&table, "10.1.1.1", 1023) && !who(&table, "10.1.1.1", 1024));
+    assert!(allowed(&table, "10.1.1.1", 1023));
+    let high = table.exports()[0].access_for("10.1.1.1".parse().unwrap(), 1024);
+    assert_eq!(high, ClientAccess::PortNotReserved);
+}
+
+#[test]
+fn access_of_a_client_by_name_is_known_after_resolve_blocking() {
     let table = build(&[spec("/a", &["localhost"])], &identity(), None);
     let (export, local) = (&table.exports()[0], "127.0.0.1".parse().unwrap());
-    assert!(export.needs_resolution(local) && export.resolve_blocking(local));
-    assert!(!export.needs_resolution(local) && export.access_for(local, 1).is_some());
+    assert_eq!(export.access_for(local, 1), ClientAccess::Unresolved);
+    assert!(export.resolve_blocking(local));
+    assert!(matches!(export.access_for(local, 1), ClientAccess::Allowed(_)));
     assert_eq!(export.client_names(), ["localhost"]);
 }
 
 #[test]
-fn differences_are_told_one_by_one() {
+fn table_changes_has_a_line_for_each_change() {
     let identity = identity();
     let a = [spec("/a", &["h", "10.0.0.0/8"]), spec("/b", &["*"]), spec("/c", &["*"])];
     let mut b = [spec("/a", &["*", "10.0.0.0/8"]), spec("/c", &["*"]), spec("/d", &["x"])];
@@ -165,9 +173,9 @@ fn differences_are_told_one_by_one() {
     b[1].fsid = Some(Fsid::Number(3));
     let old = build(&a, &identity, None);
     let new = build(&b, &identity, Some(&old));
-    assert_eq!(Table::difference(&old, &old), [""; 0]);
+    assert_eq!(table_changes(&old, &old), [""; 0]);
     assert_eq!(
-        Table::difference(&old, &new),
+        table_changes(&old, &new),
         [
             "/b: no longer exported",
             "/a: no longer for h",

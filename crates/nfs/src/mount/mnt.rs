@@ -2,7 +2,7 @@
 //! list. Versions 1 and 2 give a handle for NFS version 2, version 3 one for NFS version 3.
 
 use super::Mount;
-use super::mounted::MountedBy;
+use super::mount_list::MountEntry;
 use super::walk::{MountPoint, find};
 use crate::v2::handle;
 use export::{Flavor, Handle};
@@ -93,7 +93,7 @@ const fn flavor_number(flavor: Flavor) -> u32 {
 }
 
 fn add_row(state: &Mount, call: &Call<'_>, mount_point: &MountPoint, version: u32) {
-    let row = MountedBy::new(call, &mount_point.path, version, (state.clock)());
+    let row = MountEntry::new(call, &mount_point.path, version, (state.clock)());
     state.lock().add(row);
 }
 

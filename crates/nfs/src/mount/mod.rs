@@ -9,7 +9,7 @@
 mod dump;
 mod export;
 mod mnt;
-mod mounted;
+mod mount_list;
 mod path;
 mod refusal;
 mod umnt;
@@ -17,26 +17,26 @@ mod walk;
 
 use crate::Nfs;
 use ::export::Exports;
-use mounted::Mounted;
+use mount_list::MountList;
 use proto::mount::PROGRAM;
 use rpc::{Call, Fault, Plan, Row, Service, Version};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use xdr::{Reader, Writer};
 
-pub use mounted::{MOUNTED_MAX, MountedBy};
-pub use refusal::{Refusal, Why};
+pub use mount_list::{MOUNT_ENTRIES_MAX, MountEntry};
+pub use refusal::{RefusalReason, RefusedMount};
 
 /// Hears of refused mounts; called by the worker, so it must not wait.
-pub type TellRefused = Box<dyn Fn(&Refusal<'_>) + Send + Sync>;
+pub type OnRefused = Box<dyn Fn(&RefusedMount<'_>) + Send + Sync>;
 
 /// The state of the program.
 pub struct Mount {
     exports: Arc<Exports>,
     /// For the handles of version 2, which may be too long to send whole.
     nfs: Option<Arc<Nfs>>,
-    mounted: Mutex<Mounted>,
-    tell_refused: Option<TellRefused>,
+    mounted: Mutex<MountList>,
+    on_refused: Option<OnRefused>,
     /// Seconds since 1970.
     clock: fn() -> u64,
 }
@@ -49,7 +49,7 @@ impl Mount {
     /// Serves these exports.
     pub fn new(exports: Arc<Exports>) -> Self {
         let mounted = Mutex::default();
-        Self { exports, nfs: None, mounted, tell_refused: None, clock: system_clock }
+        Self { exports, nfs: None, mounted, on_refused: None, clock: system_clock }
     }
 
     /// The same, with version 2's memory of handles that do not fit its 32 bytes; without it,
@@ -62,8 +62,8 @@ impl Mount {
 
     /// The same, with somebody who hears of each mount that is refused.
     #[must_use]
-    pub fn with_tell_refused(mut self, tell: TellRefused) -> Self {
-        self.tell_refused = Some(tell);
+    pub fn with_on_refused(mut self, tell: OnRefused) -> Self {
+        self.on_refused = Some(tell);
         self
     }
 
@@ -75,12 +75,12 @@ impl Mount {
     }
 
     /// Who mounted what, oldest first.
-    pub fn mounted(&self) -> Vec<MountedBy> {
+    pub fn mounted(&self) -> Vec<MountEntry> {
         self.lock().rows()
     }
 
     /// The rows stay whole whatever happens to another thread.
-    fn lock(&self) -> MutexGuard<'_, Mounted> {
+    fn lock(&self) -> MutexGuard<'_, MountList> {
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

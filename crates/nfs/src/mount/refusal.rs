@@ -1,4 +1,4 @@
-//! Why a mount was refused, for the operator: the client learns no more than a number.
+//! RefusalReason a mount was refused, for the operator: the client learns no more than a number.
 
 use crate::object::ClientRefused;
 use proto::mount::MountError;
@@ -9,9 +9,9 @@ use vfs::Status;
 /// Most characters of a path that are shown.
 const SHOWN_MAX: usize = 200;
 
-/// Why a path may not be mounted.
+/// RefusalReason a path may not be mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum RefusalReason {
     /// It is no path.
     NoPath,
     /// No export has it.
@@ -22,7 +22,7 @@ pub enum Why {
     Tree(Status),
 }
 
-impl Why {
+impl RefusalReason {
     /// What the client is told (RFC 1813 §5.1.5).
     pub(super) const fn error(self) -> MountError {
         match self {
@@ -34,7 +34,7 @@ impl Why {
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPath => f.write_str("not a path that begins with /"),
@@ -47,17 +47,17 @@ impl fmt::Display for Why {
 
 /// A mount that was refused.
 #[derive(Debug, Clone, Copy)]
-pub struct Refusal<'a> {
+pub struct RefusedMount<'a> {
     /// Who asked, and from which port.
     pub client: SocketAddr,
     /// What for, as it was sent.
     pub path: &'a [u8],
-    /// Why not.
-    pub why: Why,
+    /// RefusalReason not.
+    pub why: RefusalReason,
 }
 
 /// One line, whatever the client sent.
-impl fmt::Display for Refusal<'_> {
+impl fmt::Display for RefusedMount<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let client = SocketAddr::new(self.client.ip().to_canonical(), self.client.port());
         let path = String::from_utf8_lossy(self.path);
@@ -92,18 +92,18 @@ const fn tree_error(status: Status) -> MountError {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClientRefused, Refusal, Why};
+    use super::{ClientRefused, RefusalReason, RefusedMount};
 
     #[test]
     fn a_refusal_is_one_short_line() {
         let client = "[::ffff:192.0.2.1]:40112".parse().unwrap();
-        let shown = |path: &[u8], why| Refusal { client, path, why }.to_string();
+        let shown = |path: &[u8], why| RefusedMount { client, path, why }.to_string();
         assert_eq!(
-            shown(b"/data", Why::Client(ClientRefused::Port)),
+            shown(b"/data", RefusalReason::Client(ClientRefused::Port)),
             "refused 192.0.2.1:40112 /data: its port is not below 1024 (option insecure)"
         );
-        let odd = shown(b"/a\n\x1b[2J\xff", Why::NoExport);
+        let odd = shown(b"/a\n\x1b[2J\xff", RefusalReason::NoExport);
         assert!(!odd.contains(['\n', '\x1b']) && odd.ends_with(": no such export"), "{odd}");
-        assert!(shown(&[b'x'; 1024], Why::NoPath).len() < 300);
+        assert!(shown(&[b'x'; 1024], RefusalReason::NoPath).len() < 300);
     }
 }

@@ -2,7 +2,7 @@
 //! fail, and a client can take back only what its own address mounted.
 
 use super::Mount;
-use super::mounted::client_of;
+use super::mount_list::client_of;
 use super::path::normalise;
 use proto::mount::DirPath;
 use rpc::{Call, Fault};

@@ -2,7 +2,7 @@
 
 use super::Mount;
 use super::path::{components, normalise};
-use super::refusal::{Refusal, Why};
+use super::refusal::{RefusalReason, RefusedMount};
 use crate::object::{Caller, Object};
 use crate::verbs;
 use export::{FlavorList, Handle};
@@ -27,8 +27,8 @@ pub(super) fn find(
     path: &[u8],
 ) -> Result<MountPoint, MountError> {
     look(state, call, path).map_err(|why| {
-        if let Some(tell) = &state.tell_refused {
-            tell(&Refusal { client: call.peer.addr, path, why });
+        if let Some(tell) = &state.on_refused {
+            tell(&RefusedMount { client: call.peer.addr, path, why });
         }
         why.error()
     })
@@ -37,12 +37,12 @@ pub(super) fn find(
 /// The client is checked before the tree is looked at, so that a stranger learns nothing of what
 /// is in it. The walk itself is the server's, as with other servers: that a client may mount a
 /// directory does not depend on who its user is; what the user may do there, each call decides.
-fn look(state: &Mount, call: &mut Call<'_>, path: &[u8]) -> Result<MountPoint, Why> {
-    let path = normalise(path).ok_or(Why::NoPath)?;
+fn look(state: &Mount, call: &mut Call<'_>, path: &[u8]) -> Result<MountPoint, RefusalReason> {
+    let path = normalise(path).ok_or(RefusalReason::NoPath)?;
     let caller = Caller::new(&state.exports, call);
-    let (export, below) = caller.table().by_path(&path).ok_or(Why::NoExport)?;
-    let root = caller.open_root(export).map_err(Why::Client)?;
-    let object = walk(root, below).map_err(Why::Tree)?;
+    let (export, below) = caller.table().by_path(&path).ok_or(RefusalReason::NoExport)?;
+    let root = caller.open_root(export).map_err(RefusalReason::Client)?;
+    let object = walk(root, below).map_err(RefusalReason::Tree)?;
     Ok(MountPoint { handle: object.seal(&object.fid), path, flavors: object.flavors() })
 }
 

@@ -14,7 +14,7 @@
 //!
 //! Lock: `Cookies::table`, held for one look-up or insertion.
 
-use super::bounded::Bounded;
+use super::fifo_map::FifoMap;
 use proto::nfs2::Fh2;
 use std::sync::{Mutex, PoisonError};
 
@@ -26,12 +26,12 @@ const HASHED: u32 = 1 << 31;
 /// The listings under way.
 #[derive(Debug)]
 pub struct Cookies {
-    table: Mutex<Bounded<(Fh2, u32), u64>>,
+    table: Mutex<FifoMap<(Fh2, u32), u64>>,
 }
 
 impl Default for Cookies {
     fn default() -> Self {
-        Self { table: Mutex::new(Bounded::new(COOKIES_MAX)) }
+        Self { table: Mutex::new(FifoMap::new(COOKIES_MAX)) }
     }
 }
 

@@ -13,7 +13,7 @@
 //!
 //! Lock: `Aliases::table`, held for one look-up or insertion; only long handles take it.
 
-use super::bounded::Bounded;
+use super::fifo_map::FifoMap;
 use export::Exports;
 use proto::nfs2::{FHSIZE, Fh2};
 use proto::nfs3;
@@ -30,12 +30,12 @@ const ALIASES_MAX: usize = 65_536;
 
 /// A sealed handle, in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Long {
+pub struct FullHandle {
     bytes: [u8; nfs3::FHSIZE],
     len: usize,
 }
 
-impl Long {
+impl FullHandle {
     fn new(sealed: &[u8]) -> Option<Self> {
         let mut bytes = [0; nfs3::FHSIZE];
         bytes.get_mut(..sealed.len())?.copy_from_slice(sealed);
@@ -73,12 +73,12 @@ fn hash(key: u64, sealed: &[u8]) -> [u8; 16] {
 /// The long handles that have an alias.
 #[derive(Debug)]
 pub struct Aliases {
-    table: Mutex<Bounded<Fh2, Long>>,
+    table: Mutex<FifoMap<Fh2, FullHandle>>,
 }
 
 impl Default for Aliases {
     fn default() -> Self {
-        Self { table: Mutex::new(Bounded::new(ALIASES_MAX)) }
+        Self { table: Mutex::new(FifoMap::new(ALIASES_MAX)) }
     }
 }
 
@@ -87,7 +87,7 @@ impl Aliases {
     pub fn shorten(&self, sealed: &[u8]) -> Fh2 {
         let short = fixed(sealed);
         if short.first() == Some(&ALIAS)
-            && let Some(long) = Long::new(sealed)
+            && let Some(long) = FullHandle::new(sealed)
         {
             self.table.lock().unwrap_or_else(PoisonError::into_inner).insert(short, long);
         }
@@ -99,25 +99,25 @@ impl Aliases {
     ///
     /// # Errors
     /// [`Status::Stale`] for an alias that is not known any more.
-    pub fn resolve(&self, exports: &Exports, short: &Fh2) -> vfs::Result<Long> {
+    pub fn resolve(&self, exports: &Exports, short: &Fh2) -> vfs::Result<FullHandle> {
         let long = if short.first() == Some(&ALIAS) {
             self.known(short).or_else(|| root(exports, short))
         } else {
-            Long::new(short)
+            FullHandle::new(short)
         };
         long.ok_or(Status::Stale)
     }
 
-    fn known(&self, short: &Fh2) -> Option<Long> {
+    fn known(&self, short: &Fh2) -> Option<FullHandle> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner).find(short).copied()
     }
 }
 
 /// The root that an alias stands for.
-fn root(exports: &Exports, short: &Fh2) -> Option<Long> {
+fn root(exports: &Exports, short: &Fh2) -> Option<FullHandle> {
     exports.load().exports().iter().find_map(|export| {
         let sealed = export.seal(&export.backend.root());
-        if fixed(sealed.bytes()) == *short { Long::new(sealed.bytes()) } else { None }
+        if fixed(sealed.bytes()) == *short { FullHandle::new(sealed.bytes()) } else { None }
     })
 }
 

@@ -6,8 +6,8 @@
 
 mod attr;
 mod attributes;
-mod bounded;
 pub mod cookies;
+mod fifo_map;
 pub mod handle;
 mod lookup;
 mod make;
@@ -28,10 +28,10 @@ use xdr::{Decode, Encode, Reader, Writer};
 
 /// What version 2 has to remember from call to call.
 #[derive(Debug, Default)]
-pub struct Memory {
-    /// Long handles by their aliases; MOUNT gives some out as well.
+pub struct State {
+    /// FullHandle handles by their aliases; MOUNT gives some out as well.
     pub aliases: handle::Aliases,
-    /// Long cookies by their short forms.
+    /// FullHandle cookies by their short forms.
     pub cookies: cookies::Cookies,
 }
 
@@ -136,7 +136,7 @@ impl Nfs {
     }
 
     /// The handle behind one of version 2.
-    fn long(&self, short: &Fh2) -> vfs::Result<handle::Long> {
+    fn long(&self, short: &Fh2) -> vfs::Result<handle::FullHandle> {
         self.v2.aliases.resolve(&self.exports, short)
     }
 

@@ -3,7 +3,7 @@
 mod setting;
 mod tree;
 
-use bowline_nfs::mount::{MountedBy, Why};
+use bowline_nfs::mount::{MountEntry, RefusalReason};
 use bowline_nfs::object::ClientRefused;
 use proto::mount::{
     AUTH_NONE, AUTH_SYS, DirPath, ExportRow, Group, Mount1Result, Mount3Result, MountError,
@@ -106,22 +106,22 @@ fn the_operator_hears_why() {
     let (setting, heard) = Setting::new(16).with_told();
     let friend = Caller::friend();
     for (caller, path, why) in [
-        (friend, "srv/x", Why::NoPath),
-        (friend, "/srv", Why::NoExport),
-        (friend, "/srv/x/none", Why::Tree(vfs::Status::NoEnt)),
-        (Caller { port: 1024, ..friend }, "/srv/x", Why::Client(ClientRefused::Port)),
+        (friend, "srv/x", RefusalReason::NoPath),
+        (friend, "/srv", RefusalReason::NoExport),
+        (friend, "/srv/x/none", RefusalReason::Tree(vfs::Status::NoEnt)),
+        (Caller { port: 1024, ..friend }, "/srv/x", RefusalReason::Client(ClientRefused::Port)),
         (
             Caller { port: 1024, ..Caller::stranger() },
             "/srv/x",
-            Why::Client(ClientRefused::NotForClient),
+            RefusalReason::Client(ClientRefused::NotForClient),
         ),
-        (Caller::stranger(), "/named", Why::Client(ClientRefused::NotForClient)),
+        (Caller::stranger(), "/named", RefusalReason::Client(ClientRefused::NotForClient)),
     ] {
         mnt(&setting, &caller, path).unwrap_err();
         assert_eq!(heard.lock().unwrap().take(), Some(why), "{path}");
     }
     mnt_old(&setting, &friend, 1, "/srv");
-    assert_eq!(heard.lock().unwrap().take(), Some(Why::NoExport));
+    assert_eq!(heard.lock().unwrap().take(), Some(RefusalReason::NoExport));
     mnt(&setting, &friend, "/srv/x").unwrap();
     assert_eq!(heard.lock().unwrap().take(), None);
 }
@@ -179,7 +179,7 @@ fn the_list_says_who_mounted_what_since_when() {
     mnt(&setting, &friend, "/srv/x/").unwrap();
     let nameless = Caller { transport: Transport::Udp, machine: None, ..Caller::friend() };
     mnt_old(&setting, &nameless, 1, "/srv/x/sub");
-    let row = |name: &str, path: &str, version, transport| MountedBy {
+    let row = |name: &str, path: &str, version, transport| MountEntry {
         client: nameless.ip.parse().unwrap(),
         name: name.to_owned(),
         path: path.to_owned(),

@@ -1,7 +1,7 @@
 //! A server with two exports, and callers of it.
 
 use super::tree::Tree;
-use bowline_nfs::mount::{Mount, Refusal, Why, mount_program};
+use bowline_nfs::mount::{Mount, RefusalReason, RefusedMount, mount_program};
 use bowline_nfs::{Nfs, NfsSettings, v2};
 use export::{Client, ExportSpec, Exports, Identity, Options, Rule, Source, Table};
 use proto::nfs2::Fh2;
@@ -75,13 +75,13 @@ impl Setting {
     }
 
     /// With somebody who is told of refusals: the reason of the last.
-    pub fn with_told(mut self) -> (Self, Arc<Mutex<Option<Why>>>) {
+    pub fn with_told(mut self) -> (Self, Arc<Mutex<Option<RefusalReason>>>) {
         let told = Arc::new(Mutex::new(None));
         let last = told.clone();
-        let tell = Box::new(move |refusal: &Refusal<'_>| {
+        let tell = Box::new(move |refusal: &RefusedMount<'_>| {
             *last.lock().unwrap() = Some(refusal.why);
         });
-        self.mount = Arc::new(Mount::new(self.exports.clone()).with_tell_refused(tell));
+        self.mount = Arc::new(Mount::new(self.exports.clone()).with_on_refused(tell));
         (self, told)
     }
 

@@ -123,9 +123,9 @@ impl BufferSizes {
 /// Sizes that an operator changes while calls read them: one word, so that a call sees both sides
 /// of one change.
 #[derive(Debug, Default)]
-pub(crate) struct LiveSizes(AtomicU64);
+pub(crate) struct AtomicBufferSizes(AtomicU64);
 
-impl LiveSizes {
+impl AtomicBufferSizes {
     pub fn get(&self) -> BufferSizes {
         let word = self.0.load(Relaxed);
         BufferSizes {
@@ -142,7 +142,7 @@ impl LiveSizes {
 
 #[cfg(test)]
 mod tests {
-    use super::{BufferSize, BufferSizes, LiveSizes};
+    use super::{AtomicBufferSizes, BufferSize, BufferSizes};
 
     #[test]
     fn what_is_shown_is_what_is_read() {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn live_sizes_keep_what_they_are_given() {
-        let live = LiveSizes::default();
+        let live = AtomicBufferSizes::default();
         assert_eq!(live.get(), BufferSizes::default());
         let sizes = BufferSizes { receive: BufferSize::Bytes(512 << 20), send: BufferSize::Auto };
         live.put(sizes);

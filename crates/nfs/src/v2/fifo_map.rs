@@ -5,13 +5,13 @@ use std::hash::Hash;
 
 /// At most `most` entries; the one that came first goes first.
 #[derive(Debug)]
-pub(super) struct Bounded<K, V> {
+pub(super) struct FifoMap<K, V> {
     map: HashMap<K, V>,
     order: VecDeque<K>,
     most: usize,
 }
 
-impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
+impl<K: Copy + Eq + Hash, V> FifoMap<K, V> {
     /// An empty map, which owns no memory yet.
     pub fn new(most: usize) -> Self {
         Self { map: HashMap::new(), order: VecDeque::new(), most }
@@ -37,11 +37,11 @@ impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use super::Bounded;
+    use super::FifoMap;
 
     #[test]
     fn the_oldest_goes_first() {
-        let mut map = Bounded::new(2);
+        let mut map = FifoMap::new(2);
         map.insert(1, 'a');
         map.insert(2, 'b');
         map.insert(1, 'c');

@@ -1,6 +1,6 @@
 //! Who mounted what: the table behind DUMP, UMNT and UMNTALL.
 //!
-//! Owns: the rows, oldest first, never more than [`MOUNTED_MAX`]. The table is a courtesy to
+//! Owns: the rows, oldest first, never more than [`MOUNT_ENTRIES_MAX`]. The table is a courtesy to
 //! administrators: clients crash without UMNT, and no decision rests on it. [`Mount`](super::Mount)
 //! guards it with one mutex that is never held over anything that waits.
 
@@ -11,11 +11,11 @@ use std::net::IpAddr;
 
 /// The most rows that are kept; a client could otherwise grow the table without end. The oldest
 /// leaves.
-pub const MOUNTED_MAX: usize = 1024;
+pub const MOUNT_ENTRIES_MAX: usize = 1024;
 
 /// One client that mounted one path and has not unmounted it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MountedBy {
+pub struct MountEntry {
     /// The client's address.
     pub client: IpAddr,
     /// The client's own name for itself (AUTH_SYS), or its address where it gave no sound one;
@@ -31,7 +31,7 @@ pub struct MountedBy {
     pub since_unix_s: u64,
 }
 
-impl MountedBy {
+impl MountEntry {
     /// A row for the caller.
     pub(super) fn new(call: &Call<'_>, path: &[u8], version: u32, now_unix_s: u64) -> Self {
         let client = client_of(call);
@@ -67,15 +67,15 @@ fn machine_name(credential: &Credential<'_>) -> Option<String> {
 
 /// The rows.
 #[derive(Debug, Default)]
-pub(super) struct Mounted {
-    rows: VecDeque<MountedBy>,
+pub(super) struct MountList {
+    rows: VecDeque<MountEntry>,
 }
 
-impl Mounted {
+impl MountList {
     /// Adds a row; one of the same client and path is replaced.
-    pub(super) fn add(&mut self, row: MountedBy) {
+    pub(super) fn add(&mut self, row: MountEntry) {
         self.remove(row.client, &row.path);
-        if self.rows.len() >= MOUNTED_MAX {
+        if self.rows.len() >= MOUNT_ENTRIES_MAX {
             self.rows.pop_front();
         }
         self.rows.push_back(row);
@@ -92,18 +92,18 @@ impl Mounted {
     }
 
     /// A copy of the rows, oldest first.
-    pub(super) fn rows(&self) -> Vec<MountedBy> {
+    pub(super) fn rows(&self) -> Vec<MountEntry> {
         self.rows.iter().cloned().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MOUNTED_MAX, Mounted, MountedBy, machine_name};
+    use super::{MOUNT_ENTRIES_MAX, MountEntry, MountList, machine_name};
     use rpc::{AuthSys, Credential};
 
-    fn row(client: &str, path: &str, since_unix_s: u64) -> MountedBy {
-        MountedBy {
+    fn row(client: &str, path: &str, since_unix_s: u64) -> MountEntry {
+        MountEntry {
             client: client.parse().unwrap(),
             name: client.to_owned(),
             path: path.to_owned(),
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_client_has_one_row_per_path() {
-        let mut mounted = Mounted::default();
+        let mut mounted = MountList::default();
         mounted.add(row("10.0.0.1", "/a", 1));
         mounted.add(row("10.0.0.2", "/a", 2));
         mounted.add(row("10.0.0.1", "/a", 3));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn umount_takes_only_the_callers_own() {
-        let mut mounted = Mounted::default();
+        let mut mounted = MountList::default();
         for (client, path) in [("10.0.0.1", "/a"), ("10.0.0.1", "/b"), ("10.0.0.2", "/a")] {
             mounted.add(row(client, path, 1));
         }
@@ -136,12 +136,12 @@ mod tests {
 
     #[test]
     fn the_oldest_leaves() {
-        let mut mounted = Mounted::default();
-        for n in 0..MOUNTED_MAX + 3 {
+        let mut mounted = MountList::default();
+        for n in 0..MOUNT_ENTRIES_MAX + 3 {
             mounted.add(row("10.0.0.1", &format!("/{n}"), 1));
         }
         let rows = mounted.rows();
-        assert_eq!(rows.len(), MOUNTED_MAX);
+        assert_eq!(rows.len(), MOUNT_ENTRIES_MAX);
         assert_eq!(rows.first().unwrap().path, "/3");
     }
 

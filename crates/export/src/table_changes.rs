@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// One line for each export that came or went, and for each thing that is different about one
 /// that stayed.
-pub fn lines(old: &Table, new: &Table) -> Vec<String> {
+pub fn table_changes(old: &Table, new: &Table) -> Vec<String> {
     let mut lines = Vec::new();
     for gone in old.exports().iter().filter(|export| find(new, export).is_none()) {
         lines.push(format!("{}: no longer exported", gone.path_text()));

@@ -1,0 +1,236 @@
+//! The client rules of one export, and a cache of which rule each client matches.
+//!
+//! Rules by address are compared directly. What depends on a host name or netgroup comes from a
+//! cache that [`crate::resolver`] fills; it is read without a lock, and a reader writes to it only
+//! when it is the first to use an entry after a check.
+
+use crate::clients::Client;
+use crate::export::Rule;
+use crate::options::Options;
+use crate::resolver::NameService;
+use papaya::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// The most clients in the cache of one export: half a megabyte.
+const CLIENTS_MAX: usize = 4096;
+/// Up to this number of rules, comparing addresses is faster than reading the cache.
+const UNCACHED_RULES_MAX: usize = 16;
+/// How long an allowed client stays in the cache before it is checked again.
+const ALLOWED_TTL: Duration = Duration::from_secs(300);
+/// The same for a client that was denied, or whose check failed.
+const DENIED_TTL: Duration = Duration::from_secs(30);
+/// How long an allowed client stays allowed while the name services do not answer.
+const STALE_MAX: Duration = Duration::from_secs(3600);
+/// A client without a call for this number of checks (an hour) leaves the cache.
+const IDLE_CHECKS_MAX: u32 = 12;
+
+/// Whether a client matches a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientMatch<'r> {
+    /// It does, with these options.
+    Allowed(&'r Options),
+    /// It matches none.
+    Denied,
+    /// A name service has to be asked.
+    Unknown,
+}
+
+/// The rule that a client matches, according to the name services.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResolvedRule {
+    /// Its index; `None` if there is none.
+    pub rule: Option<usize>,
+    /// Whether a service whose answer could have changed this did not answer.
+    pub failed: bool,
+}
+
+#[derive(Debug)]
+struct CachedClient {
+    resolved: ResolvedRule,
+    checked: Instant,
+    /// When the services last answered.
+    last_answer: Instant,
+    idle_checks: u32,
+    used: AtomicBool,
+}
+
+/// The client rules of an export, with its cache.
+#[derive(Debug)]
+pub struct ClientRules {
+    rules: Vec<Rule>,
+    /// Indices in `rules`, the more specific first, else as written.
+    order: Vec<usize>,
+    cached: HashMap<IpAddr, CachedClient>,
+}
+
+impl ClientRules {
+    /// These rules, with an empty cache.
+    pub fn new(rules: Vec<Rule>) -> Self {
+        let mut order: Vec<(u8, usize)> =
+            rules.iter().enumerate().map(|(index, rule)| (rule.client.rank(), index)).collect();
+        order.sort_unstable();
+        let order = order.into_iter().map(|(_, index)| index).collect();
+        Self { rules, order, cached: HashMap::new() }
+    }
+
+    /// The rules, as written.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The match of a client, by its canonical address. Does not wait.
+    pub fn find(&self, client: IpAddr) -> ClientMatch<'_> {
+        if self.order.len() <= UNCACHED_RULES_MAX {
+            return match self.by_address(client) {
+                Some(rule) => self.rule_match(rule),
+                None => self.from_cache(client).unwrap_or(ClientMatch::Unknown),
+            };
+        }
+        if let Some(matched) = self.from_cache(client) {
+            return matched;
+        }
+        let Some(rule) = self.by_address(client) else { return ClientMatch::Unknown };
+        if self.cached.len() < CLIENTS_MAX {
+            self.store(client, ResolvedRule { rule, failed: false }, Instant::now());
+        }
+        self.rule_match(rule)
+    }
+
+    /// The rule by the address alone; `None` if a rule by name has to be decided first.
+    fn by_address(&self, client: IpAddr) -> Option<Option<usize>> {
+        for index in &self.order {
+            if self.rules.get(*index)?.client.matches_address(client)? {
+                return Some(Some(*index));
+            }
+        }
+        Some(None)
+    }
+
+    fn rule_match(&self, rule: Option<usize>) -> ClientMatch<'_> {
+        let rule = rule.and_then(|index| self.rules.get(index));
+        rule.map_or(ClientMatch::Denied, |rule| ClientMatch::Allowed(&rule.options))
+    }
+
+    fn from_cache(&self, client: IpAddr) -> Option<ClientMatch<'_>> {
+        let guard = self.cached.guard();
+        let cached = self.cached.get(&client, &guard)?;
+        if !cached.used.load(Relaxed) {
+            cached.used.store(true, Relaxed);
+        }
+        Some(self.rule_match(cached.resolved.rule))
+    }
+
+    /// Finds the rule, asking the name services where needed. Blocks.
+    pub fn resolve(&self, service: &dyn NameService, client: IpAddr) -> ResolvedRule {
+        let mut lookup = NameLookup { service, client, names: None, failed: false };
+        for index in &self.order {
+            if self.rules.get(*index).is_some_and(|rule| lookup.matches(&rule.client)) {
+                return ResolvedRule { rule: Some(*index), failed: lookup.failed };
+            }
+        }
+        ResolvedRule { rule: None, failed: lookup.failed }
+    }
+
+    /// Puts the outcome of a check into the cache. While the services do not answer, a client that was
+    /// allowed stays so for an hour.
+    pub fn store(&self, client: IpAddr, resolved: ResolvedRule, now: Instant) {
+        let guard = self.cached.guard();
+        let before = self.cached.get(&client, &guard);
+        let mut cached = CachedClient {
+            resolved,
+            checked: now,
+            last_answer: now,
+            idle_checks: 0,
+            used: AtomicBool::new(before.is_none()),
+        };
+        if let Some(before) = before {
+            cached.idle_checks =
+                if before.used.load(Relaxed) { 0 } else { before.idle_checks.saturating_add(1) };
+            if resolved.failed {
+                cached.last_answer = before.last_answer;
+                if now.saturating_duration_since(before.last_answer) < STALE_MAX {
+                    cached.resolved.rule = before.resolved.rule;
+                }
+            }
+        } else if self.cached.len() >= CLIENTS_MAX {
+            // any other: a client that is still in use is resolved again
+            if let Some((other, _)) = self.cached.iter(&guard).next() {
+                self.cached.remove(other, &guard);
+            }
+        }
+        self.cached.insert(client, cached, &guard);
+    }
+
+    /// The clients that have to be checked again; removes those that made no calls for long.
+    pub fn expired(&self, now: Instant) -> Vec<IpAddr> {
+        let guard = self.cached.guard();
+        let mut expired = Vec::new();
+        for (client, cached) in self.cached.iter(&guard) {
+            let confirmed = cached.resolved.rule.is_some() && !cached.resolved.failed;
+            let ttl = if confirmed { ALLOWED_TTL } else { DENIED_TTL };
+            if now.saturating_duration_since(cached.checked) < ttl {
+                continue;
+            }
+            if cached.idle_checks >= IDLE_CHECKS_MAX && !cached.used.load(Relaxed) {
+                self.cached.remove(client, &guard);
+            } else {
+                expired.push(*client);
+            }
+        }
+        expired
+    }
+}
+
+/// The names of one client, looked up when first needed.
+struct NameLookup<'a> {
+    service: &'a dyn NameService,
+    client: IpAddr,
+    names: Option<Vec<String>>,
+    failed: bool,
+}
+
+impl NameLookup<'_> {
+    fn matches(&mut self, client: &Client) -> bool {
+        match client {
+            Client::Address(_) | Client::Network(_) | Client::Anyone => {
+                client.matches_address(self.client) == Some(true)
+            }
+            Client::Host(name) => match self.service.addresses_of(name) {
+                Ok(addresses) => addresses.iter().any(|a| a.to_canonical() == self.client),
+                Err(_) => self.fail(),
+            },
+            Client::Wildcard(pattern) => self.names().iter().any(|name| pattern.matches(name)),
+            Client::Netgroup(group) => self.in_netgroup(group),
+        }
+    }
+
+    /// By a full name, its first label, or the address: netgroups are written in all three ways.
+    fn in_netgroup(&mut self, group: &str) -> bool {
+        let (service, address) = (self.service, self.client.to_string());
+        let names = self.names();
+        let short = names.iter().filter_map(|name| Some(name.split_once('.')?.0));
+        let mut all = names.iter().map(String::as_str).chain(short).chain([address.as_str()]);
+        all.any(|name| service.in_netgroup(group, name))
+    }
+
+    fn fail(&mut self) -> bool {
+        self.failed = true;
+        false
+    }
+
+    fn names(&mut self) -> &[String] {
+        if self.names.is_none() {
+            let names = self.service.names_of(self.client).unwrap_or_else(|_| {
+                self.failed = true;
+                Vec::new()
+            });
+            self.names = Some(names);
+        }
+        self.names.as_deref().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;
