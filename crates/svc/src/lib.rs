@@ -25,26 +25,36 @@
 //! transmit lock (under it: epoll_ctl and a send); the connection table. The pool settings are locked
 //! for a whole change, in which threads are started (`server/pool_layout.rs`).
 
-mod config;
+mod addresses;
+mod budget;
+mod clock;
 mod conn;
+mod epoll_tokens;
+mod errors;
 mod limits;
+mod pipes;
 mod pool;
 mod server;
 mod service;
 mod setting_values;
-mod stats;
+mod settings;
+mod socket_info;
 mod sync;
 mod udp;
 mod worker;
 mod zero_copy;
 
-pub use config::{Adopted, Config, PoolMode, SettingError, UdpSockets, WakePolicy};
 pub use conn::clients::ClientTotals;
 pub use conn::congestion::Congestion;
-pub use conn::link::{Limit, LinkInfo};
+pub use conn::info::{ClientInfo, ConnInfo};
+pub use conn::link::{Limit, LinkInfo, LinkSamples};
 pub use conn::tcp_buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
+pub use errors::{SettingError, StartError};
 pub use limits::Limits;
-pub use server::lifecycle::{Server, StartError};
+pub use pool::info::{Delay, Leader, PoolInfo};
+pub use server::config::{Adopted, Config};
+pub use server::lifecycle::Server;
 pub use setting_values::{MEMORY_MIN_BYTES, MemoryLimit, ThreadRange, UdpBufferSize};
-pub use stats::{ClientInfo, ConnInfo, Delay, Leader, PoolInfo, SocketInfo, SocketKind};
+pub use settings::{PoolMode, UdpSockets, WakePolicy};
+pub use socket_info::{SocketInfo, SocketKind};
 pub use zero_copy::ZeroCopy;

@@ -3,8 +3,8 @@
 //! The other settings are enums beside the code that uses them. How a value is written (`64K`, `auto`) is
 //! the configuration's matter, except where the text is the value: `MIN..MAX`, a name.
 
-use crate::config::SettingError;
 use crate::conn::congestion::Congestion;
+use crate::errors::SettingError;
 use std::fmt;
 use std::str::FromStr;
 

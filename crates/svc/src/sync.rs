@@ -9,3 +9,9 @@ pub(crate) use std::thread::{Thread, current};
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// Adds to a counter that the calling thread alone writes at this time.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    let before = counter.load(std::sync::atomic::Ordering::Relaxed);
+    counter.store(before.wrapping_add(n), std::sync::atomic::Ordering::Relaxed);
+}

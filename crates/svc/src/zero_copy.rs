@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use crate::config::SettingError;
+use crate::errors::SettingError;
 
 /// Whether READ sends file pages without copying them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -127,7 +127,9 @@ impl Control for ServerControl {
     }
 
     fn conns(&self) -> Vec<ConnRow> {
-        connection_rows::rows(&self.server(|server| server.measured_conns(connection_rows::WATCH)))
+        let samples = self.server(Server::link_samples);
+        std::thread::sleep(connection_rows::WATCH);
+        connection_rows::rows(&self.server(|server| server.conns_since(&samples)))
     }
 
     fn sockets(&self) -> Vec<SocketRow> {

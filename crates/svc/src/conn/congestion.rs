@@ -11,11 +11,12 @@
 //!
 //! [`CongestionSetting::state`] is locked when a connection is accepted, for one or two socket options, and when the setting changes.
 
-use crate::config::SettingError;
+use crate::conn::byte_stream::ByteStream;
+use crate::errors::SettingError;
 use crate::sync::lock;
 use rpc::Peer;
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
 use sys::tcp;
@@ -102,16 +103,16 @@ impl CongestionSetting {
     }
 
     /// Gives a connection that was just accepted, and is in the register, what it is to have.
-    pub fn set_up(&self, stream: &TcpStream, peer: Peer) {
+    pub fn set_up(&self, stream: &ByteStream, peer: Peer) {
         let state = lock(&self.state);
         // Whatever fails here, the connection has ended or has a working congestion control.
         let _ = match (&state.wanted, &state.listener_name) {
-            (Congestion::Named(name), _) => tcp::set_congestion(stream, name),
+            (Congestion::Named(name), _) => tcp::set_congestion(stream.options(), name),
             (Congestion::Auto, Some(listener_name)) if listener_name == PLAIN && is_local(peer) => {
                 Ok(())
             }
             (Congestion::Auto | Congestion::System, Some(listener_name)) => {
-                as_system(stream, listener_name)
+                as_system(stream.options(), listener_name)
             }
             (Congestion::Auto | Congestion::System, None) => Ok(()),
         };
@@ -126,10 +127,12 @@ pub(crate) struct CongestionNames {
 
 impl CongestionNames {
     /// Gives it to a connection.
-    pub fn apply(&self, stream: &TcpStream, peer: Peer) {
+    pub fn apply(&self, stream: &ByteStream, peer: Peer) {
         // It may have ended.
-        let _ =
-            tcp::set_congestion(stream, if is_local(peer) { &self.local } else { &self.remote });
+        let _ = tcp::set_congestion(
+            stream.options(),
+            if is_local(peer) { &self.local } else { &self.remote },
+        );
     }
 }
 

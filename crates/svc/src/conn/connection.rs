@@ -1,20 +1,25 @@
 //! One connection, in two halves: what every thread may use ([`Conn`]), and what only the worker
 //! that reads it holds ([`Rx`]).
 //!
-//! An idle connection is one `Conn`, one empty `Rx` and a place in a table: a few hundred bytes.
+//! An idle connection is one `Conn`, one empty `Rx` and a slot in its pool's event loop: a few hundred
+//! bytes. How the sending half works is in `transmit.rs`.
+//!
+//! Locks: [`Conn::rx_slot`] guards where the receiving half is; [`Conn::tx`] all that is on its way out,
+//! the number of calls that run detached, and what epoll is told about the socket.
 
+use crate::budget::Budget;
+use crate::conn::byte_stream::ByteStream;
 use crate::conn::clients::ClientTotals;
 use crate::conn::exclusive_slot::ExclusiveSlot;
+use crate::conn::pool_handles::PoolHandles;
+use crate::conn::send_queue::SendQueue;
 use crate::conn::tcp_buffers::ConnBuffers;
-use crate::conn::transmit::{ConnAction, Tx};
 use crate::conn::urgent::UrgentMark;
-use crate::limits::Budget;
-use crate::pool::worker_pool::Pool;
 use rpc::record::Partial;
 use rpc::{Ahead, Peer};
-use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use sys::epoll::Interest;
 
 /// The half that sends, shared by the pool and by the workers whose calls came from here.
 pub(crate) struct Conn {
@@ -22,28 +27,73 @@ pub(crate) struct Conn {
     pub id: u64,
     /// Both ends.
     pub peer: Peer,
-    /// Its pool's index, for people.
+    /// The index of its pool, for statistics.
     pub pool: AtomicUsize,
     /// When it was accepted, on the server's clock.
     pub since_ms: u64,
-    pub(crate) stream: TcpStream,
-    /// Guards all that is on its way out, and what epoll is told about the socket.
-    pub(crate) tx: Mutex<Tx>,
-    pub(crate) buffers: ConnBuffers,
+    pub stream: ByteStream,
+    pub tx: Mutex<Tx>,
+    pub buffers: ConnBuffers,
     /// Where the other half is.
-    pub home: ExclusiveSlot<Box<Rx>>,
-    /// Whether it is used for calls that go first.
-    pub mark: UrgentMark,
-    pub seen: ConnCounters,
+    pub rx_slot: ExclusiveSlot<Box<Rx>>,
+    /// Whether it is used for urgent calls.
+    pub urgent: UrgentMark,
+    pub counters: ConnCounters,
 }
 
-/// What the statistics know of a connection. Written by whoever holds its [`Rx`], from `bytes_out` on
-/// under its transmit lock, the last two by the watchdog; read by anybody.
+/// The state of a connection's sending side. Guarded by [`Conn::tx`].
+#[derive(Default)]
+pub(crate) struct Tx {
+    pub token: u64,
+    /// The pool that has it; `None` before it is in any, and after it was closed.
+    pub pool: Option<Arc<PoolHandles>>,
+    /// On its way from one pool to another: no epoll watches it.
+    pub moving: bool,
+    /// What the socket has not taken.
+    pub queue: SendQueue,
+    /// Calls that run detached.
+    pub in_flight: u32,
+    /// Whether the pool wants to read.
+    pub reading: bool,
+    /// Whether the pool is to be told of the end of a detached call.
+    pub waiting: bool,
+    /// Broken or given up: nothing is sent any more.
+    pub dead: bool,
+    /// What epoll watches for; `None` if it does not watch the socket.
+    pub watched: Option<Interest>,
+}
+
+/// What became of bytes to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// The socket took them all.
+    All,
+    /// Some wait for the socket to take them.
+    Queued,
+    /// The connection is broken.
+    Broken,
+}
+
+/// What the pool has to do with a connection next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnAction {
+    /// Close it.
+    Close,
+    /// Wait for it to be readable.
+    Read,
+    /// Wait for room to send, or for the end of a detached call.
+    Wait,
+    /// Serve its tail.
+    Serve,
+}
+
+/// Counters of a connection. Written by whoever holds its [`Rx`], from `bytes_out` on under its transmit
+/// lock, the last two by the watchdog; read by anybody.
 #[derive(Default)]
 pub(crate) struct ConnCounters {
     pub calls: AtomicU64,
     pub bytes_in: AtomicU64,
-    /// When it last sent something.
+    /// When the client last sent something.
     pub last_ms: AtomicU64,
     /// Memory for what arrived and was not answered.
     pub partial: AtomicUsize,
@@ -54,6 +104,7 @@ pub(crate) struct ConnCounters {
     pub queued_cost: AtomicUsize,
     /// When they began to wait, or the socket last took some.
     pub taken_ms: AtomicU64,
+    /// Calls that run detached.
     pub in_flight: AtomicU64,
     /// Since when the watchdog has seen that only its client can go on.
     pub waiting_since_ms: AtomicU64,
@@ -72,40 +123,34 @@ impl ConnCounters {
     }
 }
 
-/// Adds, as the only writer.
-pub(crate) fn add(counter: &AtomicU64, n: u64) {
-    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
-}
-
 impl Conn {
     /// A connection that no pool watches yet.
-    pub fn new(id: u64, stream: TcpStream, peer: Peer, now_ms: u64, buffers: ConnBuffers) -> Self {
-        let seen = ConnCounters { last_ms: AtomicU64::new(now_ms), ..ConnCounters::default() };
-        let (tx, home) = (Mutex::new(Tx::default()), ExclusiveSlot::new_taken());
+    pub fn new(id: u64, stream: ByteStream, peer: Peer, now_ms: u64, buffers: ConnBuffers) -> Self {
+        let counters = ConnCounters { last_ms: AtomicU64::new(now_ms), ..ConnCounters::default() };
         Self {
             id,
             peer,
             pool: AtomicUsize::new(0),
             since_ms: now_ms,
             stream,
-            tx,
-            home,
-            mark: UrgentMark::default(),
+            tx: Mutex::new(Tx::default()),
+            rx_slot: ExclusiveSlot::new_taken(),
+            urgent: UrgentMark::default(),
             buffers,
-            seen,
+            counters,
         }
     }
 
-    /// Ends it from outside; the pool finds it closed and clears up.
+    /// Ends it from outside; its pool finds it closed and forgets it.
     pub fn shut_down(&self) {
-        let _ = self.stream.shutdown(Shutdown::Both);
+        self.stream.shut_down();
     }
 }
 
-/// The half that receives. At [`Conn::home`], or with the one worker that serves it.
+/// The half that receives. In [`Conn::rx_slot`], or with the one worker that serves it.
 pub(crate) struct Rx {
     pub conn: Arc<Conn>,
-    /// Its place in the pool's table.
+    /// Its slot in the pool's event loop.
     pub token: u64,
     /// The record under way.
     pub partial: Partial,
@@ -116,18 +161,18 @@ pub(crate) struct Rx {
     /// Whole records, and perhaps the start of one, that were received and wait for a worker.
     pub tail: Option<Tail>,
     /// No more is to be read: the client has closed its side, or the server stops.
-    pub ending: bool,
-    /// The server stops, and has looked for the last time at what has arrived.
+    pub input_ended: bool,
+    /// The server stops, and what had arrived by then was received.
     pub final_read_done: bool,
-    /// The stream has lost its place or the connection is broken: nothing more is to be done.
+    /// The record boundaries are lost or the connection is broken: nothing more is to be done.
     pub broken: bool,
-    /// Whether something but reading goes on, so that the table has to be told after each turn.
+    /// Whether something but reading goes on, so that [`Rx::rearm`] has to be called after each round.
     pub needs_rearm: bool,
-    /// The last receive left something, or may have, of which epoll has told and will not tell
-    /// again by itself: it is edge-triggered. Of room to send it may have told as well.
+    /// The last receive left something, or may have. Epoll is edge-triggered and will not tell again of
+    /// it, nor of room to send that there was at the time.
     pub more: bool,
-    /// As `more`, until a receive finds nothing: the end of the stream may have come with data, or a byte of urgent data,
-    /// which ends a receive before it.
+    /// As `more`, until a receive finds nothing: the end of the stream may have come with data, or a
+    /// byte of urgent data, which ends a receive before it.
     pub read_until_empty: bool,
     /// Bytes taken from the budget for `partial` and `tail`.
     charged: usize,
@@ -142,7 +187,7 @@ impl Rx {
             ahead: None,
             large: false,
             tail: None,
-            ending: false,
+            input_ended: false,
             final_read_done: false,
             broken: false,
             needs_rearm: true,
@@ -152,17 +197,7 @@ impl Rx {
         }
     }
 
-    /// Decides how the connection goes on, and tells epoll; see [`Conn::settle`].
-    pub fn rearm(&mut self, pool: &Pool) -> ConnAction {
-        let anew = self.more || self.read_until_empty;
-        let fate = self.conn.rearm(pool, self.tail.is_some(), self.ending, anew);
-        if fate == ConnAction::Read {
-            (self.more, self.read_until_empty) = (false, false);
-        }
-        fate
-    }
-
-    /// Squares the memory held with the budget; `false` if the budget does not allow it.
+    /// Adjusts what is taken from the budget to the memory held; `false` if the budget does not allow it.
     #[must_use]
     pub fn charge(&mut self, budget: &Budget) -> bool {
         let held = self.partial.capacity().saturating_add(self.tail.as_ref().map_or(0, Tail::len));
@@ -178,7 +213,7 @@ impl Rx {
         };
         if fits {
             self.charged = held;
-            self.conn.seen.partial.store(held, Relaxed);
+            self.conn.counters.partial.store(held, Relaxed);
         }
         fits
     }
@@ -191,11 +226,11 @@ impl Rx {
     /// Gives back all that was charged; for a connection that closes.
     pub fn discharge(&mut self, budget: &Budget) {
         budget.give_back(std::mem::take(&mut self.charged));
-        self.conn.seen.partial.store(0, Relaxed);
+        self.conn.counters.partial.store(0, Relaxed);
     }
 }
 
-/// The rest of a receive buffer, handed on. Handing it on again copies nothing.
+/// The unserved rest of a receive buffer, for another worker. A tail of a tail shares its bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
     bytes: Arc<[u8]>,

@@ -21,8 +21,9 @@
 use crate::conn::connection::Conn;
 use crate::conn::tcp_buffers::BufferInfo;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use sys::tcp::{self, Info, Memory, Side};
 
 /// A round trip is stretched by a queue when it is longer than the shortest by a quarter and by
@@ -95,20 +96,31 @@ pub struct LinkInfo {
     pub congestion_control: String,
 }
 
-/// Looks at the connections twice, `over` apart; `None` for one that has ended meanwhile.
-pub(crate) fn measure(conns: &[Arc<Conn>], over: Duration) -> Vec<Option<LinkInfo>> {
-    let look = |conn: &Arc<Conn>| Some((Instant::now(), tcp::info(&conn.stream).ok()?));
-    let first: Vec<_> = conns.iter().map(look).collect();
-    std::thread::sleep(over);
-    conns.iter().zip(first).map(|(conn, first)| link(conn, first?)).collect()
+/// What the kernel told of connections at one time.
+#[derive(Debug, Clone, Default)]
+pub struct LinkSamples(HashMap<u64, (Instant, Info)>);
+
+impl LinkSamples {
+    /// Asks the kernel about each of the connections.
+    pub(crate) fn take(conns: &[Arc<Conn>]) -> Self {
+        let sample = |conn: &Arc<Conn>| {
+            Some((conn.id, (Instant::now(), tcp::info(conn.stream.options()).ok()?)))
+        };
+        Self(conns.iter().filter_map(sample).collect())
+    }
+
+    /// How a connection did since then; `None` if it was not sampled then, or has ended.
+    pub(crate) fn link(&self, conn: &Conn) -> Option<LinkInfo> {
+        link(conn, self.0.get(&conn.id)?)
+    }
 }
 
-fn link(conn: &Conn, (then, first): (Instant, Info)) -> Option<LinkInfo> {
-    let memory = tcp::memory(&conn.stream).ok()?;
-    let unread_bytes = tcp::unread(&conn.stream);
-    let second = tcp::info(&conn.stream).ok()?;
+fn link(conn: &Conn, &(then, first): &(Instant, Info)) -> Option<LinkInfo> {
+    let memory = tcp::memory(conn.stream.options()).ok()?;
+    let unread_bytes = tcp::unread(conn.stream.options());
+    let second = tcp::info(conn.stream.options()).ok()?;
     let passed = u64::try_from(then.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let samples = LinkSamples { first, second, passed_us: passed.max(1), memory, unread_bytes };
+    let samples = SamplePair { first, second, passed_us: passed.max(1), memory, unread_bytes };
     let limit = samples.limit();
     let [receive, send] = conn.buffers.info();
     Some(LinkInfo {
@@ -129,7 +141,7 @@ fn link(conn: &Conn, (then, first): (Instant, Info)) -> Option<LinkInfo> {
         send_buffer_bytes: memory.send_max,
         receive,
         send,
-        congestion_control: tcp::congestion(&conn.stream).unwrap_or_default(),
+        congestion_control: tcp::congestion(conn.stream.options()).unwrap_or_default(),
     })
 }
 
@@ -139,7 +151,7 @@ const fn known(rtt_us: u32) -> u32 {
 }
 
 /// Two looks.
-struct LinkSamples {
+struct SamplePair {
     first: Info,
     second: Info,
     passed_us: u64,
@@ -147,7 +159,7 @@ struct LinkSamples {
     unread_bytes: u64,
 }
 
-impl LinkSamples {
+impl SamplePair {
     fn in_per_s(&self) -> u64 {
         self.per_s(self.second.bytes_received.saturating_sub(self.first.bytes_received))
     }
@@ -253,11 +265,11 @@ impl LinkSamples {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limit, LinkSamples};
+    use super::{Limit, SamplePair};
     use sys::tcp::{Info, Memory};
 
     /// A second of a connection of 30 ms round trip with a window of 1.4 MB.
-    fn samples(change: impl FnOnce(&mut LinkSamples)) -> LinkSamples {
+    fn samples(change: impl FnOnce(&mut SamplePair)) -> SamplePair {
         let first = Info {
             rtt_us: 30_500,
             rtt_min_us: 30_000,
@@ -268,7 +280,7 @@ mod tests {
         };
         let memory = Memory { receive_max: 2 << 20, send_max: 4 << 20, ..Memory::default() };
         let mut samples =
-            LinkSamples { first, second: first, passed_us: 1_000_000, memory, unread_bytes: 0 };
+            SamplePair { first, second: first, passed_us: 1_000_000, memory, unread_bytes: 0 };
         change(&mut samples);
         samples
     }
@@ -342,7 +354,7 @@ mod tests {
         };
         assert_eq!(stuck(0).limit(), Limit::ClientWindow);
         assert_eq!(stuck(60_000).limit(), Limit::Congestion);
-        assert_eq!(LinkSamples { unread_bytes: 1, ..stuck(0) }.limit(), Limit::ClientWindow);
+        assert_eq!(SamplePair { unread_bytes: 1, ..stuck(0) }.limit(), Limit::ClientWindow);
         let in_flight = |unacked| {
             samples(|samples| {
                 (samples.second.not_sent, samples.second.unacked) = (9, unacked);

@@ -6,13 +6,13 @@
 //! zeros are sent. Where the kernel refuses to send a file's pages (a file system without
 //! them), the range is read and sent as bytes.
 //!
-//! What the socket did not take becomes a [`Queue`]: bytes are copied, of a range only the file and
+//! What the socket did not take becomes a [`SendQueue`]: bytes are copied, of a range only the file and
 //! the offset are kept, so that a client that takes nothing costs no memory for its data.
-//! Whatever leaves goes through [`offer`], the first time as later.
+//! Whatever leaves goes through [`send_parts`], the first time as later.
 
+use crate::conn::byte_stream::ByteStream;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::TcpStream;
 use std::os::fd::AsFd;
 use telemetry::{Counter, WorkerStats};
 use xdr::{FileRange, Segment, Writer};
@@ -28,12 +28,12 @@ static ZEROS: [u8; COPY] = [0; COPY];
 
 /// A segment of which the first bytes may have left.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Part<'p> {
+pub(crate) enum SendPart<'p> {
     Bytes(&'p [u8]),
     File(&'p FileRange, usize),
 }
 
-impl<'p> Part<'p> {
+impl<'p> SendPart<'p> {
     /// All segments of replies.
     pub fn of(replies: &'p [&'p Writer]) -> impl Iterator<Item = Self> {
         replies.iter().flat_map(|reply| reply.segments()).map(|segment| match segment {
@@ -52,12 +52,12 @@ impl<'p> Part<'p> {
 
 /// A part that the socket has not taken.
 #[derive(Debug)]
-enum Piece {
+enum QueuedPart {
     Bytes(Vec<u8>),
     File(FileRange),
 }
 
-impl Piece {
+impl QueuedPart {
     const fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -76,17 +76,17 @@ impl Piece {
 
 /// What the socket has not taken.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    pieces: VecDeque<Piece>,
+pub(crate) struct SendQueue {
+    parts: VecDeque<QueuedPart>,
     /// Bytes of the first piece that are gone.
     gone: usize,
     len: usize,
     cost: usize,
 }
 
-impl Queue {
+impl SendQueue {
     pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.parts.is_empty()
     }
 
     /// Bytes that wait to leave.
@@ -100,23 +100,23 @@ impl Queue {
     }
 
     /// What waits, in order.
-    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    fn parts(&self) -> impl Iterator<Item = SendPart<'_>> {
         let mut gone = self.gone;
-        self.pieces.iter().map(move |piece| {
+        self.parts.iter().map(move |piece| {
             let gone = std::mem::take(&mut gone);
             match piece {
-                Piece::Bytes(bytes) => Part::Bytes(bytes.get(gone..).unwrap_or_default()),
-                Piece::File(range) => Part::File(range, gone),
+                QueuedPart::Bytes(bytes) => SendPart::Bytes(bytes.get(gone..).unwrap_or_default()),
+                QueuedPart::File(range) => SendPart::File(range, gone),
             }
         })
     }
 
     /// What waits, in order, with no more than one range, at the end.
-    pub fn next_parts(&self) -> impl Iterator<Item = Part<'_>> {
+    pub fn next_parts(&self) -> impl Iterator<Item = SendPart<'_>> {
         let mut through = false;
         self.parts().take_while(move |part| {
             let before = through;
-            through |= matches!(part, Part::File(..));
+            through |= matches!(part, SendPart::File(..));
             !before
         })
     }
@@ -124,24 +124,28 @@ impl Queue {
     /// The next range: what is left of it.
     pub fn next_range(&self) -> Option<FileRange> {
         self.parts().find_map(|part| match part {
-            Part::File(range, gone) => Some(rest(range, gone)),
-            Part::Bytes(_) => None,
+            SendPart::File(range, gone) => Some(rest(range, gone)),
+            SendPart::Bytes(_) => None,
         })
     }
 
     /// Keeps what is left of the parts after the first `gone` bytes.
-    pub fn keep<'p>(&mut self, parts: impl Iterator<Item = Part<'p>>, mut gone: usize) {
+    pub fn keep<'p>(&mut self, parts: impl Iterator<Item = SendPart<'p>>, mut gone: usize) {
         for part in parts {
             let skip = gone.min(part.len());
             gone = gone.saturating_sub(skip);
             let piece = match part {
                 _ if part.len() == skip => continue,
-                Part::Bytes(bytes) => Piece::Bytes(bytes.get(skip..).unwrap_or_default().to_vec()),
-                Part::File(range, before) => Piece::File(rest(range, before.saturating_add(skip))),
+                SendPart::Bytes(bytes) => {
+                    QueuedPart::Bytes(bytes.get(skip..).unwrap_or_default().to_vec())
+                }
+                SendPart::File(range, before) => {
+                    QueuedPart::File(rest(range, before.saturating_add(skip)))
+                }
             };
             self.len = self.len.saturating_add(piece.len());
             self.cost = self.cost.saturating_add(piece.cost());
-            self.pieces.push_back(piece);
+            self.parts.push_back(piece);
         }
     }
 
@@ -149,13 +153,13 @@ impl Queue {
     pub fn taken(&mut self, len: usize) {
         self.len = self.len.saturating_sub(len);
         self.gone = self.gone.saturating_add(len);
-        while let Some(first) = self.pieces.front() {
+        while let Some(first) = self.parts.front() {
             if self.gone < first.len() {
                 return;
             }
             self.gone = self.gone.saturating_sub(first.len());
             self.cost = self.cost.saturating_sub(first.cost());
-            self.pieces.pop_front();
+            self.parts.pop_front();
         }
     }
 }
@@ -174,15 +178,15 @@ fn rest(range: &FileRange, gone: usize) -> FileRange {
 /// # Errors
 /// The connection is broken, or a file cannot be read whose length was promised: it has to be
 /// closed.
-pub(crate) fn offer<'p>(
-    stream: &TcpStream,
+pub(crate) fn send_parts<'p>(
+    stream: &ByteStream,
     stats: &WorkerStats,
-    parts: impl Iterator<Item = Part<'p>>,
+    parts: impl Iterator<Item = SendPart<'p>>,
 ) -> io::Result<usize> {
     let mut held = [IoSlice::new(&[]); AT_ONCE];
     let (mut count, mut len, mut gone) = (0_usize, 0_usize, 0_usize);
     for part in parts {
-        let breaks = matches!(part, Part::File(..)) && count > 0;
+        let breaks = matches!(part, SendPart::File(..)) && count > 0;
         if breaks || count == AT_ONCE {
             let taken = send(stream, stats, held.get(..count).unwrap_or_default(), true)?;
             gone = gone.saturating_add(taken);
@@ -192,15 +196,15 @@ pub(crate) fn offer<'p>(
             (count, len) = (0, 0);
         }
         match part {
-            Part::Bytes(bytes) => {
+            SendPart::Bytes(bytes) => {
                 if let Some(place) = held.get_mut(count) {
                     *place = IoSlice::new(bytes);
                 }
                 count = count.saturating_add(1);
                 len = len.saturating_add(bytes.len());
             }
-            Part::File(range, before) => {
-                let taken = offer_range(stream, stats, range, before)?;
+            SendPart::File(range, before) => {
+                let taken = send_range(stream, stats, range, before)?;
                 gone = gone.saturating_add(taken);
                 if taken < part.len() {
                     return Ok(gone);
@@ -219,8 +223,8 @@ pub(crate) fn offer<'p>(
 ///
 /// # Errors
 /// The connection is broken.
-pub(crate) fn offer_bytes(
-    stream: &TcpStream,
+pub(crate) fn send_bytes(
+    stream: &ByteStream,
     stats: &WorkerStats,
     bytes: &[u8],
 ) -> io::Result<usize> {
@@ -229,19 +233,14 @@ pub(crate) fn offer_bytes(
 
 /// One send; 0 if the socket is full.
 fn send(
-    stream: &TcpStream,
+    stream: &ByteStream,
     stats: &WorkerStats,
     bytes: &[IoSlice<'_>],
     more: bool,
 ) -> io::Result<usize> {
     loop {
         stats.add(Counter::SendCalls, 1);
-        let sent = if more {
-            sys::socket::send_ahead(stream, bytes)
-        } else {
-            sys::socket::send(stream, bytes)
-        };
-        match sent {
+        match stream.send(bytes, more) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
             result => return result,
@@ -250,8 +249,8 @@ fn send(
 }
 
 /// Sends what is left of a range; how much the socket took.
-fn offer_range(
-    stream: &TcpStream,
+fn send_range(
+    stream: &ByteStream,
     stats: &WorkerStats,
     range: &FileRange,
     before: usize,
@@ -260,7 +259,7 @@ fn offer_range(
     while gone < range.len {
         let (offset, left) = (range.offset.saturating_add(gone as u64), range.len - gone);
         stats.add(Counter::SendCalls, 1);
-        let taken = match sys::socket::send_file(stream, range.file.as_fd(), offset, left) {
+        let taken = match stream.send_file(range.file.as_fd(), offset, left) {
             Ok(0) => {
                 stats.add(Counter::RangesPadded, 1);
                 let zeros = ZEROS.get(..left.min(COPY)).unwrap_or(&ZEROS);
@@ -275,7 +274,7 @@ fn offer_range(
             Err(error)
                 if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) =>
             {
-                copy(stream, stats, range, gone)?
+                send_copy(stream, stats, range, gone)?
             }
             Err(error) => return Err(error),
         };
@@ -289,8 +288,8 @@ fn offer_range(
 
 /// Reads a piece of a range and sends it as bytes, where the kernel does not do it by itself.
 #[cold]
-fn copy(
-    stream: &TcpStream,
+fn send_copy(
+    stream: &ByteStream,
     stats: &WorkerStats,
     range: &FileRange,
     gone: usize,
@@ -311,7 +310,7 @@ fn copy(
 
 /// Sends a piece of a range as bytes, and counts what the socket took.
 fn send_copied(
-    stream: &TcpStream,
+    stream: &ByteStream,
     stats: &WorkerStats,
     bytes: &[u8],
     more: bool,

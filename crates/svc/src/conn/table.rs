@@ -63,7 +63,7 @@ impl ConnTable {
     pub fn remove(&self, conn: &Conn) {
         let mut state = lock(&self.0);
         if state.conns.remove(&conn.id).is_some() {
-            state.clients.closed(conn.peer.addr.ip(), conn.seen.totals());
+            state.clients.closed(conn.peer.addr.ip(), conn.counters.totals());
         }
     }
 

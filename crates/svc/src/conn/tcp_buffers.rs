@@ -28,13 +28,12 @@
 //! change, when it meets an export that wants more than it has, and when somebody asks. Under it:
 //! a few socket options. A call whose export wants nothing new does one relaxed load.
 
-use crate::conn::connection::Conn;
-use crate::conn::table::ConnTable;
+use crate::conn::byte_stream::ByteStream;
 use crate::sync::lock;
 use rpc::{SocketBufferSize, SocketBufferSizes};
 use serde::Serialize;
 use std::fmt;
-use std::net::{IpAddr, TcpStream};
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -169,7 +168,7 @@ impl Drop for BufferReservation {
 pub(crate) struct ConnBuffers {
     /// What exports have wanted so far, packed. Written under `held`.
     exports: AtomicU64,
-    held: Mutex<[SideState; 2]>,
+    sides: Mutex<[SideState; 2]>,
 }
 
 /// One side of a connection.
@@ -196,35 +195,40 @@ impl ConnBuffers {
             promise: BufferReservation { of: Arc::clone(&buffers.promised), bytes: 0 },
             cut: None,
         };
-        Self { exports: AtomicU64::new(0), held: Mutex::new([Side::Receive, Side::Send].map(held)) }
+        Self {
+            exports: AtomicU64::new(0),
+            sides: Mutex::new([Side::Receive, Side::Send].map(held)),
+        }
     }
 
     /// Both sides, receiving first.
     pub fn info(&self) -> [BufferInfo; 2] {
         let info = |held: &SideState| BufferInfo { wanted_bytes: held.wanted(), cut: held.cut };
-        let held = lock(&self.held);
+        let held = lock(&self.sides);
         [info(&held[0]), info(&held[1])]
     }
-}
 
-impl Conn {
     /// Gives the connection what the export of a call wants, unless it has it.
-    pub fn apply_wishes(&self, wishes: SocketBufferSizes, stats: &WorkerStats) {
-        if wishes == SocketBufferSizes::UNSET {
+    pub fn want_for_export(
+        &self,
+        stream: &ByteStream,
+        wanted: SocketBufferSizes,
+        stats: &WorkerStats,
+    ) {
+        if wanted == SocketBufferSizes::UNSET {
             return;
         }
-        let before = SocketBufferSizes::unpack(self.buffers.exports.load(Relaxed));
-        let all = before.max(wishes);
-        if all == before {
+        let before = SocketBufferSizes::unpack(self.exports.load(Relaxed));
+        if before.max(wanted) == before {
             return;
         }
-        let mut held = lock(&self.buffers.held);
-        let all = SocketBufferSizes::unpack(self.buffers.exports.load(Relaxed)).max(wishes);
-        self.buffers.exports.store(all.packed(), Relaxed);
-        for (held, wish) in held.iter_mut().zip([all.receive, all.send]) {
-            if held.export != wish {
-                held.export = wish;
-                held.apply(&self.stream, stats);
+        let mut sides = lock(&self.sides);
+        let all = SocketBufferSizes::unpack(self.exports.load(Relaxed)).max(wanted);
+        self.exports.store(all.packed(), Relaxed);
+        for (side, size) in sides.iter_mut().zip([all.receive, all.send]) {
+            if side.export != size {
+                side.export = size;
+                side.apply(stream, stats);
             }
         }
     }
@@ -268,26 +272,32 @@ impl Buffers {
     }
 
     /// Gives a new connection what is wanted for its client.
-    pub fn set_up(&self, conn: &Conn, stats: &WorkerStats) {
+    pub fn set_up(
+        &self,
+        buffers: &ConnBuffers,
+        stream: &ByteStream,
+        client: IpAddr,
+        stats: &WorkerStats,
+    ) {
         let rules = self.rules();
         let all = rules.server_wide();
-        let own = rules.for_client(conn.peer.addr.ip());
-        let mut held = lock(&conn.buffers.held);
-        let [receive, send] = &mut *held;
+        let own = rules.for_client(client);
+        let mut sides = lock(&buffers.sides);
+        let [receive, send] = &mut *sides;
         receive.base = own.receive.or(all.receive);
         send.base = own.send.or(all.send);
         if all.receive.size().is_some() {
-            self.account_inherited(receive, &conn.stream, stats);
+            self.account_inherited(receive, stream, stats);
         }
         for side in [receive, send] {
-            side.apply(&conn.stream, stats);
+            side.apply(stream, stats);
         }
     }
 
     /// Accounts for the buffer that a connection has inherited from its listener; back to the
     /// kernel's own size if there is no memory for it.
-    fn account_inherited(&self, held: &mut SideState, stream: &TcpStream, stats: &WorkerStats) {
-        let Ok(memory) = tcp::memory(stream) else { return };
+    fn account_inherited(&self, held: &mut SideState, stream: &ByteStream, stats: &WorkerStats) {
+        let Ok(memory) = tcp::memory(stream.options()) else { return };
         let own = self.listener_bytes.load(Relaxed);
         if u64::from(memory.receive_max) <= own {
             return;
@@ -295,40 +305,43 @@ impl Buffers {
         held.fixed = true;
         if !held.promise.resize(memory.receive_max.into()) {
             let half = u32::try_from(own / 2).unwrap_or(u32::MAX);
-            let _ = tcp::fix_buffer(stream, Side::Receive, half);
+            let _ = tcp::fix_buffer(stream.options(), Side::Receive, half);
             held.free(stream);
             stats.add(Counter::TcpBuffersCut, 1);
             held.cut = Some(Cut::Memory);
         }
     }
 
-    /// Takes new rules, and applies them to the open connections.
-    pub fn change(
+    /// Takes new rules. Connections that are set up from now on follow them; those that are open follow
+    /// them after [`Buffers::apply_rules`].
+    pub fn set_rules(&self, rules: Box<dyn BufferRules>) {
+        self.promised.max.store(budget(), Relaxed);
+        *lock(&self.rules) = rules.into();
+    }
+
+    /// Applies the rules to open connections.
+    pub fn apply_rules<'c>(
         &self,
-        rules: Box<dyn BufferRules>,
-        connections: &ConnTable,
+        conns: impl Iterator<Item = (&'c ConnBuffers, &'c ByteStream, IpAddr)>,
         stats: &WorkerStats,
     ) -> Applied {
-        self.promised.max.store(budget(), Relaxed);
-        let rules: Arc<dyn BufferRules> = rules.into();
-        *lock(&self.rules) = Arc::clone(&rules);
+        let rules = self.rules();
         let all = rules.server_wide();
-        // After the rules are in force: whoever is not in the list yet meets them.
-        let conns = connections.all();
-        let mut applied = Applied { connections: conns.len(), ..Applied::default() };
-        for conn in &conns {
-            let own = rules.for_client(conn.peer.addr.ip());
+        let mut applied = Applied::default();
+        for (buffers, stream, client) in conns {
+            let own = rules.for_client(client);
             let bases = [own.receive.or(all.receive), own.send.or(all.send)];
-            let mut held = lock(&conn.buffers.held);
+            let mut sides = lock(&buffers.sides);
             let mut changed = false;
-            for (held, base) in held.iter_mut().zip(bases) {
-                if held.base != base || held.cut.is_some() {
-                    changed |= held.base != base;
-                    held.base = base;
-                    held.apply(&conn.stream, stats);
+            for (side, base) in sides.iter_mut().zip(bases) {
+                if side.base != base || side.cut.is_some() {
+                    changed |= side.base != base;
+                    side.base = base;
+                    side.apply(stream, stats);
                 }
             }
-            applied.count(changed, &held);
+            applied.connections = applied.connections.saturating_add(1);
+            applied.count(changed, &sides);
         }
         applied
     }
@@ -360,7 +373,7 @@ impl SideState {
     }
 
     /// Does what is wanted, as far as it goes.
-    fn apply(&mut self, stream: &TcpStream, stats: &WorkerStats) {
+    fn apply(&mut self, stream: &ByteStream, stats: &WorkerStats) {
         match self.wanted() {
             None => self.free(stream),
             Some(bytes) => self.fix(stream, bytes, stats),
@@ -368,19 +381,19 @@ impl SideState {
     }
 
     /// Gives the side back to the kernel. Its size stays, and so does what is promised.
-    fn free(&mut self, stream: &TcpStream) {
+    fn free(&mut self, stream: &ByteStream) {
         self.cut = None;
-        if self.fixed && tcp::free_buffer(stream, self.side).is_ok() {
+        if self.fixed && tcp::free_buffer(stream.options(), self.side).is_ok() {
             self.fixed = false;
         }
     }
 
     /// Makes the buffer hold `bytes`, which the kernel doubles for its overhead. A failed system
     /// call means that the connection has ended.
-    fn fix(&mut self, stream: &TcpStream, bytes: u32, stats: &WorkerStats) {
+    fn fix(&mut self, stream: &ByteStream, bytes: u32, stats: &WorkerStats) {
         self.cut = None;
         let wanted = u64::from(bytes).saturating_mul(2).min(KERNEL_BYTES_MAX);
-        let Ok(memory) = tcp::memory(stream) else { return };
+        let Ok(memory) = tcp::memory(stream.options()) else { return };
         let now = u64::from(memory.max(self.side));
         if wanted <= now {
             return self.check_window_scale(stream, wanted);
@@ -397,7 +410,8 @@ impl SideState {
             return;
         }
         let half = u32::try_from(size / 2).unwrap_or(u32::MAX);
-        let done = tcp::fix_buffer(stream, self.side, half).and_then(|_| tcp::memory(stream));
+        let done = tcp::fix_buffer(stream.options(), self.side, half)
+            .and_then(|_| tcp::memory(stream.options()));
         let Ok(memory) = done else { return };
         self.fixed = true;
         let got = u64::from(memory.max(self.side));
@@ -408,16 +422,16 @@ impl SideState {
             let _ = self.promise.resize(got);
         }
         if self.side == Side::Receive {
-            let _ = tcp::let_window_grow(stream, u32::try_from(got).unwrap_or(u32::MAX));
+            let _ = tcp::let_window_grow(stream.options(), u32::try_from(got).unwrap_or(u32::MAX));
         }
         self.check_window_scale(stream, got);
     }
 
     /// Notes whether the window can describe a buffer of this size.
-    fn check_window_scale(&mut self, stream: &TcpStream, bytes: u64) {
+    fn check_window_scale(&mut self, stream: &ByteStream, bytes: u64) {
         if self.side == Side::Receive
             && self.cut.is_none()
-            && let Ok(info) = tcp::info(stream)
+            && let Ok(info) = tcp::info(stream.options())
             && WINDOW_UNSCALED_MAX.checked_shl(info.window_scale.into()).unwrap_or(u64::MAX)
                 < bytes / 2
         {

@@ -11,14 +11,12 @@
 //! Invariant: a connection in a pool's table is watched by epoll, or out with a worker, or in the
 //! list of connections to be served, or a detached call will report back when it ends (`waiting`).
 
-use crate::conn::connection::{Conn, add};
-use crate::conn::send_queue::{Part, Queue, offer, offer_bytes};
-use crate::conn::unread;
-use crate::pool::worker_pool::Pool;
-use crate::server::lifecycle::Shared;
-use crate::sync::lock;
+use crate::budget::Budget;
+use crate::conn::connection::{Conn, ConnAction, Rx, Sent, Tx};
+use crate::conn::pool_handles::PoolHandles;
+use crate::conn::send_queue::{SendPart, SendQueue, send_bytes, send_parts};
+use crate::sync::{add, lock};
 use std::io::ErrorKind;
-use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -32,80 +30,34 @@ const FETCH: usize = 128 << 10;
 /// Receives from a parting connection before others have their turn.
 const LINGER_READS: usize = 16;
 
-/// The state of a connection's sending side.
-#[derive(Default)]
-pub(crate) struct Tx {
-    token: u64,
-    /// Whose table it is in; `None` before it is in any, and after it was closed.
-    pool: Option<Arc<Pool>>,
-    /// On its way from one pool to another: no epoll watches it.
-    moving: bool,
-    /// What the socket has not taken.
-    queue: Queue,
-    /// Calls that run detached.
-    in_flight: u32,
-    /// Whether the pool wants to read.
-    reading: bool,
-    /// Whether the pool wants to hear of the end of a detached call.
-    waiting: bool,
-    /// Broken, or given up: nothing is sent any more.
-    dead: bool,
-    /// What epoll watches for; `None` if it does not know the socket.
-    watched: Option<Interest>,
-}
-
-/// What became of bytes to be sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
-    /// The socket took them all.
-    All,
-    /// Some wait for the socket to take them.
-    Queued,
-    /// The connection is broken.
-    Broken,
-}
-
-/// What the pool has to do with a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConnAction {
-    /// Strike it out.
-    Close,
-    /// Wait for it to be readable.
-    Read,
-    /// Wait for room to send, or for the end of a detached call.
-    Wait,
-    /// Serve its tail.
-    Serve,
-}
-
 impl Conn {
     /// Sends replies, or queues what the socket does not take.
-    pub fn send(&self, pool: &Pool, stats: &WorkerStats, replies: &[&Writer]) -> Sent {
+    pub fn send(&self, pool: &PoolHandles, stats: &WorkerStats, replies: &[&Writer]) -> Sent {
         if replies.iter().all(|reply| reply.is_empty()) {
             return Sent::All;
         }
-        let mut tx = lock(&self.tx);
-        let sent = self.write(&mut tx, pool, stats, replies);
-        drop(tx);
-        self.account(sent, pool, stats)
+        self.write(&mut lock(&self.tx), pool, stats, replies)
     }
 
-    /// Sends what a batch has collected, and counts one more call that runs detached.
-    pub fn detach(&self, pool: &Pool, stats: &WorkerStats, collected: &Writer) {
+    /// Sends the replies collected so far, and counts one more call that runs detached.
+    pub fn begin_detached_call(
+        &self,
+        pool: &PoolHandles,
+        stats: &WorkerStats,
+        collected: &Writer,
+    ) -> Sent {
         let mut tx = lock(&self.tx);
         tx.in_flight = tx.in_flight.saturating_add(1);
-        self.seen.in_flight.store(tx.in_flight.into(), Relaxed);
-        if !collected.is_empty() {
-            let sent = self.write(&mut tx, pool, stats, &[collected]);
-            drop(tx);
-            self.account(sent, pool, stats);
+        self.counters.in_flight.store(tx.in_flight.into(), Relaxed);
+        match collected.is_empty() {
+            true => Sent::All,
+            false => self.write(&mut tx, pool, stats, &[collected]),
         }
     }
 
-    /// Sends a detached call's reply and counts one less; the pool that wants to know, if one
-    /// does, and under which token. It need not be the pool that the call began in.
-    #[must_use]
-    pub fn finish(&self, stats: &WorkerStats, reply: &Writer) -> Option<(Arc<Pool>, u64)> {
+    /// Sends a detached call's reply and counts one less. Tells the pool that has the connection now, if
+    /// it waits for that; it need not be the pool that the call began in.
+    pub fn end_detached_call(&self, stats: &WorkerStats, reply: &Writer) -> Sent {
         let mut tx = lock(&self.tx);
         let pool = tx.pool.clone();
         let sent = match &pool {
@@ -113,12 +65,18 @@ impl Conn {
             Some(_) | None => Sent::All,
         };
         tx.in_flight = tx.in_flight.saturating_sub(1);
-        self.seen.in_flight.store(tx.in_flight.into(), Relaxed);
-        let (wanted, token) = (std::mem::take(&mut tx.waiting), tx.token);
+        self.counters.in_flight.store(tx.in_flight.into(), Relaxed);
+        let (waiting, token) = (std::mem::take(&mut tx.waiting), tx.token);
         drop(tx);
-        let pool = pool?;
-        self.account(sent, &pool, stats);
-        wanted.then_some((pool, token))
+        if let (Some(pool), true) = (pool, waiting) {
+            pool.inbox.call_ended(token);
+        }
+        sent
+    }
+
+    /// What there is to be sent now.
+    pub fn unsent(&self) -> Sent {
+        lock(&self.tx).state()
     }
 
     /// Offers what is queued to the socket again.
@@ -126,14 +84,14 @@ impl Conn {
     /// # Errors
     /// The file whose turn it is was in memory when its range was queued and is not any more: it
     /// has to be brought there first, which takes time.
-    pub fn flush(&self, pool: &Pool, stats: &WorkerStats) -> Result<Sent, FileRange> {
+    pub fn flush(&self, pool: &PoolHandles, stats: &WorkerStats) -> Result<Sent, FileRange> {
         self.flush_unless_cold(pool, stats, false)
     }
 
     /// As [`Conn::flush`]; `fetched`: the first range has just been read.
     fn flush_unless_cold(
         &self,
-        pool: &Pool,
+        pool: &PoolHandles,
         stats: &WorkerStats,
         mut fetched: bool,
     ) -> Result<Sent, FileRange> {
@@ -147,17 +105,17 @@ impl Conn {
             {
                 return Err(range);
             }
-            match offer(&self.stream, stats, tx.queue.next_parts()) {
+            match send_parts(&self.stream, stats, tx.queue.next_parts()) {
                 Ok(0) => break,
                 Ok(len) => {
-                    add(&self.seen.bytes_out, len as u64);
+                    add(&self.counters.bytes_out, len as u64);
                     let before = tx.queue.cost();
                     tx.queue.taken(len);
-                    pool.shared.queued.give_back(before.saturating_sub(tx.queue.cost()));
-                    self.seen.taken_ms.store(pool.shared.clock.now_ms(), Relaxed);
+                    pool.queued.give_back(before.saturating_sub(tx.queue.cost()));
+                    self.counters.taken_ms.store(pool.clock.now_ms(), Relaxed);
                     self.note(&tx.queue);
                 }
-                Err(_) => self.abandon(&mut tx, &pool.shared),
+                Err(_) => self.abandon(&mut tx, &pool.queued),
             }
         }
         self.watch(&mut tx, pool);
@@ -166,7 +124,7 @@ impl Conn {
 
     /// Offers what is queued to the socket again, and brings files into memory if need be. Not while
     /// leading.
-    pub fn flush_waiting(&self, pool: &Pool, stats: &WorkerStats) -> Sent {
+    pub fn flush_waiting(&self, pool: &PoolHandles, stats: &WorkerStats) -> Sent {
         let mut fetched = false;
         loop {
             match self.flush_unless_cold(pool, stats, fetched) {
@@ -182,13 +140,19 @@ impl Conn {
 
     /// Decides how a connection in the table goes on, and tells epoll. `anew`: there may be something to
     /// read, or room to send, of which epoll has told already.
-    pub fn rearm(&self, pool: &Pool, has_tail: bool, ending: bool, anew: bool) -> ConnAction {
+    pub fn rearm(
+        &self,
+        pool: &PoolHandles,
+        has_tail: bool,
+        ending: bool,
+        anew: bool,
+    ) -> ConnAction {
         let mut tx = lock(&self.tx);
         let empty = tx.queue.is_empty();
         if tx.dead || (ending && empty && !has_tail && tx.in_flight == 0) {
             return ConnAction::Close;
         }
-        let busy = tx.in_flight >= pool.shared.limits.in_flight_max;
+        let busy = tx.in_flight >= pool.in_flight_max;
         tx.waiting = busy || ending;
         tx.reading = !ending && !has_tail && !busy;
         let anew = anew && (tx.reading || !empty);
@@ -207,7 +171,7 @@ impl Conn {
     }
 
     /// Is in a pool's table from now on.
-    pub fn enter(&self, pool: &Arc<Pool>, token: u64) {
+    pub fn join_pool(&self, pool: &Arc<PoolHandles>, token: u64) {
         let mut tx = lock(&self.tx);
         tx.token = token;
         tx.pool = Some(Arc::clone(pool));
@@ -220,7 +184,7 @@ impl Conn {
         if tx.watched.take().is_some()
             && let Some(pool) = &tx.pool
         {
-            let _ = pool.epoll.delete(&self.stream);
+            let _ = self.stream.unwatch(&pool.epoll);
         }
         tx.moving = true;
     }
@@ -231,24 +195,24 @@ impl Conn {
     }
 
     /// Tells the client that nothing more will come; `false` if the connection is broken.
-    pub fn begin_lingering_close(&self, pool: &Pool) -> bool {
+    pub fn begin_lingering_close(&self, pool: &PoolHandles) -> bool {
         let mut tx = lock(&self.tx);
         tx.reading = false;
         if tx.watched.take().is_some() {
-            let _ = pool.epoll.delete(&self.stream);
+            let _ = self.stream.unwatch(&pool.epoll);
         }
-        !tx.dead && self.stream.shutdown(Shutdown::Write).is_ok()
+        !tx.dead && self.stream.end_sending()
     }
 
     /// Whether the client has taken everything since it was told the end, or has gone. What it
     /// sends is thrown away: were it left, closing would destroy what is on its way out.
     pub fn lingering_close_is_done(&self, buf: &mut [u8]) -> bool {
         for _ in 0..LINGER_READS {
-            match sys::socket::receive(&self.stream, buf) {
+            match self.stream.receive(buf) {
                 Ok(0) => return true,
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    return sys::socket::unacknowledged(&self.stream) == 0;
+                    return self.stream.unacknowledged_bytes() == 0;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return true,
@@ -259,95 +223,88 @@ impl Conn {
 
     /// Gives the connection up: forgets what is queued and ends it. Detached calls that still run
     /// find it dead.
-    pub fn close(&self, pool: &Pool) {
+    pub fn close(&self, pool: &PoolHandles) {
         let mut tx = lock(&self.tx);
-        self.abandon(&mut tx, &pool.shared);
+        self.abandon(&mut tx, &pool.queued);
         if tx.watched.take().is_some() {
-            let _ = pool.epoll.delete(&self.stream);
+            let _ = self.stream.unwatch(&pool.epoll);
         }
         tx.pool = None;
     }
 
     /// Sends behind what is queued already.
-    fn write(&self, tx: &mut Tx, pool: &Pool, stats: &WorkerStats, replies: &[&Writer]) -> Sent {
+    fn write(
+        &self,
+        tx: &mut Tx,
+        pool: &PoolHandles,
+        stats: &WorkerStats,
+        replies: &[&Writer],
+    ) -> Sent {
         if tx.dead {
             return Sent::Broken;
         }
         let mut gone = 0_usize;
         if tx.queue.is_empty() {
             let offered = match replies {
-                [reply] if !reply.has_ranges() => offer_bytes(&self.stream, stats, reply.bytes()),
-                _ => offer(&self.stream, stats, Part::of(replies)),
+                [reply] if !reply.has_ranges() => send_bytes(&self.stream, stats, reply.bytes()),
+                _ => send_parts(&self.stream, stats, SendPart::of(replies)),
             };
             match offered {
                 Ok(len) => gone = len,
                 Err(_) => {
-                    self.abandon(tx, &pool.shared);
+                    self.abandon(tx, &pool.queued);
                     return Sent::Broken;
                 }
             }
-            add(&self.seen.bytes_out, gone as u64);
+            add(&self.counters.bytes_out, gone as u64);
             if gone == replies.iter().map(|reply| reply.total_len()).sum() {
                 return Sent::All;
             }
         }
         let before = tx.queue.cost();
         if tx.queue.is_empty() {
-            self.seen.taken_ms.store(pool.shared.clock.now_ms(), Relaxed);
+            self.counters.taken_ms.store(pool.clock.now_ms(), Relaxed);
         }
-        tx.queue.keep(Part::of(replies), gone);
-        pool.shared.queued.overdraw(tx.queue.cost().saturating_sub(before));
+        tx.queue.keep(SendPart::of(replies), gone);
+        pool.queued.overdraw(tx.queue.cost().saturating_sub(before));
         stats.add(Counter::RepliesQueued, 1);
         self.note(&tx.queue);
         self.watch(tx, pool);
         Sent::Queued
     }
 
-    /// After a write, and without its lock: if replies had to be queued, sees to it that they are within
-    /// the budget, and that somebody looks whether they are ever taken.
-    fn account(&self, sent: Sent, pool: &Pool, stats: &WorkerStats) -> Sent {
-        if sent != Sent::Queued {
-            return sent;
-        }
-        if pool.shared.queued.is_over() {
-            unread::relieve(&pool.shared, stats);
-        }
-        pool.shared.watchdog_waker.wake_for_memory();
-        lock(&self.tx).state()
-    }
-
     /// Gives the connection up if replies wait; whether they did.
-    pub fn end_unread(&self, shared: &Shared) -> bool {
+    pub fn end_unread(&self, queued: &Budget) -> bool {
         let mut tx = lock(&self.tx);
         let unread = !tx.queue.is_empty();
         if unread {
-            self.abandon(&mut tx, shared);
+            self.abandon(&mut tx, queued);
         }
         unread
     }
 
     /// Forgets what is queued; the socket's end wakes whoever watches it.
-    fn abandon(&self, tx: &mut Tx, shared: &Shared) {
+    fn abandon(&self, tx: &mut Tx, queued: &Budget) {
         if !tx.dead {
             tx.dead = true;
-            shared.queued.give_back(std::mem::take(&mut tx.queue).cost());
+            queued.give_back(std::mem::take(&mut tx.queue).cost());
             self.note(&tx.queue);
             self.shut_down();
         }
     }
 
-    fn note(&self, queue: &Queue) {
-        self.seen.queued.store(queue.len(), Relaxed);
-        self.seen.queued_cost.store(queue.cost(), Relaxed);
+    fn note(&self, queue: &SendQueue) {
+        self.counters.queued.store(queue.len(), Relaxed);
+        self.counters.queued_cost.store(queue.cost(), Relaxed);
     }
 
     /// Makes epoll watch for what is wanted now.
-    fn watch(&self, tx: &mut Tx, pool: &Pool) {
+    fn watch(&self, tx: &mut Tx, pool: &PoolHandles) {
         self.watch_anew(tx, pool, false);
     }
 
     /// Makes epoll watch for what is wanted now; `anew`: and tell again of what is there.
-    fn watch_anew(&self, tx: &mut Tx, pool: &Pool, anew: bool) {
+    fn watch_anew(&self, tx: &mut Tx, pool: &PoolHandles, anew: bool) {
         if tx.moving {
             return;
         }
@@ -356,10 +313,10 @@ impl Conn {
         let wanted = Interest { readable, writable, edge: true };
         let done = match tx.watched {
             Some(watched) if watched == wanted && !anew => return,
-            Some(_) if wanted.is_none() => pool.epoll.delete(&self.stream),
-            Some(_) => pool.epoll.modify(&self.stream, tx.token, wanted),
+            Some(_) if wanted.is_none() => self.stream.unwatch(&pool.epoll),
+            Some(_) => self.stream.rewatch(&pool.epoll, tx.token, wanted),
             None if wanted.is_none() => return,
-            None => pool.epoll.add(&self.stream, tx.token, wanted),
+            None => self.stream.watch(&pool.epoll, tx.token, wanted),
         };
         tx.watched = if wanted.is_none() { None } else { Some(wanted) };
         if done.is_err() {
@@ -367,7 +324,7 @@ impl Conn {
             // that nobody looks after.
             tx.watched = None;
             tx.waiting = true;
-            self.abandon(tx, &pool.shared);
+            self.abandon(tx, &pool.queued);
         }
     }
 }
@@ -394,5 +351,17 @@ impl Tx {
             true => Sent::All,
             false => Sent::Queued,
         }
+    }
+}
+
+impl Rx {
+    /// Decides how the connection goes on, and tells epoll; see [`Conn::settle`].
+    pub fn rearm(&mut self, pool: &PoolHandles) -> ConnAction {
+        let anew = self.more || self.read_until_empty;
+        let fate = self.conn.rearm(pool, self.tail.is_some(), self.input_ended, anew);
+        if fate == ConnAction::Read {
+            (self.more, self.read_until_empty) = (false, false);
+        }
+        fate
     }
 }

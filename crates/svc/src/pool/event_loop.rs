@@ -9,17 +9,14 @@
 
 use crate::conn::connection::{Conn, Rx};
 use crate::conn::exclusive_slot::Take;
+use crate::conn::pool_handles::PoolHandles;
+use crate::epoll_tokens::TOKEN_INBOX;
 use crate::limits::EVENTS_PER_WAIT;
-use crate::pool::worker_pool::Pool;
-use crate::service::datagrams::ReceivedDatagram;
+use crate::udp::received::ReceivedDatagram;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sys::epoll::{Events, Ready};
 
-/// The token of the pool's own event.
-pub(crate) const TOKEN_INBOX: u64 = u64::MAX;
-/// Tokens of datagram sockets have this bit and the socket's number.
-pub(crate) const TOKEN_SOCKET: u64 = 1 << 63;
 /// Bits of a token that are the place in the table; above it is the count of its uses.
 const SLOT_BITS: u32 = 32;
 /// Uses of a place after which the count starts again.
@@ -45,7 +42,7 @@ pub(crate) struct EventLoop {
     /// The pool is being left: connections go to others.
     pub draining: bool,
     /// Datagram sockets that are looked at for the last time, until they are empty.
-    pub sockets: Vec<u64>,
+    pub sockets_to_drain: Vec<u64>,
 }
 
 #[derive(Default)]
@@ -68,7 +65,7 @@ impl EventLoop {
             lingering: Vec::new(),
             stopping: false,
             draining: false,
-            sockets: Vec::new(),
+            sockets_to_drain: Vec::new(),
         }
     }
 
@@ -80,7 +77,7 @@ impl EventLoop {
     }
 
     /// The wait is over: what others have left comes first, new connections above all.
-    pub fn waited(&mut self) {
+    pub fn after_wait(&mut self) {
         self.events.hoist(TOKEN_INBOX);
     }
 
@@ -91,18 +88,18 @@ impl EventLoop {
     }
 
     /// Gives a connection a place; its receiving half, which knows its token.
-    pub fn insert(&mut self, pool: &Arc<Pool>, conn: Arc<Conn>) -> Box<Rx> {
-        let token = self.enter(pool, &conn);
+    pub fn insert(&mut self, pool: &Arc<PoolHandles>, conn: Arc<Conn>) -> Box<Rx> {
+        let token = self.add(pool, &conn);
         Box::new(Rx::new(conn, token))
     }
 
     /// Gives a connection that has left another pool a place.
-    pub fn insert_moved(&mut self, pool: &Arc<Pool>, rx: &mut Rx) {
-        rx.token = self.enter(pool, &rx.conn);
+    pub fn insert_moved(&mut self, pool: &Arc<PoolHandles>, rx: &mut Rx) {
+        rx.token = self.add(pool, &rx.conn);
         rx.needs_rearm = true;
     }
 
-    fn enter(&mut self, pool: &Arc<Pool>, conn: &Arc<Conn>) -> u64 {
+    fn add(&mut self, pool: &Arc<PoolHandles>, conn: &Arc<Conn>) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(ConnSlot::default());
             self.slots.len().saturating_sub(1)
@@ -111,7 +108,7 @@ impl EventLoop {
         if let Some(slot) = self.slots.get_mut(index) {
             slot.uses = if slot.uses >= USES_MAX { 1 } else { slot.uses.saturating_add(1) };
             token = (slot.uses << SLOT_BITS) | index as u64;
-            conn.enter(pool, token);
+            conn.join_pool(pool, token);
             slot.conn = Some(Arc::clone(conn));
             self.open = self.open.saturating_add(1);
         }
@@ -121,7 +118,7 @@ impl EventLoop {
     /// Takes a connection out to be served; it goes back to its home. `None`: it has gone, or another
     /// worker serves it, who is told on the way back that it is wanted.
     pub fn take(&mut self, token: u64) -> Option<Box<Rx>> {
-        match self.slot(token)?.conn.as_ref()?.home.take() {
+        match self.slot(token)?.conn.as_ref()?.rx_slot.take() {
             Take::Value(rx) => Some(rx),
             Take::Busy | Take::Closed => None,
         }
@@ -136,7 +133,7 @@ impl EventLoop {
     pub fn remove(&mut self, token: u64) -> Option<(Arc<Conn>, Option<Box<Rx>>)> {
         let slot = self.slot(token)?;
         let conn = slot.conn.take()?;
-        let rx = conn.home.close();
+        let rx = conn.rx_slot.close();
         self.free.push(index(token));
         self.open = self.open.saturating_sub(1);
         Some((conn, rx))
@@ -161,7 +158,7 @@ impl EventLoop {
     /// Whether everything is done after a stop, or after all connections have gone elsewhere.
     pub fn is_finished(&self) -> bool {
         let ends = self.stopping || self.draining;
-        ends && self.open == 0 && self.datagrams.is_empty() && self.sockets.is_empty()
+        ends && self.open == 0 && self.datagrams.is_empty() && self.sockets_to_drain.is_empty()
     }
 
     fn slot(&mut self, token: u64) -> Option<&mut ConnSlot> {

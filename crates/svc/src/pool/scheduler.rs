@@ -1,55 +1,54 @@
-//! How a pool's work and its core go from thread to thread: the one place where a thread is
-//! woken, started, parked or let go.
+//! Which of a pool's threads does what: the one place where a thread is woken, started, parked or ended.
 //!
-//! Two things are handed over. The **core** (`C`): whoever has it leads, alone. And **work**
-//! (`W`): transports that are ready, in a queue, which worker threads take one at a time. Under
-//! `adaptive` the leader runs calls itself and the queue is nearly always empty; under the other
-//! policies the leader only fills the queue and the workers empty it, as in the kernel.
+//! Two things go from thread to thread. The **event loop** (`C`): the thread that has it is the leader, and
+//! there is no other. And **work** (`W`): connections and datagrams that are ready, in a queue, which worker
+//! threads take one at a time. Under `adaptive` the leader runs calls itself and the queue is nearly always
+//! empty; under the other policies the leader only fills the queue and the workers empty it, as in the
+//! kernel's server.
 //!
-//! # The core
+//! # The event loop
 //!
-//! It is *taken* (the leader holds it itself), *lent* (the leader runs calls and has left it here
-//! under a lease, a number of that one turn, to come back for), *free* (the first thread that
-//! looks takes it) or *retired* (the pool has stopped). A lease fits one turn and only once: the
-//! watchdog makes a lent core free when its leader is stuck, and the leader finds its lease void.
+//! It is with its leader, which waits for events ([`LoopState::WithLeader`]); or here while the leader serves
+//! ([`LoopState::Serving`]), which comes back for it with the number of its service round; or here without
+//! a leader ([`LoopState::Vacant`]), and the first thread that looks takes it; or the pool has retired. A
+//! round's number is good once: when the leader is stuck, the watchdog makes the event loop vacant, and the
+//! leader finds that its round is not current any more.
 //!
 //! # The queue and the policies
 //!
-//! A thread that has nothing to do is *parked*, on a stack: last in, first out. A thread is
-//! *waking* from when it was called until it has come to [`Scheduler::next_task`]. For one more piece
-//! of work
-//! - `unlimited` calls a parked thread, always (the kernel of 2004);
-//! - `cap:N` calls one only while fewer than N are waking (that of 2009); the work waits in the
-//!   queue, and whoever runs takes it before it parks;
-//! - `chain` calls one only if none is waking, and each one that comes calls the next if there is
-//!   more (that of today).
+//! A thread that has nothing to do is *parked*, on a stack: last in, first out. A thread is *waking* from
+//! when it was woken until it has come to [`Scheduler::next_task`]. For one more piece of work
+//! - `unlimited` wakes a parked thread, always (the kernel of 2004);
+//! - `cap:N` wakes one only while fewer than N are waking (that of 2009); the work waits in the queue, and a
+//!   thread that runs takes it before it parks;
+//! - `chain` wakes one only if none is waking, and each one that comes wakes the next if there is more (that
+//!   of today).
 //!
-//! The kernel of 2009 lost time where this does not: there, work could lie in the queue while the
-//! threads that were to come for it had all fallen asleep over what they took first. Here a
-//! thread that is about to sleep ([`Scheduler::blocks`]) or begins to lead calls another in its
-//! place. One that sleeps without saying so is found by the watchdog ([`Scheduler::wake_if_stalled`]).
+//! The kernel of 2009 lost time where this does not: there, work could wait in the queue while the threads
+//! that were to come for it all blocked in what they took first. Here a thread that will block
+//! ([`Scheduler::worker_blocks`]) or begins to lead wakes another in its place. One that blocks without
+//! announcing it is found by the watchdog ([`Scheduler::wake_if_stalled`]).
 //!
 //! A thread is started only where one is needed, none is parked and all the others are blocked.
 //!
-//! **Urgent** work (MOUNT, portmap) has a queue of its own that is emptied first. If every thread
-//! is blocked and no more may be started, a **reserve** thread is called: it does nothing but
-//! urgent work, and lead in the manner of the queue (it runs no other call) until a thread that
-//! comes back relieves it. So a server whose disks all hang still answers those who ask where it
-//! is.
+//! **Urgent** work (MOUNT, portmap) has a queue of its own that is emptied first. If every thread is blocked
+//! and no more may be started, a **reserve** thread is woken: it does nothing but urgent work, and leads as
+//! under the queue policies (it runs no other call) until a worker that comes back relieves it. So a server
+//! whose disks all hang still answers these calls.
 //!
-//! # Invariants, which `tests/models.rs` checks with loom
+//! # Invariants, which `tests/models` checks with loom
 //!
-//! - The core is here or with exactly one thread; each piece of work is taken exactly once.
-//! - When the core is free or work is queued, then a thread is waking, or a thread runs that will
-//!   come to `next_task` without sleeping first, or none is parked and no more may be started; under
+//! - The event loop is here or with exactly one thread; each piece of work is taken exactly once.
+//! - When the event loop is vacant or work is queued, then a thread is waking, or a thread runs that will
+//!   come to `next_task` without blocking first, or none is parked and no more may be started; under
 //!   `adaptive` no work is queued while a worker that leads waits for events.
-//! - A seat is on the stack if and only if its thread is parked or about to park, and was not
-//!   called; so a thread leaves or is called, never both.
+//! - A parker is on the stack if and only if its thread is parked or about to park, and was not woken; so a
+//!   thread ends or is woken, never both.
 //!
-//! One lock guards all of it; under it are a few instructions. Threads are unparked and started
-//! by the caller after it ([`Wakeup`]).
+//! One lock guards all of it; under it are a few instructions. Threads are unparked and started by the
+//! caller after it ([`Wakeup`]).
 
-use crate::config::WakePolicy;
+use crate::settings::WakePolicy;
 use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Thread, current,
 };
@@ -59,10 +58,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use telemetry::{BUCKETS, bucket_of, upper_ns};
 
-/// Reserve threads of a pool: as many MOUNT calls may hang on dead disks before others wait.
+/// Reserve threads of a pool: as many urgent calls may hang on a dead disk before others wait.
 pub(crate) const RESERVES_MAX: usize = 4;
-/// Age of the oldest work at which the watchdog starts a thread that no other rule would start.
-/// Long enough that a busy machine alone does not do it.
+/// Age of the oldest work at which the watchdog starts a thread that no other rule would start. Work gets
+/// this old on a machine that is merely busy only rarely.
 const START_AGE_NS: u64 = 10_000_000;
 
 /// Which of a pool's threads a thread is.
@@ -85,13 +84,13 @@ pub(crate) struct Parker {
 }
 
 impl Parker {
-    /// The seat of the calling thread, which was started by a [`Wakeup`] and is on its way.
+    /// The parker of the calling thread, which was started by a [`Wakeup`] and counts as waking.
     pub fn started(role: Role, now_ns: u64) -> Arc<Self> {
         let (woken, woken_ns) = (AtomicBool::new(true), AtomicU64::new(now_ns));
         Arc::new(Self { role, thread: current(), woken, woken_ns })
     }
 
-    /// Whether the thread has been called and is to come to [`Scheduler::next_task`].
+    /// Whether the thread has been woken and is to come to [`Scheduler::next_task`].
     pub fn is_woken(&self) -> bool {
         self.woken.load(Acquire)
     }
@@ -107,15 +106,15 @@ impl Parker {
     }
 }
 
-/// What the caller has to do after the lock was given up.
+/// What the caller has to do after the lock was released.
 #[must_use]
 #[derive(Debug)]
 pub(crate) enum Wakeup {
     /// Nothing.
     Nobody,
-    /// Nothing: every thread is blocked, those in reserve too. The first that resumes will see.
+    /// Nothing: every thread is blocked, those in reserve too. The first that resumes finds the work.
     Exhausted,
-    /// Let the leader know, who runs calls itself and may be waiting for events.
+    /// Wake the leader, which runs calls itself and may be waiting for events.
     NotifyLeader,
     /// Unpark this thread.
     Unpark(Arc<Parker>),
@@ -126,33 +125,33 @@ pub(crate) enum Wakeup {
 /// What a thread finds to do.
 #[derive(Debug)]
 pub(crate) enum Next<C, W> {
-    /// Work, and who else is to be called.
+    /// Work, and who else is to be woken.
     Work(W, Wakeup),
-    /// The core: lead. And who else is to be called.
+    /// The event loop: lead. And who else is to be woken.
     Lead(C, Wakeup),
-    /// Nothing: park until called. If so told, let the reserve know that it is relieved.
+    /// Nothing: park until woken.
     Park {
-        /// The core is with a reserve thread.
+        /// A reserve thread leads, and is to be relieved.
         relieve: bool,
     },
-    /// There are too many threads: end. It is off the books.
-    Leave,
+    /// There are too many threads: end. It is not counted any more.
+    Exit,
     /// The pool has stopped: end.
     Retired,
 }
 
-/// What becomes of a thread that nobody called for a while.
+/// What becomes of a thread that nobody has woken for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdleTimeout {
-    /// It is off the books and must end.
-    Leave,
-    /// It is one of the fewest and stays parked.
+    /// It is not counted any more and must end.
+    Exit,
+    /// There would be fewer than the minimum: it stays parked.
     Stay,
-    /// It has just been called.
-    Called,
+    /// It has just been woken.
+    Woken,
 }
 
-/// What the core is.
+/// Where the event loop is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopState {
     /// With its leader.
@@ -212,26 +211,26 @@ impl DelayHistogram {
     }
 }
 
-/// What is counted, as the kernel's `pool_stats` counts it, and more. Under the lock.
+/// What is counted: the kernel's `pool_stats`, and more. Under the lock.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SchedulerCounters {
     /// Pieces of work put into the queue.
     pub enqueued: u64,
-    /// Of them, those for which nobody was called at once.
+    /// Of them, those for which nobody was woken at once.
     pub waited: u64,
-    /// Of these, those for which a parked thread was left alone because enough were waking.
+    /// Of these, those for which no parked thread was woken because enough were waking.
     pub overloads_avoided: u64,
-    /// Threads called.
+    /// Threads woken.
     pub woken: u64,
-    /// Threads that left after nobody had called them for a while.
+    /// Threads that ended after nobody had woken them for a while.
     pub timed_out: u64,
     /// Times that every thread was blocked and no more could be started.
     pub exhausted: u64,
-    /// Times that the watchdog called a thread for work that nobody came for.
+    /// Times that the watchdog woke a thread for work that nobody was_woken for.
     pub unstuck: u64,
-    /// From the queue to a thread.
+    /// How long work was in the queue.
     pub queue_delay: DelayHistogram,
-    /// From being called to running.
+    /// From being woken to running.
     pub wake_delay: DelayHistogram,
 }
 
@@ -248,12 +247,12 @@ pub(crate) struct ThreadCounts {
     pub max: usize,
 }
 
-/// A pool's core, its queue and its threads.
+/// A pool's event loop, its queue and its threads.
 #[derive(Debug)]
 pub(crate) struct Scheduler<C, W> {
     state: Mutex<State<C, W>>,
     all_exited: Condvar,
-    /// How much is queued, for a look without the lock. Written under it.
+    /// How much is queued, to be read without the lock. Written under it.
     queued: AtomicUsize,
 }
 
@@ -266,7 +265,7 @@ struct Item<W> {
 #[derive(Debug)]
 struct State<C, W> {
     event_loop: LoopSlot<C>,
-    /// The last lease given out.
+    /// The number of the last service round.
     round: u64,
     /// The leader is a reserve thread.
     reserve_leads: bool,
@@ -278,9 +277,9 @@ struct State<C, W> {
     /// Workers that exist or are being started.
     threads: usize,
     reserves: usize,
-    /// Workers that said that they sleep.
+    /// Workers that have announced that they block.
     blocked: usize,
-    /// Workers that were called and have not come.
+    /// Workers that were woken and have not come.
     waking: usize,
     min: usize,
     max: usize,
@@ -290,12 +289,12 @@ struct State<C, W> {
 }
 
 impl<C, W> State<C, W> {
-    /// Threads that may exist: under a queue, the leader is one more.
+    /// How many threads may exist: under a queue, the leader is one more.
     fn thread_limit(&self, threads: usize) -> usize {
         threads.saturating_add(usize::from(self.policy != WakePolicy::Adaptive))
     }
 
-    /// Whether every worker but the leader sleeps, as far as they say.
+    /// Whether every worker but the leader has announced that it blocks.
     fn all_blocked(&self) -> bool {
         let leads = !self.reserve_leads
             && matches!(self.event_loop, LoopSlot::WithLeader | LoopSlot::Serving(_));
@@ -333,7 +332,7 @@ impl<C, W> State<C, W> {
         Wakeup::Start(Role::Reserve)
     }
 
-    /// Calls a thread for what is queued, as the policy says.
+    /// Wakes a thread for what is queued, as the policy says.
     fn wake_for_queue(&mut self, now_ns: u64) -> Wakeup {
         if !self.urgent.is_empty() {
             return self.wake_for_urgent(now_ns);
@@ -361,7 +360,7 @@ impl<C, W> State<C, W> {
         Wakeup::Nobody
     }
 
-    /// Urgent work waits for nobody's policy.
+    /// Wakes a thread for urgent work, whatever the policy.
     fn wake_for_urgent(&mut self, now_ns: u64) -> Wakeup {
         if let Some(parker) = self.parked.pop() {
             return self.mark_woken(parker, now_ns);
@@ -375,7 +374,7 @@ impl<C, W> State<C, W> {
         }
     }
 
-    /// Calls a thread for the core, unless one is on its way: who comes looks for the core first.
+    /// Wakes a thread for the event loop, unless one is waking: a thread that comes looks for it first.
     fn wake_for_loop(&mut self, now_ns: u64) -> Wakeup {
         if self.waking > 0 {
             return Wakeup::Nobody;
@@ -405,7 +404,7 @@ impl<C, W> State<C, W> {
         item
     }
 
-    /// Puts a thread on its stack.
+    /// Puts a parker on its stack.
     fn push_parked(&mut self, parker: &Arc<Parker>) {
         match parker.role {
             Role::Worker => self.parked.push(Arc::clone(parker)),
@@ -422,7 +421,7 @@ impl<C, W> State<C, W> {
 }
 
 impl<C, W> Scheduler<C, W> {
-    /// A free core, no threads.
+    /// A vacant event loop, no threads.
     pub fn new(event_loop: C, (min, max): (usize, usize), policy: WakePolicy) -> Self {
         let state = State {
             event_loop: LoopSlot::Vacant(event_loop),
@@ -449,7 +448,7 @@ impl<C, W> Scheduler<C, W> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves the core under a lease for a turn.
+    /// The leader leaves the event loop here for a service round; the number of the round.
     pub fn begin_round(&self, event_loop: C) -> u64 {
         let mut state = self.lock();
         state.round = state.round.wrapping_add(1);
@@ -457,7 +456,7 @@ impl<C, W> Scheduler<C, W> {
         state.round
     }
 
-    /// Takes the core back at the end of a turn; `None` if the lease is void.
+    /// Takes the event loop back at the end of a round; `None` if the round is not current any more.
     pub fn end_round(&self, round: u64) -> Option<C> {
         let mut state = self.lock();
         if state.round != round {
@@ -472,14 +471,14 @@ impl<C, W> Scheduler<C, W> {
         }
     }
 
-    /// Whether a turn's lease still holds.
+    /// Whether the leader of a round leads still.
     pub fn is_current_round(&self, round: u64) -> bool {
         let state = self.lock();
         state.round == round && matches!(state.event_loop, LoopSlot::Serving(_))
     }
 
-    /// Leaves the core to whoever comes first, as the calling worker is about to sleep; it says
-    /// when it has slept enough ([`Scheduler::resumes`]).
+    /// Leaves the event loop to whoever comes first, as the calling worker will block; it says when it
+    /// blocks no more ([`Scheduler::resumes`]).
     pub fn promote_follower(&self, event_loop: C, now_ns: u64) -> Wakeup {
         let mut state = self.lock();
         state.event_loop = LoopSlot::Vacant(event_loop);
@@ -488,7 +487,7 @@ impl<C, W> Scheduler<C, W> {
         state.wake_for_loop(now_ns)
     }
 
-    /// Leaves the core to whoever comes first.
+    /// Leaves the event loop to whoever comes first.
     pub fn resign(&self, event_loop: C, now_ns: u64) -> Wakeup {
         let mut state = self.lock();
         state.event_loop = LoopSlot::Vacant(event_loop);
@@ -496,8 +495,8 @@ impl<C, W> Scheduler<C, W> {
         state.wake_for_loop(now_ns)
     }
 
-    /// Frees a lent core if `is_stuck`, which is asked under the lock; `None` if it was not. The
-    /// worker that had lent it finds its lease void, and says when its call is over
+    /// Makes the event loop of a leader that serves vacant if `is_stuck`, which is asked under the lock;
+    /// `None` if it was not. The worker finds its round not current any more, and says when its call is over
     /// ([`Scheduler::resumes`]).
     pub fn rescue(&self, now_ns: u64, is_stuck: impl FnOnce() -> bool) -> Option<Wakeup> {
         let mut state = self.lock();
@@ -515,9 +514,9 @@ impl<C, W> Scheduler<C, W> {
         }
     }
 
-    /// Puts work into the queue. Under `adaptive` it is what an earlier policy or a reserve has left; if
-    /// no thread is called, the leader takes it ([`Scheduler::pop_for_leader`]), and is told where it may be past
-    /// its last look before it waits.
+    /// Puts work into the queue. Under `adaptive` it is what an earlier policy or a reserve thread has left;
+    /// if no thread is woken, the leader takes it ([`Scheduler::pop_for_leader`]), and is notified where it may
+    /// wait for events already.
     pub fn enqueue(&self, work: W, urgent: bool, now_ns: u64) -> Wakeup {
         let mut state = self.lock();
         state.counters.enqueued = state.counters.enqueued.saturating_add(1);
@@ -528,8 +527,8 @@ impl<C, W> Scheduler<C, W> {
             state.queue.push_back(item);
         }
         self.queued.store(state.queued(), Relaxed);
-        let call = state.wake_for_queue(now_ns);
-        if matches!(call, Wakeup::Nobody | Wakeup::Exhausted) {
+        let wakeup = state.wake_for_queue(now_ns);
+        if matches!(wakeup, Wakeup::Nobody | Wakeup::Exhausted) {
             state.counters.waited = state.counters.waited.saturating_add(1);
             if state.policy == WakePolicy::Adaptive
                 && matches!(state.event_loop, LoopSlot::WithLeader)
@@ -538,14 +537,14 @@ impl<C, W> Scheduler<C, W> {
                 return Wakeup::NotifyLeader;
             }
         }
-        call
+        wakeup
     }
 
-    /// What the calling thread is to do next. It does not sleep between this and what it gets.
+    /// What the calling thread is to do next. It does not block between this and what it gets.
     pub fn next_task(&self, parker: &Arc<Parker>, now_ns: u64) -> Next<C, W> {
         let mut state = self.lock();
-        let came = parker.woken.swap(false, Acquire);
-        if came {
+        let was_woken = parker.woken.swap(false, Acquire);
+        if was_woken {
             if parker.role == Role::Worker {
                 state.waking = state.waking.saturating_sub(1);
             }
@@ -553,7 +552,7 @@ impl<C, W> Scheduler<C, W> {
             state.counters.wake_delay.count(now_ns.saturating_sub(woken_ns));
         }
         match std::mem::replace(&mut state.event_loop, LoopSlot::WithLeader) {
-            // A reserve does not take what a worker is coming for.
+            // A reserve thread does not take what a worker is coming for.
             LoopSlot::Vacant(event_loop) if parker.role == Role::Worker || state.waking == 0 => {
                 state.reserve_leads = parker.role == Role::Reserve;
                 let also = state.wake_for_queue(now_ns);
@@ -564,7 +563,8 @@ impl<C, W> Scheduler<C, W> {
         if let Some(item) = state.pop(parker.role) {
             self.queued.store(state.queued(), Relaxed);
             state.counters.queue_delay.count(now_ns.saturating_sub(item.since_ns));
-            let chained = came && matches!(state.policy, WakePolicy::Chain | WakePolicy::Adaptive);
+            let chained =
+                was_woken && matches!(state.policy, WakePolicy::Chain | WakePolicy::Adaptive);
             let also = if chained || !state.urgent.is_empty() {
                 state.wake_for_queue(now_ns)
             } else {
@@ -578,15 +578,15 @@ impl<C, W> Scheduler<C, W> {
         if parker.role == Role::Worker && state.threads > state.thread_limit(state.max) {
             state.remove_thread(parker.role);
             self.all_exited.notify_all();
-            return Next::Leave;
+            return Next::Exit;
         }
         state.push_parked(parker);
         let relieve = state.reserve_leads && parker.role == Role::Worker;
         Next::Park { relieve }
     }
 
-    /// What is left in the queue for a leader that runs calls itself, and who may be the only
-    /// thread. What others put there at the same time they see to themselves: they come to `next_task`.
+    /// Work from the queue for a leader that runs calls itself, and may be the only thread. What other threads
+    /// put there at the same time they take themselves: they come to `next_task`.
     pub fn pop_for_leader(&self, now_ns: impl FnOnce() -> u64) -> Option<W> {
         if self.queued.load(Relaxed) == 0 {
             return None;
@@ -598,21 +598,21 @@ impl<C, W> Scheduler<C, W> {
         Some(item.work)
     }
 
-    /// The calling worker is about to sleep over a piece of work.
+    /// The calling worker will block in a piece of work.
     pub fn worker_blocks(&self, now_ns: u64) -> Wakeup {
         let mut state = self.lock();
         state.blocked = state.blocked.saturating_add(1);
         state.wake_for_queue(now_ns)
     }
 
-    /// The calling worker has slept enough.
+    /// The calling worker blocks no more.
     pub fn worker_resumes(&self) {
         let mut state = self.lock();
         state.blocked = state.blocked.saturating_sub(1);
     }
 
-    /// The watchdog's look at the queue: calls a thread if nothing was taken from it since `seen`
-    /// and nobody is on the way.
+    /// For the watchdog: wakes a thread if nothing was taken from the queue since `seen` and no thread is
+    /// waking.
     pub fn wake_if_stalled(&self, seen: &mut u64, now_ns: u64) -> Wakeup {
         let mut state = self.lock();
         let moved = std::mem::replace(seen, state.taken) != state.taken;
@@ -624,7 +624,7 @@ impl<C, W> Scheduler<C, W> {
             return Wakeup::Nobody;
         }
         let old = now_ns.saturating_sub(oldest) >= START_AGE_NS;
-        let call = match state.parked.pop() {
+        let wakeup = match state.parked.pop() {
             Some(parker) if state.waking == 0 || old => state.mark_woken(parker, now_ns),
             Some(parker) => {
                 state.parked.push(parker);
@@ -637,21 +637,21 @@ impl<C, W> Scheduler<C, W> {
                 None => state.wake_reserve(now_ns),
             },
         };
-        if matches!(call, Wakeup::Unpark(_) | Wakeup::Start(_)) {
+        if matches!(wakeup, Wakeup::Unpark(_) | Wakeup::Start(_)) {
             state.counters.unstuck = state.counters.unstuck.saturating_add(1);
         }
-        call
+        wakeup
     }
 
-    /// Changes who is called for work. The leader sees to the rest.
+    /// Changes who is woken for work. The leader takes what the queue holds already.
     pub fn set_policy(&self, policy: WakePolicy, now_ns: u64) -> Wakeup {
         let mut state = self.lock();
         state.policy = policy;
         state.wake_for_queue(now_ns)
     }
 
-    /// Lets a parked thread leave if there are more than the fewest.
-    pub fn spare(&self, parker: &Arc<Parker>) -> IdleTimeout {
+    /// Ends a parked thread if there are more than the minimum.
+    pub fn idle_timed_out(&self, parker: &Arc<Parker>) -> IdleTimeout {
         let mut state = self.lock();
         let enough = state.threads <= state.thread_limit(state.min);
         let stack = match parker.role {
@@ -659,7 +659,7 @@ impl<C, W> Scheduler<C, W> {
             Role::Reserve => &mut state.reserves_parked,
         };
         let Some(place) = stack.iter().position(|other| Arc::ptr_eq(other, parker)) else {
-            return IdleTimeout::Called;
+            return IdleTimeout::Woken;
         };
         if parker.role == Role::Worker && enough {
             return IdleTimeout::Stay;
@@ -669,22 +669,22 @@ impl<C, W> Scheduler<C, W> {
         state.remove_thread(parker.role);
         drop(state);
         self.all_exited.notify_all();
-        IdleTimeout::Leave
+        IdleTimeout::Exit
     }
 
-    /// Counts one more worker, to be started by the caller, if there are fewer than the fewest.
+    /// Counts one more worker, to be started by the caller, if there are fewer than the minimum.
     pub fn add_below_min(&self) -> bool {
         let mut state = self.lock();
         state.threads < state.thread_limit(state.min) && state.start().is_some()
     }
 
     /// A thread has ended.
-    pub fn ended(&self, role: Role) {
+    pub fn thread_exited(&self, role: Role) {
         self.lock().remove_thread(role);
         self.all_exited.notify_all();
     }
 
-    /// A thread could not be started; one that parked meanwhile is called in its place.
+    /// A thread could not be started; one that parked meanwhile is woken in its place.
     pub fn thread_not_started(&self, role: Role, now_ns: u64) -> Wakeup {
         let mut state = self.lock();
         state.remove_thread(role);
@@ -698,13 +698,13 @@ impl<C, W> Scheduler<C, W> {
         } else {
             None
         };
-        let call = parker.map_or(Wakeup::Nobody, |parker| state.mark_woken(parker, now_ns));
+        let wakeup = parker.map_or(Wakeup::Nobody, |parker| state.mark_woken(parker, now_ns));
         drop(state);
         self.all_exited.notify_all();
-        call
+        wakeup
     }
 
-    /// Changes the fewest and the most threads; those to be called look whether they are too many.
+    /// Changes the minimum and the maximum; those to be unparked look whether they are too many.
     #[must_use]
     pub fn resize(&self, (min, max): (usize, usize), now_ns: u64) -> Vec<Arc<Parker>> {
         let mut state = self.lock();
@@ -712,7 +712,7 @@ impl<C, W> Scheduler<C, W> {
         wake_all_parked(&mut state, now_ns)
     }
 
-    /// The pool is done: all threads that are called, and all that come, are to end.
+    /// Retires the pool: all threads that are woken, and all that come, are to end.
     #[must_use]
     pub fn retire(&self, now_ns: u64) -> Vec<Arc<Parker>> {
         let mut state = self.lock();
@@ -725,7 +725,7 @@ impl<C, W> Scheduler<C, W> {
         self.lock().queued() == 0
     }
 
-    /// What the core is.
+    /// Where the event loop is.
     pub fn loop_state(&self) -> LoopState {
         match self.lock().event_loop {
             LoopSlot::WithLeader => LoopState::WithLeader,
@@ -771,12 +771,12 @@ impl<C, W> Scheduler<C, W> {
     }
 }
 
-/// Calls everybody that is parked.
+/// Wakes every thread that is parked.
 fn wake_all_parked<C, W>(state: &mut State<C, W>, now_ns: u64) -> Vec<Arc<Parker>> {
-    let mut seats = std::mem::take(&mut state.parked);
-    seats.append(&mut state.reserves_parked);
-    for parker in &seats {
+    let mut parkers = std::mem::take(&mut state.parked);
+    parkers.append(&mut state.reserves_parked);
+    for parker in &parkers {
         let _counted = state.mark_woken(Arc::clone(parker), now_ns);
     }
-    seats
+    parkers
 }

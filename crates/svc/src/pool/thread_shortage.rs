@@ -1,52 +1,54 @@
 //! Threads that the system does not let the server start: a limit on processes, or no memory.
 //!
-//! Each call that may sleep would try again. While a shortage lasts nobody does, for [`REST_MS`] after each
-//! attempt that failed, and the log hears of it once in [`TOLD_MS`]: the threads that there are have
+//! Each call that may sleep would try again. While a shortage lasts nobody does, for [`RETRY_AFTER_MS`] after each
+//! attempt that failed, and the log hears of it once in [`LOG_EVERY_MS`]: the threads that there are have
 //! better things to do. No lock: who looks at the same moment as another tries once more.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Milliseconds without an attempt after one that failed.
-const REST_MS: u64 = 100;
+const RETRY_AFTER_MS: u64 = 100;
 /// Milliseconds between two times that the log is told.
-const TOLD_MS: u64 = 60_000;
+const LOG_EVERY_MS: u64 = 60_000;
 
 /// Whether threads are to be had, as far as is known; one for all pools.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadShortage {
-    rest_until_ms: AtomicU64,
-    tell_after_ms: AtomicU64,
+    retry_at_ms: AtomicU64,
+    log_at_ms: AtomicU64,
 }
 
 impl ThreadShortage {
     /// Whether an attempt would most likely fail.
-    pub fn lasts(&self, now_ms: u64) -> bool {
-        now_ms < self.rest_until_ms.load(Relaxed)
+    pub fn is_recent(&self, now_ms: u64) -> bool {
+        now_ms < self.retry_at_ms.load(Relaxed)
     }
 
     /// An attempt has failed; whether the log is to be told.
-    pub fn is_seen(&self, now_ms: u64) -> bool {
-        self.rest_until_ms.store(now_ms.saturating_add(REST_MS), Relaxed);
-        let tell = self.tell_after_ms.load(Relaxed) <= now_ms;
-        if tell {
-            self.tell_after_ms.store(now_ms.saturating_add(TOLD_MS), Relaxed);
+    pub fn record(&self, now_ms: u64) -> bool {
+        self.retry_at_ms.store(now_ms.saturating_add(RETRY_AFTER_MS), Relaxed);
+        let log = self.log_at_ms.load(Relaxed) <= now_ms;
+        if log {
+            self.log_at_ms.store(now_ms.saturating_add(LOG_EVERY_MS), Relaxed);
         }
-        tell
+        log
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{REST_MS, TOLD_MS, ThreadShortage};
+    use super::{LOG_EVERY_MS, RETRY_AFTER_MS, ThreadShortage};
 
     #[test]
     fn a_shortage_is_tried_now_and_then_and_told_of_rarely() {
         let shortage = ThreadShortage::default();
-        assert!(!shortage.lasts(0));
-        assert!(shortage.is_seen(5));
-        assert!(shortage.lasts(5 + REST_MS - 1) && !shortage.lasts(5 + REST_MS));
-        assert!(!shortage.is_seen(5 + REST_MS));
-        assert!(shortage.lasts(5 + REST_MS));
-        assert!(shortage.is_seen(5 + TOLD_MS));
+        assert!(!shortage.is_recent(0));
+        assert!(shortage.record(5));
+        assert!(
+            shortage.is_recent(5 + RETRY_AFTER_MS - 1) && !shortage.is_recent(5 + RETRY_AFTER_MS)
+        );
+        assert!(!shortage.record(5 + RETRY_AFTER_MS));
+        assert!(shortage.is_recent(5 + RETRY_AFTER_MS));
+        assert!(shortage.record(5 + LOG_EVERY_MS));
     }
 }

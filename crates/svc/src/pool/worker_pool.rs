@@ -1,56 +1,70 @@
-//! A pool, and how its core goes from thread to thread.
+//! A pool: an epoll instance, the connections that it watches, and the threads that serve them.
 //!
-//! The [`EventLoop`] is one box. Whoever holds it leads: waits in epoll, receives, and either runs
-//! calls to completion and sends (`wake-policy=adaptive`), or puts what is ready into the queue.
-//! Nobody else touches what is in it. `handover.rs` tells how it and the queue go from thread to
-//! thread.
+//! The [`EventLoop`] is one box. The thread that holds it is the **leader**: it waits in epoll, receives,
+//! and either runs calls to completion and sends (`wake-policy=adaptive`), or puts what is ready into the
+//! queue. No other thread touches what is in the box. How it and the queue go from thread to thread is in
+//! `scheduler.rs`.
 //!
-//! # Promotion
+//! # Promotion of a follower
 //!
-//! While it runs calls, the leader has left the core under a lease. A call that may sleep says so
-//! (`Blocking::will_block`). Its worker then sends the replies of the batch so far, takes the
-//! core back with its lease, gives the connection back to it together with the unread rest of the
-//! receive buffer (copied, for the call's arguments lie in the buffer), leaves the core free and
-//! calls a follower. From then on it is **detached**: it finishes its own call, sends that reply
-//! under the connection's transmit lock, and looks for more to do: it leads if the core is free
-//! still, else it parks. So the calls that one client pipelines on one connection run side by
-//! side, each on a thread of its own.
+//! For the length of a service round the leader leaves the event loop with the scheduler, under the
+//! round's number. A call that may block announces it (`rpc::Blocking::will_block`). Its worker then sends
+//! the replies collected so far, takes the event loop back by the round's number, returns the connection
+//! to it together with the unserved rest of the receive buffer (copied, for the call's arguments lie in
+//! the buffer), and leaves the event loop to a follower. From then on the call is **detached**: its worker
+//! finishes it, sends the reply under the connection's transmit lock, and looks for more to do. So the
+//! calls that one client pipelines on one connection run side by side, each on a thread of its own.
 //!
-//! A call that sleeps without having said so is found by the watchdog: the pool's beat stands
-//! still. It makes the core free and calls a follower. The worker finds at the end of that call,
-//! or when it says at last that it may sleep, that its lease is void; it goes on as detached, and
-//! gives the connection and the rest back through the inbox.
+//! A call that blocks without announcing it is found by the watchdog: [`Pool::call_start_ns`] does not
+//! change. The watchdog gives the event loop to a follower (a *rescue*). The worker finds at the end of
+//! that call, or when it announces at last that it may block, that its round is not current any more; it
+//! goes on as after a promotion, and returns the connection through the inbox.
 //!
 //! # The queue
 //!
-//! Under the other policies a worker has a connection without having the core. What it can decide
-//! alone it does ([`Pool::give_back`]): that the connection is home again, or queued again. What
-//! needs the table, closing above all, goes through the inbox. A call that may sleep gives the
-//! connection back first, so that here too the calls of one connection run side by side.
+//! Under the other policies a worker has a connection without having the event loop. What it can decide
+//! alone it does (`conn_return.rs`). What needs the event loop, closing above all, goes through the inbox.
+//! A call that may block returns the connection first, so that here too the calls of one connection run
+//! side by side.
 //!
 //! Invariants:
 //! - What the inbox holds is looked at by the next leader.
-//! - The hand-over's lock, a connection's and the inbox's are never held together.
+//! - The scheduler's lock, a connection's and the inbox's are never held together.
 
-use crate::config::WakePolicy;
-use crate::conn::connection::{Conn, Rx};
-use crate::conn::exclusive_slot::Put;
-use crate::conn::transmit::ConnAction;
-use crate::pool::event_loop::{EventLoop, TOKEN_INBOX};
+use crate::conn::connection::Rx;
+use crate::conn::pool_handles::PoolHandles;
+use crate::pool::event_loop::EventLoop;
+use crate::pool::inbox::{Inbox, Message};
+use crate::pool::info::Leader;
 use crate::pool::scheduler::{LoopState, Parker, Role, Scheduler, Wakeup};
-use crate::server::lifecycle::Shared;
-use crate::service::datagrams::ReceivedDatagram;
-use crate::stats::Leader;
-use crate::sync::lock;
-use crate::worker::thread;
+use crate::pool::shared::Shared;
+use crate::settings::WakePolicy;
+use crate::udp::received::ReceivedDatagram;
 use crossbeam_utils::CachePadded;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use sys::epoll::{Epoll, Interest};
-use sys::event::Event;
+use std::thread::Builder;
+use sys::epoll::Epoll;
 use sys::thread::ThreadNumber;
 use telemetry::{Counter, WorkerStats};
+
+/// Stack of a worker; only what is touched costs memory.
+const STACK_BYTES: usize = 1 << 20;
+
+/// What a worker thread runs: the pool, the thread's role, and when it was started.
+pub(crate) type WorkerBody = fn(&Arc<Pool>, Role, u64);
+
+/// How a pool is made.
+pub(crate) struct PoolPlan {
+    pub index: usize,
+    /// The CPUs that its threads are bound to; empty: any.
+    pub cpus: Vec<usize>,
+    /// The fewest and the most threads.
+    pub threads: (usize, usize),
+    pub wake_policy: WakePolicy,
+    pub worker_body: WorkerBody,
+}
 
 /// One pool.
 pub(crate) struct Pool {
@@ -59,33 +73,28 @@ pub(crate) struct Pool {
     pub cpus: Vec<usize>,
     pub shared: Arc<Shared>,
     pub epoll: Arc<Epoll>,
+    pub inbox: Arc<Inbox>,
+    /// What its connections use of it.
+    pub handles: Arc<PoolHandles>,
     pub scheduler: Scheduler<Box<EventLoop>, Work>,
-    /// Connections handed to it that have not closed.
+    /// Connections assigned to it that have not closed.
     pub connections: AtomicUsize,
-    pub seen: PoolCounters,
+    pub counters: PoolCounters,
     /// Written by the leader at every call, read by the watchdog; 0 while no call runs.
     call_start_ns: CachePadded<AtomicU64>,
-    /// The leader's thread, a [`ThreadNumber`] as a word. Written when the core changes hands.
+    /// The leader's thread, a [`ThreadNumber`] as a word. Written when the leader changes.
     leader: AtomicU32,
-    /// How often the watchdog has stepped in; a worker whose turn began before looks closer.
+    /// How often the watchdog has replaced a leader; a worker whose round began before asks the
+    /// scheduler whether the round is current.
     rescues: AtomicU64,
     /// The policy is one with a queue: the leader runs no calls.
     queueing: AtomicBool,
-    /// The leader has seen the order to stop, or to leave. Written before it looks at any
-    /// connection for that.
+    /// The leader has seen the order to stop or to drain. Written before it looks at any connection for
+    /// that.
     stopping: AtomicBool,
-    inbox: Mutex<Inbox>,
-    event: Event,
-    /// What the watchdog saw at its last look; its own.
+    worker_body: WorkerBody,
+    /// What the watchdog saw at its last look; used by the watchdog alone.
     pub watched: Mutex<WatchdogSample>,
-}
-
-/// What others leave for the leader.
-#[derive(Default)]
-struct Inbox {
-    mail: Vec<Message>,
-    /// The pool has retired, and nobody looks any more.
-    closed: bool,
 }
 
 /// See [`Pool::watched`].
@@ -97,8 +106,7 @@ pub(crate) struct WatchdogSample {
     pub taken: u64,
 }
 
-/// What the statistics know of a pool. The first is written by the leader alone while there is
-/// no queue.
+/// Counters of a pool. The first two are written by the leader alone while there is no queue.
 #[derive(Default)]
 pub(crate) struct PoolCounters {
     pub calls: CachePadded<AtomicU64>,
@@ -116,74 +124,51 @@ pub(crate) enum Work {
     Datagram(ReceivedDatagram),
 }
 
-/// What others leave for the leader.
-pub(crate) enum Message {
-    /// A new connection.
-    Open(Arc<Conn>),
-    /// A connection from a pool that is being left.
-    Moved(Box<Rx>),
-    /// Leave the pool: its connections go to others.
-    Leave,
-    /// A connection comes back from a worker whose lease was void.
-    Back(Box<Rx>),
-    /// A detached call of this connection has ended.
-    Ended(u64),
-    /// The worker that served this connection panicked.
-    Panicked(u64),
-    /// A worker is back; the reserve thread need not lead any longer.
-    Relieve,
-    /// The policy has changed.
-    Policy,
-    /// Datagrams come back from a worker whose lease was void.
-    Datagrams(Vec<ReceivedDatagram>),
-    /// Read what has arrived, answer it, close.
-    Stop,
-    /// Close at once.
-    Abort,
-}
-
 impl Pool {
-    /// A pool whose core is free.
+    /// A pool without a leader and without threads.
     ///
     /// # Errors
     /// No descriptors or no memory for the epoll and its event.
-    pub fn new(
-        index: usize,
-        cpus: Vec<usize>,
-        threads: (usize, usize),
-        policy: WakePolicy,
-        shared: Arc<Shared>,
-    ) -> io::Result<Self> {
-        let (epoll, event) = (Arc::new(Epoll::new()?), Event::new()?);
-        epoll.add(&event, TOKEN_INBOX, Interest::READABLE)?;
-        shared.ports.add_pool(index, &epoll)?;
+    pub fn new(plan: PoolPlan, shared: Arc<Shared>) -> io::Result<Self> {
+        let epoll = Arc::new(Epoll::new()?);
+        let inbox = Arc::new(Inbox::new(&epoll)?);
+        shared.datagram_sockets.add_pool(plan.index, &epoll)?;
+        let handles = PoolHandles {
+            epoll: Arc::clone(&epoll),
+            clock: shared.clock,
+            queued: Arc::clone(&shared.queued),
+            in_flight_max: shared.limits.in_flight_max,
+            inbox: Arc::<Inbox>::clone(&inbox),
+        };
+        let event_loop = Box::new(EventLoop::new());
         Ok(Self {
-            index,
-            cpus,
+            index: plan.index,
+            cpus: plan.cpus,
             shared,
             epoll,
-            scheduler: Scheduler::new(Box::new(EventLoop::new()), threads, policy),
+            inbox,
+            handles: Arc::new(handles),
+            scheduler: Scheduler::new(event_loop, plan.threads, plan.wake_policy),
             connections: AtomicUsize::new(0),
-            seen: PoolCounters::default(),
+            counters: PoolCounters::default(),
             call_start_ns: CachePadded::default(),
             leader: AtomicU32::new(0),
             rescues: AtomicU64::new(0),
-            queueing: AtomicBool::new(policy != WakePolicy::Adaptive),
+            queueing: AtomicBool::new(plan.wake_policy != WakePolicy::Adaptive),
             stopping: AtomicBool::new(false),
-            inbox: Mutex::default(),
-            event,
+            worker_body: plan.worker_body,
             watched: Mutex::default(),
         })
     }
 
-    /// Leaves the core under a lease for a turn; the lease to come back with.
+    /// Leaves the event loop with the scheduler for a service round; the round's number.
     pub fn begin_round(&self, event_loop: Box<EventLoop>) -> u64 {
         let round = self.scheduler.begin_round(event_loop);
-        self.shared.watchdog_waker.wake();
+        self.shared.watchdog.wake();
         round
     }
 
-    /// Takes the core back at the end of a turn; `None` if the lease is void.
+    /// Takes the event loop back at the end of a round; `None` if the worker does not lead any more.
     pub fn end_round(&self, round: u64) -> Option<Box<EventLoop>> {
         let event_loop = self.scheduler.end_round(round);
         if event_loop.is_some() {
@@ -192,23 +177,23 @@ impl Pool {
         event_loop
     }
 
-    /// Leaves the core to whoever comes first, and calls a follower.
+    /// Leaves the event loop to a follower, as the calling worker will block.
     pub fn promote_follower(self: &Arc<Self>, event_loop: Box<EventLoop>, stats: &WorkerStats) {
-        self.seen.promotions.fetch_add(1, Relaxed);
+        self.counters.promotions.fetch_add(1, Relaxed);
         stats.add(Counter::Promotions, 1);
-        let call = self.scheduler.promote_follower(event_loop, self.shared.clock.now_ns());
+        let wakeup = self.scheduler.promote_follower(event_loop, self.shared.clock.now_ns());
         let is_reserve = |parker: &Arc<Parker>| parker.role() == Role::Reserve;
-        if matches!(call, Wakeup::Exhausted | Wakeup::Start(Role::Reserve))
-            || matches!(&call, Wakeup::Unpark(parker) if is_reserve(parker))
+        if matches!(wakeup, Wakeup::Exhausted | Wakeup::Start(Role::Reserve))
+            || matches!(&wakeup, Wakeup::Unpark(parker) if is_reserve(parker))
         {
-            // Not lost: the core waits for the first worker whose call ends.
-            self.seen.promotions_failed.fetch_add(1, Relaxed);
+            // Not lost: the event loop waits for the first worker whose call ends.
+            self.counters.promotions_failed.fetch_add(1, Relaxed);
             stats.add(Counter::PromotionsFailed, 1);
         }
-        self.wake(call, stats);
+        self.wake(wakeup, stats);
     }
 
-    /// Frees the core of a leader whose beat has stood still at `beat`; whether it does still.
+    /// Replaces a leader whose call began at `call_start_ns` and still runs; whether it did.
     pub fn rescue(self: &Arc<Self>, call_start_ns: u64, stats: &WorkerStats) -> bool {
         let is_stuck = || {
             let stuck = self.call_start_ns.load(Relaxed) == call_start_ns;
@@ -218,68 +203,30 @@ impl Pool {
             }
             stuck
         };
-        let Some(call) = self.scheduler.rescue(self.shared.clock.now_ns(), is_stuck) else {
+        let Some(wakeup) = self.scheduler.rescue(self.shared.clock.now_ns(), is_stuck) else {
             return false;
         };
         stats.add(Counter::WatchdogRescues, 1);
-        self.wake(call, stats);
+        self.wake(wakeup, stats);
         true
     }
 
-    /// Queues work and calls whom the policy says.
+    /// The calling worker, which does not lead, will block over a piece of work from the queue.
+    pub fn worker_blocks(self: &Arc<Self>, stats: &WorkerStats) {
+        let wakeup = self.scheduler.worker_blocks(self.shared.clock.now_ns());
+        self.wake(wakeup, stats);
+    }
+
+    /// Queues work and wakes whom the policy says.
     pub fn enqueue(self: &Arc<Self>, work: Work, urgent: bool, stats: &WorkerStats) {
-        let call = self.scheduler.enqueue(work, urgent, self.shared.clock.now_ns());
-        self.wake(call, stats);
-        self.shared.watchdog_waker.wake();
+        let wakeup = self.scheduler.enqueue(work, urgent, self.shared.clock.now_ns());
+        self.wake(wakeup, stats);
+        self.shared.watchdog.wake();
     }
 
-    /// A worker without the core gives a connection back: home, to the queue, or to the leader.
-    pub fn give_back(self: &Arc<Self>, mut rx: Box<Rx>, stats: &WorkerStats) {
-        if !rx.charge(&self.shared.partial) {
-            stats.add(Counter::BudgetClosed, 1);
-            rx.broken = true;
-        }
-        if rx.is_charged() {
-            self.shared.watchdog_waker.wake_for_memory();
-        }
-        loop {
-            if rx.broken || self.stopping.load(Relaxed) {
-                return self.post(Message::Back(rx));
-            }
-            // while replies wait it is not read, whatever there is to be read
-            let replies_wait = rx.conn.seen.queued.load(Relaxed) > 0;
-            rx.needs_rearm |= (rx.more || rx.read_until_empty) && replies_wait;
-            if rx.needs_rearm {
-                match rx.rearm(self) {
-                    ConnAction::Close => return self.post(Message::Back(rx)),
-                    ConnAction::Serve => return self.enqueue(Work::Conn(rx), false, stats),
-                    ConnAction::Read => rx.needs_rearm = false,
-                    ConnAction::Wait => {}
-                }
-            } else if rx.more || rx.read_until_empty {
-                return self.enqueue(Work::Conn(rx), false, stats);
-            }
-            let conn = Arc::clone(&rx.conn);
-            match conn.home.put(rx) {
-                Put::Done => return,
-                Put::Closed(mut rx) => return rx.discharge(&self.shared.partial),
-                Put::Recheck(back) => rx = back,
-            }
-            // What it was wanted for may be room to send as well as something to read.
-            rx.read_until_empty = true;
-            if rx.needs_rearm || conn.has_queued_replies() {
-                rx.broken |= conn.flush_waiting(self, stats) == crate::conn::transmit::Sent::Broken;
-            }
-            rx.needs_rearm |= conn.is_read_paused();
-        }
-    }
-
-    /// The pool is done, if nothing is in its inbox: all threads are to end.
+    /// Retires the pool, if nothing is in its inbox: all threads are to end.
     pub fn retire(&self) -> bool {
-        let mut inbox = lock(&self.inbox);
-        inbox.closed = inbox.mail.is_empty();
-        let closed = inbox.closed;
-        drop(inbox);
+        let closed = self.inbox.close();
         if closed {
             unpark(&self.scheduler.retire(self.shared.clock.now_ns()));
         }
@@ -287,7 +234,7 @@ impl Pool {
     }
 
     /// Whether it has retired and its last thread has ended.
-    pub fn is_gone(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         let count = self.scheduler.count();
         self.scheduler.loop_state() == LoopState::Retired
             && count.threads == 0
@@ -303,13 +250,13 @@ impl Pool {
     /// Changes who is woken for a call.
     ///
     /// # Errors
-    /// As [`Pool::fill`]: under a queue there is one thread more, which fills it.
+    /// As [`Pool::start_min_threads`]: under a queue there is one thread more, which fills it.
     pub fn set_policy(self: &Arc<Self>, policy: WakePolicy, stats: &WorkerStats) -> io::Result<()> {
-        let call = self.scheduler.set_policy(policy, self.shared.clock.now_ns());
+        let wakeup = self.scheduler.set_policy(policy, self.shared.clock.now_ns());
         self.queueing.store(policy != WakePolicy::Adaptive, Relaxed);
-        self.wake(call, stats);
-        self.post(Message::Policy);
-        self.fill()
+        self.wake(wakeup, stats);
+        self.post(Message::PolicyChanged);
+        self.start_min_threads()
     }
 
     /// Whether the leader is to put what is ready into the queue.
@@ -317,9 +264,14 @@ impl Pool {
         self.queueing.load(Relaxed)
     }
 
-    /// The leader has seen the order to stop.
+    /// The leader has seen the order to stop or to drain.
     pub fn set_stopping(&self) {
         self.stopping.store(true, Relaxed);
+    }
+
+    /// Whether [`Pool::set_stopping`] was called.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
     }
 
     /// What the leader does.
@@ -333,9 +285,14 @@ impl Pool {
         }
     }
 
-    /// Tells the watchdog that a call begins.
-    pub fn mark_call_start(&self, call_start_ns: u64) {
-        self.call_start_ns.store(call_start_ns, Relaxed);
+    /// Tells the watchdog that the leader begins a call.
+    pub fn mark_call_start(&self, now_ns: u64) {
+        self.call_start_ns.store(now_ns, Relaxed);
+    }
+
+    /// When the leader's call began; 0 if none runs.
+    pub fn call_start_ns(&self) -> u64 {
+        self.call_start_ns.load(Relaxed)
     }
 
     /// The calling thread leads from now on.
@@ -349,80 +306,49 @@ impl Pool {
         leader.and_then(ThreadNumber::sleeps).unwrap_or(true)
     }
 
-    /// What the watchdog sees; 0 if no call runs.
-    pub fn call_start_ns(&self) -> u64 {
-        self.call_start_ns.load(Relaxed)
-    }
-
-    /// Whether a call is running or waits, as seen after everything that the hand-over's lock has
+    /// Whether a call is running or waits, as seen after everything that the scheduler's lock has
     /// ordered.
     pub fn is_serving(&self) -> bool {
         self.scheduler.loop_state() == LoopState::Serving || !self.scheduler.is_empty()
     }
 
-    /// How often the watchdog has stepped in.
+    /// How often the watchdog has replaced a leader.
     pub fn rescues(&self) -> u64 {
         self.rescues.load(Relaxed)
     }
 
     /// Leaves something for the leader and wakes it. Datagrams for a pool that has retired go to
-    /// another; what else is for it has lost its meaning.
-    pub fn post(&self, mail: Message) {
-        if let Err(Message::Datagrams(received)) = self.try_post(mail) {
-            self.shared.pools.post(Message::Datagrams(received));
+    /// another; other messages have no meaning any more.
+    pub fn post(&self, message: Message) {
+        if let Err(Message::Datagrams(datagrams)) = self.inbox.post(message) {
+            self.shared.other_pools.answer(datagrams);
         }
     }
 
-    /// Leaves something for the leader and wakes it.
-    ///
-    /// # Errors
-    /// The pool has retired: the mail comes back.
-    pub fn try_post(&self, mail: Message) -> Result<(), Message> {
-        let mut inbox = lock(&self.inbox);
-        if inbox.closed {
-            return Err(mail);
-        }
-        inbox.mail.push(mail);
-        drop(inbox);
-        self.event.raise();
-        Ok(())
-    }
-
-    /// Takes what was left, in the order in which it came.
-    pub fn mail(&self) -> Vec<Message> {
-        self.event.lower();
-        std::mem::take(&mut lock(&self.inbox).mail)
-    }
-
-    /// Wakes or starts whom the hand-over says.
+    /// Wakes or starts whom the scheduler says.
     pub fn wake(self: &Arc<Self>, wakeup: Wakeup, stats: &WorkerStats) {
         match wakeup {
             Wakeup::Nobody | Wakeup::Exhausted => {}
-            Wakeup::NotifyLeader => self.event.raise(),
+            Wakeup::NotifyLeader => self.inbox.wake_leader(),
             Wakeup::Unpark(parker) => {
-                self.seen.wakeups.fetch_add(1, Relaxed);
+                self.counters.wakeups.fetch_add(1, Relaxed);
                 stats.add(Counter::Wakeups, 1);
                 parker.unpark();
             }
             // If it cannot be started, the first worker whose call ends does what is to be done.
-            Wakeup::Start(role) => self.start(role, stats),
+            Wakeup::Start(role) => self.start_thread_unless_short(role, stats),
         }
     }
 
-    /// Starts a thread, unless none is to be had.
-    fn start(self: &Arc<Self>, role: Role, stats: &WorkerStats) {
-        let (clock, shortage) = (&self.shared.clock, &self.shared.shortage);
-        if shortage.lasts(clock.now_ms()) {
+    fn start_thread_unless_short(self: &Arc<Self>, role: Role, stats: &WorkerStats) {
+        let (clock, shortage) = (&self.shared.clock, &self.shared.thread_shortage);
+        if shortage.is_recent(clock.now_ms()) {
             stats.add(Counter::ThreadsNotStarted, 1);
-            if let Wakeup::Unpark(parker) = self.scheduler.thread_not_started(role, clock.now_ns())
-            {
-                parker.unpark();
-            }
-            return;
+            return self.thread_not_started(role);
         }
-        if let Err(error) = thread::start(self, role) {
+        if let Err(error) = self.start_thread(role) {
             stats.add(Counter::ThreadsNotStarted, 1);
-            if shortage.is_seen(clock.now_ms()) {
+            if shortage.record(clock.now_ms()) {
                 tracing::warn!(
                     pool = self.index, %error,
                     "cannot start a thread: calls wait for those that there are; check the limits on processes"
@@ -431,20 +357,40 @@ impl Pool {
         }
     }
 
+    /// Starts a thread that the scheduler has counted.
+    fn start_thread(self: &Arc<Self>, role: Role) -> io::Result<()> {
+        let name = match role {
+            Role::Worker => format!("svc-{}", self.index),
+            Role::Reserve => format!("reserve-{}", self.index),
+        };
+        let now_ns = self.shared.clock.now_ns();
+        let (pool, body) = (Arc::clone(self), self.worker_body);
+        let builder = Builder::new().name(name).stack_size(STACK_BYTES);
+        let started = builder.spawn(move || body(&pool, role, now_ns)).map(drop);
+        started.inspect_err(|_| self.thread_not_started(role))
+    }
+
+    fn thread_not_started(&self, role: Role) {
+        let now_ns = self.shared.clock.now_ns();
+        if let Wakeup::Unpark(parker) = self.scheduler.thread_not_started(role, now_ns) {
+            parker.unpark();
+        }
+    }
+
     /// Starts threads up to the fewest.
     ///
     /// # Errors
     /// As std::thread::Builder::spawn: too many threads, or no memory.
-    pub fn fill(self: &Arc<Self>) -> io::Result<()> {
+    pub fn start_min_threads(self: &Arc<Self>) -> io::Result<()> {
         while self.scheduler.add_below_min() {
-            thread::start(self, Role::Worker)?;
+            self.start_thread(Role::Worker)?;
         }
         Ok(())
     }
 }
 
-fn unpark(seats: &[Arc<Parker>]) {
-    for parker in seats {
+fn unpark(parkers: &[Arc<Parker>]) {
+    for parker in parkers {
         parker.unpark();
     }
 }

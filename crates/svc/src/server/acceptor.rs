@@ -4,19 +4,17 @@
 //! When descriptors or memory run out it ends the connection that has been silent for longest,
 //! if that is long enough, and rests instead of spinning; who is not accepted yet waits in the kernel.
 
+use crate::conn::byte_stream::ByteStream;
 use crate::conn::connection::Conn;
 use crate::conn::table::TableFull;
 use crate::conn::tcp_buffers::ConnBuffers;
+use crate::epoll_tokens::TOKEN_INBOX;
 use crate::limits::EVENTS_PER_WAIT;
-use crate::pool::event_loop::TOKEN_INBOX;
-use crate::server::lifecycle::Shared;
-use crate::server::pools::ConnTransfer;
-use crate::udp::socket::canonical;
-use rpc::{Peer, Transport};
+use crate::server::state::{Listener, State};
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use sys::epoll::{Epoll, Events, Interest};
 use telemetry::{Counter, WorkerStats};
@@ -31,26 +29,9 @@ const IDLE_ENOUGH_MS: u64 = 30_000;
 /// Connections accepted from one listener before the others have their turn.
 const ACCEPTS_PER_TURN: usize = 64;
 
-/// What the statistics know of a listener; its socket is the acceptor's, and closes with it.
-pub(crate) struct Listener {
-    pub local: SocketAddr,
-    pub adopted: bool,
-    /// The socket, while the acceptor has it.
-    pub socket: Weak<TcpListener>,
-    /// Connections accepted.
-    pub accepted: AtomicU64,
-}
-
-impl Listener {
-    pub fn new(socket: &Arc<TcpListener>, adopted: bool) -> io::Result<Self> {
-        let local = socket.local_addr()?;
-        Ok(Self { local, adopted, socket: Arc::downgrade(socket), accepted: AtomicU64::new(0) })
-    }
-}
-
 /// The acceptor's own things.
 struct Acceptor<'a> {
-    shared: &'a Shared,
+    state: &'a State,
     stats: WorkerStats,
     last_id: u64,
     /// A shortage is not told of before.
@@ -61,9 +42,9 @@ struct Acceptor<'a> {
 ///
 /// # Errors
 /// No descriptors or memory left.
-pub(crate) fn watch(shared: &Shared, sockets: &[Arc<TcpListener>]) -> io::Result<Epoll> {
+pub(crate) fn watch(state: &State, sockets: &[Arc<TcpListener>]) -> io::Result<Epoll> {
     let epoll = Epoll::new()?;
-    epoll.add(&shared.accept_end, TOKEN_INBOX, Interest::READABLE)?;
+    epoll.add(&state.accept_end, TOKEN_INBOX, Interest::READABLE)?;
     for (number, socket) in sockets.iter().enumerate() {
         epoll.add(socket, number as u64, Interest::READABLE)?;
     }
@@ -71,11 +52,11 @@ pub(crate) fn watch(shared: &Shared, sockets: &[Arc<TcpListener>]) -> io::Result
 }
 
 /// The acceptor's thread.
-pub(crate) fn accept(shared: &Shared, epoll: &Epoll, sockets: &[Arc<TcpListener>]) {
-    let stats = shared.telemetry.worker();
-    let mut acceptor = Acceptor { shared, stats, last_id: 0, log_after_ms: 0 };
+pub(crate) fn accept(state: &State, epoll: &Epoll, sockets: &[Arc<TcpListener>]) {
+    let stats = state.shared.telemetry.worker();
+    let mut acceptor = Acceptor { state, stats, last_id: 0, log_after_ms: 0 };
     let mut events = Events::with_capacity(EVENTS_PER_WAIT);
-    while !shared.stopping.load(Relaxed) {
+    while !state.stopping.load(Relaxed) {
         if let Err(error) = epoll.wait(&mut events, None) {
             tracing::error!(%error, "cannot wait for connections");
             std::thread::sleep(SHORTAGE_PAUSE);
@@ -84,7 +65,7 @@ pub(crate) fn accept(shared: &Shared, epoll: &Epoll, sockets: &[Arc<TcpListener>
         while let Some(ready) = events.at(index) {
             index = index.saturating_add(1);
             let number = usize::try_from(ready.token).ok();
-            let found = number.and_then(|n| Some((sockets.get(n)?, shared.listeners.get(n)?)));
+            let found = number.and_then(|n| Some((sockets.get(n)?, state.listeners.get(n)?)));
             if let Some((socket, listener)) = found {
                 acceptor.take_from(socket, listener);
             }
@@ -95,7 +76,7 @@ pub(crate) fn accept(shared: &Shared, epoll: &Epoll, sockets: &[Arc<TcpListener>
 impl Acceptor<'_> {
     fn take_from(&mut self, socket: &TcpListener, listener: &Listener) {
         for _ in 0..ACCEPTS_PER_TURN {
-            match sys::socket::accept(socket) {
+            match ByteStream::accept(socket) {
                 Ok(stream) => {
                     listener.accepted.fetch_add(1, Relaxed);
                     self.set_up(stream);
@@ -114,22 +95,17 @@ impl Acceptor<'_> {
         }
     }
 
-    /// Sets a connection up and gives it to a pool.
-    fn set_up(&mut self, stream: TcpStream) {
-        let ends = stream.peer_addr().and_then(|peer| Ok((peer, stream.local_addr()?)));
-        let Ok((peer, local)) = ends else { return };
-        if sys::socket::prepare(&stream).is_err() {
-            return;
-        }
-        let peer =
-            Peer { addr: canonical(peer), local: canonical(local), transport: Transport::Tcp };
+    /// Sets a connection up and assigns it to a pool.
+    fn set_up(&mut self, stream: ByteStream) {
+        let (state, shared) = (self.state, &*self.state.shared);
+        // It may have ended already.
+        let Ok(peer) = stream.prepare() else { return };
         self.last_id = self.last_id.saturating_add(1);
-        let now_ms = self.shared.clock.now_ms();
-        let buffers = ConnBuffers::new(&self.shared.buffers);
-        let conn = Arc::new(Conn::new(self.last_id, stream, peer, now_ms, buffers));
-        let limits = &self.shared.limits;
-        let (max, per_client) = (self.shared.connections_max, limits.connections_per_client_max);
-        if let Err(full) = self.shared.connections.add(&conn, max, per_client) {
+        let buffers = ConnBuffers::new(&state.buffers);
+        let conn = Conn::new(self.last_id, stream, peer, shared.clock.now_ms(), buffers);
+        let conn = Arc::new(conn);
+        let (max, per_client) = (state.connections_max, shared.limits.connections_per_client_max);
+        if let Err(full) = shared.conns.add(&conn, max, per_client) {
             self.stats.add(Counter::ConnectionsRefused, 1);
             match full {
                 TableFull::Server => self.close_idlest(),
@@ -139,14 +115,14 @@ impl Acceptor<'_> {
             return;
         }
         self.stats.add(Counter::Connections, 1);
-        self.shared.buffers.set_up(&conn, &self.stats);
-        self.shared.congestion.set_up(&conn.stream, conn.peer);
-        self.shared.pools.hand_out(ConnTransfer::New(conn));
+        state.buffers.set_up(&conn.buffers, &conn.stream, peer.addr.ip(), &self.stats);
+        state.congestion.set_up(&conn.stream, peer);
+        state.pools.assign_new(conn);
     }
 
     /// Tells the operator why clients wait, now and then.
     fn log_shortage(&mut self, shortage: &io::Error) {
-        let now_ms = self.shared.clock.now_ms();
+        let now_ms = self.state.shared.clock.now_ms();
         if self.log_after_ms <= now_ms {
             self.log_after_ms = now_ms.saturating_add(SHORTAGE_LOG_EVERY_MS);
             let limit = sys::socket::descriptors_max();
@@ -156,13 +132,14 @@ impl Acceptor<'_> {
 
     /// Ends the connection that has been silent for longest, if it has nothing under way.
     fn close_idlest(&self) {
-        let now_ms = self.shared.clock.now_ms();
-        let silent = |conn: &Arc<Conn>| now_ms.saturating_sub(conn.seen.last_ms.load(Relaxed));
+        let now_ms = self.state.shared.clock.now_ms();
+        let silent = |conn: &Arc<Conn>| now_ms.saturating_sub(conn.counters.last_ms.load(Relaxed));
         let idle = |conn: &&Arc<Conn>| {
-            let busy = conn.seen.in_flight.load(Relaxed) > 0 || conn.seen.queued.load(Relaxed) > 0;
+            let busy =
+                conn.counters.in_flight.load(Relaxed) > 0 || conn.counters.queued.load(Relaxed) > 0;
             !busy && silent(conn) > IDLE_ENOUGH_MS
         };
-        let all = self.shared.connections.all();
+        let all = self.state.shared.conns.all();
         if let Some(conn) = all.iter().filter(idle).max_by_key(|conn| silent(conn)) {
             conn.shut_down();
         }

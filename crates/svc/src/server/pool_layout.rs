@@ -5,22 +5,15 @@
 //!
 //! [`PoolSettings`] is what is set; its lock is held over a whole change, so that there is one at a time.
 
-use crate::config::{PoolMode, SettingError, WakePolicy};
-use crate::pool::worker_pool::{Message, Pool};
-use crate::server::lifecycle::{Shared, StartError};
+use crate::errors::{SettingError, StartError};
+use crate::pool::inbox::Message;
+use crate::pool::shared::Shared;
+use crate::pool::worker_pool::{Pool, PoolPlan};
+use crate::server::state::{PoolSettings, State};
+use crate::settings::PoolMode;
+use crate::worker::thread;
 use std::io;
 use std::sync::Arc;
-
-/// What is set of the pools.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PoolSettings {
-    /// The fewest and the most threads of all pools together.
-    pub threads: (usize, usize),
-    pub pool_mode: PoolMode,
-    pub wake_policy: WakePolicy,
-    /// How many pools there are to be under [`PoolMode::Auto`].
-    pub spread: usize,
-}
 
 /// Puts other pools in place of those that there are.
 ///
@@ -28,7 +21,7 @@ pub(crate) struct PoolSettings {
 /// [`SettingError`]: fewer threads than pools, or the kernel refuses threads or descriptors;
 /// nothing has changed then.
 pub(crate) fn replace_pools(
-    shared: &Arc<Shared>,
+    state: &State,
     set: &mut PoolSettings,
     change: impl FnOnce(PoolSettings) -> PoolSettings,
 ) -> Result<(), SettingError> {
@@ -36,18 +29,18 @@ pub(crate) fn replace_pools(
     let refused = |error: StartError| {
         SettingError(format!("cannot change to pool-mode={}: {error}", new.pool_mode))
     };
-    let pools = make_pools(shared, &new).map_err(refused)?;
+    let pools = make_pools(&state.shared, &new).map_err(refused)?;
     for pool in &pools {
-        if let Err(error) = pool.fill() {
+        if let Err(error) = pool.start_min_threads() {
             for pool in &pools {
-                pool.post(Message::Leave);
+                pool.post(Message::Drain);
             }
-            forget_pools(shared, &pools);
+            forget_pools(&state.shared, &pools);
             return Err(cannot_start(error));
         }
     }
-    for pool in shared.pools.replace(pools).iter() {
-        pool.post(Message::Leave);
+    for pool in state.pools.replace(pools).iter() {
+        pool.post(Message::Drain);
     }
     *set = new;
     Ok(())
@@ -70,7 +63,9 @@ pub(crate) fn make_pools(
     let threads = split_threads(set.threads, layout.len())?;
     let mut pools = Vec::with_capacity(layout.len());
     for (index, (cpus, threads)) in layout.into_iter().zip(threads).enumerate() {
-        let pool = Pool::new(index, cpus, threads, set.wake_policy, Arc::clone(shared));
+        let wake_policy = set.wake_policy;
+        let plan = PoolPlan { index, cpus, threads, wake_policy, worker_body: thread::run };
+        let pool = Pool::new(plan, Arc::clone(shared));
         let pool = pool.inspect_err(|_| forget_pools(shared, &pools))?;
         pools.push(Arc::new(pool));
     }
@@ -79,14 +74,14 @@ pub(crate) fn make_pools(
 
 fn forget_pools(shared: &Shared, pools: &[Arc<Pool>]) {
     for pool in pools {
-        shared.ports.remove_pool(&pool.epoll);
+        shared.datagram_sockets.remove_pool(&pool.epoll);
     }
 }
 
 /// The CPUs of each pool; an empty list is any CPU.
 fn layout(set: &PoolSettings) -> io::Result<Vec<Vec<usize>>> {
     let mut pools = match set.pool_mode {
-        PoolMode::Auto => vec![Vec::new(); set.spread],
+        PoolMode::Auto => vec![Vec::new(); set.auto_pools],
         PoolMode::Global => vec![Vec::new()],
         PoolMode::PerCpu => vec![Vec::new(); sys::thread::allowed_cpus()?.len()],
         PoolMode::PerNode => {

@@ -1,18 +1,21 @@
-//! The pools: those that new connections go to, and those that are being left.
+//! The pools: those that new connections go to, and those that are drained.
 //!
-//! `pool-mode` changes while the server runs. New pools are started first; from then on the
-//! acceptor gives connections to them. The leader of each old pool then takes no more datagrams,
-//! and sends its connections over, each when it is home: with what was received and not answered,
-//! with what is queued to be sent, and with calls that run detached still running.
-//! When it has none left, and its inbox is empty and closed, it retires. So no connection drops
-//! and no call is lost; calls of one connection go on side by side across the change.
+//! `pool-mode` changes while the server runs. New pools are started first; from then on the acceptor
+//! assigns connections to them. The leader of each old pool then takes no more datagrams, and sends its
+//! connections over, each when no worker serves it: with what was received and not answered, with what is
+//! queued to be sent, and with calls that run detached still running. When it has none left, and its inbox
+//! is empty and closed, it retires. So no connection drops and no call is lost; calls of one connection go
+//! on side by side across the change.
 //!
-//! The lock guards the lists; it is taken when a connection is accepted or moves, by the watchdog
-//! once a tick and when somebody asks or sets; never by a call.
+//! The lock guards the lists; it is taken when a connection is accepted or moves, by the watchdog at each
+//! of its looks, and when somebody asks or sets; never by a call.
 
 use crate::conn::connection::{Conn, Rx};
-use crate::pool::worker_pool::{Message, Pool};
+use crate::pool::inbox::Message;
+use crate::pool::shared::OtherPools;
+use crate::pool::worker_pool::Pool;
 use crate::sync::lock;
+use crate::udp::received::ReceivedDatagram;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
@@ -26,6 +29,32 @@ struct State {
     draining: Vec<Arc<Pool>>,
 }
 
+/// A connection on its way to a pool.
+enum ConnTransfer {
+    /// It was accepted.
+    New(Arc<Conn>),
+    /// It comes from a pool that is drained.
+    Moved(Box<Rx>),
+}
+
+impl ConnTransfer {
+    fn conn(&self) -> &Arc<Conn> {
+        match self {
+            Self::New(conn) => conn,
+            Self::Moved(rx) => &rx.conn,
+        }
+    }
+}
+
+impl From<ConnTransfer> for Message {
+    fn from(transfer: ConnTransfer) -> Self {
+        match transfer {
+            ConnTransfer::New(conn) => Self::NewConn(conn),
+            ConnTransfer::Moved(rx) => Self::MovedConn(rx),
+        }
+    }
+}
+
 impl Pools {
     /// The pools that take connections.
     pub fn current(&self) -> Arc<[Arc<Pool>]> {
@@ -35,16 +64,16 @@ impl Pools {
     /// All pools that have threads, those that take connections first.
     pub fn all(&self) -> Vec<Arc<Pool>> {
         let mut state = lock(&self.0);
-        state.draining.retain(|pool| !pool.is_gone());
+        state.draining.retain(|pool| !pool.has_ended());
         state.current.iter().chain(&state.draining).map(Arc::clone).collect()
     }
 
-    /// Whether a pool that is being left still has threads.
-    pub fn is_leaving(&self) -> bool {
-        lock(&self.0).draining.iter().any(|pool| !pool.is_gone())
+    /// Whether a pool that is drained still has threads.
+    pub fn are_draining(&self) -> bool {
+        lock(&self.0).draining.iter().any(|pool| !pool.has_ended())
     }
 
-    /// Puts others in their place; those that are to be left.
+    /// Puts others in their place; those that are to be drained.
     pub fn replace(&self, pools: Vec<Arc<Pool>>) -> Arc<[Arc<Pool>]> {
         let mut state = lock(&self.0);
         let old = std::mem::replace(&mut state.current, pools.into());
@@ -57,63 +86,43 @@ impl Pools {
         *lock(&self.0) = State::default();
     }
 
-    /// Gives a connection to the pool that has the fewest.
-    pub fn hand_out(&self, parcel: ConnTransfer) {
-        let mut parcel = parcel;
+    /// Assigns a new connection to the pool that has the fewest.
+    pub fn assign_new(&self, conn: Arc<Conn>) {
+        self.assign_to_fewest(ConnTransfer::New(conn));
+    }
+
+    fn assign_to_fewest(&self, mut transfer: ConnTransfer) {
         loop {
             let current = self.current();
             let fewest = current.iter().min_by_key(|pool| pool.connections.load(Relaxed));
             // None after the end of the server only.
-            let Some(pool) = fewest else { return parcel.conn().shut_down() };
+            let Some(pool) = fewest else { return transfer.conn().shut_down() };
             pool.connections.fetch_add(1, Relaxed);
-            parcel.conn().pool.store(pool.index, Relaxed);
-            match pool.try_post(parcel.mail()) {
-                Ok(()) => return,
-                // It was left at this moment: there are others now.
-                Err(mail) => {
-                    pool.connections.fetch_sub(1, Relaxed);
-                    match mail {
-                        Message::Open(conn) => parcel = ConnTransfer::New(conn),
-                        Message::Moved(rx) => parcel = ConnTransfer::Moved(rx),
-                        _ => return,
-                    }
-                    if Arc::ptr_eq(&current, &self.current()) {
-                        return parcel.conn().shut_down();
-                    }
-                }
+            transfer.conn().pool.store(pool.index, Relaxed);
+            let Err(message) = pool.inbox.post(transfer.into()) else { return };
+            // It retired at this moment: there are others now.
+            pool.connections.fetch_sub(1, Relaxed);
+            transfer = match message {
+                Message::NewConn(conn) => ConnTransfer::New(conn),
+                Message::MovedConn(rx) => ConnTransfer::Moved(rx),
+                _ => return,
+            };
+            if Arc::ptr_eq(&current, &self.current()) {
+                return transfer.conn().shut_down();
             }
         }
     }
+}
 
-    /// Leaves mail that any pool can deal with.
-    pub fn post(&self, mail: Message) {
+impl OtherPools for Pools {
+    fn assign(&self, rx: Box<Rx>) {
+        self.assign_to_fewest(ConnTransfer::Moved(rx));
+    }
+
+    fn answer(&self, datagrams: Vec<ReceivedDatagram>) {
         if let Some(pool) = self.current().first() {
             // Closed after the end of the server only, or once more at this moment.
-            let _ = pool.try_post(mail);
-        }
-    }
-}
-
-/// A connection on its way to a pool.
-pub(crate) enum ConnTransfer {
-    /// It was accepted.
-    New(Arc<Conn>),
-    /// It comes from a pool that is being left.
-    Moved(Box<Rx>),
-}
-
-impl ConnTransfer {
-    fn conn(&self) -> &Arc<Conn> {
-        match self {
-            Self::New(conn) => conn,
-            Self::Moved(rx) => &rx.conn,
-        }
-    }
-
-    fn mail(self) -> Message {
-        match self {
-            Self::New(conn) => Message::Open(conn),
-            Self::Moved(rx) => Message::Moved(rx),
+            let _ = pool.inbox.post(Message::Datagrams(datagrams));
         }
     }
 }

@@ -13,22 +13,22 @@
 //! leader lends through the slot's lock *first* and reads the flag *then*. The same between the
 //! budget of partial records and the flag, with a fence on both sides.
 
-use crate::config::PoolMode;
+use crate::clock::NS_PER_MS;
 use crate::conn::connection::Conn;
 use crate::limits::IDLE_THREAD_AGE;
 use crate::pool::scheduler::Wakeup;
-use crate::server::lifecycle::Shared;
-use crate::server::pool_layout::{self, PoolSettings};
-use crate::server::pool_sizing::{self, PoolSizer};
-use crate::stats::NS_PER_MS;
+use crate::pool::shared::Shared;
+use crate::server::pool_layout::replace_pools;
+use crate::server::pool_sizing::{Load, PoolSizer};
+use crate::server::pools::Pools;
+use crate::server::state::{PoolSettings, State};
+use crate::settings::PoolMode;
 use crate::sync::lock;
+use std::sync::TryLockError;
 use std::sync::atomic::{
-    AtomicBool,
     Ordering::{Relaxed, SeqCst},
     fence,
 };
-use std::sync::{Arc, Mutex, TryLockError};
-use std::thread::Thread;
 use std::time::Duration;
 use telemetry::{Counter, WorkerStats};
 
@@ -52,40 +52,10 @@ const REST: Duration = IDLE_THREAD_AGE.saturating_add(Duration::from_secs(1));
 /// Between two looks for connections without progress, while there may be any.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// Wakes the watchdog.
-#[derive(Debug, Default)]
-pub(crate) struct WatchdogWaker {
-    asleep: AtomicBool,
-    /// Set while the watchdog runs. Locked only when it has to be woken.
-    thread: Mutex<Option<Thread>>,
-}
-
-impl WatchdogWaker {
-    /// A call begins.
-    pub fn wake(&self) {
-        if self.asleep.load(Relaxed) {
-            self.wake_now();
-        }
-    }
-
-    /// A connection holds memory that has been taken from the budget, and may make no progress.
-    pub fn wake_for_memory(&self) {
-        fence(SeqCst);
-        self.wake();
-    }
-
-    /// Wakes it in any case.
-    pub fn wake_now(&self) {
-        self.asleep.store(false, Relaxed);
-        if let Some(thread) = &*lock(&self.thread) {
-            thread.unpark();
-        }
-    }
-}
-
 /// The watchdog's view of things.
 struct Watchdog<'a> {
-    shared: &'a Arc<Shared>,
+    state: &'a State,
+    shared: &'a Shared,
     stats: WorkerStats,
     swept_ms: u64,
     sizer: PoolSizer,
@@ -98,15 +68,15 @@ struct Watchdog<'a> {
 }
 
 /// The machine, as far as the process may use it.
-struct Machine<'a>(&'a Shared);
+struct Machine<'a>(&'a Pools);
 
-impl pool_sizing::Load for Machine<'_> {
+impl Load for Machine<'_> {
     fn cpu_time(&self) -> Duration {
         sys::thread::own_cpu_time()
     }
 
     fn calls(&self) -> u64 {
-        self.0.pools.current().iter().map(|pool| pool.seen.calls.load(Relaxed)).sum()
+        self.0.current().iter().map(|pool| pool.counters.calls.load(Relaxed)).sum()
     }
 
     fn idle_time(&self) -> Option<Duration> {
@@ -115,15 +85,24 @@ impl pool_sizing::Load for Machine<'_> {
 }
 
 /// The watchdog's thread.
-pub(crate) fn watch(shared: &Arc<Shared>) {
-    *lock(&shared.watchdog_waker.thread) = Some(std::thread::current());
+pub(crate) fn watch(state: &State) {
+    let shared = &*state.shared;
+    *lock(&shared.watchdog.thread) = Some(std::thread::current());
     let stats = shared.telemetry.worker();
     let cpus = sys::thread::allowed_cpus().map_or(1, |cpus| cpus.len());
     let sizer = PoolSizer::new(cpus);
-    let mut watchdog =
-        Watchdog { shared, stats, swept_ms: 0, sizer, cpus, worked_ms: None, alert_until_ns: 0 };
+    let mut watchdog = Watchdog {
+        state,
+        shared,
+        stats,
+        swept_ms: 0,
+        sizer,
+        cpus,
+        worked_ms: None,
+        alert_until_ns: 0,
+    };
     let mut busy_ns = 0;
-    while !shared.stopped.load(Relaxed) {
+    while !state.stopped.load(Relaxed) {
         let now_ns = shared.clock.now_ns();
         if watchdog.check_pools(now_ns) {
             busy_ns = now_ns;
@@ -136,7 +115,7 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
             std::thread::park_timeout(if alert { TICK } else { CALM_TICK });
         } else if watchdog.may_sleep() {
             watchdog.sleep();
-            shared.watchdog_waker.asleep.store(false, Relaxed);
+            shared.watchdog.asleep.store(false, Relaxed);
             busy_ns = shared.clock.now_ns();
         }
     }
@@ -147,13 +126,13 @@ impl Watchdog<'_> {
     /// runs, or has run since the last look.
     fn check_pools(&mut self, now_ns: u64) -> bool {
         let mut busy = false;
-        for pool in &self.shared.pools.all() {
+        for pool in &self.state.pools.all() {
             let before = *lock(&pool.watched);
             let mut seen = before;
             let call = pool.scheduler.wake_if_stalled(&mut seen.taken, now_ns);
             let mut found = matches!(call, Wakeup::Unpark(_) | Wakeup::Start(_));
             pool.wake(call, &self.stats);
-            seen.calls = pool.seen.calls.load(Relaxed);
+            seen.calls = pool.counters.calls.load(Relaxed);
             let beat = pool.call_start_ns();
             let age_ns = if beat == 0 { 0 } else { now_ns.saturating_sub(beat) };
             if age_ns >= STUCK_NS {
@@ -173,34 +152,33 @@ impl Watchdog<'_> {
 
     /// Has as many pools as the load needs, where that is left to the server.
     fn resize_pools(&mut self) {
-        let mut set = match self.shared.set.try_lock() {
+        let mut set = match self.state.pool_settings.try_lock() {
             Ok(set) => set,
             Err(TryLockError::Poisoned(set)) => set.into_inner(),
             // Somebody is setting something: there is a next time.
             Err(TryLockError::WouldBlock) => return,
         };
-        if set.pool_mode != PoolMode::Auto || self.shared.stopping.load(Relaxed) {
+        if set.pool_mode != PoolMode::Auto || self.state.stopping.load(Relaxed) {
             return;
         }
         // Calls that hang keep the threads of a pool that is left: there are never more than twice as
         // many as were asked for, however often the load changes.
-        if self.shared.pools.is_leaving() {
+        if self.state.pools.are_draining() {
             return;
         }
         let now = Duration::from_nanos(self.shared.clock.now_ns());
         let most = self.cpus.min(set.threads.1);
-        let machine = Machine(self.shared);
-        let Some(spread) = self.sizer.sample(now, &machine, set.spread, most) else { return };
-        match pool_layout::replace_pools(self.shared, &mut set, |set| PoolSettings {
-            spread,
-            ..set
-        }) {
+        let machine = Machine(&self.state.pools);
+        let Some(auto_pools) = self.sizer.sample(now, &machine, set.auto_pools, most) else {
+            return;
+        };
+        match replace_pools(self.state, &mut set, |set| PoolSettings { auto_pools, ..set }) {
             Ok(()) => {
-                tracing::debug!(pools = spread, "the load is spread anew");
-                self.sizer.changed(now, self.shared.connections.len());
+                tracing::debug!(pools = auto_pools, "the number of pools has changed");
+                self.sizer.changed(now, self.shared.conns.len());
             }
             Err(error) => {
-                tracing::warn!(%error, "the load cannot be spread over {spread} pools");
+                tracing::warn!(%error, "cannot change to {auto_pools} pools");
                 self.sizer.failed(now);
             }
         }
@@ -208,10 +186,10 @@ impl Watchdog<'_> {
 
     /// Raises the flag and makes sure that nothing began before it was seen.
     fn may_sleep(&self) -> bool {
-        self.shared.watchdog_waker.asleep.store(true, Relaxed);
-        let serving = self.shared.pools.all().iter().any(|pool| pool.is_serving());
-        if serving || self.shared.stopped.load(Relaxed) {
-            self.shared.watchdog_waker.asleep.store(false, Relaxed);
+        self.shared.watchdog.asleep.store(true, Relaxed);
+        let serving = self.state.pools.all().iter().any(|pool| pool.is_serving());
+        if serving || self.state.stopped.load(Relaxed) {
+            self.shared.watchdog.asleep.store(false, Relaxed);
             return false;
         }
         fence(SeqCst);
@@ -227,10 +205,9 @@ impl Watchdog<'_> {
             Some(patience) => std::thread::park_timeout(patience),
             None => std::thread::park(),
         }
-        let woken = !self.shared.watchdog_waker.asleep.load(Relaxed);
-        let waiting_since_ms = |since_ms| self.shared.clock.now_ms().saturating_sub(since_ms);
-        if !woken
-            && self.worked_ms.is_some_and(|ms| u128::from(waiting_since_ms(ms)) >= REST.as_millis())
+        let woken = !self.shared.watchdog.asleep.load(Relaxed);
+        let rested_ms = |since_ms| self.shared.clock.now_ms().saturating_sub(since_ms);
+        if !woken && self.worked_ms.is_some_and(|ms| u128::from(rested_ms(ms)) >= REST.as_millis())
         {
             sys::limits::give_memory_back();
             self.worked_ms = None;
@@ -255,8 +232,8 @@ impl Watchdog<'_> {
         }
         self.swept_ms = now_ms;
         let limits = &self.shared.limits;
-        for conn in self.shared.connections.all() {
-            let seen = &conn.seen;
+        for conn in self.shared.conns.all() {
+            let seen = &conn.counters;
             let unread = seen.queued.load(Relaxed) > 0;
             let silent = client_silence(&conn, unread, now_ms);
             if unread {
@@ -292,9 +269,9 @@ impl Watchdog<'_> {
 /// Where replies wait, its word is that it acknowledges some. That something leaves the queue tells too
 /// little: a full socket takes nothing before a third of it is empty, which is minutes of a slow line.
 fn client_silence(conn: &Conn, unread: bool, now_ms: u64) -> Duration {
-    let seen = &conn.seen;
+    let seen = &conn.counters;
     let sleeps = !unread && seen.in_flight.load(Relaxed) > 0;
-    if sleeps || !conn.home.is_present() {
+    if sleeps || !conn.rx_slot.is_present() {
         seen.waiting_since_ms.store(0, Relaxed);
         return Duration::ZERO;
     }
@@ -309,7 +286,7 @@ fn client_silence(conn: &Conn, unread: bool, now_ms: u64) -> Duration {
 
 /// Whether a client has acknowledged anything since this was last asked.
 fn has_acknowledged_more(conn: &Conn) -> bool {
-    let left = sys::socket::unacknowledged(&conn.stream) as u64;
-    let now = conn.seen.bytes_out.load(Relaxed).wrapping_sub(left);
-    conn.seen.acknowledged.swap(now, Relaxed) != now
+    let left = conn.stream.unacknowledged_bytes() as u64;
+    let now = conn.counters.bytes_out.load(Relaxed).wrapping_sub(left);
+    conn.counters.acknowledged.swap(now, Relaxed) != now
 }

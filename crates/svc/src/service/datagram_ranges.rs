@@ -12,7 +12,7 @@
 //! The kernel makes the checksum when a page is collected. If somebody changes the page before the receiver
 //! has looked at it, the receiver throws the datagram away, and its client asks again.
 
-use crate::service::datagrams::Reply;
+use crate::service::datagram_reply::Reply;
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;

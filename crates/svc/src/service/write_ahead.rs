@@ -19,10 +19,11 @@
 //! to a follower, but keeps the connection, of which nothing else could be answered meanwhile: it
 //! stands in the middle of a record.
 
-use crate::conn::connection::{Conn, Rx};
-use crate::conn::transmit::Sent;
+use crate::conn::connection::{Conn, Rx, Sent};
 use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, LARGE_BEGIN_BYTES, RECEIVE_BYTES};
-use crate::service::stream::{RoundEnd, RoundRole, Step, StreamRound};
+use crate::pool::unread;
+use crate::service::round::Round;
+use crate::service::stream_round::{AheadSource, RoundEnd, Step, StreamRound};
 use rpc::record::{MARK_LEN, Record, RecordError};
 use rpc::{Ahead, Beginning, Blocking};
 use std::cell::Cell;
@@ -30,15 +31,6 @@ use std::mem;
 use std::ops::Range;
 use telemetry::Counter;
 use xdr::Writer;
-
-/// Where that of a record lies which has arrived and has not gone.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Source<'b> {
-    /// In what was received; the first `front` bytes are a copy of what the connection keeps.
-    Received { bytes: &'b [u8], front: usize },
-    /// In the connection's memory.
-    Kept,
-}
 
 /// At the start of a record in one fragment that one receive cannot bring: takes its mark.
 pub(crate) fn begin(rx: &mut Rx, input: &mut &[u8], max: usize) -> Result<(), RecordError> {
@@ -78,12 +70,12 @@ pub(crate) fn in_place<'b>(rx: &mut Rx, front: usize, input: &mut &'b [u8]) -> O
     }
     let least = if rx.large { LARGE_BEGIN_BYTES } else { AHEAD_BYTES_MIN };
     (input.len() >= least)
-        .then(|| Step::GoAhead(Source::Received { bytes: mem::take(input), front }))
+        .then(|| Step::GoAhead(AheadSource::Received { bytes: mem::take(input), front }))
 }
 
 /// Lets data go ahead of a record that is being put together, if there is enough.
 pub(crate) fn joined<'b>(rx: &Rx) -> Option<Step<'b>> {
-    is_enough(rx).then_some(Step::GoAhead(Source::Kept))
+    is_enough(rx).then_some(Step::GoAhead(AheadSource::Kept))
 }
 
 /// Whether so much of a record that is being put together is there that its data should go.
@@ -100,12 +92,12 @@ pub(crate) fn going(rx: &Rx) -> Option<&Ahead> {
 impl StreamRound<'_> {
     /// Lets data of the record under way go where it belongs. Ends the turn: nothing of what was
     /// received is left.
-    pub(crate) fn go_ahead(&self, source: Source<'_>, spare: &mut Writer) -> RoundEnd {
+    pub(crate) fn go_ahead(&self, source: AheadSource<'_>, spare: &mut Writer) -> RoundEnd {
         let Some(mut rx) = self.rx.borrow_mut().take() else { return RoundEnd::AllAnswered };
         let mut ahead = rx.ahead.take().unwrap_or_default();
         let (bytes, front) = match source {
-            Source::Received { bytes, front } => (bytes, front),
-            Source::Kept => {
+            AheadSource::Received { bytes, front } => (bytes, front),
+            AheadSource::Kept => {
                 let kept = rx.partial.so_far().unwrap_or_default();
                 (kept, kept.len())
             }
@@ -116,17 +108,17 @@ impl StreamRound<'_> {
         let (gone, end) = self.ask(&rx.conn, beginning, &mut ahead);
         let gone = Some(gone).filter(|gone| !gone.is_empty());
         // Of as much as is ever gathered nothing was taken.
-        if gone.is_none() && matches!(source, Source::Kept) {
+        if gone.is_none() && matches!(source, AheadSource::Kept) {
             ahead.end();
         }
         rx.ahead = (!ahead.is_over() || !ahead.is_empty()).then_some(ahead);
-        self.stats.add(Counter::PiecesAhead, u64::from(gone.is_some()));
+        self.round.stats.add(Counter::PiecesAhead, u64::from(gone.is_some()));
         keep_rest(&mut rx, source, gone, spare);
         *self.rx.borrow_mut() = Some(rx);
         end
     }
 
-    /// Asks the dispatcher what of a record can go ahead, and how the turn ends.
+    /// Asks the dispatcher what of a record can go ahead, and how the round ends.
     pub(crate) fn ask(
         &self,
         conn: &Conn,
@@ -134,31 +126,30 @@ impl StreamRound<'_> {
         ahead: &mut Ahead,
     ) -> (Range<usize>, RoundEnd) {
         let blocking = PieceBlocking {
-            turn: self,
+            stream: self,
             conn,
             has_blocked: Cell::default(),
             broken: Cell::default(),
         };
-        let gone = self.pool.shared.dispatcher.ahead(beginning, self.peer, &blocking, ahead);
-        if blocking.has_blocked.get()
-            && let RoundRole::Works { .. } = self.role
-        {
-            self.pool.scheduler.worker_resumes();
+        let dispatcher = &self.round.shared().dispatcher;
+        let gone = dispatcher.ahead(beginning, self.peer, &blocking, ahead);
+        if blocking.has_blocked.get() && self.round.resumes_at_once() {
+            self.round.resumed();
         }
         (gone, if blocking.broken.get() { RoundEnd::Broken } else { RoundEnd::Paused })
     }
 }
 
 /// Keeps of what has arrived what has not gone.
-fn keep_rest(rx: &mut Rx, source: Source<'_>, gone: Option<Range<usize>>, spare: &mut Writer) {
+fn keep_rest(rx: &mut Rx, source: AheadSource<'_>, gone: Option<Range<usize>>, spare: &mut Writer) {
     match (source, gone) {
-        (Source::Kept, None) => {}
-        (Source::Kept, Some(gone)) => rx.partial.forget(gone),
-        (Source::Received { bytes, front }, None) => {
+        (AheadSource::Kept, None) => {}
+        (AheadSource::Kept, Some(gone)) => rx.partial.forget(gone),
+        (AheadSource::Received { bytes, front }, None) => {
             rx.partial.reuse(spare);
             rx.partial.join(bytes.get(front..).unwrap_or_default());
         }
-        (Source::Received { bytes, front }, Some(gone)) => {
+        (AheadSource::Received { bytes, front }, Some(gone)) => {
             let before = bytes.get(..gone.start).unwrap_or_default();
             let behind = bytes.get(gone.end..).unwrap_or_default();
             rx.partial.arrived(bytes.len().saturating_sub(front), [before, behind]);
@@ -166,33 +157,27 @@ fn keep_rest(rx: &mut Rx, source: Source<'_>, gone: Option<Range<usize>>, spare:
     }
 }
 
-/// A piece under way, to the procedure.
+/// A piece under way, as the procedure sees it.
 struct PieceBlocking<'t, 'b> {
-    turn: &'t StreamRound<'b>,
+    stream: &'t StreamRound<'b>,
     conn: &'t Conn,
     has_blocked: Cell<bool>,
     broken: Cell<bool>,
 }
 
 impl Blocking for PieceBlocking<'_, '_> {
-    /// Lets others go on; the connection stays. The end of the turn finds the lease void, as after
-    /// the watchdog.
+    /// Lets another thread lead; the connection stays with this worker. The end of the round finds that
+    /// the round is not current any more, as after a rescue by the watchdog.
     fn will_block(&self) {
         if self.has_blocked.replace(true) {
             return;
         }
-        let turn = self.turn;
-        let mut collected = turn.collected.borrow_mut();
-        let sent = self.conn.send(turn.pool, turn.stats, &[&collected]);
+        let Round { pool, stats, .. } = &self.stream.round;
+        let mut collected = self.stream.collected.borrow_mut();
+        let sent = self.conn.send(&pool.handles, stats, &[&collected]);
+        let sent = unread::account(sent, self.conn, &pool.shared, stats);
         collected.clear();
         self.broken.set(sent == Sent::Broken);
-        let RoundRole::Leads { round, .. } = turn.role else {
-            let call = turn.pool.scheduler.worker_blocks(turn.pool.shared.clock.now_ns());
-            return turn.pool.wake(call, turn.stats);
-        };
-        // None: the watchdog was quicker.
-        if let Some(event_loop) = turn.pool.end_round(round) {
-            turn.pool.promote_follower(event_loop, turn.stats);
-        }
+        self.stream.round.step_aside(|_| {});
     }
 }

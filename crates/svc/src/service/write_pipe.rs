@@ -17,16 +17,17 @@
 //! - What the kernel refuses to move is received; that worker then does not ask again, unless it was
 //!   for want of descriptors or memory, which passes.
 
+use crate::conn::byte_stream::ByteStream;
 use crate::conn::connection::Rx;
-use crate::limits::{FRONT_BYTES_MAX, LARGE_BEGIN_BYTES, PIPE_BYTES, PIPED_BYTES_MIN, PIPES_MAX};
-use crate::server::lifecycle::Shared;
-use crate::service::stream::{RoundEnd, StreamRound};
+use crate::limits::{FRONT_BYTES_MAX, LARGE_BEGIN_BYTES, PIPE_BYTES, PIPED_BYTES_MIN};
+use crate::pipes::PipeState;
+use crate::pool::shared::Shared;
+use crate::service::stream_round::{FilledPipe, RoundEnd, StreamRound};
+use crate::service::write_ahead;
+use crate::sync::add;
 use crate::zero_copy::ZeroCopy;
 use rpc::{Beginning, Piped};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use sys::io::PAGE;
 use sys::pipe::{Pipe, take};
 use telemetry::{Counter, WorkerStats};
@@ -35,91 +36,30 @@ use xdr::Writer;
 /// Bytes of a page: what a piece is a multiple of.
 const PAGE_BYTES: usize = PAGE as usize;
 
-/// The pipes that all workers have together.
-#[derive(Debug, Default)]
-pub(crate) struct Pipes(Arc<AtomicUsize>);
-
-/// The place of one of them, which is free again when this is dropped.
-#[derive(Debug)]
-struct PipePermit(Arc<AtomicUsize>);
-
-/// One of them.
-#[derive(Debug)]
-pub(crate) struct OwnPipe {
-    pipe: Pipe,
-    _permit: PipePermit,
-}
-
-impl Pipes {
-    /// Another one; `None` if there are [`PIPES_MAX`].
-    fn open(&self) -> Option<io::Result<OwnPipe>> {
-        let place = PipePermit::acquire(&self.0)?;
-        Some(Pipe::new(PIPE_BYTES).map(|pipe| OwnPipe { pipe, _permit: place }))
-    }
-}
-
-impl PipePermit {
-    /// `None` if all are taken.
-    fn acquire(taken: &Arc<AtomicUsize>) -> Option<Self> {
-        // from here on it is given back, whether it is one too many or not
-        let place = Self(Arc::clone(taken));
-        (taken.fetch_add(1, Relaxed) < PIPES_MAX).then_some(place)
-    }
-}
-
-impl Drop for PipePermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
-}
-
-/// A worker's pipe.
-#[derive(Debug, Default)]
-pub(crate) enum PipeState {
-    /// Not made yet, or in use.
-    #[default]
-    None,
-    /// Empty.
-    Ready(OwnPipe),
-    /// It cannot be had, or moves nothing.
-    Refused,
-}
-
-/// Data of the record under way in a pipe.
-#[derive(Debug)]
-pub(crate) struct Filled {
-    own: OwnPipe,
-    /// Bytes at its front that the connection keeps as well.
-    front: usize,
-    /// Bytes in all.
-    len: usize,
-}
-
 /// Moves what has arrived of the data of the record under way into a pipe, if it is enough.
 pub(crate) fn fill(
     rx: &mut Rx,
     state: &mut PipeState,
     shared: &Shared,
     stats: &WorkerStats,
-) -> Option<Filled> {
-    let data_at =
-        crate::service::write_ahead::going(rx).filter(|ahead| !ahead.is_empty())?.data_at();
+) -> Option<FilledPipe> {
+    let data_at = write_ahead::going(rx).filter(|ahead| !ahead.is_empty())?.data_at();
     let kept = rx.partial.so_far().filter(|kept| kept.len() <= FRONT_BYTES_MAX)?;
     let front = kept.get(data_at..)?;
     let most = rx.partial.missing().saturating_sub(PAGE_BYTES).min(PIPE_BYTES);
     let most = most.saturating_sub((front.len().saturating_add(most)) % PAGE_BYTES);
-    let off = shared.zero_copy.now() == ZeroCopy::Off;
+    let off = shared.zero_copy.now() == ZeroCopy::Off || !rx.conn.stream.can_zero_copy();
     if most < PIPED_BYTES_MIN || off || matches!(state, PipeState::Refused) {
         return None;
     }
-    let arrived = sys::socket::arrived(&rx.conn.stream).ok().filter(|n| *n >= PIPED_BYTES_MIN)?;
+    let arrived = rx.conn.stream.arrived_bytes().ok().filter(|n| *n >= PIPED_BYTES_MIN)?;
     let own = match std::mem::take(state) {
         PipeState::Ready(own) => Ok(own),
         PipeState::None | PipeState::Refused => shared.pipes.open()?,
     };
     let moved = own.and_then(|own| {
         stats.add(Counter::ReceiveCalls, 1);
-        let moved = bring(&own.pipe, front, rx.conn.stream.as_fd(), most)?;
+        let moved = bring(&own.pipe, front, &rx.conn.stream, most)?;
         Ok((own, moved))
     });
     let (own, moved) = match moved {
@@ -131,18 +71,18 @@ pub(crate) fn fill(
         }
     };
     let front = front.len();
-    crate::conn::connection::add(&rx.conn.seen.bytes_in, moved as u64);
+    add(&rx.conn.counters.bytes_in, moved as u64);
     rx.more = moved == most || moved < arrived;
-    Some(Filled { own, front, len: front.saturating_add(moved) })
+    Some(FilledPipe { own, front, len: front.saturating_add(moved) })
 }
 
 /// Copies `front` into an empty pipe, and moves what a socket has in behind it; how much that was. After an error
 /// it holds nothing that is not somewhere else as well.
-fn bring(pipe: &Pipe, front: &[u8], socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
+fn bring(pipe: &Pipe, front: &[u8], stream: &ByteStream, most: usize) -> io::Result<usize> {
     if !front.is_empty() && pipe.put(front)? < front.len() {
         return Err(io::ErrorKind::WriteZero.into());
     }
-    match pipe.fill(socket, most)? {
+    match stream.move_into(pipe, most)? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
         moved => Ok(moved),
     }
@@ -160,10 +100,10 @@ pub(crate) fn room(rx: &Rx, front: usize) -> Option<usize> {
 
 impl StreamRound<'_> {
     /// Lets what is in a pipe go where it belongs. Ends the turn.
-    pub(crate) fn go_piped(&self, filled: Filled, spare: &mut Writer) -> RoundEnd {
+    pub(crate) fn go_piped(&self, filled: FilledPipe, spare: &mut Writer) -> RoundEnd {
         let Some(mut rx) = self.rx.borrow_mut().take() else { return RoundEnd::AllAnswered };
         let mut ahead = rx.ahead.take().unwrap_or_default();
-        let Filled { own, front, len } = filled;
+        let FilledPipe { own, front, len } = filled;
         let moved = len.saturating_sub(front);
         let kept = rx.partial.so_far().unwrap_or_default();
         let so_far = kept.get(..ahead.data_at()).unwrap_or_default();
@@ -172,8 +112,8 @@ impl StreamRound<'_> {
         let beginning = Beginning { so_far, piped, missing };
         let (gone, end) = self.ask(&rx.conn, beginning, &mut ahead);
         let gone = gone.len();
-        self.stats.add(Counter::PiecesAhead, u64::from(gone > 0));
-        self.stats.add(Counter::BytesPiped, gone as u64);
+        self.round.stats.add(Counter::PiecesAhead, u64::from(gone > 0));
+        self.round.stats.add(Counter::BytesPiped, gone as u64);
         spare.clear();
         spare.raw(so_far);
         let rest = take_rest(&own.pipe, len.saturating_sub(gone), spare);

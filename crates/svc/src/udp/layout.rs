@@ -6,7 +6,7 @@
 //! of a change is without a socket, and an interface whose socket cannot be had is served all the
 //! same.
 
-use crate::config::UdpSockets;
+use crate::settings::UdpSockets;
 use std::net::SocketAddr;
 use sys::netlink::Link;
 
@@ -86,7 +86,7 @@ pub(crate) fn is_scoped(addr: &SocketAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Binding, SOCKETS_MAX, wanted};
-    use crate::config::UdpSockets::{Cpu, Interface, InterfaceCpu, Off, Single};
+    use crate::settings::UdpSockets::{self, Cpu, Interface, InterfaceCpu, Off, Single};
     use std::net::SocketAddr;
     use sys::netlink::Link;
 
@@ -94,7 +94,7 @@ mod tests {
         Link { index, name: format!("eth{index}"), up, loopback: index == 1, member }
     }
 
-    fn bindings(mode: crate::UdpSockets, addr: &str) -> Vec<(Option<u32>, u32)> {
+    fn bindings(mode: UdpSockets, addr: &str) -> Vec<(Option<u32>, u32)> {
         let addr: SocketAddr = addr.parse().unwrap();
         let links = [
             link(1, true, false),

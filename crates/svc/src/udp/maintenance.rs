@@ -2,7 +2,7 @@
 //! out, and keeps sockets for sending only in stock. It sleeps without a timer while nothing of
 //! that is to be done.
 
-use crate::pool::event_loop::TOKEN_INBOX;
+use crate::epoll_tokens::TOKEN_INBOX;
 use crate::udp::removal::SocketRemoval;
 use crate::udp::sockets::{DatagramSockets, RemovalTarget};
 use std::sync::Arc;

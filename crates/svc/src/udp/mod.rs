@@ -2,6 +2,7 @@
 
 pub(crate) mod layout;
 pub(crate) mod maintenance;
+pub(crate) mod received;
 pub(crate) mod removal;
 pub(crate) mod reply_socket;
 pub(crate) mod socket;

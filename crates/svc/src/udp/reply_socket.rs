@@ -14,7 +14,7 @@
 //! Lock: the stock; held for a list operation.
 
 use crate::sync::lock;
-use crate::udp::socket::DatagramSocket;
+use crate::udp::socket::{self, DatagramSocket};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, RwLockReadGuard, RwLockWriteGuard};
@@ -110,7 +110,7 @@ impl ReplySockets {
                 }
                 let socket = sys::datagram::transmit_only(*local)?;
                 // as far as the sysctls allow
-                let _ = crate::udp::sockets::size(&socket, buffer);
+                let _ = socket::size(&socket, buffer);
                 self.open.fetch_add(1, Relaxed);
                 let (ipv6, port) = (local.is_ipv6(), local.port());
                 let reply_socket =

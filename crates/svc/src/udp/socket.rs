@@ -1,11 +1,12 @@
 //! One datagram socket that receives, and what is known of it.
 
+use crate::addresses::canonical;
 use crate::udp::layout::Binding;
 use crossbeam_utils::CachePadded;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
-use sys::datagram::Families;
+use sys::datagram::{self, Families};
 use telemetry::{Counter, WorkerStats};
 
 /// Counters of a socket: each pool has one of so many sets to itself, or shares it with few.
@@ -59,7 +60,7 @@ impl DatagramSocket {
         adopted: bool,
     ) -> std::io::Result<Self> {
         let local = canonical(socket.local_addr()?);
-        let families = sys::datagram::families(&socket)?;
+        let families = datagram::families(&socket)?;
         Ok(Self {
             number,
             socket,
@@ -130,10 +131,10 @@ impl DatagramSocket {
     }
 }
 
-/// An IPv4 address that is written as IPv6, as IPv4.
-pub(crate) fn canonical(addr: SocketAddr) -> SocketAddr {
-    match addr.ip().to_canonical() {
-        std::net::IpAddr::V4(ip) => (ip, addr.port()).into(),
-        std::net::IpAddr::V6(_) => addr,
+/// Sizes the buffers as the operator wishes, or as fits many transfers.
+pub(crate) fn size(socket: &UdpSocket, buffer: Option<usize>) -> std::io::Result<()> {
+    match buffer {
+        Some(bytes) => datagram::size_buffers(socket, bytes),
+        None => datagram::size_buffers_auto(socket),
     }
 }

@@ -11,15 +11,15 @@
 //! the program that steers it; the pass after that does it. As every address has its base, nothing
 //! is without a socket meanwhile, unless there are to be none.
 
-use crate::config::{SettingError, UdpSockets};
-use crate::pool::event_loop::TOKEN_SOCKET;
-use crate::server::lifecycle::StartError;
-use crate::stats::{SocketInfo, SocketKind};
+use crate::epoll_tokens::TOKEN_SOCKET;
+use crate::errors::{SettingError, StartError};
+use crate::settings::UdpSockets;
+use crate::socket_info::{SocketInfo, SocketKind};
 use crate::sync::lock;
 use crate::udp::layout::{self, Binding, wanted};
 use crate::udp::removal::{RemovableSocket, SocketRemoval};
 use crate::udp::reply_socket::ReplySockets;
-use crate::udp::socket::DatagramSocket;
+use crate::udp::socket::{DatagramSocket, size};
 use rpc::Transport;
 use std::collections::BTreeMap;
 use std::io;
@@ -105,14 +105,6 @@ impl RemovableSocket for RemovalTarget {
 
     fn unregister(&self) {
         self.ports.unregister(&self.port);
-    }
-}
-
-/// Sizes the buffers as the operator wishes, or as fits many transfers.
-pub(crate) fn size(socket: &UdpSocket, buffer: Option<usize>) -> io::Result<()> {
-    match buffer {
-        Some(bytes) => datagram::size_buffers(socket, bytes),
-        None => datagram::size_buffers_auto(socket),
     }
 }
 

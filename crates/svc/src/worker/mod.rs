@@ -1,3 +1,5 @@
-//! Worker threads.
+//! A worker thread, and what it does while it leads its pool.
 
+pub(crate) mod leader;
 pub(crate) mod thread;
+pub(crate) mod urgency;

@@ -19,7 +19,7 @@ fn receive(bytes: u32) -> SocketBufferSizes {
 
 /// The one connection, as the kernel sees it.
 fn link(toy: &Toy) -> LinkInfo {
-    toy.server.measured_conns(Duration::from_millis(1))[0].link.clone().unwrap()
+    toy.measured_conns(Duration::from_millis(1))[0].link.clone().unwrap()
 }
 
 fn start(rules: impl BufferRules + 'static) -> (Toy, Client) {
@@ -151,7 +151,7 @@ fn what_limits_a_connection_is_seen() {
         client.0.write_all(&record(&message(xid, GIVE, &1_000_000_u32.to_be_bytes()))).unwrap();
     }
     until("its window is closed", || {
-        let conns = toy.server.measured_conns(Duration::from_millis(20));
+        let conns = toy.measured_conns(Duration::from_millis(20));
         conns[0].link.as_ref().is_some_and(|link| link.limit == Limit::ClientWindow)
     });
     drop(client);

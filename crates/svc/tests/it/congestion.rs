@@ -50,7 +50,7 @@ fn of(toy: &Toy, client: &TcpStream) -> String {
     let addr = client.local_addr().unwrap();
     let mut name = String::new();
     until("the server has the connection and knows what limits it", || {
-        let conns = toy.server.measured_conns(Duration::from_millis(1));
+        let conns = toy.measured_conns(Duration::from_millis(1));
         let link = conns.into_iter().find(|c| c.peer == addr).and_then(|c| c.link);
         link.is_some_and(|link| {
             name = link.congestion_control;

@@ -15,8 +15,8 @@ mod sync {
     pub(crate) use loom::thread::{Thread, current};
 }
 
-/// What `crate::config` is to the code under test.
-mod config {
+/// What `crate::settings` is to the code under test.
+mod settings {
     pub(crate) use bowline_svc::WakePolicy;
 }
 
@@ -27,12 +27,12 @@ mod exclusive_slot;
 #[allow(dead_code, reason = "the models use a part")]
 mod scheduler;
 
-use config::WakePolicy;
 use exclusive_slot::{ExclusiveSlot, Put, Take};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use scheduler::{IdleTimeout, LoopState, Next, Parker, Role, Scheduler, Wakeup};
+use settings::WakePolicy;
 use std::sync::Arc;
 
 const POLICIES: [WakePolicy; 4] =
@@ -191,7 +191,7 @@ impl Pool {
                         thread::park();
                     }
                 }
-                Next::Leave | Next::Retired => return self.scheduler.ended(role),
+                Next::Exit | Next::Retired => return self.scheduler.thread_exited(role),
             }
         }
     }
@@ -314,13 +314,13 @@ fn a_thread_that_leaves_is_not_called_and_one_that_is_woken_does_not_leave() {
                 loop {
                     match theirs.scheduler.next_task(&parker, 0) {
                         Next::Work(work, _) => theirs.done.tell(work),
-                        Next::Park { .. } => match theirs.scheduler.spare(&parker) {
-                            IdleTimeout::Leave => return true,
-                            IdleTimeout::Called => assert!(parker.is_woken()),
+                        Next::Park { .. } => match theirs.scheduler.idle_timed_out(&parker) {
+                            IdleTimeout::Exit => return true,
+                            IdleTimeout::Woken => assert!(parker.is_woken()),
                             IdleTimeout::Stay => panic!("there are more than the fewest"),
                         },
                         Next::Retired => return false,
-                        Next::Lead(..) | Next::Leave => panic!("neither is due"),
+                        Next::Lead(..) | Next::Exit => panic!("neither is due"),
                     }
                 }
             });
@@ -459,7 +459,7 @@ fn a_reserve_leads_when_nobody_is_left_and_is_relieved() {
                             core.let_go();
                             return pool.done.tell(4);
                         }
-                        Next::Leave | Next::Retired => panic!("the pool goes on"),
+                        Next::Exit | Next::Retired => panic!("the pool goes on"),
                     }
                 }
             })

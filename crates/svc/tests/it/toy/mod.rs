@@ -1,7 +1,7 @@
 //! A small program over the real dispatcher, a server that serves it, and clients that speak the
 //! wire by hand.
 
-use bowline_svc::{Config, Limits, PoolMode, Server, WakePolicy};
+use bowline_svc::{Config, ConnInfo, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
     Ahead, Call, Copied, DispatchSettings, Dispatcher, Fault, Piped, Plan, Program, Reply, Request,
     Row, Service, SocketBufferSize, Taken, Transport, Version,
@@ -345,6 +345,13 @@ impl Toy {
 
     pub fn is_adaptive(&self) -> bool {
         self.server.wake_policy() == WakePolicy::Adaptive
+    }
+
+    /// The connections, with what has limited them over so long a time.
+    pub fn measured_conns(&self, over: Duration) -> Vec<ConnInfo> {
+        let samples = self.server.link_samples();
+        std::thread::sleep(over);
+        self.server.conns_since(&samples)
     }
 
     pub fn client(&self) -> Client {

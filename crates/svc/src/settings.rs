@@ -1,75 +1,9 @@
-//! What a server is started with, and the settings that people write, as types that parse once.
+//! Settings that an operator writes, as types that are parsed once.
 
-use crate::conn::congestion::Congestion;
-use crate::conn::tcp_buffers::BufferRules;
-use crate::{Limits, ZeroCopy};
-use rpc::SocketBufferSizes;
+use crate::errors::SettingError;
 use serde::Serialize;
 use std::fmt;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::str::FromStr;
-
-/// What a [`crate::Server`] is started with.
-#[derive(Debug)]
-pub struct Config {
-    /// Where to listen for connections; port 0 takes any.
-    pub tcp: Vec<SocketAddr>,
-    /// Where to take datagrams; port 0 takes any.
-    pub udp: Vec<SocketAddr>,
-    /// Sockets that somebody else has bound.
-    pub adopted: Adopted,
-    /// Fewest and most worker threads of all pools together; each pool has one at least.
-    pub threads: (usize, usize),
-    /// How many pools.
-    pub pool_mode: PoolMode,
-    /// Who is woken for a call.
-    pub wake_policy: WakePolicy,
-    /// How datagram sockets are laid out.
-    pub udp_sockets: UdpSockets,
-    /// Bytes for each buffer of each datagram socket; `None`: as the sysctls allow.
-    pub udp_buffer: Option<usize>,
-    /// Whether READ sends file pages without copying them.
-    pub zero_copy: ZeroCopy,
-    /// What peers may make grow.
-    pub limits: Limits,
-    /// What connections' socket buffers are to be.
-    pub buffers: Box<dyn BufferRules>,
-    /// The congestion control of connections.
-    pub congestion: Congestion,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            tcp: Vec::new(),
-            udp: Vec::new(),
-            adopted: Adopted::default(),
-            threads: (2, 128),
-            pool_mode: PoolMode::Auto,
-            wake_policy: WakePolicy::Adaptive,
-            udp_sockets: UdpSockets::default(),
-            udp_buffer: None,
-            zero_copy: ZeroCopy::Auto,
-            limits: Limits::default(),
-            buffers: Box::new(SocketBufferSizes::UNSET),
-            congestion: Congestion::Auto,
-        }
-    }
-}
-
-/// Sockets that were bound before the server started, by systemd for one.
-#[derive(Debug, Default)]
-pub struct Adopted {
-    /// Listeners.
-    pub tcp: Vec<TcpListener>,
-    /// Datagram sockets.
-    pub udp: Vec<UdpSocket>,
-}
-
-/// A setting that cannot be applied; the operator is at fault.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SettingError(pub(crate) String);
 
 /// Which CPUs share a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,0 +1,151 @@
+//! The socket of a TCP connection. All bytes of a connection go through this type, and nothing else in this
+//! crate touches the socket: what a record layer such as TLS changes, it changes here.
+//!
+//! Nothing here waits: a full or an empty socket is a would-block error.
+
+use crate::addresses::canonical;
+use rpc::{Peer, Transport};
+use std::io::{self, IoSlice};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use sys::epoll::{Epoll, Interest};
+use sys::pipe::Pipe;
+
+/// A connection's byte stream.
+#[derive(Debug)]
+pub(crate) struct ByteStream {
+    tcp: TcpStream,
+    /// Whether the kernel can move pages between files and the socket: bytes leave and arrive as they
+    /// are.
+    zero_copy: bool,
+}
+
+/// The options and the state of a connection's socket, for calls that move no bytes.
+pub(crate) struct TcpOptions<'s>(BorrowedFd<'s>);
+
+impl AsFd for TcpOptions<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0
+    }
+}
+
+impl ByteStream {
+    /// The next connection of a listener.
+    ///
+    /// # Errors
+    /// As accept4(2); would-block if there is none.
+    pub fn accept(listener: &TcpListener) -> io::Result<Self> {
+        Ok(Self { tcp: sys::socket::accept(listener)?, zero_copy: true })
+    }
+
+    /// Sets its options; both of its ends.
+    ///
+    /// # Errors
+    /// The connection has ended already.
+    pub fn prepare(&self) -> io::Result<Peer> {
+        let (addr, local) = (self.tcp.peer_addr()?, self.tcp.local_addr()?);
+        sys::socket::prepare(&self.tcp)?;
+        Ok(Peer { addr: canonical(addr), local: canonical(local), transport: Transport::Tcp })
+    }
+
+    /// Whether [`ByteStream::send_file`] and [`ByteStream::move_into`] can be used.
+    pub const fn can_zero_copy(&self) -> bool {
+        self.zero_copy
+    }
+
+    /// Receives what has arrived, at most a buffer full; 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// As recv(2).
+    pub fn receive(&self, buf: &mut [u8]) -> io::Result<usize> {
+        sys::socket::receive(&self.tcp, buf)
+    }
+
+    /// Copies what has arrived without taking it.
+    ///
+    /// # Errors
+    /// As recv(2).
+    pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        sys::socket::peek(&self.tcp, buf)
+    }
+
+    /// How many bytes have arrived and were not received.
+    ///
+    /// # Errors
+    /// As ioctl(2).
+    pub fn arrived_bytes(&self) -> io::Result<usize> {
+        sys::socket::arrived(&self.tcp)
+    }
+
+    /// Moves at most `len_max` bytes of what has arrived into a pipe.
+    ///
+    /// # Errors
+    /// As splice(2).
+    pub fn move_into(&self, pipe: &Pipe, len_max: usize) -> io::Result<usize> {
+        pipe.fill(self.tcp.as_fd(), len_max)
+    }
+
+    /// Sends as much as fits; with `more`, the last bytes may wait for those of the next send.
+    ///
+    /// # Errors
+    /// As sendmsg(2).
+    pub fn send(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
+        if more {
+            sys::socket::send_ahead(&self.tcp, parts)
+        } else {
+            sys::socket::send(&self.tcp, parts)
+        }
+    }
+
+    /// Sends as much of a range of a file as fits; 0 if the file ends before `offset`.
+    ///
+    /// # Errors
+    /// As sendfile(2).
+    pub fn send_file(&self, file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<usize> {
+        sys::socket::send_file(&self.tcp, file, offset, len)
+    }
+
+    /// How many sent bytes the client has not acknowledged.
+    pub fn unacknowledged_bytes(&self) -> usize {
+        sys::socket::unacknowledged(&self.tcp)
+    }
+
+    /// Tells the client that nothing more is sent; `false` if the connection is broken.
+    pub fn end_sending(&self) -> bool {
+        self.tcp.shutdown(Shutdown::Write).is_ok()
+    }
+
+    /// Ends the connection both ways. Whoever polls it finds it ended.
+    pub fn shut_down(&self) {
+        let _ = self.tcp.shutdown(Shutdown::Both);
+    }
+
+    /// The socket's options.
+    pub fn options(&self) -> TcpOptions<'_> {
+        TcpOptions(self.tcp.as_fd())
+    }
+
+    /// Has `epoll` watch it.
+    ///
+    /// # Errors
+    /// As epoll_ctl(2).
+    pub fn watch(&self, epoll: &Epoll, token: u64, interest: Interest) -> io::Result<()> {
+        epoll.add(&self.tcp, token, interest)
+    }
+
+    /// Has `epoll`, which watches it, watch for something else, and tell again what is ready now.
+    ///
+    /// # Errors
+    /// As epoll_ctl(2).
+    pub fn rewatch(&self, epoll: &Epoll, token: u64, interest: Interest) -> io::Result<()> {
+        epoll.modify(&self.tcp, token, interest)
+    }
+
+    /// Has `epoll` no longer watch it.
+    ///
+    /// # Errors
+    /// As epoll_ctl(2).
+    pub fn unwatch(&self, epoll: &Epoll) -> io::Result<()> {
+        epoll.delete(&self.tcp)
+    }
+}

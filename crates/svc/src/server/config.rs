@@ -1,0 +1,66 @@
+//! What a server is started with.
+
+use crate::conn::congestion::Congestion;
+use crate::conn::tcp_buffers::BufferRules;
+use crate::limits::Limits;
+use crate::settings::{PoolMode, UdpSockets, WakePolicy};
+use crate::zero_copy::ZeroCopy;
+use rpc::SocketBufferSizes;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+
+/// What a [`crate::Server`] is started with.
+#[derive(Debug)]
+pub struct Config {
+    /// Where to listen for connections; port 0 takes any.
+    pub tcp: Vec<SocketAddr>,
+    /// Where to take datagrams; port 0 takes any.
+    pub udp: Vec<SocketAddr>,
+    /// Sockets that somebody else has bound.
+    pub adopted: Adopted,
+    /// Fewest and most worker threads of all pools together; each pool has one at least.
+    pub threads: (usize, usize),
+    /// How many pools.
+    pub pool_mode: PoolMode,
+    /// Who is woken for a call.
+    pub wake_policy: WakePolicy,
+    /// How datagram sockets are laid out.
+    pub udp_sockets: UdpSockets,
+    /// Bytes for each buffer of each datagram socket; `None`: as the sysctls allow.
+    pub udp_buffer: Option<usize>,
+    /// Whether READ sends file pages without copying them.
+    pub zero_copy: ZeroCopy,
+    /// What peers may make grow.
+    pub limits: Limits,
+    /// What connections' socket buffers are to be.
+    pub buffers: Box<dyn BufferRules>,
+    /// The congestion control of connections.
+    pub congestion: Congestion,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tcp: Vec::new(),
+            udp: Vec::new(),
+            adopted: Adopted::default(),
+            threads: (2, 128),
+            pool_mode: PoolMode::Auto,
+            wake_policy: WakePolicy::Adaptive,
+            udp_sockets: UdpSockets::default(),
+            udp_buffer: None,
+            zero_copy: ZeroCopy::Auto,
+            limits: Limits::default(),
+            buffers: Box::new(SocketBufferSizes::UNSET),
+            congestion: Congestion::Auto,
+        }
+    }
+}
+
+/// Sockets that were bound before the server started, by systemd for one.
+#[derive(Debug, Default)]
+pub struct Adopted {
+    /// Listeners.
+    pub tcp: Vec<TcpListener>,
+    /// Datagram sockets.
+    pub udp: Vec<UdpSocket>,
+}

@@ -1,0 +1,62 @@
+//! What a server consists of besides its threads.
+
+use crate::conn::congestion::CongestionSetting;
+use crate::conn::tcp_buffers::Buffers;
+use crate::pool::shared::Shared;
+use crate::server::pools::Pools;
+use crate::settings::{PoolMode, WakePolicy};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, Weak};
+use sys::event::Event;
+
+/// What the settings say of the pools.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PoolSettings {
+    /// The fewest and the most threads of all pools together.
+    pub threads: (usize, usize),
+    pub pool_mode: PoolMode,
+    pub wake_policy: WakePolicy,
+    /// How many pools there are to be under [`PoolMode::Auto`].
+    pub auto_pools: usize,
+}
+
+/// A listener; its socket is the acceptor's, and closes with it.
+pub(crate) struct Listener {
+    pub local: SocketAddr,
+    /// Whether it was inherited.
+    pub adopted: bool,
+    /// The socket, while the acceptor has it.
+    pub socket: Weak<TcpListener>,
+    /// Connections accepted.
+    pub accepted: AtomicU64,
+}
+
+impl Listener {
+    pub fn new(socket: &Arc<TcpListener>, adopted: bool) -> io::Result<Self> {
+        let local = socket.local_addr()?;
+        Ok(Self { local, adopted, socket: Arc::downgrade(socket), accepted: AtomicU64::new(0) })
+    }
+}
+
+/// A server.
+pub(crate) struct State {
+    pub shared: Arc<Shared>,
+    pub pools: Arc<Pools>,
+    /// Held for the length of a change of the pools, by the operator's request or by the watchdog.
+    pub pool_settings: Mutex<PoolSettings>,
+    pub listeners: Vec<Listener>,
+    /// The most connections, as far as the descriptors reach.
+    pub connections_max: usize,
+    /// Connections' socket buffers.
+    pub buffers: Buffers,
+    /// Connections' congestion control.
+    pub congestion: CongestionSetting,
+    /// Wakes the acceptor for the last time.
+    pub accept_end: Event,
+    /// No connection is accepted any more.
+    pub stopping: AtomicBool,
+    /// The watchdog is to end.
+    pub stopped: AtomicBool,
+}

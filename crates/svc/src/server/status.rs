@@ -1,0 +1,124 @@
+//! What a running server tells about itself.
+
+use crate::conn::connection::Conn;
+use crate::conn::info::{ClientInfo, ConnInfo};
+use crate::conn::link::LinkSamples;
+use crate::conn::tcp_buffers::BufferTotals;
+use crate::pool::info::{Delay, PoolInfo};
+use crate::pool::worker_pool::Pool;
+use crate::server::lifecycle::Server;
+use crate::settings::WakePolicy;
+use crate::socket_info::{SocketInfo, SocketKind};
+use rpc::Transport;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Server {
+    /// Where it listens.
+    pub fn local_addrs(&self) -> Vec<(Transport, SocketAddr)> {
+        let tcp = self.state.listeners.iter().map(|l| (Transport::Tcp, l.local));
+        let udp = self.state.shared.datagram_sockets.local_addrs();
+        tcp.chain(udp.into_iter().map(|local| (Transport::Udp, local))).collect()
+    }
+
+    /// The open connections, in the order in which they came.
+    pub fn conns(&self) -> Vec<ConnInfo> {
+        let now_ms = self.state.shared.clock.now_ms();
+        self.sorted_conns().iter().map(|conn| ConnInfo::new(conn, now_ms)).collect()
+    }
+
+    /// The clients that are connected, and those that were last.
+    pub fn clients(&self) -> Vec<ClientInfo> {
+        let (conns, closed) = self.state.shared.conns.all_and_closed();
+        ClientInfo::all(&conns, closed)
+    }
+
+    /// What the kernel tells of the open connections now, for [`Server::conns_since`]. Waits for nothing.
+    pub fn link_samples(&self) -> LinkSamples {
+        LinkSamples::take(&self.state.shared.conns.all())
+    }
+
+    /// As [`Server::conns`], with what has limited each connection since `samples` were taken. Two
+    /// callers do not disturb each other: each compares with its own samples.
+    pub fn conns_since(&self, samples: &LinkSamples) -> Vec<ConnInfo> {
+        let now_ms = self.state.shared.clock.now_ms();
+        let info =
+            |conn: &Arc<Conn>| ConnInfo { link: samples.link(conn), ..ConnInfo::new(conn, now_ms) };
+        self.sorted_conns().iter().map(info).collect()
+    }
+
+    fn sorted_conns(&self) -> Vec<Arc<Conn>> {
+        let mut conns = self.state.shared.conns.all();
+        conns.sort_unstable_by_key(|conn| conn.id);
+        conns
+    }
+
+    /// What the buffers of all connections together may hold.
+    pub fn buffer_totals(&self) -> BufferTotals {
+        self.state.buffers.totals()
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.state.shared.conns.len()
+    }
+
+    /// The listening and datagram sockets.
+    pub fn sockets(&self) -> Vec<SocketInfo> {
+        let tcp = self.state.listeners.iter().map(|listener| SocketInfo {
+            transport: SocketKind::Tcp,
+            local: listener.local,
+            adopted: listener.adopted,
+            interface: None,
+            cpu: None,
+            received: listener.accepted.load(Relaxed),
+            sent: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            drops: 0,
+            buffer_in: 0,
+            buffer_out: 0,
+            note: String::new(),
+        });
+        tcp.chain(self.state.shared.datagram_sockets.infos()).collect()
+    }
+
+    /// The pools; those that are drained after the others.
+    pub fn pools(&self) -> Vec<PoolInfo> {
+        let wake_policy = self.wake_policy();
+        self.state.pools.all().iter().map(|pool| info(pool, wake_policy)).collect()
+    }
+}
+
+fn info(pool: &Pool, wake_policy: WakePolicy) -> PoolInfo {
+    let (threads, counters) = (pool.scheduler.count(), pool.scheduler.counters());
+    PoolInfo {
+        index: pool.index,
+        cpus: pool.cpus.clone(),
+        threads: threads.threads,
+        parked: threads.parked,
+        threads_min: threads.min,
+        threads_max: threads.max,
+        leader: pool.leader(),
+        connections: pool.connections.load(Relaxed),
+        calls: pool.counters.calls.load(Relaxed),
+        promotions: pool.counters.promotions.load(Relaxed),
+        promotions_failed: pool.counters.promotions_failed.load(Relaxed),
+        rescues: pool.rescues(),
+        wakeups: pool.counters.wakeups.load(Relaxed),
+        wake_policy,
+        blocked: threads.blocked,
+        reserves: threads.reserves,
+        queued: threads.queued,
+        arrived: pool.counters.arrived.load(Relaxed),
+        enqueued: counters.enqueued,
+        waited: counters.waited,
+        overloads_avoided: counters.overloads_avoided,
+        timed_out: counters.timed_out,
+        exhausted: counters.exhausted,
+        unstuck: counters.unstuck,
+        queue_delay: Delay::from(&counters.queue_delay),
+        wake_delay: Delay::from(&counters.wake_delay),
+    }
+}
