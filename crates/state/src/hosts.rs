@@ -1,0 +1,254 @@
+//! NLM hosts: who may hold state, how much of it there is, and in which files it lies.
+//!
+//! A host is a source address and the name that its calls carry: several machines behind one address are several
+//! hosts. Each life of a host has a [`HostId`] of its own; a host that is dropped and comes back is another, so that
+//! whatever still names the old one finds nothing.
+//!
+//! One mutex (of [`State`](crate::State)) guards all of it; it is the last in the lock order and held for a few map
+//! operations. Invariant: `files` of a host counts, per file, exactly the ranges, waiting requests, tentative
+//! requests and share owners that the file's table has of it.
+
+use crate::key::{FileKey, HostId, Now};
+use crate::limits::{Limits, NAME_MAX};
+use crate::record::{MonitoredHost, Transport};
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// Who calls, as it can be seen from a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller<'a> {
+    /// The address that the call came from, without the port.
+    pub addr: IpAddr,
+    /// The caller's name in the arguments; a label, never resolved.
+    pub name: &'a [u8],
+    /// The address of ours that it called: SM_NOTIFY must come from there.
+    pub local: IpAddr,
+    /// The version of NLM.
+    pub nlm_version: u8,
+    /// What the call came over.
+    pub transport: Transport,
+    /// The state number of its status monitor, as LOCK carries it; 0 if it is unknown.
+    pub nsm_state: i32,
+}
+
+impl Caller<'_> {
+    /// What is recorded of the caller.
+    fn monitored(&self) -> MonitoredHost {
+        MonitoredHost {
+            addr: self.addr.to_canonical(),
+            name: self.name.into(),
+            local: self.local.to_canonical(),
+            nlm_version: self.nlm_version,
+            transport: self.transport,
+            nsm_state: self.nsm_state,
+        }
+    }
+}
+
+/// Why state is refused to a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The host was dropped, or is being dropped.
+    UnknownHost,
+    /// A limit was reached.
+    NoRoom,
+}
+
+/// One host.
+#[derive(Debug, Clone)]
+pub(crate) struct Host {
+    pub id: HostId,
+    pub info: MonitoredHost,
+    pub last_call_ms: u64,
+    /// The record that lets it reclaim after a restart is on stable storage.
+    pub recorded: bool,
+    /// It is being removed and gets nothing more.
+    pub leaving: bool,
+    pub ranges: usize,
+    pub waiters: usize,
+    pub files: HashMap<FileKey, usize>,
+}
+
+/// The address and the name in one string of bytes, so that it can be looked up without an allocation.
+type Key = Box<[u8]>;
+
+/// All hosts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hosts {
+    by_id: HashMap<HostId, Host>,
+    by_key: HashMap<Key, HostId>,
+    next_id: u64,
+    ranges: usize,
+    waiters: usize,
+}
+
+/// Writes the key of a host into `buffer`.
+fn key_into<'b>(
+    addr: IpAddr,
+    name: &[u8],
+    buffer: &'b mut [u8; 16 + NAME_MAX],
+) -> Option<&'b [u8]> {
+    let octets = match addr {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    };
+    let whole = buffer.get_mut(..16 + name.len())?;
+    let (first, second) = whole.split_at_mut_checked(16)?;
+    first.copy_from_slice(&octets);
+    second.copy_from_slice(name);
+    Some(whole)
+}
+
+impl Hosts {
+    /// The host that calls, new if need be.
+    pub fn identify(
+        &mut self,
+        now: Now,
+        caller: &Caller<'_>,
+        limits: &Limits,
+    ) -> Result<HostId, Refusal> {
+        let mut buffer = [0; 16 + NAME_MAX];
+        let key = key_into(caller.addr, caller.name, &mut buffer).ok_or(Refusal::NoRoom)?;
+        if let Some(id) = self.by_key.get(key).copied() {
+            let host = self.by_id.get_mut(&id).ok_or(Refusal::UnknownHost)?;
+            host.last_call_ms = host.last_call_ms.max(now.0);
+            return if host.leaving { Err(Refusal::UnknownHost) } else { Ok(id) };
+        }
+        if self.by_id.len() >= limits.hosts && !self.evict_silent() {
+            return Err(Refusal::NoRoom);
+        }
+        self.next_id += 1;
+        let id = HostId(self.next_id);
+        let info = caller.monitored();
+        let host = Host {
+            id,
+            info,
+            last_call_ms: now.0,
+            recorded: false,
+            leaving: false,
+            ranges: 0,
+            waiters: 0,
+            files: HashMap::new(),
+        };
+        self.by_key.insert(key.into(), id);
+        self.by_id.insert(id, host);
+        Ok(id)
+    }
+
+    /// Forgets the host that has nothing, needs no record taken back, and was silent longest.
+    fn evict_silent(&mut self) -> bool {
+        let free = |host: &&Host| host.files.is_empty() && !host.recorded && !host.leaving;
+        let silent =
+            self.by_id.values().filter(free).min_by_key(|host| (host.last_call_ms, host.id));
+        let id = silent.map(|host| host.id);
+        id.is_some_and(|id| self.remove(id).is_some())
+    }
+
+    pub fn find(&self, id: HostId) -> Option<&Host> {
+        self.by_id.get(&id)
+    }
+
+    pub fn find_mut(&mut self, id: HostId) -> Option<&mut Host> {
+        self.by_id.get_mut(&id)
+    }
+
+    pub fn by_name(&self, addr: IpAddr, name: &[u8]) -> Option<HostId> {
+        let mut buffer = [0; 16 + NAME_MAX];
+        self.by_key.get(key_into(addr, name, &mut buffer)?).copied()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Host> {
+        self.by_id.values()
+    }
+
+    /// Takes a host out of the tables.
+    pub fn remove(&mut self, id: HostId) -> Option<Host> {
+        let host = self.by_id.remove(&id)?;
+        let mut buffer = [0; 16 + NAME_MAX];
+        if let Some(key) = key_into(host.info.addr, &host.info.name, &mut buffer) {
+            self.by_key.remove(key);
+        }
+        // what it holds is removed from the files one by one and counted there
+        self.ranges = self.ranges.saturating_sub(host.ranges);
+        self.waiters = self.waiters.saturating_sub(host.waiters);
+        Some(host)
+    }
+
+    /// Counts one more thing of the host in this file, before it is put there. From here on dropping the host looks
+    /// into this file.
+    pub fn claim(
+        &mut self,
+        id: HostId,
+        file: &FileKey,
+        thing: Thing,
+        limits: &Limits,
+    ) -> Result<(), Refusal> {
+        // a change may cut one range into three
+        let many = self.ranges + 2 > limits.ranges;
+        let waiting = self.waiters >= limits.waiters;
+        let host =
+            self.by_id.get_mut(&id).filter(|host| !host.leaving).ok_or(Refusal::UnknownHost)?;
+        match thing {
+            Thing::Range if many || host.ranges + 2 > limits.ranges_per_host => {
+                return Err(Refusal::NoRoom);
+            }
+            Thing::Waiter if waiting => return Err(Refusal::NoRoom),
+            Thing::Waiter => {
+                host.waiters += 1;
+                self.waiters += 1;
+            }
+            Thing::Range | Thing::Share => {}
+        }
+        *host.files.entry(*file).or_insert(0) += 1;
+        Ok(())
+    }
+
+    /// Counts a waiting or tentative request off that [`claim`](Self::claim) counted on.
+    pub fn unclaim(&mut self, id: HostId, file: &FileKey, thing: Thing) {
+        let Some(host) = self.by_id.get_mut(&id) else { return };
+        if thing == Thing::Waiter {
+            host.waiters = host.waiters.saturating_sub(1);
+            self.waiters = self.waiters.saturating_sub(1);
+        }
+        host.count(file, -1);
+    }
+
+    /// Counts ranges that came or went.
+    pub fn ranges_grew(&mut self, id: HostId, file: &FileKey, by: isize) {
+        let Some(host) = self.by_id.get_mut(&id) else { return };
+        host.ranges = host.ranges.saturating_add_signed(by);
+        self.ranges = self.ranges.saturating_add_signed(by);
+        host.count(file, by);
+    }
+
+    /// How many ranges and waiting requests there are.
+    pub fn totals(&self) -> (usize, usize) {
+        (self.ranges, self.waiters)
+    }
+}
+
+impl Host {
+    fn count(&mut self, file: &FileKey, by: isize) {
+        let Some(things) = self.files.get_mut(file) else {
+            if by > 0 {
+                self.files.insert(*file, by.unsigned_abs());
+            }
+            return;
+        };
+        *things = things.saturating_add_signed(by);
+        if *things == 0 {
+            self.files.remove(file);
+        }
+    }
+}
+
+/// What a host has in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thing {
+    /// A range, or a request for one that is being decided.
+    Range,
+    /// A request that waits.
+    Waiter,
+    /// A share reservation's owner.
+    Share,
+}

@@ -1,0 +1,185 @@
+//! The end of a host: it rebooted, gave everything up, was released by the operator or was silent too long.
+//!
+//! A host that rebooted has lost its locks itself and reclaims none of them, so that they go at once. One whose locks
+//! are taken away might reclaim them after our next restart: first the record that forbids it is stored, then the
+//! locks go. Until the record is stored the host is *leaving* and gets nothing.
+
+use crate::acquire::acquire;
+use crate::hosts::Host;
+use crate::key::{FileKey, HostId, Now};
+use crate::plan::Effects;
+use crate::record::{HostName, Record};
+use crate::server::State;
+use std::net::IpAddr;
+
+/// What removing a host comes to.
+#[must_use]
+#[derive(Debug, Clone)]
+pub enum Leaving {
+    /// Store this, then report it to [`State::persisted`], which drops the host's state.
+    Record(Record),
+    /// It is gone, with this many ranges.
+    Gone(usize, Effects),
+    /// There is no such host, or it is leaving already.
+    Unknown,
+}
+
+/// What a notification of a client's reboot comes to.
+#[must_use]
+#[derive(Debug, Clone)]
+pub enum Reboot {
+    /// The sender is not believed, or has nothing: nothing happened.
+    Ignored,
+    /// Its state is dropped. The record may be stored at leisure: a host that rebooted reclaims nothing.
+    Dropped {
+        /// The new state number.
+        record: Record,
+        /// How many ranges it held.
+        ranges: usize,
+        /// What is to be done.
+        effects: Effects,
+    },
+}
+
+impl State {
+    /// SM_NOTIFY: the host of this name, from whose address the notification came, has rebooted and has this state
+    /// number now. It is believed only of a host that is monitored and only if the number is another.
+    pub fn client_rebooted(&self, now: Now, from: IpAddr, name: &[u8], nsm_state: i32) -> Reboot {
+        let removed = {
+            let mut hosts = acquire(&self.hosts);
+            let Some(id) = hosts.by_name(from, name) else { return Reboot::Ignored };
+            let news = hosts.find(id).is_some_and(|host| {
+                host.recorded && !host.leaving && host.info.nsm_state != nsm_state
+            });
+            let Some(host) = news.then(|| hosts.remove(id)).flatten() else {
+                return Reboot::Ignored;
+            };
+            host
+        };
+        let name = removed.info.host_name();
+        self.grace(|grace| grace.strike(&name));
+        let (ranges, effects) = self.purge(now, &removed);
+        Reboot::Dropped { record: Record::NsmState(name, nsm_state), ranges, effects }
+    }
+
+    /// FREE_ALL: a host gives up everything. Its record stays: it has nothing that it could reclaim.
+    pub fn free_all(&self, now: Now, id: HostId) -> Leaving {
+        let removed = {
+            let mut hosts = acquire(&self.hosts);
+            let leaving = hosts.find(id).is_none_or(|host| host.leaving);
+            (!leaving).then(|| hosts.remove(id)).flatten()
+        };
+        let Some(host) = removed else { return Leaving::Unknown };
+        let (ranges, effects) = self.purge(now, &host);
+        Leaving::Gone(ranges, effects)
+    }
+
+    /// Takes everything from a host: the operator's word, [`Plan::Silent`](crate::Plan::Silent), or a monitored host
+    /// that [has been idle](Self::idle_hosts).
+    pub fn release_host(&self, now: Now, id: HostId) -> Leaving {
+        let name = {
+            let mut hosts = acquire(&self.hosts);
+            let Some(host) = hosts.find_mut(id).filter(|host| !host.leaving) else {
+                return Leaving::Unknown;
+            };
+            host.leaving = host.recorded;
+            host.recorded.then(|| host.info.host_name())
+        };
+        match name {
+            Some(name) => Leaving::Record(Record::NsmGone(name)),
+            None => self.free_all(now, id),
+        }
+    }
+
+    /// A record that a plan or this module asked for is on stable storage.
+    pub fn persisted(&self, now: Now, record: &Record) -> Effects {
+        match record {
+            Record::NsmHost(info) => {
+                let mut hosts = acquire(&self.hosts);
+                let id = hosts.by_name(info.addr, &info.name);
+                if let Some(host) = id.and_then(|id| hosts.find_mut(id)) {
+                    host.recorded = !host.leaving;
+                }
+                Effects::default()
+            }
+            Record::NsmGone(name) => {
+                let removed = {
+                    let mut hosts = acquire(&self.hosts);
+                    let id = hosts.by_name(name.addr, &name.name);
+                    let leaving = |id: &HostId| hosts.find(*id).is_some_and(|host| host.leaving);
+                    id.filter(leaving).and_then(|id| hosts.remove(id))
+                };
+                self.grace(|grace| grace.strike(name));
+                removed.map(|host| self.purge(now, &host).1).unwrap_or_default()
+            }
+            Record::GraceEnded(instance) => {
+                self.grace(|grace| grace.ended(*instance));
+                Effects::default()
+            }
+            Record::Instance(_) | Record::GraceBegan(_) | Record::NsmState(..) => {
+                Effects::default()
+            }
+        }
+    }
+
+    /// A record could not be stored: a host that was leaving stays.
+    pub fn not_persisted(&self, record: &Record) {
+        let Record::NsmGone(name) = record else { return };
+        let mut hosts = acquire(&self.hosts);
+        let id = hosts.by_name(name.addr, &name.name);
+        if let Some(host) = id.and_then(|id| hosts.find_mut(id)) {
+            host.leaving = false;
+        }
+    }
+
+    /// The monitored hosts that hold nothing and have sent no call for a while, at most `most`.
+    pub fn idle_hosts(&self, now: Now, most: usize) -> Vec<HostId> {
+        let idle = |host: &&Host| {
+            host.recorded
+                && !host.leaving
+                && host.files.is_empty()
+                && now.since(host.last_call_ms) >= self.limits.idle_ms
+        };
+        acquire(&self.hosts).iter().filter(idle).map(|host| host.id).take(most).collect()
+    }
+
+    /// Takes all locks of these files from everybody: the operator's word, or an export that is gone. Answers how many
+    /// ranges there were.
+    pub fn release_files(&self, now: Now, which: impl Fn(&FileKey) -> bool) -> (usize, Effects) {
+        let (mut ranges, mut effects) = (0, Effects::default());
+        for file in self.files.keys().iter().filter(|file| which(file)) {
+            let gone = self.with(now, file, &mut effects, |state, cx| {
+                let mut sharers: Vec<HostId> =
+                    state.shares.iter().map(|share| share.host).collect();
+                sharers.dedup();
+                sharers.into_iter().for_each(|host| state.purge_shares(cx, host));
+                state.purge(cx, |_| true)
+            });
+            ranges += gone.unwrap_or_default();
+        }
+        (ranges, effects)
+    }
+
+    /// Takes a host, which is in no table any more, out of all its files.
+    fn purge(&self, now: Now, host: &Host) -> (usize, Effects) {
+        let (mut ranges, mut effects) = (0, Effects::default());
+        for file in host.files.keys() {
+            let gone = self.with(now, file, &mut effects, |state, cx| {
+                state.purge_shares(cx, host.id);
+                state.purge(cx, |holder| holder.host() == host.id)
+            });
+            ranges += gone.unwrap_or_default();
+        }
+        (ranges, effects)
+    }
+
+    /// The hosts of the boot list that have neither reclaimed nor answered SM_NOTIFY.
+    pub fn hosts_to_notify(&self) -> Vec<crate::record::MonitoredHost> {
+        acquire(&self.grace).silent().cloned().collect()
+    }
+
+    /// The host's name in the records.
+    pub fn host_name(&self, id: HostId) -> Option<HostName> {
+        acquire(&self.hosts).find(id).map(|host| host.info.host_name())
+    }
+}

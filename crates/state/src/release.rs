@@ -1,0 +1,132 @@
+//! Giving back: UNLOCK, CANCEL, a grant that the client refuses, and the end of a host.
+
+use crate::file::{Cx, FileState, How, Origin, Take};
+use crate::holder::{Holder, Who};
+use crate::hosts::Thing;
+use crate::key::Tag;
+use crate::limits::CUTS_MAX;
+use crate::plan::Plan;
+use crate::range::{ByteRange, Mode};
+
+/// What CANCEL finds.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cancelled {
+    /// The request waited under this tag, or was being decided, and will not be granted.
+    Removed(Tag),
+    /// The lock is held: the request was granted before. The client unlocks what it does not want.
+    Held,
+    /// There is no such request.
+    Unknown,
+}
+
+impl FileState {
+    /// Takes bytes from an owner, also of a request of his that is being decided: the client sent UNLOCK after LOCK.
+    pub fn unlock(&mut self, cx: &mut Cx<'_>, who: &Who<'_>, range: ByteRange) -> Plan {
+        if self.ranges.len() >= cx.limits.ranges_per_file && self.ranges.splits(who, range) {
+            return Plan::NoRoom;
+        }
+        let takes = self.pending.iter_mut().filter_map(|pending| pending.take.as_mut());
+        let own = takes.filter(|take| take.range.overlaps(range) && take.holder.who() == *who);
+        for take in own {
+            if take.cuts.len() >= CUTS_MAX {
+                return Plan::Again;
+            }
+            take.cuts.push(range);
+        }
+        let owner = self.ranges.owner_in(who, range);
+        if owner.is_some_and(|holder| self.give_back(cx, &holder, range)) {
+            self.compare(cx, range);
+            self.promote(cx);
+        }
+        Plan::Granted
+    }
+
+    /// Takes a waiting request back.
+    pub fn cancel(
+        &mut self,
+        cx: &mut Cx<'_>,
+        who: &Who<'_>,
+        range: ByteRange,
+        mode: Mode,
+    ) -> Cancelled {
+        let waiting = self.waiters.iter().position(|waiter| waiter.is(who, range, mode));
+        if let Some(waiter) = waiting.and_then(|at| self.unwait(cx, at)) {
+            self.drop_takes(|take| take.origin == Origin::Queue(waiter.tag));
+            self.compare(cx, range);
+            self.promote(cx);
+            return Cancelled::Removed(waiter.tag);
+        }
+        let mut cancelled = None;
+        self.drop_takes(|take| {
+            let Origin::Request(How::Wait(tag)) = take.origin else { return false };
+            let same = take.range == range && take.mode == mode && take.holder.who() == *who;
+            if same && !take.gone {
+                cancelled = Some(tag);
+            }
+            same
+        });
+        if let Some(tag) = cancelled {
+            return Cancelled::Removed(tag);
+        }
+        match self.ranges.held(who, range) {
+            Some(held) if held >= mode => Cancelled::Held,
+            _ => Cancelled::Unknown,
+        }
+    }
+
+    /// Takes one waiting request out that cannot be granted because its owners wait for each other; not if it was
+    /// granted meanwhile or is about to be.
+    pub fn give_up(&mut self, cx: &mut Cx<'_>, tag: Tag) -> bool {
+        let waiting = self.waiters.iter().position(|waiter| waiter.tag == tag && !waiter.trying);
+        let Some(waiter) = waiting.and_then(|at| self.unwait(cx, at)) else { return false };
+        self.compare(cx, waiter.range);
+        self.promote(cx);
+        true
+    }
+
+    /// The client does not want, or was never told of, what it was granted. Nothing happens if it has asked for it
+    /// again, confirmed it or unlocked it meanwhile.
+    pub fn withdraw(&mut self, cx: &mut Cx<'_>, tag: Tag) -> bool {
+        let Some(grant) = self.unconfirmed.take(tag) else { return false };
+        let had = self.give_back(cx, &grant.holder, grant.range);
+        if had {
+            self.compare(cx, grant.range);
+            self.promote(cx);
+        }
+        had
+    }
+
+    /// Drops everything of the owners of whom `gone` is true; answers how many ranges they held.
+    pub fn purge(&mut self, cx: &mut Cx<'_>, gone: impl Fn(&Holder) -> bool) -> usize {
+        self.drop_takes(|take| gone(&take.holder));
+        let mut at = 0;
+        while let Some(waiter) = self.waiters.get(at) {
+            if gone(&waiter.holder) { drop(self.unwait(cx, at)) } else { at += 1 }
+        }
+        self.unconfirmed.forget(&gone);
+        let taken = self.ranges.take_all(gone);
+        for entry in &taken {
+            self.count(cx, &entry.holder, -1);
+        }
+        let ranges = taken.iter().map(|entry| entry.range);
+        self.compare(cx, ranges.reduce(ByteRange::hull).unwrap_or(ByteRange::ALL));
+        self.promote(cx);
+        taken.len()
+    }
+
+    /// Drops the share reservations of a host.
+    pub fn purge_shares(&mut self, cx: &Cx<'_>, host: crate::HostId) {
+        for _ in 0..self.shares.drop_host(host) {
+            crate::acquire::acquire(cx.hosts).unclaim(host, &cx.key, Thing::Share);
+        }
+    }
+
+    /// Marks requests that are being decided as not to be granted.
+    fn drop_takes(&mut self, mut which: impl FnMut(&Take) -> bool) {
+        let takes = self.pending.iter_mut().filter_map(|pending| pending.take.as_mut());
+        for take in takes {
+            take.gone |= which(take);
+        }
+    }
+}

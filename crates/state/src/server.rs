@@ -1,0 +1,355 @@
+//! The whole state: hosts, files, the grace period, and every call that a server makes of it.
+//!
+//! Lock order: shard of files, file, then hosts, waits, grace or retries, of which none is taken with another held.
+//! Nothing blocks with a lock held; effects are returned and are the caller's to run.
+
+use crate::acquire::acquire;
+use crate::file::How;
+use crate::file::{Cx, FileState, LockRequest, TestAnswer};
+use crate::files::Files;
+use crate::grace::{Admission, Grace, Phase};
+use crate::holder::Who;
+use crate::hosts::{Caller, Hosts, Refusal};
+use crate::key::{FileKey, HostId, Now, Tag};
+use crate::limits::Limits;
+use crate::plan::{Effect, Effects, KeptFile, LocalAnswer, Plan, Ticket};
+use crate::range::{ByteRange, Mode};
+use crate::record::{HostName, Record};
+use crate::recovery::Recovery;
+use crate::release::Cancelled;
+use crate::sync::{AtomicU64, AtomicUsize, Mutex};
+use crate::waits::Waits;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Shards of the map of files, for each CPU.
+const SHARDS_PER_CPU: usize = 8;
+/// Shards at the most.
+const SHARDS_MAX: usize = 256;
+
+/// The state.
+pub struct State {
+    pub(crate) limits: Limits,
+    pub(crate) files: Files,
+    pub(crate) hosts: Mutex<Hosts>,
+    pub(crate) waits: Mutex<Waits>,
+    pub(crate) grace: Mutex<Grace>,
+    /// A copy of the grace period's phase, written with its mutex held.
+    pub(crate) phase: AtomicUsize,
+    /// The files with requests that a local program blocks, by the time of the next try.
+    pub(crate) retries: Mutex<BTreeSet<(u64, FileKey)>>,
+    tickets: AtomicU64,
+    /// How many share reservations deny something.
+    pub(crate) denials: AtomicUsize,
+}
+
+impl State {
+    /// The state of the instance that starts after these records, for a machine with so many CPUs. The caller has
+    /// stored and synced [`Recovery::start_records`] first.
+    pub fn new(recovery: &Recovery, now: Now, limits: Limits, cpus: usize) -> Self {
+        let grace = Grace::new(recovery, now, &limits);
+        let phase = AtomicUsize::new(grace.phase() as usize);
+        let shards = cpus.saturating_mul(SHARDS_PER_CPU).clamp(1, SHARDS_MAX);
+        Self {
+            limits,
+            files: Files::new(shards),
+            hosts: Mutex::default(),
+            waits: Mutex::default(),
+            grace: Mutex::new(grace),
+            phase,
+            retries: Mutex::default(),
+            tickets: AtomicU64::new(1),
+            denials: AtomicUsize::new(0),
+        }
+    }
+
+    /// The state number that our status monitor sends: odd, and another in each instance (C702, SM_NOTIFY).
+    pub fn nsm_state(&self) -> i32 {
+        let instance = acquire(&self.grace).instance();
+        (instance.wrapping_mul(2).wrapping_add(1) & 0x7fff_ffff).cast_signed()
+    }
+
+    /// Which host calls. Needed before each call below; it also notes that the host is alive.
+    ///
+    /// # Errors
+    /// [`Plan::NoRoom`] if there are too many hosts, [`Plan::Again`] while the host is being removed.
+    pub fn identify(&self, now: Now, caller: &Caller<'_>) -> Result<HostId, Plan> {
+        acquire(&self.hosts).identify(now, caller, &self.limits).map_err(|refusal| match refusal {
+            Refusal::NoRoom => Plan::NoRoom,
+            Refusal::UnknownHost => Plan::Again,
+        })
+    }
+
+    /// Asks for a lock. [`Plan`] says what to do.
+    pub fn lock(&self, now: Now, file: &FileKey, request: &LockRequest<'_>) -> (Plan, Effects) {
+        let mut effects = Effects::default();
+        let reclaim = request.how == How::Reclaim;
+        let host = request.who.host();
+        if let Err(plan) = self.admit(now, host, reclaim, request.monitored) {
+            return (plan, effects);
+        }
+        let plan = self.with_new(now, file, &mut effects, |state, cx| {
+            let plan = state.lock(cx, request);
+            if state.kept.is_none() && !state.is_empty() {
+                state.kept.clone_from(&request.kept);
+            }
+            plan
+        });
+        let mut plan = plan.unwrap_or(Plan::NoRoom);
+        if matches!((&plan, request.how), (Plan::Blocked(tag), How::Wait(own)) if *tag == own) {
+            plan = self.unless_deadlock(now, file, request, &mut effects);
+        }
+        if reclaim && matches!(plan, Plan::Granted) {
+            self.note_reclaim(now, host);
+        }
+        (plan, effects)
+    }
+
+    /// Reports how the kernel took what a plan or an effect asked. The plan is for the client if the ticket came in a
+    /// plan; otherwise only the effects matter.
+    pub fn settle(&self, now: Now, ticket: &Ticket, answer: LocalAnswer) -> (Plan, Effects) {
+        let mut effects = Effects::default();
+        let plan = self.with(now, &ticket.file, &mut effects, |state, cx| {
+            let pending = state.pending.iter().find(|pending| pending.number == ticket.number);
+            let take = pending.and_then(|pending| pending.take.as_ref());
+            let reclaimer = take
+                .filter(|take| take.origin == crate::file::Origin::Request(How::Reclaim))
+                .map(|take| take.holder.host());
+            (state.settle(cx, ticket, answer), reclaimer)
+        });
+        let Some((plan, reclaimer)) = plan else { return (Plan::Gone, effects) };
+        if let (Plan::Granted, Some(host)) = (&plan, reclaimer) {
+            self.note_reclaim(now, host);
+        }
+        (plan, effects)
+    }
+
+    /// Gives bytes back: [`Plan::Granted`], [`Plan::NoRoom`] where that would cut a range of a file that has too many,
+    /// or [`Plan::Again`].
+    pub fn unlock(
+        &self,
+        now: Now,
+        file: &FileKey,
+        who: &Who<'_>,
+        range: ByteRange,
+    ) -> (Plan, Effects) {
+        let mut effects = Effects::default();
+        let plan = self.with(now, file, &mut effects, |state, cx| state.unlock(cx, who, range));
+        (plan.unwrap_or(Plan::Granted), effects)
+    }
+
+    /// Takes a waiting request back.
+    pub fn cancel(
+        &self,
+        now: Now,
+        file: &FileKey,
+        who: &Who<'_>,
+        range: ByteRange,
+        mode: Mode,
+    ) -> (Cancelled, Effects) {
+        let mut effects = Effects::default();
+        let found =
+            self.with(now, file, &mut effects, |state, cx| state.cancel(cx, who, range, mode));
+        (found.unwrap_or(Cancelled::Unknown), effects)
+    }
+
+    /// What is in the way of a lock. Of local programs the caller asks the kernel himself.
+    pub fn test(&self, file: &FileKey, who: &Who<'_>, range: ByteRange, mode: Mode) -> TestAnswer {
+        let found = self.files.with(file, |state| state.test(who, range, mode));
+        found.unwrap_or(TestAnswer::Free)
+    }
+
+    /// The client has confirmed a grant.
+    pub fn confirm(&self, file: &FileKey, tag: Tag) {
+        let _known = self.files.with(file, |state| state.unconfirmed.take(tag));
+    }
+
+    /// The client has refused a grant, or could not be told: the lock goes, unless the client has asked for it again,
+    /// confirmed it or unlocked it. Says whether it went.
+    pub fn withdraw(&self, now: Now, file: &FileKey, tag: Tag) -> (bool, Effects) {
+        let mut effects = Effects::default();
+        let went = self.with(now, file, &mut effects, |state, cx| state.withdraw(cx, tag));
+        (went.unwrap_or(false), effects)
+    }
+
+    /// Whether the grace period and the records allow this host a new lock or share.
+    pub(crate) fn admit(
+        &self,
+        now: Now,
+        host: HostId,
+        reclaim: bool,
+        monitored: bool,
+    ) -> Result<(), Plan> {
+        let found = {
+            let hosts = acquire(&self.hosts);
+            let host = hosts.find(host).filter(|host| !host.leaving).ok_or(Plan::UnknownHost)?;
+            let over = Phase::from_number(self.phase.load(Acquire)) == Phase::Over;
+            if over && !reclaim && (host.recorded || !monitored) {
+                return Ok(());
+            }
+            (host.info.clone(), host.recorded || !monitored)
+        };
+        let (info, recorded) = found;
+        match self.grace(|grace| {
+            grace.advance(now, &self.limits);
+            grace.admit(reclaim, &info.host_name())
+        }) {
+            Admission::Grace => Err(Plan::Grace),
+            Admission::NoGrace => Err(Plan::NoGrace),
+            Admission::Store(record) => Err(Plan::Record(record)),
+            Admission::Go if recorded => Ok(()),
+            Admission::Go => Err(Plan::Record(Record::NsmHost(info))),
+        }
+    }
+
+    /// Changes the grace period and shows its phase to everybody.
+    pub(crate) fn grace<R>(&self, change: impl FnOnce(&mut Grace) -> R) -> R {
+        let mut grace = acquire(&self.grace);
+        let result = change(&mut grace);
+        self.phase.store(grace.phase() as usize, Release);
+        result
+    }
+
+    pub(crate) fn note_reclaim(&self, now: Now, host: HostId) {
+        let name = acquire(&self.hosts).find(host).map(|host| host.info.host_name());
+        if let Some(name) = name {
+            self.grace(|grace| grace.reclaimed(now, &name));
+        }
+    }
+
+    /// Runs `change` on a file that has state.
+    pub(crate) fn with<R>(
+        &self,
+        now: Now,
+        file: &FileKey,
+        effects: &mut Effects,
+        change: impl FnOnce(&mut FileState, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        let run = |state: &mut FileState| self.run(now, file, state, effects, change);
+        let (result, empty) = self.files.with(file, run)?;
+        self.tidy(file, empty, effects);
+        Some(result)
+    }
+
+    /// Runs `change` on a file, which has no state if that leaves none.
+    pub(crate) fn with_new<R>(
+        &self,
+        now: Now,
+        file: &FileKey,
+        effects: &mut Effects,
+        change: impl FnOnce(&mut FileState, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        let run = |state: &mut FileState| self.run(now, file, state, effects, change);
+        let (result, empty) = self.files.with_new(file, self.limits.files, run)?;
+        self.tidy(file, empty, effects);
+        Some(result)
+    }
+
+    fn run<R>(
+        &self,
+        now: Now,
+        file: &FileKey,
+        state: &mut FileState,
+        effects: &mut Effects,
+        change: impl FnOnce(&mut FileState, &mut Cx<'_>) -> R,
+    ) -> (R, bool) {
+        let denying = state.shares.denying();
+        let mut cx = Cx {
+            now,
+            key: *file,
+            limits: &self.limits,
+            hosts: &self.hosts,
+            waits: &self.waits,
+            tickets: &self.tickets,
+            phase: &self.phase,
+            effects,
+        };
+        let result = change(state, &mut cx);
+        let grown = state.shares.denying().cast_signed() - denying.cast_signed();
+        if grown != 0 {
+            self.denials.fetch_add(grown.cast_unsigned(), Relaxed);
+        }
+        self.index_retry(file, state);
+        (result, state.is_empty())
+    }
+
+    /// Keeps the index of retries in step with the file, whose mutex is held.
+    fn index_retry(&self, file: &FileKey, state: &mut FileState) {
+        let next = state.next_retry_ms();
+        if next == state.retry_ms {
+            return;
+        }
+        let mut retries = acquire(&self.retries);
+        if let Some(before) = state.retry_ms {
+            retries.remove(&(before, *file));
+        }
+        if let Some(next) = next {
+            retries.insert((next, *file));
+        }
+        state.retry_ms = next;
+    }
+
+    fn tidy(&self, file: &FileKey, empty: bool, effects: &mut Effects) {
+        if empty && let Some(kept) = self.files.remove_if_empty(file) {
+            effects.push(Effect::LetGo(KeptFile(kept)));
+        }
+    }
+
+    /// What a deadline has come for: requests that a local program's lock blocks are tried again, at most `most` files
+    /// a call, and the grace period may end, which is then to be stored.
+    pub fn tick(&self, now: Now, most: usize) -> (Option<Record>, Effects) {
+        let mut effects = Effects::default();
+        let due: Vec<FileKey> = {
+            let retries = acquire(&self.retries);
+            let due = retries.iter().take_while(|(at_ms, _)| *at_ms <= now.0);
+            due.take(most).map(|(_, file)| *file).collect()
+        };
+        for file in due {
+            let _gone = self.with(now, &file, &mut effects, FileState::promote);
+        }
+        let record = self.grace(|grace| {
+            grace.advance(now, &self.limits);
+            grace.end_record()
+        });
+        (record, effects)
+    }
+
+    /// When [`tick`](Self::tick) has something to do next.
+    pub fn next_deadline_ms(&self) -> Option<u64> {
+        let retry = acquire(&self.retries).first().map(|(at_ms, _)| *at_ms);
+        let phase = Phase::from_number(self.phase.load(Acquire));
+        let grace = (phase != Phase::Over).then(|| acquire(&self.grace).ends_ms());
+        retry.into_iter().chain(grace).min()
+    }
+
+    /// Ends the grace period: the operator's word. The record is to be stored.
+    pub fn end_grace(&self) -> Option<Record> {
+        self.grace(|grace| {
+            grace.end();
+            grace.end_record()
+        })
+    }
+
+    /// A host of the boot list answered SM_NOTIFY.
+    pub fn notify_answered(&self, now: Now, addr: IpAddr, name: &[u8]) {
+        self.grace(|grace| grace.answered(now, &HostName::new(addr, name)));
+    }
+}
+
+impl Clone for State {
+    /// A copy of what there is now, for an explorer of what may happen next.
+    fn clone(&self) -> Self {
+        Self {
+            limits: self.limits.clone(),
+            files: self.files.clone(),
+            hosts: Mutex::new(acquire(&self.hosts).clone()),
+            waits: Mutex::new(acquire(&self.waits).clone()),
+            grace: Mutex::new(acquire(&self.grace).clone()),
+            phase: AtomicUsize::new(self.phase.load(Acquire)),
+            retries: Mutex::new(acquire(&self.retries).clone()),
+            tickets: AtomicU64::new(self.tickets.load(Relaxed)),
+            denials: AtomicUsize::new(self.denials.load(Relaxed)),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Who waits for what, over all files: the index behind the search for deadlocks.
+//!
+//! One mutex of [`State`](crate::State) guards it; it is taken with a file's mutex held and nothing is taken under it.
+//! Invariant: it names exactly the requests that stand in the files' queues.
+
+use crate::holder::Holder;
+use crate::key::{FileKey, Tag};
+use crate::sync::Arc;
+use std::collections::HashMap;
+
+/// The index.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Waits(HashMap<Arc<Holder>, Vec<(FileKey, Tag)>>);
+
+impl Waits {
+    pub fn add(&mut self, holder: &Arc<Holder>, file: FileKey, tag: Tag) {
+        self.0.entry(Arc::clone(holder)).or_default().push((file, tag));
+    }
+
+    pub fn remove(&mut self, holder: &Arc<Holder>, file: FileKey, tag: Tag) {
+        let Some(requests) = self.0.get_mut(holder) else { return };
+        if let Some(at) = requests.iter().position(|request| *request == (file, tag)) {
+            requests.swap_remove(at);
+        }
+        if requests.is_empty() {
+            self.0.remove(holder);
+        }
+    }
+
+    /// The waiting requests of an owner.
+    pub fn of(&self, holder: &Arc<Holder>) -> Vec<(FileKey, Tag)> {
+        self.0.get(holder).cloned().unwrap_or_default()
+    }
+}
