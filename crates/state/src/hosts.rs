@@ -10,8 +10,9 @@
 
 use crate::key::{FileKey, HostId, Now};
 use crate::limits::{Limits, NAME_MAX};
-use crate::record::{MonitoredHost, Transport};
-use std::collections::HashMap;
+use crate::record::{HostName, MonitoredHost, Transport};
+use crate::recovery::Recovery;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 /// Who calls, as it can be seen from a call.
@@ -80,6 +81,8 @@ pub(crate) struct Hosts {
     next_id: u64,
     ranges: usize,
     waiters: usize,
+    /// The state numbers of the hosts that were known before the restart.
+    recovered: BTreeMap<HostName, i32>,
 }
 
 /// Writes the key of a host into `buffer`.
@@ -100,6 +103,13 @@ fn key_into<'b>(
 }
 
 impl Hosts {
+    /// None yet, after a restart with these records.
+    pub fn new(recovery: &Recovery) -> Self {
+        let list = recovery.boot_list().into_iter();
+        let recovered = list.map(|(name, host)| (name, host.nsm_state)).collect();
+        Self { recovered, ..Self::default() }
+    }
+
     /// The host that calls, new if need be.
     pub fn identify(
         &mut self,
@@ -117,22 +127,44 @@ impl Hosts {
         if self.by_id.len() >= limits.hosts && !self.evict_silent() {
             return Err(Refusal::NoRoom);
         }
+        let mut info = caller.monitored();
+        if let Some(state) = self.recovered.get(&info.host_name()) {
+            info.nsm_state = *state;
+        }
+        let id = self.add(info, now.0, false);
+        self.by_key.insert(key.into(), id);
+        Ok(id)
+    }
+
+    /// A host that has nothing yet.
+    fn add(&mut self, info: MonitoredHost, last_call_ms: u64, recorded: bool) -> HostId {
         self.next_id += 1;
         let id = HostId(self.next_id);
-        let info = caller.monitored();
         let host = Host {
             id,
             info,
-            last_call_ms: now.0,
-            recorded: false,
+            last_call_ms,
+            recorded,
             leaving: false,
             ranges: 0,
             waiters: 0,
             files: HashMap::new(),
         };
-        self.by_key.insert(key.into(), id);
         self.by_id.insert(id, host);
-        Ok(id)
+        id
+    }
+
+    /// Ends this life of a host and begins the next, which has nothing; its record and what is known of its status
+    /// monitor stay, so that a notification that is sent again does nothing.
+    pub fn renew(&mut self, id: HostId, nsm_state: Option<i32>) -> Option<Host> {
+        let old = self.remove(id)?;
+        let mut info = old.info.clone();
+        info.nsm_state = nsm_state.unwrap_or(info.nsm_state);
+        let mut buffer = [0; 16 + NAME_MAX];
+        let key: Key = key_into(info.addr, &info.name, &mut buffer)?.into();
+        let id = self.add(info, old.last_call_ms, old.recorded);
+        self.by_key.insert(key, id);
+        Some(old)
     }
 
     /// Forgets the host that has nothing, needs no record taken back, and was silent longest.

@@ -15,6 +15,7 @@ use std::net::IpAddr;
 /// What removing a host comes to.
 #[must_use]
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "taken apart at once, never stored")]
 pub enum Leaving {
     /// Store this, then report it to [`State::persisted`], which drops the host's state.
     Record(Record),
@@ -27,6 +28,7 @@ pub enum Leaving {
 /// What a notification of a client's reboot comes to.
 #[must_use]
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "taken apart at once, never stored")]
 pub enum Reboot {
     /// The sender is not believed, or has nothing: nothing happened.
     Ignored,
@@ -51,7 +53,8 @@ impl State {
             let news = hosts.find(id).is_some_and(|host| {
                 host.recorded && !host.leaving && host.info.nsm_state != nsm_state
             });
-            let Some(host) = news.then(|| hosts.remove(id)).flatten() else {
+            let renew = || hosts.renew(id, Some(nsm_state));
+            let Some(host) = news.then(renew).flatten() else {
                 return Reboot::Ignored;
             };
             host
@@ -67,7 +70,7 @@ impl State {
         let removed = {
             let mut hosts = acquire(&self.hosts);
             let leaving = hosts.find(id).is_none_or(|host| host.leaving);
-            (!leaving).then(|| hosts.remove(id)).flatten()
+            (!leaving).then(|| hosts.renew(id, None)).flatten()
         };
         let Some(host) = removed else { return Leaving::Unknown };
         let (ranges, effects) = self.purge(now, &host);

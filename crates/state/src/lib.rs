@@ -71,7 +71,7 @@ pub use record::{HostName, MonitoredHost, RECORD_MAX, Record, Records, Torn, Tra
 pub use recovery::Recovery;
 pub use release::Cancelled;
 pub use reserve::ShareRequest;
-pub use server::State;
+pub use server::{NotIdentified, State};
 pub use share::{ShareBits, ShareMode, ShareOwner};
 pub use view::{FileRow, HostRow, LockRow, ShareRow, Totals, WaiterRow};
 

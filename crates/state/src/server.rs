@@ -28,6 +28,15 @@ const SHARDS_PER_CPU: usize = 8;
 /// Shards at the most.
 const SHARDS_MAX: usize = 256;
 
+/// Why a caller has no host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotIdentified {
+    /// There are too many hosts.
+    NoRoom,
+    /// The host is being removed: ask again.
+    Leaving,
+}
+
 /// The state.
 pub struct State {
     pub(crate) limits: Limits,
@@ -54,7 +63,7 @@ impl State {
         Self {
             limits,
             files: Files::new(shards),
-            hosts: Mutex::default(),
+            hosts: Mutex::new(Hosts::new(recovery)),
             waits: Mutex::default(),
             grace: Mutex::new(grace),
             phase,
@@ -73,11 +82,11 @@ impl State {
     /// Which host calls. Needed before each call below; it also notes that the host is alive.
     ///
     /// # Errors
-    /// [`Plan::NoRoom`] if there are too many hosts, [`Plan::Again`] while the host is being removed.
-    pub fn identify(&self, now: Now, caller: &Caller<'_>) -> Result<HostId, Plan> {
+    /// [`NotIdentified`].
+    pub fn identify(&self, now: Now, caller: &Caller<'_>) -> Result<HostId, NotIdentified> {
         acquire(&self.hosts).identify(now, caller, &self.limits).map_err(|refusal| match refusal {
-            Refusal::NoRoom => Plan::NoRoom,
-            Refusal::UnknownHost => Plan::Again,
+            Refusal::NoRoom => NotIdentified::NoRoom,
+            Refusal::UnknownHost => NotIdentified::Leaving,
         })
     }
 
@@ -86,7 +95,7 @@ impl State {
         let mut effects = Effects::default();
         let reclaim = request.how == How::Reclaim;
         let host = request.who.host();
-        if let Err(plan) = self.admit(now, host, reclaim, request.monitored) {
+        if let Some(plan) = self.turn_away(now, host, reclaim, request.monitored) {
             return (plan, effects);
         }
         let plan = self.with_new(now, file, &mut effects, |state, cx| {
@@ -173,33 +182,34 @@ impl State {
         (went.unwrap_or(false), effects)
     }
 
-    /// Whether the grace period and the records allow this host a new lock or share.
-    pub(crate) fn admit(
+    /// Why the grace period or the records do not allow this host a new lock or share.
+    pub(crate) fn turn_away(
         &self,
         now: Now,
         host: HostId,
         reclaim: bool,
         monitored: bool,
-    ) -> Result<(), Plan> {
+    ) -> Option<Plan> {
         let found = {
             let hosts = acquire(&self.hosts);
-            let host = hosts.find(host).filter(|host| !host.leaving).ok_or(Plan::UnknownHost)?;
+            let host = hosts.find(host).filter(|host| !host.leaving);
             let over = Phase::from_number(self.phase.load(Acquire)) == Phase::Over;
-            if over && !reclaim && (host.recorded || !monitored) {
-                return Ok(());
+            match host {
+                None => return Some(Plan::UnknownHost),
+                Some(host) if over && !reclaim && (host.recorded || !monitored) => return None,
+                Some(host) => (host.info.clone(), host.recorded || !monitored),
             }
-            (host.info.clone(), host.recorded || !monitored)
         };
         let (info, recorded) = found;
         match self.grace(|grace| {
             grace.advance(now, &self.limits);
             grace.admit(reclaim, &info.host_name())
         }) {
-            Admission::Grace => Err(Plan::Grace),
-            Admission::NoGrace => Err(Plan::NoGrace),
-            Admission::Store(record) => Err(Plan::Record(record)),
-            Admission::Go if recorded => Ok(()),
-            Admission::Go => Err(Plan::Record(Record::NsmHost(info))),
+            Admission::Grace => Some(Plan::Grace),
+            Admission::NoGrace => Some(Plan::NoGrace),
+            Admission::Store(record) => Some(Plan::Record(record)),
+            Admission::Go if recorded => None,
+            Admission::Go => Some(Plan::Record(Record::NsmHost(info))),
         }
     }
 

@@ -240,3 +240,14 @@ impl RangeTable {
 fn grown(before: usize, after: usize) -> isize {
     after.cast_signed() - before.cast_signed()
 }
+
+#[cfg(test)]
+impl RangeTable {
+    /// Checks the tree, if there is one.
+    pub fn check(&self) {
+        match &self.set {
+            Set::Few(list) => assert!(list.is_sorted_by_key(Entry::key)),
+            Set::Many(tree) => tree.check(),
+        }
+    }
+}

@@ -1,0 +1,733 @@
+//! What has gone wrong in the field, one test each, and the limits.
+
+use crate::world::{Owner, World, address, file, name, range};
+use bowline_state::{
+    ByteRange, Cancelled, Conflict, Effect, How, Leaving, Limits, LocalAnswer, LockRequest, Mode,
+    Now, Phase, Plan, Reboot, Record, ShareBits, ShareMode, ShareOwner, ShareRequest, Tag,
+    TestAnswer, Who,
+};
+
+const A: Owner = (1, 10);
+const B: Owner = (2, 20);
+const C: Owner = (3, 30);
+const ALL: ByteRange = ByteRange::ALL;
+
+fn granted(plan: &Plan) {
+    assert!(matches!(plan, Plan::Granted), "{plan:?}");
+}
+
+fn denied(plan: &Plan) {
+    assert!(matches!(plan, Plan::Denied(_)), "{plan:?}");
+}
+
+fn blocked(plan: &Plan, tag: u64) {
+    assert!(matches!(plan, Plan::Blocked(own) if *own == Tag(tag)), "{plan:?}");
+}
+
+fn test(world: &World, owner: Owner, mode: Mode) -> TestAnswer {
+    let oh = crate::world::oh(owner);
+    let who = Who::Nlm { host: world.host(owner.0), svid: owner.1, oh: &oh };
+    world.state.test(&file(0), &who, ALL, mode)
+}
+
+#[test]
+fn a_write_lock_asked_for_over_a_read_lock_is_a_write_lock() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    denied(&world.lock(B, file(0), ALL, Mode::Read, How::Try));
+    assert!(world.held(A, file(0)).iter().all(|held| *held == Some(Mode::Write)));
+}
+
+#[test]
+fn an_upgrade_that_fails_leaves_the_old_lock() {
+    for local in [false, true] {
+        let mut world = World::new(local);
+        granted(&world.lock(A, file(0), range(0, 9), Mode::Read, How::Try));
+        granted(&world.lock(B, file(0), range(5, 5), Mode::Read, How::Try));
+        denied(&world.lock(A, file(0), range(0, 9), Mode::Write, How::Try));
+        denied(&world.lock(C, file(0), range(0, 0), Mode::Write, How::Try));
+        // a local reader, where local programs are excluded
+        granted(&world.unlock(B, file(0), ALL));
+        let local_lock = world.kernel.local.entry(file(0)).or_insert_with(|| vec![None; 64]);
+        local_lock[3] = Some(Mode::Read);
+        let plan = world.lock(A, file(0), range(0, 9), Mode::Write, How::Try);
+        if local {
+            assert!(matches!(plan, Plan::Denied(Conflict::Local(found)) if found.pid == 4711));
+            assert!(world.held(A, file(0))[..10].iter().all(|held| *held == Some(Mode::Read)));
+            let shown = &world.kernel.ours[&file(0)];
+            assert!(shown[..10].iter().all(|held| *held == Some(Mode::Read)), "undone");
+        } else {
+            granted(&plan);
+        }
+    }
+}
+
+#[test]
+fn a_downgrade_grants_the_readers_that_wait() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    blocked(&world.lock(B, file(0), range(0, 4), Mode::Read, How::Wait(Tag(1))), 1);
+    blocked(&world.lock(C, file(0), range(2, 9), Mode::Read, How::Wait(Tag(2))), 2);
+    granted(&world.lock(A, file(0), range(0, 9), Mode::Read, How::Try));
+    assert_eq!(world.told, [Tag(1), Tag(2)]);
+}
+
+#[test]
+fn readers_in_a_row_go_together_and_do_not_pass_a_writer() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    for (tag, owner, mode) in [
+        (1, (1, 11), Mode::Read),
+        (2, B, Mode::Read),
+        (3, C, Mode::Write),
+        (4, (4, 40), Mode::Read),
+    ] {
+        blocked(&world.lock(owner, file(0), ALL, mode, How::Wait(Tag(tag))), tag);
+    }
+    granted(&world.unlock(A, file(0), ALL));
+    assert_eq!(world.told, [Tag(1), Tag(2)]);
+    granted(&world.unlock(B, file(0), ALL));
+    granted(&world.unlock((1, 11), file(0), ALL));
+    assert_eq!(world.told, [Tag(1), Tag(2), Tag(3)]);
+    // a writer that goes away lets those behind it pass
+    blocked(&world.lock(A, file(0), ALL, Mode::Write, How::Wait(Tag(5))), 5);
+    granted(&world.unlock(C, file(0), ALL));
+    assert_eq!(world.told.last(), Some(&Tag(4)));
+}
+
+#[test]
+fn a_cancel_of_what_was_granted_meanwhile_leaves_the_lock() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    granted(&world.unlock(A, file(0), ALL));
+    assert_eq!(world.told, [Tag(1)]);
+    assert_eq!(world.cancel(B, file(0), ALL, Mode::Write), Cancelled::Held);
+    denied(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
+    granted(&world.unlock(B, file(0), ALL));
+    assert_eq!(world.cancel(B, file(0), ALL, Mode::Write), Cancelled::Unknown);
+    assert_eq!(world.state.totals().files, 0);
+}
+
+#[test]
+fn a_grant_that_the_client_refuses_goes_to_the_next() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    blocked(&world.lock(C, file(0), ALL, Mode::Write, How::Wait(Tag(2))), 2);
+    granted(&world.unlock(A, file(0), ALL));
+    let (went, effects) = world.state.withdraw(world.now, &file(0), Tag(1));
+    world.run(effects);
+    assert!(went);
+    assert_eq!(world.told, [Tag(1), Tag(2)]);
+    // C asks again, as clients do that hear nothing: then it knows, and a late refusal does nothing
+    granted(&world.lock(C, file(0), ALL, Mode::Write, How::Wait(Tag(3))));
+    assert!(!world.state.withdraw(world.now, &file(0), Tag(2)).0);
+    denied(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
+}
+
+#[test]
+fn a_grant_that_was_confirmed_is_not_withdrawn() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    granted(&world.unlock(A, file(0), ALL));
+    world.state.confirm(&file(0), Tag(1));
+    assert!(!world.state.withdraw(world.now, &file(0), Tag(1)).0);
+}
+
+#[test]
+fn a_request_that_waits_and_asks_again_is_one_request() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(2))), 1);
+    assert_eq!(world.state.totals().waiters, 1);
+    granted(&world.unlock(A, file(0), ALL));
+    assert_eq!(world.told, [Tag(1)]);
+}
+
+#[test]
+fn two_readers_that_both_want_to_write_do_not_wait_for_ever() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
+    granted(&world.lock(B, file(0), ALL, Mode::Read, How::Try));
+    blocked(&world.lock(A, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    let plan = world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(2)));
+    assert!(matches!(plan, Plan::Deadlock), "{plan:?}");
+    assert_eq!(world.state.totals().waiters, 1);
+}
+
+#[test]
+fn a_deadlock_over_two_files_is_found() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    granted(&world.lock(B, file(1), ALL, Mode::Write, How::Try));
+    blocked(&world.lock(A, file(1), ALL, Mode::Read, How::Wait(Tag(1))), 1);
+    let plan = world.lock(B, file(0), range(7, 7), Mode::Read, How::Wait(Tag(2)));
+    assert!(matches!(plan, Plan::Deadlock), "{plan:?}");
+}
+
+#[test]
+fn a_chain_of_waiting_owners_without_a_circle_is_no_deadlock() {
+    let mut world = World::new(false);
+    for number in 0..20_u8 {
+        let owner = (number + 1, 1);
+        granted(&world.lock(owner, file(number), ALL, Mode::Write, How::Try));
+    }
+    for number in 0..19_u8 {
+        let owner = (number + 1, 1);
+        let how = How::Wait(Tag(u64::from(number)));
+        blocked(&world.lock(owner, file(number + 1), ALL, Mode::Write, how), u64::from(number));
+    }
+    let plan = world.lock((20, 1), file(0), ALL, Mode::Write, How::Wait(Tag(99)));
+    assert!(matches!(plan, Plan::Deadlock), "{plan:?}");
+}
+
+#[test]
+fn a_forged_or_repeated_notification_drops_nothing() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    let now = world.now;
+    let rebooted = |world: &World, from, host, state| {
+        world.state.client_rebooted(now, address(from), &name(host), state)
+    };
+    // from another address; under another name; with the number that is known
+    assert!(matches!(rebooted(&world, 9, 1, 5), Reboot::Ignored));
+    assert!(matches!(rebooted(&world, 1, 2, 5), Reboot::Ignored));
+    assert!(matches!(rebooted(&world, 1, 1, 0), Reboot::Ignored));
+    denied(&world.lock(B, file(0), ALL, Mode::Read, How::Try));
+    let reboot = rebooted(&world, 1, 1, 5);
+    assert!(matches!(reboot, Reboot::Dropped { ranges: 1, .. }), "{reboot:?}");
+    granted(&world.lock(B, file(0), ALL, Mode::Read, How::Try));
+    // a host that holds a lock again is not dropped by the same notification, sent again
+    granted(&world.lock(A, file(1), ALL, Mode::Write, How::Try));
+    assert!(matches!(rebooted(&world, 1, 1, 5), Reboot::Ignored));
+    denied(&world.lock(B, file(1), ALL, Mode::Read, How::Try));
+    // nor after a restart of ours
+    let Reboot::Dropped { record, .. } = rebooted(&world, 1, 1, 7) else { panic!("it is news") };
+    world.stored.push(record);
+    granted(&world.lock(A, file(1), ALL, Mode::Write, How::Try));
+    world.restart();
+    granted(&world.lock(A, file(1), ALL, Mode::Write, How::Reclaim));
+    assert!(matches!(rebooted(&world, 1, 1, 7), Reboot::Ignored));
+    assert!(matches!(rebooted(&world, 1, 1, 9), Reboot::Dropped { ranges: 1, .. }));
+}
+
+#[test]
+fn a_reboot_drops_only_the_host_that_it_names() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), range(0, 9), Mode::Write, How::Try));
+    granted(&world.lock(B, file(0), range(10, 19), Mode::Write, How::Try));
+    blocked(&world.lock(C, file(0), range(0, 19), Mode::Write, How::Wait(Tag(1))), 1);
+    let reboot = world.state.client_rebooted(world.now, address(1), &name(1), 7);
+    let Reboot::Dropped { effects, ranges: 1, .. } = reboot else { panic!("{reboot:?}") };
+    world.run(effects);
+    assert!(world.told.is_empty());
+    assert!(world.held(B, file(0))[10..20].iter().all(|held| *held == Some(Mode::Write)));
+    granted(&world.unlock(B, file(0), ALL));
+    assert_eq!(world.told, [Tag(1)]);
+}
+
+#[test]
+fn a_host_is_recorded_before_it_holds_or_waits() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    let oh = crate::world::oh(B);
+    for how in [How::Try, How::Wait(Tag(1))] {
+        let who = Who::Nlm { host: world.host(2), svid: 20, oh: &oh };
+        let request = LockRequest {
+            who,
+            range: ALL,
+            mode: Mode::Read,
+            how,
+            local: false,
+            monitored: true,
+            kept: None,
+        };
+        let (plan, _) = world.state.lock(world.now, &file(1), &request);
+        assert!(matches!(plan, Plan::Record(Record::NsmHost(host)) if *host.name == *b"host2"));
+        assert_eq!(world.state.totals().files, 1);
+    }
+    // NM_LOCK: nobody is monitored
+    let who = Who::Nlm { host: world.host(2), svid: 20, oh: &oh };
+    let request = LockRequest {
+        who,
+        range: ALL,
+        mode: Mode::Read,
+        how: How::Try,
+        local: false,
+        monitored: false,
+        kept: None,
+    };
+    granted(&world.state.lock(world.now, &file(1), &request).0);
+}
+
+#[test]
+fn after_a_restart_only_reclaims_are_granted_until_all_are_back() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    granted(&world.lock(B, file(1), ALL, Mode::Write, How::Try));
+    world.restart();
+    assert_eq!(world.state.nsm_state(), 5);
+    assert_eq!(world.state.hosts_to_notify().len(), 2);
+    let grace = |plan: Plan| assert!(matches!(plan, Plan::Grace), "{plan:?}");
+    grace(world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    grace(world.lock(C, file(2), ALL, Mode::Read, How::Wait(Tag(1))));
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Reclaim));
+    // who held nothing reclaims nothing
+    let plan = world.lock(C, file(0), ALL, Mode::Write, How::Reclaim);
+    assert!(matches!(plan, Plan::NoGrace), "{plan:?}");
+    world.tick(20_000);
+    assert_eq!(world.state.totals().grace, Phase::Reclaiming, "B is not back");
+    world.state.notify_answered(world.now, address(2), &name(2));
+    world.tick(9_999);
+    grace(world.lock(C, file(2), ALL, Mode::Read, How::Try));
+    world.tick(1);
+    assert_eq!(world.state.totals().grace, Phase::Over);
+    granted(&world.lock(C, file(2), ALL, Mode::Read, How::Try));
+    denied(&world.lock(C, file(0), ALL, Mode::Read, How::Try));
+    let plan = world.lock(B, file(1), ALL, Mode::Write, How::Reclaim);
+    assert!(matches!(plan, Plan::NoGrace), "{plan:?}");
+}
+
+#[test]
+fn a_first_start_has_no_grace_and_a_long_one_ends() {
+    let mut world = World::new(false);
+    assert_eq!(world.state.totals().grace, Phase::Over);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    world.restart();
+    world.tick(59_999);
+    assert_eq!(world.state.totals().grace, Phase::Reclaiming);
+    world.tick(1);
+    assert_eq!(world.state.totals().grace, Phase::Over);
+    world.restart();
+    assert_eq!(world.state.totals().grace, Phase::Over, "nobody came back, nobody may reclaim");
+}
+
+#[test]
+fn the_end_of_grace_is_stored_before_anything_new_is_granted() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    world.restart();
+    world.now = Now(60_000);
+    let before = world.stored.len();
+    granted(&world.lock(C, file(0), ALL, Mode::Write, How::Try));
+    assert!(matches!(world.stored[before], Record::GraceEnded(2)));
+    assert!(matches!(world.stored[before + 1], Record::NsmHost(_)));
+}
+
+#[test]
+fn a_second_crash_within_grace_keeps_the_list() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    granted(&world.lock(B, file(1), ALL, Mode::Write, How::Try));
+    world.restart();
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Reclaim));
+    world.restart();
+    granted(&world.lock(B, file(1), ALL, Mode::Write, How::Reclaim));
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Reclaim));
+}
+
+#[test]
+fn who_missed_a_whole_grace_period_reclaims_nothing_after_the_next_restart() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    granted(&world.lock(B, file(1), ALL, Mode::Write, How::Try));
+    world.restart();
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Reclaim));
+    world.tick(60_000);
+    // C takes and gives back what B held: B's data is no longer protected
+    granted(&world.lock(C, file(1), ALL, Mode::Write, How::Try));
+    granted(&world.unlock(C, file(1), ALL));
+    world.restart();
+    let plan = world.lock(B, file(1), ALL, Mode::Write, How::Reclaim);
+    assert!(matches!(plan, Plan::NoGrace), "{plan:?}");
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Reclaim));
+}
+
+#[test]
+fn a_released_host_reclaims_nothing_and_the_record_comes_first() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    let leaving = world.state.release_host(world.now, world.host(1));
+    let Leaving::Record(record) = leaving else { panic!("{leaving:?}") };
+    assert!(world.told.is_empty(), "nothing is granted before the record is stored");
+    world.store(&record);
+    assert_eq!(world.told, [Tag(1)]);
+    world.restart();
+    let plan = world.lock(A, file(0), ALL, Mode::Write, How::Reclaim);
+    assert!(matches!(plan, Plan::NoGrace), "{plan:?}");
+    granted(&world.lock(B, file(0), ALL, Mode::Write, How::Reclaim));
+}
+
+#[test]
+fn a_host_whose_release_cannot_be_stored_keeps_its_locks() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    let Leaving::Record(record) = world.state.release_host(world.now, world.host(1)) else {
+        panic!("it is recorded");
+    };
+    assert!(world.try_host(1).is_err());
+    world.state.not_persisted(&record);
+    granted(&world.lock(A, file(1), ALL, Mode::Write, How::Try));
+    denied(&world.lock(B, file(0), ALL, Mode::Write, How::Try));
+}
+
+#[test]
+fn a_silent_host_loses_its_locks_only_to_somebody_who_wants_them() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    let silent = world.host(1);
+    world.now = Now(24 * 3_600_000 - 1);
+    denied(&world.lock(B, file(0), ALL, Mode::Read, How::Try));
+    world.now = Now(24 * 3_600_000);
+    let rows = world.state.host_rows(world.now);
+    assert_eq!(rows[0].ranges, 1, "nobody wanted it so far");
+    let plan = world.lock(B, file(0), ALL, Mode::Read, How::Try);
+    assert!(matches!(plan, Plan::Silent(host) if host == silent), "{plan:?}");
+    let Leaving::Record(record) = world.state.release_host(world.now, silent) else {
+        panic!("it is recorded");
+    };
+    world.store(&record);
+    granted(&world.lock(B, file(0), ALL, Mode::Read, How::Try));
+}
+
+#[test]
+fn a_monitored_host_that_holds_nothing_is_forgotten_after_an_hour() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    granted(&world.lock(B, file(1), ALL, Mode::Write, How::Try));
+    granted(&world.unlock(A, file(0), ALL));
+    assert!(world.state.idle_hosts(Now(3_599_999), 9).is_empty());
+    let idle = world.state.idle_hosts(Now(3_600_000), 9);
+    assert_eq!(idle, [world.host(1)]);
+    let Leaving::Record(record) = world.state.release_host(world.now, idle[0]) else {
+        panic!("it is recorded");
+    };
+    world.store(&record);
+    assert_eq!(world.state.totals().hosts, 1);
+}
+
+#[test]
+fn a_waiting_request_gets_what_a_local_program_gives_back() {
+    let mut world = World::new(true);
+    world.kernel.local.insert(file(0), vec![Some(Mode::Write); 64]);
+    blocked(&world.lock(A, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    assert_eq!(world.state.next_deadline_ms(), Some(50));
+    let mut tries = Vec::new();
+    while tries.len() < 7 {
+        let next = world.state.next_deadline_ms().unwrap();
+        tries.push(next - world.now.0);
+        world.tick(next - world.now.0);
+    }
+    assert_eq!(tries, [50, 100, 200, 400, 800, 1000, 1000]);
+    world.kernel.local.clear();
+    world.tick(1000);
+    assert_eq!(world.told, [Tag(1)]);
+    assert_eq!(world.state.next_deadline_ms(), None);
+}
+
+/// LOCK asks the kernel; meanwhile the client unlocks, cancels, or goes.
+#[test]
+fn what_happens_while_the_kernel_is_asked_counts() {
+    type Meanwhile = fn(&mut World);
+    let unlock: Meanwhile = |world| granted(&world.unlock(A, file(0), range(4, 5)));
+    let cancel: Meanwhile = |world| {
+        let found = world.cancel(A, file(0), range(0, 9), Mode::Write);
+        assert_eq!(found, Cancelled::Removed(Tag(1)));
+    };
+    let reboot: Meanwhile = |world| {
+        let reboot = world.state.client_rebooted(world.now, address(1), &name(1), 7);
+        assert!(matches!(reboot, Reboot::Dropped { .. }));
+    };
+    for (meanwhile, left) in [(unlock, 8), (cancel, 0), (reboot, 0)] {
+        let mut world = World::new(true);
+        granted(&world.lock(A, file(1), ALL, Mode::Read, How::Try));
+        let oh = crate::world::oh(A);
+        let who = Who::Nlm { host: world.host(1), svid: 10, oh: &oh };
+        let request = LockRequest {
+            who,
+            range: range(0, 9),
+            mode: Mode::Write,
+            how: How::Wait(Tag(1)),
+            local: true,
+            monitored: true,
+            kept: None,
+        };
+        let (plan, _) = world.state.lock(world.now, &file(0), &request);
+        let Plan::Local(ticket, op) = plan else { panic!("{plan:?}") };
+        let again = world.lock(B, file(0), range(9, 9), Mode::Read, How::Try);
+        assert!(matches!(again, Plan::Again), "neither granted nor denied: {again:?}");
+        assert!(matches!(test(&world, B, Mode::Read), TestAnswer::Again));
+        meanwhile(&mut world);
+        let answer = world.kernel.run(&op);
+        let (plan, effects) = world.state.settle(world.now, &ticket, answer);
+        world.run(effects);
+        assert_eq!(matches!(plan, Plan::Granted), left > 0, "{plan:?}");
+        let row = world.state.file_row(world.now, &file(0));
+        assert_eq!(row.is_some(), left > 0, "nothing tentative is left");
+        let shown = world.kernel.ours.get(&file(0));
+        let shown = shown.map_or(0, |bytes| bytes.iter().flatten().count());
+        assert_eq!(shown, left, "the kernel shows what is held");
+        let (stale, effects) = world.state.settle(world.now, &ticket, LocalAnswer::Done);
+        assert!(matches!(stale, Plan::Gone) && effects.is_empty(), "settled once");
+    }
+}
+
+#[test]
+fn what_the_kernel_cannot_show_is_held_by_the_table_alone() {
+    let mut world = World::new(true);
+    granted(&world.lock(B, file(1), ALL, Mode::Read, How::Try));
+    let oh = crate::world::oh(A);
+    granted(&world.lock(A, file(1), ALL, Mode::Read, How::Try));
+    for (answer, held) in [(LocalAnswer::NotShown, true), (LocalAnswer::Failed, false)] {
+        let who = Who::Nlm { host: world.host(1), svid: 10, oh: &oh };
+        let request = LockRequest {
+            who,
+            range: ALL,
+            mode: Mode::Write,
+            how: How::Try,
+            local: true,
+            monitored: true,
+            kept: None,
+        };
+        let (plan, _) = world.state.lock(world.now, &file(0), &request);
+        let Plan::Local(ticket, _) = plan else { panic!("{plan:?}") };
+        let (plan, effects) = world.state.settle(world.now, &ticket, answer);
+        let closes =
+            effects.clone().into_iter().any(|e| matches!(e, Effect::Local(_, op) if op.last));
+        assert_eq!(closes, !held, "a description that nobody needs is closed");
+        world.run(effects);
+        assert_eq!(matches!(plan, Plan::Granted), held, "{plan:?}");
+        assert_eq!(matches!(test(&world, B, Mode::Read), TestAnswer::Held(_)), held);
+        granted(&world.unlock(A, file(0), ALL));
+        assert!(world.state.file_row(world.now, &file(0)).is_none());
+    }
+}
+
+#[test]
+fn what_keeps_a_file_is_handed_back_with_its_last_lock() {
+    let world = World::new(false);
+    let kept: bowline_state::Kept = std::sync::Arc::new("open");
+    let oh = b"x";
+    let who = Who::Nlm { host: world.host(1), svid: 1, oh };
+    let request = LockRequest {
+        who,
+        range: range(0, 9),
+        mode: Mode::Write,
+        how: How::Try,
+        local: false,
+        monitored: false,
+        kept: Some(std::sync::Arc::clone(&kept)),
+    };
+    granted(&world.state.lock(Now(0), &file(0), &request).0);
+    assert_eq!(std::sync::Arc::strong_count(&kept), 3);
+    drop(request);
+    let (_, effects) = world.state.unlock(Now(0), &file(0), &who, range(0, 4));
+    assert!(effects.is_empty());
+    let (_, effects) = world.state.unlock(Now(0), &file(0), &who, range(5, 9));
+    let effects: Vec<_> = effects.into_iter().collect();
+    assert!(matches!(&effects[..], [Effect::LetGo(_)]));
+    drop(effects);
+    assert_eq!(std::sync::Arc::strong_count(&kept), 1);
+}
+
+#[test]
+fn ranges_end_where_the_wire_says() {
+    let max64 = u64::MAX;
+    let max31 = (1 << 31) - 1;
+    for (offset, len, max, expected) in [
+        (0, 0, max64, Some((0, max64))),
+        (5, 0, max64, Some((5, max64))),
+        (0, 1, max64, Some((0, 0))),
+        (0, max64, max64, Some((0, max64 - 1))),
+        (1, max64, max64, Some((1, max64))),
+        (2, max64, max64, None),
+        (max64, 1, max64, Some((max64, max64))),
+        (max64, 2, max64, None),
+        (0, 1 << 31, max31, Some((0, max31))),
+        (1, 1 << 31, max31, None),
+        (1 << 31, 0, max31, None),
+        (max31, 0, max31, Some((max31, max64))),
+    ] {
+        let found = ByteRange::from_offset_len(offset, len, max).ok();
+        assert_eq!(found.map(|r| (r.start(), r.end())), expected, "{offset} {len}");
+    }
+    assert_eq!(range(3, max64).wire_len(), 0);
+    assert_eq!(range(3, 3).wire_len(), 1);
+}
+
+fn share(world: &mut World, host: u8, oh: &[u8], access: u32, deny: u32) -> Plan {
+    loop {
+        let owner = ShareOwner { host: world.host(host), oh };
+        let bits = |n| ShareBits::from_number(n).unwrap();
+        let request = ShareRequest {
+            owner,
+            addr: address(host),
+            mode: ShareMode { access: bits(access), deny: bits(deny) },
+            reclaim: false,
+            monitored: true,
+        };
+        match world.state.share(world.now, &file(0), &request).0 {
+            Plan::Record(record) => world.store(&record),
+            plan => return plan,
+        }
+    }
+}
+
+fn unshare(world: &World, host: u8, oh: &[u8], access: u32, deny: u32) {
+    let owner = ShareOwner { host: world.host(host), oh };
+    let bits = |n| ShareBits::from_number(n).unwrap();
+    let mode = ShareMode { access: bits(access), deny: bits(deny) };
+    let _none = world.state.unshare(world.now, &file(0), &owner, mode);
+}
+
+/// All pairs of access and deny of two owners.
+#[test]
+fn shares_conflict_where_one_denies_what_the_other_does() {
+    for (access, deny) in (0..4).flat_map(|a| (0..4).map(move |d| (a, d))) {
+        for (other_access, other_deny) in (0..4).flat_map(|a| (0..4).map(move |d| (a, d))) {
+            let mut world = World::new(false);
+            granted(&share(&mut world, 1, b"a", access, deny));
+            let plan = share(&mut world, 2, b"b", other_access, other_deny);
+            let conflict = access & other_deny != 0 || deny & other_access != 0;
+            assert_eq!(matches!(plan, Plan::Denied(_)), conflict, "{plan:?}");
+            assert_eq!(matches!(plan, Plan::Granted), !conflict);
+            unshare(&world, 1, b"a", access, deny);
+            unshare(&world, 2, b"b", other_access, other_deny);
+            assert_eq!(world.state.totals().files, 0);
+        }
+    }
+}
+
+#[test]
+fn opens_are_counted_per_combination() {
+    let mut world = World::new(false);
+    granted(&share(&mut world, 1, b"a", 1, 2));
+    granted(&share(&mut world, 1, b"a", 1, 2));
+    granted(&share(&mut world, 1, b"a", 3, 0));
+    denied(&share(&mut world, 2, b"b", 2, 0));
+    unshare(&world, 1, b"a", 1, 2);
+    denied(&share(&mut world, 2, b"b", 2, 0));
+    unshare(&world, 1, b"a", 3, 2);
+    denied(&share(&mut world, 2, b"b", 2, 0));
+    unshare(&world, 1, b"a", 1, 2);
+    granted(&share(&mut world, 2, b"b", 2, 0));
+    // read and write access of A's third open is left
+    denied(&share(&mut world, 2, b"b", 2, 1));
+}
+
+#[test]
+fn a_client_is_never_denied_by_what_it_reserved_itself() {
+    let mut world = World::new(false);
+    assert!(!world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
+    granted(&share(&mut world, 1, b"a", 3, 3));
+    assert!(!world.state.share_denies(&file(0), address(1), ShareBits::BOTH));
+    assert!(world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
+    assert!(!world.state.share_denies(&file(1), address(2), ShareBits::WRITE));
+    let leaving = world.state.free_all(world.now, world.host(1));
+    assert!(matches!(leaving, Leaving::Gone(0, _)));
+    assert!(!world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
+    assert_eq!(world.state.totals().files, 0);
+}
+
+#[test]
+fn an_export_that_goes_takes_its_locks_along() {
+    let mut world = World::new(true);
+    for number in 0..4 {
+        granted(&world.lock(A, file(number), ALL, Mode::Write, How::Try));
+    }
+    let (ranges, effects) =
+        world.state.release_files(world.now, |key| key.bytes().last().is_some_and(|n| *n < 2));
+    world.run(effects);
+    assert_eq!(ranges, 2);
+    assert_eq!(world.state.totals().files, 2);
+    assert_eq!(world.kernel.ours.len(), 2);
+}
+
+#[test]
+fn every_limit_holds() {
+    let small = Limits {
+        ranges_per_file: 10,
+        ranges_per_owner: 6,
+        ranges_per_host: 8,
+        ranges: 14,
+        waiters_per_file: 2,
+        waiters: 3,
+        shares_per_file: 2,
+        opens_per_share: 3,
+        hosts: 5,
+        files: 6,
+        ..Limits::default()
+    };
+    let room = |plan: &Plan| match plan {
+        Plan::Granted => true,
+        Plan::NoRoom => false,
+        other => panic!("{other:?}"),
+    };
+    // how many single bytes an owner gets in one file, a host's owners in two, all owners in one, all in all
+    let fill = |world: &mut World, owner: Owner, number: u8, at: u64| {
+        (0..20)
+            .filter(|n| {
+                room(&world.lock(
+                    owner,
+                    file(number),
+                    range(at + n * 2, at + n * 2),
+                    Mode::Read,
+                    How::Try,
+                ))
+            })
+            .count()
+    };
+    let mut world = World::with_limits(false, small.clone());
+    assert_eq!(fill(&mut world, A, 0, 0), 5);
+    assert_eq!(fill(&mut world, (1, 11), 1, 0), 2, "the host's limit");
+    assert_eq!(fill(&mut world, B, 0, 1), 4, "the file's limit");
+    assert_eq!(fill(&mut world, C, 1, 0), 2, "the limit of all");
+    // UNLOCK must not make ranges without end either
+    let mut world = World::with_limits(
+        false,
+        Limits { ranges_per_owner: 99, ranges_per_host: 99, ..small.clone() },
+    );
+    granted(&world.lock(A, file(0), range(0, 60), Mode::Write, How::Try));
+    let cuts = (1..30).filter(|n| room(&world.unlock(A, file(0), range(n * 2, n * 2)))).count();
+    assert_eq!(cuts, 9);
+    granted(&world.unlock(A, file(0), ALL));
+    // waiting requests: in a file, in all; beyond that they are denied
+    let mut world = World::with_limits(false, small.clone());
+    for number in 0..2 {
+        granted(&world.lock(A, file(number), ALL, Mode::Write, How::Try));
+    }
+    let mut wait = |number, svid| {
+        let how = How::Wait(Tag(u64::from(number) * 100 + svid as u64));
+        matches!(world.lock((2, svid), file(number), ALL, Mode::Write, how), Plan::Blocked(_))
+    };
+    let waiting: Vec<bool> =
+        [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)].map(|(f, s)| wait(f, s)).into();
+    assert_eq!(waiting, [true, true, false, true, false]);
+    // shares
+    let mut world = World::with_limits(false, small.clone());
+    let shares: Vec<bool> = [b"a", b"a", b"a", b"a", b"b", b"c"]
+        .iter()
+        .map(|oh| room(&share(&mut world, 1, *oh, 1, 0)))
+        .collect();
+    assert_eq!(shares, [true, true, true, false, true, false]);
+    // files
+    let mut world = World::with_limits(false, small.clone());
+    let files =
+        (0..9).filter(|n| room(&world.lock(A, file(*n), range(0, 0), Mode::Read, How::Try)));
+    assert_eq!(files.count(), 6);
+    // hosts: one that has nothing makes place for another, one that holds something does not
+    let mut world = World::with_limits(false, small);
+    (1..=5).for_each(|host| assert!(world.try_host(host).is_ok()));
+    granted(&world.lock((2, 1), file(0), ALL, Mode::Read, How::Try));
+    (6..=9).for_each(|host| assert!(world.try_host(host).is_ok()));
+    assert!(world.state.host_rows(Now(0)).iter().any(|row| row.info.addr == address(2)));
+    (6..=9).for_each(|host| {
+        granted(&world.lock((host, 1), file(0), ALL, Mode::Read, How::Try));
+    });
+    assert!(world.try_host(10).is_err());
+}

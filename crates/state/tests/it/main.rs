@@ -1,0 +1,12 @@
+//! The state core against models, cases, and every order of events.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod cases;
+mod model;
+mod world;
