@@ -1,10 +1,12 @@
 //! The server's end of the control socket.
 //!
-//! One thread accepts; each client has a thread of its own, at most [`CLIENTS_MAX`] at once, so a
-//! client that hangs holds up nobody else and is gone after [`TIMEOUT`]. Where no thread is to be had one request
-//! is answered without, within [`NO_THREAD_TIMEOUT`]. Only the server's own user (and root) may connect: the
-//! socket is made with mode 0600 inside a private directory and then moved to its place, so it never exists with
-//! wider rights. No lock is held.
+//! One thread accepts, and each client gets a thread of its own, at most [`CLIENTS_MAX`] at once. Where the
+//! kernel refuses another thread, a spare one, which was started with the server, answers one request of each
+//! such client without blocking on any. So a client that is slow or hangs delays no other, and is disconnected
+//! after [`TIMEOUT`]. No lock is held.
+//!
+//! Only the server's own user and root may connect: the socket is made with mode 0600 inside a private
+//! directory and then moved to its path, so it never exists with wider permissions.
 
 use crate::api::{Answer, Request};
 use crate::control::{Control, Refused};
@@ -16,30 +18,31 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Most clients at once: a handful of commands and a few watchers; each costs a thread.
+/// Most clients at once; each needs a thread.
 const CLIENTS_MAX: usize = 32;
 /// Longest request line: a key and a value.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// Longest wait for a whole request, and for a client to take an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// The same of a client for whom there is no thread: meanwhile others wait.
-const NO_THREAD_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pause after an accept that failed (descriptors are short), so that it does not spin.
+/// How often the spare thread looks for data of its clients.
+const SPARE_PAUSE: Duration = Duration::from_millis(10);
+/// Pause after an accept that failed, for example for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why there is no control socket.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Another server answers there.
+    /// Another server has the socket.
     #[error(
-        "another server answers on the control socket {0}: stop it, or give this one its own \
-         with --control"
+        "another server answers on the control socket {0}: stop it, or name another path with \
+         --control"
     )]
     Taken(PathBuf),
-    /// Something that is no socket has the name.
+    /// The path is not a socket.
     #[error("{0} exists and is not a socket: name another path with --control")]
     NotASocket(PathBuf),
     /// The directory or the socket cannot be made.
@@ -47,7 +50,7 @@ pub enum ServerError {
     Make(PathBuf, std::io::Error),
 }
 
-/// A control socket in service; dropping it ends its thread and removes the socket.
+/// A control socket; dropping it ends its threads and removes the socket.
 #[derive(Debug)]
 pub struct ControlServer {
     path: PathBuf,
@@ -68,9 +71,15 @@ impl ControlServer {
         let meta = fs::symlink_metadata(path).map_err(failed)?;
         let stopping = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stopping);
+        let (spare, waiting) = channel();
+        let spare_control = Arc::clone(&control);
+        std::thread::Builder::new()
+            .name("control-spare".into())
+            .spawn(move || serve_waiting(&waiting, spare_control.as_ref()))
+            .map_err(failed)?;
         let thread = std::thread::Builder::new()
             .name("control".into())
-            .spawn(move || accept_all(&listener, &control, &flag))
+            .spawn(move || accept_all(&listener, &control, &spare, &flag))
             .map_err(failed)?;
         let inode = (meta.dev(), meta.ino());
         Ok(Self { path: path.to_path_buf(), inode, stopping, thread: Some(thread) })
@@ -87,8 +96,7 @@ impl Drop for ControlServer {
         self.stopping.store(true, Ordering::Release);
         let ours = fs::symlink_metadata(&self.path)
             .is_ok_and(|meta| (meta.dev(), meta.ino()) == self.inode);
-        // a connection of our own wakes the thread; if the name is no longer ours, it ends with
-        // the process
+        // a connection wakes the thread; if the path is another socket now, it ends with the process
         if ours && UnixStream::connect(&self.path).is_ok() {
             if let Some(thread) = self.thread.take() {
                 let _ = thread.join();
@@ -128,7 +136,12 @@ fn bind(path: &Path) -> std::io::Result<UnixListener> {
     bound
 }
 
-fn accept_all(listener: &UnixListener, control: &Arc<dyn Control>, stopping: &AtomicBool) {
+fn accept_all(
+    listener: &UnixListener,
+    control: &Arc<dyn Control>,
+    spare: &Sender<Waiting>,
+    stopping: &AtomicBool,
+) {
     let clients = Arc::new(AtomicUsize::new(0));
     loop {
         let accepted = listener.accept();
@@ -145,19 +158,17 @@ fn accept_all(listener: &UnixListener, control: &Arc<dyn Control>, stopping: &At
             let _ = (&stream).write_all(&line_of(&Answer::<()>::refused(busy)));
             continue;
         }
-        clients.fetch_add(1, Ordering::AcqRel);
-        let slot = ClientSlot(Arc::clone(&clients));
+        let slot = Arc::new(ClientSlot::take(&clients));
         let stream = Arc::new(stream);
-        let (client, client_control) = (Arc::clone(&stream), Arc::clone(control));
+        let (client, client_slot) = (Arc::clone(&stream), Arc::clone(&slot));
+        let client_control = Arc::clone(control);
         let started = std::thread::Builder::new().name("control-client".into()).spawn(move || {
-            let _slot = slot;
+            let _slot = client_slot;
             log_disconnect(serve_client(&client, client_control.as_ref()));
         });
-        // when no thread is to be had somebody will want to know why
-        if started.is_err() {
-            let answered =
-                answer_one(&stream, control.as_ref(), &mut Vec::new(), NO_THREAD_TIMEOUT);
-            log_disconnect(answered.map(|_| ()));
+        if started.is_err() && stream.set_nonblocking(true).is_ok() {
+            // fails only if the spare thread has ended, with the server
+            let _ = spare.send(Waiting::new(stream, slot));
         }
     }
 }
@@ -168,8 +179,15 @@ fn log_disconnect(served: std::io::Result<()>) {
     }
 }
 
-/// A client's place among the [`CLIENTS_MAX`]; free again when its thread ends, however it ends.
+/// One of the [`CLIENTS_MAX`] clients; free again when it is dropped.
 struct ClientSlot(Arc<AtomicUsize>);
+
+impl ClientSlot {
+    fn take(clients: &Arc<AtomicUsize>) -> Self {
+        clients.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(clients))
+    }
+}
 
 impl Drop for ClientSlot {
     fn drop(&mut self) {
@@ -177,38 +195,85 @@ impl Drop for ClientSlot {
     }
 }
 
+/// A client without a thread. Its socket does not block.
+struct Waiting {
+    stream: Arc<UnixStream>,
+    _slot: Arc<ClientSlot>,
+    received: Vec<u8>,
+    answer: Vec<u8>,
+    deadline: Instant,
+}
+
+impl Waiting {
+    fn new(stream: Arc<UnixStream>, slot: Arc<ClientSlot>) -> Self {
+        let deadline = Instant::now() + TIMEOUT;
+        Self { stream, _slot: slot, received: Vec::new(), answer: Vec::new(), deadline }
+    }
+
+    /// Receives and sends what is possible now; whether the client is still to be served. It gets one answer.
+    fn step(&mut self, control: &dyn Control) -> bool {
+        let more = if self.answer.is_empty() { self.receive(control) } else { self.send() };
+        more.unwrap_or_else(|error| error.kind() == ErrorKind::WouldBlock)
+            && Instant::now() < self.deadline
+    }
+
+    fn receive(&mut self, control: &dyn Control) -> std::io::Result<bool> {
+        let mut piece = [0; 4096];
+        let n = (&*self.stream).read(&mut piece)?;
+        self.received.extend_from_slice(piece.get(..n).unwrap_or_default());
+        if let Some(end) = self.received.iter().position(|b| *b == b'\n') {
+            self.answer = answer_line(self.received.get(..end).unwrap_or_default(), control);
+            return self.send();
+        }
+        Ok(n > 0 && self.received.len() <= REQUEST_BYTES_MAX)
+    }
+
+    fn send(&mut self) -> std::io::Result<bool> {
+        let sent = (&*self.stream).write(&self.answer)?;
+        self.answer.drain(..sent);
+        Ok(!self.answer.is_empty())
+    }
+}
+
+/// Serves clients without a thread, all in turn, so that one that is slow delays no other.
+fn serve_waiting(clients: &Receiver<Waiting>, control: &dyn Control) {
+    let mut waiting: Vec<Waiting> = Vec::new();
+    loop {
+        let next = match waiting.is_empty() {
+            true => clients.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            false => clients.recv_timeout(SPARE_PAUSE),
+        };
+        match next {
+            Ok(client) => waiting.push(client),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        waiting.retain_mut(|client| client.step(control));
+    }
+}
+
 /// Answers one request after the other until the client closes or is too slow.
 fn serve_client(stream: &UnixStream, control: &dyn Control) -> std::io::Result<()> {
     let mut received = Vec::new();
-    while answer_one(stream, control, &mut received, TIMEOUT)? {}
+    while let Some(line) = next_line(stream, &mut received)? {
+        send(stream, &answer_line(&line, control))?;
+    }
     Ok(())
 }
 
-/// Answers a request; whether there was one.
-fn answer_one(
-    stream: &UnixStream,
-    control: &dyn Control,
-    received: &mut Vec<u8>,
-    patience: Duration,
-) -> std::io::Result<bool> {
-    let Some(line) = next_line(stream, received, patience)? else { return Ok(false) };
-    let answer = match serde_json::from_slice::<Request>(&line) {
+/// The answer to a line that a client has sent.
+fn answer_line(line: &[u8], control: &dyn Control) -> Vec<u8> {
+    match serde_json::from_slice::<Request>(line) {
         Ok(request) => answer(&request, control),
         Err(error) => line_of(&Answer::<()>::refused(format!(
             "not a request of this version ({error}): send {{\"command\":\"status\"}}"
         ))),
-    };
-    send(stream, &answer, patience)?;
-    Ok(true)
+    }
 }
 
-/// The next line without its end, within `patience`; `None` at the end of the stream.
-fn next_line(
-    mut stream: &UnixStream,
-    received: &mut Vec<u8>,
-    patience: Duration,
-) -> std::io::Result<Option<Vec<u8>>> {
-    let deadline = Instant::now() + patience;
+/// The next line without its end, within [`TIMEOUT`]; `None` at the end of the stream.
+fn next_line(mut stream: &UnixStream, received: &mut Vec<u8>) -> std::io::Result<Option<Vec<u8>>> {
+    let deadline = Instant::now() + TIMEOUT;
     let mut piece = [0; 4096];
     loop {
         if let Some(end) = received.iter().position(|b| *b == b'\n') {
@@ -218,8 +283,8 @@ fn next_line(
             return Ok(Some(line));
         }
         if received.len() > REQUEST_BYTES_MAX {
-            let told = Answer::<()>::refused(format!("longer than {REQUEST_BYTES_MAX} bytes"));
-            send(stream, &line_of(&told), patience)?;
+            let error = Answer::<()>::refused(format!("longer than {REQUEST_BYTES_MAX} bytes"));
+            send(stream, &line_of(&error))?;
             return Err(ErrorKind::InvalidData.into());
         }
         stream.set_read_timeout(Some(remaining(deadline)?))?;
@@ -231,8 +296,8 @@ fn next_line(
     }
 }
 
-fn send(mut stream: &UnixStream, mut data: &[u8], patience: Duration) -> std::io::Result<()> {
-    let deadline = Instant::now() + patience;
+fn send(mut stream: &UnixStream, mut data: &[u8]) -> std::io::Result<()> {
+    let deadline = Instant::now() + TIMEOUT;
     while !data.is_empty() {
         stream.set_write_timeout(Some(remaining(deadline)?))?;
         let n = stream.write(data)?;
@@ -276,9 +341,88 @@ fn answer_of<T: Serialize>(result: Result<T, Refused>) -> Vec<u8> {
 }
 
 fn line_of<T: Serialize>(answer: &Answer<T>) -> Vec<u8> {
-    // our own types have string keys and finite shape; should that ever fail, the client is told
+    // encoding these types does not fail; if it did, the client would get the error
     let mut line = serde_json::to_vec(answer)
         .unwrap_or_else(|e| format!("{{\"ok\":false,\"error\":\"cannot encode: {e}\"}}").into());
     line.push(b'\n');
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClientSlot, Waiting, serve_waiting};
+    use crate::api::{
+        Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, SettingRow, SocketRow,
+        Status,
+    };
+    use crate::control::{Control, Refused};
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use std::sync::{Arc, mpsc};
+    use std::time::Duration;
+
+    struct EmptyServer;
+
+    impl Control for EmptyServer {
+        fn status(&self) -> Status {
+            Status::default()
+        }
+        fn exports(&self) -> Vec<ExportRow> {
+            Vec::new()
+        }
+        fn clients(&self) -> Vec<ClientRow> {
+            Vec::new()
+        }
+        fn conns(&self) -> Vec<ConnRow> {
+            Vec::new()
+        }
+        fn sockets(&self) -> Vec<SocketRow> {
+            Vec::new()
+        }
+        fn pools(&self) -> Vec<PoolRow> {
+            Vec::new()
+        }
+        fn ops(&self) -> Vec<OpRow> {
+            Vec::new()
+        }
+        fn set(&self, key: &str, _: &str) -> Result<Changed, Refused> {
+            Err(Refused(key.to_owned()))
+        }
+        fn settings(&self, _: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
+            Ok(Vec::new())
+        }
+        fn reload(&self) -> Result<Reloaded, Refused> {
+            Ok(Reloaded::default())
+        }
+    }
+
+    fn client(clients: &Arc<AtomicUsize>, to: &mpsc::Sender<Waiting>) -> UnixStream {
+        let (near, far) = UnixStream::pair().unwrap();
+        far.set_nonblocking(true).unwrap();
+        let slot = Arc::new(ClientSlot::take(clients));
+        to.send(Waiting::new(Arc::new(far), slot)).unwrap();
+        near
+    }
+
+    #[test]
+    fn clients_without_a_thread_do_not_wait_for_each_other() {
+        let (sender, receiver) = channel();
+        let spare = std::thread::spawn(move || serve_waiting(&receiver, &EmptyServer));
+        let clients = Arc::new(AtomicUsize::new(0));
+        let mut silent = client(&clients, &sender);
+        silent.write_all(b"{\"comm").unwrap();
+        let gone = client(&clients, &sender);
+        drop(gone);
+        let mut asking = client(&clients, &sender);
+        asking.write_all(b"{\"command\":\"status\"}\n").unwrap();
+        asking.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut lines = BufReader::new(asking).lines();
+        assert!(lines.next().unwrap().unwrap().starts_with("{\"ok\":true,"));
+        assert!(lines.next().is_none(), "one answer, then the end");
+        assert_eq!(clients.load(Ordering::Acquire), 1, "only the silent client is left");
+        drop((silent, sender));
+        spare.join().unwrap();
+    }
 }

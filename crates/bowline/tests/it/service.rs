@@ -498,7 +498,7 @@ fn a_second_ctrl_c_ends_it_at_once() {
     let begun = Instant::now();
     let said = || std::fs::read_to_string(log.path()).unwrap();
     server.signal("-INT");
-    while !said().contains("Ctrl-C again ends it at once") {
+    while !said().contains("Ctrl-C again to end at once") {
         assert!(begun.elapsed() < Duration::from_secs(5), "{}", said());
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -515,7 +515,7 @@ fn state_inside_an_export_is_pointed_out() {
     let exports = outside.base.path().join("exports");
     std::fs::write(&exports, format!("{} *(ro)\n", std::env::temp_dir().display())).unwrap();
     let inside = Server::start(&["--exports", exports.to_str().unwrap()]);
-    assert!(inside.lines.concat().contains("put it elsewhere with --state-dir"));
+    assert!(inside.lines.concat().contains("move it with --state-dir"));
 }
 
 #[test]
