@@ -2,11 +2,11 @@
 //!
 //! A request is `{"command":"status"}`; an answer is `{"ok":true,"result":…}` or
 //! `{"ok":false,"error":"…"}`. Programs rely on these field names (`bowline … --json` prints the
-//! result): fields are added, not renamed. Units stand at the end of a name.
+//! result): fields are added, never renamed. Names end in their unit.
 
 use serde::{Deserialize, Serialize};
 
-/// What the command line asks a server.
+/// A request of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase")]
 pub enum Request {
@@ -41,15 +41,15 @@ pub enum Request {
     Reload,
 }
 
-/// The answer's envelope.
+/// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer<T> {
     /// Whether the request was granted.
     pub ok: bool,
-    /// What was asked for.
+    /// The result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<T>,
-    /// Why not.
+    /// Why the request was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -66,7 +66,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// The server in one page.
+/// The whole server in one page.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Status {
     /// The server's version.
@@ -83,7 +83,7 @@ pub struct Status {
     pub uid: u32,
     /// Its state directory.
     pub state_dir: String,
-    /// How clients find it, as `portmap: registered with rpcbind`.
+    /// How portmappers know it, for example `registered with rpcbind`.
     pub portmap: String,
     /// Number of exports.
     pub exports: u64,
@@ -93,15 +93,15 @@ pub struct Status {
     pub calls: u64,
     /// Calls per second since the start.
     pub calls_per_s: f64,
-    /// Calls per second since the last time that anyone asked for the status.
+    /// Calls per second over the last ten seconds, or since an earlier status request if there was none.
     pub calls_per_s_recent: f64,
-    /// Answers whose status was not success.
+    /// Calls answered with a status other than success.
     pub errors: u64,
-    /// Calls that were refused before they reached a procedure.
+    /// Calls rejected before they reached a procedure.
     pub rejected: u64,
-    /// Bytes that came in.
+    /// Bytes received.
     pub bytes_in: u64,
-    /// Bytes that went out.
+    /// Bytes sent.
     pub bytes_out: u64,
     /// Data bytes that clients read, directory listings included.
     pub bytes_read: u64,
@@ -111,32 +111,32 @@ pub struct Status {
     pub threads: u64,
     /// Resident memory of the process.
     pub memory_bytes: u64,
-    /// What it may have, with all of its control group: the machine's memory or the group's limit.
+    /// The memory limit: of the control group, or the machine's memory.
     #[serde(default)]
     pub memory_bytes_max: u64,
     /// Open descriptors of the process.
     pub open_files: u64,
-    /// How many it may have.
+    /// The limit of open descriptors.
     pub open_files_max: u64,
     /// Socket buffers of all connections.
     #[serde(default)]
     pub tcp_memory: TcpMemory,
-    /// Named counters that are not zero, for those who look closer.
+    /// Counters that are not zero.
     pub counters: Vec<Counter>,
-    /// What the operator should know.
+    /// Warnings for the operator.
     pub warnings: Vec<String>,
 }
 
-/// What socket buffers hold and may hold.
+/// Memory of socket buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TcpMemory {
-    /// What buffers with a set size hold if all are full.
+    /// What buffers with a configured size hold if all are full.
     pub promised_bytes: u64,
-    /// The most that the server promises: the first number of `net.ipv4.tcp_mem`.
+    /// The most that the server configures: the first number of `net.ipv4.tcp_mem`.
     pub promised_bytes_max: u64,
-    /// What all TCP of the machine holds now.
+    /// What all TCP sockets of the machine hold now.
     pub machine_bytes: u64,
-    /// From where on the kernel slows all connections down; 0 if it does not show it.
+    /// Above this the kernel slows down all connections; 0 if unknown.
     pub machine_bytes_pressure: u64,
 }
 
@@ -149,22 +149,22 @@ pub struct Counter {
     pub value: u64,
 }
 
-/// One export to one group of clients.
+/// One export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportRow {
     /// The path that clients mount.
     pub path: String,
-    /// Where the files are.
+    /// The directory with its files.
     pub directory: String,
     /// Its number in file handles.
     pub id: u32,
-    /// Its lasting identity, as 32 hexadecimal digits.
+    /// Its UUID, as 32 hexadecimal digits.
     pub uuid: String,
-    /// Who may mount it, and how.
+    /// Its clients and their options.
     pub rules: Vec<RuleRow>,
-    /// Calls that were for it.
+    /// Calls for it.
     pub calls: u64,
-    /// Answers whose status was not success.
+    /// Calls answered with a status other than success.
     pub errors: u64,
     /// Data bytes read.
     pub bytes_read: u64,
@@ -175,9 +175,9 @@ pub struct ExportRow {
 /// One rule of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleRow {
-    /// The clients that it is for.
+    /// The clients.
     pub clients: String,
-    /// What they get, as in exports(5).
+    /// Their options, as in exports(5).
     pub options: String,
 }
 
@@ -188,13 +188,13 @@ pub struct ClientRow {
     pub address: String,
     /// Its open connections.
     pub connections: u64,
-    /// Calls on all its connections since the server started, those that closed included.
+    /// Calls on all its connections since the server started, closed ones included.
     pub calls: u64,
     /// Bytes received on them.
     pub bytes_in: u64,
     /// Bytes sent on them.
     pub bytes_out: u64,
-    /// What it has mounted, as far as it told (MOUNT has no way to know for sure).
+    /// The paths that it has mounted, as far as MOUNT calls tell.
     pub mounts: Vec<String>,
 }
 
@@ -209,64 +209,64 @@ pub struct ConnRow {
     pub pool: u64,
     /// Seconds since it was accepted.
     pub age_s: u64,
-    /// Seconds since it last sent something.
+    /// Seconds since it last sent data.
     pub idle_s: u64,
-    /// Calls that came on it.
+    /// Calls received.
     pub calls: u64,
     /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent.
     pub bytes_out: u64,
-    /// Calls that run now.
+    /// Calls in progress.
     pub in_flight: u64,
-    /// Bytes of replies that wait for the client to read.
+    /// Bytes of replies that the client has not taken.
     pub unsent_bytes: u64,
-    /// What limits it, as seen for a quarter of a second; missing if it has just ended.
+    /// What limits it, measured for a quarter of a second; missing if it has just been closed.
     #[serde(default)]
     pub link: Option<LinkRow>,
 }
 
-/// How a connection does now.
+/// What limits a connection now.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LinkRow {
-    /// What limits it: `idle`, `client` (it asks for no more), `server` (what arrived is not
-    /// read), `receive-window`, `send-buffer`, `client-window`, `congestion`.
+    /// The limit: `idle`, `client` (it asks for no more), `server` (received data is not read),
+    /// `receive-window`, `send-buffer`, `client-window`, `congestion`.
     pub limit: String,
-    /// The setting that would lift the limit, as `tcp-rcvbuf=2M`.
+    /// The setting that would raise the limit, for example `tcp-rcvbuf=2M`.
     pub lift: Option<String>,
     /// Bytes received per second.
     pub in_bytes_per_s: u64,
     /// Bytes per second that the client took.
     pub out_bytes_per_s: u64,
-    /// Round trip, smoothed; 0 if not known.
+    /// Smoothed round-trip time; 0 if unknown.
     pub rtt_us: u64,
-    /// The shortest round trip of late; 0 if not known.
+    /// Shortest recent round-trip time; 0 if unknown.
     pub rtt_min_us: u64,
     /// The window that the server offers.
     pub window_bytes: u64,
     /// The window that the client offers.
     pub client_window_bytes: u64,
-    /// What the server's congestion control allows in flight.
+    /// The server's congestion window.
     pub congestion_window_bytes: u64,
-    /// What the network has delivered to the client of late, per second.
+    /// Recent rate of delivery to the client, per second.
     pub delivery_bytes_per_s: u64,
-    /// Segments that the server sent again.
+    /// Segments that the server retransmitted.
     pub retransmits: u64,
-    /// Segments that came out of order: some before them were lost.
+    /// Segments received out of order.
     pub out_of_order: u64,
-    /// Bytes that have arrived and were not read.
+    /// Bytes received by the kernel and not read yet.
     pub unread_bytes: u64,
-    /// The receive buffer, with the kernel's overhead: twice what a setting says.
+    /// Size of the receive buffer with the kernel's overhead: twice the configured size.
     pub receive_buffer_bytes: u64,
-    /// The send buffer, with the kernel's overhead.
+    /// Size of the send buffer with the kernel's overhead.
     pub send_buffer_bytes: u64,
-    /// What is set for the receive buffer: `auto` or a size.
+    /// The configured size of the receive buffer, or `auto`.
     pub receive_buffer: String,
-    /// What is set for the send buffer.
+    /// The configured size of the send buffer, or `auto`.
     pub send_buffer: String,
-    /// Why the receive buffer is less than that: a sysctl, or `window-scale`.
+    /// Why the receive buffer is smaller: a sysctl, or `window-scale`.
     pub receive_buffer_cut_by: Option<String>,
-    /// Why the send buffer is less than that.
+    /// Why the send buffer is smaller.
     pub send_buffer_cut_by: Option<String>,
     /// Its congestion control.
     pub congestion_control: String,
@@ -279,11 +279,11 @@ pub struct SocketRow {
     pub transport: String,
     /// Where it is bound.
     pub local: String,
-    /// Whether systemd handed it over.
+    /// Whether systemd opened it.
     pub adopted: bool,
-    /// The interface whose datagrams it takes; none: all, or all that have no socket.
+    /// The interface whose datagrams it receives; none: all interfaces, or all without a socket.
     pub interface: Option<String>,
-    /// Which of the sockets it is that datagrams are shared out to by CPU.
+    /// Its index among the sockets that datagrams are distributed to by CPU.
     pub cpu: Option<u32>,
     /// Connections accepted or datagrams received.
     pub received: u64,
@@ -293,13 +293,13 @@ pub struct SocketRow {
     pub bytes_in: u64,
     /// Bytes of the datagrams sent.
     pub bytes_out: u64,
-    /// Datagrams that found no room in the kernel's buffer.
+    /// Datagrams dropped because the kernel's buffer was full.
     pub drops: u64,
-    /// Bytes of the kernel's buffer for what arrives; 0: it sizes it itself.
+    /// Size of the receive buffer; 0: the kernel chooses it.
     pub buffer_in: u64,
-    /// Bytes of the kernel's buffer for what leaves; 0: it sizes it itself.
+    /// Size of the send buffer; 0: the kernel chooses it.
     pub buffer_out: u64,
-    /// What the operator should know.
+    /// A note for the operator.
     pub note: String,
 }
 
@@ -308,11 +308,11 @@ pub struct SocketRow {
 pub struct PoolRow {
     /// Its number.
     pub pool: u64,
-    /// The CPUs that its threads run on, as `0-3`; empty: any.
+    /// The CPUs that its threads serve, for example `0-3`; empty: any.
     pub cpus: String,
     /// Threads that exist.
     pub threads: u64,
-    /// Threads parked with nothing to do.
+    /// Idle threads.
     pub parked: u64,
     /// Fewest threads.
     pub threads_min: u64,
@@ -320,23 +320,23 @@ pub struct PoolRow {
     pub threads_max: u64,
     /// Its connections.
     pub connections: u64,
-    /// Calls that it answered.
+    /// Calls answered.
     pub calls: u64,
-    /// Times that a follower took over because a call was about to sleep.
+    /// Times that a follower was promoted because a call was about to block.
     pub promotions: u64,
-    /// Times that one was needed and none was free.
+    /// Times that a follower was needed and none was idle.
     pub promotions_failed: u64,
-    /// Times that the watchdog found a call asleep that had not said so.
+    /// Times that the watchdog promoted a follower because a call blocked unexpectedly.
     pub rescues: u64,
     /// What its leader does: `waiting`, `queueing`, `serving`, `vacant`, `retired`.
     pub leader: String,
     /// Who is woken for a call.
     pub wake_policy: String,
-    /// Threads that sleep over a call, under a policy with a queue.
+    /// Threads blocked in a call, under a wake policy with a queue.
     pub blocked: u64,
-    /// Threads beyond the most, for MOUNT and portmap while all others are blocked.
+    /// Extra threads for MOUNT and portmap while all others are blocked.
     pub reserves: u64,
-    /// Connections and datagrams that wait in the queue now.
+    /// Connections and datagrams in the queue now.
     pub queued: u64,
     /// Times that a connection or socket became ready (the kernel's packets-arrived).
     pub arrived: u64,
@@ -344,30 +344,30 @@ pub struct PoolRow {
     pub enqueued: u64,
     /// Of these, those for which no thread was woken (the kernel's sockets-enqueued).
     pub waited: u64,
-    /// Of these, those for which there was a parked thread but enough were on the way.
+    /// Of these, those with an idle thread that was not woken because enough were on the way.
     pub overloads_avoided: u64,
     /// Threads woken (the kernel's threads-woken).
     pub woken: u64,
-    /// Threads that left after some seconds without work (the kernel's threads-timedout).
+    /// Threads ended after some seconds without work (the kernel's threads-timedout).
     pub timed_out: u64,
     /// Times that every thread was blocked and no more could be started.
     pub exhausted: u64,
-    /// Times that the watchdog woke a thread for a queue that nobody came for.
+    /// Times that the watchdog woke a thread for a queue that no thread was serving.
     pub unstuck: u64,
-    /// How long work waited in the queue.
+    /// Time that work waited in the queue.
     pub queue_delay: DelayRow,
-    /// How long it took from waking a thread until it ran.
+    /// Time from waking a thread until it ran.
     pub wake_delay: DelayRow,
 }
 
-/// How long something took, over all times.
+/// A distribution of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DelayRow {
     /// How often.
     pub count: u64,
     /// The mean, in nanoseconds.
     pub mean_ns: u64,
-    /// What 99 of 100 did not exceed, in nanoseconds.
+    /// The 99th percentile, in nanoseconds.
     pub p99_ns: u64,
     /// The longest, in nanoseconds.
     pub max_ns: u64,
@@ -384,11 +384,11 @@ pub struct OpRow {
     pub procedure: String,
     /// Calls answered.
     pub calls: u64,
-    /// Answers whose status was not success, by the status' name.
+    /// Calls answered with a status other than success, by status.
     pub errors: Vec<Counter>,
-    /// Half of the calls took at most this long.
+    /// Median latency.
     pub p50_ns: u64,
-    /// 99 of 100 calls took at most this long.
+    /// 99th percentile of the latency.
     pub p99_ns: u64,
     /// The slowest call.
     pub max_ns: u64,
@@ -407,7 +407,7 @@ pub struct SettingRow {
     pub value: String,
     /// Whether `set` changes it in a running server.
     pub live: bool,
-    /// When it can be changed: `live`, `at start`, `not in this version`.
+    /// When it can be changed: `live` or `at start`.
     pub changes: String,
     /// What it does and which values it takes.
     pub about: String,
@@ -422,7 +422,7 @@ pub struct Changed {
     pub before: String,
     /// The value now in force.
     pub value: String,
-    /// What there is to say about it: limits that it meets, what it did.
+    /// Notes: what limits the value, what it changed.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -430,10 +430,10 @@ pub struct Changed {
 /// What `reload` changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reloaded {
-    /// What is different from before, a line each; empty if nothing is.
+    /// The differences, one line each; empty if nothing changed.
     pub changes: Vec<String>,
-    /// How many exports there are now.
+    /// The number of exports now.
     pub exports: u64,
-    /// Options that were accepted but have no effect, and the like.
+    /// Notes, for example about options without effect.
     pub notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The command line's end of the control socket: one request, one answer, within a time limit.
+//! The command line's end of the control socket: one request and its answer, with a time limit.
 
 use crate::api::{Answer, Request};
 use serde::de::DeserializeOwned;
@@ -7,15 +7,15 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longest wait for an answer; a reload that reads a large netgroup is the slowest request.
+/// Longest wait for an answer. The slowest request is a reload that reads a large netgroup.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes of an answer: a row per connection for 100,000 connections is about 20 MB.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// Why there is no answer; each says what to do.
+/// Why there is no answer, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// No server listens on the socket.
     #[error(
         "no server answers on {0}: start one with `bowline serve DIR`, or name the socket of \
          another with --control"
@@ -27,10 +27,12 @@ pub enum ClientError {
     /// The server did not answer in time or closed the connection.
     #[error("the server on {0} did not answer: {1}; try again, or look at its log")]
     NoAnswer(PathBuf, std::io::Error),
-    /// The answer is not in our form: another version, or another program.
-    #[error("the answer on {0} makes no sense ({1}): is it the same version of bowline?")]
+    /// The answer cannot be decoded: another version, or another program.
+    #[error(
+        "the answer on {0} cannot be decoded ({1}): is the server the same version of bowline?"
+    )]
     Malformed(PathBuf, serde_json::Error),
-    /// The server refused the request; the text is its own.
+    /// The server refused the request, with this reason.
     #[error("{0}")]
     Refused(String),
 }
@@ -59,7 +61,7 @@ impl Client {
         Ok(Self { path: own(), stream: BufReader::new(stream) })
     }
 
-    /// Asks, and gives the result as the type that belongs to the request.
+    /// Sends a request and returns the result, which has the request's type.
     ///
     /// # Errors
     /// [`ClientError`].

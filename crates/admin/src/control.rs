@@ -1,24 +1,24 @@
-//! What a server must be able to tell and do for the control socket.
+//! What a server implements for the control socket.
 //!
-//! The calls come from the control socket's threads, several at once; none of them may wait for a
-//! client or hold up a worker.
+//! The control socket's threads call it, several at once. No method may wait for an NFS client or block a
+//! worker thread.
 
 use crate::api::{
     Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, SettingRow, SocketRow, Status,
 };
 
-/// A request that makes sense but is not granted; the text says why and what to do.
+/// A valid request that failed; the text says why and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// A running server, as its operator sees it.
+/// A running server for its operator.
 pub trait Control: Send + Sync {
-    /// One page about the whole server.
+    /// The whole server in one page.
     fn status(&self) -> Status;
-    /// What is exported to whom.
+    /// The exports with their clients.
     fn exports(&self) -> Vec<ExportRow>;
-    /// Who uses the server.
+    /// Clients that are or were connected, or have something mounted.
     fn clients(&self) -> Vec<ClientRow>;
     /// Connections.
     fn conns(&self) -> Vec<ConnRow>;
@@ -26,21 +26,21 @@ pub trait Control: Send + Sync {
     fn sockets(&self) -> Vec<SocketRow>;
     /// Thread pools.
     fn pools(&self) -> Vec<PoolRow>;
-    /// Procedures that were called.
+    /// Procedures that have been called.
     fn ops(&self) -> Vec<OpRow>;
     /// Changes a run-time setting.
     ///
     /// # Errors
-    /// [`Refused`]: no such setting, a value that it does not take, or not in this version.
+    /// [`Refused`]: no such setting, a value that it does not take, or one that cannot be applied now.
     fn set(&self, key: &str, value: &str) -> Result<Changed, Refused>;
-    /// The values in force: all, or that of one key.
+    /// The values in force: of all settings, or of one key.
     ///
     /// # Errors
     /// [`Refused`]: no such setting.
     fn settings(&self, key: Option<&str>) -> Result<Vec<SettingRow>, Refused>;
-    /// Reads the exports again and applies all of them or nothing.
+    /// Reads the exports again, and applies all of them or none.
     ///
     /// # Errors
-    /// [`Refused`]: what is wrong with the new exports; the old ones stay.
+    /// [`Refused`]: what is wrong with the new exports; the old ones stay in force.
     fn reload(&self) -> Result<Reloaded, Refused>;
 }

@@ -1,4 +1,4 @@
-//! Numbers for people: sizes, times and rates with units, at most four significant digits.
+//! Numbers for people: sizes, times and rates with units, in at most four significant digits.
 
 /// A size in bytes: `0 B`, `1023 B`, `1.0 KiB`, `34.5 MiB`.
 pub fn bytes(n: u64) -> String {
@@ -18,12 +18,12 @@ pub fn bytes(n: u64) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// A count with its thousands apart: `1 234 567`.
+/// A count with separated thousands: `1 234 567`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             shown.push(' ');
         }
         shown.push(digit);
@@ -68,7 +68,7 @@ mod tests {
     use super::{bytes, count, duration_ns, duration_s, per_second};
 
     #[test]
-    fn sizes_change_units_where_they_should() {
+    fn sizes_have_a_fitting_unit() {
         assert_eq!(bytes(0), "0 B");
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1024), "1.0 KiB");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_their_thousands_apart() {
+    fn counts_have_separated_thousands() {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_000), "1 000");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_the_unit_that_fits() {
+    fn times_have_a_fitting_unit() {
         assert_eq!(duration_ns(999), "999 ns");
         assert_eq!(duration_ns(12_340), "12.3 µs");
         assert_eq!(duration_ns(4_000_000), "4.0 ms");

@@ -1,7 +1,7 @@
-//! The control socket of a running server: the requests and answers as types, the server's side,
-//! the command line's side, and the tables that people read.
+//! The control socket of a running server: requests and answers as types, the server's end, the command
+//! line's end, and text tables.
 //!
-//! Knows nothing of NFS: the binary implements [`Control`] over its parts.
+//! This crate knows nothing of NFS: the binary implements [`Control`] with its parts.
 
 pub mod api;
 mod client;

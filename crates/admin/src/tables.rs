@@ -1,13 +1,13 @@
-//! Text tables with aligned columns, as wide as their content and no wider.
+//! Text tables with aligned columns, each as wide as its content.
 
 use std::fmt;
 
-/// Which end of a column its cells stand at.
+/// How the cells of a column are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// To the left: text.
     Left,
-    /// Numbers.
+    /// To the right: numbers.
     Right,
 }
 
@@ -25,8 +25,8 @@ impl Table {
         Self { columns, rows: Vec::new() }
     }
 
-    /// Adds a row. Cells that are missing are empty. Control characters of a cell (a peer may
-    /// have chosen them) show as `?`.
+    /// Adds a row. Missing cells are empty. Control characters, which a client may have chosen, print as
+    /// `?`.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(|cell| printable(cell.as_ref())).collect());
     }
@@ -37,18 +37,18 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let cell_width = |row: &Vec<String>, place: usize| row.get(place).map_or(0, |c| width(c));
-        let widest = |place: usize| self.rows.iter().map(|r| cell_width(r, place)).max();
+        let cell_width = |row: &Vec<String>, column: usize| row.get(column).map_or(0, |c| width(c));
+        let widest = |column: usize| self.rows.iter().map(|r| cell_width(r, column)).max();
         let columns = self.columns.iter().enumerate();
-        columns.map(|(place, (name, _))| width(name).max(widest(place).unwrap_or(0))).collect()
+        columns.map(|(index, (name, _))| width(name).max(widest(index).unwrap_or(0))).collect()
     }
 
     fn line(&self, f: &mut fmt::Formatter<'_>, cells: &[&str], widths: &[usize]) -> fmt::Result {
         let mut text = String::new();
-        for (place, ((_, align), wide)) in self.columns.iter().zip(widths).enumerate() {
-            let cell = cells.get(place).copied().unwrap_or_default();
+        for (index, ((_, align), wide)) in self.columns.iter().zip(widths).enumerate() {
+            let cell = cells.get(index).copied().unwrap_or_default();
             let gap = " ".repeat(wide.saturating_sub(width(cell)));
-            if place > 0 {
+            if index > 0 {
                 text.push_str("  ");
             }
             match align {
@@ -73,7 +73,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// Characters of a cell: near enough to its width for what we print.
+/// The number of characters, taken for the width.
 fn width(text: &str) -> usize {
     text.chars().count()
 }
@@ -87,7 +87,7 @@ mod tests {
     use super::{Align, Table};
 
     #[test]
-    fn columns_line_up() {
+    fn columns_are_aligned() {
         let mut table = Table::new(&[("NAME", Align::Left), ("N", Align::Right)]);
         table.row(["a", "1"]);
         table.row(["long µ", "100"]);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_cells_and_control_characters_do_no_harm() {
+    fn missing_cells_are_empty_and_control_characters_replaced() {
         let mut table = Table::new(&[("A", Align::Left), ("B", Align::Left)]);
         table.row(["x\x1b[2Jy\n"]);
         assert_eq!(table.to_string(), "A        B\nx?[2Jy?\n");

@@ -57,7 +57,7 @@ fn control() -> (tempfile::TempDir, ControlServer) {
 }
 
 #[test]
-fn answers_each_request_of_a_connection() {
+fn every_request_of_a_connection_is_answered() {
     let (_dir, server) = control();
     let mut client = Client::connect(server.path()).unwrap();
     assert_eq!(client.ask::<Status>(&Request::Status).unwrap().pid, 7);
@@ -69,7 +69,7 @@ fn answers_each_request_of_a_connection() {
 }
 
 #[test]
-fn only_its_owner_may_connect_and_nothing_is_left_behind() {
+fn the_socket_has_mode_0600_and_is_removed_at_the_end() {
     let (dir, server) = control();
     let mode = std::fs::metadata(server.path()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -78,7 +78,7 @@ fn only_its_owner_may_connect_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn a_live_socket_is_not_taken_and_a_dead_one_is() {
+fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let (_dir, server) = control();
     let path = server.path().to_path_buf();
     let second = ControlServer::start(&path, Arc::new(TestControl)).unwrap_err();
@@ -100,7 +100,7 @@ fn a_plain_file_is_never_removed() {
 }
 
 #[test]
-fn hung_clients_hold_up_nobody() {
+fn hung_clients_do_not_delay_others() {
     let (_dir, server) = control();
     let hung: Vec<UnixStream> = (0..20)
         .map(|_| {
@@ -117,7 +117,7 @@ fn hung_clients_hold_up_nobody() {
 }
 
 #[test]
-fn too_many_clients_are_told_so() {
+fn clients_beyond_the_limit_get_an_error() {
     let (_dir, server) = control();
     let hung: Vec<UnixStream> =
         (0..64).map(|_| UnixStream::connect(server.path()).unwrap()).collect();
@@ -136,12 +136,12 @@ fn too_many_clients_are_told_so() {
         Client::connect(server.path()).and_then(|mut c| c.ask::<Status>(&Request::Status)).is_ok()
     };
     while !answered() {
-        assert!(begun.elapsed() < Duration::from_secs(5), "their places are free again");
+        assert!(begun.elapsed() < Duration::from_secs(5), "their slots are free again");
     }
 }
 
 #[test]
-fn nonsense_is_refused_and_an_endless_line_ends_the_connection() {
+fn invalid_requests_are_refused_and_an_endless_line_ends_the_connection() {
     let (_dir, server) = control();
     let mut stream = UnixStream::connect(server.path()).unwrap();
     stream.write_all(b"\x00\xff not json\n{\"command\":\"fly\"}\n").unwrap();
@@ -158,7 +158,7 @@ fn nonsense_is_refused_and_an_endless_line_ends_the_connection() {
 }
 
 #[test]
-fn a_missing_server_is_named() {
+fn the_error_for_a_missing_server_names_bowline_serve() {
     let dir = tempfile::tempdir().unwrap();
     let error = Client::connect(&dir.path().join("none")).unwrap_err();
     assert!(matches!(error, ClientError::NoServer(_)));

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use vfs::Backend;
 use vfs_mem::{MemFs, MemOptions};
 
-/// How long clients' names are looked up; a name service that does not answer takes seconds for each.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long client names are looked up in all. A name service that does not answer takes seconds for each.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Checks files. Status 0: they are in order; [`USAGE_STATUS`]: they are not, and `serve` would end so too.
+/// Checks files. The exit status is 0 if they are valid, else [`USAGE_STATUS`], as for `serve`.
 pub fn check(paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let found = exports_files::read_all(paths).map_err(|error| UsageError::of(&error))?;
     let mut report = Report::default();
@@ -31,20 +31,20 @@ pub fn check(paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
     match files.find(|file| is_configuration(&file.path, &file.bytes)) {
         Some(file) if paths.len() == 1 => configuration(&file.path, &mut report)?,
         Some(file) => {
-            let what = "is a configuration: check it alone; it names its exports files itself";
+            let what = "is a configuration file: check it alone; it names its own exports files";
             return Err(UsageError(format!("{} {what}", file.path.display())).into());
         }
         None => {
             let mut specs = exports(found, &mut report);
             export_specs::apply_server_wide_options(&mut specs, false, None);
-            report.offer(&specs)?;
+            report.exports(&specs)?;
         }
     }
     report.verdict(paths)
 }
 
-/// By its name; a file with another name, by what its first line looks like: an export begins with
-/// a path, a configuration with a key or a table.
+/// Whether a file is a configuration: by its name, else by its first line. An export begins with a path, a
+/// configuration with a key or a table.
 fn is_configuration(path: &Path, bytes: &[u8]) -> bool {
     if path.extension().is_some_and(|ending| ending == "toml") {
         return true;
@@ -59,7 +59,7 @@ fn is_configuration(path: &Path, bytes: &[u8]) -> bool {
     })
 }
 
-/// What exports files say together; their notes and errors go to the report.
+/// The exports of all files; notes and errors go to the report.
 fn exports(found: ExportsFiles, report: &mut Report) -> Vec<ExportSpec> {
     for note in found.notes {
         report.note(note);
@@ -73,7 +73,7 @@ fn exports(found: ExportsFiles, report: &mut Report) -> Vec<ExportSpec> {
             report.note(note.shown(&name, &bytes));
         }
         for error in &parsed.errors {
-            report.fault(error.shown(&name, &bytes));
+            report.error(error.shown(&name, &bytes));
         }
         entries = parsed.entries;
         if export_specs::rule_count(&entries) == before && parsed.errors.is_empty() {
@@ -90,8 +90,8 @@ fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
         Ok(settings) => settings,
         Err(error) => {
             match error.downcast_ref::<FileError>() {
-                Some(place) => report.fault(format!("{place}\n{}", place.caret())),
-                None => report.fault(format!("{name}: {error:#}")),
+                Some(place) => report.error(format!("{place}\n{}", place.caret())),
+                None => report.error(format!("{name}: {error:#}")),
             }
             return Ok(());
         }
@@ -100,32 +100,32 @@ fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
     let mut specs = match export_specs::from_directories(&settings, None) {
         Ok(specs) => specs,
         Err(error) => {
-            report.fault(format!("{name}: {error:#}"));
+            report.error(format!("{name}: {error:#}"));
             Vec::new()
         }
     };
     let found = exports_files::read_all(&settings.exports).context("the key exports");
     specs.extend(exports(found.map_err(|error| UsageError::of(&error))?, report));
     export_specs::apply_server_wide_options(&mut specs, settings.read_only, None);
-    report.offer(&specs)
+    report.exports(&specs)
 }
 
-/// What was found: for people on standard output, in the end; faults on standard error at once.
+/// The result: exports and notes are printed at the end, errors at once.
 #[derive(Default)]
 struct Report {
     exports: String,
     notes: String,
-    wrong: usize,
+    errors: usize,
 }
 
 impl Report {
-    fn note(&mut self, what: impl Display) {
-        let _ = writeln!(self.notes, "note: {what}");
+    fn note(&mut self, text: impl Display) {
+        let _ = writeln!(self.notes, "note: {text}");
     }
 
-    fn fault(&mut self, what: impl Display) {
-        output::print_error(what);
-        self.wrong += 1;
+    fn error(&mut self, text: impl Display) {
+        output::print_error(text);
+        self.errors += 1;
     }
 
     fn settings(&mut self, settings: &ServeConfig) {
@@ -135,13 +135,12 @@ impl Report {
         let _ = writeln!(self.exports, "state in {state}, control socket {control}");
     }
 
-    /// All that would be exported, and whether it can be: that the directories are there, and that
-    /// the exports can be told apart.
-    fn offer(&mut self, specs: &[ExportSpec]) -> anyhow::Result<()> {
+    /// Adds the exports, and checks that their directories exist and that no two exports conflict.
+    fn exports(&mut self, specs: &[ExportSpec]) -> anyhow::Result<()> {
         for spec in specs {
             self.spec(spec);
             if let Err(error) = export_specs::check_directory(spec) {
-                self.fault(error);
+                self.error(error);
             }
         }
         self.unknown_clients(specs);
@@ -151,13 +150,13 @@ impl Report {
         };
         if let Err(errors) = Table::build(specs, &identity, &open, None) {
             for error in errors {
-                self.fault(error);
+                self.error(error);
             }
         }
         Ok(())
     }
 
-    /// Clients of a name that has no address: a typing error, or a name service that is away.
+    /// Notes host names without an address: misspelled, or the name service does not answer.
     fn unknown_clients(&mut self, specs: &[ExportSpec]) {
         let rules = specs.iter().flat_map(|spec| &spec.rules);
         let hosts: BTreeSet<&str> = rules
@@ -168,14 +167,16 @@ impl Report {
             .collect();
         let begun = Instant::now();
         for (done, host) in hosts.iter().enumerate() {
-            if begun.elapsed() > TIMEOUT {
+            if begun.elapsed() > LOOKUP_TIMEOUT {
                 let left = hosts.len() - done;
-                return self.note(format!("{left} names of clients not looked up: it takes long"));
+                return self.note(format!(
+                    "{left} client names were not looked up: the name service is slow"
+                ));
             }
             match sys::name_service::addresses_of(host) {
                 Ok(addresses) if addresses.is_empty() => {
                     self.note(format!(
-                        "the client {host} has no address: nobody mounts by that name"
+                        "the client {host} has no address: no client can match that name"
                     ));
                 }
                 Ok(_) => {}
@@ -197,14 +198,15 @@ impl Report {
     }
 
     fn verdict(self, paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
-        let Self { exports, notes, wrong } = self;
-        let verdict = match wrong {
-            0 => "in order".to_owned(),
-            wrong => format!("{wrong} wrong"),
+        let Self { exports, notes, errors } = self;
+        let verdict = match errors {
+            0 => "valid".to_owned(),
+            1 => "1 error".to_owned(),
+            errors => format!("{errors} errors"),
         };
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         output::print(format!("{exports}{notes}{}: {verdict}\n", names.join(" ")))?;
-        Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE_STATUS) })
+        Ok(if errors == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE_STATUS) })
     }
 }
 
@@ -214,7 +216,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn files_are_told_apart() {
+    fn configurations_and_exports_files_are_distinguished() {
         let seen = |name: &str, text: &str| is_configuration(Path::new(name), text.as_bytes());
         assert!(seen("a.toml", "/tmp *(rw)"));
         assert!(seen("config", "# hello\n\nport = 3\n"));

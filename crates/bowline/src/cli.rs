@@ -1,4 +1,4 @@
-//! The command line, in one definition: parsing, help, man pages and completions come from here.
+//! The command line: one definition for parsing, help, man pages and completions.
 
 pub mod bench;
 
@@ -7,11 +7,11 @@ use crate::settings::{Assignment, AssignmentParser, KeyParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use std::path::PathBuf;
 
-/// What each exit status means, whatever the command.
+/// The exit statuses of all commands.
 pub const EXIT_STATUSES: [(u8, &str); 3] = [
-    (0, "done"),
-    (1, "tried, and failed or refused by the server"),
-    (2, "the command line is wrong, or what it names to be read or served; nothing was tried"),
+    (0, "success"),
+    (1, "the command failed, or the server refused the request"),
+    (2, "the command line, or a file or directory that it names, is wrong; nothing was done"),
 ];
 
 /// Serves directories over NFS from user space: NFSv3 and NFSv2, TCP and UDP.
@@ -21,11 +21,11 @@ pub const EXIT_STATUSES: [(u8, &str); 3] = [
     version,
     about,
     disable_help_subcommand = true,
-    after_help = "Try it:  bowline serve /some/dir     (prints the mount command)\n\
-                  Exit status: 0 done; 1 tried and failed; 2 wrong command line, or wrong file that it names."
+    after_help = "Example: bowline serve /some/dir     (prints the mount command)\n\
+                  Exit status: 0 success; 1 failure; 2 wrong command line, or a wrong file that it names."
 )]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -33,62 +33,62 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve directories until told to stop (SIGTERM, Ctrl-C)
+    /// Serve directories until SIGTERM or Ctrl-C
     ///
-    /// With nothing but a directory, serves it on 127.0.0.1:2049, TCP and UDP, to this machine
-    /// only, and prints the mount command. NFS and MOUNT share the port, so clients need no
-    /// portmapper. SIGHUP reads the exports again, SIGUSR1 logs a
-    /// line of status (at log-level=info), SIGUSR2 is ignored. SIGTERM and Ctrl-C let calls that run finish, for
-    /// ten seconds at most; a second Ctrl-C does not.
+    /// With a directory as the only argument, serves it on 127.0.0.1:2049 over TCP and UDP to this machine
+    /// only, and prints the mount command. NFS and MOUNT share the port, so clients need no portmapper.
+    /// SIGHUP reloads the exports, SIGUSR1 logs one line of status (at log-level=info), SIGUSR2 is ignored.
+    /// After SIGTERM or Ctrl-C, calls in progress have ten seconds to finish; a second Ctrl-C ends the
+    /// server at once.
     Serve(Box<ServeOptions>),
-    /// Show the server in one page
+    /// Show the state of the server
     Status(ControlTarget),
-    /// Show what is exported to whom
+    /// Show the exports and their clients
     Exports(ControlTarget),
-    /// Show who uses the server, or did
+    /// Show current and recent clients
     ///
-    /// Calls and bytes are those over TCP since the server started, on connections that have closed as
-    /// well. Of clients that have none open, those that left last are remembered, 4,096 at most.
+    /// Calls and bytes are counted over TCP since the start of the server, including closed connections.
+    /// The last 4,096 clients without an open connection are remembered.
     Clients(ControlTarget),
     /// Show the connections
     Conns(ControlTarget),
-    /// Show the sockets that the server listens on
+    /// Show the listening and UDP sockets
     Sockets(ControlTarget),
     /// Show the thread pools
     Pools(ControlTarget),
-    /// Show calls, errors and times per procedure
+    /// Show calls, errors and latencies of each procedure
     Ops(ControlTarget),
-    /// Change a run-time setting of the running server
+    /// Change a setting of the running server
     Set {
-        /// The setting and its new value, as in max-read=64K; `bowline get` lists them
+        /// The setting and its new value, for example max-read=64K; `bowline get` lists the settings
         #[arg(value_name = "KEY=VALUE", value_parser = AssignmentParser, hide_possible_values = true)]
         change: Assignment,
-        /// Which server.
+        /// The server.
         #[command(flatten)]
         to: ControlTarget,
     },
-    /// Show run-time settings of the running server
+    /// Show settings of the running server
     Get {
         /// One setting; all if left out
         #[arg(value_parser = KeyParser, hide_possible_values = true)]
         key: Option<String>,
-        /// Which server.
+        /// The server.
         #[command(flatten)]
         to: ControlTarget,
     },
-    /// Read the exports again: all of them are applied, or nothing is
+    /// Read the exports again and apply all of them, or none if one is wrong
     ///
-    /// Reads the exports files, and of the configuration file the keys dirs, client, exports and
-    /// read-only; what else has changed there takes a restart, which is pointed out. The command
-    /// line that the server was started with still goes before the file.
+    /// Reads the exports files, and the keys dirs, client, exports and read-only of the configuration file;
+    /// other changes there need a restart, and a note says so. The command line that the server was started
+    /// with still takes precedence over the file.
     Reload(ControlTarget),
     /// Check exports(5) files or a configuration file, without a server
     ///
-    /// Prints what would be exported to whom, notes, and what `serve` would refuse, as a directory
-    /// that this user cannot read. A file whose name ends in .toml is a
-    /// configuration; another one is recognised by its content.
+    /// Prints the exports with their clients, notes, and everything that `serve` would refuse, for example a
+    /// directory that this user cannot read. A file whose name ends in .toml is a configuration; others are
+    /// recognised by their content.
     Check {
-        /// A file, or a directory of exports files, as for --exports; several are checked together
+        /// A file, or a directory of exports files as for --exports; several are checked together
         #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
         files: Vec<PathBuf>,
     },
@@ -98,7 +98,7 @@ pub enum Command {
     /// Write the man pages into a directory
     #[command(hide = true)]
     Man {
-        /// Where to
+        /// The directory
         #[arg(value_hint = ValueHint::DirPath)]
         dir: PathBuf,
     },
@@ -111,13 +111,13 @@ pub enum Command {
     },
 }
 
-/// Which running server, and how to print its answer.
+/// The server to ask, and the output format.
 #[derive(Debug, Args)]
 pub struct ControlTarget {
     /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
-    /// The server's control socket [default: /run/bowline/control.sock, for an ordinary user
+    /// Control socket of the server [default: /run/bowline/control.sock, for an ordinary user
     /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
@@ -129,12 +129,12 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     #[test]
-    fn the_definition_is_sound() {
+    fn clap_accepts_the_definition() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn serve_takes_what_the_contract_names() {
+    fn serve_has_every_documented_option() {
         let line = "bowline serve /a x=/b --listen 0.0.0.0 --listen [::] --port 20049 --read-only \
                     --client * --client 10.0.0.0/8 --exports e --config c --portmap off \
                     --state-dir s --control k --set max-read=64K --prove";
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_refused() {
+    fn wrong_values_are_rejected() {
         for line in [
             "bowline serve /a --listen localhost",
             "bowline serve /a --listen 1.2.3.4:5",

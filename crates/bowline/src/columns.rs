@@ -1,17 +1,16 @@
-//! The columns of the tables that a running server is asked for: their names as they are printed, and
-//! what they say as the manual has it. One cannot be without the other.
+//! The columns of the tables about a running server: the printed heading, and the description for the manual.
 
 use admin::Align::{self, Left, Right};
 use admin::Table;
 
-/// A column, or a line of the status.
+/// A column of a table, or a line of the status.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     /// Its heading.
     pub name: &'static str,
-    /// Where its cells stand.
+    /// How its cells are aligned.
     pub align: Align,
-    /// What is in it.
+    /// Its description.
     pub about: &'static str,
 }
 
@@ -41,133 +40,142 @@ pub const TABLES: [(&str, &[Column]); 8] = [
     ("get", &SETTINGS),
 ];
 
-/// The line of the status that is left out when there is nothing in it.
+/// The line of the status that is left out when it is empty.
 pub const COUNTERS: &str = "counters";
 
 /// The lines of `bowline status`, below the version.
 pub const STATUS: [Column; 16] = [
     left(
         "process",
-        "Its number, the user that it runs as, and whether it acts as each client's user",
+        "Process id, the user that it runs as, and whether calls run as each client's own user",
     ),
-    left("up", "How long it has served"),
-    left("listens on", "Addresses and ports"),
-    left("portmapper", "How clients that ask a portmapper find it"),
+    left("up", "Time since the start"),
+    left("listens on", "Addresses and ports that it listens on"),
+    left("portmapper", "How portmappers know the server"),
     left("state", "The state directory"),
-    left("exports", "How many there are"),
-    left("connections", "Those that are open"),
-    left("calls", "Since the start; of late is since the status was last asked for"),
-    left("errors", "Answers whose status was not success, and calls that reached no procedure"),
-    left("data", "Bytes of files and directory listings, for all clients together"),
+    left("exports", "Number of exports"),
+    left("connections", "Number of open connections"),
+    left(
+        "calls",
+        "Since the start; the recent rate covers the last ten seconds, or the time since an earlier bowline status",
+    ),
+    left(
+        "errors",
+        "Calls answered with a status other than success, and calls rejected before they reached a procedure",
+    ),
+    left("data", "Bytes of files and directory listings"),
     left("network", "All bytes of calls and replies"),
-    left("threads", "Those of the process"),
+    left("threads", "Number of threads of the process"),
     left(
         "memory",
-        "What is resident of the process, and what the machine or its control group has in all",
+        "Resident memory of the process, and the limit of its control group or the machine's memory",
     ),
     left(
         "tcp buffers",
-        "What connections may fill of buffers with a set size, the most that is promised, and what \
-         the machine's TCP holds",
+        "Total size of the buffers with a configured size, its limit, and what all TCP sockets of the \
+         machine hold",
     ),
-    left("open files", "Descriptors in use, and how many there may be"),
-    left(COUNTERS, "Those that are not zero: see bowline-counters(7)"),
+    left("open files", "Descriptors in use, and the limit"),
+    left(COUNTERS, "Counters that are not zero: see bowline-counters(7)"),
 ];
 
-/// What each warning of `bowline status` begins with.
-pub const WARNING: Column = left("warning", "What the operator should know; a line for each");
+/// The first cell of each warning of `bowline status`.
+pub const WARNING: Column = left("warning", "A warning for the operator; one line each");
 
 /// `bowline exports`.
 pub const EXPORTS: [Column; 8] = [
-    left("PATH", "What clients mount"),
-    left("DIRECTORY", "Where its files are; mem: is in memory"),
-    left("CLIENTS", "Who may mount it; a line for all that have the same options"),
-    left("OPTIONS", "What they get: see bowline-exports(5); an fsid= that was written as well"),
-    right("CALLS", "Calls for the export"),
-    right("ERRORS", "Those that were answered with another status than success"),
+    left("PATH", "The path that clients mount"),
+    left("DIRECTORY", "The directory with its files; mem: is in memory"),
+    left("CLIENTS", "Clients that may mount it; one line for those with the same options"),
+    left("OPTIONS", "Their options, see bowline-exports(5), and an fsid= from the exports file"),
+    right("CALLS", "Calls for this export"),
+    right("ERRORS", "Calls answered with a status other than success"),
     right("READ", "Bytes of files and directory listings"),
     right("WRITTEN", "Bytes of files"),
 ];
 
 /// `bowline clients`.
 pub const CLIENTS: [Column; 6] = [
-    left("CLIENT", "Its address"),
-    right("CONNS", "Connections that are open"),
-    right("CALLS", "Calls over TCP since the server started, on closed connections as well"),
+    left("CLIENT", "Address of the client"),
+    right("CONNS", "Open connections"),
+    right("CALLS", "Calls over TCP since the start of the server, including closed connections"),
     right("IN", "Bytes received on them"),
     right("OUT", "Bytes sent on them"),
-    left("MOUNTS", "What it has mounted as far as it told: a client may go without a word"),
+    left("MOUNTS", "Paths that it has mounted; a client that disappears does not unmount them"),
 ];
 
 /// `bowline conns`.
 pub const CONNS: [Column; 17] = [
     left("PEER", "The client's end"),
     left("LOCAL", "The server's end"),
-    right("POOL", "The pool that serves it"),
-    right("AGE", "Since it was accepted"),
-    right("IDLE", "Since the client last sent something"),
-    right("CALLS", "Calls that came"),
-    right("RUNNING", "Calls that sleep now, over a disk for example"),
+    right("POOL", "The pool of threads that serves it"),
+    right("AGE", "Time since it was accepted"),
+    right("IDLE", "Time since the client last sent data"),
+    right("CALLS", "Calls received"),
+    right("RUNNING", "Calls that are blocked now, for example waiting for a disk"),
     right("IN", "Bytes received"),
     right("OUT", "Bytes sent"),
     right("UNSENT", "Bytes of replies that the client has not taken"),
-    right("RTT", "The round trip, smoothed"),
-    right("WINDOW", "How many bytes the server lets the client send unread"),
+    right("RTT", "Smoothed round-trip time"),
+    right("WINDOW", "Receive window that the server offers"),
     right(
         "RCVBUF",
-        "What is set for the receive buffer (! if it is less) and what it is, with the kernel's overhead",
+        "Configured size of the receive buffer (! if the actual one is smaller), and the actual size with the kernel's overhead",
     ),
-    right("SNDBUF", "The same of the send buffer"),
-    right("RETRANS", "Segments that the server sent again"),
+    right("SNDBUF", "The same for the send buffer"),
+    right("RETRANS", "Segments that the server retransmitted"),
     right("NOW", "Bytes per second, in the busier direction"),
-    left("LIMIT", "What limits it now, and a setting that would lift that"),
+    left("LIMIT", "What limits the connection now, and a setting that would raise the limit"),
 ];
 
 /// `bowline sockets`.
 pub const SOCKETS: [Column; 11] = [
-    left("KIND", "tcp listens for connections, udp is for datagrams"),
-    left("LOCAL", "Where it is bound"),
+    left("KIND", "tcp for a listening socket, udp for datagrams"),
+    left("LOCAL", "Address and port"),
     left(
         "INTERFACE",
-        "Whose datagrams it takes; any: all, or those of interfaces without a socket",
+        "The interface whose datagrams it receives; any: all interfaces, or those without a socket",
     ),
-    right("CPU", "Which of the sockets it is that datagrams are shared out to by CPU"),
-    left("FROM", "Who made it: bowline, or systemd"),
+    right("CPU", "Index of the socket, where datagrams are distributed by CPU"),
+    left("FROM", "Whether bowline or systemd opened it"),
     right("RECEIVED", "Connections accepted, or datagrams received"),
     right("SENT", "Datagrams sent"),
     right("IN", "Bytes of the datagrams received"),
     right("OUT", "Bytes of the datagrams sent"),
     right(
         "DROPS",
-        "Datagrams that found no room in the kernel's buffer: see the setting udp-buffer",
+        "Datagrams dropped because the kernel's buffer was full: see the setting udp-buffer",
     ),
-    left("NOTE", "What the operator should know"),
+    left("NOTE", "A note for the operator"),
 ];
 
 /// `bowline pools`.
 pub const POOLS: [Column; 19] = [
-    right("POOL", "Its number"),
-    left("CPUS", "Those that its threads are for"),
-    right("THREADS", "Those that there are"),
-    right("PARKED", "Threads with nothing to do"),
-    right("BLOCKED", "Threads that sleep over a call, under a policy with a queue"),
+    right("POOL", "Number of the pool"),
+    left("CPUS", "CPUs that its threads serve"),
+    right("THREADS", "Number of threads"),
+    right("PARKED", "Idle threads"),
+    right("BLOCKED", "Threads blocked in a call, under a policy with a queue"),
     right("MIN..MAX", "Fewest and most threads: see the setting threads"),
-    right("CONNS", "Its connections"),
-    right("CALLS", "Calls that it answered"),
-    left("POLICY", "Who is woken for a call: see the setting wake-policy"),
+    right("CONNS", "Connections of the pool"),
+    right("CALLS", "Calls answered"),
+    left("POLICY", "Which threads are woken for a call: see the setting wake-policy"),
     right("ARRIVED", "Times that a connection or socket became ready"),
-    right("QUEUED", "Those that were put into the queue and no thread was woken for"),
+    right("QUEUED", "Items put into the queue for which no thread was woken"),
     right("WOKEN", "Threads woken"),
-    right("TIMED OUT", "Threads that left after some seconds without work"),
-    right("PROMOTED", "Times that a follower took over because a call was about to sleep"),
-    right("FAILED", "Times that one was needed and none was free"),
-    right("RESCUED", "Times that the watchdog found a call asleep that had not said so"),
-    right("QUEUE p99", "What 99 of 100 did not wait longer in the queue"),
-    right("WAKE p99", "What it took at most from waking a thread until it ran, 99 times of 100"),
+    right("TIMED OUT", "Threads ended after some seconds without work"),
+    right("PROMOTED", "Times that a follower was promoted because a call was about to block"),
+    right("FAILED", "Times that a follower was needed and none was idle"),
+    right(
+        "RESCUED",
+        "Times that the watchdog promoted a follower because a call blocked unexpectedly",
+    ),
+    right("QUEUE p99", "99th percentile of the time in the queue"),
+    right("WAKE p99", "99th percentile of the time from waking a thread until it ran"),
     left(
         "LEADER",
-        "What the thread that receives does: waiting, queueing, serving; vacant: there is none; \
-         retired: the pool is at its end",
+        "What the leader does: waiting, queueing, serving; vacant: there is no leader; retired: the \
+         pool is being removed",
     ),
 ];
 
@@ -176,20 +184,20 @@ pub const OPS: [Column; 9] = [
     left("PROGRAM", "The program and its version"),
     left("PROCEDURE", "Its name in the RFC"),
     right("CALLS", "Calls answered"),
-    right("P50", "Half of the calls took at most so long"),
-    right("P99", "99 of 100 calls took at most so long"),
-    right("MAX", "The slowest call"),
+    right("P50", "Median latency"),
+    right("P99", "99th percentile of the latency"),
+    right("MAX", "Latency of the slowest call"),
     right("IN", "Bytes of the calls"),
     right("OUT", "Bytes of the replies"),
-    left("ERRORS", "Answers whose status was not success, by the status"),
+    left("ERRORS", "Calls answered with a status other than success, by status"),
 ];
 
 /// `bowline get`.
 pub const SETTINGS: [Column; 4] = [
     left("KEY", "The setting"),
-    left("VALUE", "What is in force"),
-    left("CHANGES", "When it can be changed; live: while the server runs"),
-    left("WHAT", "What it does, and which values it takes"),
+    left("VALUE", "The value in force"),
+    left("CHANGES", "When a change takes effect; live: at once, in the running server"),
+    left("WHAT", "Values and purpose"),
 ];
 
 #[cfg(test)]
@@ -199,7 +207,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn every_column_says_what_is_in_it_and_is_there_once() {
+    fn every_column_has_a_description_and_a_unique_name() {
         for (command, columns) in TABLES {
             let mut names: Vec<_> = columns.iter().map(|column| column.name).collect();
             names.sort_unstable();
@@ -220,7 +228,7 @@ mod tests {
         };
         let mut commands: Vec<_> =
             cli.get_subcommands().filter(asks).map(|c| c.get_name()).collect();
-        // these two answer with what they have done
+        // these two print what they changed
         commands.retain(|name| !["set", "reload"].contains(name));
         commands.sort_unstable();
         let mut described = TABLES.map(|(command, _)| command);

@@ -19,38 +19,38 @@ use export::Source;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-/// NFS's port.
+/// The registered port of NFS.
 const PORT: u16 = 2049;
 
-/// What `serve` does.
+/// The configuration of `bowline serve`.
 #[derive(Debug, Clone)]
 pub struct ServeConfig {
-    /// Directories by the command line or the configuration.
+    /// Directories of the command line or the configuration file.
     pub dirs: Vec<Dir>,
-    /// The exports(5) files, and directories of them.
+    /// Exports files, and directories of them.
     pub exports: Vec<PathBuf>,
-    /// Where to listen.
+    /// Addresses to listen on.
     pub listen: Vec<IpAddr>,
     /// The port.
     pub port: u16,
-    /// Whether nobody may change anything, whatever an exports file says.
+    /// Whether all exports are read-only, whatever an exports file says.
     pub read_only: bool,
-    /// Who may mount `dirs`; empty: this machine.
+    /// Clients that may mount `dirs`; empty: this machine.
     pub clients: Vec<String>,
-    /// What to do about the portmapper.
+    /// How portmappers learn of the server.
     pub portmap: PortmapMode,
-    /// Where state is kept.
+    /// The state directory.
     pub state_dir: PathBuf,
-    /// Where the control socket is.
+    /// The control socket.
     pub control: PathBuf,
-    /// Run-time settings to start with.
+    /// Initial values of the run-time settings.
     pub values: Values,
-    /// Whether to prove the service over the wire.
+    /// Whether to test the service over the network after the start.
     pub prove: bool,
 }
 
 impl ServeConfig {
-    /// What a server that was started with these settings cannot take from others while it runs.
+    /// Notes about differences in `now` that a running server cannot apply.
     pub fn restart_notes(&self, now: &Self) -> Vec<String> {
         let kept = [
             ("listen", self.listen == now.listen),
@@ -64,23 +64,25 @@ impl ServeConfig {
         let mut notes = Vec::new();
         if !changed.is_empty() {
             let keys = changed.join(", ");
-            notes.push(format!("the configuration has another {keys} now: restart to apply that"));
+            notes.push(format!(
+                "the configuration has another {keys} now: restart the server to apply it"
+            ));
         }
         if self.values != now.values {
-            let what = "the configuration has other run-time settings now: `bowline set` applies \
-                        them, or a restart";
+            let what = "the configuration has other run-time settings now: apply them with `bowline set`, or restart \
+                        the server";
             notes.push(what.to_owned());
         }
         notes
     }
 }
 
-/// Something to serve.
+/// A directory of the command line or the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dir {
-    /// What clients mount: `/NAME`, or the directory's own full path.
+    /// The name that clients mount as `/NAME`; none: the directory's full path.
     pub name: Option<String>,
-    /// What is served.
+    /// Where the files are.
     pub source: Source,
 }
 
@@ -120,10 +122,10 @@ fn checked_name(name: &str) -> Result<String, UsageError> {
     Ok(name.to_owned())
 }
 
-/// Merges the layers.
+/// Combines command line, configuration file and defaults.
 ///
 /// # Errors
-/// A [`UsageError`] for a wrong command line; what is wrong with the configuration file, and where.
+/// A [`UsageError`] for a wrong command line; for the configuration file, what is wrong and where.
 pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
     let (file, base) = match &options.config {
         Some(path) => (read(path)?, path.parent().map(Path::to_path_buf).unwrap_or_default()),
@@ -136,18 +138,18 @@ pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
     let within = |path: PathBuf| base.join(path);
     let exports = first(options.exports, file.exports.into_iter().map(within).collect());
     if dirs.is_empty() && exports.is_empty() {
-        let what = "nothing to serve: name a directory, as in `bowline serve /some/dir`, or an \
-                    exports file with --exports";
+        let what = "nothing to serve: name a directory, for example `bowline serve /some/dir`, or an exports file \
+                    with --exports";
         return Err(UsageError(what.into()).into());
     }
     if dirs.is_empty() {
         check_client_option(&options.client, options.config.as_deref(), &file.client)?;
     }
-    if let Some(what) = overlap(&options.listen) {
+    if let Some(what) = overlapping_addresses(&options.listen) {
         return Err(UsageError(what).into());
     }
     let mut listen = first(options.listen, file.listen);
-    if let (Some(what), Some(path)) = (overlap(&listen), &options.config) {
+    if let (Some(what), Some(path)) = (overlapping_addresses(&listen), &options.config) {
         bail!("{}: the key listen: {what}", path.display());
     }
     if listen.is_empty() {
@@ -178,39 +180,40 @@ pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
     })
 }
 
-/// Whoever says who may mount must not believe that it holds for an exports file.
+/// Rejects a list of clients without directories: it does not apply to exports files.
 fn check_client_option(
     clients: &[String],
     file: Option<&Path>,
     in_file: &[String],
 ) -> anyhow::Result<()> {
-    let why = "is for the directories named, and none is: the exports file says itself who may \
-               mount what; name a directory, or leave";
+    let why = "applies to directories of the command line or the configuration, and there are none; an \
+               exports file names its own clients: name a directory, or remove";
     if !clients.is_empty() {
-        return Err(UsageError(format!("--client {why} --client out")).into());
+        return Err(UsageError(format!("--client {why} --client")).into());
     }
     match file {
         Some(path) if !in_file.is_empty() => {
-            bail!("{}: the key client {why} the key out", path.display())
+            bail!("{}: the key client {why} the key", path.display())
         }
         Some(_) | None => Ok(()),
     }
 }
 
-/// What is wrong with addresses of which one has another in it: the kernel gives both to nobody.
-fn overlap(listen: &[IpAddr]) -> Option<String> {
-    let others = |place: usize| listen.iter().enumerate().filter(move |(other, _)| *other != place);
-    listen.iter().enumerate().find_map(|(place, all)| {
+/// Describes two addresses that cannot both be bound: equal ones, or one that includes the other.
+fn overlapping_addresses(listen: &[IpAddr]) -> Option<String> {
+    let others = |index: usize| listen.iter().enumerate().filter(move |(other, _)| *other != index);
+    listen.iter().enumerate().find_map(|(index, all)| {
         let within =
             |ip: &IpAddr| ip == all || all.is_unspecified() && ip.is_ipv4() == all.is_ipv4();
-        let (_, ip) = others(place).find(|(_, ip)| within(ip))?;
+        let (_, ip) = others(index).find(|(_, ip)| within(ip))?;
         Some(match ip == all {
-            true => format!("{ip} is to be listened on twice: name it once"),
-            false => format!("{all} has {ip} in it: listen on one of them"),
+            true => format!("{ip} is given twice: give it once"),
+            false => format!("{all} includes {ip}: listen on one of them"),
         })
     })
 }
 
+/// The first of two lists that is not empty.
 fn first<T>(above: Vec<T>, below: Vec<T>) -> Vec<T> {
     if above.is_empty() { below } else { above }
 }
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_alone_is_enough() {
+    fn a_directory_is_the_only_required_argument() {
         let settings = resolve(options("bowline serve /srv/x")).unwrap();
         assert_eq!(settings.port, 2049);
         assert_eq!(settings.listen, ["127.0.0.1".parse::<std::net::IpAddr>().unwrap()]);
@@ -251,9 +254,9 @@ mod tests {
     #[test]
     fn addresses_must_not_overlap() {
         for (line, part) in [
-            ("--listen 127.0.0.1 --listen 0.0.0.0", "0.0.0.0 has 127.0.0.1 in it"),
-            ("--listen :: --listen ::1", ":: has ::1 in it"),
-            ("--listen ::1 --listen ::1", "::1 is to be listened on twice"),
+            ("--listen 127.0.0.1 --listen 0.0.0.0", "0.0.0.0 includes 127.0.0.1"),
+            ("--listen :: --listen ::1", ":: includes ::1"),
+            ("--listen ::1 --listen ::1", "::1 is given twice"),
         ] {
             let error = resolve(options(&format!("bowline serve /a {line}"))).unwrap_err();
             assert!(error.is::<UsageError>() && error.to_string().contains(part), "{error}");
@@ -264,11 +267,11 @@ mod tests {
         std::fs::write(&path, "dirs = '/a'\nlisten = ['0.0.0.0', '127.0.0.1']\n").unwrap();
         let line = format!("bowline serve --config {}", path.display());
         let error = resolve(options(&line)).unwrap_err().to_string();
-        assert!(error.contains("b.toml: the key listen: 0.0.0.0 has 127.0.0.1"), "{error}");
+        assert!(error.contains("b.toml: the key listen: 0.0.0.0 includes 127.0.0.1"), "{error}");
     }
 
     #[test]
-    fn clients_of_no_directory_are_an_error_of_who_names_them() {
+    fn clients_without_directories_are_rejected() {
         let error = resolve(options("bowline serve --exports e --client *")).unwrap_err();
         assert!(error.is::<UsageError>() && error.to_string().contains("--client"));
         assert!(resolve(options("bowline serve /a --exports e --client *")).is_ok());
@@ -278,13 +281,13 @@ mod tests {
         let line = format!("bowline serve --config {}", path.display());
         let error = resolve(options(&line)).unwrap_err();
         assert!(!error.is::<UsageError>(), "{error}");
-        let told = error.to_string();
-        assert!(told.contains("b.toml: the key client"), "{told}");
+        let error = error.to_string();
+        assert!(error.contains("b.toml: the key client"), "{error}");
         assert!(resolve(options(&format!("{line} /a"))).is_ok());
     }
 
     #[test]
-    fn the_command_line_goes_before_the_file() {
+    fn the_command_line_takes_precedence_over_the_file() {
         let dir = std::env::temp_dir().join(format!("bowline-config-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("b.toml");
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_directories_are_told_apart() {
+    fn names_and_directories_are_distinguished() {
         let parse = |text| Dir::parse(text, Path::new("")).map(|d| (d.name, d.source));
         let dir = |p: &str| Source::Directory(p.into());
         assert_eq!(parse("/a").unwrap(), (None, dir("/a")));

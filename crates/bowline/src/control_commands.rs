@@ -1,4 +1,5 @@
-//! The commands that ask a running server: one request each, printed as a table or as JSON.
+//! The commands that use the control socket of a running server: one request each, the answer printed as a
+//! table or as JSON.
 
 use crate::cli::ControlTarget;
 use crate::columns::{self, COUNTERS, STATUS, WARNING, table};
@@ -32,8 +33,8 @@ pub fn exports(to: &ControlTarget) -> anyhow::Result<ExitCode> {
                 admin::bytes(row.bytes_read),
                 admin::bytes(row.bytes_written),
             ];
-            for (place, rule) in row.rules.iter().enumerate() {
-                if place == 0 {
+            for (index, rule) in row.rules.iter().enumerate() {
+                if index == 0 {
                     let words = [&row.path, &row.directory, &rule.clients, &rule.options];
                     table.row(words.into_iter().chain(&numbers));
                 } else {
@@ -87,7 +88,7 @@ pub fn conns(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What limits a connection, and what would lift that.
+/// What limits a connection, and what would raise the limit.
 fn link_cells(link: &LinkRow) -> [String; 7] {
     let rtt = if link.rtt_us == 0 {
         "-".to_owned()
@@ -114,7 +115,7 @@ fn link_cells(link: &LinkRow) -> [String; 7] {
     ]
 }
 
-/// A buffer: what is set, what it is, and a mark if it is less.
+/// A buffer: the configured size, a mark if the actual one is smaller, and the actual size.
 fn buffer(wanted: &str, bytes: u64, cut_by: Option<&String>) -> String {
     let mark = if cut_by.is_some() { "!" } else { "" };
     format!("{wanted}{mark} {}", admin::bytes(bytes))
@@ -127,7 +128,7 @@ pub fn sockets(to: &ControlTarget) -> anyhow::Result<ExitCode> {
         for row in rows {
             let from = if row.adopted { "systemd" } else { "bowline" };
             let cpu = row.cpu.map_or_else(String::new, |cpu| cpu.to_string());
-            // a listener only accepts; what its connections carry is theirs
+            // the traffic of connections is shown by `bowline conns`
             let carried =
                 |shown: String| if row.transport == "tcp" { "-".to_owned() } else { shown };
             table.row([
@@ -148,7 +149,7 @@ pub fn sockets(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// How evenly the interfaces that sent anything were served, in a line.
+/// One line: how evenly datagrams were sent over the interfaces that sent any.
 fn balance(rows: &[SocketRow]) -> String {
     let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
     for row in rows {
@@ -256,7 +257,7 @@ pub fn reload(to: &ControlTarget) -> anyhow::Result<ExitCode> {
     show(to, &Request::Reload, reload_text)
 }
 
-/// What a reload did, a line per difference.
+/// The result of a reload, one line for each difference.
 pub fn reload_text(done: &Reloaded) -> String {
     let mut text = String::new();
     for line in &done.changes {
@@ -271,7 +272,7 @@ pub fn reload_text(done: &Reloaded) -> String {
     text
 }
 
-/// Asks, and prints the answer.
+/// Sends a request and prints the answer.
 fn show<T: DeserializeOwned + Serialize>(
     to: &ControlTarget,
     request: &Request,
@@ -305,7 +306,7 @@ fn status_page(s: &Status) -> String {
     table.to_string()
 }
 
-/// What stands beside the lines of [`STATUS`].
+/// The values of the lines of [`STATUS`].
 fn status_values(s: &Status) -> [String; STATUS.len()] {
     let rights = if s.privileged { "acts as each client's user" } else { "not privileged" };
     let (all, recent) = (admin::per_second(s.calls_per_s), admin::per_second(s.calls_per_s_recent));
@@ -319,7 +320,7 @@ fn status_values(s: &Status) -> [String; STATUS.len()] {
         s.state_dir.clone(),
         s.exports.to_string(),
         admin::count(s.connections),
-        format!("{}, {all} since the start, {recent} of late", admin::count(s.calls)),
+        format!("{}, {all} since the start, {recent} recently", admin::count(s.calls)),
         format!("{}, {} calls rejected", admin::count(s.errors), s.rejected),
         format!("{read} read, {written} written"),
         format!("{bytes_in} in, {bytes_out} out"),
@@ -331,11 +332,11 @@ fn status_values(s: &Status) -> [String; STATUS.len()] {
     ]
 }
 
-/// The status in a line, for the log.
+/// The status in one line, for the log.
 pub fn status_line(s: &Status) -> String {
     let recent = admin::per_second(s.calls_per_s_recent);
     format!(
-        "status: up {}, exports {}, connections {}, calls {} ({recent} of late), errors {}, \
+        "status: up {}, exports {}, connections {}, calls {} ({recent} recently), errors {}, \
          rejected {}, read {}, written {}, threads {}, memory {}, warnings {}",
         admin::duration_s(s.uptime_s),
         s.exports,
@@ -352,14 +353,14 @@ pub fn status_line(s: &Status) -> String {
 }
 
 fn tcp_memory(memory: &TcpMemory) -> String {
-    let promised = admin::bytes(memory.promised_bytes);
+    let configured = admin::bytes(memory.promised_bytes);
     let max = admin::bytes(memory.promised_bytes_max);
     let machine = admin::bytes(memory.machine_bytes);
     let pressure = match memory.machine_bytes_pressure {
         0 => String::new(),
-        bytes => format!(" of {} that would slow all connections down", admin::bytes(bytes)),
+        bytes => format!(", pressure above {}", admin::bytes(bytes)),
     };
-    format!("{promised} promised of at most {max}; the machine's TCP holds {machine}{pressure}")
+    format!("{configured} configured of at most {max}; all TCP sockets hold {machine}{pressure}")
 }
 
 #[cfg(test)]
@@ -368,7 +369,7 @@ mod tests {
     use admin::api::{Reloaded, Status};
 
     #[test]
-    fn the_status_page_names_what_matters() {
+    fn the_status_page_has_the_important_values() {
         let status = Status {
             version: "1.2.3".into(),
             pid: 42,
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_is_a_difference() {
+    fn a_reload_prints_its_differences() {
         let done = Reloaded { changes: vec!["/a: gone".into()], exports: 2, notes: Vec::new() };
         assert_eq!(reload_text(&done), "/a: gone\napplied: 2 exports\n");
         assert_eq!(reload_text(&Reloaded::default()), "nothing changed: 0 exports\n");

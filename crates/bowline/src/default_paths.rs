@@ -1,29 +1,27 @@
-//! Where files go by default: for root in the system's directories, for an ordinary user in the
-//! user's own.
+//! Default paths: in the system's directories for root, in the user's own for an ordinary user.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The user that this process acts as.
+/// The user id of this process.
 pub fn own_uid() -> u32 {
     sys::identity::own().map_or(u32::MAX, |own| own.uid)
 }
 
-/// Where the control socket is if nobody says.
+/// The default path of the control socket.
 pub fn control_socket() -> PathBuf {
     control_socket_of(own_uid(), variable("XDG_RUNTIME_DIR"))
 }
 
-/// Where state is kept if nobody says.
+/// The default state directory.
 pub fn state_dir() -> PathBuf {
     let uid = own_uid();
-    // a home inherited from whoever started the server, as setpriv and containers leave it, is no
-    // place for this user's files
+    // HOME can be another user's: setpriv and containers do not change it
     let home = variable("HOME").filter(|home| belongs_to(home, uid));
     state_dir_of(uid, variable("XDG_STATE_HOME"), home)
 }
 
-/// Whether a file is there and a user's own.
+/// Whether a file exists and belongs to a user.
 pub fn belongs_to(path: &Path, uid: u32) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == uid)
 }
@@ -56,7 +54,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn another_users_home_is_not_ours() {
+    fn a_home_of_another_user_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         assert!(belongs_to(dir.path(), own_uid()));
         assert!(!belongs_to(dir.path(), own_uid() ^ 1));
@@ -64,13 +62,13 @@ mod tests {
     }
 
     #[test]
-    fn root_has_the_systems_places() {
+    fn root_uses_the_system_directories() {
         assert_eq!(control_socket_of(0, Some("/x".into())), Path::new("/run/bowline/control.sock"));
         assert_eq!(state_dir_of(0, Some("/x".into()), None), Path::new("/var/lib/bowline"));
     }
 
     #[test]
-    fn a_user_has_their_own() {
+    fn an_ordinary_user_uses_its_own_directories() {
         let runtime = Some("/run/user/7".into());
         assert_eq!(control_socket_of(7, runtime), Path::new("/run/user/7/bowline.sock"));
         assert_eq!(control_socket_of(7, None), Path::new("/tmp/bowline-7/control.sock"));

@@ -1,6 +1,6 @@
-//! What is exported: from the settings' directories and the exports(5) files to export specs.
+//! Makes export specs from the configuration's directories and the exports(5) files.
 //!
-//! The same way for `serve`, `reload` and `check`, so that what was checked is what is served.
+//! `serve`, `reload` and `check` use the same code, so that a checked file is served as checked.
 
 use crate::config::{Dir, ServeConfig};
 use crate::exports_files::{self, ExportsFile};
@@ -17,7 +17,7 @@ use std::path::{Component, Path, PathBuf};
 /// Bits of the loopback network's mask (RFC 6890).
 const LOOPBACK_BITS: u8 = 8;
 
-/// The user that an unprivileged server is, and whom everybody is mapped to.
+/// The user of an unprivileged server, to whom all clients are mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerUser {
     /// User id.
@@ -26,19 +26,19 @@ pub struct ServerUser {
     pub gid: u32,
 }
 
-/// What is to be exported, and what there is to say about it.
+/// The exports of a configuration.
 #[derive(Debug, Default)]
 pub struct ExportSpecs {
     /// The exports, in order.
     pub specs: Vec<ExportSpec>,
-    /// What is accepted but has no effect, as `file:line:column: text`.
+    /// Notes, for example about options without effect, as `file:line:column: text`.
     pub notes: Vec<String>,
 }
 
-/// All exports of these settings. `squash_to` is the user of an unprivileged server.
+/// Loads all exports of a configuration. `squash_to` is the user of an unprivileged server.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place if it is in a file.
+/// The first error, with its position if it is in a file.
 pub fn load(settings: &ServeConfig, squash_to: Option<ServerUser>) -> anyhow::Result<ExportSpecs> {
     let mut wanted =
         ExportSpecs { specs: from_directories(settings, squash_to)?, notes: Vec::new() };
@@ -50,7 +50,7 @@ pub fn load(settings: &ServeConfig, squash_to: Option<ServerUser>) -> anyhow::Re
     Ok(wanted)
 }
 
-/// The exports of the command line's or the configuration's directories, before [`apply_server_wide_options`].
+/// The exports of the configuration's directories, before [`apply_server_wide_options`].
 ///
 /// # Errors
 /// A wrong client rule.
@@ -66,7 +66,7 @@ pub fn from_directories(
 fn rules(settings: &ServeConfig, squash_to: Option<ServerUser>) -> anyhow::Result<Vec<Rule>> {
     let options = Options {
         read_only: false,
-        // an ordinary user's clients cannot have reserved ports either
+        // clients of an ordinary user cannot use reserved ports either
         secure: squash_to.is_none(),
         ..Options::default()
     };
@@ -81,8 +81,8 @@ fn rules(settings: &ServeConfig, squash_to: Option<ServerUser>) -> anyhow::Resul
     settings.clients.iter().map(rule).collect()
 }
 
-/// What holds for every export, whoever wrote its rules: nobody changes anything in a server that is
-/// read-only, and one without privileges can only act as itself, so everybody is mapped to it.
+/// Applies `--read-only` to every rule, and maps all clients to the user of an unprivileged server, which
+/// cannot act as anybody else.
 pub fn apply_server_wide_options(
     specs: &mut [ExportSpec],
     read_only: bool,
@@ -97,7 +97,7 @@ pub fn apply_server_wide_options(
     }
 }
 
-/// Clients that are this machine: the loopback network, and every address that it has now.
+/// Rules for this machine: the loopback networks, and every current address.
 fn this_machine() -> impl Iterator<Item = Client> {
     let loopback =
         Network::new(Ipv4Addr::new(127, 0, 0, 0).into(), LOOPBACK_BITS).map(Client::Network);
@@ -122,8 +122,8 @@ fn spec(dir: &Dir, rules: &[Rule]) -> anyhow::Result<ExportSpec> {
     Ok(ExportSpec { path, source, rules: rules.to_vec(), fsid: None })
 }
 
-/// The full path without `.`, `..`, double and trailing slashes. Symbolic links stay as they are
-/// written, but for a path with `..`, whose meaning depends on them.
+/// The full path without `.`, `..`, double and trailing slashes. Symbolic links are kept, except in a path
+/// with `..`, whose meaning depends on them.
 fn full_path(path: &Path) -> anyhow::Result<PathBuf> {
     if path.components().any(|part| part == Component::ParentDir) {
         return path.canonicalize().map_err(|e| directory_error(path, &e));
@@ -132,7 +132,7 @@ fn full_path(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(full.components().collect())
 }
 
-/// Adds what exports(5) files say, all of them together.
+/// Adds the exports of exports(5) files, which are read as one.
 fn from_files(named: &[PathBuf], wanted: &mut ExportSpecs) -> anyhow::Result<()> {
     let found = exports_files::read_all(named).context("the exports")?;
     wanted.notes.extend(found.notes);
@@ -157,17 +157,17 @@ fn from_files(named: &[PathBuf], wanted: &mut ExportSpecs) -> anyhow::Result<()>
     Ok(())
 }
 
-/// How many rules there are; each line of an exports file has one at least.
+/// The number of rules. Each entry of an exports file has at least one.
 pub fn rule_count(specs: &[ExportSpec]) -> usize {
     specs.iter().map(|spec| spec.rules.len()).sum()
 }
 
-/// What there is to say about an exports file without an export: it may have been meant.
+/// The note about an exports file without an export.
 pub fn no_exports_note(path: &Path) -> String {
     format!("{} names no export", path.display())
 }
 
-/// Whether the directory of a spec is one that this user can list.
+/// Checks that the directory of an export exists and that this user can list it.
 ///
 /// # Errors
 /// What is wrong with it, and what to do.
@@ -175,7 +175,7 @@ pub fn check_directory(spec: &ExportSpec) -> anyhow::Result<()> {
     let Source::Directory(path) = &spec.source else { return Ok(()) };
     let meta = std::fs::metadata(path).map_err(|e| directory_error(path, &e))?;
     if !meta.is_dir() {
-        bail!("{} is not a directory: name the directory that it is in", path.display());
+        bail!("{} is not a directory: name the directory that contains it", path.display());
     }
     std::fs::read_dir(path).map(|_| ()).map_err(|e| directory_error(path, &e))
 }
@@ -194,30 +194,29 @@ fn directory_error(path: &Path, error: &std::io::Error) -> anyhow::Error {
     }
 }
 
-/// The first of several faults, and how many more there are. Exports that cannot be beside each other
-/// are the fault of who wrote them.
+/// The first of several errors, and the number of the others. Conflicting exports are a [`UsageError`].
 pub fn first_error<E: std::fmt::Display>(errors: &[BuildError<E>]) -> anyhow::Error {
     let Some(one) = errors.first() else { return anyhow!("the exports cannot be applied") };
     let more = match errors.len() - 1 {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    let told = format!("{one}{more}");
+    let error = format!("{one}{more}");
     match one {
         BuildError::SamePath { .. }
         | BuildError::SameIdentity { .. }
-        | BuildError::TooMany { .. } => UsageError(told).into(),
-        BuildError::Identity(_) | BuildError::Open { .. } => anyhow!(told),
+        | BuildError::TooMany { .. } => UsageError(error).into(),
+        BuildError::Identity(_) | BuildError::Open { .. } => anyhow!(error),
     }
 }
 
-/// The path as people read it.
+/// The path as text.
 pub fn path_text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-/// Rules for people: clients and options, those with the same options together. An `fsid=`, which is
-/// written with a client and holds for all, is shown with all.
+/// Rules as text: clients and options, clients with the same options together. An `fsid=` is written with one
+/// client but applies to the export, so it is printed with all.
 pub fn rules_text(rules: &[Rule], fsid: Option<Fsid>) -> Vec<(String, String)> {
     let mut groups: Vec<(Options, Vec<&Client>)> = Vec::new();
     for rule in rules {
@@ -281,36 +280,36 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_user_serves_as_itself() {
-        let itself = Some(ServerUser { uid: 7, gid: 8 });
-        let specs = load(&settings(&["bowline", "serve", "m=mem:"]), itself).unwrap().specs;
+    fn an_unprivileged_server_maps_all_clients_to_its_user() {
+        let user = Some(ServerUser { uid: 7, gid: 8 });
+        let specs = load(&settings(&["bowline", "serve", "m=mem:"]), user).unwrap().specs;
         let options = specs[0].rules[0].options;
         assert_eq!((options.squash, options.anonuid, options.anongid), (Squash::All, 7, 8));
     }
 
     #[test]
-    fn read_only_is_for_all_that_is_served() {
+    fn read_only_applies_to_all_exports() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("exports");
         std::fs::write(&file, "/tmp *(rw,no_root_squash) 10.0.0.1(rw)\n").unwrap();
         let line = ["bowline", "serve", "m=mem:", "--exports", file.to_str().unwrap()];
-        let rules = |line: &[&str], itself| -> Vec<_> {
-            let specs = load(&settings(line), itself).unwrap().specs;
+        let rules = |line: &[&str], user| -> Vec<_> {
+            let specs = load(&settings(line), user).unwrap().specs;
             specs.into_iter().flat_map(|spec| spec.rules).map(|rule| rule.options).collect()
         };
         assert!(rules(&line, None).iter().all(|options| !options.read_only));
         let line = [&line[..], &["--read-only"]].concat();
         assert!(rules(&line, None).iter().all(|options| options.read_only));
         assert!(rules(&line, None).iter().any(|options| options.squash == Squash::None));
-        let itself = Some(ServerUser { uid: 7, gid: 8 });
+        let user = Some(ServerUser { uid: 7, gid: 8 });
         let mapped = |options: &export::Options| {
             options.read_only && (options.squash, options.anonuid) == (Squash::All, 7)
         };
-        assert!(rules(&line, itself).iter().all(mapped));
+        assert!(rules(&line, user).iter().all(mapped));
     }
 
     #[test]
-    fn each_option_that_changes_anything_is_shown() {
+    fn every_option_with_an_effect_is_printed() {
         let spec = |options: &str| {
             let parsed = parse_onto(Vec::new(), format!("/x *({options})\n").as_bytes());
             assert_eq!(parsed.errors, [], "{options}");
@@ -341,18 +340,18 @@ mod tests {
     }
 
     #[test]
-    fn wrong_clients_and_files_are_named() {
+    fn errors_name_the_client_or_the_file() {
         let line = ["bowline", "serve", "m=mem:", "--client", "10.0.0.0/99"];
-        let told = load(&settings(&line), None).unwrap_err().to_string();
-        assert!(told.contains("--client 10.0.0.0/99"), "{told}");
+        let error = load(&settings(&line), None).unwrap_err().to_string();
+        assert!(error.contains("--client 10.0.0.0/99"), "{error}");
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("exports");
         std::fs::write(&file, "/tmp *(rw)\n/tmp/x *(rw,fast,slow)\n").unwrap();
         let line = ["bowline", "serve", "--exports", file.to_str().unwrap()];
-        let told = load(&settings(&line), None).unwrap_err().to_string();
-        assert!(told.contains("exports:2:") && told.contains("1 more"), "{told}");
+        let error = load(&settings(&line), None).unwrap_err().to_string();
+        assert!(error.contains("exports:2:") && error.contains("1 more"), "{error}");
         let line = ["bowline", "serve", "--exports", "/no/such/file"];
-        let told = format!("{:#}", load(&settings(&line), None).unwrap_err());
-        assert!(told.contains("/no/such/file"), "{told}");
+        let error = format!("{:#}", load(&settings(&line), None).unwrap_err());
+        assert!(error.contains("/no/such/file"), "{error}");
     }
 }

@@ -1,39 +1,38 @@
-//! The exports files that are named: a file is itself, a directory is its files `*.exports`, as
-//! exportfs reads `/etc/exports.d`.
+//! Reads exports files. A directory stands for its files `*.exports`, as exportfs reads `/etc/exports.d`.
 
 use anyhow::{Context, bail};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Largest exports file, in bytes; a larger one is some other file.
+/// Largest exports file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Most files of a directory; one with more was not meant.
+/// Most files of a directory.
 const FILES_MAX: usize = 4096;
-/// How the name of a file ends that a directory is read for.
+/// The end of the file names that are read in a directory.
 const ENDING: &[u8] = b".exports";
 
-/// A file that was read.
+/// The content of a file.
 #[derive(Debug)]
 pub struct ExportsFile {
-    /// Its path, for remarks.
+    /// Its path, for messages.
     pub path: PathBuf,
-    /// What is in it.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
-/// All that was named, in order.
+/// The files, in order.
 #[derive(Debug, Default)]
 pub struct ExportsFiles {
     /// The files.
     pub files: Vec<ExportsFile>,
-    /// What may have been meant otherwise.
+    /// Notes about possible mistakes.
     pub notes: Vec<String>,
 }
 
-/// Reads all files that are named, or that are in directories that are named.
+/// Reads the named files, and those in the named directories.
 ///
 /// # Errors
-/// One that cannot be read; then none counts.
+/// One of them cannot be read.
 pub fn read_all(named: &[PathBuf]) -> anyhow::Result<ExportsFiles> {
     let mut found = ExportsFiles::default();
     for path in named {
@@ -54,20 +53,20 @@ pub fn read_all(named: &[PathBuf]) -> anyhow::Result<ExportsFiles> {
     Ok(found)
 }
 
-/// The bytes of one file.
+/// Reads one file.
 ///
 /// # Errors
-/// That it cannot be read.
+/// It cannot be read, or is too large.
 pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let named = || format!("cannot read {}", path.display());
     let length = std::fs::metadata(path).with_context(named)?.len();
     if length > FILE_BYTES_MAX {
-        bail!("{}: is larger than any exports file", path.display());
+        bail!("{}: an exports file has at most 64 MiB", path.display());
     }
     std::fs::read(path).with_context(named)
 }
 
-/// The files of a directory that count, in the order of their names' bytes.
+/// The exports files of a directory, sorted by name.
 fn files_of(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let named = || format!("cannot read {}", dir.display());
     let mut files = Vec::new();
@@ -75,19 +74,19 @@ fn files_of(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let entry = entry.with_context(named)?;
         let name = entry.file_name();
         let counts = name.as_bytes().ends_with(ENDING) && !name.as_bytes().starts_with(b".");
-        // what is neither file nor directory, as a link to nothing, is to be told when it is read
+        // a dangling symbolic link is an error when it is read
         if counts && !entry.path().is_dir() {
             files.push(entry.path());
         }
         if files.len() > FILES_MAX {
-            bail!("{}: has more than {FILES_MAX} files *.exports", dir.display());
+            bail!("{}: more than {FILES_MAX} files *.exports", dir.display());
         }
     }
     files.sort_unstable();
     Ok(files)
 }
 
-/// What to say of files that exportfs would read beside `file`, and that nobody named.
+/// A note if exportfs would also read the directory `FILE.d`, and it is not named.
 fn unread_directory_note(file: &Path, named: &[PathBuf]) -> Option<String> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(".d");
@@ -97,7 +96,7 @@ fn unread_directory_note(file: &Path, named: &[PathBuf]) -> Option<String> {
     let files = if is_named { Vec::new() } else { files_of(&beside).ok()? };
     let first = files.first()?.file_name()?.to_string_lossy().into_owned();
     Some(format!(
-        "{} is not read, {first} in it for example: name it as well, or nothing in it is exported",
+        "{} is not read (it contains {first}): name it as well to export what its files list",
         beside.display()
     ))
 }
@@ -108,7 +107,7 @@ mod tests {
     use std::fs::write;
 
     #[test]
-    fn a_directory_is_its_exports_files_in_order_of_name() {
+    fn a_directory_is_its_exports_files_sorted_by_name() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["b.exports", "a.exports", ".c.exports", "d.exports~", ".exports", "exports"] {
             write(dir.path().join(name), name).unwrap();
@@ -120,12 +119,12 @@ mod tests {
         assert_eq!(texts, [&b"a.exports"[..], b"b.exports", b"a.exports"]);
         assert!(found.notes.is_empty());
         std::os::unix::fs::symlink("none", dir.path().join("g.exports")).unwrap();
-        let told = format!("{:#}", read_all(&[dir.path().into()]).unwrap_err());
-        assert!(told.contains("g.exports: No such file"), "{told}");
+        let error = format!("{:#}", read_all(&[dir.path().into()]).unwrap_err());
+        assert!(error.contains("g.exports: No such file"), "{error}");
     }
 
     #[test]
-    fn what_may_have_been_meant_is_pointed_out() {
+    fn possible_mistakes_are_noted() {
         let dir = tempfile::tempdir().unwrap();
         let (file, beside) = (dir.path().join("exports"), dir.path().join("exports.d"));
         write(&file, "").unwrap();
@@ -134,7 +133,10 @@ mod tests {
         assert_eq!(notes(std::slice::from_ref(&file)), "");
         assert!(notes(std::slice::from_ref(&beside)).contains("has no file"));
         write(beside.join("a.exports"), "").unwrap();
-        assert!(notes(std::slice::from_ref(&file)).contains("exports.d is not read, a.exports"));
+        assert!(
+            notes(std::slice::from_ref(&file))
+                .contains("exports.d is not read (it contains a.exports)")
+        );
         assert_eq!(notes(&[file, beside]), "");
     }
 }

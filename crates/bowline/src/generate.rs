@@ -1,4 +1,4 @@
-//! Man pages and completions, from the one definition of the command line.
+//! Generates man pages and completions from the definition of the command line.
 
 use crate::cli::Cli;
 use crate::{manual, output};
@@ -7,10 +7,10 @@ use clap::CommandFactory;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes `bowline.1`, a page for each command, and those about no command into `dir`.
+/// Writes `bowline.1`, a page for each command, and the other pages into `dir`.
 pub fn man(dir: &Path) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    // the manual has sections of its own for what ends the help
+    // the manual has its own sections for the text at the end of the help
     clap_mangen::generate_to(Cli::command().after_help(None::<&str>), dir)
         .with_context(|| format!("cannot write man pages into {}", dir.display()))?;
     manual::write(dir)?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// All addresses that this machine answers to now, loopback included.
+/// All current addresses of this machine, including loopback.
 pub fn local_addresses() -> Vec<IpAddr> {
     let v4 = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
     let v6 = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
@@ -13,7 +13,7 @@ pub fn local_addresses() -> Vec<IpAddr> {
     addresses
 }
 
-/// The routing table's leaves whose next line says that they are hosts of this machine.
+/// The leaves of the routing table that the next line marks as local hosts.
 fn local_v4(trie: &str) -> impl Iterator<Item = IpAddr> {
     trie.lines().zip(trie.lines().skip(1)).filter_map(|(leaf, about)| {
         let address = leaf.trim_start().strip_prefix("|-- ")?;
@@ -21,7 +21,7 @@ fn local_v4(trie: &str) -> impl Iterator<Item = IpAddr> {
     })
 }
 
-/// Addresses as 32 hexadecimal digits at the beginning of a line.
+/// Lines that begin with an address as 32 hexadecimal digits.
 fn local_v6(table: &str) -> impl Iterator<Item = IpAddr> {
     table.lines().filter_map(|line| {
         let digits = line.split_whitespace().next().filter(|digits| digits.len() == 32)?;
@@ -36,7 +36,7 @@ mod tests {
     use std::net::IpAddr;
 
     #[test]
-    fn the_kernels_tables_are_understood() {
+    fn addresses_are_read_from_the_kernels_tables() {
         let trie = "Local:\n  +-- 10.0.0.0/24 2 0 2\n     |-- 10.0.0.0\n        /32 link BROADCAST\n\
                     \x20    |-- 10.0.0.7\n        /32 host LOCAL\n";
         let ten: IpAddr = "10.0.0.7".parse().unwrap();

@@ -1,5 +1,6 @@
-//! The pages of the manual that are about no command: settings, the configuration file, exports, counters, tables. Each is
-//! made from the table that the program itself goes by, so that none says what the program does not do.
+//! The manual pages about settings, the configuration file, exports, counters and tables.
+//!
+//! Each is generated from the table that the program itself uses, so that they cannot disagree.
 
 use crate::cli::EXIT_STATUSES;
 use crate::columns::{TABLES, WARNING};
@@ -10,38 +11,38 @@ use export::exports_file::EXPORT_OPTIONS;
 use std::path::Path;
 use telemetry::Counter;
 
-/// The configuration file that is shipped.
+/// The example of a configuration file.
 const EXAMPLE: &str = include_str!("../../../packaging/bowline.toml");
-/// The exports file that is shipped.
+/// The example of an exports file.
 const EXPORTS: &str = include_str!("../../../exports.example");
 
-/// What somebody who knows exportfs(8) would expect otherwise.
+/// Differences from exportfs(8).
 const DIFFERENCES: [(&str, &str); 6] = [
     (
         "Which files",
-        "Only those that are named. exportfs reads /etc/exports and /etc/exports.d/*.exports: name \
+        "Only the files that are named. exportfs reads /etc/exports and /etc/exports.d/*.exports: name \
          both, --exports /etc/exports --exports /etc/exports.d, or in the configuration exports = \
-         [\"/etc/exports\", \"/etc/exports.d\"]. A directory beside a named file that is not read is \
-         pointed out.",
+         [\"/etc/exports\", \"/etc/exports.d\"]. A note names a directory FILE.d beside a named file if it is \
+         not read.",
     ),
-    ("A file with an error", "Nothing of any file is applied, and what was in force stays so."),
-    ("One client twice for one export", "An error, in one file or in two."),
+    ("A file with an error", "No file is applied, and the exports in force stay unchanged."),
+    ("One client twice for one export", "An error, in one file or across files."),
     (
         "exportfs -ra",
-        "bowline reload. Nothing is exported with a command, but for the directories that bowline \
-         serve is given.",
+        "bowline reload. No command adds an export to a running server; the directories on the command \
+         line of bowline serve are exported from the start.",
     ),
     (
         "manage-gids, tcp-rcvbuf=, tcp-sndbuf=",
-        "Options of an export. The first is one of the daemon rpc.mountd, the others are not in nfs-utils.",
+        "Options of an export. In nfs-utils, the first is an option of rpc.mountd, and the others do not exist.",
     ),
     (
         "Mounts below an export",
-        "Not crossed, whatever crossmnt and nohide say: each needs a line of its own.",
+        "Not crossed, whether or not crossmnt or nohide is given: each file system needs its own line.",
     ),
 ];
 
-/// A page: its name, its section, and what it is about.
+/// A page: its name, its section, and its subject.
 struct Page {
     name: &'static str,
     section: &'static str,
@@ -53,26 +54,36 @@ const PAGES: [Page; 5] = [
     Page {
         name: "bowline-settings",
         section: "7",
-        about: "what can be set on a running server",
+        about: "run-time settings of bowline",
         body: settings,
     },
-    Page { name: "bowline.toml", section: "5", about: "the configuration file", body: file },
+    Page {
+        name: "bowline.toml",
+        section: "5",
+        about: "configuration file of bowline serve",
+        body: file,
+    },
     Page {
         name: "bowline-exports",
         section: "5",
-        about: "exports(5) as bowline reads it",
+        about: "exports files of bowline",
         body: exports,
     },
-    Page { name: "bowline-counters", section: "7", about: "what a server counts", body: counters },
+    Page {
+        name: "bowline-counters",
+        section: "7",
+        about: "counters of a bowline server",
+        body: counters,
+    },
     Page {
         name: "bowline-tables",
         section: "7",
-        about: "what stands in the tables of a running server",
+        about: "columns of the tables that bowline prints",
         body: tables,
     },
 ];
 
-/// Writes the pages into `dir`, and ends the program's own with what it keeps and what else there is to read.
+/// Writes the pages into `dir`, and adds exit statuses, files and references to the page of the program.
 pub fn write(dir: &Path) -> anyhow::Result<()> {
     let main = dir.join("bowline.1");
     let failed = || format!("cannot write {}", main.display());
@@ -95,21 +106,24 @@ fn ending() -> String {
     }
     roff.control("PP", []);
     roff.text([roman(
-        "This holds for every command. bowline check ends as bowline serve would: with 2 if the file is \
-         wrong. A server that is not there, a port that is taken and output that cannot be written are \
-         1, as are exports that bowline reload finds wrong: the server was asked, and refused. A \
-         second Ctrl-C ends a server or a measurement with 130.",
+        "These apply to every command. bowline check ends as bowline serve would: with 2 if a file is wrong. \
+         A missing server, a port in use and output that cannot be written are 1, as are wrong exports at \
+         bowline reload, because the server refuses the request. A second Ctrl-C ends a server or a \
+         measurement with 130.",
     )]);
     roff.control("SH", ["FILES"]);
     let files = [
         (
             "/var/lib/bowline",
-            "The key of all handles, identities of exports, tables of names; keep it",
+            "The key of file handles, ids of exports, name tables; must not be lost",
         ),
-        ("/run/bowline/control.sock", "The control socket of a server of root, for its owner"),
+        (
+            "/run/bowline/control.sock",
+            "The control socket of a server that runs as root; only root can use it",
+        ),
         (
             "/etc/exports",
-            "What is exported to whom, if --exports or the configuration names it; so is /etc/exports.d",
+            "Exports, if --exports or the configuration names the file; /etc/exports.d likewise",
         ),
     ];
     for (path, about) in files {
@@ -215,13 +229,13 @@ fn file(roff: &mut Roff) {
         roman(". Each option of "),
         bold("bowline serve"),
         roman(
-            " is a key of the same name; the directories that the command line names without an \
-             option are ",
+            " is a key of the same name; directories, which the command line names without an option, \
+             are the key ",
         ),
         bold("dirs"),
         roman(
-            ". A key that takes several values takes one as well. A key that there is not is an \
-             error, with its place.",
+            ". Where a list is possible, a single value is accepted. An unknown key is an error, which \
+             is reported with its position.",
         ),
     ]);
     roff.control("SH", ["EXAMPLE"]);
@@ -240,11 +254,11 @@ fn exports(roff: &mut Roff) {
         roman(", and read again by "),
         bold("bowline reload"),
         roman(
-            " or SIGHUP: all of them are applied, or nothing. What is named several times counts \
-             together, as if it were one file. A directory stands for its files whose names end in ",
+            " or SIGHUP: all of them are applied, or none. Several files are read as if they were one. A \
+             directory stands for its files whose names end in ",
         ),
         bold(".exports"),
-        roman(" and do not begin with a dot, in the order of their names."),
+        roman(" and do not begin with a dot, sorted by name."),
     ]);
     roff.control("SH", ["OPTIONS"]);
     for option in &EXPORT_OPTIONS {
@@ -266,9 +280,9 @@ fn exports(roff: &mut Roff) {
 fn counters(roff: &mut Roff) {
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([
-        roman("Counted since the start of the server. "),
+        roman("All values are counted since the start of the server. "),
         bold("bowline status"),
-        roman(" shows those that are not zero, "),
+        roman(" prints those that are not zero, "),
         bold("bowline status --json"),
         roman(" as numbers."),
     ]);
@@ -277,20 +291,20 @@ fn counters(roff: &mut Roff) {
         entry(roff, vec![bold(*name)], about.trim());
     }
     roff.control("PP", []);
-    roff.text([bold("bowline ops"), roman(" shows what is counted for each procedure.")]);
+    roff.text([bold("bowline ops"), roman(" prints the counters of each procedure.")]);
 }
 
 fn tables(roff: &mut Roff) {
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([
         roman(
-            "Calls, bytes and events count since the start of the server, those of a connection since it \
-             was accepted; all else is as it is now. With ",
+            "Calls, bytes and events are counted since the start of the server, or for a connection since \
+             it was accepted; other values are current. With ",
         ),
         bold("--json"),
         roman(
-            " each command prints the same and more, unrounded, for programs: sizes in bytes, times in \
-             the unit that the name ends in.",
+            " each command prints the same values and more, not rounded: sizes in bytes, times in the \
+             unit at the end of the name.",
         ),
     ]);
     for (command, columns) in TABLES {

@@ -1,67 +1,64 @@
-//! What the parts of a server get of the memory that it may have: on a large machine as much as they can use,
-//! in a container with little of it so much that all of them together stay below its limit.
+//! Default limits for the parts of a server, as shares of the memory of the machine or the control group.
 //!
-//! In 64 MiB that is: 16 MiB for calls under way (`memory`), 16 MiB for threads, 8 MiB for open files, 4 MiB
-//! for kept replies; the rest is the program's own, the kernel's sockets and the page cache. From 2 GiB on
-//! nothing is smaller than elsewhere, unless there are many CPUs.
+//! With 64 MiB these are 16 MiB for calls in progress (`memory`), 16 MiB for threads, 8 MiB for open files and
+//! 4 MiB for the reply cache; the rest is left to the program, the kernel's socket buffers and the page cache.
+//! From 2 GiB on, the parts are limited by what they can use, not by their shares, unless there are many CPUs.
 
 use std::sync::OnceLock;
 use svc::{MEMORY_MIN_BYTES, MemoryLimit};
 
-/// `memory` gets a quarter: the page cache and the kernel's socket buffers of a container are in the same limit.
-const UNDER_WAY: u64 = 4;
+/// `memory` gets a quarter: a container's page cache and socket buffers count towards the same limit.
+const CALLS_DIVISOR: u64 = 4;
 /// Threads get a quarter.
-const THREADS: u64 = 4;
-/// What a thread may hold: the reply to a READ of 1 MiB that waits for the disk, what it receives into, what
-/// it keeps from call to call.
+const THREADS_DIVISOR: u64 = 4;
+/// What a thread may use: the reply to a READ of 1 MiB that waits for the disk, its receive buffer, its stack.
 const THREAD_BYTES: u64 = 2 << 20;
-/// Threads at the least: some may sleep, and others answer.
-const THREADS_LEAST: u64 = 4;
+/// Fewest threads, so that some can block while others answer.
+const THREADS_MIN: u64 = 4;
 /// Open files get an eighth.
-const OPEN_FILES: u64 = 8;
-/// What an open file costs: the kernel cannot forget its inode and its name meanwhile.
+const OPEN_FILES_DIVISOR: u64 = 8;
+/// Kernel memory for an open file: its inode and dentry cannot be reclaimed.
 const OPEN_FILE_BYTES: u64 = 2 << 10;
-/// Kept replies get a sixteenth.
-const REPLIES: u64 = 16;
+/// The reply cache gets a sixteenth.
+const REPLY_CACHE_DIVISOR: u64 = 16;
 
-/// How much memory there is to be shared out.
+/// The memory that is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryShares {
     bytes: u64,
 }
 
 impl MemoryShares {
-    /// Of the memory that this process may have; looked up once, so that what nobody has set is no change
-    /// at a reload.
+    /// For the memory limit of this process; read once, so that defaults do not change at a reload.
     pub fn of_this_process() -> Self {
         static SHARES: OnceLock<MemoryShares> = OnceLock::new();
         *SHARES.get_or_init(|| Self { bytes: sys::limits::memory_bytes_max() })
     }
 
-    /// The bytes that are shared out.
+    /// The memory limit in bytes.
     pub const fn bytes(self) -> u64 {
         self.bytes
     }
 
-    /// The default of `memory`: whole MiB.
+    /// The default of `memory`, in whole MiB.
     pub fn memory(self) -> MemoryLimit {
-        MemoryLimit::default_of(((self.bytes / UNDER_WAY) >> 20 << 20).max(MEMORY_MIN_BYTES))
+        MemoryLimit::default_of(((self.bytes / CALLS_DIVISOR) >> 20 << 20).max(MEMORY_MIN_BYTES))
     }
 
-    /// The most threads by default, of those that the CPUs would have.
+    /// The default for the most threads, where the CPUs would have `wanted`.
     pub fn threads(self, wanted: usize) -> usize {
-        let room = (self.bytes / THREADS / THREAD_BYTES).max(THREADS_LEAST);
+        let room = (self.bytes / THREADS_DIVISOR / THREAD_BYTES).max(THREADS_MIN);
         wanted.min(count(room))
     }
 
-    /// Objects that may be kept open.
+    /// The limit of cached open files.
     pub fn open_files(self) -> usize {
-        count(self.bytes / OPEN_FILES / OPEN_FILE_BYTES)
+        count(self.bytes / OPEN_FILES_DIVISOR / OPEN_FILE_BYTES)
     }
 
-    /// Bytes of kept replies, of those that are wanted.
+    /// Bytes of the reply cache, at most `wanted`.
     pub fn reply_cache(self, wanted: usize) -> usize {
-        wanted.min(count(self.bytes / REPLIES))
+        wanted.min(count(self.bytes / REPLY_CACHE_DIVISOR))
     }
 }
 
@@ -79,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn all_shares_of_little_memory_fit_into_it() {
+    fn all_shares_together_fit_into_small_memory() {
         for mib in [64, 100, 128, 256, 512, 1024, 2048] {
             let shares = of(mib);
             let parts = [
@@ -94,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_follow_the_memory_that_there_is() {
+    fn shares_are_proportional_within_their_bounds() {
         let shown = |mib| ByteSize(of(mib).memory().into()).to_string();
         assert_eq!([16, 64, 67, 128, 1000].map(shown), ["16M", "16M", "16M", "32M", "250M"]);
         assert_eq!([2048, 1 << 20, u64::MAX >> 20].map(shown), ["512M", "512M", "512M"]);
