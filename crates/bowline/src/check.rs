@@ -1,6 +1,6 @@
-//! `bowline check FILE…`: what would be exported to whom, notes, and errors with their place.
+//! `bowline check FILE…`: prints exports and their clients, notes, and errors with their position.
 //!
-//! What `serve` would refuse of the files is wrong here too: both go through [`exporting`].
+//! It rejects everything that `serve` would reject: both use [`export_specs`].
 
 use crate::config::{self, FileError, ServeConfig};
 use crate::exports_files::{self, ExportsFile, ExportsFiles};

@@ -1,4 +1,4 @@
-//! Opens the backends of exports, and keeps the descriptors that all of them share.
+//! Opens the back ends of exports, and owns the cache of open files that they share.
 
 use super::control::OpenBackend;
 use super::sweeper::Sweeper;
@@ -13,12 +13,13 @@ use vfs::Backend;
 use vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions};
 
-/// How long the closer waits for removed files before it looks whether the server is still there.
+/// How long the closer waits for removed files before it checks whether the server has ended.
 const CLOSER_WAIT: Duration = Duration::from_secs(1);
-/// Mode of a file system in memory: for everybody, as `/tmp`.
+/// Mode of the root of a file system in memory: writable for all, like `/tmp`.
 const MEMORY_MODE: u32 = 0o1777;
-/// The open files of all exports; dropping it ends the thread that closes idle ones, and lets go of
-/// exports that were taken away once their last call has ended.
+
+/// The open files of all exports, with the threads that close idle and removed ones and free removed exports
+/// after their last call. Dropping it ends the threads.
 pub struct Backends {
     open: Arc<OpenFiles>,
     exports: Arc<OnceLock<Weak<Exports>>>,
@@ -26,10 +27,10 @@ pub struct Backends {
 }
 
 impl Backends {
-    /// An empty cache, as large as the limit of descriptors and the memory allow.
+    /// An empty cache, limited by the descriptors and the memory of the process.
     ///
     /// # Errors
-    /// No thread is to be had.
+    /// The kernel refuses another thread.
     pub fn start() -> anyhow::Result<Self> {
         let open = Arc::new(
             OpenFiles::new(sys::limits::open_files())
@@ -58,13 +59,13 @@ impl Backends {
         Ok(Self { open, exports, _sweeper: sweeper })
     }
 
-    /// Has these exports looked after, from now on; once.
+    /// Frees exports that a reload removes from these, after their last call. Called once.
     pub fn collect_retired_from(&self, exports: &Arc<Exports>) {
         self.exports.get_or_init(|| Arc::downgrade(exports));
     }
 
-    /// Opens the files of an export; a table of names, where one is needed, is kept in
-    /// `state_dir` under the export's UUID.
+    /// A function that opens an export's back end. A name table, if one is needed, is a file in `state_dir`
+    /// named after the export's UUID.
     pub fn opener(
         &self,
         state_dir: PathBuf,
@@ -84,8 +85,8 @@ impl Backends {
                     let local = LocalFs::open(path, &options, Arc::clone(&open))?;
                     if local.naming() == Naming::Table {
                         tracing::info!(
-                            "{} is served by a table of names in the state directory: the kernel \
-                             opens no handles for this process or file system",
+                            "{} is served with a name table in the state directory, because the \
+                             kernel opens no file handles for this process or file system",
                             path.display()
                         );
                     }

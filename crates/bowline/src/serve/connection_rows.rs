@@ -9,7 +9,7 @@ use sys::tcp::Side;
 /// How long connections are watched to find what limits them: several round trips of a long path.
 pub const WATCH: Duration = Duration::from_millis(250);
 
-/// Connections, the busiest first.
+/// Rows of all connections, the one with the most calls first.
 pub fn rows(infos: &[ConnInfo]) -> Vec<ConnRow> {
     let row = |info: &ConnInfo| ConnRow {
         peer: info.peer.to_string(),

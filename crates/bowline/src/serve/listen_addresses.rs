@@ -1,5 +1,5 @@
-//! Where the server listens, as clients see it: systemd's sockets may be for one transport only,
-//! have ports of their own, and one of IPv6 may be for IPv4 too.
+//! The addresses that clients reach the server at. Sockets from systemd may differ between TCP and UDP, and
+//! an IPv6 socket may also receive IPv4.
 
 use anyhow::Context;
 use std::io;
@@ -7,27 +7,27 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use svc::Adopted;
 
-/// The addresses of each transport, rising.
+/// The addresses of each transport, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListenAddresses {
-    /// Where connections are taken.
+    /// For TCP.
     pub tcp: Vec<SocketAddr>,
-    /// Where datagrams are taken, unless UDP is switched off.
+    /// For UDP, unless it is switched off.
     pub udp: Vec<SocketAddr>,
 }
 
 impl ListenAddresses {
-    /// On systemd's sockets if there are any, else as the server was told.
+    /// The addresses of systemd's sockets if there are any, else those of the configuration.
     ///
     /// # Errors
-    /// The kernel does not tell where a socket of systemd's is.
+    /// The address of one of systemd's sockets cannot be read.
     pub fn of(addresses: &[IpAddr], port: u16, adopted: &Adopted) -> anyhow::Result<Self> {
         if adopted.tcp.is_empty() && adopted.udp.is_empty() {
             let told = addresses.iter().map(|ip| SocketAddr::new(*ip, port));
             return Ok(Self::both(&told.collect::<Vec<_>>()));
         }
         let found = bound_to(&adopted.tcp).and_then(|tcp| Ok((tcp, bound_to(&adopted.udp)?)));
-        let (tcp, udp) = found.context("a socket from systemd does not tell its address")?;
+        let (tcp, udp) = found.context("cannot read the address of a socket from systemd")?;
         Ok(Self { tcp, udp })
     }
 
@@ -44,7 +44,7 @@ impl ListenAddresses {
         all
     }
 
-    /// The addresses, port left out, each once.
+    /// The addresses without ports, each once.
     pub fn ips(&self) -> Vec<IpAddr> {
         let mut ips: Vec<IpAddr> = self.all().iter().map(SocketAddr::ip).collect();
         ips.sort_unstable();
@@ -57,7 +57,7 @@ impl ListenAddresses {
         self.ips().iter().all(IpAddr::is_loopback)
     }
 
-    /// Each address, with its transport where it has not both.
+    /// Each address, with its transport if it is only one.
     pub fn text(&self) -> String {
         let one = |addr: &SocketAddr| match (self.tcp.contains(addr), self.udp.contains(addr)) {
             (true, false) => format!("{addr} (TCP only)"),
@@ -67,23 +67,23 @@ impl ListenAddresses {
         self.all().iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// What a client gives its `mount` command: an address that other machines can reach, or
-    /// that this one can if nobody else may mount; over TCP if there is any.
+    /// The address for a client's mount command: one that other machines can reach, or that this machine can
+    /// if no other may mount; of TCP if there is one.
     pub fn address_for_clients(&self, local_only: bool) -> Option<SocketAddr> {
-        let places = if self.tcp.is_empty() { &self.udp } else { &self.tcp };
+        let addresses = if self.tcp.is_empty() { &self.udp } else { &self.tcp };
         let address = |at: &SocketAddr| match at.ip() {
             ip if local_only => loopback_for_wildcard(ip),
             ip if ip.is_unspecified() => reachable(ip),
             ip => ip,
         };
-        let mut seen = places.iter().map(|at| SocketAddr::new(address(at), at.port()));
+        let mut seen = addresses.iter().map(|at| SocketAddr::new(address(at), at.port()));
         let first = seen.clone().next();
         let others = seen.find(|at| !at.ip().is_loopback());
         if local_only { first } else { others.or(first) }
     }
 }
 
-/// The addresses that these sockets are reached at, rising.
+/// The addresses that these sockets receive from, sorted.
 fn bound_to<S: AsFd>(sockets: &[S]) -> io::Result<Vec<SocketAddr>> {
     let mut list = Vec::new();
     for socket in sockets {
@@ -94,7 +94,7 @@ fn bound_to<S: AsFd>(sockets: &[S]) -> io::Result<Vec<SocketAddr>> {
     Ok(list)
 }
 
-/// The address by which this machine reaches a socket of its own.
+/// The address at which this machine reaches its own socket: loopback for a wildcard address.
 pub const fn loopback_for_wildcard(listen: IpAddr) -> IpAddr {
     match listen {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -103,10 +103,10 @@ pub const fn loopback_for_wildcard(listen: IpAddr) -> IpAddr {
     }
 }
 
-/// The address of this machine that others see: that of the way to the world, else loopback.
-/// Sends nothing.
+/// An address of this machine that others can reach: that of the default route, else loopback. Sends
+/// nothing.
 pub fn reachable(listen: IpAddr) -> IpAddr {
-    // addresses for documentation: never ours, routed like any other (RFC 5737, RFC 3849)
+    // addresses for documentation are routed like others and never assigned (RFC 5737, RFC 3849)
     let (own, far): (IpAddr, IpAddr) = match listen {
         IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
         IpAddr::V6(_) => {
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_for_others_is_never_the_wildcard() {
+    fn a_reachable_address_is_not_a_wildcard() {
         for any in ["0.0.0.0", "::"] {
             assert!(!reachable(any.parse().unwrap()).is_unspecified());
         }
     }
 
     #[test]
-    fn a_socket_of_both_families_is_at_two_addresses() {
+    fn a_dual_stack_socket_has_two_addresses() {
         let both = TcpListener::bind("[::]:0").unwrap();
         let port = both.local_addr().unwrap().port();
         let two = at(&[&format!("0.0.0.0:{port}"), &format!("[::]:{port}")]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_shown_tcp_and_an_address_of_theirs() {
+    fn clients_get_a_tcp_address_that_they_can_reach() {
         let (tcp, udp) = (at(&["127.0.0.1:1", "10.0.0.1:2"]), at(&["10.0.0.1:3"]));
         let both = ListenAddresses { tcp, udp: udp.clone() };
         assert_eq!(both.address_for_clients(false), at(&["10.0.0.1:2"]).first().copied());

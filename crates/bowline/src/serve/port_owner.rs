@@ -1,9 +1,8 @@
-//! Who has a port: the process behind a listening or bound socket, found through `/proc`.
+//! Finds the process that uses a port, through `/proc`.
 
 use std::fs;
 
-/// The name and id of a process that is bound to `port` (`rpc.nfsd`-less kernel threads have no
-/// process), as far as this user may see.
+/// The name and id of the process with a socket bound to `port`, as far as this user may see it.
 pub fn owner_of(port: u16) -> Option<String> {
     let tables = ["tcp", "tcp6", "udp", "udp6"];
     let inode = tables.iter().find_map(|table| {
@@ -12,12 +11,12 @@ pub fn owner_of(port: u16) -> Option<String> {
         text.lines().skip(1).find_map(|line| bound(line, port, tcp))
     })?;
     if inode == 0 {
-        return Some("the kernel (its own NFS server?)".into());
+        return Some("the kernel (perhaps its NFS server)".into());
     }
     process_with(inode).or_else(|| Some("a process of another user".into()))
 }
 
-/// The inode of a table's line, if it is bound to `port` (and, for TCP, listening).
+/// The socket inode of a table's line if it is bound to `port` and, for TCP, listening.
 fn bound(line: &str, port: u16, tcp: bool) -> Option<u64> {
     const LISTEN: &str = "0A";
     let mut words = line.split_whitespace();
@@ -29,7 +28,7 @@ fn bound(line: &str, port: u16, tcp: bool) -> Option<u64> {
     words.nth(5)?.parse().ok()
 }
 
-/// The process that has a descriptor of the socket with this inode.
+/// The process with a descriptor of this socket.
 fn process_with(inode: u64) -> Option<String> {
     let target = format!("socket:[{inode}]");
     for process in fs::read_dir("/proc").ok()?.flatten() {
@@ -51,7 +50,7 @@ mod tests {
     use super::{bound, owner_of};
 
     #[test]
-    fn a_line_of_the_table_is_understood() {
+    fn a_line_of_the_table_is_parsed() {
         let line = "   1: 0100007F:0801 00000000:0000 0A 00000000:00000000 00:00000000 00000000 \
                     0        0 4711 1 0000000000000000 100 0 0 10 0";
         assert_eq!(bound(line, 2049, true), Some(4711));
@@ -61,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_this_very_process() {
+    fn finds_this_process() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let owner = owner_of(port).unwrap();

@@ -1,9 +1,8 @@
 //! How clients that ask a portmapper find the server (`--portmap`).
 //!
-//! `auto` never disturbs: it registers with an rpcbind that runs; it answers port 111 itself only
-//! if other machines are meant to reach the server (a loopback server that took port 111 would
-//! only keep a later rpcbind from starting) and the port is free and allowed; else it does
-//! without, and says so. What was registered is taken back at the end.
+//! `auto` registers with a running rpcbind. Without one, it answers port 111 itself, but only if other machines
+//! can reach the server, because a loopback server on port 111 would only keep a later rpcbind from starting,
+//! and only if the port is free and permitted. Registrations are removed at the end.
 
 use super::listen_addresses::ListenAddresses;
 use crate::output::error_text;
@@ -19,9 +18,9 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest wait for rpcbind, which is on this machine.
-const TIMEOUT: Duration = Duration::from_secs(2);
-/// Programs and versions that are found.
+/// Longest wait for rpcbind, which runs on this machine.
+const RPCBIND_TIMEOUT: Duration = Duration::from_secs(2);
+/// Programs and versions that are announced.
 const PROGRAMS: [(u32, u32); 5] =
     [(100_003, 2), (100_003, 3), (100_005, 1), (100_005, 2), (100_005, 3)];
 
@@ -44,33 +43,33 @@ pub enum PortmapMode {
 /// What will be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
-    /// Register with rpcbind once the sockets are there; if `must`, a failure ends the start.
+    /// Register with rpcbind once the sockets exist; if `must`, a failure ends the start.
     Register {
         /// Whether the operator asked for it.
         must: bool,
     },
-    /// Answer on these addresses as well.
+    /// Answer portmapper calls on these addresses as well.
     Serve(Vec<SocketAddr>),
-    /// Nothing, for this reason.
+    /// Neither, for this reason.
     Neither(String),
 }
 
-/// The plan as it was carried out.
+/// The applied plan.
 pub struct PortmapService {
-    /// What was done, for the operator.
+    /// The result, for the operator.
     pub how: String,
     listen: ListenAddresses,
-    /// What this server answers itself.
+    /// The portmapper program of this server.
     own: Arc<Portmap>,
-    /// What rpcbind knows. Locked by the operator's changes and at the end.
+    /// The registrations with rpcbind. Locked while they are changed.
     registered: Mutex<Option<Registered>>,
 }
 
 impl PortmapService {
-    /// Carries the plan out, for services that are there on both transports, or on TCP alone.
+    /// Applies the plan, for services on TCP and, with `udp`, on UDP.
     ///
     /// # Errors
-    /// rpcbind refuses what the operator asked for.
+    /// The operator asked for a registration that rpcbind refuses.
     pub fn apply(
         plan: &Plan,
         listen: &ListenAddresses,
@@ -90,32 +89,34 @@ impl PortmapService {
         Ok(Self { how, listen: listen.clone(), own, registered: Mutex::new(registered) })
     }
 
-    /// From now on services are found over UDP, or not any more.
+    /// Announces the services over UDP, or no longer.
     ///
     /// # Errors
-    /// rpcbind refuses, or has gone: it goes on saying what it said before.
+    /// rpcbind refuses or does not answer; its registrations stay as they are.
     pub fn set_udp(&self, udp: bool) -> anyhow::Result<()> {
         self.own.set_udp(udp);
         let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(registered) = &mut *registered else { return Ok(()) };
-        registered.change(&registered_with(&self.listen, udp)).context("rpcbind is not told")
+        registered
+            .change(&registered_with(&self.listen, udp))
+            .context("cannot change the registration with rpcbind")
     }
 
-    /// Takes back what rpcbind knows.
+    /// Removes the registrations.
     pub fn unregister(&self) {
         let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(registered) = registered
             && let Err(error) = registered.unregister()
         {
-            tracing::warn!(%error, "rpcbind keeps a registration of ours");
+            tracing::warn!(%error, "cannot remove a registration with rpcbind");
         }
     }
 }
 
-/// Decides, for a server that listens on `listen`.
+/// Decides what to do for a server that listens on `listen`.
 ///
 /// # Errors
-/// What the operator asked for cannot be had.
+/// Port 111 was asked for and cannot be used.
 pub fn plan(mode: PortmapMode, listen: &ListenAddresses) -> anyhow::Result<Plan> {
     let own: Vec<SocketAddr> =
         listen.ips().into_iter().map(|ip| SocketAddr::new(ip, PORT)).collect();
@@ -138,23 +139,23 @@ pub fn plan(mode: PortmapMode, listen: &ListenAddresses) -> anyhow::Result<Plan>
     }
 }
 
-/// Tries the sockets, and gives them back.
+/// Whether the sockets can be bound; they are closed again.
 fn may_serve(own: &[SocketAddr]) -> Result<(), String> {
     for addr in own {
         let tried = TcpListener::bind(addr).and_then(|_tcp| UdpSocket::bind(addr));
         tried.map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => {
                 let who = super::port_owner::owner_of(PORT).unwrap_or_else(|| "something".into());
-                format!("{who} has it; try --portmap register, or off")
+                format!("{who} uses it; try --portmap register, or off")
             }
-            ErrorKind::PermissionDenied => "only root may; try --portmap off".to_owned(),
+            ErrorKind::PermissionDenied => "only root may use it; try --portmap off".to_owned(),
             _ => format!("{error}; try --portmap off"),
         })?;
     }
     Ok(())
 }
 
-/// What is found on these addresses.
+/// The registrations of the services on these addresses.
 pub fn registrations(listen: &ListenAddresses) -> Vec<Registration> {
     let mut list = Vec::new();
     for (tcp, addrs) in [(true, &listen.tcp), (false, &listen.udp)] {
@@ -166,7 +167,7 @@ pub fn registrations(listen: &ListenAddresses) -> Vec<Registration> {
     list
 }
 
-/// What this server's own portmapper answers: the services, and itself where it has port 111.
+/// The registrations that this server's portmapper answers with: the services, and itself on port 111.
 pub fn answers(listen: &ListenAddresses, plan: &Plan) -> Vec<Registration> {
     let mut list = registrations(listen);
     if let Plan::Serve(own) = plan {
@@ -179,35 +180,36 @@ pub fn answers(listen: &ListenAddresses, plan: &Plan) -> Vec<Registration> {
     list
 }
 
-/// Registers what listens on `listen` with rpcbind.
+/// Registers the services with rpcbind.
 ///
 /// # Errors
-/// There is no rpcbind, or another server is registered; nothing is left registered then.
+/// rpcbind does not run, or another server is registered; nothing stays registered then.
 fn register(listen: &ListenAddresses, udp: bool) -> anyhow::Result<Registered> {
     rpcbind::register(&registered_with(listen, udp), Rpcbind::default())
-        .context("cannot register (--portmap off does without)")
+        .context("cannot register (--portmap off avoids this)")
 }
 
-/// What rpcbind is told, which keeps one address per program, version and transport: the first one counts.
+/// The registrations for rpcbind, which keeps one address per program, version and transport: the first.
 fn registered_with(listen: &ListenAddresses, udp: bool) -> Vec<Registration> {
     let mut list: Vec<Registration> = Vec::new();
     for service in registrations(listen) {
         let served = udp || service.netid.is_tcp();
-        if served && !list.iter().any(|other| same_place(other, &service)) {
+        if served && !list.iter().any(|other| same_service(other, &service)) {
             list.push(service);
         }
     }
     list
 }
 
-fn same_place(a: &Registration, b: &Registration) -> bool {
+fn same_service(a: &Registration, b: &Registration) -> bool {
     (a.program, a.version, a.netid) == (b.program, b.version, b.netid)
 }
 
 /// Whether an rpcbind answers on this machine.
 fn rpcbind_answers() -> bool {
     let Rpcbind { socket, addr } = Rpcbind::default();
-    let client = Client::unix(&socket, TIMEOUT).or_else(|_| Client::tcp(addr, TIMEOUT));
+    let client =
+        Client::unix(&socket, RPCBIND_TIMEOUT).or_else(|_| Client::tcp(addr, RPCBIND_TIMEOUT));
     let portmapper = proto::portmap::PROGRAM;
     client.is_ok_and(|mut rpcbind| rpcbind.getversaddr(portmapper, 2, Netid::Tcp).is_ok())
 }
@@ -219,14 +221,14 @@ mod tests {
     };
 
     #[test]
-    fn every_program_is_found_on_both_transports() {
+    fn every_program_is_registered_for_both_transports() {
         let list = registrations(&ListenAddresses::both(&["127.0.0.1:2049".parse().unwrap()]));
         assert_eq!(list.len(), 10);
         assert!(list.iter().all(|r| r.addr.port() == 2049));
     }
 
     #[test]
-    fn rpcbind_hears_of_one_address_for_each_transport_that_is_served() {
+    fn rpcbind_gets_one_address_for_each_served_transport() {
         let addrs = ["127.0.0.1:2049".parse().unwrap(), "10.0.0.1:2049".parse().unwrap()];
         let listen = ListenAddresses::both(&addrs);
         assert_eq!(registered_with(&listen, true).len(), 10);
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_portmapper_knows_itself() {
+    fn a_portmapper_registers_itself() {
         let listen = ListenAddresses::both(&["127.0.0.1:2049".parse().unwrap()]);
         let serve = Plan::Serve(vec!["127.0.0.1:111".parse().unwrap()]);
         let own =
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transport_that_nothing_listens_on_is_not_found() {
+    fn a_transport_without_a_socket_is_not_registered() {
         let tcp: Vec<_> = ["0.0.0.0:7", "[::]:7"].iter().map(|a| a.parse().unwrap()).collect();
         let listen = ListenAddresses { tcp: tcp.clone(), udp: Vec::new() };
         assert!(registrations(&listen).iter().all(|r| r.netid.is_tcp() && tcp.contains(&r.addr)));
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn off_is_off() {
+    fn off_registers_nothing() {
         let plan =
             plan(PortmapMode::Off, &ListenAddresses::both(&["0.0.0.0:2049".parse().unwrap()]))
                 .unwrap();

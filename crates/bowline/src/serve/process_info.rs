@@ -1,8 +1,8 @@
-//! What the kernel says about this process: memory, threads, descriptors. Read on demand.
+//! Memory, threads and descriptors of this process, read from `/proc` on demand.
 
 use std::fs;
 
-/// A look at the process.
+/// Resource use of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Process {
     /// Resident memory, in bytes.
@@ -11,11 +11,11 @@ pub struct Process {
     pub threads: u64,
     /// Open descriptors.
     pub open_files: u64,
-    /// How many it may have.
+    /// The limit of open descriptors.
     pub open_files_max: u64,
 }
 
-/// Looks now; what cannot be read is 0.
+/// Reads the current values; 0 for what cannot be read.
 pub fn read() -> Process {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
@@ -28,7 +28,7 @@ pub fn read() -> Process {
     }
 }
 
-/// The user's name, if the machine's own table knows it.
+/// The user's name and id, or the id alone if `/etc/passwd` does not have it.
 pub fn user_name(uid: u32) -> String {
     let table = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let named = table.lines().find_map(|line| {
@@ -50,7 +50,7 @@ mod tests {
     use super::{number_after, read, user_name};
 
     #[test]
-    fn this_process_has_memory_threads_and_files() {
+    fn values_of_this_process_are_read() {
         let seen = read();
         assert!(seen.memory_bytes > 100_000 && seen.threads >= 1, "{seen:?}");
         assert!(seen.open_files >= 3 && seen.open_files_max >= seen.open_files, "{seen:?}");

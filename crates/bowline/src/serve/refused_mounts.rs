@@ -1,66 +1,79 @@
-//! Refused mounts in the log: who is to mend a mount that fails must find out why. Anybody can make
-//! the server refuse something, so there is one line a minute for each reason.
+//! Logs refused mounts with their reason, at most one line a minute for each reason, because any client can
+//! cause refusals.
 
 use nfs::mount::{RefusalReason, RefusedMount};
+use nfs::object::ClientRefused;
 use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The least time between two lines with the same reason.
-const TELL_EVERY: Duration = Duration::from_secs(60);
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
-/// When a reason was last told, and how often it was not since. As many rows as reasons.
+/// A reason without its data: as many as there are lines of log text.
+type Kind = (Discriminant<RefusalReason>, Option<Discriminant<ClientRefused>>);
+
+fn kind(reason: RefusalReason) -> Kind {
+    let client = match &reason {
+        RefusalReason::Client(refused) => Some(discriminant(refused)),
+        RefusalReason::NoPath | RefusalReason::NoExport | RefusalReason::Tree(_) => None,
+    };
+    (discriminant(&reason), client)
+}
+
+/// When a reason was last logged, and how many refusals were left out since. One entry for each [`Kind`].
 #[derive(Default)]
-struct LogLimiter(HashMap<Discriminant<RefusalReason>, (Instant, u64)>);
+struct LogLimiter(HashMap<Kind, (Instant, u64)>);
 
 impl LogLimiter {
-    /// Whether to tell it now; then how many were left out before.
-    fn due(&mut self, why: RefusalReason, now: Instant) -> Option<u64> {
-        let reason = discriminant(&why);
-        if let Some((then, left_out)) = self.0.get_mut(&reason)
-            && now.duration_since(*then) < TELL_EVERY
+    /// If a line is to be logged now, the number of refusals left out before it.
+    fn due(&mut self, reason: RefusalReason, now: Instant) -> Option<u64> {
+        let kind = kind(reason);
+        if let Some((then, left_out)) = self.0.get_mut(&kind)
+            && now.duration_since(*then) < LOG_EVERY
         {
             *left_out += 1;
             return None;
         }
-        Some(self.0.insert(reason, (now, 0)).map_or(0, |(_, left_out)| left_out))
+        Some(self.0.insert(kind, (now, 0)).map_or(0, |(_, left_out)| left_out))
     }
 }
 
-/// Tells of refused mounts.
+/// Returns a function that logs refused mounts.
 pub fn log_refusals() -> impl Fn(&RefusedMount<'_>) + Send + Sync {
-    let told = Mutex::new(LogLimiter::default());
+    let limiter = Mutex::new(LogLimiter::default());
     move |refusal| {
-        let mut rows = told.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = rows.due(refusal.why, Instant::now());
-        drop(rows);
+        let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = limiter.due(refusal.why, Instant::now());
+        drop(limiter);
         match due {
             None => {}
             Some(0) => tracing::warn!("{refusal}"),
-            Some(more) => tracing::warn!("{refusal}; before, {more} more for the same reason"),
+            Some(more) => {
+                tracing::warn!("{refusal}; {more} more for the same reason since the last line");
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LogLimiter, TELL_EVERY};
-    use nfs::mount::RefusalReason;
+    use super::{ClientRefused, LOG_EVERY, LogLimiter, RefusalReason};
     use std::time::{Duration, Instant};
 
     #[test]
-    fn each_reason_is_told_once_a_minute() {
-        let mut told = LogLimiter::default();
+    fn each_reason_is_logged_once_a_minute() {
+        let mut limiter = LogLimiter::default();
         let now = Instant::now();
-        assert_eq!(told.due(RefusalReason::NoPath, now), Some(0));
-        assert_eq!(told.due(RefusalReason::NoPath, now), None);
-        assert_eq!(told.due(RefusalReason::NoExport, now), Some(0));
-        assert_eq!(
-            told.due(RefusalReason::NoPath, now + TELL_EVERY - Duration::from_secs(1)),
-            None
-        );
-        assert_eq!(told.due(RefusalReason::NoPath, now + TELL_EVERY), Some(2));
-        assert_eq!(told.due(RefusalReason::NoPath, now + 2 * TELL_EVERY), Some(0));
+        let port = RefusalReason::Client(ClientRefused::Port);
+        assert_eq!(limiter.due(port, now), Some(0));
+        assert_eq!(limiter.due(port, now), None);
+        let other_client = RefusalReason::Client(ClientRefused::NotForClient);
+        assert_eq!(limiter.due(other_client, now), Some(0));
+        assert_eq!(limiter.due(RefusalReason::NoExport, now), Some(0));
+        assert_eq!(limiter.due(port, now + LOG_EVERY - Duration::from_secs(1)), None);
+        assert_eq!(limiter.due(port, now + LOG_EVERY), Some(2));
+        assert_eq!(limiter.due(port, now + 2 * LOG_EVERY), Some(0));
     }
 }

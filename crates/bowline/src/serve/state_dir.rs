@@ -1,4 +1,4 @@
-//! Making the state directory; `export::Identity` locks it for the life of the server.
+//! Creates the state directory. `export::Identity` locks it while the server runs.
 
 use crate::default_paths::{belongs_to, own_uid};
 use anyhow::{Context, bail};
@@ -7,17 +7,17 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// What to do about a state directory that cannot be.
+/// What to do if it cannot be created.
 const HINT: &str = "name another state directory with --state-dir";
 
-/// Makes the directory with mode 0700 if it is not there.
+/// Creates the directory with mode 0700 if it does not exist.
 ///
 /// # Errors
-/// What is in the way, and what to do.
+/// Why it cannot be used, and what to do.
 pub fn make(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
     match DirBuilder::new().recursive(true).mode(0o700).create(path) {
-        Ok(()) => own(path),
+        Ok(()) => check_owner(path),
         Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
             bail!("the state directory {shown} is not a directory: {HINT}")
         }
@@ -25,12 +25,12 @@ pub fn make(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// An ordinary user's state must be the user's own: in a place like `/var/tmp` somebody else may
-/// have made the directory first, to read the key that seals handles.
-fn own(path: &Path) -> anyhow::Result<()> {
+/// An ordinary user's state directory must belong to the user: in `/var/tmp`, another user may have created it
+/// to read the key of file handles.
+fn check_owner(path: &Path) -> anyhow::Result<()> {
     let uid = own_uid();
     if uid != 0 && !belongs_to(path, uid) {
-        bail!("the state directory {} belongs to somebody else: {HINT}", path.display());
+        bail!("the state directory {} belongs to another user: {HINT}", path.display());
     }
     Ok(())
 }
@@ -41,7 +41,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn it_is_private_and_may_be_there() {
+    fn it_is_private_and_may_exist() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("deep/state");
         make(&path).unwrap();
@@ -49,7 +49,7 @@ mod tests {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         std::fs::write(base.path().join("file"), "").unwrap();
-        let told = make(&base.path().join("file")).unwrap_err().to_string();
-        assert!(told.contains("not a directory") && told.contains("--state-dir"), "{told}");
+        let error = make(&base.path().join("file")).unwrap_err().to_string();
+        assert!(error.contains("not a directory") && error.contains("--state-dir"), "{error}");
     }
 }

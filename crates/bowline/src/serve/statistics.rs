@@ -1,4 +1,4 @@
-//! Statistics in the words of the control socket: from telemetry's numbers to its rows.
+//! Converts statistics of telemetry and svc to the rows of the control socket.
 
 use admin::api::{ClientRow, Counter, DelayRow, OpRow, PoolRow, SocketRow, TcpMemory};
 use nfs::mount::MountEntry;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use svc::{BufferTotals, ClientInfo, Leader, PoolInfo, Server, SocketInfo, SocketKind};
 use telemetry::Snapshot;
 
-/// Procedures that were called, the most called first.
+/// Procedures that have been called, the most frequent first.
 pub fn ops(snapshot: &Snapshot) -> Vec<OpRow> {
     let called = snapshot.ops.iter().filter(|op| op.calls > 0);
     let mut rows: Vec<OpRow> = called.map(op_row).collect();
@@ -48,7 +48,7 @@ pub fn counter(snapshot: &Snapshot, name: &str) -> u64 {
     snapshot.counters.get(name).copied().unwrap_or(0)
 }
 
-/// Clients: those that are connected or were, and those that said that they have something mounted.
+/// Clients that are or were connected, and those with an entry in the mount list.
 pub fn clients(infos: &[ClientInfo], mounted: &[MountEntry]) -> Vec<ClientRow> {
     let mut rows: BTreeMap<IpAddr, ClientRow> = BTreeMap::new();
     let empty = |address: IpAddr| ClientRow {
@@ -94,7 +94,7 @@ pub fn sockets(infos: &[SocketInfo]) -> Vec<SocketRow> {
     infos.iter().map(row).collect()
 }
 
-/// Where it listens; how many sockets that takes is shown by `bowline sockets`.
+/// The addresses that the server listens on; `bowline sockets` lists the sockets.
 pub fn listening(server: &Server) -> Vec<String> {
     let kind = |of| match of {
         Transport::Tcp => SocketKind::Tcp,
@@ -171,7 +171,7 @@ const fn leader(leader: Leader) -> &'static str {
     }
 }
 
-/// Rising numbers as `0-3,8`.
+/// Sorted numbers as `0-3,8`.
 fn ranges(numbers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
@@ -186,7 +186,7 @@ fn ranges(numbers: &[usize]) -> String {
     runs.into_iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-/// What the protocol calls a status: `NOENT`, `STALE`; a number if it has no name.
+/// The protocol's name of a status, for example `NOENT`; the number if it has none.
 fn status_name(program: &str, status: u32) -> String {
     let name = match program {
         "nfs" => Nfsstat3::from_number(status).map(|s| format!("{s:?}")),
@@ -208,7 +208,7 @@ mod tests {
     use telemetry::{Call, Counter, OpName, Telemetry};
 
     #[test]
-    fn statuses_have_their_protocols_names() {
+    fn statuses_have_the_names_of_the_protocol() {
         assert_eq!(status_name("nfs", 2), "NOENT");
         assert_eq!(status_name("nfs", 10_001), "BADHANDLE");
         assert_eq!(status_name("nfs", 99), "99");
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_short() {
+    fn cpus_are_printed_as_ranges() {
         assert_eq!(ranges(&[]), "");
         assert_eq!(ranges(&[3]), "3");
         assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
     }
 
     #[test]
-    fn a_client_that_only_mounted_is_a_client() {
+    fn a_client_without_a_connection_is_listed_with_its_mounts() {
         let mount = MountEntry {
             client: "10.0.0.1".parse().unwrap(),
             name: "x".into(),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_called_is_shown() {
+    fn procedures_without_calls_are_left_out() {
         let name = |procedure| OpName { program: "nfs", version: 3, procedure };
         let telemetry = Telemetry::new(vec![name("NULL"), name("GETATTR")]);
         let worker = telemetry.worker();

@@ -1,4 +1,4 @@
-//! A thread that each second gives the open-file cache a chance to close what nobody uses.
+//! A thread that runs the periodic work of back ends once a second: closing idle files.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -18,7 +18,7 @@ impl Sweeper {
     /// Calls `sweep` each second with the seconds since the start.
     ///
     /// # Errors
-    /// No thread is to be had.
+    /// The kernel refuses another thread.
     pub fn start(sweep: impl Fn(u32) + Send + 'static) -> std::io::Result<Self> {
         let (stop, stopped) = channel::<()>();
         let begun = Instant::now();
@@ -48,7 +48,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn it_sweeps_and_ends() {
+    fn it_runs_every_second_and_ends_when_dropped() {
         let swept = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&swept);
         let sweeper = Sweeper::start(move |now_s| count.store(now_s, Ordering::Relaxed));
