@@ -1,7 +1,7 @@
-//! `bowline bench`: reads the command line, runs the bench crate, prints what it found.
+//! `bowline bench`: runs the bench crate and prints its results.
 //!
-//! Exit status: 0 if everything was measured and no call failed; 2 if nothing could begin, because of
-//! what the command line says or names; 1 else.
+//! Exit status: 0 if everything was measured and no call failed; 2 if nothing was started because the command
+//! line, or something it names, is wrong; 1 otherwise.
 
 mod compare;
 mod experiments;
@@ -15,8 +15,8 @@ use crate::output::print;
 use std::process::ExitCode;
 
 /// Runs one of the subcommands.
-pub fn bench(what: Bench) -> anyhow::Result<ExitCode> {
-    match what {
+pub fn bench(command: Bench) -> anyhow::Result<ExitCode> {
+    match command {
         Bench::List { json } => experiments::list(json),
         Bench::Run(options) => experiments::run(&options),
         Bench::Load(options) => load::load(&options),

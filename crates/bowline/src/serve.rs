@@ -1,6 +1,6 @@
 //! `bowline serve`: from the configuration to a running server, and to its end.
 //!
-//! [`start`] builds the parts and fails before anything is promised to a client; [`control`] answers the
+//! [`start`] builds the parts, and fails before a client can connect; [`control`] answers the
 //! control socket; [`run`] handles signals until the stop. Calls do not pass through this module.
 
 mod backends;
@@ -30,7 +30,7 @@ use crate::output::UsageError;
 use crate::serve_options::ServeOptions;
 use std::process::ExitCode;
 
-/// Serves until it is told to stop.
+/// Serves until SIGTERM or Ctrl-C.
 ///
 /// # Errors
 /// Why the server cannot start, and what to do about it.

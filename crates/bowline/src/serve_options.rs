@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// What `bowline serve` can be told, on the command line or in the configuration file.
+/// The options of `bowline serve`, on the command line or in the configuration file.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ServeOptions {

@@ -12,7 +12,7 @@ use bench::experiments::{Setting, median, spread};
 use bench::subject::Scratch;
 use std::process::ExitCode;
 
-/// Rounds of a whole and of a quick comparison.
+/// Rounds of a full and of a quick comparison.
 const ROUNDS: (u32, u32) = (11, 3);
 
 /// Runs `bowline bench compare`.
@@ -20,13 +20,13 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     let loads = loads(&options.only).map_err(|part| {
         let names: Vec<_> = loads(&[]).into_iter().flatten().map(|load| load.name).collect();
         UsageError(format!(
-            "--only {part}: no load has that in its name; there are: {}",
+            "--only {part}: no load has that in its name; the loads are: {}",
             names.join("; ")
         ))
     })?;
     let peer = Peer::from(options.peer.as_str());
     if matches!(&peer, Peer::Command(line) if !line.contains("{PORT}")) {
-        let what = "neither ganesha nor knfsd, nor a command with {PORT} where the port belongs, and {DIR}";
+        let what = "neither ganesha nor knfsd, nor a command with {PORT} for the port and {DIR} for the directory";
         return Err(UsageError(format!("--peer {}: {what}", options.peer)).into());
     }
     let stop = stop_on_signals()?;
@@ -48,7 +48,7 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         write_json(file, &comparison)?;
     }
     if comparison.stopped {
-        output::print_error("stopped: the table has what was measured until then");
+        output::print_error("stopped: the table contains the rounds measured so far");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
@@ -73,7 +73,7 @@ fn rate(per_s: &[f64]) -> String {
     if per_s.is_empty() { "-".to_owned() } else { format!("{:.0}", median(per_s)) }
 }
 
-/// The table for people.
+/// The table as text.
 fn page(comparison: &Comparison) -> String {
     let name = |index: usize| {
         let first = comparison.loads.first();
@@ -112,8 +112,8 @@ fn page(comparison: &Comparison) -> String {
     let fewer = if comparison.stopped { ", fewer in the last row" } else { "" };
     format!(
         "{table}{remarks}us of server CPU per call: median [smallest-largest] of {rounds} rounds in turn{fewer}, {} s \
-         each, files in memory, {}\nratios inside rounds: how many times as much the peer needs; how near the bound is \
-         (canned replies, 1 = nothing to gain)\n",
+         each, files in memory, {}\nratios within rounds: CPU of the peer / Bowline; CPU of a server of canned replies / \
+         Bowline (1: nothing left to gain)\n",
         comparison.seconds, comparison.started
     )
 }

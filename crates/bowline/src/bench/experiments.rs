@@ -33,7 +33,7 @@ pub fn list(json: bool) -> anyhow::Result<ExitCode> {
         write_json(Path::new("-"), &rows)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(&[("NAME", Left), ("WHAT IT ASKS", Left)]);
+    let mut table = Table::new(&[("NAME", Left), ("QUESTION", Left)]);
     for row in rows {
         table.row([row.name, row.title]);
     }
@@ -41,7 +41,7 @@ pub fn list(json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The experiments that are named; `all` is all of them.
+/// The named experiments; `all` stands for all of them.
 fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
     let mut chosen = Vec::new();
     for name in names {
@@ -51,7 +51,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
         }
         let known = || ALL.iter().map(|e| e.name).collect::<Vec<_>>().join(", ");
         let found = named(name).ok_or_else(|| {
-            UsageError(format!("{name}: no such experiment; one of all, {}", known()))
+            UsageError(format!("{name}: no such experiment; use all, or one of {}", known()))
         })?;
         chosen.push(found);
     }
@@ -83,7 +83,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
         spinner.end();
         save(&findings, out).map_err(|e| anyhow::anyhow!("--out {}: {e}", out.display()))?;
         all_done &= findings.outcome == Outcome::Done;
-        print(told(&findings))?;
+        print(summary(&findings))?;
         if stop.load(Relaxed) {
             break;
         }
@@ -102,8 +102,8 @@ pub fn report(dir: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What an experiment found, in a few lines.
-fn told(findings: &Findings) -> String {
+/// The result of an experiment in a few lines.
+fn summary(findings: &Findings) -> String {
     let mut text = String::new();
     let outcome = match &findings.outcome {
         Outcome::Done => "done".to_owned(),

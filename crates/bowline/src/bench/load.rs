@@ -1,4 +1,4 @@
-//! `bowline bench load`: one load on one server, or on two in turn.
+//! `bowline bench load`: a load on one server, or on two alternately.
 
 use super::{progress, server_cost, write_json};
 use crate::cli::bench::LoadOptions;
@@ -24,7 +24,7 @@ struct Output {
     loads: Vec<LoadReport>,
 }
 
-/// One of the servers that get the load.
+/// A server under load.
 struct Side {
     name: String,
     plan: Plan,
@@ -64,7 +64,7 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
     }
     if !options.keep {
         for side in &sides {
-            // after a failure the server may be gone: the first error is the one to tell
+            // after a failure the server may have ended; the first error is reported
             let cleared = side.scene.clear(&side.plan);
             if failure.is_none() {
                 cleared?;
@@ -106,7 +106,7 @@ fn one(side: &Side, options: &LoadOptions, stop: &AtomicBool) -> anyhow::Result<
     Ok(run)
 }
 
-/// A time with as many digits as it deserves.
+/// A time with a fitting unit and precision.
 fn time(us: f64) -> String {
     match us {
         us if us < 10.0 => format!("{us:.2} us"),
@@ -121,7 +121,7 @@ fn times(latency: &Latency) -> [String; 5] {
     [p50_us, p90_us, p99_us, p999_us, max_us].map(time)
 }
 
-/// The result for people.
+/// The result as text.
 fn page(name: &str, report: &LoadReport) -> String {
     let mut page = String::new();
     let rate = report.rate_per_s.map_or_else(String::new, |rate| format!(" at {rate:.0} calls/s"));
@@ -167,7 +167,7 @@ fn page(name: &str, report: &LoadReport) -> String {
     page
 }
 
-/// What else a person wants to know, a line each.
+/// Further results, one line each.
 fn remarks(page: &mut String, report: &LoadReport) {
     if report.clients > 1 {
         let fair = &report.fairness;
@@ -191,10 +191,10 @@ fn remarks(page: &mut String, report: &LoadReport) {
             writeln!(page, "  data of {} READs compared, {} wrong", report.checked, report.wrong);
     }
     for (what, calls) in [
-        ("datagrams sent again", report.retransmitted),
+        ("datagrams retransmitted", report.retransmitted),
         ("calls lost", report.lost),
-        ("answers to no call (duplicates)", report.strays),
-        ("calls that were due and never went out", report.late),
+        ("replies to no call (duplicates)", report.strays),
+        ("calls that were due and not sent", report.late),
         ("short READs", report.short_reads),
     ] {
         if calls > 0 {

@@ -29,8 +29,8 @@ pub fn mktree(options: &MktreeOptions) -> anyhow::Result<ExitCode> {
         print(serde_json::to_string_pretty(&made)? + "\n")?;
     } else {
         print(format!(
-            "{}: {} directories and {} files, {} levels deep, sizes of {} in all; {} of them were \
-             there before; {:.1} s\n",
+            "{}: {} directories and {} files, {} levels deep, sizes of {} in all; {} of them \
+             existed before; {:.1} s\n",
             options.dir.display(),
             made.directories,
             made.files,

@@ -1,4 +1,4 @@
-//! What a person sees while a load runs: a bar with the current rate, on a terminal only; and Ctrl-C.
+//! Progress of a load on a terminal: a bar with the current rate. Also handles Ctrl-C.
 
 use bench::load::Live;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,7 +10,7 @@ use sys::signal::{Signal, Signals};
 /// How often the bar is drawn.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// Ends what runs when a signal comes; the flag is set once and stays.
+/// Returns a flag that is set by the first signal; a second Ctrl-C ends the process.
 ///
 /// # Errors
 /// No descriptors or memory left.
@@ -24,7 +24,7 @@ pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
                 continue;
             }
             if flag.swap(true, Relaxed) {
-                // a second Ctrl-C: whoever cannot wait for the last answers
+                // a second Ctrl-C: does not wait for the last replies
                 bench::subject::remove_scratch();
                 std::process::exit(130);
             }
@@ -72,23 +72,23 @@ pub fn with_bar<T: Send>(
     result
 }
 
-/// A line that says what is going on, on a terminal only.
+/// A status line on a terminal.
 pub struct Spinner(ProgressBar);
 
 impl Spinner {
-    /// Without words yet.
+    /// An empty line.
     pub fn new() -> Self {
         let bar = ProgressBar::new_spinner();
         bar.enable_steady_tick(REDRAW);
         Self(bar)
     }
 
-    /// Replaces what is said.
+    /// Replaces the text.
     pub fn say(&self, text: &str) {
         self.0.set_message(text.to_owned());
     }
 
-    /// Leaves the line empty.
+    /// Clears the line.
     pub fn end(&self) {
         self.0.finish_and_clear();
     }

@@ -1,5 +1,5 @@
-//! What a load costs a server on this machine: two readings of its process, and of its counters if it is
-//! Bowline and its control socket is known.
+//! Measures what a load costs a server on this machine: its process before and after, and its counters if it is
+//! Bowline with a known control socket.
 
 use crate::cli::bench::LoadOptions;
 use admin::Client;
@@ -8,7 +8,7 @@ use bench::load::ServerCost;
 use bench::subject::meter::Reading;
 use std::path::{Path, PathBuf};
 
-/// A server's state before the calls that count.
+/// The state of a server before the measured calls.
 pub struct CostSample {
     pid: u32,
     reading: Reading,
@@ -21,7 +21,7 @@ pub struct CostSample {
 /// # Errors
 /// There is no such process, or the control socket does not answer.
 pub fn before(options: &LoadOptions) -> anyhow::Result<Option<CostSample>> {
-    let status = options.control.as_deref().map(ask).transpose()?;
+    let status = options.control.as_deref().map(read_status).transpose()?;
     let Some(pid) = options.server_pid.or(status.as_ref().map(|status| status.pid)) else {
         return Ok(None);
     };
@@ -32,17 +32,17 @@ pub fn before(options: &LoadOptions) -> anyhow::Result<Option<CostSample>> {
 }
 
 impl CostSample {
-    /// Reads the server again: what was used so far does not count. What cannot be read now stays as it was.
+    /// Reads the server again, so that earlier use does not count. A value that cannot be read stays unchanged.
     pub fn renew(&mut self) {
         self.reading = Reading::of(&[self.pid]).unwrap_or_else(|| self.reading.clone());
-        let status = self.control.as_deref().and_then(|path| ask(path).ok());
+        let status = self.control.as_deref().and_then(|path| read_status(path).ok());
         self.copied = status.as_ref().map_or(self.copied, copied);
     }
 
-    /// What was used since then, by so many calls; `None` if the server is gone.
+    /// The cost since then, divided by the calls; `None` if the server has ended.
     pub fn since(&self, calls: u64) -> Option<ServerCost> {
         let usage = Reading::of(&[self.pid])?.since(&self.reading);
-        let now = self.control.as_deref().and_then(|path| ask(path).ok());
+        let now = self.control.as_deref().and_then(|path| read_status(path).ok());
         let now = now.as_ref().map(copied);
         #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
         let per_call = |amount: u64| amount as f64 / calls.max(1) as f64;
@@ -58,7 +58,7 @@ impl CostSample {
     }
 }
 
-fn ask(path: &Path) -> anyhow::Result<Status> {
+fn read_status(path: &Path) -> anyhow::Result<Status> {
     let asked = Client::connect(path).and_then(|mut client| client.ask(&Request::Status));
     asked.map_err(|e| anyhow::anyhow!("--control {}: {e}", path.display()))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// NFS's own port.
 const NFS_PORT: u16 = 2049;
 
-/// What to measure.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     /// List the experiments
@@ -19,36 +19,36 @@ pub enum Bench {
         #[arg(long)]
         json: bool,
     },
-    /// Run an experiment, or all of them, and write what was found
+    /// Run an experiment, or all of them, and write the results
     ///
-    /// Each experiment starts the servers that it needs, runs its variants in turn (A B A B), and
-    /// gives ratios with their spread. One that this machine cannot run says why.
+    /// Each experiment starts the servers that it needs, runs its variants alternately (A B A B), and prints
+    /// ratios with their spread. If this machine cannot run one, the result says why.
     Run(RunOptions),
-    /// Make a load on any NFS server and time its answers
+    /// Generate a load on any NFS server and measure the replies
     Load(Box<LoadOptions>),
-    /// Run the same loads against Bowline and another server, in turn
+    /// Run the same loads alternately on Bowline and another server
     Compare(CompareOptions),
-    /// Draw the results in a directory as one HTML page
+    /// Make one HTML page of the results in a directory
     Report {
-        /// Where `bench run --out` has written
+        /// The directory given to `bench run --out`
         #[arg(value_hint = ValueHint::DirPath)]
         dir: PathBuf,
     },
-    /// Make the tree that the walk is about: 10,841 directories and 161,480 files
+    /// Make the tree of the walk experiment: 10,841 directories and 161,480 files
     ///
-    /// The same scale gives the same tree on every machine. Made again, it gets what is missing.
-    /// Backends have sizes but no data.
+    /// The same scale gives the same tree on every machine. An existing tree is completed. Files have sizes
+    /// but no data.
     Mktree(MktreeOptions),
-    /// Answer every call with a canned reply: the bound that comparisons measure
+    /// Answer every call with a canned reply, as the lower bound in comparisons
     #[command(hide = true)]
     Canned {
-        /// Where to listen, on 127.0.0.1
+        /// Port on 127.0.0.1
         #[arg(long)]
         port: u16,
-        /// Loops that answer; otherwise one on each CPU
+        /// Event loops [default: one for each CPU]
         #[arg(long, value_name = "N")]
         loops: Option<NonZeroUsize>,
-        /// A directory in memory for its files
+        /// A directory in memory for the files
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         files: PathBuf,
     },
@@ -57,10 +57,10 @@ pub enum Bench {
 /// `bowline bench mktree`.
 #[derive(Debug, Args)]
 pub struct MktreeOptions {
-    /// Where; an empty or a new directory
+    /// An empty or new directory
     #[arg(value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
-    /// How large, as in 0.1 or 10
+    /// Size factor, for example 0.1 or 10
     #[arg(long, value_name = "F", default_value_t = 1.0)]
     pub scale: f64,
     /// Print JSON, for programs
@@ -74,7 +74,7 @@ pub struct RunOptions {
     /// An experiment's name, or `all`
     #[arg(required = true, value_name = "NAME|all")]
     pub names: Vec<String>,
-    /// Fewer rounds and shorter ones: all experiments in under 5 minutes, with a wide spread
+    /// Fewer and shorter rounds: all experiments in under 5 minutes, with more spread
     #[arg(long)]
     pub quick: bool,
     /// Write results and the report here
@@ -85,17 +85,17 @@ pub struct RunOptions {
 /// `bowline bench compare`.
 #[derive(Debug, Args)]
 pub struct CompareOptions {
-    /// The other server: `ganesha` (Debian's nfs-ganesha), `knfsd` (the kernel's), or a command that
-    /// serves {DIR} on {PORT} in the foreground
+    /// The other server: `ganesha` (Debian's nfs-ganesha), `knfsd` (the kernel's), or a command that serves
+    /// {DIR} on {PORT} in the foreground
     #[arg(long, value_name = "ganesha|knfsd|CMD")]
     pub peer: String,
-    /// Fewer rounds and shorter ones
+    /// Fewer and shorter rounds
     #[arg(long)]
     pub quick: bool,
     /// Rounds [default: 11, with --quick 3]
     #[arg(long)]
     pub rounds: Option<u32>,
-    /// Only loads that have this in their names, as `getattr` or `read 1`; may be given more than once
+    /// Only loads with this text in their names, for example `getattr` or `read 1`; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
     /// Write the table as JSON
@@ -106,16 +106,16 @@ pub struct CompareOptions {
 /// `bowline bench load`.
 #[derive(Debug, Args)]
 pub struct LoadOptions {
-    /// The server; more than one address of it, with commas, stand for its interfaces
+    /// The server; several addresses, separated by commas, are its interfaces
     #[arg(long, value_name = "HOST[:PORT]", required = true, value_delimiter = ',')]
     pub server: Vec<String>,
-    /// What to mount
+    /// The export to mount
     #[arg(long, value_name = "PATH", default_value = "/")]
     pub export: String,
     /// null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, mixed, replay
     #[arg(long, value_name = "W", default_value = "getattr")]
     pub workload: String,
-    /// For `replay`: the recorded list, a line each: OPERATION PATH [OFFSET COUNT]
+    /// For `replay`: the recorded calls, one line each: OPERATION PATH [OFFSET COUNT]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub calls: Option<PathBuf>,
     /// tcp or udp
@@ -124,23 +124,23 @@ pub struct LoadOptions {
     /// NFS version
     #[arg(long, value_name = "2|3", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
     pub vers: u8,
-    /// Simulated clients, each with a socket and a user of its own
+    /// Simulated clients, each with its own socket and user
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub clients: usize,
-    /// Calls that each client has under way
+    /// Calls in progress for each client
     #[arg(long, value_name = "D", default_value_t = 1)]
     pub depth: usize,
-    /// How long to count
+    /// Measured time in seconds
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     pub seconds: f64,
-    /// How long to run before counting
+    /// Time before the measurement in seconds
     #[arg(long, value_name = "S", default_value_t = 0.5)]
     pub warmup: f64,
-    /// Calls a second over all clients, whether the server keeps up or not (open loop; a call's time
-    /// counts from when it was due) [default: as fast as the server answers]
+    /// Calls per second of all clients together, even if the server cannot keep up (open loop; latency counts
+    /// from the time when a call was due) [default: as fast as the server answers]
     #[arg(long, value_name = "CALLS/S")]
     pub rate: Option<f64>,
-    /// Bytes of a READ, a WRITE, or a piece of a directory, as in 4K, 1M
+    /// Bytes of a READ, a WRITE or a directory listing, for example 4K or 1M
     #[arg(long, default_value = "32K", value_parser = size)]
     pub size: u32,
     /// Backends that `read` reads
@@ -155,31 +155,31 @@ pub struct LoadOptions {
     /// Threads of the generator [default: half of the CPUs, at most 4]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// The port of MOUNT, if it is neither NFS's nor known to the port mapper
+    /// The port of MOUNT, if it differs from that of NFS and the port mapper does not know it
     #[arg(long, value_name = "N")]
     pub mount_port: Option<u16>,
-    /// The user of the first client; each has the next; 0: all are root
+    /// User id of the first client; each further client has the next; 0: all are root
     #[arg(long, default_value_t = 0)]
     pub uid: u32,
-    /// Give up a server that says nothing for this long
+    /// Give up if the server does not answer for this long
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     pub timeout: f64,
-    /// Send a datagram again after this long
+    /// Retransmit a datagram after this long
     #[arg(long, value_name = "MS", default_value_t = 500)]
     pub retransmit_ms: u64,
-    /// The server's process, if it is on this machine: its CPU time per call, switches, memory
+    /// Process id of a server on this machine, to measure its CPU time per call, context switches and memory
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
-    /// Bowline's control socket: the same, and bytes copied and not copied
+    /// Control socket of a Bowline on this machine: the same, and bytes copied and not copied
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
-    /// A second server with the same export: both get the load in turn, three times
+    /// A second server with the same export: both get the load alternately, three times
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["server_pid", "control"])]
     pub vs: Option<String>,
     /// Write the result as JSON; - for standard output
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// Leave the files that the load has made, for the next one
+    /// Keep the files of the load for the next one
     #[arg(long)]
     pub keep: bool,
     /// No progress bar
@@ -217,17 +217,17 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl LoadOptions {
-    /// The load that is asked for, on these servers.
+    /// The load that the options describe, on these servers.
     ///
     /// # Errors
-    /// What is wrong, for the operator.
+    /// What is wrong with the options.
     pub fn plan(&self, servers: &[String]) -> Result<Plan, String> {
         let servers = servers.iter().map(|s| address(s)).collect::<Result<Vec<_>, _>>()?;
         let first = servers.first().copied().ok_or("--server: name one")?;
         let workload = match (self.workload.as_str(), &self.calls) {
             ("replay", Some(calls)) => Workload::Replay(calls.clone()),
-            ("replay", None) => return Err("--workload replay wants --calls FILE".into()),
-            (_, Some(_)) => return Err("--calls goes with --workload replay".into()),
+            ("replay", None) => return Err("--workload replay needs --calls FILE".into()),
+            (_, Some(_)) => return Err("--calls is only for --workload replay".into()),
             (name, None) => name.parse()?,
         };
         let seconds = |name: &str, value: f64| {
@@ -265,7 +265,7 @@ mod tests {
     use super::{address, size};
 
     #[test]
-    fn sizes_are_read() {
+    fn sizes_are_parsed() {
         assert_eq!(size("4096"), Ok(4096));
         assert_eq!(size("32K"), Ok(32 << 10));
         assert_eq!(size("1M"), Ok(1 << 20));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_read() {
+    fn addresses_are_parsed() {
         assert_eq!(address("127.0.0.1").unwrap().port(), 2049);
         assert_eq!(address("127.0.0.1:99").unwrap().port(), 99);
         assert_eq!(address("[::1]:99").unwrap().to_string(), "[::1]:99");

@@ -10,7 +10,7 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// What is to be told about a value that was applied, or why it was not.
+/// Notes about a value that was applied, or why it was not.
 pub type Applied = Result<Vec<String>, String>;
 
 /// Applies a new value to a running server. The values that will be in force if it succeeds come with it.
