@@ -26,17 +26,17 @@ end
 
 complete -c bowline -n "__fish_bowline_needs_command" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_needs_command" -s V -l version -d 'Print version'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "serve" -d 'Serve directories until told to stop (SIGTERM, Ctrl-C)'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "status" -d 'Show the server in one page'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "exports" -d 'Show what is exported to whom'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "clients" -d 'Show who uses the server, or did'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "serve" -d 'Serve directories until SIGTERM or Ctrl-C'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "status" -d 'Show the state of the server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "exports" -d 'Show the exports and their clients'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "clients" -d 'Show current and recent clients'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "conns" -d 'Show the connections'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "sockets" -d 'Show the sockets that the server listens on'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "sockets" -d 'Show the listening and UDP sockets'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "pools" -d 'Show the thread pools'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "ops" -d 'Show calls, errors and times per procedure'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a run-time setting of the running server'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show run-time settings of the running server'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again: all of them are applied, or nothing is'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "ops" -d 'Show calls, errors and latencies of each procedure'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a setting of the running server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show settings of the running server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again and apply all of them, or none if one is wrong'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check exports(5) files or a configuration file, without a server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "bench" -d 'Measure NFS servers: loads, experiments, reports'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "man" -d 'Write the man pages into a directory'
@@ -68,90 +68,90 @@ log-level=\t'least severity of messages that are logged'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Make all exports read-only, whatever the exports file says'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l prove -d 'After the start, mount the first export over the network, list it, read one file and compare it with the disk, and print the result'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c bowline -n "__fish_bowline_using_subcommand status" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand status" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand status" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand status" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand exports" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand exports" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand exports" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand exports" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand clients" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand clients" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand clients" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand clients" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c bowline -n "__fish_bowline_using_subcommand conns" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand conns" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand conns" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand conns" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand sockets" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand sockets" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand sockets" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand sockets" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand pools" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand pools" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand pools" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand pools" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand ops" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand ops" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand ops" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand ops" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand set" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand set" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand set" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand set" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand get" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand get" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand get" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand get" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand reload" -l control -d 'The server\'s control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand reload" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "list" -d 'List the experiments'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "run" -d 'Run an experiment, or all of them, and write what was found'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "load" -d 'Make a load on any NFS server and time its answers'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "compare" -d 'Run the same loads against Bowline and another server, in turn'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "report" -d 'Draw the results in a directory as one HTML page'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "mktree" -d 'Make the tree that the walk is about: 10,841 directories and 161,480 files'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "canned" -d 'Answer every call with a canned reply: the bound that comparisons measure'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "run" -d 'Run an experiment, or all of them, and write the results'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "load" -d 'Generate a load on any NFS server and measure the replies'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "compare" -d 'Run the same loads alternately on Bowline and another server'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "report" -d 'Make one HTML page of the results in a directory'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "mktree" -d 'Make the tree of the walk experiment: 10,841 directories and 161,480 files'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "canned" -d 'Answer every call with a canned reply, as the lower bound in comparisons'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from list" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from run" -l out -d 'Write results and the report here' -r -f -a "(__fish_complete_directories)"
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from run" -l quick -d 'Fewer rounds and shorter ones: all experiments in under 5 minutes, with a wide spread'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from run" -l quick -d 'Fewer and shorter rounds: all experiments in under 5 minutes, with more spread'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l server -d 'The server; more than one address of it, with commas, stand for its interfaces' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l export -d 'What to mount' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l server -d 'The server; several addresses, separated by commas, are its interfaces' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l export -d 'The export to mount' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l workload -d 'null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, mixed, replay' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l calls -d 'For `replay`: the recorded list, a line each: OPERATION PATH [OFFSET COUNT]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l calls -d 'For `replay`: the recorded calls, one line each: OPERATION PATH [OFFSET COUNT]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l proto -d 'tcp or udp' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l vers -d 'NFS version' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l clients -d 'Simulated clients, each with a socket and a user of its own' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l depth -d 'Calls that each client has under way' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l seconds -d 'How long to count' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l warmup -d 'How long to run before counting' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l rate -d 'Calls a second over all clients, whether the server keeps up or not (open loop; a call\'s time counts from when it was due) [default: as fast as the server answers]' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l size -d 'Bytes of a READ, a WRITE, or a piece of a directory, as in 4K, 1M' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l clients -d 'Simulated clients, each with its own socket and user' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l depth -d 'Calls in progress for each client' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l seconds -d 'Measured time in seconds' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l warmup -d 'Time before the measurement in seconds' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l rate -d 'Calls per second of all clients together, even if the server cannot keep up (open loop; latency counts from the time when a call was due) [default: as fast as the server answers]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l size -d 'Bytes of a READ, a WRITE or a directory listing, for example 4K or 1M' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l files -d 'Backends that `read` reads' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l file-size -d 'Bytes of each file, read or written' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l threads -d 'Threads of the generator [default: half of the CPUs, at most 4]' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l mount-port -d 'The port of MOUNT, if it is neither NFS\'s nor known to the port mapper' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l uid -d 'The user of the first client; each has the next; 0: all are root' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l timeout -d 'Give up a server that says nothing for this long' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l retransmit-ms -d 'Send a datagram again after this long' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l server-pid -d 'The server\'s process, if it is on this machine: its CPU time per call, switches, memory' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l control -d 'Bowline\'s control socket: the same, and bytes copied and not copied' -r -F
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l vs -d 'A second server with the same export: both get the load in turn, three times' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l mount-port -d 'The port of MOUNT, if it differs from that of NFS and the port mapper does not know it' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l uid -d 'User id of the first client; each further client has the next; 0: all are root' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l timeout -d 'Give up if the server does not answer for this long' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l retransmit-ms -d 'Retransmit a datagram after this long' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l server-pid -d 'Process id of a server on this machine, to measure its CPU time per call, context switches and memory' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l control -d 'Control socket of a Bowline on this machine: the same, and bytes copied and not copied' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l vs -d 'A second server with the same export: both get the load alternately, three times' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l json -d 'Write the result as JSON; - for standard output' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l sync -d 'WRITE with FILE_SYNC instead of UNSTABLE and COMMIT'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l keep -d 'Leave the files that the load has made, for the next one'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l keep -d 'Keep the files of the load for the next one'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l quiet -d 'No progress bar'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l peer -d 'The other server: `ganesha` (Debian\'s nfs-ganesha), `knfsd` (the kernel\'s), or a command that serves {DIR} on {PORT} in the foreground' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l rounds -d 'Rounds [default: 11, with --quick 3]' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l only -d 'Only loads that have this in their names, as `getattr` or `read 1`; may be given more than once' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l only -d 'Only loads with this text in their names, for example `getattr` or `read 1`; may be repeated' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l json -d 'Write the table as JSON' -r -F
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l quick -d 'Fewer rounds and shorter ones'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l quick -d 'Fewer and shorter rounds'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -l scale -d 'How large, as in 0.1 or 10' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -l scale -d 'Size factor, for example 0.1 or 10' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l port -d 'Where to listen, on 127.0.0.1' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l loops -d 'Loops that answer; otherwise one on each CPU' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l files -d 'A directory in memory for its files' -r -f -a "(__fish_complete_directories)"
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l port -d 'Port on 127.0.0.1' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l loops -d 'Event loops [default: one for each CPU]' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -l files -d 'A directory in memory for the files' -r -f -a "(__fish_complete_directories)"
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from canned" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand man" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
