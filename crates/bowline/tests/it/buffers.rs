@@ -36,7 +36,7 @@ fn sizes_are_set_for_all_and_for_networks_while_connections_are_open() {
     assert_eq!(link(&server)["receive_buffer"], "100K");
     let changed = set(&server, "tcp-rcvbuf@127.0.0.0/8=120K");
     assert_eq!(changed["before"], "0");
-    assert_eq!(changed["notes"][0], "of 1 open connections, 1 changed as wanted");
+    assert_eq!(changed["notes"][0], "of 1 open connections, 1 have the new size");
     assert_eq!(link(&server)["receive_buffer_bytes"], 240 << 10);
     let memory = server.json("status")["tcp_memory"].clone();
     assert_eq!(memory["promised_bytes"], 240 << 10, "{memory}");
@@ -109,7 +109,7 @@ fn a_size_over_a_sysctl_says_so_and_what_to_do() {
     let changed = set(&server, &format!("tcp-rcvbuf={size}"));
     let notes = changed["notes"].to_string();
     assert!(notes.contains("sysctl -w net.core.rmem_max=") && notes.contains("CAP_NET_ADMIN"));
-    assert!(notes.contains("1 are cut by a sysctl"), "{notes}");
+    assert!(notes.contains("1 are limited by a sysctl"), "{notes}");
     let link = link(&server);
     assert_eq!(link["receive_buffer_bytes"], limit * 2, "{link}");
     assert_eq!(link["receive_buffer_cut_by"], "net.core.rmem_max");
