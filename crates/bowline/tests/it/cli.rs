@@ -32,7 +32,7 @@ const ENDS: [(&str, i32, &str); 65] = [
     ("check none", 2, "cannot read none"),
     ("check .", 2, ""),
     ("check good.exports other.exports", 0, ""),
-    ("check good.exports good.toml", 2, "good.toml is a configuration: check it alone"),
+    ("check good.exports good.toml", 2, "good.toml is a configuration file: check it alone"),
     ("check wrong.exports", 2, ""),
     ("check wrong.toml", 2, ""),
     ("check gone.exports", 2, "none does not exist"),
