@@ -1,37 +1,57 @@
-//! House rules that a machine can check: `cargo xtask layers | tidy | links | cycles [CRATE] | all`.
+//! Rules that a machine can check: `cargo xtask all`, or one of them by its name ([`RULES`]);
+//! `cargo xtask cycles CRATE` prints the import cycles of a crate.
 //!
 //! Each rule prints what breaks it as `file:line: what and what to do`; any finding fails the run.
 
 mod cycles;
+mod dependencies;
 mod layers;
 mod links;
+mod lints;
+mod names;
 mod tidy;
 
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
+/// A rule: its name, and what finds what breaks it.
+type Rule = (&'static str, fn(&Path) -> Result<Vec<String>>);
+
+/// All rules, in the order in which `all` holds them.
+const RULES: [Rule; 7] = [
+    ("layers", layers::check),
+    ("tidy", tidy::check),
+    ("links", links::check),
+    ("dependencies", dependencies::check),
+    ("lints", lints::check),
+    ("names", names::check),
+    ("cycles", cycles::check),
+];
+
 fn main() -> Result<()> {
-    let rule = std::env::args().nth(1).unwrap_or_else(|| "all".into());
+    let wanted = std::env::args().nth(1).unwrap_or_else(|| "all".into());
     let root = root();
-    let findings = match rule.as_str() {
-        "layers" => layers::check(&root)?,
-        "tidy" => tidy::check(&root)?,
-        "cycles" => match std::env::args().nth(2) {
-            Some(name) => return cycles::print(&root, &name),
-            None => cycles::check(&root)?,
-        },
-        "links" => links::check(&root)?,
-        "all" => [layers::check(&root)?, tidy::check(&root)?, links::check(&root)?].concat(),
-        other => bail!("no rule is called {other}: layers, tidy, links, cycles or all"),
-    };
+    if let ("cycles", Some(name)) = (wanted.as_str(), std::env::args().nth(2)) {
+        return cycles::print(&root, &name);
+    }
+    let mut findings = Vec::new();
+    let rules = RULES.iter();
+    let rules: Vec<_> = rules.filter(|(name, _)| wanted == "all" || wanted == *name).collect();
+    if rules.is_empty() {
+        let names: Vec<&str> = RULES.iter().map(|(name, _)| *name).collect();
+        bail!("no rule is called {wanted}: {} or all", names.join(", "));
+    }
+    for (_, check) in rules {
+        findings.extend(check(&root)?);
+    }
     for finding in &findings {
         println!("{finding}");
     }
     if !findings.is_empty() {
-        println!("xtask {rule}: {} findings", findings.len());
+        println!("xtask {wanted}: {} findings", findings.len());
         std::process::exit(1);
     }
-    println!("xtask {rule}: in order");
+    println!("xtask {wanted}: no findings");
     Ok(())
 }
 

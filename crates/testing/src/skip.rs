@@ -29,6 +29,10 @@ pub enum Missing {
     ControlGroups,
     /// A feature of the kernel or of the processor.
     Kernel,
+    /// Linux's own NFS server (module nfsd).
+    KernelServer,
+    /// The queueing discipline netem (CONFIG_NET_SCH_NETEM).
+    Netem,
     /// A limit (`ulimit`, sysctl, memory) that is too low or too high.
     Limit,
     /// Processor time: the host gives it to others.
@@ -38,7 +42,8 @@ pub enum Missing {
 }
 
 /// What the machine that CI runs on cannot have.
-pub const ABSENT_IN_CI: [Missing; 1] = [Missing::ProcessorTime];
+pub const ABSENT_IN_CI: [Missing; 3] =
+    [Missing::KernelServer, Missing::Netem, Missing::ProcessorTime];
 
 /// Reports that the calling test, or a part of it, does not run because something is `missing`.
 ///

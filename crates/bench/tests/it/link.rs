@@ -10,10 +10,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The line, or a word on why there is none.
 fn link(options: &LinkOptions) -> Option<Link> {
+    link_unless(options, Missing::Namespaces)
+}
+
+/// The same, where it is something else that may be missing.
+fn link_unless(options: &LinkOptions, missing: Missing) -> Option<Link> {
     match Link::start(options) {
         Ok(link) => Some(link),
         Err(LabError::Unable(why)) => {
-            skip(Missing::Namespaces, why);
+            skip(missing, why);
             None
         }
         Err(error) => panic!("{error}"),
@@ -168,7 +173,7 @@ fn netem_is_used_where_the_kernel_has_it() {
         via: Via::Netem,
         ..LinkOptions::default()
     };
-    let Some(link) = link(&options) else { return };
+    let Some(link) = link_unless(&options, Missing::Netem) else { return };
     assert_eq!(link.via(), Via::Netem);
     within(round_trip(&link, link.server_addr).as_secs_f64(), 0.040, 0.10, "round trip in s");
     let rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));

@@ -10,11 +10,11 @@ use testing::{Missing, skip};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The server, or a word on why there is none.
-fn unless_unable(started: Result<Subject, SubjectError>) -> Option<Subject> {
+fn unless_unable(started: Result<Subject, SubjectError>, missing: Missing) -> Option<Subject> {
     match started {
         Ok(subject) => Some(subject),
         Err(error) if matches!(error.outcome(), Outcome::Unable(_)) => {
-            skip(Missing::Program, error);
+            skip(missing, error);
             None
         }
         Err(error) => panic!("{error}"),
@@ -58,7 +58,10 @@ fn ganesha_serves_a_directory_and_goes() {
     let scratch = Scratch::new().unwrap();
     scratch.file("f", "some words").unwrap();
     let place = Place::inside(&namespace);
-    let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place)) else { return };
+    let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place), Missing::Program)
+    else {
+        return;
+    };
     let before = subject.reading().unwrap();
     judge(&subject, b"some words");
     let usage = subject.reading().unwrap().since(&before);
@@ -78,7 +81,10 @@ fn a_server_that_dies_midway_is_found_dead() {
     let Some(namespace) = network() else { return };
     let scratch = Scratch::new().unwrap();
     let place = Place::inside(&namespace);
-    let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place)) else { return };
+    let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place), Missing::Program)
+    else {
+        return;
+    };
     sys::child::end(subject.pid(), sys::child::Ending::Kill).unwrap();
     let begun = Instant::now();
     let error = loop {
@@ -98,7 +104,7 @@ fn the_kernels_server_serves_where_there_is_one() {
     let scratch = Scratch::new().unwrap();
     scratch.file("f", "kernel").unwrap();
     let started = knfsd::start(scratch.path(), &Place::inside(&namespace));
-    let Some(mut subject) = unless_unable(started) else { return };
+    let Some(mut subject) = unless_unable(started, Missing::KernelServer) else { return };
     judge(&subject, b"kernel");
     assert!(subject.reading().is_ok());
 }

@@ -1,13 +1,10 @@
 //! The Linux kernel's own NFS client as judge: each test boots a user-mode Linux guest, mounts the
-//! server there and runs one file of tests/kernel/checks. Skipped, loudly, without root or TUN.
+//! server there and runs one file of tests/kernel/checks. Needs root and TUN.
 
+use crate::GuestSlot;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use testing::{Missing, is_root, log, skip};
-
-/// One guest at a time: they are timed, and the machine is small.
-static TURN: Mutex<()> = Mutex::new(());
 
 fn rig() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel")
@@ -23,7 +20,7 @@ fn guest(kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
         skip(Missing::Tun, format_args!("root and /dev/net/tun for the {checks} checks"));
         return;
     }
-    let turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
+    let slot = GuestSlot::wait();
     let rig = rig();
     let server = format!("{}/server.sh {} {kind}", rig.display(), env!("CARGO_BIN_EXE_bowline"));
     let output = Command::new(rig.join("kernel-client.sh"))
@@ -32,7 +29,7 @@ fn guest(kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
         .args([checks, mount_options])
         .output()
         .unwrap();
-    drop(turn);
+    drop(slot);
     let text = String::from_utf8_lossy(&output.stdout);
     let passed = text.lines().filter(|line| line.starts_with("ok ")).count();
     println!("{text}{}", String::from_utf8_lossy(&output.stderr));

@@ -11,15 +11,13 @@ mod check;
 mod tree;
 mod work;
 
+use crate::GuestSlot;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use testing::{Missing, is_root, skip};
 
 /// Calls of one run, each followed by a copy of the disk.
 const STEPS: u64 = 60;
-/// One guest at a time: the machine is small.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// What came of a run.
 struct Cut {
@@ -43,7 +41,7 @@ fn cut(fs: &str, options: &str, kind: &str, flushes: Flushes, steps: u64) -> Opt
         skip(Missing::Tun, "root and /dev/net/tun");
         return None;
     }
-    let _turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
+    let _slot = GuestSlot::wait();
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("disk");
     std::fs::File::create(&disk).unwrap().set_len(320 << 20).unwrap();
