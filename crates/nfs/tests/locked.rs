@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use support::dispatched::Dispatched;
 use support::{at, wire};
-use sys::single_step::{be_traced, mark, watch};
+use sys::testing::single_step::{be_traced, mark, watch};
 use testing::{Missing, skip};
 use vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use xdr::{Reader, Writer};
@@ -54,7 +54,7 @@ fn main() {
     assert_eq!(pieces.len(), 2 * CALLS.len());
     let (first, second) = pieces.split_at(CALLS.len());
     for (call, (a, b)) in CALLS.into_iter().zip(first.iter().zip(second)) {
-        let lines = |seen: &sys::single_step::Seen| -> BTreeSet<u64> {
+        let lines = |seen: &sys::testing::single_step::Executed| -> BTreeSet<u64> {
             seen.locked.iter().map(|address| address / LINE).collect()
         };
         let shared: Vec<u64> = lines(a).intersection(&lines(b)).copied().collect();

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
-    Limits, ListArgs, Listing, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result, SetAttr,
-    Stability, StatFs, Time, Verifier, Want, WriteDone,
+    Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result,
+    SetAttr, Stability, StatFs, Time, Verifier, Want, WriteDone,
 };
 
 impl Backend for LocalFs {
@@ -61,6 +61,10 @@ impl Backend for LocalFs {
 
     fn keep(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Kept> {
         ops::open::keep(self, cx, fid)
+    }
+
+    fn locks(&self) -> Option<&dyn Locks> {
+        Some(self)
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
-    Limits, ListArgs, Listing, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result, SetAttr,
-    Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
+    Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result,
+    SetAttr, Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
 /// A call of the trait.
@@ -185,6 +185,10 @@ impl<B: Backend> Backend for FaultyFs<B> {
 
     fn keep(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Kept> {
         self.inner.keep(cx, fid)
+    }
+
+    fn locks(&self) -> Option<&dyn Locks> {
+        self.inner.locks()
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {

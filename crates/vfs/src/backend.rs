@@ -8,7 +8,7 @@
 //! says `cx.blocking.will_block()` before a system call that may wait for a disk.
 
 use crate::{
-    Attr, ChangeKind, Component, Fid, FileType, Name, Result, SetAttr, Status, Time, WccAttr,
+    Attr, ChangeKind, Component, Fid, FileType, Locks, Name, Result, SetAttr, Status, Time, WccAttr,
 };
 use std::fmt;
 use std::fs::File;
@@ -487,6 +487,12 @@ pub trait Backend: Send + Sync {
     fn keep(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Kept> {
         let _ = (cx, fid);
         Err(Status::NotSupp)
+    }
+
+    /// The locks of others than NFS clients; `None` if there are none, so that the lock table of the server is
+    /// all there is.
+    fn locks(&self) -> Option<&dyn Locks> {
+        None
     }
 
     /// Finds an entry. A symbolic link is found, not followed; `..` of the root is the root; a

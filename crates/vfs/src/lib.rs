@@ -9,6 +9,7 @@ mod backend;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod fid;
+mod locks;
 mod name;
 mod status;
 
@@ -20,5 +21,6 @@ pub use backend::{
     need_regular,
 };
 pub use fid::Fid;
+pub use locks::{FileLocks, LockChange, LockConflict, LockMode, LockOutcome, LockRange, Locks};
 pub use name::{Component, Name};
 pub use status::{Result, Status};

@@ -29,4 +29,5 @@ mod urgent;
 
 /// The allocator of this program: it counts (`allocation`).
 #[global_allocator]
-static HEAP: sys::counted::Counted = sys::counted::Counted::new();
+static HEAP: sys::testing::counting_allocator::CountingAllocator =
+    sys::testing::counting_allocator::CountingAllocator::new();

@@ -17,6 +17,7 @@ pub mod entry;
 pub mod expected_object;
 pub mod getattr;
 pub mod link;
+pub mod locks;
 pub mod lookup;
 pub mod mkdir;
 pub mod mknod;

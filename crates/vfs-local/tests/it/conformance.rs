@@ -42,7 +42,7 @@ fn on_a_disk_by_table() {
 #[test]
 fn on_a_disk_where_handles_may_not_be_asked_for() {
     let served = || {
-        sys::refuse::handles().unwrap();
+        sys::testing::syscall_filter::refuse_file_handles().unwrap();
         suite("/var/tmp", &LocalOptions::default());
     };
     std::thread::spawn(served).join().unwrap();

@@ -12,7 +12,7 @@ fn files_are_served_where_openat2_is_refused() {
         return;
     }
     let served = || {
-        sys::refuse::openat2().unwrap();
+        sys::testing::syscall_filter::refuse_openat2().unwrap();
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         std::os::unix::fs::symlink("/etc", dir.path().join("away")).unwrap();
         let files = Arc::new(OpenFiles::new(4096));

@@ -15,6 +15,7 @@ mod data;
 mod fixture;
 mod links;
 mod listing;
+mod locks;
 mod names;
 mod objects;
 mod opens;
@@ -54,6 +55,9 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, capabilities: Capabilities) -> 
     if capabilities.acts_as_callers {
         all.extend_from_slice(permissions::CHECKS);
         all.extend_from_slice(opens::BY_CALLERS);
+    }
+    if fresh().locks().is_some() {
+        all.extend_from_slice(locks::CHECKS);
     }
     for (name, check) in &all {
         let fixture = Fixture::new(fresh(), capabilities);

@@ -12,7 +12,7 @@ use std::io;
 
 /// What was seen between two marks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Executed {
     /// Instructions.
     pub instructions: u64,
     /// Addresses that locked instructions worked on, in their order.
@@ -47,7 +47,7 @@ pub fn be_traced() -> io::Result<()> {
 ///
 /// # Errors
 /// As ptrace(2) and waitpid(2); the child failed, or went on for too long.
-pub fn watch() -> io::Result<Vec<Seen>> {
+pub fn watch() -> io::Result<Vec<Executed>> {
     let mut pieces = Vec::new();
     while let Some((thread, signal)) = next_stop()? {
         if signal == libc::SIGSTOP {
@@ -86,8 +86,8 @@ fn go_on(thread: libc::pid_t, signal: i32) -> io::Result<()> {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn step_to_mark(thread: libc::pid_t) -> io::Result<Seen> {
-    let mut seen = Seen::default();
+fn step_to_mark(thread: libc::pid_t) -> io::Result<Executed> {
+    let mut seen = Executed::default();
     while seen.instructions < STEPS_MAX {
         let registers = registers(thread)?;
         let code = code(thread, registers.rip)?;
@@ -115,7 +115,7 @@ fn step_to_mark(thread: libc::pid_t) -> io::Result<Seen> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn step_to_mark(_: libc::pid_t) -> io::Result<Seen> {
+fn step_to_mark(_: libc::pid_t) -> io::Result<Executed> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The system's allocator with a count.
 #[derive(Debug, Default)]
-pub struct Counted(AtomicU64);
+pub struct CountingAllocator(AtomicU64);
 
-impl Counted {
+impl CountingAllocator {
     /// One that has counted nothing.
     pub const fn new() -> Self {
         Self(AtomicU64::new(0))
@@ -21,7 +21,7 @@ impl Counted {
 }
 
 // SAFETY: every call goes to the system's allocator as it came, and so does what it gives.
-unsafe impl GlobalAlloc for Counted {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.0.fetch_add(1, Relaxed);
         // SAFETY: the caller promises what `System` asks for.

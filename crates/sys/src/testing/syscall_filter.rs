@@ -13,15 +13,15 @@ const NUMBER_AT: u32 = 0;
 ///
 /// # Errors
 /// As prctl(2) with `PR_SET_SECCOMP`: the kernel has no filters.
-pub fn handles() -> io::Result<()> {
+pub fn refuse_file_handles() -> io::Result<()> {
     calls(&[libc::SYS_name_to_handle_at, libc::SYS_open_by_handle_at], libc::EPERM)
 }
 
 /// From now on the calling thread may not use `openat2`, as under a filter from before it was known.
 ///
 /// # Errors
-/// As [`handles`].
-pub fn openat2() -> io::Result<()> {
+/// As [`refuse_file_handles`].
+pub fn refuse_openat2() -> io::Result<()> {
     calls(&[libc::SYS_openat2], libc::EPERM)
 }
 

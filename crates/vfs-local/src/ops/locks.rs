@@ -1,0 +1,193 @@
+//! Locks against programs of this machine: locks of one open file description for each file that is locked
+//! (fcntl(2), `F_OFD_SETLK`).
+//!
+//! POSIX locks of the server's process would not do: the close of any descriptor of the file drops
+//! them, and the server closes descriptors as it likes. flock(2) does not meet either kind on a local
+//! file system.
+//!
+//! What the kernel was told is kept in [`LockedFile::held`], so that it can be undone, and told anew
+//! to a description that is open for more: a lock for writing needs one that is open for writing, and
+//! the first may have been opened where that was not to be had.
+
+use crate::errno;
+use crate::fs::LocalFs;
+use std::cmp::Ordering;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use sys::errno::Errno;
+use sys::ofd_lock::{self, LockType, Range};
+use sys::open::How;
+use vfs::{
+    Cx, Fid, FileLocks, LockChange, LockConflict, LockMode, LockOutcome, LockRange, Locks, Result,
+    Status, need_regular,
+};
+
+impl Locks for LocalFs {
+    fn open(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Box<dyn FileLocks>> {
+        let (file, attr) = self.hold(cx, fid)?;
+        need_regular(attr.ftype)?;
+        self.will_block(cx);
+        let open = |how| self.open_data(fid, &file, how).map_err(errno::from);
+        let (fd, refused) = match open(How::Write) {
+            Ok(fd) => (fd, None),
+            Err(status @ (Status::Acces | Status::RoFs)) => (open(How::Read)?, Some(status)),
+            Err(status) => return Err(status),
+        };
+        Ok(Box::new(LockedFile { fd, refused, held: Vec::new() }))
+    }
+}
+
+/// A file, open for its locks.
+struct LockedFile {
+    fd: OwnedFd,
+    /// Why it is not open for writing.
+    refused: Option<Status>,
+    /// What is held, in the order of the bytes; nothing overlaps.
+    held: Vec<(LockRange, LockMode)>,
+}
+
+impl FileLocks for LockedFile {
+    fn apply(&mut self, _cx: &Cx<'_>, changes: &[LockChange]) -> Result<LockOutcome> {
+        let writes = changes.iter().any(|change| change.mode == Some(LockMode::Write));
+        if let Some(status) = self.refused.filter(|_| writes) {
+            return Err(status);
+        }
+        // what may fail first: nothing is given up before the rest is taken, so that it can be undone
+        let (raised, lowered) = self.split(changes);
+        for (done, change) in raised.iter().enumerate() {
+            let Err(error) = self.tell(change.range, change.mode) else { continue };
+            let conflict = self.conflict(&error, change);
+            for undone in raised.iter().take(done) {
+                self.restore(undone.range)?;
+            }
+            return conflict.map(LockOutcome::Conflict);
+        }
+        for change in &lowered {
+            self.tell(change.range, change.mode).map_err(lock_status)?;
+        }
+        for change in changes {
+            self.note(change);
+        }
+        Ok(LockOutcome::Done)
+    }
+
+    fn test(&self, range: LockRange, mode: LockMode) -> Result<Option<LockConflict>> {
+        let Some(kernel) = kernel_range(range) else { return Ok(None) };
+        let found = ofd_lock::test(self.fd.as_fd(), kernel, lock_type(Some(mode)));
+        Ok(found.map_err(lock_status)?.map(|found| LockConflict {
+            range: neutral_range(found.range),
+            mode: if found.write { LockMode::Write } else { LockMode::Read },
+            pid: found.pid,
+        }))
+    }
+}
+
+impl LockedFile {
+    /// The parts of changes in which more is to be held than now, and those in which less is.
+    fn split(&self, changes: &[LockChange]) -> (Vec<LockChange>, Vec<LockChange>) {
+        let (mut raised, mut lowered) = (Vec::new(), Vec::new());
+        for change in changes {
+            for (range, held) in self.parts(change.range) {
+                match change.mode.cmp(&held) {
+                    Ordering::Greater => raised.push(LockChange { range, ..*change }),
+                    Ordering::Less => lowered.push(LockChange { range, ..*change }),
+                    Ordering::Equal => {}
+                }
+            }
+        }
+        (raised, lowered)
+    }
+
+    /// A range, cut where what is held of it changes.
+    fn parts(&self, range: LockRange) -> Vec<(LockRange, Option<LockMode>)> {
+        let mut parts = Vec::new();
+        let mut next = Some(range.start());
+        for (held, mode) in &self.held {
+            let (Some(at), Some(both)) = (next, held.intersection(range)) else { continue };
+            let gap = both.start().checked_sub(1).and_then(|last| LockRange::from_bounds(at, last));
+            parts.extend(gap.map(|gap| (gap, None)));
+            parts.push((both, Some(*mode)));
+            next = both.last().checked_add(1);
+        }
+        let rest = next.and_then(|at| LockRange::from_bounds(at, range.last()));
+        parts.extend(rest.map(|rest| (rest, None)));
+        parts
+    }
+
+    fn tell(&self, range: LockRange, mode: Option<LockMode>) -> io::Result<()> {
+        // beyond what the kernel can address there is no file, and nobody who could lock it
+        kernel_range(range)
+            .map_or(Ok(()), |range| ofd_lock::set(self.fd.as_fd(), range, lock_type(mode)))
+    }
+
+    /// What was in the way of a change that the kernel refused.
+    fn conflict(&self, error: &io::Error, change: &LockChange) -> Result<LockConflict> {
+        let in_the_way = matches!(sys::errno::of(error), Some(Errno::AGAIN | Errno::ACCESS));
+        match change.mode.filter(|_| in_the_way) {
+            // gone by now: as if it had never been, and the caller tries again
+            Some(mode) => self.test(change.range, mode)?.ok_or(Status::Jukebox),
+            None => Err(lock_error(error)),
+        }
+    }
+
+    /// Tells the kernel again what is held of a range: as much as it was told last, or less, which cannot fail.
+    fn restore(&self, range: LockRange) -> Result<()> {
+        let mut parts = self.parts(range).into_iter();
+        parts.try_for_each(|(range, mode)| self.tell(range, mode).map_err(lock_status))
+    }
+
+    /// Notes a change that was made.
+    fn note(&mut self, change: &LockChange) {
+        let mut held = Vec::with_capacity(self.held.len().saturating_add(2));
+        for (range, mode) in &self.held {
+            if range.intersection(change.range).is_none() {
+                held.push((*range, *mode));
+                continue;
+            }
+            let before = change.range.start().checked_sub(1);
+            let before = before.and_then(|last| LockRange::from_bounds(range.start(), last));
+            let after = change.range.last().checked_add(1);
+            let after = after.and_then(|start| LockRange::from_bounds(start, range.last()));
+            held.extend([before, after].into_iter().flatten().map(|rest| (rest, *mode)));
+        }
+        held.extend(change.mode.map(|mode| (change.range, mode)));
+        held.sort_by_key(|(range, _)| range.start());
+        self.held = held;
+    }
+}
+
+/// The status of a refusal that is no conflict.
+fn lock_error(error: &io::Error) -> Status {
+    match sys::errno::of(error) {
+        Some(Errno::NOLCK) => Status::NotSupp,
+        _ => errno::status(error),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
+fn lock_status(error: io::Error) -> Status {
+    lock_error(&error)
+}
+
+const fn lock_type(mode: Option<LockMode>) -> LockType {
+    match mode {
+        None => LockType::Unlock,
+        Some(LockMode::Read) => LockType::Read,
+        Some(LockMode::Write) => LockType::Write,
+    }
+}
+
+/// The range as the kernel has it; `None` if it begins beyond what the kernel can address.
+fn kernel_range(range: LockRange) -> Option<Range> {
+    let start = i64::try_from(range.start()).ok()?;
+    let last = i64::try_from(range.last()).ok().filter(|last| *last < i64::MAX);
+    let len = last.map_or(0, |last| last.saturating_sub(start).saturating_add(1));
+    Some(Range { start, len })
+}
+
+/// The kernel's range in the trait's words.
+fn neutral_range(range: Range) -> LockRange {
+    let start = u64::try_from(range.start).unwrap_or(0);
+    let length = u64::try_from(range.len).ok().filter(|len| *len > 0).unwrap_or(u64::MAX);
+    LockRange::new(start, length).unwrap_or(LockRange::ALL)
+}
