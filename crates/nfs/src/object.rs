@@ -277,6 +277,11 @@ pub struct OwnedObject {
 }
 
 impl OwnedObject {
+    /// Whether its export is one of this table, and not one that a reload has replaced.
+    pub fn is_of(&self, table: &Table) -> bool {
+        table.by_id(self.export.id).is_some_and(|export| Arc::ptr_eq(export, &self.export))
+    }
+
     /// The object for verbs that a worker runs.
     pub fn as_object<'o>(&'o self, blocking: &'o dyn Blocking) -> Object<'o> {
         Object {

@@ -1,9 +1,8 @@
 //! What a procedure knows of the call that it answers, and what it tells the server about it.
 
-use crate::ahead::{Ahead, Piped};
 use crate::auth::Protection;
 use crate::deferred::{Deferred, Line};
-use crate::dispatch::inside;
+use crate::plan::CallOps;
 use crate::reply_cache::Ticket;
 use crate::socket_buffers::SocketBufferSizes;
 use crate::{Credential, OpIndex};
@@ -94,10 +93,6 @@ pub struct Call<'a> {
     pub credential: Credential<'a>,
     /// Called before anything that may block.
     pub blocking: &'a dyn Blocking,
-    /// Data that went where it belongs before the record was whole.
-    pub ahead: Option<&'a Ahead>,
-    /// Data that is in a pipe instead of behind the arguments; only for an [`crate::AheadHandler`].
-    pub piped: Option<Piped<'a>>,
     /// For the statistics.
     pub outcome: Outcome,
     pub(crate) pending: Option<Pending<'a>>,
@@ -107,9 +102,7 @@ pub struct Call<'a> {
 pub(crate) struct Pending<'a> {
     pub host: &'a dyn CallHost,
     /// What the call is counted as.
-    pub op: OpIndex,
-    /// The first of the operations inside its version's procedures.
-    pub operations: OpIndex,
+    pub ops: CallOps,
     /// What the reply passes through.
     pub protection: Option<&'a Protection>,
     /// The reply cache's note that it runs, if its reply is kept.
@@ -125,7 +118,7 @@ impl<'a> Call<'a> {
         blocking: &'a dyn Blocking,
     ) -> Self {
         let outcome = Outcome::default();
-        Self { xid, peer, credential, blocking, ahead: None, piped: None, outcome, pending: None }
+        Self { xid, peer, credential, blocking, outcome, pending: None }
     }
 
     /// Counts an operation that ran inside this call, by its place in
@@ -133,7 +126,7 @@ impl<'a> Call<'a> {
     /// ([`crate::Plan::counted_as`]) is not to be counted here.
     pub fn count_operation(&self, operation: u16, status: u32) {
         if let Some(pending) = &self.pending {
-            pending.host.count_operation(inside(pending.operations, operation), status);
+            pending.host.count_operation(pending.ops.inside(operation), status);
         }
     }
 
@@ -145,10 +138,10 @@ impl<'a> Call<'a> {
     /// connection as may be, if there is no way to send one later, and after the first time.
     pub fn defer(&mut self) -> Option<Deferred> {
         let line = self.pending.as_ref()?.host.line()?;
-        let Pending { op, protection, ticket, .. } = self.pending.take()?;
+        let Pending { ops, protection, ticket, .. } = self.pending.take()?;
         Some(Deferred {
             xid: self.xid,
-            op,
+            op: ops.call,
             outcome: self.outcome,
             line,
             protection: protection.cloned(),

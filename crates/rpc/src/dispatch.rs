@@ -7,30 +7,30 @@
 //! Invariants:
 //! - Each call gets one answer or none; what a failed procedure had written is thrown away.
 //! - A panic in a procedure ends that call only.
-//! - A call whose reply is not kept ([`crate::Plan`]) allocates nothing and takes no lock; one of
-//!   which data goes ahead ([`Dispatcher::ahead`]) allocates once, for what its procedure remembers.
+//! - A call whose reply is not kept ([`crate::Plan`]) allocates nothing and takes no lock; one whose
+//!   data is taken early ([`Dispatcher::take_data`]) allocates once, for its sink.
 
 mod answer;
 mod header;
+mod large;
 mod programs;
 
 use crate::auth::{Acceptance, AuthTable, CallMessage, Protection};
 use crate::call::Pending;
+use crate::plan::CallOps;
 use crate::reply_cache::{CacheUse, Key, Lookup, ReplyCache};
 use crate::{
-    Ahead, Arrived, Beginning, Blocking, Call, CallHost, Credential, OpIndex, OpName, Outcome,
-    Peer, Program, SocketBufferSizes, Taken, Transport,
+    Call, CallHost, Credential, Fault, OpIndex, OpName, Outcome, Peer, Program, SocketBufferSizes,
+    Transport,
 };
 use answer::{accept, answer_missing, answer_not_accepted, answer_unreadable};
 use programs::{Found, Programs};
 use proto::rpc::{Accepted, AuthStat, CALL, CallHeader};
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
 
 pub(crate) use answer::{answer_fault, put_accepted};
-pub(crate) use programs::inside;
 
 /// What a dispatcher is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,13 +189,13 @@ impl Dispatcher {
     /// nothing unless the verdict is [`Verdict::Reply`] or [`Verdict::StartTls`].
     pub fn dispatch(
         &self,
-        arrived: Arrived<'_>,
+        record: &[u8],
         peer: Peer,
         now_ms: u64,
         host: &dyn CallHost,
         reply: &mut Writer,
     ) -> Done {
-        let message = match header::read(arrived.record, peer.transport) {
+        let message = match header::read(record, peer.transport) {
             Ok(message) => message,
             Err(error) => return answer_unreadable(&error, peer.transport, reply),
         };
@@ -204,7 +204,7 @@ impl Dispatcher {
             Ok(Acceptance::Plain(credential)) => {
                 let CallMessage { header, args, .. } = message;
                 let accepted = AcceptedCall { header, args, credential, protection: None };
-                self.answer(accepted, arrived.ahead, peer, now_ms, host, reply)
+                self.answer(accepted, peer, now_ms, host, reply)
             }
             Ok(Acceptance::Protected(protection)) => {
                 self.answer_protected(message, &protection, peer, now_ms, host, reply)
@@ -234,7 +234,7 @@ impl Dispatcher {
         }
         let (args, credential) = (Reader::new(args), protection.credential());
         let accepted = AcceptedCall { header, args, credential, protection: Some(protection) };
-        self.answer(accepted, None, peer, now_ms, host, reply)
+        self.answer(accepted, peer, now_ms, host, reply)
     }
 
     /// Answers a call that its flavour has accepted.
@@ -242,7 +242,6 @@ impl Dispatcher {
     fn answer(
         &self,
         accepted: AcceptedCall<'_>,
-        ahead: Option<&Ahead>,
         peer: Peer,
         now_ms: u64,
         host: &dyn CallHost,
@@ -255,14 +254,8 @@ impl Dispatcher {
             Ok(found) => found,
             Err(missing) => return answer_missing(reply, xid, protection, missing),
         };
-        let piped = ahead.map_or(0, Ahead::piped);
-        let bytes_piped = u32::try_from(piped).unwrap_or(u32::MAX);
-        let outcome = Outcome { bytes_piped, ..Outcome::default() };
-        let Found { op, operations, .. } = found;
-        let pending = Some(Pending { host, op, operations, protection, ticket: None });
-        let blocking: &dyn Blocking = host;
-        let mut call =
-            Call { xid, peer, credential, blocking, ahead, piped: None, outcome, pending };
+        let pending = Some(Pending { host, ops: found.ops, protection, ticket: None });
+        let mut call = Call { pending, ..Call::new(xid, peer, credential, host) };
         match &self.replies {
             Some(replies) if found.plan.keeps_reply(peer.transport) => {
                 let key = replies.key(&header, &call, args.rest());
@@ -271,58 +264,6 @@ impl Dispatcher {
             }
             Some(_) | None => run(&found, call, args, protection, reply),
         }
-    }
-
-    /// Lets data of a call go where it belongs whose record has only begun. The range of `so_far` that has
-    /// gone; of data in a pipe, which would be behind it, only its length counts. It is empty if more
-    /// of the record has to be there first, and if nothing more of it ever will go: then `ahead` is over
-    /// ([`Ahead::is_over`]).
-    pub fn ahead(
-        &self,
-        beginning: Beginning<'_>,
-        peer: Peer,
-        blocking: &dyn Blocking,
-        ahead: &mut Ahead,
-    ) -> Range<usize> {
-        let Beginning { so_far, piped, missing } = beginning;
-        let may_go = if ahead.is_over() { None } else { self.may_go_ahead(so_far) };
-        let Some((message, credential, found)) = may_go else {
-            ahead.end();
-            return 0..0;
-        };
-        let mut args = message.args;
-        let mut call = Call { piped, ..Call::new(message.header.xid, peer, credential, blocking) };
-        // After a panic the call is dispatched whole, with what had gone before, and panics again.
-        let took = catch_unwind(AssertUnwindSafe(|| {
-            found.program.ahead(found.row, &mut call, &mut args, missing, ahead)
-        }));
-        let at = so_far.len().saturating_sub(args.remaining());
-        let there = args.remaining().saturating_add(piped.map_or(0, |piped| piped.len));
-        let bytes = match took.unwrap_or(Taken::Never) {
-            Taken::Bytes(bytes) => bytes.min(there),
-            Taken::NotYet => 0,
-            Taken::Never => {
-                ahead.end();
-                0
-            }
-        };
-        if bytes > 0 {
-            ahead.went(at, bytes, piped.is_some());
-        }
-        at..at.saturating_add(bytes)
-    }
-
-    /// The call that a record begins with, if data of such a one may go ahead.
-    fn may_go_ahead<'r>(
-        &self,
-        so_far: &'r [u8],
-    ) -> Option<(CallMessage<'r>, Credential<'r>, Found<'_>)> {
-        let message = header::read(so_far, Transport::Tcp).ok()?;
-        let credential = self.auth.accept_beginning(&message)?;
-        let CallHeader { program, version, procedure, .. } = message.header;
-        let args = message.args.rest();
-        let found = self.programs.plan(program, version, procedure, args, Transport::Tcp).ok()?;
-        (!found.plan.keeps_reply(Transport::Tcp)).then_some((message, credential, found))
     }
 }
 
@@ -354,7 +295,7 @@ fn begin_kept<'a>(
         known = replies.begin(key, now_ms);
     }
     let pending = call.pending.as_mut()?;
-    let (op, protection) = (pending.op, pending.protection);
+    let (op, protection) = (pending.ops.call, pending.protection);
     let duplicate = |verdict, outcome, duplicate| {
         Some(Done { outcome, duplicate: Some(duplicate), ..Done::new(verdict, Some(op), None) })
     };
@@ -380,7 +321,7 @@ fn begin_kept<'a>(
 /// Runs a procedure and answers.
 fn run(
     found: &Found<'_>,
-    mut call: Call<'_>,
+    call: Call<'_>,
     mut args: Reader<'_>,
     protection: Option<&Protection>,
     reply: &mut Writer,
@@ -388,18 +329,29 @@ fn run(
     if found.plan.blocks() {
         call.blocking.will_block();
     }
-    let start = reply.mark();
-    let xid = call.xid;
+    run_with(call, found.ops, protection, reply, |call, reply| {
+        found.program.run(found.row, call, &mut args, reply)
+    })
+}
+
+/// Has `procedure` append the results of a call, or appends what there is to be said instead.
+#[inline]
+fn run_with(
+    mut call: Call<'_>,
+    ops: CallOps,
+    protection: Option<&Protection>,
+    reply: &mut Writer,
+    procedure: impl FnOnce(&mut Call<'_>, &mut Writer) -> Result<(), Fault>,
+) -> Done {
+    let (start, xid, op) = (reply.mark(), call.xid, ops.call);
     put_accepted(reply, xid, protection, Accepted::Success);
     let results = reply.mark();
     // What a panic leaves half done behind the references is the reply, which is thrown away,
     // and the call, of which only plain numbers are used again.
-    let ran = catch_unwind(AssertUnwindSafe(|| {
-        found.program.run(found.row, &mut call, &mut args, reply)
-    }));
-    let Some(Pending { op, ticket, .. }) = call.pending else {
+    let ran = catch_unwind(AssertUnwindSafe(|| procedure(&mut call, reply)));
+    let Some(Pending { ticket, .. }) = call.pending else {
         reply.rewind(start);
-        return Done::new(Verdict::Deferred, Some(found.op), None);
+        return Done::new(Verdict::Deferred, Some(op), None);
     };
     let done = match ran {
         Ok(Ok(())) => {

@@ -3,12 +3,12 @@
 //! Owns: record marking, call and reply headers, authentication flavours, the tables of programs
 //! and the reply cache. Reads no clock and no socket: bytes, peers and times come in as arguments.
 
-mod ahead;
 pub mod auth;
 mod call;
 mod credential;
 mod deferred;
 mod dispatch;
+pub mod large_argument;
 mod plan;
 mod program;
 pub mod record;
@@ -17,11 +17,13 @@ mod reply_cache;
 mod request;
 mod socket_buffers;
 
-pub use ahead::{Ahead, AheadHandler, Arrived, Beginning, Piped, Taken};
 pub use call::{Blocking, Call, CallHost, Copied, Fault, Outcome, Peer, Transport};
 pub use credential::{AuthSys, Credential, Principal};
 pub use deferred::{Deferred, Line, Posted};
 pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
+pub use large_argument::{
+    ArgumentSink, BeginHandler, Begun, Consumed, LargeArgument, PartialRecord, Piece, Piped,
+};
 pub use plan::{KeepReply, OpIndex, OpName, Plan};
 pub use program::{Handler, Planner, Program, Row, RowId, RowInfo, Service, Version};
 pub use reply::{Refusal, Reply};

@@ -94,6 +94,22 @@ impl Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OpIndex(pub u16);
 
+/// What a call is counted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallOps {
+    /// The call itself.
+    pub call: OpIndex,
+    /// The first of the operations inside its version's procedures.
+    pub first: OpIndex,
+}
+
+impl CallOps {
+    /// The index of an operation inside the version's procedures.
+    pub const fn inside(self, operation: u16) -> OpIndex {
+        OpIndex(self.first.0.saturating_add(operation))
+    }
+}
+
 /// What an [`OpIndex`] stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpName {

@@ -3,7 +3,7 @@
 //! A program's crate writes `static` tables of [`Row`]s over its own state `S` and wraps them in
 //! a [`Service`]; the dispatcher sees only [`Program`].
 
-use crate::{Ahead, AheadHandler, Call, Fault, Plan, Taken, Transport};
+use crate::{BeginHandler, Begun, Call, Fault, Plan, Transport};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
 
@@ -26,14 +26,14 @@ pub struct Row<S: ?Sized + 'static> {
     pub planner: Option<Planner<S>>,
     /// Its code.
     pub run: Handler<S>,
-    /// What it does with data that comes before the rest of its record, if anything.
-    pub ahead: Option<AheadHandler<S>>,
+    /// How a call of it begins whose data is used as it arrives, if it can be.
+    pub begin: Option<BeginHandler<S>>,
 }
 
 impl<S: ?Sized + 'static> Row<S> {
     /// A procedure all of whose calls have the same plan.
     pub const fn new(name: &'static str, plan: Plan, run: Handler<S>) -> Self {
-        Self { name, plan, planner: None, run, ahead: None }
+        Self { name, plan, planner: None, run, begin: None }
     }
 
     /// The same procedure, its calls planned one by one.
@@ -42,10 +42,10 @@ impl<S: ?Sized + 'static> Row<S> {
         Self { planner: Some(planner), ..self }
     }
 
-    /// The same procedure, taking data as it comes.
+    /// The same procedure, using the data of a large call as it arrives.
     #[must_use]
-    pub const fn taking(self, ahead: AheadHandler<S>) -> Self {
-        Self { ahead: Some(ahead), ..self }
+    pub const fn beginning_with(self, begin: BeginHandler<S>) -> Self {
+        Self { begin: Some(begin), ..self }
     }
 }
 
@@ -115,15 +115,14 @@ pub trait Program: Send + Sync {
         args: &mut Reader<'_>,
         reply: &mut Writer,
     ) -> std::result::Result<(), Fault>;
-    /// Lets a procedure take data of a call whose record is not whole; see [`AheadHandler`].
-    fn ahead(
+    /// Begins a call whose record is not whole; see [`BeginHandler`].
+    fn begin(
         &self,
         row: RowId,
         call: &mut Call<'_>,
         args: &mut Reader<'_>,
         missing: usize,
-        ahead: &mut Ahead,
-    ) -> Taken;
+    ) -> Begun;
 }
 
 /// A program made of tables over shared state.
@@ -189,17 +188,16 @@ impl<S: ?Sized + Send + Sync + 'static> Program for Service<S> {
         (row.run)(&self.state, call, args, reply)
     }
 
-    fn ahead(
+    fn begin(
         &self,
         row: RowId,
         call: &mut Call<'_>,
         args: &mut Reader<'_>,
         missing: usize,
-        ahead: &mut Ahead,
-    ) -> Taken {
-        match self.find(row).and_then(|row| row.ahead) {
-            Some(take) => take(&self.state, call, args, missing, ahead),
-            None => Taken::Never,
+    ) -> Begun {
+        match self.find(row).and_then(|row| row.begin) {
+            Some(begin) => begin(&self.state, call, args, missing),
+            None => Begun::WholeRecord,
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 /// Bytes that a worker receives at once from a connection. A smaller record is never copied together
-/// if it has arrived whole; data of a larger WRITE goes ahead. 128 KiB made a WRITE of 1 MiB dearer (0.71 of
+/// if it has arrived whole; data of a larger WRITE is taken as it comes. 128 KiB made a WRITE of 1 MiB dearer (0.71 of
 /// the bound instead of 0.75 to 0.89, docs/bench); only what is used of it is resident.
 pub(crate) const RECEIVE_BYTES: usize = 256 << 10;
 /// A record under way of which more than this is missing is received straight into its place.
 pub(crate) const DIRECT_BYTES_MIN: usize = 32 << 10;
-/// Data goes ahead of a large record when so much of it is there: less is not worth the checks
+/// Data of a large record is taken when so much of it is there: less is not worth the checks
 /// that each piece takes.
 pub(crate) const AHEAD_BYTES_MIN: usize = 64 << 10;
 /// What is received of a record of a client that sends large ones, before data goes through a pipe.
@@ -20,7 +20,7 @@ pub(crate) const PIPED_BYTES_MIN: usize = 64 << 10;
 pub(crate) const PIPE_BYTES: usize = 1 << 20;
 /// How many pipes there are at the most: each is two descriptors, and one is in use for the length of a piece.
 pub(crate) const PIPES_MAX: usize = 64;
-/// What is kept of a record whose data goes ahead, and is copied before what comes next: header and
+/// What is kept of a record whose data is taken as it comes, and is copied before what comes next: header and
 /// arguments of a WRITE and less than a page of data.
 pub(crate) const FRONT_BYTES_MAX: usize = 8 << 10;
 /// Bytes received straight into their place before other connections have their turn.

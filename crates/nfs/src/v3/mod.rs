@@ -63,7 +63,7 @@ pub static ROWS: [Row<Nfs>; 22] = [
     Row::new("ACCESS", LOOK, access::access),
     Row::new("READLINK", LOOK, readlink::readlink),
     Row::new("READ", LOOK, read::read),
-    Row::new("WRITE", DATA, write::write).taking(write::ahead),
+    Row::new("WRITE", DATA, write::write).beginning_with(write::begin),
     Row::new("CREATE", NAMES, create::create),
     Row::new("MKDIR", NAMES, mkdir::mkdir),
     Row::new("SYMLINK", NAMES, symlink::symlink),

@@ -1,10 +1,13 @@
 //! WRITE (RFC 1813 §3.3.7). The data is borrowed from the record. More of it than the server takes at
 //! once is written in part, which a client must expect.
 //!
-//! Of a large record the data goes to the file as it arrives ([`ahead`]), each piece as an unstable
-//! WRITE of its own, through all the checks. The call itself then writes the rest ([`rest`]), makes
-//! all of it as safe as it was asked for, and answers for the whole:
+//! The data of a large record goes to the file as it arrives ([`WriteSink`]), each piece as an unstable
+//! WRITE of its own. When the record is whole, the sink writes the rest, makes all of it as safe as it
+//! was asked for, and answers for the whole:
 //!
+//! - The file is opened, with all checks of its export, client and caller, before the first piece.
+//!   After a reload of the exports it is opened again before the next piece: a client keeps nothing
+//!   that a reload takes from it because its record takes long to arrive.
 //! - A piece comes from the record, or from a pipe, from where the kernel moves it to the file.
 //! - A piece ends where a page of the file does: half a page would have to be read from the disk to
 //!   be changed.
@@ -17,10 +20,14 @@
 
 use super::failed::Failed;
 use super::{arguments, attr, finish, status};
+use crate::object::{Caller, Object, OwnedObject};
 use crate::verbs::Written;
 use crate::{Nfs, verbs};
-use proto::nfs3::{Res, StableHow, WriteArgs, WriteHead, WriteOk};
-use rpc::{Ahead, Call, Fault, Piped, Taken};
+use proto::nfs3::{FHSIZE, Res, StableHow, WriteArgs, WriteHead, WriteOk};
+use rpc::{
+    ArgumentSink, AuthSys, Begun, Blocking, Call, Consumed, Credential, Fault, Outcome, Peer, Piece,
+};
+use std::sync::Arc;
 use vfs::{Change, ChangeNumber, Stability, Status, Verifier, WriteDone};
 use xdr::{Reader, Writer};
 
@@ -33,21 +40,20 @@ pub(super) fn write(
     args: &mut Reader<'_>,
     reply: &mut Writer,
 ) -> Result<(), Fault> {
-    let written = match call.ahead {
-        None => {
-            let a: WriteArgs<'_> = arguments(args)?;
-            let most = nfs.settings.write_max(call.peer.transport) as usize;
-            let data = a.data.0.get(..most).unwrap_or(a.data.0);
-            let stable = stability(a.stable);
-            nfs.on_object_v3(call, a.file.0, |file| verbs::write(file, a.offset, data, stable))
-        }
-        Some(ahead) => {
-            let head: WriteHead<'_> = args.get()?;
-            let left = args.rest();
-            let len = data_len(&head, ahead, left.len(), 0).ok_or(Fault::SystemErr)?;
-            rest(nfs, call, &head, left.get(..len).unwrap_or_default(), ahead)
-        }
-    };
+    let a: WriteArgs<'_> = arguments(args)?;
+    let most = nfs.settings.write_max(call.peer.transport) as usize;
+    let data = a.data.0.get(..most).unwrap_or(a.data.0);
+    let stable = stability(a.stable);
+    let written =
+        nfs.on_object_v3(call, a.file.0, |file| verbs::write(file, a.offset, data, stable));
+    answer(call, reply, written)
+}
+
+fn answer(
+    call: &mut Call<'_>,
+    reply: &mut Writer,
+    written: Result<Written, Failed>,
+) -> Result<(), Fault> {
     let result = match written {
         Ok(written) => {
             let count = u32::try_from(written.done.count).unwrap_or(u32::MAX);
@@ -64,10 +70,107 @@ pub(super) fn write(
     finish(call, reply, &result)
 }
 
+/// Begins a large WRITE, if its arguments fill the record exactly.
+pub(super) fn begin(
+    nfs: &Arc<Nfs>,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    missing: usize,
+) -> Begun {
+    let Ok(head) = args.get::<WriteHead<'_>>() else { return Begun::WholeRecord };
+    let most = nfs.settings.write_max(call.peer.transport) as usize;
+    let all = args.remaining().checked_add(missing);
+    let end = head.offset.checked_add(head.count as u64);
+    if head.count > most || all != Some(xdr::padded(head.count)) || end.is_none() {
+        return Begun::WholeRecord;
+    }
+    let Some(file) = WriteFile::open(nfs, call, head.file.0) else { return Begun::WholeRecord };
+    let progress = match &file.opened {
+        Ok(_) => Progress::Nothing,
+        Err(status) => Progress::Failed((*status).into()),
+    };
+    let (offset, stable) = (head.offset, stability(head.stable));
+    let sink = Box::new(WriteSink { file, offset, stable, taken: 0, progress });
+    Begun::Sink { sink, data_len: head.count }
+}
+
+/// The file of a large WRITE, and what it is opened with again after a reload.
+struct WriteFile {
+    nfs: Arc<Nfs>,
+    opened: Result<OwnedObject, Status>,
+    filehandle: [u8; FHSIZE],
+    filehandle_len: usize,
+    peer: Peer,
+    /// Without the machine name, which opening does not look at.
+    caller: Option<AuthSys<'static>>,
+    /// What opening tells the statistics and the transport.
+    outcome: Outcome,
+}
+
+impl WriteFile {
+    /// `None` for a caller who cannot be remembered.
+    fn open(nfs: &Arc<Nfs>, call: &Call<'_>, filehandle: &[u8]) -> Option<Self> {
+        let caller = match &call.credential {
+            Credential::Anonymous => None,
+            Credential::Sys(sys) => Some(AuthSys::new(b"", sys.uid, sys.gid, sys.groups())?),
+            Credential::Principal(_) => return None,
+        };
+        let mut bytes = [0; FHSIZE];
+        bytes.get_mut(..filehandle.len())?.copy_from_slice(filehandle);
+        let mut file = Self {
+            nfs: Arc::clone(nfs),
+            opened: Err(Status::ServerFault),
+            filehandle: bytes,
+            filehandle_len: filehandle.len(),
+            peer: call.peer,
+            caller,
+            outcome: Outcome::default(),
+        };
+        file.open_again(call.blocking);
+        Some(file)
+    }
+
+    fn open_again(&mut self, blocking: &dyn Blocking) {
+        let credential = self.caller.map_or(Credential::Anonymous, Credential::Sys);
+        let mut call = Call::new(0, self.peer, credential, blocking);
+        let filehandle = self.filehandle.get(..self.filehandle_len).unwrap_or_default();
+        let opened =
+            Caller::new(&self.nfs.exports, &mut call).open(filehandle).map(Object::into_owned);
+        (self.opened, self.outcome) = (opened, call.outcome);
+    }
+
+    /// Does `work` on the file; a failure gets the file's attributes.
+    fn on_file<T>(
+        &mut self,
+        blocking: &dyn Blocking,
+        work: impl FnOnce(&Object<'_>) -> vfs::Result<T>,
+    ) -> Result<T, Failed> {
+        let reloaded = |file: &OwnedObject| !file.is_of(&self.nfs.exports.load());
+        if self.opened.as_ref().is_ok_and(reloaded) {
+            self.open_again(blocking);
+        }
+        let file = self.opened.as_ref().map_err(|status| Failed::from(*status))?;
+        let object = file.as_object(blocking);
+        work(&object).map_err(|status| Failed::on(&object, status))
+    }
+}
+
+/// Takes the data of a large WRITE.
+struct WriteSink {
+    file: WriteFile,
+    offset: u64,
+    stable: Stability,
+    /// Bytes of the data that were taken, written or not.
+    taken: usize,
+    progress: Progress,
+}
+
 /// What a WRITE has done before its record was whole.
 #[derive(Debug, Clone, Copy)]
-enum Begun {
-    /// The first piece failed.
+enum Progress {
+    /// Nothing yet.
+    Nothing,
+    /// The file could not be opened, or the first piece failed.
     Failed(Failed),
     /// The front of the data is in the file.
     Written(Front),
@@ -88,17 +191,22 @@ struct Front {
     full: bool,
 }
 
-impl Begun {
+impl Progress {
+    /// Whether nothing more is written.
+    const fn is_over(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::Written(Front { full: true, .. }))
+    }
+
     /// The same with another piece of `len` bytes behind it.
-    fn with(front: Option<Front>, piece: Result<Written, Failed>, len: usize) -> Self {
-        match (front, piece) {
-            (None, Err(failed)) => Self::Failed(failed),
-            (None, Ok(Written { done, verifier })) => {
+    fn with(self, piece: Result<Written, Failed>, len: usize) -> Self {
+        match (self, piece) {
+            (Self::Failed(failed), _) | (Self::Nothing, Err(failed)) => Self::Failed(failed),
+            (Self::Nothing, Ok(Written { done, verifier })) => {
                 let WriteDone { count, file, change_number, .. } = done;
                 Self::Written(Front { count, verifier, file, change_number, full: count < len })
             }
-            (Some(front), Err(_)) => Self::Written(Front { full: true, ..front }),
-            (Some(front), Ok(Written { done, .. })) => Self::Written(Front {
+            (Self::Written(front), Err(_)) => Self::Written(Front { full: true, ..front }),
+            (Self::Written(front), Ok(Written { done, .. })) => Self::Written(Front {
                 count: front.count.saturating_add(done.count),
                 file: spanning((&front.file, front.change_number), &done),
                 change_number: done.change_number,
@@ -109,91 +217,78 @@ impl Begun {
     }
 }
 
-/// Writes what there is of the data, up to the last whole page.
-pub(super) fn ahead(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    args: &mut Reader<'_>,
-    missing: usize,
-    ahead: &mut Ahead,
-) -> Taken {
-    let Ok(head) = args.get::<WriteHead<'_>>() else { return Taken::Never };
-    // what has begun goes on, though the setting has changed meanwhile
-    let most = nfs.settings.write_max(call.peer.transport) as usize;
-    let fits = head.count <= most || !ahead.is_empty();
-    let (there, piped) = (args.rest(), call.piped);
-    let arrived = piped.map_or(there.len(), |piped| piped.len);
-    let Some(len) = data_len(&head, ahead, arrived, missing).filter(|_| fits) else {
-        return Taken::Never;
-    };
-    let front = match ahead.memo::<Begun>() {
-        Some(Begun::Failed(_) | Begun::Written(Front { full: true, .. })) => {
-            return Taken::Bytes(len);
+impl ArgumentSink for WriteSink {
+    /// Writes up to the last whole page.
+    fn take(&mut self, blocking: &dyn Blocking, piece: Piece<'_>) -> Consumed {
+        if self.progress.is_over() {
+            self.taken = self.taken.saturating_add(piece.len());
+            return Consumed::Bytes(piece.len());
         }
-        Some(Begun::Written(front)) => Some(*front),
-        None => None,
-    };
-    let Some(at) = head.offset.checked_add(ahead.len() as u64) else { return Taken::Never };
-    let pages = whole_pages(at, len);
-    if pages == 0 {
-        return Taken::NotYet;
+        let at = self.offset.saturating_add(self.taken as u64);
+        let pages = whole_pages(at, piece.len());
+        if pages == 0 {
+            return Consumed::TooFew;
+        }
+        let written = self.file.on_file(blocking, |file| match piece {
+            Piece::Piped(piped) => verbs::write_piped(file, at, piped.pipe, pages),
+            Piece::Bytes(data) => {
+                let data = data.get(..pages).unwrap_or_default();
+                verbs::write(file, at, data, Stability::Unstable)
+            }
+        });
+        self.progress = self.progress.with(written, pages);
+        self.taken = self.taken.saturating_add(pages);
+        Consumed::Bytes(pages)
     }
-    let written = nfs.on_object_v3(call, head.file.0, |file| match piped {
-        Some(Piped { pipe, .. }) => verbs::write_piped(file, at, pipe, pages),
-        None => {
-            let piece = there.get(..pages).unwrap_or_default();
-            verbs::write(file, at, piece, Stability::Unstable)
-        }
-    });
-    ahead.remember(Begun::with(front, written, pages));
-    Taken::Bytes(pages)
+
+    fn finish(
+        mut self: Box<Self>,
+        call: &mut Call<'_>,
+        data: &[u8],
+        args: &mut Reader<'_>,
+        reply: &mut Writer,
+    ) -> Result<(), Fault> {
+        args.end()?;
+        let written = self.write_rest(call.blocking, data);
+        call.outcome.export = self.file.outcome.export;
+        call.outcome.buffers = self.file.outcome.buffers;
+        answer(call, reply, written)
+    }
 }
 
-/// Writes what did not go ahead, and answers for all of it.
-fn rest(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    head: &WriteHead<'_>,
-    data: &[u8],
-    ahead: &Ahead,
-) -> Result<Written, Failed> {
-    let stable = stability(head.stable);
-    let Front { mut count, verifier, mut file, mut change_number, full } =
-        match ahead.memo::<Begun>() {
-            Some(Begun::Written(front)) => *front,
-            Some(Begun::Failed(failed)) => return Err(*failed),
-            None => return Err(Status::ServerFault.into()),
+impl WriteSink {
+    /// Writes what was not taken, and makes all of it as safe as it was asked for.
+    fn write_rest(&mut self, blocking: &dyn Blocking, data: &[u8]) -> Result<Written, Failed> {
+        let (offset, stable) = (self.offset, self.stable);
+        let Front { mut count, verifier, mut file, mut change_number, full } = match self.progress {
+            Progress::Written(front) => front,
+            Progress::Failed(failed) => return Err(failed),
+            Progress::Nothing => return Err(Status::ServerFault.into()),
         };
-    let at = |bytes: usize| head.offset.saturating_add(bytes as u64);
-    // Unstable: what is to be synced is what fits, and a sync that fails fails the call.
-    if !full
-        && let Ok(last) = nfs.on_object(call, head.file.0, |file| {
-            verbs::write(file, at(count), data, Stability::Unstable)
-        })
-    {
-        count = count.saturating_add(last.done.count);
-        file = spanning((&file, change_number), &last.done);
-        change_number = last.done.change_number;
-        if stable == Stability::Unstable {
-            let done = WriteDone { count, file, ..last.done };
-            return Ok(Written { done, verifier });
+        let at = |bytes: usize| offset.saturating_add(bytes as u64);
+        // Unstable: what is to be synced is what fits, and a sync that fails fails the call.
+        if !full
+            && let Ok(last) = self
+                .file
+                .on_file(blocking, |file| verbs::write(file, at(count), data, Stability::Unstable))
+        {
+            count = count.saturating_add(last.done.count);
+            file = spanning((&file, change_number), &last.done);
+            change_number = last.done.change_number;
+            if stable == Stability::Unstable {
+                let done = WriteDone { count, file, ..last.done };
+                return Ok(Written { done, verifier });
+            }
         }
+        let sync = |file: &Object<'_>| verbs::write(file, at(count), &[], stable);
+        let end = self.file.on_file(blocking, sync)?;
+        if stable != Stability::Unstable && end.verifier != verifier {
+            return Err(Failed { status: Status::Io, attr: end.done.file.after });
+        }
+        let file = spanning((&file, change_number), &end.done);
+        let done = WriteDone { count, file, ..end.done };
+        Ok(Written { done, verifier })
     }
-    let end =
-        nfs.on_object_v3(call, head.file.0, |file| verbs::write(file, at(count), &[], stable))?;
-    if stable != Stability::Unstable && end.verifier != verifier {
-        return Err(Failed { status: Status::Io, attr: end.done.file.after });
-    }
-    let done = WriteDone { count, file: spanning((&file, change_number), &end.done), ..end.done };
-    Ok(Written { done, verifier })
-}
-
-/// How much of the data is there, if the arguments, with `there` bytes behind them and `missing` that are still to
-/// come, fill the record exactly.
-fn data_len(head: &WriteHead<'_>, ahead: &Ahead, there: usize, missing: usize) -> Option<usize> {
-    let all = ahead.len().checked_add(there)?.checked_add(missing)?;
-    let left = head.count.checked_sub(ahead.len()).filter(|_| all == xdr::padded(head.count))?;
-    Some(left.min(there))
 }
 
 /// How many of `len` bytes at `offset` end with a page.

@@ -2,13 +2,13 @@
 //! same bytes in the file, the same answer, the same failures.
 
 use crate::support::dispatched::Dispatched;
-use crate::support::{at, wire};
+use crate::support::{at, exports, wire};
 use proptest::prelude::*;
 use proto::nfs3::{
     Bytes, CreateArgs, CreateHow3, MadeOk, Nfsstat3, PostOpAttr, ReadArgs, ReadOk, Res, Sattr3,
     StableHow, WccData, WriteArgs, WriteOk, procedure as p,
 };
-use rpc::{Ahead, Reply};
+use rpc::{LargeArgument, Reply};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use vfs::Status;
@@ -60,7 +60,7 @@ struct Arriving<'s> {
     record: Vec<u8>,
     at: usize,
     kept: Vec<u8>,
-    ahead: Ahead,
+    large: LargeArgument,
     /// Once some has gone, more comes in a pipe.
     piped: bool,
 }
@@ -68,7 +68,14 @@ struct Arriving<'s> {
 impl<'s> Arriving<'s> {
     fn new(server: &'s Dispatched, args: &[u8]) -> Self {
         let record = server.record(p::WRITE, args);
-        Self { server, record, at: 0, kept: Vec::new(), ahead: Ahead::default(), piped: false }
+        Self {
+            server,
+            record,
+            at: 0,
+            kept: Vec::new(),
+            large: LargeArgument::default(),
+            piped: false,
+        }
     }
 
     fn piped(self, piped: bool) -> Self {
@@ -80,17 +87,17 @@ impl<'s> Arriving<'s> {
         let end = (self.at + bytes).min(self.record.len() - 1);
         let new = &self.record[self.at..end];
         self.at = end;
-        if self.piped && !self.ahead.is_empty() && !self.ahead.is_over() {
+        if self.piped && !self.large.is_empty() && !self.large.is_over() {
             let missing = self.record.len() - end;
-            return self.server.ahead_piped(&mut self.kept, new, missing, &mut self.ahead);
+            return self.server.take_piped(&mut self.kept, new, missing, &mut self.large);
         }
         self.kept.extend_from_slice(new);
-        self.server.ahead(&mut self.kept, self.record.len() - end, &mut self.ahead)
+        self.server.take(&mut self.kept, self.record.len() - end, &mut self.large)
     }
 
     fn finish(mut self) -> Written {
         self.kept.extend_from_slice(&self.record[self.at..]);
-        written(self.server.finish(&self.kept, &self.ahead))
+        written(self.server.finish(&self.kept, self.large))
     }
 }
 
@@ -152,10 +159,10 @@ proptest! {
             if arriving.record.len() > 200 {
                 prop_assert!(arriving.arrive(first + bytes));
             }
-            let end = offset as usize + arriving.ahead.len();
-            prop_assert!(arriving.ahead.is_empty() || end.is_multiple_of(PAGE));
-            prop_assert!(arriving.ahead.len() >= gone);
-            gone = arriving.ahead.len();
+            let end = offset as usize + arriving.large.taken();
+            prop_assert!(arriving.large.is_empty() || end.is_multiple_of(PAGE));
+            prop_assert!(arriving.large.taken() >= gone);
+            gone = arriving.large.taken();
             prop_assert_eq!(&contents(&server, &pieces)[..], &contents(&server, &whole)[..end * usize::from(gone > 0)]);
         }
         let in_pieces = arriving.finish().unwrap();
@@ -218,7 +225,7 @@ fn a_later_piece_that_does_not_fit_makes_a_short_write() {
         let call = args(&file, 0, stable, &data(65_536));
         let mut arriving = Arriving::new(&server, &call).piped(piped);
         assert!(arriving.arrive(20_000));
-        let first = arriving.ahead.len();
+        let first = arriving.large.taken();
         *fault.lock().unwrap() = Fault {
             operation: Some(Operation::Write),
             status: Some(Status::NoSpc),
@@ -321,6 +328,31 @@ fn what_another_changes_in_between_is_not_hidden_by_a_slow_clock() {
 }
 
 #[test]
+fn a_reload_reaches_a_write_whose_record_is_arriving() {
+    for (refused, options) in [
+        (None, Some(exports::RW)),
+        (Some(Nfsstat3::RoFs), Some(exports::RO)),
+        (Some(Nfsstat3::Stale), None),
+    ] {
+        let backend = exports::mem();
+        let server = Dispatched::over(Arc::clone(&backend));
+        let file = file(&server, b"f");
+        let call = args(&file, 0, StableHow::Unstable, &data(65_536));
+        let mut arriving = Arriving::new(&server, &call);
+        assert!(arriving.arrive(20_000));
+        let first = arriving.large.taken();
+        let rows = options.map(|options| ("/e", Arc::clone(&backend), options));
+        server.nfs.exports.replace(exports::table(rows.as_slice()));
+        assert!(arriving.arrive(20_000));
+        assert!(arriving.large.taken() > first);
+        assert_eq!(arriving.finish().err(), refused);
+        server.nfs.exports.replace(exports::table(&[("/e", backend, exports::RW)]));
+        let written = if refused.is_some() { first } else { 65_536 };
+        assert_eq!(contents(&server, &file), data(written));
+    }
+}
+
+#[test]
 fn what_does_not_fill_its_record_is_joined_and_refused() {
     let server = mem();
     let file = file(&server, b"f");
@@ -334,7 +366,7 @@ fn what_does_not_fill_its_record_is_joined_and_refused() {
     for args in [other_count, longer, good[..good.len() - 4].to_vec(), stable] {
         let mut arriving = Arriving::new(&server, &args);
         assert!(!arriving.arrive(40_000), "nothing may go ahead");
-        assert!(arriving.ahead.is_empty());
+        assert!(arriving.large.is_empty());
     }
     assert_eq!(contents(&server, &file), b"");
 }
@@ -346,7 +378,7 @@ fn only_writes_go_ahead_and_none_that_is_longer_than_allowed() {
     let args = args(&file, 0, StableHow::Unstable, &data(65_536));
     for procedure in (0..22).filter(|procedure| *procedure != p::WRITE) {
         let mut so_far = server.record(procedure, &args)[..40_000].to_vec();
-        assert!(!server.ahead(&mut so_far, 26_000, &mut Ahead::default()), "{procedure}");
+        assert!(!server.take(&mut so_far, 26_000, &mut LargeArgument::default()), "{procedure}");
     }
     let long = vec![0; 17 << 20];
     let mut over = Arriving::new(&server, &self::args(&file, 0, StableHow::Unstable, &long));
@@ -361,10 +393,10 @@ fn a_write_that_has_begun_goes_on_when_less_may_be_written_at_once() {
     let whole = data(200_000);
     let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &whole));
     assert!(arriving.arrive(80_000));
-    let gone = arriving.ahead.len();
+    let gone = arriving.large.taken();
     server.nfs.settings.max_write.store(65_536, Relaxed);
     assert!(arriving.arrive(80_000));
-    assert!(arriving.ahead.len() > gone);
+    assert!(arriving.large.taken() > gone);
     assert_eq!(arriving.finish().unwrap().count, 200_000);
     assert_eq!(contents(&server, &file), whole);
     let mut next = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(200_000)));

@@ -4,7 +4,7 @@ use super::{Awake, exports};
 use bowline_nfs::{Nfs, NfsSettings, nfs_program};
 use proto::nfs3::{PROGRAM, VERSION};
 use rpc::{
-    Ahead, Arrived, AuthSys, Beginning, DispatchSettings, Dispatcher, Peer, Piped, Request,
+    AuthSys, DispatchSettings, Dispatcher, LargeArgument, PartialRecord, Peer, Piped, Request,
     Transport, Verdict,
 };
 use std::io::{Read, Write};
@@ -71,47 +71,50 @@ impl Dispatched {
 
     /// Answers a record into `reply`.
     pub fn answer(&self, record: &[u8], reply: &mut Writer) -> Verdict {
-        self.dispatcher.dispatch(record.into(), self.peer, 1, &Awake, reply).verdict
+        self.dispatcher.dispatch(record, self.peer, 1, &Awake, reply).verdict
     }
 
-    /// Lets data of the first bytes of a record go ahead, as a connection does that has received
-    /// `so_far` of it and lacks `missing`, and cuts it out. Whether something of it ever will go.
-    pub fn ahead(&self, so_far: &mut Vec<u8>, missing: usize, ahead: &mut Ahead) -> bool {
-        let beginning = Beginning { so_far, piped: None, missing };
-        let gone = self.dispatcher.ahead(beginning, self.peer, &Awake, ahead);
-        so_far.drain(gone);
-        !ahead.is_over()
+    /// Has data of the first bytes of a record taken, as a connection does that has received
+    /// `so_far` of it and lacks `missing`, and cuts it out. Whether any of it ever will be taken.
+    pub fn take(&self, so_far: &mut Vec<u8>, missing: usize, large: &mut LargeArgument) -> bool {
+        let partial = PartialRecord { so_far, piped: None, missing };
+        let taken = self.dispatcher.take_data(partial, self.peer, &Awake, large);
+        so_far.drain(taken);
+        !large.is_over()
     }
 
     /// The same where what has just arrived is in a pipe, behind a copy of the data that was kept, as of a connection
-    /// of which some has gone ahead.
-    pub fn ahead_piped(
+    /// of which some was taken.
+    pub fn take_piped(
         &self,
         so_far: &mut Vec<u8>,
         new: &[u8],
         missing: usize,
-        ahead: &mut Ahead,
+        large: &mut LargeArgument,
     ) -> bool {
-        let data = [&so_far.split_off(ahead.data_at()), new].concat();
+        let data = [&so_far.split_off(large.data_at()), new].concat();
         let (mut read, mut write) = std::io::pipe().unwrap();
         write.write_all(&data).unwrap();
         drop(write);
         let piped = Some(Piped { pipe: read.as_fd(), len: data.len() });
-        let beginning = Beginning { so_far, piped, missing };
-        let gone = self.dispatcher.ahead(beginning, self.peer, &Awake, ahead).len();
+        let partial = PartialRecord { so_far, piped, missing };
+        let taken = self.dispatcher.take_data(partial, self.peer, &Awake, large).len();
         let mut left = Vec::new();
         read.read_to_end(&mut left).unwrap();
-        let rest = left.split_off(left.len() + gone - data.len());
-        assert!(rest == data[gone..], "what was not taken is there still");
+        let rest = left.split_off(left.len() + taken - data.len());
+        assert!(rest == data[taken..], "what was not taken is there still");
         so_far.extend(rest);
-        !ahead.is_over()
+        !large.is_over()
     }
 
-    /// Answers what is left of a record of which data went ahead.
-    pub fn finish(&self, record: &[u8], ahead: &Ahead) -> Vec<u8> {
+    /// Answers what is left of a record of which data was taken.
+    pub fn finish(&self, record: &[u8], large: LargeArgument) -> Vec<u8> {
         let mut reply = Writer::new();
-        let arrived = Arrived { record, ahead: Some(ahead).filter(|ahead| !ahead.is_empty()) };
-        let done = self.dispatcher.dispatch(arrived, self.peer, 1, &Awake, &mut reply);
+        let (dispatcher, peer) = (&self.dispatcher, self.peer);
+        let done = match large.is_empty() {
+            true => dispatcher.dispatch(record, peer, 1, &Awake, &mut reply),
+            false => dispatcher.finish(record, large, peer, &Awake, &mut reply),
+        };
         assert_eq!(done.verdict, Verdict::Reply);
         reply.bytes().to_vec()
     }

@@ -28,6 +28,11 @@ pub type Row<'a> = (&'a str, Arc<dyn Backend>, Options);
 
 /// These exports in force.
 pub fn of(rows: &[Row<'_>]) -> Exports {
+    Exports::new(table(rows))
+}
+
+/// A table of these exports, with the same filehandles each time.
+pub fn table(rows: &[Row<'_>]) -> Table {
     let specs = rows.iter().zip(1..).map(|((path, _, options), number)| ExportSpec {
         path: path.as_bytes().to_vec(),
         source: Source::Memory,
@@ -40,8 +45,7 @@ pub fn of(rows: &[Row<'_>]) -> Exports {
         Ok(Arc::clone(&row.1))
     };
     let identity = Identity::of(Key([7; 16]));
-    let table = Table::build(&specs, &identity, &open, None).unwrap();
-    Exports::new(table)
+    Table::build(&specs, &identity, &open, None).unwrap()
 }
 
 /// An empty file system in memory, its root writable by root only.

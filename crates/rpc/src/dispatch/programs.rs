@@ -4,6 +4,7 @@
 //! Invariant: all operations are numbered without a gap, in the order of [`Programs::ops`]: of each
 //! version its procedures, then the operations inside them.
 
+use crate::plan::CallOps;
 use crate::{OpIndex, OpName, Plan, Program, RowId, Transport};
 
 /// All programs of a server.
@@ -47,10 +48,8 @@ pub(super) struct Found<'p> {
     pub row: RowId,
     /// How this call is run.
     pub plan: Plan,
-    /// What it is counted as.
-    pub op: OpIndex,
-    /// The first of the operations inside the version's procedures.
-    pub operations: OpIndex,
+    /// What this call is counted as.
+    pub ops: CallOps,
 }
 
 /// What is not served (RFC 5531 §9).
@@ -139,19 +138,15 @@ impl Programs {
         let found = entry.versions.iter().find(|v| v.number == version);
         let found = found.ok_or(Missing::Version { low: entry.low, high: entry.high })?;
         let row = usize::try_from(procedure).ok().and_then(|p| found.rows.get(p));
-        let Row { id, mut op, mut plan, by_arguments } = *row.ok_or(Missing::Procedure)?;
+        let Row { id, op, mut plan, by_arguments } = *row.ok_or(Missing::Procedure)?;
+        let mut ops = CallOps { call: op, first: found.operations };
         let program = entry.program.as_ref();
         if by_arguments {
             plan = program.plan(id, args, transport);
             if let Some(operation) = plan.operation() {
-                op = inside(found.operations, operation);
+                ops.call = ops.inside(operation);
             }
         }
-        Ok(Found { program, row: id, plan, op, operations: found.operations })
+        Ok(Found { program, row: id, plan, ops })
     }
-}
-
-/// The number of an operation inside a version's procedures, of which `first` is the first.
-pub(crate) const fn inside(first: OpIndex, operation: u16) -> OpIndex {
-    OpIndex(first.0.saturating_add(operation))
 }

@@ -10,6 +10,8 @@ mod record;
 mod reply;
 #[path = "../../../../fuzz/entry/rpc_call.rs"]
 mod rpc_call;
+#[path = "../../../../fuzz/entry/sealed.rs"]
+mod sealed;
 
 /// Runs every committed input of a target, and every cut of it.
 fn replay(target: &str, run: fn(&[u8])) {
@@ -48,4 +50,9 @@ fn auth_sys_seeds() {
 #[test]
 fn reply_seeds() {
     replay("reply", reply::run);
+}
+
+#[test]
+fn sealed_seeds() {
+    replay("sealed", sealed::run);
 }

@@ -3,8 +3,8 @@
 
 use crate::toy::{OTHER, PROGRAM, Toy, peer, procedure};
 use bowline_rpc::{
-    Ahead, AuthSys, Beginning, DispatchSettings, Done, Duplicate, OpIndex, Outcome, Reject,
-    Request, Transport, Verdict,
+    AuthSys, DispatchSettings, Done, Duplicate, LargeArgument, OpIndex, Outcome, Reject, Request,
+    Transport, Verdict,
 };
 use proto::rpc::AuthStat;
 use std::sync::atomic::Ordering::SeqCst;
@@ -75,12 +75,12 @@ fn procedures_are_numbered_without_a_gap() {
     let toy = toy();
     let ops = toy.dispatcher.ops();
     let names: Vec<_> = ops.iter().map(|o| (o.program, o.version, o.procedure)).collect();
-    assert_eq!(names.len(), 23);
-    assert_eq!(names[18], ("toy", 1, "NOTHING"), "operations follow the procedures");
+    assert_eq!(names.len(), 25);
+    assert_eq!(names[20], ("toy", 1, "NOTHING"), "operations follow the procedures");
     assert_eq!(names[2], ("toy", 1, "COUNT"));
-    assert_eq!(names[21..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
+    assert_eq!(names[23..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
     let (done, _) = answer(&toy, &words(&[XID, 0, 2, OTHER, 4, 0, 0, 0, 0, 0]));
-    assert_eq!(done.op, Some(OpIndex(22)));
+    assert_eq!(done.op, Some(OpIndex(24)));
     let served: Vec<_> = toy.dispatcher.served().collect();
     assert_eq!(served, [(PROGRAM, 1), (OTHER, 2), (OTHER, 4)]);
 }
@@ -120,7 +120,7 @@ fn programs_versions_and_procedures_are_told_apart() {
     for version in [1, 3, 5] {
         refused(&of(OTHER, version, 0), Reject::ProgMismatch, None, &[0, 0, 0, 2, 2, 4]);
     }
-    for procedure in [18, u32::MAX] {
+    for procedure in [20, u32::MAX] {
         refused(&of(PROGRAM, 1, procedure), Reject::ProcUnavail, None, &[0, 0, 0, 3]);
     }
     refused(&of(PROGRAM, 1, procedure::HOLE), Reject::ProcUnavail, Some(8), &[0, 0, 0, 3]);
@@ -283,7 +283,7 @@ fn a_plan_may_depend_on_the_arguments() {
 #[test]
 fn a_call_counts_as_its_main_operation_and_the_others_are_counted_inside() {
     let toy = toy();
-    let (first, add, fail) = (18, OpIndex(19), OpIndex(20));
+    let (first, add, fail) = (20, OpIndex(21), OpIndex(22));
     let (done, _) = answer(&toy, &call(procedure::COMPOUND, &words(&[3, 0, 1, 0])));
     assert_eq!((done.op, done.outcome.status), (Some(add), 0));
     let nothing = (OpIndex(first), 0);
@@ -409,41 +409,71 @@ fn a_duplicate_over_udp_waits_for_nothing() {
     assert_eq!((toy.count(), toy.slept()), (1, 0));
 }
 
-/// The arguments of GATHER.
-fn much() -> Vec<u8> {
-    [&words(&[103])[..], &(0..103).collect::<Vec<u8>>()].concat()
+/// The arguments of GATHER, with so many words behind the data.
+fn much(words_behind: usize) -> Vec<u8> {
+    let data: Vec<u8> = (0..103).collect();
+    [&words(&[103])[..], &data, &[0], &words(&vec![7; words_behind])].concat()
 }
 
 #[test]
-fn data_that_went_ahead_is_part_of_the_call() {
-    let toy = toy();
-    let record = call(procedure::GATHER, &much());
-    let (whole, expected) = answer(&toy, &record);
-    assert_eq!(whole.rejected, None);
-    let head = record.len() - 103;
-    for cut in 0..record.len() {
-        let mut reply = Writer::new();
-        let (done, gone) = toy.dispatch_parts(&record, cut, &mut reply);
-        assert_eq!((done, reply.bytes()), (whole, &expected[..]), "cut at {cut}");
-        assert_eq!(gone, cut.saturating_sub(head) / 4 * 4);
+fn data_that_was_taken_early_is_part_of_the_call_and_so_is_what_follows_it() {
+    for behind in [0, 3] {
+        let toy = toy();
+        let record = call(procedure::GATHER, &much(behind));
+        let (whole, expected) = answer(&toy, &record);
+        assert_eq!(whole.rejected, None);
+        let head = record.len() - 104 - 4 * behind;
+        for cut in 0..record.len() {
+            let mut reply = Writer::new();
+            let (done, taken) = toy.dispatch_parts(&record, cut, &mut reply);
+            assert_eq!((done, reply.bytes()), (whole, &expected[..]), "cut at {cut}");
+            assert_eq!(taken, cut.saturating_sub(head).min(103) / 4 * 4);
+            let counted = toy.operations.lock().unwrap().drain(..).next();
+            let expected = (behind > 0 && taken > 0).then_some((OpIndex(21), 0));
+            assert_eq!(counted, expected, "an operation behind the data");
+        }
     }
 }
 
 #[test]
-fn nothing_goes_ahead_of_a_call_that_is_kept() {
+fn data_is_taken_piece_by_piece() {
     let toy = toy();
-    let record = call(procedure::HOARD, &much());
+    let record = call(procedure::GATHER, &much(3));
+    let (whole, expected) = answer(&toy, &record);
+    // A transport shows a record when more than its header is there.
+    let (head, rest) = record.split_at(40);
+    let (mut so_far, mut large) = (head.to_vec(), LargeArgument::default());
+    for (at, byte) in rest.iter().enumerate() {
+        so_far.push(*byte);
+        toy.take(&mut so_far, rest.len() - at - 1, &mut large);
+    }
+    assert_eq!((large.taken(), large.left(), large.piped()), (100, 3, 0));
+    let mut reply = Writer::new();
+    assert_eq!(toy.finish(&so_far, large, &mut reply), whole);
+    assert_eq!(reply.bytes(), expected);
+}
+
+#[test]
+fn no_data_is_taken_of_a_call_whose_reply_is_kept() {
+    let toy = toy();
+    let record = call(procedure::HOARD, &much(0));
     for _ in 0..2 {
-        let (done, gone) = toy.dispatch_parts(&record, record.len() - 1, &mut Writer::new());
-        assert_eq!((done.verdict, gone), (Verdict::Reply, 0));
+        let (done, taken) = toy.dispatch_parts(&record, record.len() - 1, &mut Writer::new());
+        assert_eq!((done.verdict, taken), (Verdict::Reply, 0));
     }
     assert_eq!(toy.dispatcher.reply_cache().entries, 1);
 }
 
 #[test]
-fn nothing_goes_ahead_of_what_is_refused() {
+fn no_data_is_taken_of_what_is_refused_or_longer_than_its_record() {
     let toy = toy();
-    for record in [call(99, &much()), call(procedure::ECHO, &much()), b"\x80\0".repeat(40)] {
+    let long = words(&[&[200][..], &[0; 49]].concat());
+    for record in [
+        call(99, &much(0)),
+        call(procedure::ECHO, &much(0)),
+        call(procedure::GATHER, &long),
+        b"\x80\0".repeat(40),
+    ] {
         assert_eq!(toy.dispatch_parts(&record, 70, &mut Writer::new()).1, 0);
     }
 }
@@ -451,15 +481,14 @@ fn nothing_goes_ahead_of_what_is_refused() {
 #[test]
 fn what_has_refused_once_is_not_asked_again() {
     let toy = toy();
-    let offer = |number, ahead: &mut Ahead| {
-        let (record, from) = (call(number, &much()), peer(Transport::Tcp, 700));
-        let so_far = &record[..record.len() - 4];
-        let beginning = Beginning { so_far, piped: None, missing: 4 };
-        let gone = toy.dispatcher.ahead(beginning, from, &toy, ahead);
-        (gone.len(), ahead.is_over())
+    let offer = |number, large: &mut LargeArgument| {
+        let record = call(number, &much(0));
+        let mut so_far = record[..record.len() - 4].to_vec();
+        toy.take(&mut so_far, 4, large);
+        (large.taken(), large.is_over())
     };
-    assert_eq!(offer(procedure::GATHER, &mut Ahead::default()), (96, false));
-    let mut refused = Ahead::default();
+    assert_eq!(offer(procedure::GATHER, &mut LargeArgument::default()), (100, false));
+    let mut refused = LargeArgument::default();
     assert_eq!(offer(procedure::ECHO, &mut refused), (0, true));
     assert_eq!(offer(procedure::GATHER, &mut refused), (0, true));
 }
@@ -467,8 +496,20 @@ fn what_has_refused_once_is_not_asked_again() {
 #[test]
 fn a_panic_over_data_that_comes_early_costs_its_own_call() {
     let toy = toy();
-    let (done, gone) =
-        toy.dispatch_parts(&call(procedure::BURST, &much()), 100, &mut Writer::new());
-    assert_eq!((done.rejected, gone), (Some(Reject::Panicked), 0));
+    let (done, taken) =
+        toy.dispatch_parts(&call(procedure::BURST, &much(0)), 100, &mut Writer::new());
+    assert_eq!((done.rejected, taken), (Some(Reject::Panicked), 0));
     assert_eq!(answer(&toy, &call(procedure::NULL, b"")).0.rejected, None);
+    let record = call(procedure::BURST_LATER, &much(0));
+    let (mut so_far, mut large) = (record[..60].to_vec(), LargeArgument::default());
+    toy.take(&mut so_far, record.len() - 60, &mut large);
+    assert_eq!((large.taken(), large.is_over()), (16, false));
+    so_far.extend_from_slice(&record[60..100]);
+    toy.take(&mut so_far, record.len() - 100, &mut large);
+    assert_eq!((large.taken(), large.is_over()), (16, true));
+    so_far.extend_from_slice(&record[100..]);
+    let mut reply = Writer::new();
+    let done = toy.finish(&so_far, large, &mut reply);
+    assert_eq!((done.rejected, done.op), (Some(Reject::Panicked), Some(OpIndex(18))));
+    assert_eq!(reply.bytes(), words(&[XID, 1, 0, 0, 0, 5]));
 }

@@ -13,4 +13,5 @@
 mod corpus;
 mod deferred;
 mod dispatch;
+mod sealed;
 mod toy;

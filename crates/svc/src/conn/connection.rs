@@ -16,7 +16,7 @@ use crate::conn::send_queue::SendQueue;
 use crate::conn::tcp_buffers::ConnBuffers;
 use crate::conn::urgent::UrgentMark;
 use rpc::record::Partial;
-use rpc::{Ahead, Peer};
+use rpc::{LargeArgument, Peer};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use sys::epoll::Interest;
@@ -154,8 +154,8 @@ pub(crate) struct Rx {
     pub token: u64,
     /// The record under way.
     pub partial: Partial,
-    /// What went ahead of the record under way; `None`: it has to be whole first.
-    pub ahead: Option<Ahead>,
+    /// What was taken of the data of the record under way; `None`: it has to be whole first.
+    pub argument: Option<LargeArgument>,
     /// Whether its last call was a large one, of which most went through a pipe.
     pub large: bool,
     /// Whole records, and perhaps the start of one, that were received and wait for a worker.
@@ -184,7 +184,7 @@ impl Rx {
             conn,
             token,
             partial: Partial::new(),
-            ahead: None,
+            argument: None,
             large: false,
             tail: None,
             input_ended: false,

@@ -164,7 +164,7 @@ impl<'b> Calls<'b> for DatagramCalls<'_, 'b> {
             };
             let peer = self.datagrams.peer(&datagram);
             let record = Record::InPlace(datagram.bytes);
-            return Ok(IncomingCall { record, ahead: None, peer, batch, can_zero_copy: true });
+            return Ok(IncomingCall { record, argument: None, peer, batch, can_zero_copy: true });
         }
     }
 

@@ -105,9 +105,9 @@ pub(crate) fn next_step<'b>(
             join(rx, input, spare, record_max)?
         }
     };
-    if let Some(Step::Answer(_, ahead)) = &step {
+    if let Some(Step::Answer(_, argument)) = &step {
         add(&rx.conn.counters.calls, 1);
-        rx.large &= ahead.is_some();
+        rx.large &= argument.is_some();
     }
     Ok(step)
 }
@@ -123,7 +123,7 @@ fn join<'b>(
         rx.partial.reuse(spare);
     }
     Ok(match rx.partial.next(input, record_max)? {
-        Some(record) => Some(Step::Answer(record, rx.ahead.take().filter(|a| !a.is_empty()))),
+        Some(record) => Some(Step::Answer(record, write_ahead::taken(rx))),
         None => write_ahead::joined(rx),
     })
 }

@@ -12,7 +12,7 @@ use crate::service::call_counters;
 use crate::sync::add;
 use crate::zero_copy::ReplyBatch;
 use rpc::record::{MARK_LEN, Record};
-use rpc::{Ahead, Arrived, CallHost, Done, Peer, Transport, Verdict};
+use rpc::{CallHost, Done, LargeArgument, Peer, Transport, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use telemetry::WorkerStats;
@@ -51,8 +51,8 @@ pub(crate) enum Return<'e> {
 /// A call that has arrived.
 pub(crate) struct IncomingCall<'b> {
     pub record: Record<'b>,
-    /// What went ahead of the record.
-    pub ahead: Option<Ahead>,
+    /// What was taken of its data before the record was whole.
+    pub argument: Option<LargeArgument>,
     pub peer: Peer,
     /// Whether other replies leave together with this one.
     pub batch: ReplyBatch,
@@ -125,11 +125,11 @@ impl<'w> Round<'w> {
     ) -> C::End {
         let mut next = calls.next(now_ns);
         loop {
-            let call = match next {
+            let mut call = match next {
                 Ok(call) => call,
                 Err(end) => return end,
             };
-            let done = self.answer(&call, calls.host(), reply, &mut now_ns);
+            let done = self.answer(&mut call, calls.host(), reply, &mut now_ns);
             if let Some(end) = calls.take_reply(call, &done, reply) {
                 return end;
             }
@@ -146,7 +146,7 @@ impl<'w> Round<'w> {
     /// Answers one call, and counts it. `now_ns` is when it began, and then when it ended.
     fn answer(
         &self,
-        call: &IncomingCall<'_>,
+        call: &mut IncomingCall<'_>,
         host: &dyn CallHost,
         reply: &mut Writer,
         now_ns: &mut u64,
@@ -166,9 +166,17 @@ impl<'w> Round<'w> {
             reply.u32(0);
             start
         });
-        let arrived = Arrived { record: &call.record, ahead: call.ahead.as_ref() };
-        let now_ms = *now_ns / NS_PER_MS;
-        let done = shared.dispatcher.dispatch(arrived, call.peer, now_ms, host, reply);
+        let mut bytes_in = call.record.len();
+        let done = match call.argument.take() {
+            None => {
+                let now_ms = *now_ns / NS_PER_MS;
+                shared.dispatcher.dispatch(&call.record, call.peer, now_ms, host, reply)
+            }
+            Some(argument) => {
+                bytes_in = bytes_in.saturating_add(argument.taken());
+                shared.dispatcher.finish(&call.record, argument, call.peer, host, reply)
+            }
+        };
         if let Some(start) = mark {
             match rpc::record::mark(reply.total_len().saturating_sub(MARK_LEN)) {
                 Some(mark) if done.verdict == Verdict::Reply => reply.patch_u32(start, mark),
@@ -177,7 +185,6 @@ impl<'w> Round<'w> {
         }
         let after_ns = shared.clock.now_ns();
         let latency_ns = after_ns.saturating_sub(*now_ns);
-        let bytes_in = call.record.len().saturating_add(call.ahead.as_ref().map_or(0, Ahead::len));
         call_counters::count(self.stats, &done, latency_ns, bytes_in, reply.total_len());
         *now_ns = after_ns;
         done

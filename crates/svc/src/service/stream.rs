@@ -63,7 +63,7 @@ pub(crate) fn serve(worker: &mut WorkerContext, mut rx: Box<Rx>) {
     };
     let record_max = pool.shared.limits.record_bytes_max;
     let first = match filled {
-        Some(filled) => Ok(Some(Step::GoPiped(filled))),
+        Some(filled) => Ok(Some(Step::TakePiped(filled))),
         None => next_step(&mut rx, front, &mut input, &mut buffers.spare, record_max),
     };
     let first = match first {
@@ -163,10 +163,10 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
     const SUPERSEDED: RoundEnd = RoundEnd::Paused;
 
     fn next(&mut self, now_ns: u64) -> Result<IncomingCall<'b>, RoundEnd> {
-        let (record, ahead) = match self.next_step(now_ns)? {
-            Step::Answer(record, ahead) => (record, ahead),
-            Step::GoAhead(source) => return Err(self.stream.go_ahead(source, self.spare)),
-            Step::GoPiped(filled) => return Err(self.stream.go_piped(filled, self.spare)),
+        let (record, argument) = match self.next_step(now_ns)? {
+            Step::Answer(record, argument) => (record, argument),
+            Step::TakeData(source) => return Err(self.stream.take_data(source, self.spare)),
+            Step::TakePiped(filled) => return Err(self.stream.take_piped(filled, self.spare)),
         };
         self.stream.rest.set(self.input);
         let batch = match self.input.is_empty() && self.stream.collected.borrow().is_empty() {
@@ -174,7 +174,7 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             false => ReplyBatch::Many,
         };
         let (peer, can_zero_copy) = (self.stream.peer, self.stream.can_zero_copy);
-        Ok(IncomingCall { record, ahead, peer, batch, can_zero_copy })
+        Ok(IncomingCall { record, argument, peer, batch, can_zero_copy })
     }
 
     fn host(&self) -> &dyn CallHost {

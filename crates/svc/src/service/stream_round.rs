@@ -4,7 +4,7 @@ use crate::conn::connection::{Conn, Rx, Tail};
 use crate::pipes::{OwnPipe, PipeState};
 use crate::service::round::Round;
 use rpc::record::Record;
-use rpc::{Ahead, Peer};
+use rpc::{LargeArgument, Peer};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use xdr::Writer;
@@ -28,17 +28,17 @@ pub(crate) enum Received {
 
 /// What is to be done next.
 pub(crate) enum Step<'b> {
-    /// A call is to be answered: its record, without what went ahead.
-    Answer(Record<'b>, Option<Ahead>),
-    /// Some of the record under way is there, and its data may go ahead.
-    GoAhead(AheadSource<'b>),
-    /// Data of the record under way may go ahead out of a pipe.
-    GoPiped(FilledPipe),
+    /// A call is to be answered: its record, without the data that was taken, and what was taken.
+    Answer(Record<'b>, Option<LargeArgument>),
+    /// Some of the record under way is there, and its data may be taken.
+    TakeData(DataSource<'b>),
+    /// Data of the record under way may be taken out of a pipe.
+    TakePiped(FilledPipe),
 }
 
-/// Where the part of a record lies that has arrived and has not gone ahead.
+/// Where the part of a record lies that has arrived and was not taken.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum AheadSource<'b> {
+pub(crate) enum DataSource<'b> {
     /// In what was received; the first `front` bytes are a copy of what the connection keeps.
     Received { bytes: &'b [u8], front: usize },
     /// In the connection's memory.

@@ -1,15 +1,15 @@
 //! Data of a large WRITE goes to its file as it arrives (why, and what the dispatcher does about it:
-//! [`rpc::Ahead`]).
+//! [`rpc::large_argument`]).
 //!
 //! What was received lies in the worker's buffer, which the processor's caches hold. What is left
-//! over when the whole pages of it have gone, the *front* (the arguments, less than a page of data),
+//! over when the whole pages of it were taken, the *front* (the arguments, less than a page of data),
 //! is all that the connection keeps; at its next turn a copy of the front goes to the beginning of
 //! the buffer, and the next receive behind it, so that both lie together again. The last receive
 //! completes the record where it lies, and the call is answered like any other.
 //!
 //! Where little arrives at a time, that would copy more than it saves: a receive that brings less than
 //! [`AHEAD_BYTES_MIN`] is joined to the front in the connection's memory, the next ones go straight
-//! there, and when as much has come together as one receive could have brought it goes ahead from there.
+//! there, and when as much has come together as one receive could have brought it is taken from there.
 //!
 //! A procedure may refuse to take more in the middle (what may be written at once has become less
 //! meanwhile). Then the rest of the record is received as that of any other call: were the procedure
@@ -23,9 +23,9 @@ use crate::conn::connection::{Conn, Rx, Sent};
 use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, LARGE_BEGIN_BYTES, RECEIVE_BYTES};
 use crate::pool::unread;
 use crate::service::round::Round;
-use crate::service::stream_round::{AheadSource, RoundEnd, Step, StreamRound};
+use crate::service::stream_round::{DataSource, RoundEnd, Step, StreamRound};
 use rpc::record::{MARK_LEN, Record, RecordError};
-use rpc::{Ahead, Beginning, Blocking};
+use rpc::{Blocking, LargeArgument, PartialRecord};
 use std::cell::Cell;
 use std::mem;
 use std::ops::Range;
@@ -37,93 +37,96 @@ pub(crate) fn begin(rx: &mut Rx, input: &mut &[u8], max: usize) -> Result<(), Re
     if !rx.partial.is_empty() {
         return Ok(());
     }
-    rx.ahead = None;
+    rx.argument = None;
     let Some((mark, rest)) = input.split_first_chunk::<MARK_LEN>() else { return Ok(()) };
     if rpc::record::single(*mark).is_some_and(|len| len > RECEIVE_BYTES) {
         rx.partial.next(&mut mark.as_slice(), max)?;
-        rx.ahead = Some(Ahead::default());
+        rx.argument = Some(LargeArgument::default());
         *input = rest;
     }
     Ok(())
 }
 
-/// Copies what is kept of a record whose data goes ahead to the beginning of the receive buffer;
+/// Copies what is kept of a record whose data is taken as it comes to the beginning of the receive buffer;
 /// how much that is.
 pub(crate) fn front(rx: &Rx, buf: &mut [u8]) -> Option<usize> {
-    going(rx).filter(|ahead| !ahead.is_empty())?;
+    taking(rx).filter(|argument| !argument.is_empty())?;
     let kept = rx.partial.so_far().filter(|kept| kept.len() <= FRONT_BYTES_MAX)?;
     buf.get_mut(..kept.len())?.copy_from_slice(kept);
     Some(kept.len())
 }
 
 /// The next step for a large record of which all that is kept lies at the start of `input`: to
-/// answer it, if that completes it, or to let data go ahead, if there is enough.
+/// answer it, if that completes it, or to have data taken, if there is enough.
 pub(crate) fn in_place<'b>(rx: &mut Rx, front: usize, input: &mut &'b [u8]) -> Option<Step<'b>> {
-    going(rx)?;
+    taking(rx)?;
     rx.partial.so_far().filter(|kept| kept.len() == front)?;
     let whole = front.saturating_add(rx.partial.missing());
     if let Some((record, rest)) = input.split_at_checked(whole) {
         *input = rest;
         rx.partial.arrived_whole();
-        let ahead = rx.ahead.take().filter(|ahead| !ahead.is_empty());
-        return Some(Step::Answer(Record::InPlace(record), ahead));
+        return Some(Step::Answer(Record::InPlace(record), taken(rx)));
     }
     let least = if rx.large { LARGE_BEGIN_BYTES } else { AHEAD_BYTES_MIN };
     (input.len() >= least)
-        .then(|| Step::GoAhead(AheadSource::Received { bytes: mem::take(input), front }))
+        .then(|| Step::TakeData(DataSource::Received { bytes: mem::take(input), front }))
 }
 
-/// Lets data go ahead of a record that is being put together, if there is enough.
+/// Has data taken of a record that is being put together, if there is enough.
 pub(crate) fn joined<'b>(rx: &Rx) -> Option<Step<'b>> {
-    is_enough(rx).then_some(Step::GoAhead(AheadSource::Kept))
+    is_enough(rx).then_some(Step::TakeData(DataSource::Kept))
 }
 
-/// Whether so much of a record that is being put together is there that its data should go.
+/// Whether so much of a record that is being put together is there that its data should be taken.
 pub(crate) fn is_enough(rx: &Rx) -> bool {
     let gathered = || rx.partial.so_far().map_or(0, <[u8]>::len);
-    going(rx).is_some() && gathered() >= RECEIVE_BYTES
+    taking(rx).is_some() && gathered() >= RECEIVE_BYTES
 }
 
-/// What has gone ahead of the record under way, if more of it may.
-pub(crate) fn going(rx: &Rx) -> Option<&Ahead> {
-    rx.ahead.as_ref().filter(|ahead| !ahead.is_over())
+/// What was taken of the record under way, if more of it may be.
+pub(crate) fn taking(rx: &Rx) -> Option<&LargeArgument> {
+    rx.argument.as_ref().filter(|argument| !argument.is_over())
+}
+
+/// What was taken of a record that is whole now, if anything.
+pub(crate) fn taken(rx: &mut Rx) -> Option<LargeArgument> {
+    rx.argument.take().filter(|argument| !argument.is_empty())
 }
 
 impl StreamRound<'_> {
-    /// Lets data of the record under way go where it belongs. Ends the turn: nothing of what was
-    /// received is left.
-    pub(crate) fn go_ahead(&self, source: AheadSource<'_>, spare: &mut Writer) -> RoundEnd {
+    /// Has data of the record under way taken. Ends the round: nothing of what was received is left.
+    pub(crate) fn take_data(&self, source: DataSource<'_>, spare: &mut Writer) -> RoundEnd {
         let Some(mut rx) = self.rx.borrow_mut().take() else { return RoundEnd::AllAnswered };
-        let mut ahead = rx.ahead.take().unwrap_or_default();
+        let mut argument = rx.argument.take().unwrap_or_default();
         let (bytes, front) = match source {
-            AheadSource::Received { bytes, front } => (bytes, front),
-            AheadSource::Kept => {
+            DataSource::Received { bytes, front } => (bytes, front),
+            DataSource::Kept => {
                 let kept = rx.partial.so_far().unwrap_or_default();
                 (kept, kept.len())
             }
         };
         let new = bytes.get(front..).unwrap_or_default().len();
         let missing = rx.partial.missing().saturating_sub(new);
-        let beginning = Beginning { so_far: bytes, piped: None, missing };
-        let (gone, end) = self.ask(&rx.conn, beginning, &mut ahead);
-        let gone = Some(gone).filter(|gone| !gone.is_empty());
+        let partial = PartialRecord { so_far: bytes, piped: None, missing };
+        let (taken, end) = self.ask(&rx.conn, partial, &mut argument);
+        let taken = Some(taken).filter(|taken| !taken.is_empty());
         // Of as much as is ever gathered nothing was taken.
-        if gone.is_none() && matches!(source, AheadSource::Kept) {
-            ahead.end();
+        if taken.is_none() && matches!(source, DataSource::Kept) {
+            argument.end();
         }
-        rx.ahead = (!ahead.is_over() || !ahead.is_empty()).then_some(ahead);
-        self.round.stats.add(Counter::PiecesAhead, u64::from(gone.is_some()));
-        keep_rest(&mut rx, source, gone, spare);
+        rx.argument = (!argument.is_over() || !argument.is_empty()).then_some(argument);
+        self.round.stats.add(Counter::PiecesAhead, u64::from(taken.is_some()));
+        keep_rest(&mut rx, source, taken, spare);
         *self.rx.borrow_mut() = Some(rx);
         end
     }
 
-    /// Asks the dispatcher what of a record can go ahead, and how the round ends.
+    /// Asks the dispatcher what of a record can be taken, and how the round ends.
     pub(crate) fn ask(
         &self,
         conn: &Conn,
-        beginning: Beginning<'_>,
-        ahead: &mut Ahead,
+        partial: PartialRecord<'_>,
+        argument: &mut LargeArgument,
     ) -> (Range<usize>, RoundEnd) {
         let blocking = PieceBlocking {
             stream: self,
@@ -132,26 +135,26 @@ impl StreamRound<'_> {
             broken: Cell::default(),
         };
         let dispatcher = &self.round.shared().dispatcher;
-        let gone = dispatcher.ahead(beginning, self.peer, &blocking, ahead);
+        let taken = dispatcher.take_data(partial, self.peer, &blocking, argument);
         if blocking.has_blocked.get() && self.round.resumes_at_once() {
             self.round.resumed();
         }
-        (gone, if blocking.broken.get() { RoundEnd::Broken } else { RoundEnd::Paused })
+        (taken, if blocking.broken.get() { RoundEnd::Broken } else { RoundEnd::Paused })
     }
 }
 
-/// Keeps of what has arrived what has not gone.
-fn keep_rest(rx: &mut Rx, source: AheadSource<'_>, gone: Option<Range<usize>>, spare: &mut Writer) {
-    match (source, gone) {
-        (AheadSource::Kept, None) => {}
-        (AheadSource::Kept, Some(gone)) => rx.partial.forget(gone),
-        (AheadSource::Received { bytes, front }, None) => {
+/// Keeps of what has arrived what was not taken.
+fn keep_rest(rx: &mut Rx, source: DataSource<'_>, taken: Option<Range<usize>>, spare: &mut Writer) {
+    match (source, taken) {
+        (DataSource::Kept, None) => {}
+        (DataSource::Kept, Some(taken)) => rx.partial.forget(taken),
+        (DataSource::Received { bytes, front }, None) => {
             rx.partial.reuse(spare);
             rx.partial.join(bytes.get(front..).unwrap_or_default());
         }
-        (AheadSource::Received { bytes, front }, Some(gone)) => {
-            let before = bytes.get(..gone.start).unwrap_or_default();
-            let behind = bytes.get(gone.end..).unwrap_or_default();
+        (DataSource::Received { bytes, front }, Some(taken)) => {
+            let before = bytes.get(..taken.start).unwrap_or_default();
+            let behind = bytes.get(taken.end..).unwrap_or_default();
             rx.partial.arrived(bytes.len().saturating_sub(front), [before, behind]);
         }
     }

@@ -2,14 +2,14 @@
 //! pipe, which copies nothing, and from there into the file, which copies it once. Through the server's own
 //! memory it would be copied twice.
 //!
-//! It begins when some of the record has gone ahead ([`super::ahead`]), so that it is known where its data
+//! It begins when some of the data was taken ([`super::write_ahead`]), so that it is known where its data
 //! begins, and goes on while as much arrives at a time as is worth the checks of a piece. In front of what the socket
 //! has goes what was left over of the piece before, so that the file gets whole pages in one write; how much
 //! is moved is chosen so that nothing is left over again. The end of the record always comes by a
 //! receive, which completes it and has it answered like any other.
 //!
 //! A client that sends large WRITEs goes on doing so: of the next record only the beginning is received, as
-//! much as goes ahead by itself, so that there is something left for the pipe.
+//! much as is taken at once, so that there is something left for the pipe.
 //!
 //! Invariants:
 //! - A pipe belongs to one worker, and is empty between two pieces. One that may not be is thrown away.
@@ -26,7 +26,7 @@ use crate::service::stream_round::{FilledPipe, RoundEnd, StreamRound};
 use crate::service::write_ahead;
 use crate::sync::add;
 use crate::zero_copy::ZeroCopy;
-use rpc::{Beginning, Piped};
+use rpc::{PartialRecord, Piped};
 use std::io;
 use sys::io::PAGE;
 use sys::pipe::{Pipe, take};
@@ -43,10 +43,12 @@ pub(crate) fn fill(
     shared: &Shared,
     stats: &WorkerStats,
 ) -> Option<FilledPipe> {
-    let data_at = write_ahead::going(rx).filter(|ahead| !ahead.is_empty())?.data_at();
+    let argument = write_ahead::taking(rx).filter(|argument| !argument.is_empty())?;
     let kept = rx.partial.so_far().filter(|kept| kept.len() <= FRONT_BYTES_MAX)?;
-    let front = kept.get(data_at..)?;
-    let most = rx.partial.missing().saturating_sub(PAGE_BYTES).min(PIPE_BYTES);
+    let front = kept.get(argument.data_at()..)?;
+    // what follows the data must not come into the pipe
+    let missing = argument.left().checked_sub(front.len())?.min(rx.partial.missing());
+    let most = missing.saturating_sub(PAGE_BYTES).min(PIPE_BYTES);
     let most = most.saturating_sub((front.len().saturating_add(most)) % PAGE_BYTES);
     let off = shared.zero_copy.now() == ZeroCopy::Off || !rx.conn.stream.can_zero_copy();
     if most < PIPED_BYTES_MIN || off || matches!(state, PipeState::Refused) {
@@ -99,28 +101,28 @@ pub(crate) fn room(rx: &Rx, front: usize) -> Option<usize> {
 }
 
 impl StreamRound<'_> {
-    /// Lets what is in a pipe go where it belongs. Ends the turn.
-    pub(crate) fn go_piped(&self, filled: FilledPipe, spare: &mut Writer) -> RoundEnd {
+    /// Has what is in a pipe taken. Ends the round.
+    pub(crate) fn take_piped(&self, filled: FilledPipe, spare: &mut Writer) -> RoundEnd {
         let Some(mut rx) = self.rx.borrow_mut().take() else { return RoundEnd::AllAnswered };
-        let mut ahead = rx.ahead.take().unwrap_or_default();
+        let mut argument = rx.argument.take().unwrap_or_default();
         let FilledPipe { own, front, len } = filled;
         let moved = len.saturating_sub(front);
         let kept = rx.partial.so_far().unwrap_or_default();
-        let so_far = kept.get(..ahead.data_at()).unwrap_or_default();
+        let so_far = kept.get(..argument.data_at()).unwrap_or_default();
         let piped = Some(Piped { pipe: own.pipe.read_end(), len });
         let missing = rx.partial.missing().saturating_sub(moved);
-        let beginning = Beginning { so_far, piped, missing };
-        let (gone, end) = self.ask(&rx.conn, beginning, &mut ahead);
-        let gone = gone.len();
-        self.round.stats.add(Counter::PiecesAhead, u64::from(gone > 0));
-        self.round.stats.add(Counter::BytesPiped, gone as u64);
+        let partial = PartialRecord { so_far, piped, missing };
+        let (taken, end) = self.ask(&rx.conn, partial, &mut argument);
+        let taken = taken.len();
+        self.round.stats.add(Counter::PiecesAhead, u64::from(taken > 0));
+        self.round.stats.add(Counter::BytesPiped, taken as u64);
         spare.clear();
         spare.raw(so_far);
-        let rest = take_rest(&own.pipe, len.saturating_sub(gone), spare);
+        let rest = take_rest(&own.pipe, len.saturating_sub(taken), spare);
         rx.partial.arrived(moved, [spare.bytes(), &[]]);
         spare.clear();
-        rx.large = gone > 0;
-        rx.ahead = Some(ahead);
+        rx.large = taken > 0;
+        rx.argument = Some(argument);
         *self.rx.borrow_mut() = Some(rx);
         match rest {
             Ok(()) => {

@@ -2,8 +2,8 @@
 //! it, and whatever happens in the middle.
 
 use crate::toy::{
-    Client, ECHO, NULL, ONCE, ONCE_AND_PERHAPS, TAKE, TAKEN_TOGETHER, Toy, UNTIL_TOLD, config,
-    message, opaque, record, until,
+    Client, ECHO, NULL, ONCE, ONCE_AND_PERHAPS, TAKE, TAKEN_TOGETHER, Toy, UNTIL_TOLD, behind_data,
+    config, message, opaque, record, until,
 };
 use bowline_svc::{Config, Limits, PoolMode, WakePolicy, ZeroCopy};
 use std::io::Write;
@@ -13,7 +13,7 @@ use telemetry::Counter;
 
 /// What `TAKE` is sent: how long each piece naps (or [`ONCE`], [`UNTIL_TOLD`]), and data that is nowhere the same.
 fn args(ms: u32, len: usize) -> Vec<u8> {
-    [&ms.to_be_bytes()[..], &u32::try_from(len).unwrap().to_be_bytes(), &data(len)].concat()
+    [&ms.to_be_bytes()[..], &opaque(&data(len)), &behind_data(len)].concat()
 }
 
 fn data(len: usize) -> Vec<u8> {

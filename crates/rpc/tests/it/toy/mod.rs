@@ -1,14 +1,16 @@
 //! A small program for tests of the dispatcher: every way in which a procedure can end.
 
 use bowline_rpc::{
-    Ahead, Arrived, Beginning, Blocking, Call, CallHost, Credential, Deferred, DispatchSettings,
-    Dispatcher, Done, Fault, Line, OpIndex, Outcome, Peer, Plan, Posted, Row, Service, Taken,
-    Transport, Version,
+    ArgumentSink, Begun, Blocking, Call, CallHost, Consumed, Credential, Deferred,
+    DispatchSettings, Dispatcher, Done, Fault, LargeArgument, Line, OpIndex, Outcome,
+    PartialRecord, Peer, Piece, Plan, Posted, Row, Service, Transport, Version,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use xdr::{Reader, Writer};
+
+pub mod seal;
 
 /// The toy's program number.
 pub const PROGRAM: u32 = 400_000;
@@ -35,7 +37,7 @@ pub mod procedure {
     pub const SLEEPY: u32 = 7;
     /// A hole in the numbers.
     pub const HOLE: u32 = 8;
-    /// Takes data as it comes, in fours; gives all of it back.
+    /// Takes data as it comes, in fours; gives all of it back, and what follows it.
     pub const GATHER: u32 = 9;
     /// Would do the same, but is not idempotent.
     pub const HOARD: u32 = 10;
@@ -53,6 +55,10 @@ pub mod procedure {
     pub const LATER: u32 = 16;
     /// Is answered later; not idempotent.
     pub const LATER_ONCE: u32 = 17;
+    /// Panics over the second piece of its data, and over the call.
+    pub const BURST_LATER: u32 = 18;
+    /// Gives the length from which on its reply takes ranges of files.
+    pub const RANGES: u32 = 19;
 }
 
 /// What the toy's procedures work on.
@@ -120,7 +126,11 @@ fn panics(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Wr
 
 fn who(_: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
     match call.credential {
-        Credential::Anonymous | Credential::Principal(_) => Err(Fault::TooWeak),
+        Credential::Anonymous => Err(Fault::TooWeak),
+        Credential::Principal(principal) => {
+            reply.opaque(&principal.name);
+            Ok(())
+        }
         Credential::Sys(sys) => {
             reply.u32(sys.uid);
             Ok(())
@@ -181,49 +191,74 @@ fn later(state: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Wri
     Ok(())
 }
 
+/// From which length on the reply takes ranges of files; 0 for never.
+fn ranges(_: &State, _: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let shortest = reply.range_min().unwrap_or(0);
+    reply.u32(u32::try_from(shortest).unwrap_or(u32::MAX));
+    Ok(())
+}
+
 fn hole(_: &State, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Ran {
     Err(Fault::ProcUnavail)
 }
 
-/// The length of the data, and what there is of it, if all of the record is data.
-fn gathered<'a>(args: &mut Reader<'a>, gone: usize, missing: usize) -> Option<&'a [u8]> {
-    let len = args.u32().ok()? as usize;
-    let data = args.rest();
-    (gone.checked_add(data.len())?.checked_add(missing)? == len).then_some(data)
-}
-
-fn gather_ahead(
-    _: &State,
-    _: &mut Call<'_>,
-    args: &mut Reader<'_>,
-    missing: usize,
-    ahead: &mut Ahead,
-) -> Taken {
-    let Some(data) = gathered(args, ahead.len(), missing) else { return Taken::Never };
-    let now = data.len() / 4 * 4;
-    if now == 0 {
-        return Taken::NotYet;
-    }
-    let before = ahead.memo::<Vec<u8>>().cloned().unwrap_or_default();
-    ahead.remember([&before, &data[..now]].concat());
-    Taken::Bytes(now)
-}
-
-fn gather(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
-    let gone = call.ahead.and_then(Ahead::memo::<Vec<u8>>).cloned().unwrap_or_default();
-    let data = gathered(args, gone.len(), 0).ok_or(Fault::SystemErr)?;
-    reply.opaque(&[&gone, data].concat());
+/// Data, which it gives back, and what follows it, which it gives back as well.
+fn gather(_: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    reply.opaque(args.opaque(1 << 20)?);
+    reply.raw(args.rest());
     Ok(())
 }
 
-fn burst_ahead(
-    _: &State,
-    call: &mut Call<'_>,
-    _: &mut Reader<'_>,
-    _: usize,
-    _: &mut Ahead,
-) -> Taken {
-    std::panic::resume_unwind(Box::new(call.xid));
+/// Does what [`gather`] does, four bytes at a time.
+struct GatherSink {
+    taken: Vec<u8>,
+    /// Panics when it has taken so much.
+    panics_at: usize,
+}
+
+impl ArgumentSink for GatherSink {
+    fn take(&mut self, _: &dyn Blocking, piece: Piece<'_>) -> Consumed {
+        if self.taken.len() >= self.panics_at {
+            std::panic::resume_unwind(Box::new(()));
+        }
+        let Piece::Bytes(data) = piece else { return Consumed::NoMore };
+        let now = data.len() / 4 * 4;
+        self.taken.extend_from_slice(&data[..now]);
+        if now == 0 { Consumed::TooFew } else { Consumed::Bytes(now) }
+    }
+
+    fn finish(
+        self: Box<Self>,
+        call: &mut Call<'_>,
+        data: &[u8],
+        args: &mut Reader<'_>,
+        reply: &mut Writer,
+    ) -> Ran {
+        reply.opaque(&[&self.taken, data].concat());
+        reply.raw(args.rest());
+        if args.remaining() > 0 {
+            call.count_operation(1, 0);
+        }
+        Ok(())
+    }
+}
+
+fn begin_with(panics_at: usize, args: &mut Reader<'_>) -> Begun {
+    let Ok(len) = args.u32() else { return Begun::TooFew };
+    let sink = Box::new(GatherSink { taken: Vec::new(), panics_at });
+    Begun::Sink { sink, data_len: len as usize }
+}
+
+fn begin_gather(_: &Arc<State>, _: &mut Call<'_>, args: &mut Reader<'_>, _: usize) -> Begun {
+    begin_with(usize::MAX, args)
+}
+
+fn begin_burst(_: &Arc<State>, _: &mut Call<'_>, _: &mut Reader<'_>, _: usize) -> Begun {
+    std::panic::resume_unwind(Box::new(()));
+}
+
+fn begin_burst_later(_: &Arc<State>, _: &mut Call<'_>, args: &mut Reader<'_>, _: usize) -> Begun {
+    begin_with(4, args)
 }
 
 const KEPT: Plan = Plan::NON_IDEMPOTENT;
@@ -236,7 +271,7 @@ fn plan_mixed(_: &State, args: &[u8], _: Transport) -> Plan {
     if first >= 4 { plan.urgent() } else { plan }
 }
 
-static ROWS: [Row<State>; 18] = [
+static ROWS: [Row<State>; 20] = [
     Row::new("NULL", PLAIN, null),
     Row::new("ECHO", PLAIN, echo),
     Row::new("COUNT", KEPT, count),
@@ -246,15 +281,17 @@ static ROWS: [Row<State>; 18] = [
     Row::new("SILENT", KEPT, silent),
     Row::new("SLEEPY", KEPT.blocking(), count),
     Row::new("HOLE", PLAIN, hole),
-    Row::new("GATHER", PLAIN, gather).taking(gather_ahead),
-    Row::new("HOARD", KEPT, gather).taking(gather_ahead),
-    Row::new("BURST", PLAIN, panics).taking(burst_ahead),
+    Row::new("GATHER", PLAIN, gather).beginning_with(begin_gather),
+    Row::new("HOARD", KEPT, gather).beginning_with(begin_gather),
+    Row::new("BURST", PLAIN, panics).beginning_with(begin_burst),
     Row::new("HELD", KEPT, held),
     Row::new("UNDO", Plan::REPLAY_UNSAFE, undo),
     Row::new("MIXED", PLAIN, count).planned_by(plan_mixed),
     Row::new("COMPOUND", PLAIN, compound).planned_by(plan_compound),
     Row::new("LATER", PLAIN, later),
     Row::new("LATER_ONCE", KEPT, later),
+    Row::new("BURST_LATER", PLAIN, panics).beginning_with(begin_burst_later),
+    Row::new("RANGES", PLAIN, ranges),
 ];
 static VERSIONS: [Version<State>; 1] =
     [Version { number: 1, rows: &ROWS, operations: &OPERATIONS }];
@@ -357,23 +394,36 @@ impl Toy {
 
     /// Dispatches at time 0.
     pub fn dispatch_from(&self, peer: Peer, record: &[u8], reply: &mut Writer) -> Done {
-        self.dispatcher.dispatch(record.into(), peer, 0, self, reply)
+        self.dispatcher.dispatch(record, peer, 0, self, reply)
     }
 
-    /// Dispatches a record that arrives in two parts, of which data goes ahead as soon as the first
-    /// is there, over TCP at time 0; and how many bytes went.
+    /// Dispatches a record that arrives in two parts, of which data is taken as soon as the first
+    /// is there, over TCP at time 0; and how many bytes were taken.
     pub fn dispatch_parts(&self, record: &[u8], cut: usize, reply: &mut Writer) -> (Done, usize) {
         let (mut first, second) = (record[..cut].to_vec(), &record[cut..]);
-        let (peer, mut ahead) = (peer(Transport::Tcp, 700), Ahead::default());
-        let beginning = Beginning { so_far: &first, piped: None, missing: second.len() };
-        let gone = self.dispatcher.ahead(beginning, peer, self, &mut ahead);
-        assert_eq!(gone.len(), ahead.len());
-        first.drain(gone);
+        let mut large = LargeArgument::default();
+        self.take(&mut first, second.len(), &mut large);
         first.extend_from_slice(second);
-        let ahead = Some(&ahead).filter(|ahead| !ahead.is_empty());
-        let arrived = Arrived { record: &first, ahead };
-        let done = self.dispatcher.dispatch(arrived, peer, 0, self, reply);
-        (done, ahead.map_or(0, Ahead::len))
+        let taken = large.taken();
+        (self.finish(&first, large, reply), taken)
+    }
+
+    /// Takes data from what has arrived of a record.
+    pub fn take(&self, so_far: &mut Vec<u8>, missing: usize, large: &mut LargeArgument) {
+        let partial = PartialRecord { so_far, piped: None, missing };
+        let (peer, before) = (peer(Transport::Tcp, 700), large.taken());
+        let taken = self.dispatcher.take_data(partial, peer, self, large);
+        assert_eq!(taken.len(), large.taken() - before);
+        so_far.drain(taken);
+    }
+
+    /// Answers what is left of a record.
+    pub fn finish(&self, record: &[u8], large: LargeArgument, reply: &mut Writer) -> Done {
+        let peer = peer(Transport::Tcp, 700);
+        match large.is_empty() {
+            true => self.dispatch(record, reply),
+            false => self.dispatcher.finish(record, large, peer, self, reply),
+        }
     }
 
     /// How often a call said that it may sleep.

@@ -3,8 +3,9 @@
 
 use bowline_svc::{Config, ConnInfo, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
-    Ahead, Call, Copied, DispatchSettings, Dispatcher, Fault, Piped, Plan, Program, Reply, Request,
-    Row, Service, SocketBufferSize, Taken, Transport, Version,
+    ArgumentSink, Begun, Blocking, Call, Consumed, Copied, DispatchSettings, Dispatcher, Fault,
+    Piece, Piped, Plan, Program, Reply, Request, Row, Service, SocketBufferSize, Transport,
+    Version,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -194,60 +195,101 @@ pub const ONCE_AND_PERHAPS: u32 = u32::MAX - 1;
 /// For TAKE instead of a nap: waits until it may go on.
 pub const UNTIL_TOLD: u32 = u32::MAX - 2;
 
-/// Leaves less than [`TAKEN_TOGETHER`] bytes for later, as a file does with half a page.
-fn take_ahead(
-    state: &State,
-    call: &mut Call<'_>,
+/// Takes the data of TAKE. Leaves less than [`TAKEN_TOGETHER`] bytes for later, as a file does with
+/// half a page.
+struct TakeSink {
+    state: Arc<State>,
+    ms: u32,
+    taken: Vec<u8>,
+}
+
+impl ArgumentSink for TakeSink {
+    fn take(&mut self, blocking: &dyn Blocking, piece: Piece<'_>) -> Consumed {
+        if self.ms >= ONCE_AND_PERHAPS && !self.taken.is_empty() {
+            self.state.balked.fetch_add(1, Ordering::Relaxed);
+            return if self.ms == ONCE { Consumed::NoMore } else { Consumed::TooFew };
+        }
+        let whole = piece.len() / TAKEN_TOGETHER * TAKEN_TOGETHER;
+        if whole == 0 {
+            return Consumed::TooFew;
+        }
+        let at = self.taken.len();
+        match piece {
+            Piece::Bytes(data) => self.taken.extend_from_slice(&data[..whole]),
+            Piece::Piped(Piped { pipe, .. }) => {
+                let mut pipe = std::fs::File::from(pipe.try_clone_to_owned().unwrap());
+                self.taken.resize(at + whole, 0);
+                pipe.read_exact(&mut self.taken[at..]).unwrap();
+            }
+        }
+        match self.ms {
+            0 | ONCE | ONCE_AND_PERHAPS => {}
+            UNTIL_TOLD => {
+                blocking.will_block();
+                wait_until_told(&self.state);
+            }
+            ms => {
+                blocking.will_block();
+                std::thread::sleep(Duration::from_millis(ms.into()));
+            }
+        }
+        Consumed::Bytes(whole)
+    }
+
+    fn finish(
+        self: Box<Self>,
+        call: &mut Call<'_>,
+        data: &[u8],
+        args: &mut Reader<'_>,
+        reply: &mut Writer,
+    ) -> Ran {
+        let Self { state, taken, .. } = *self;
+        answer_take(&state, call, [&taken, data], args, reply)
+    }
+}
+
+fn begin_take(
+    state: &Arc<State>,
+    _: &mut Call<'_>,
     args: &mut Reader<'_>,
     missing: usize,
-    ahead: &mut Ahead,
-) -> Taken {
-    let (Ok(ms), Ok(len)) = (args.u32(), args.u32()) else { return Taken::Never };
-    let data = args.rest();
-    let there = call.piped.map_or(data.len(), |piped| piped.len);
-    if ahead.len() + there + missing != len as usize {
-        return Taken::Never;
+) -> Begun {
+    let Ok([ms, len]) = args.words() else { return Begun::TooFew };
+    let data_len = len as usize;
+    let behind = behind_data(data_len).len();
+    if xdr::padded(data_len) + behind != args.remaining() + missing {
+        return Begun::WholeRecord;
     }
-    if ms >= ONCE_AND_PERHAPS && !ahead.is_empty() {
-        state.balked.fetch_add(1, Ordering::Relaxed);
-        return if ms == ONCE { Taken::Never } else { Taken::NotYet };
-    }
-    let whole = there / TAKEN_TOGETHER * TAKEN_TOGETHER;
-    if whole == 0 {
-        return Taken::NotYet;
-    }
-    let mut taken = data.get(..whole).unwrap_or_default().to_vec();
-    if let Some(Piped { pipe, .. }) = call.piped {
-        let mut pipe = std::fs::File::from(pipe.try_clone_to_owned().unwrap());
-        taken.resize(whole, 0);
-        pipe.read_exact(&mut taken).unwrap();
-    }
-    match ms {
-        0 | ONCE | ONCE_AND_PERHAPS => {}
-        UNTIL_TOLD => {
-            call.blocking.will_block();
-            wait_until_told(state);
-        }
-        _ => {
-            call.blocking.will_block();
-            std::thread::sleep(Duration::from_millis(ms.into()));
-        }
-    }
-    let before = ahead.memo::<Vec<u8>>().cloned().unwrap_or_default();
-    ahead.remember([before, taken].concat());
-    Taken::Bytes(whole)
+    let sink = Box::new(TakeSink { state: Arc::clone(state), ms, taken: Vec::new() });
+    Begun::Sink { sink, data_len }
 }
 
 fn take(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let _ms = args.u32()?;
+    let data = args.opaque(usize::MAX)?;
+    answer_take(state, call, [&[], data], args, reply)
+}
+
+fn answer_take(
+    state: &State,
+    call: &mut Call<'_>,
+    data: [&[u8]; 2],
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Ran {
     state.calls.fetch_add(1, Ordering::Relaxed);
-    let (_ms, len) = (args.u32()?, args.u32()?);
-    let gone = call.ahead.and_then(Ahead::memo::<Vec<u8>>).cloned().unwrap_or_default();
-    assert_eq!(gone.len(), call.ahead.map_or(0, Ahead::len));
-    assert_eq!(gone.len() + args.remaining(), len as usize);
-    reply.u32(u32::try_from(gone.len()).unwrap());
-    reply.opaque(&[&gone, args.rest()].concat());
-    call.outcome.bytes_written = len;
+    let len = data.concat().len();
+    assert!(args.rest() == behind_data(len), "what follows the data is what was sent");
+    reply.u32(u32::try_from(data[0].len()).unwrap());
+    reply.opaque(&data.concat());
+    call.outcome.bytes_written = u32::try_from(len).unwrap();
     Ok(())
+}
+
+/// What follows the data of TAKE in its record, as further operations do: nothing, or up to 12 kB.
+pub fn behind_data(len: usize) -> Vec<u8> {
+    let bytes = len % 4 * 4000;
+    (0..bytes).map(|at| (at % 239) as u8).collect()
 }
 
 /// How many bytes TAKE takes together.
@@ -267,7 +309,7 @@ const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 15] {
         Row::new("SPIN", plain, spin),
         Row::new("WISH", plain, wish),
         Row::new("FILE", plain, file),
-        Row::new("TAKE", plain, take).taking(take_ahead),
+        Row::new("TAKE", plain, take).beginning_with(begin_take),
         Row::new("LATE", plain, late),
         Row::new("ONCE_ONLY", kept, once_only),
         Row::new("WAIT", plain, wait),
