@@ -1,57 +1,51 @@
-//! The extended attribute that holds a POSIX access ACL.
+//! The extended attributes that hold POSIX ACLs. All of this works with any descriptor of the object.
 
 use crate::open::proc_path;
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// The attribute's name.
-const ACCESS: &str = "system.posix_acl_access";
+/// Who may do what.
+pub const ACCESS: &str = "system.posix_acl_access";
+/// What objects that are made in a directory begin with.
+pub const DEFAULT: &str = "system.posix_acl_default";
+
 /// More than any file system stores in one attribute.
 const VALUE_MAX: usize = 64 * 1024;
 
-/// The access ACL of an object in the attribute's binary form; `None` if it has none or the file
-/// system knows no ACLs. Works with any descriptor.
+/// An ACL in the attribute's binary form; `None` if the object has none or the file system knows no ACLs.
 ///
 /// # Errors
 /// What the kernel says.
-pub fn access(fd: BorrowedFd<'_>) -> io::Result<Option<Vec<u8>>> {
-    use rustix::io::Errno;
+pub fn get(fd: BorrowedFd<'_>, attribute: &str) -> io::Result<Option<Vec<u8>>> {
     let path = proc_path(fd);
     let mut small = [0u8; 256];
-    match rustix::fs::getxattr(&path, ACCESS, &mut small) {
+    match rustix::fs::getxattr(&path, attribute, &mut small) {
         Ok(len) => return Ok(small.get(..len).map(<[u8]>::to_vec)),
         Err(Errno::NODATA | Errno::OPNOTSUPP) => return Ok(None),
         Err(Errno::RANGE) => {}
         Err(e) => return Err(e.into()),
     }
     let mut large = vec![0u8; VALUE_MAX];
-    let len = rustix::fs::getxattr(&path, ACCESS, large.as_mut_slice())?;
+    let len = rustix::fs::getxattr(&path, attribute, large.as_mut_slice())?;
     large.truncate(len);
     Ok(Some(large))
 }
 
-/// Whether the kernel lets the user that the thread acts as do this (the bits of `rwx`); for tests
-/// of a check in user space.
+/// Sets an ACL, or takes it away.
 ///
 /// # Errors
-/// What the kernel says, but for a refusal.
-pub fn kernel_permits(path: &std::path::Path, rwx: u32) -> io::Result<bool> {
-    use rustix::fs::{Access, AtFlags, CWD};
-    let mut access = Access::empty();
-    access.set(Access::READ_OK, rwx & 4 != 0);
-    access.set(Access::WRITE_OK, rwx & 2 != 0);
-    access.set(Access::EXEC_OK, rwx & 1 != 0);
-    match rustix::fs::accessat(CWD, path, access, AtFlags::EACCESS) {
-        Ok(()) => Ok(true),
-        Err(rustix::io::Errno::ACCESS) => Ok(false),
-        Err(e) => Err(e.into()),
+/// What the kernel says: `EPERM` for others than the owner, `EOPNOTSUPP` if the file system knows no ACLs.
+pub fn set(fd: BorrowedFd<'_>, attribute: &str, value: Option<&[u8]>) -> io::Result<()> {
+    let path = proc_path(fd);
+    match value {
+        Some(value) => {
+            let any = rustix::fs::XattrFlags::empty();
+            Ok(rustix::fs::setxattr(&path, attribute, value, any)?)
+        }
+        None => match rustix::fs::removexattr(&path, attribute) {
+            Ok(()) | Err(Errno::NODATA) => Ok(()),
+            Err(e) => Err(e.into()),
+        },
     }
-}
-
-/// Sets the access ACL; for tests.
-///
-/// # Errors
-/// What the kernel says.
-pub fn set_access(path: &std::path::Path, value: &[u8]) -> io::Result<()> {
-    Ok(rustix::fs::setxattr(path, ACCESS, value, rustix::fs::XattrFlags::empty())?)
 }

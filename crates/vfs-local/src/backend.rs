@@ -4,6 +4,7 @@ use crate::fs::LocalFs;
 use crate::ops;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
+use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
     Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result,
@@ -64,6 +65,10 @@ impl Backend for LocalFs {
     }
 
     fn locks(&self) -> Option<&dyn Locks> {
+        Some(self)
+    }
+
+    fn acls(&self) -> Option<&dyn Acls> {
         Some(self)
     }
 

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
     Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result,
@@ -189,6 +190,10 @@ impl<B: Backend> Backend for FaultyFs<B> {
 
     fn locks(&self) -> Option<&dyn Locks> {
         self.inner.locks()
+    }
+
+    fn acls(&self) -> Option<&dyn Acls> {
+        self.inner.acls()
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {

@@ -1,22 +1,17 @@
 //! The permission check in user space, exactly as the kernel would decide.
 //!
-//! Owns: mode bits, POSIX ACLs, and the exceptions that an NFS server needs, as pure functions. A
+//! Owns: the decision by mode bits and POSIX ACLs, and the exceptions that an NFS server needs, as pure functions. A
 //! check costs nanoseconds where switching a thread's identity costs as much as a whole call.
 //!
 //! The kernel's order (its generic permission check): the owner by the owner bits alone; else the
 //! ACL if there is one; else the group bits for a member of the group; else the others' bits. What
 //! that refuses, root may do all the same, but for executing a file that nobody may execute.
 
+use crate::acl::{Acl, AclTag};
 use crate::{AccessMask, Attr, Cred, FileType, OpenAccess, Right};
 
-/// Entries of an ACL; the kernel's file systems hold far fewer in one attribute.
-pub const ACL_ENTRIES_MAX: usize = 1024;
-
-/// The version of the extended attribute's binary form.
-const ACL_VERSION: u32 = 2;
-
-/// What is asked for: the bits of `rwx`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The bits of `rwx`: what is asked for, or what is permitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Permission(u32);
 
 impl Permission {
@@ -26,6 +21,16 @@ impl Permission {
     pub const WRITE: Self = Self(2);
     /// Execute, or search a directory.
     pub const EXEC: Self = Self(1);
+
+    /// These bits of a mode or an ACL entry.
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits & 7)
+    }
+
+    /// The bits.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
 
     /// Both.
     #[must_use]
@@ -38,76 +43,25 @@ impl Permission {
     }
 }
 
-/// Whom an ACL entry is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tag {
-    UserObj,
-    User(u32),
-    GroupObj,
-    Group(u32),
-    Mask,
-    Other,
-}
-
-/// A POSIX access ACL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acl {
-    entries: Vec<(Tag, u32)>,
-}
-
-impl Acl {
-    /// Parses the value of `system.posix_acl_access`: a 32-bit version, then entries of 16-bit tag,
-    /// 16-bit permissions and 32-bit id, all little endian. `None` if it is anything else.
-    pub fn parse(value: &[u8]) -> Option<Self> {
-        let (version, mut rest) = value.split_first_chunk::<4>()?;
-        if u32::from_le_bytes(*version) != ACL_VERSION || rest.len() / 8 > ACL_ENTRIES_MAX {
-            return None;
-        }
-        let mut entries = Vec::with_capacity(rest.len() / 8);
-        while let Some(([a, b, c, d, id @ ..], tail)) = rest.split_first_chunk::<8>() {
-            let id = u32::from_le_bytes(*id);
-            let tag = match u16::from_le_bytes([*a, *b]) {
-                0x01 => Tag::UserObj,
-                0x02 => Tag::User(id),
-                0x04 => Tag::GroupObj,
-                0x08 => Tag::Group(id),
-                0x10 => Tag::Mask,
-                0x20 => Tag::Other,
-                _ => return None,
-            };
-            entries.push((tag, u32::from(u16::from_le_bytes([*c, *d])) & 7));
-            rest = tail;
-        }
-        rest.is_empty().then_some(Self { entries })
+/// Decides by an ACL for somebody who is not the owner.
+fn acl_permits(acl: &Acl, attr: &Attr, cred: &Cred<'_>, want: Permission) -> bool {
+    let mask = acl.find(AclTag::Mask).map_or(7, Permission::bits);
+    if let Some(named) = acl.find(AclTag::User(cred.uid)) {
+        return want.within(named.bits() & mask);
     }
-
-    fn mask(&self) -> u32 {
-        self.entries.iter().find(|(tag, _)| *tag == Tag::Mask).map_or(7, |(_, bits)| *bits)
-    }
-
-    /// Decides for somebody who is not the owner.
-    fn permits(&self, attr: &Attr, cred: &Cred<'_>, want: Permission) -> bool {
-        let mask = self.mask();
-        let named =
-            self.entries.iter().find(|(tag, _)| *tag == Tag::User(cred.uid)).map(|(_, b)| *b);
-        if let Some(bits) = named {
-            return want.within(bits & mask);
+    let mut member = false;
+    for entry in acl.entries() {
+        let in_group = match entry.tag {
+            AclTag::GroupObj => cred.in_group(attr.gid),
+            AclTag::Group(gid) => cred.in_group(gid),
+            AclTag::UserObj | AclTag::User(_) | AclTag::Mask | AclTag::Other => false,
+        };
+        if in_group && want.within(entry.permissions.bits() & mask) {
+            return true;
         }
-        let mut member = false;
-        for (tag, bits) in &self.entries {
-            let in_it = match tag {
-                Tag::GroupObj => cred.in_group(attr.gid),
-                Tag::Group(gid) => cred.in_group(*gid),
-                Tag::UserObj | Tag::User(_) | Tag::Mask | Tag::Other => false,
-            };
-            if in_it && want.within(bits & mask) {
-                return true;
-            }
-            member |= in_it;
-        }
-        let other = self.entries.iter().find(|(tag, _)| *tag == Tag::Other).map_or(0, |(_, b)| *b);
-        !member && want.within(other)
+        member |= in_group;
     }
+    !member && want.within(acl.find(AclTag::Other).map_or(0, Permission::bits))
 }
 
 /// Whether the kernel would let `cred` do `want`.
@@ -121,7 +75,7 @@ fn by_mode(attr: &Attr, acl: Option<&Acl>, cred: &Cred<'_>, want: Permission) ->
     }
     match acl {
         // the kernel looks at an ACL only where the group bits (its mask) leave something
-        Some(acl) if attr.mode & 0o070 != 0 => acl.permits(attr, cred, want),
+        Some(acl) if attr.mode & 0o070 != 0 => acl_permits(acl, attr, cred, want),
         _ if cred.in_group(attr.gid) => want.within(attr.mode >> 3),
         _ => want.within(attr.mode),
     }

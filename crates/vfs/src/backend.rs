@@ -7,6 +7,7 @@
 //! A backend is shared by all workers; no call may hold a lock while it blocks, and each call
 //! says `cx.blocking.will_block()` before a system call that may wait for a disk.
 
+use crate::acl::Acls;
 use crate::{
     Attr, ChangeKind, Component, Fid, FileType, Locks, Name, Result, SetAttr, Status, Time, WccAttr,
 };
@@ -492,6 +493,11 @@ pub trait Backend: Send + Sync {
     /// The locks of others than NFS clients; `None` if there are none, so that the lock table of the server is
     /// all there is.
     fn locks(&self) -> Option<&dyn Locks> {
+        None
+    }
+
+    /// The access control lists; `None` if there are none but modes.
+    fn acls(&self) -> Option<&dyn Acls> {
         None
     }
 

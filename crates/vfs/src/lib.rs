@@ -4,6 +4,7 @@
 //! types, sockets or exports. Every backend passes the same `conformance` suite.
 
 pub mod access;
+pub mod acl;
 mod attr;
 mod backend;
 #[cfg(any(test, feature = "conformance"))]

@@ -1,5 +1,6 @@
 //! What tests need of the kernel and the server does not: compiled for tests only (feature `testing`).
 
+pub mod access;
 pub mod counting_allocator;
 pub mod lease;
 pub mod single_step;

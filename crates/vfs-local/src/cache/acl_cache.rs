@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use vfs::access::Acl;
+use vfs::acl::Acl;
 use vfs::{Attr, Time};
 
 /// Marks that nothing is known; a real stamp is never this in the lifetime of Linux.
@@ -54,7 +54,7 @@ impl AclCache {
             return Ok(check(Some(acl)));
         }
         let keep = is_settled(attr.ctime, Time::now());
-        match sys::acl::access(fd)? {
+        match sys::acl::get(fd, sys::acl::ACCESS)? {
             None => {
                 if keep {
                     self.none_at.store(stamp, Ordering::Relaxed);

@@ -3,7 +3,8 @@
 use crate::fs::LocalFs;
 use crate::ops::permission::with_acl;
 use std::os::fd::AsFd;
-use vfs::access::{Acl, granted};
+use vfs::access::granted;
+use vfs::acl::Acl;
 use vfs::{AccessMask, Attr, Cx, Fid, Result};
 
 /// See [`vfs::Backend::access`].

@@ -9,6 +9,7 @@
 //! An operation may use another file of this folder, never the reverse of an arrow that exists.
 
 pub mod access;
+pub mod acls;
 pub mod commit;
 pub mod create;
 pub mod dir_change;

@@ -3,7 +3,8 @@
 use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::fs::LocalFs;
-use vfs::access::{Acl, Permission, data_access, is_open_for, permits};
+use vfs::access::{Permission, data_access, is_open_for, permits};
+use vfs::acl::Acl;
 use vfs::{Attr, Cred, Cx, FileType, Result, Status};
 
 /// The group bits of a mode, which are the mask of an ACL.

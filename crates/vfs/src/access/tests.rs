@@ -1,6 +1,7 @@
 //! The check against an independent model, over all modes, groups and many ACLs.
 
-use super::{Acl, Permission, data_access, granted, permits};
+use super::{Permission, data_access, granted, permits};
+use crate::acl::Acl;
 use crate::{AccessMask, Attr, Cred, FileType, Time};
 
 fn attr(ftype: FileType, mode: u32) -> Attr {

@@ -11,6 +11,7 @@
     reason = "test support: a failed check ends the test"
 )]
 
+mod acls;
 mod data;
 mod fixture;
 mod links;
@@ -56,9 +57,17 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, capabilities: Capabilities) -> 
         all.extend_from_slice(permissions::CHECKS);
         all.extend_from_slice(opens::BY_CALLERS);
     }
-    if fresh().locks().is_some() {
+    let optional = fresh();
+    if optional.locks().is_some() {
         all.extend_from_slice(locks::CHECKS);
     }
+    if optional.acls().is_some() {
+        all.extend_from_slice(acls::CHECKS);
+        if capabilities.acts_as_callers {
+            all.extend_from_slice(acls::BY_CALLERS);
+        }
+    }
+    drop(optional);
     for (name, check) in &all {
         let fixture = Fixture::new(fresh(), capabilities);
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&fixture)));
