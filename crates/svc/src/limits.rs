@@ -45,8 +45,6 @@ pub(crate) const DATAGRAM_COST: usize = 256;
 const DATAGRAM_BYTES_MIN: usize = 1 << 20;
 /// Ready events fetched at once.
 pub(crate) const EVENTS_PER_WAIT: usize = 64;
-/// Descriptors that are not given to connections: files, listeners, epolls, the control socket.
-pub(crate) const DESCRIPTORS_RESERVED: usize = 512;
 /// Clients without an open connection of which is remembered what they did.
 pub(crate) const CLIENTS_REMEMBERED: usize = 4096;
 /// How long a worker beyond the fewest stays without work.

@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod child;
 pub mod clock;
 pub mod datagram;
+pub mod descriptors;
 pub mod dirent;
 pub mod epoll;
 pub mod errno;

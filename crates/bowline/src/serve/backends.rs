@@ -9,6 +9,7 @@ use export::{Exports, Identity, SHARE_OF, Source};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+use sys::descriptors::DescriptorBudget;
 use vfs::Backend;
 use vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions};
@@ -22,6 +23,7 @@ const MEMORY_MODE: u32 = 0o1777;
 /// after their last call. Dropping it ends the threads.
 pub struct Backends {
     open: Arc<OpenFiles>,
+    descriptors: Arc<DescriptorBudget>,
     exports: Arc<OnceLock<Weak<Exports>>>,
     _sweeper: Sweeper,
 }
@@ -32,8 +34,9 @@ impl Backends {
     /// # Errors
     /// The kernel refuses another thread.
     pub fn start() -> anyhow::Result<Self> {
+        let descriptors = Arc::new(DescriptorBudget::of_this_process());
         let open = Arc::new(
-            OpenFiles::new(sys::limits::open_files())
+            OpenFiles::with_descriptors_of(Arc::clone(&descriptors))
                 .with_entries_max(MemoryShares::of_this_process().open_files()),
         );
         let exports: Arc<OnceLock<Weak<Exports>>> = Arc::default();
@@ -56,7 +59,12 @@ impl Backends {
             .name("closer".into())
             .spawn(close)
             .context("cannot start a thread: check the limits on processes")?;
-        Ok(Self { open, exports, _sweeper: sweeper })
+        Ok(Self { open, descriptors, exports, _sweeper: sweeper })
+    }
+
+    /// The descriptors that open files share with connections.
+    pub fn descriptors(&self) -> Arc<DescriptorBudget> {
+        Arc::clone(&self.descriptors)
     }
 
     /// Frees exports that a reload removes from these, after their last call. Called once.

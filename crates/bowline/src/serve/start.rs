@@ -32,6 +32,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 use svc::{Adopted, Server, StartError, UdpSockets};
+use sys::descriptors::DescriptorBudget;
 use sys::identity::{Capability, Namespace};
 use sys::signal::{Signal, Signals, ignore_others};
 use telemetry::{OpName, Telemetry};
@@ -73,7 +74,8 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let Programs { nfs, mount } = programs;
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let calls = (dispatcher, Arc::clone(&telemetry));
-    let server = start_service(config, process.inherited, &listen, &plan, calls)?;
+    let server =
+        start_service(config, process.inherited, &listen, &plan, calls, backends.descriptors())?;
 
     let udp = config.values.udp_sockets != UdpSockets::Off;
     let portmap = PortmapService::apply(&plan, &listen, services, udp)?;
@@ -246,6 +248,7 @@ fn start_service(
     listen: &ListenAddresses,
     plan: &Plan,
     (dispatcher, telemetry): (Arc<Dispatcher>, Arc<Telemetry>),
+    descriptors: Arc<DescriptorBudget>,
 ) -> anyhow::Result<Server> {
     let mut bind = Vec::new();
     if adopted.tcp.is_empty() && adopted.udp.is_empty() {
@@ -266,6 +269,7 @@ fn start_service(
         zero_copy: values.zero_copy,
         udp_buffer: udp_buffer_bytes(values.udp_buffer),
         limits: svc::Limits::default().with_memory(values.memory.0.bytes()),
+        descriptors,
         buffers: Box::new(values.buffers()),
         congestion: values.tcp_congestion.clone(),
     };

@@ -10,6 +10,7 @@ use crate::sync::lock;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
+use sys::descriptors::DescriptorBudget;
 
 /// Why a connection is not taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,21 +22,24 @@ pub(crate) enum TableFull {
 }
 
 /// The open connections.
-#[derive(Default)]
-pub(crate) struct ConnTable(Mutex<State>);
+pub(crate) struct ConnTable {
+    state: Mutex<State>,
+    /// Told how many there are. Written under the lock.
+    descriptors: Arc<DescriptorBudget>,
+}
 
 struct State {
     conns: HashMap<u64, Arc<Conn>>,
     clients: Clients,
 }
 
-impl Default for State {
-    fn default() -> Self {
-        Self { conns: HashMap::new(), clients: Clients::new(CLIENTS_REMEMBERED) }
-    }
-}
-
 impl ConnTable {
+    /// An empty one, which takes its descriptors from this budget.
+    pub fn new(descriptors: Arc<DescriptorBudget>) -> Self {
+        let state = State { conns: HashMap::new(), clients: Clients::new(CLIENTS_REMEMBERED) };
+        Self { state: Mutex::new(state), descriptors }
+    }
+
     /// Takes a connection in, unless there are `max` already or `max_per_client` from its client.
     ///
     /// # Errors
@@ -46,7 +50,7 @@ impl ConnTable {
         max: usize,
         max_per_client: usize,
     ) -> Result<(), TableFull> {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         if state.conns.len() >= max {
             return Err(TableFull::Server);
         }
@@ -56,30 +60,32 @@ impl ConnTable {
         }
         state.clients.opened(client);
         state.conns.insert(conn.id, Arc::clone(conn));
+        self.descriptors.set_connections(state.conns.len());
         Ok(())
     }
 
     /// Strikes a connection out. What it carried stays known.
     pub fn remove(&self, conn: &Conn) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         if state.conns.remove(&conn.id).is_some() {
+            self.descriptors.set_connections(state.conns.len());
             state.clients.closed(conn.peer.addr.ip(), conn.counters.totals());
         }
     }
 
     /// All of them, and what connections that are closed carried for each client that is known.
     pub fn all_and_closed(&self) -> (Vec<Arc<Conn>>, Vec<(IpAddr, ClientTotals)>) {
-        let state = lock(&self.0);
+        let state = lock(&self.state);
         (state.conns.values().map(Arc::clone).collect(), state.clients.closed_of_all())
     }
 
     /// All of them.
     pub fn all(&self) -> Vec<Arc<Conn>> {
-        lock(&self.0).conns.values().map(Arc::clone).collect()
+        lock(&self.state).conns.values().map(Arc::clone).collect()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        lock(&self.0).conns.len()
+        lock(&self.state).conns.len()
     }
 }

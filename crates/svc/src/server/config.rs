@@ -7,6 +7,8 @@ use crate::settings::{PoolMode, UdpSockets, WakePolicy};
 use crate::zero_copy::ZeroCopy;
 use rpc::SocketBufferSizes;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use sys::descriptors::DescriptorBudget;
 
 /// What a [`crate::Server`] is started with.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub struct Config {
     pub zero_copy: ZeroCopy,
     /// What peers may make grow.
     pub limits: Limits,
+    /// What connections take their descriptors from.
+    pub descriptors: Arc<DescriptorBudget>,
     /// What connections' socket buffers are to be.
     pub buffers: Box<dyn BufferRules>,
     /// The congestion control of connections.
@@ -50,6 +54,7 @@ impl Default for Config {
             udp_buffer: None,
             zero_copy: ZeroCopy::Auto,
             limits: Limits::default(),
+            descriptors: Arc::new(DescriptorBudget::of_this_process()),
             buffers: Box::new(SocketBufferSizes::UNSET),
             congestion: Congestion::Auto,
         }

@@ -6,7 +6,6 @@ use crate::conn::congestion::CongestionSetting;
 use crate::conn::table::ConnTable;
 use crate::conn::tcp_buffers::Buffers;
 use crate::errors::StartError;
-use crate::limits::DESCRIPTORS_RESERVED;
 use crate::pipes::Pipes;
 use crate::pool::inbox::Message;
 use crate::pool::shared::{OtherPools, Shared};
@@ -114,8 +113,7 @@ fn make_state(
     sys::identity::act_as_process()?;
     let own_identity = sys::identity::own()?;
     let limits = config.limits;
-    let descriptors = sys::socket::descriptors_max();
-    let room = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors / 2);
+    let connections_max = limits.connections_max.min(config.descriptors.connections_max());
     let adopted = config.adopted.udp;
     let datagram_sockets =
         DatagramSockets::bind(&config.udp, adopted, config.udp_sockets, config.udp_buffer)?;
@@ -132,7 +130,7 @@ fn make_state(
         clock: Clock::new(),
         watchdog: WatchdogWaker::default(),
         datagram_sockets,
-        conns: ConnTable::default(),
+        conns: ConnTable::new(config.descriptors),
         other_pools,
         partial: Budget::new(limits.partial_bytes_max),
         queued: Arc::new(Budget::new(limits.queued_bytes_max)),
@@ -148,7 +146,7 @@ fn make_state(
         pools,
         pool_settings: Mutex::new(settings),
         listeners,
-        connections_max: limits.connections_max.min(room),
+        connections_max,
         buffers,
         congestion,
         accept_end: Event::new()?,

@@ -23,12 +23,13 @@ use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use sys::descriptors::DescriptorBudget;
 use vfs::{Fid, Time};
 
-/// Descriptors that are left to sockets, the log and the rest of the process.
-const RESERVE: u64 = 1024;
 /// Entries at the most, whatever the limit of descriptors is.
 const ENTRIES_MAX: usize = 65_536;
+/// Descriptors that an entry may have: a path, one for reading, one for writing.
+const DESCRIPTORS_PER_ENTRY: usize = 3;
 /// Entries at the least.
 const ENTRIES_MIN: usize = 16;
 /// Seconds between two syncs of the tables of names: what a power cut may take of them.
@@ -63,7 +64,9 @@ struct RemovedFiles {
 pub struct OpenFiles {
     /// `None` is padding, see [`OpenFiles::flush_garbage`].
     pub(super) map: HashMap<Key, Option<Arc<OpenFile>>, foldhash::fast::RandomState>,
-    limit: usize,
+    /// What all open files of the process may have.
+    descriptors: Arc<DescriptorBudget>,
+    entries_max: usize,
     /// Seconds since the start, as [`OpenFiles::sweep`] was told.
     now_s: AtomicU32,
     /// When the cache was made.
@@ -83,14 +86,17 @@ pub struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// A cache for a process that may have this many descriptors.
+    /// A cache for a process that may have this many descriptors and has no connections.
     pub fn new(descriptors_max: u64) -> Self {
-        let share = descriptors_max.saturating_sub(RESERVE.min(descriptors_max / 2)) / 3;
-        let share = usize::try_from(share).unwrap_or(ENTRIES_MAX);
-        let limit = share.clamp(ENTRIES_MIN, ENTRIES_MAX);
+        Self::with_descriptors_of(Arc::new(DescriptorBudget::new(descriptors_max)))
+    }
+
+    /// A cache for a process whose connections take from the same descriptors.
+    pub fn with_descriptors_of(descriptors: Arc<DescriptorBudget>) -> Self {
         Self {
             map: HashMap::with_hasher(foldhash::fast::RandomState::default()),
-            limit,
+            descriptors,
+            entries_max: ENTRIES_MAX,
             names: NameCache::new(name_cache::SLOTS),
             now_s: AtomicU32::new(1),
             epoch: Instant::now(),
@@ -106,7 +112,7 @@ impl OpenFiles {
     /// The same with this many entries at most: each is memory of the kernel.
     #[must_use]
     pub fn with_entries_max(self, entries: usize) -> Self {
-        Self { limit: self.limit.min(entries).max(ENTRIES_MIN), ..self }
+        Self { entries_max: self.entries_max.min(entries).max(ENTRIES_MIN), ..self }
     }
 
     /// A number for a backend that uses the cache.
@@ -126,9 +132,10 @@ impl OpenFiles {
         &self.names
     }
 
-    /// Entries at the most.
-    pub const fn limit(&self) -> usize {
-        self.limit
+    /// Entries at the most, as of now.
+    pub fn limit(&self) -> usize {
+        let share = self.descriptors.files() / DESCRIPTORS_PER_ENTRY;
+        share.clamp(ENTRIES_MIN, self.entries_max)
     }
 
     /// Entries now.
@@ -161,16 +168,21 @@ impl OpenFiles {
         Some(work(file))
     }
 
+    /// Makes room for `coming` more entries. The limit falls when clients connect.
+    fn make_room(&self, coming: usize) {
+        let (len, limit) = (self.map.len() + coming, self.limit());
+        if len > limit {
+            self.evict(len - limit + limit / 8);
+        }
+    }
+
     /// Adds an object, unless it is there already; gives the one that is there.
     pub fn insert(&self, key: Key, file: OpenFile) -> Arc<OpenFile> {
         file.use_at(self.now_s());
         if self.kept.has(&key) {
             file.try_pin();
         }
-        let len = self.map.len();
-        if len >= self.limit {
-            self.evict(len - self.limit + self.limit / 8 + 1);
-        }
+        self.make_room(1);
         let guard = self.map.guard();
         let file = Arc::new(file);
         match self.map.try_insert(key, Some(Arc::clone(&file)), &guard) {
@@ -361,7 +373,7 @@ impl OpenFiles {
                 break;
             }
         }
-        if left > 0 && self.kept.len() > self.limit / 2 {
+        if left > 0 && self.kept.len() > self.limit() / 2 {
             self.close_named(left);
         }
         // unless another has taken over
@@ -429,6 +441,7 @@ impl OpenFiles {
         }
         self.now_s.store(now_s.max(1), Relaxed);
         self.wall_s.store(Time::now().sec, Relaxed);
+        self.make_room(0);
         self.close_idle_writers(now_s);
         self.close_if(usize::MAX, |_, file| {
             let check_links = LINK_CHECK_IDLE_S.contains(&file.idle_s(now_s));
@@ -443,6 +456,8 @@ mod tests {
     use crate::cache::key::Key;
     use crate::cache::open_file::OpenFile;
     use std::os::fd::{AsFd, OwnedFd};
+    use std::sync::Arc;
+    use sys::descriptors::DescriptorBudget;
     use vfs::Fid;
 
     fn key(n: u32) -> Key {
@@ -493,6 +508,19 @@ mod tests {
             files.close_later(key(n));
         }
         assert!(files.is_empty());
+    }
+
+    #[test]
+    fn it_makes_room_for_connections() {
+        let descriptors = Arc::new(DescriptorBudget::new(600));
+        let files = OpenFiles::with_descriptors_of(Arc::clone(&descriptors));
+        for n in 0..100 {
+            files.insert(key(n), file());
+        }
+        assert_eq!((files.len(), files.limit()), (100, 100));
+        descriptors.set_connections(150);
+        files.sweep(1);
+        assert!(files.len() <= 50 && files.limit() == 50, "{}", files.len());
     }
 
     #[test]
