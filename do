@@ -1,5 +1,6 @@
 #!/bin/bash
 # do serve [DIR...]   build Bowline, serve DIR (or a demo directory), prove it over the wire, go on
+# do release          build target/dist/bowline without debug information, and bowline.debug beside it
 # do test             install what the tests need and run every test, the kernel client's included
 # do check            format, lints, documentation, layers, house rules
 # do instructions     count the instructions of each hot call, and hold them against their limits
@@ -62,14 +63,30 @@ demo() {
   ln -s letters/2026 "$dir/latest"
 }
 
-serve() {
+# The program without its debug information, and beside it a file with that information, which debuggers and
+# backtraces find by its name in the program (.gnu_debuglink).
+release() {
   toolchain
+  install objcopy:binutils
   cargo build --release --quiet --package bowline
+  local dist=$PWD/target/dist built=$PWD/target/release/bowline
+  [ "$dist/bowline" -nt "$built" ] && return
+  mkdir -p "$dist"
+  (
+    cd "$dist"
+    objcopy --only-keep-debug "$built" bowline.debug
+    objcopy --strip-all --add-gnu-debuglink=bowline.debug "$built" bowline.new
+    mv bowline.new bowline
+  )
+}
+
+serve() {
+  release
   if [ $# = 0 ]; then
     demo "$PWD/target/demo"
     set -- "$PWD/target/demo"
   fi
-  exec target/release/bowline serve --prove "$@"
+  exec target/dist/bowline serve --prove "$@"
 }
 
 for_tests() {
@@ -152,10 +169,11 @@ instructions() {
 
 case ${1:-} in
   serve) shift; serve "$@" ;;
+  release) release ;;
   test) test_all ;;
   check) check ;;
   instructions) instructions ;;
   toolchain) toolchain ;;
   fuzz) toolchain; fuzz/run "${2:-10}" ;;
-  *) sed -n '2,8s/^# //p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,9s/^# //p' "$0" >&2; exit 2 ;;
 esac
