@@ -28,7 +28,7 @@ pub enum BufferSize {
 pub enum BufferSizeError {
     /// Not a number.
     #[error("{0:?} is no buffer size: write auto, 0, or bytes with K, M or G, as in 16M")]
-    Nothing(String),
+    NotASize(String),
     /// Out of range.
     #[error("a buffer of {0:?} is out of range: 4K to 512M, or auto, or 0")]
     Range(String),
@@ -43,7 +43,7 @@ impl FromStr for BufferSize {
             "0" => return Ok(Self::Unset),
             _ => {}
         }
-        let nothing = || BufferSizeError::Nothing(text.to_owned());
+        let not_a_size = || BufferSizeError::NotASize(text.to_owned());
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let scale: u64 = match unit.to_ascii_lowercase().as_str() {
@@ -51,9 +51,9 @@ impl FromStr for BufferSize {
             "k" | "kib" => 1 << 10,
             "m" | "mib" => 1 << 20,
             "g" | "gib" => 1 << 30,
-            _ => return Err(nothing()),
+            _ => return Err(not_a_size()),
         };
-        let number: u64 = number.parse().map_err(|_| nothing())?;
+        let number: u64 = number.parse().map_err(|_| not_a_size())?;
         let bytes = number.checked_mul(scale).and_then(|bytes| u32::try_from(bytes).ok());
         let fits = bytes.filter(|bytes| (BUFFER_MIN..=BUFFER_MAX).contains(bytes));
         fits.map(Self::Bytes).ok_or_else(|| BufferSizeError::Range(text.to_owned()))
@@ -145,7 +145,7 @@ mod tests {
     use super::{AtomicBufferSizes, BufferSize, BufferSizes};
 
     #[test]
-    fn what_is_shown_is_what_is_read() {
+    fn display_and_parse_agree() {
         for text in ["auto", "0", "4K", "16M", "512M", "5000", "1025K"] {
             assert_eq!(text.parse::<BufferSize>().unwrap().to_string(), text);
         }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn live_sizes_keep_what_they_are_given() {
+    fn atomic_buffer_sizes_return_what_was_stored() {
         let live = AtomicBufferSizes::default();
         assert_eq!(live.get(), BufferSizes::default());
         let sizes = BufferSizes { receive: BufferSize::Bytes(512 << 20), send: BufferSize::Auto };

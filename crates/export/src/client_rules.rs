@@ -85,10 +85,10 @@ impl ClientRules {
         if self.order.len() <= UNCACHED_RULES_MAX {
             return match self.by_address(client) {
                 Some(rule) => self.rule_match(rule),
-                None => self.from_cache(client).unwrap_or(ClientMatch::Unknown),
+                None => self.cached_match(client).unwrap_or(ClientMatch::Unknown),
             };
         }
-        if let Some(matched) = self.from_cache(client) {
+        if let Some(matched) = self.cached_match(client) {
             return matched;
         }
         let Some(rule) = self.by_address(client) else { return ClientMatch::Unknown };
@@ -113,7 +113,7 @@ impl ClientRules {
         rule.map_or(ClientMatch::Denied, |rule| ClientMatch::Allowed(&rule.options))
     }
 
-    fn from_cache(&self, client: IpAddr) -> Option<ClientMatch<'_>> {
+    fn cached_match(&self, client: IpAddr) -> Option<ClientMatch<'_>> {
         let guard = self.cached.guard();
         let cached = self.cached.get(&client, &guard)?;
         if !cached.used.load(Relaxed) {

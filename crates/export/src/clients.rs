@@ -1,4 +1,4 @@
-//! Who a rule is for: the patterns of exports(5), and how specific each kind is.
+//! The clients of a rule: the patterns of exports(5), and how specific each kind is.
 //!
 //! Owns: the syntax of a client and its comparison with an address or a name. Looks nothing up.
 
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The longest host name (RFC 1035 §2.3.4), pattern or netgroup.
 const NAME_MAX: usize = 255;
 
-/// Clients that a rule is for.
+/// The clients of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Client {
     /// One machine by its address.
@@ -30,7 +30,7 @@ pub enum Client {
 pub enum ClientError {
     /// Neither an address nor a possible name.
     #[error("{0:?} is neither an address, a network, a host name, @NETGROUP nor *")]
-    Nothing(String),
+    Unrecognized(String),
     /// The part behind the slash.
     #[error(
         "{0:?} is no network mask: write a number of bits up to {1}, or a mask like 255.255.0.0"
@@ -39,7 +39,7 @@ pub enum ClientError {
     /// A wildcard over digits only.
     #[error("{0:?}: wildcards match names, not addresses: write a network like 10.1.0.0/16")]
     WildcardAddress(String),
-    /// A bracket without its partner, or an empty class.
+    /// An unmatched bracket, or an empty class.
     #[error("{0:?}: the brackets hold no list of characters")]
     Class(String),
     /// A security flavour in place of a client.
@@ -63,7 +63,7 @@ impl Client {
             return Ok(Self::Anyone);
         }
         if let Some(group) = text.strip_prefix('@') {
-            return netgroup(group).ok_or_else(|| ClientError::Nothing(text.to_owned()));
+            return netgroup(group).ok_or_else(|| ClientError::Unrecognized(text.to_owned()));
         }
         if text.starts_with("gss/") {
             return Err(ClientError::Kerberos(text.to_owned()));
@@ -128,8 +128,8 @@ const fn in_host_name(byte: u8) -> bool {
 }
 
 fn host(text: &str) -> Result<Client, ClientError> {
-    let nothing = || ClientError::Nothing(text.to_owned());
-    // what is all digits and dots was meant as an address, and is none
+    let nothing = || ClientError::Unrecognized(text.to_owned());
+    // only digits and dots: an invalid address, not a name
     let numeric = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let edges = text.starts_with(['-', '.']) || text.contains("..");
     if numeric || edges || !text.bytes().all(in_host_name) {
@@ -159,7 +159,7 @@ impl Network {
 
     fn parse(address: &str, mask: &str) -> Result<Self, ClientError> {
         let base: IpAddr =
-            address.parse().map_err(|_| ClientError::Nothing(format!("{address}/{mask}")))?;
+            address.parse().map_err(|_| ClientError::Unrecognized(format!("{address}/{mask}")))?;
         let bits = mask.parse::<u8>().ok().or_else(|| mask_bits(base, mask));
         let most = if base.is_ipv4() { 32 } else { 128 };
         let wrong = || ClientError::Mask(mask.to_owned(), most);
@@ -197,7 +197,7 @@ fn first6(address: Ipv6Addr, bits: u8) -> Ipv6Addr {
     Ipv6Addr::from_bits(address.to_bits() & mask)
 }
 
-/// The bits of a mask like 255.255.252.0; a mask with holes has none.
+/// The length of a mask like 255.255.252.0; `None` if its ones are not contiguous.
 fn mask_bits(base: IpAddr, mask: &str) -> Option<u8> {
     let (ones, rest) = match (base, mask.parse().ok()?) {
         (IpAddr::V4(_), IpAddr::V4(m)) => {
@@ -221,7 +221,7 @@ pub struct Pattern(String);
 impl Pattern {
     fn parse(text: &str) -> Result<Self, ClientError> {
         if !text.bytes().all(|b| in_host_name(b) || b"*?[]!^".contains(&b)) {
-            return Err(ClientError::Nothing(text.to_owned()));
+            return Err(ClientError::Unrecognized(text.to_owned()));
         }
         if text.contains(|c: char| c.is_ascii_digit())
             && text.bytes().all(|b| b.is_ascii_digit() || b".*?".contains(&b))
@@ -243,7 +243,7 @@ impl Pattern {
     }
 }
 
-/// Goes back to the last `*` only: quadratic at worst, in strings of at most 255 bytes.
+/// Backtracks to the last `*` only: quadratic at worst, in strings of at most 255 bytes.
 fn matches(mut pattern: &[u8], mut name: &[u8]) -> bool {
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {

@@ -1,4 +1,4 @@
-//! One export: what it is to be ([`ExportSpec`]) and what it is ([`Export`]).
+//! One export: as it is configured ([`ExportSpec`]) and as it is served ([`Export`]).
 
 use crate::buffer_options::{AtomicBufferSizes, BufferSizes};
 use crate::client_rules::{ClientMatch, ClientRules};
@@ -97,16 +97,16 @@ impl fmt::Display for Source {
     }
 }
 
-/// Some clients, and what they may do.
+/// Clients and their options.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rule {
-    /// Who.
+    /// The clients.
     pub client: Client,
-    /// What.
+    /// What they may do.
     pub options: Options,
 }
 
-/// An export to be.
+/// What an export is configured to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportSpec {
     /// The path that clients mount: absolute, in normal form (no `//`, no `.` or `..`, no slash
@@ -149,7 +149,7 @@ pub struct Export {
     pub index: u16,
     /// Its number in handles.
     pub id: ExportId,
-    /// Its lasting identity.
+    /// Its persistent identity.
     pub uuid: [u8; 16],
     /// The identity that the operator chose.
     pub fsid: Option<Fsid>,

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_any_length_are_asked_for_once_and_mapped() {
+    fn group_lists_of_any_length_are_fetched_once_and_mapped() {
         let service = GroupsUpToUid::default();
         let asked = service.asked.clone();
         let users = UserGroups::new(Box::new(service));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_known_counts_while_nobody_answers() {
+    fn the_last_answer_counts_while_the_services_fail() {
         let service = GroupsUpToUid::default();
         let silent = service.silent.clone();
         let users = UserGroups::new(Box::new(service));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_calls_wait() {
+    fn the_number_of_calls_that_wait_is_bounded() {
         let (all, inside) = (Arc::new(Barrier::new(ASKING_MAX + 1)), Arc::new(AtomicUsize::new(0)));
         let users = UserGroups::new(Box::new(BlockedService(all.clone(), inside.clone())));
         std::thread::scope(|scope| {

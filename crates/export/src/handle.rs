@@ -1,4 +1,4 @@
-//! The envelope of a wire handle, and the MAC that keeps it honest.
+//! The envelope of a wire handle, with a MAC against forged handles.
 //!
 //! ```text
 //! 0      version, 1
@@ -11,8 +11,8 @@
 //! nothing exceeds the 64 of version 3 (RFC 1813 §2.4). Zero bytes behind the MAC are allowed up
 //! to 32 bytes in all, because version 2 pads its handles (RFC 1094 §2.3.3).
 //!
-//! The MAC is checked before anything else of a handle is believed. It is there so that nobody can
-//! name an object that the server never showed; it is not an identity.
+//! The MAC is checked before anything else of a handle is used. It prevents that clients name objects
+//! whose handles the server never sent; it does not authenticate clients.
 
 use siphasher::sip::SipHasher24;
 use std::fmt;
@@ -49,12 +49,12 @@ impl Handle {
     /// The most bytes of a handle (`NFS3_FHSIZE`).
     pub const MAX: usize = 64;
 
-    /// What goes on the wire and, behind it, what means nothing; how long the first is.
+    /// The bytes of the wire with padding behind them, and their number.
     pub const fn padded(&self) -> (&[u8; Self::MAX], usize) {
         (&self.bytes, self.len)
     }
 
-    /// What goes on the wire.
+    /// The bytes of the wire.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
@@ -75,12 +75,12 @@ impl PartialEq for Handle {
 impl Eq for Handle {}
 
 /// Seals and opens the handles of one export. The hash of its UUID and of its root's file id, with which every
-/// MAC begins, is computed once. The root is in it because a UUID goes with a path or an `fsid=`: what
-/// another directory under the same name gave out leads nowhere.
+/// MAC begins, is computed once. The root is in it because a UUID belongs to a path or an `fsid=`: handles
+/// of another directory that was exported under the same name do not open.
 #[derive(Clone, Copy)]
 pub struct Sealer {
     id: u32,
-    begun: SipHasher24,
+    prefix_hash: SipHasher24,
 }
 
 impl fmt::Debug for Sealer {
@@ -92,12 +92,12 @@ impl fmt::Debug for Sealer {
 impl Sealer {
     /// For the export of this UUID and root, whose number in handles is `id`.
     pub fn new(key: Key, id: u32, uuid: &[u8; 16], root: &Fid) -> Self {
-        let mut begun = SipHasher24::new_with_key(&key.0);
-        begun.write(uuid);
-        // whole words: a hash goes on from an odd byte at twice the price
-        begun.write(&(root.bytes().len() as u64).to_le_bytes());
-        begun.write(root.padded());
-        Self { id, begun }
+        let mut prefix_hash = SipHasher24::new_with_key(&key.0);
+        prefix_hash.write(uuid);
+        // whole words: SipHash continues from an odd byte at twice the cost
+        prefix_hash.write(&(root.bytes().len() as u64).to_le_bytes());
+        prefix_hash.write(root.padded());
+        Self { id, prefix_hash }
     }
 
     /// Seals a file id.
@@ -107,7 +107,7 @@ impl Sealer {
         let mut bytes = [0; Handle::MAX];
         if let Some((head, rest)) = bytes.split_first_chunk_mut::<HEAD>() {
             *head = [VERSION, u8::try_from(fid_len).unwrap_or(0), a, b, c, d];
-            // all of it, because a length that is known costs no call; the MAC goes over the padding
+            // the whole array, because a constant length is copied inline; the MAC overwrites the padding
             if let Some(place) = rest.first_chunk_mut::<{ Fid::MAX }>() {
                 *place = *fid.padded();
             }
@@ -115,7 +115,7 @@ impl Sealer {
         let end = HEAD.saturating_add(fid_len);
         let (body, rest) = bytes.split_at_mut(end.min(Handle::MAX));
         if let Some(place) = rest.first_chunk_mut::<MAC_LEN>() {
-            *place = self.begun.hash(body).to_le_bytes();
+            *place = self.prefix_hash.hash(body).to_le_bytes();
         }
         Handle { bytes, len: end.saturating_add(MAC_LEN) }
     }
@@ -126,14 +126,14 @@ impl Sealer {
     /// [`Status::BadHandle`].
     pub fn open(&self, envelope: &Envelope<'_>) -> Result<Fid, Status> {
         // one comparison of whole words: takes the same time wherever they differ
-        if self.begun.hash(envelope.body) != u64::from_le_bytes(envelope.mac) {
+        if self.prefix_hash.hash(envelope.body) != u64::from_le_bytes(envelope.mac) {
             return Err(Status::BadHandle);
         }
         envelope.body.get(HEAD..).and_then(Fid::new).ok_or(Status::BadHandle)
     }
 }
 
-/// A handle taken apart, not yet believed.
+/// The parts of a handle whose MAC has not been checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Envelope<'h> {
     /// The export id that it claims.
@@ -143,7 +143,7 @@ pub struct Envelope<'h> {
 }
 
 impl<'h> Envelope<'h> {
-    /// Takes a wire handle apart.
+    /// Splits a wire handle.
     ///
     /// # Errors
     /// [`Status::BadHandle`] for anything that was not sealed by this format.
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_at_every_length() {
+    fn a_sealed_handle_opens_for_every_length_of_file_id() {
         for len in 0..=Fid::MAX {
             let fid = Fid::new(&vec![0xa5; len]).unwrap();
             let handle = sealer().seal(&fid);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn other_keys_and_other_exports_do_not_open_it() {
+    fn a_handle_does_not_open_with_another_key_uuid_or_root() {
         let handle = sealer().seal(&Fid::new(b"f").unwrap());
         let envelope = Envelope::parse(handle.bytes()).unwrap();
         assert!(Sealer::new(Key([8; 16]), 9, &UUID, &root()).open(&envelope).is_err());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2s_padding_is_taken_and_nothing_else() {
+    fn only_zero_padding_to_32_bytes_is_accepted() {
         let fid = Fid::new(b"eleven byte").unwrap();
         let mut wire = sealer().seal(&fid).bytes().to_vec();
         wire.push(0);
@@ -249,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_change_of_any_handle_opens(
+        fn no_changed_handle_opens(
             key: [u8; 16], id: u32, uuid: [u8; 16],
             fid in proptest::collection::vec(any::<u8>(), 0..=Fid::MAX),
             flips in proptest::collection::vec(any::<proptest::sample::Index>(), 1..4),

@@ -1,10 +1,10 @@
-//! What must outlive the server: the handle key, the exports' UUIDs, and the lock that keeps a
-//! second server off the same state directory.
+//! What persists in the state directory: the handle key and the exports' UUIDs; and the lock that
+//! keeps a second server from using the directory.
 //!
 //! Files in the state directory: `key` (16 bytes, mode 0600), `exports` (a line each: UUID, space,
 //! path with `\` escapes), `lock`. All but the lock are written whole: temporary file, fsync,
 //! rename, fsync of the directory. A UUID once given out stays with its path, also while the path
-//! is not exported. Without a state directory everything is made up and dies with the server.
+//! is not exported. Without a state directory key and UUIDs are random and last as long as the process.
 
 use crate::export::ExportId;
 use crate::handle::Key;
@@ -28,15 +28,15 @@ pub enum IdentityError {
         /// ` (process N)` if known.
         who: String,
     },
-    /// The kernel said no.
+    /// A system call failed.
     #[error("the state directory file {path}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error.
         source: std::io::Error,
     },
-    /// A file there is not what we wrote.
+    /// A file there has not the expected format.
     #[error(
         "{path} is damaged ({what}): restore it, or remove it (clients then have to mount again)"
     )]
@@ -48,7 +48,7 @@ pub enum IdentityError {
     },
 }
 
-/// The server's lasting identity.
+/// The handle key and the exports' UUIDs of a server.
 #[derive(Debug)]
 pub struct Identity {
     key: Key,
@@ -61,7 +61,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// An identity that dies with the server.
+    /// An identity that lasts as long as the process.
     ///
     /// # Errors
     /// [`IdentityError::Io`] if the kernel has no random bytes.
@@ -74,7 +74,7 @@ impl Identity {
         Self { key, dir: None, uuids: Mutex::new(BTreeMap::new()), _lock: None }
     }
 
-    /// The identity kept in a directory, which must exist; made on first use.
+    /// The identity stored in a directory, which must exist; created on first use.
     ///
     /// # Errors
     /// [`IdentityError`].
@@ -105,7 +105,7 @@ impl Identity {
         self.key
     }
 
-    /// The UUID of the export of this path; made and kept on first use.
+    /// The UUID of the export of this path; created and stored on first use.
     ///
     /// # Errors
     /// [`IdentityError::Io`].
@@ -252,7 +252,7 @@ mod tests {
     use super::{Identity, IdentityError, parse_uuid, parse_uuids, print_uuids};
 
     #[test]
-    fn key_and_uuids_survive_and_a_second_server_is_refused() {
+    fn key_and_uuids_persist_and_a_second_server_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (key, uuid) = {
             let identity = Identity::open(dir.path()).unwrap();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_named_not_replaced() {
+    fn a_damaged_state_file_is_an_error_and_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("key"), b"short").unwrap();
         assert!(matches!(Identity::open(dir.path()), Err(IdentityError::Damaged { .. })));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_not_given_out() {
+    fn a_uuid_that_cannot_be_stored_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let identity = Identity::open(dir.path()).unwrap();
         std::fs::create_dir(dir.path().join("exports.part")).unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_paths_are_written_and_read_back() {
+    fn paths_with_special_bytes_round_trip() {
         let uuids = [(b"/a\nb\\n \xff".to_vec(), [0xab; 16]), (b"/".to_vec(), [1; 16])].into();
         assert_eq!(parse_uuids(&print_uuids(&uuids)), Some(uuids));
     }

@@ -4,7 +4,7 @@ use crate::buffer_options::{BufferSize, BufferSizes};
 use crate::flavors::FlavorList;
 use vfs::Durability;
 
-/// `nobody` and `nogroup` on Linux: whom squashed users act as unless told otherwise.
+/// `nobody` and `nogroup` on Linux: the default anonymous user and group.
 pub const ANONYMOUS_ID: u32 = 65534;
 
 /// Which users are mapped to the anonymous one.
@@ -61,7 +61,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The options as exports(5) writes them, those that differ from nothing said included.
+    /// The options as exports(5) writes them: those that always have a value, and those that differ from
+    /// the default.
     pub fn text(&self) -> String {
         let mut words = vec![if self.read_only { "ro" } else { "rw" }.to_owned()];
         words.push(if self.durability == Durability::Sync { "sync" } else { "async" }.to_owned());

@@ -74,7 +74,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_is_shown_is_what_is_read() {
+    fn display_and_parse_agree() {
         for text in ["delay=5%:5..20ms", "delay=100%:0..0ms", "delay=0.05%:1..60000ms"] {
             assert_eq!(text.parse::<Slow>().unwrap().to_string(), text);
         }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_delays_are_refused() {
         for text in [
             "",
             "5%:5..20ms",

@@ -1,7 +1,6 @@
-//! The table of exports: built whole, never changed, swapped by [`Exports::replace`].
+//! The export table: built as a whole, immutable, replaced by [`Exports::replace`].
 //!
-//! Nothing here is locked. A table that has been replaced lives until the last call that began
-//! under it has ended.
+//! No locks. A replaced table lives until the last call that began under it has ended.
 
 use crate::export::{Export, ExportId, ExportSpec};
 use crate::groups::{GroupService, UserGroups};
@@ -86,7 +85,7 @@ impl Table {
     /// without `fsid` its UUID.
     ///
     /// # Errors
-    /// All that is wrong, not only the first.
+    /// All errors, not only the first.
     pub fn build<E>(
         specs: &[ExportSpec],
         identity: &Identity,
@@ -245,8 +244,8 @@ impl Exports {
         self.table.replace(table);
     }
 
-    /// Lets go of replaced tables that no call reads any more, and with them of file systems that
-    /// are no longer exported; how many are left. To be called each second.
+    /// Drops replaced tables that no call reads any more, and with them the backends that are no longer
+    /// exported; gives how many tables are left. To be called each second.
     pub fn collect(&self) -> usize {
         self.table.collect()
     }

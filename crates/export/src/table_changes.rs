@@ -1,11 +1,11 @@
-//! What a reload changes, in lines for people.
+//! What a reload changes, as text.
 
 use crate::export::{Export, Rule};
 use crate::table::Table;
 use std::sync::Arc;
 
-/// One line for each export that came or went, and for each thing that is different about one
-/// that stayed.
+/// One line for each export that was added or removed, and for each difference of the others; empty if
+/// there is none.
 pub fn table_changes(old: &Table, new: &Table) -> Vec<String> {
     let mut lines = Vec::new();
     for gone in old.exports().iter().filter(|export| find(new, export).is_none()) {

@@ -75,7 +75,7 @@ const OLD: Duration = Duration::from_secs(3);
 #[bench::readdir(args = (readdir), config = at_most(24_050))]
 #[bench::readdirplus(args = (readdirplus), config = at_most(81_100))]
 fn call(mut ready: Box<Ready>) -> Box<Ready> {
-    ready.verdict = Some(ready.lab.answer(&ready.record, &mut ready.reply));
+    ready.verdict = Some(ready.server.answer(&ready.record, &mut ready.reply));
     ready
 }
 
@@ -92,7 +92,7 @@ fn at_most(instructions: u64) -> LibraryBenchmarkConfig {
 
 /// A server's directory, and what is in it.
 struct Served {
-    lab: Dispatched,
+    server: Dispatched,
     /// Of 64 KiB.
     file: Vec<u8>,
     dir: TempDir,
@@ -109,7 +109,7 @@ struct Calls {
 
 /// All that a call needs.
 struct Ready {
-    lab: Dispatched,
+    server: Dispatched,
     record: Vec<u8>,
     reply: Writer,
     verdict: Option<Verdict>,
@@ -144,13 +144,13 @@ fn serve() -> Served {
     for made in [dir.path(), &path] {
         chown(made, Some(USER), Some(USER)).unwrap();
     }
-    let mut lab = Dispatched::keeping(REPLY_CACHE_BYTES, Arc::new(local(&dir)));
-    lab.user = (USER, USER);
-    let found = lab.call(p::LOOKUP, &wire(&at(&lab.root, b"file")));
+    let mut server = Dispatched::keeping(REPLY_CACHE_BYTES, Arc::new(local(&dir)));
+    server.user = (USER, USER);
+    let found = server.call(p::LOOKUP, &wire(&at(&server.root, b"file")));
     let mut r = Reader::new(&found[24..]);
     assert_eq!(r.u32().unwrap(), 0);
     let file = r.opaque(64).unwrap().to_vec();
-    Served { lab, file, dir }
+    Served { server, file, dir }
 }
 
 /// Beside the build, where files have handles more often than in a directory for temporary ones.
@@ -173,14 +173,14 @@ fn ready(calls: fn(&Served) -> Calls) -> Box<Ready> {
     let mut shape = None;
     for record in before {
         reply.clear();
-        assert_eq!(served.lab.answer(&record, &mut reply), Verdict::Reply);
+        assert_eq!(served.server.answer(&record, &mut reply), Verdict::Reply);
         shape = Some(Shape::of(&reply));
     }
     reply.clear();
     let shape = shape.unwrap();
     assert_eq!(shape.ranges, range_min.is_some(), "a range is given where it is wanted");
-    let Served { lab, dir, .. } = served;
-    Box::new(Ready { lab, record: counted, reply, verdict: None, shape, _dir: dir })
+    let Served { server, dir, .. } = served;
+    Box::new(Ready { server, record: counted, reply, verdict: None, shape, _dir: dir })
 }
 
 /// Whether the call that was counted did what the one before it did.
@@ -195,18 +195,19 @@ fn check(done: Box<Ready>) {
 impl Served {
     /// The same call again and again.
     fn repeated(&self, procedure: u32, args: &[u8]) -> Calls {
-        let record = self.lab.record(procedure, args);
+        let record = self.server.record(procedure, args);
         Calls { before: vec![record.clone(), record.clone()], counted: record, range_min: None }
     }
 
     fn create(&self, name: &[u8]) -> Vec<u8> {
         let set = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
         let how = CreateHow3::Unchecked(set);
-        self.lab.record(p::CREATE, &wire(&CreateArgs { place: at(&self.lab.root, name), how }))
+        self.server
+            .record(p::CREATE, &wire(&CreateArgs { place: at(&self.server.root, name), how }))
     }
 
     fn remove(&self, name: &[u8]) -> Vec<u8> {
-        self.lab.record(p::REMOVE, &wire(&at(&self.lab.root, name)))
+        self.server.record(p::REMOVE, &wire(&at(&self.server.root, name)))
     }
 
     /// Fills the reply cache, with replies that there is no such name.
@@ -214,7 +215,7 @@ impl Served {
         let mut reply = Writer::new();
         for n in 0..FILLING {
             let record = self.remove(format!("no such {n}").as_bytes());
-            assert_eq!(self.lab.answer(&record, &mut reply), Verdict::Reply);
+            assert_eq!(self.server.answer(&record, &mut reply), Verdict::Reply);
             reply.clear();
         }
     }
@@ -237,7 +238,7 @@ fn getattr(served: &Served) -> Calls {
 }
 
 fn lookup(served: &Served) -> Calls {
-    served.repeated(p::LOOKUP, &wire(&at(&served.lab.root, b"file")))
+    served.repeated(p::LOOKUP, &wire(&at(&served.server.root, b"file")))
 }
 
 fn access(served: &Served) -> Calls {
@@ -284,14 +285,15 @@ fn remove(served: &Served) -> Calls {
 
 fn readdir(served: &Served) -> Calls {
     served.fill_directory();
-    let args = ReaddirArgs { dir: Bytes(&served.lab.root), cookie: 0, verf: [0; 8], count: 8192 };
+    let args =
+        ReaddirArgs { dir: Bytes(&served.server.root), cookie: 0, verf: [0; 8], count: 8192 };
     served.repeated(p::READDIR, &wire(&args))
 }
 
 fn readdirplus(served: &Served) -> Calls {
     served.fill_directory();
     std::thread::sleep(OLD);
-    let dir = Bytes(served.lab.root.as_slice());
+    let dir = Bytes(served.server.root.as_slice());
     let args = ReaddirplusArgs { dir, cookie: 0, verf: [0; 8], dircount: 8192, maxcount: 32_768 };
     served.repeated(p::READDIRPLUS, &wire(&args))
 }

@@ -22,11 +22,11 @@ pub use settings::{NfsSettings, TransferSize, TransferSizeError};
 
 /// What the procedures of NFS work on.
 pub struct Nfs {
-    /// Who may do what where.
+    /// The exports and their clients.
     pub exports: Arc<Exports>,
     /// What can be changed while the server runs.
     pub settings: NfsSettings,
-    /// What version 2 has to remember because its handles and cookies are short.
+    /// Full handles and cookies for the short ones of version 2.
     pub v2: v2::State,
 }
 

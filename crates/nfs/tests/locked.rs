@@ -84,27 +84,30 @@ fn child() {
     std::fs::write(dir.path().join("file"), vec![7; 65_536]).unwrap();
     let files = Arc::new(OpenFiles::new(4096));
     let local = LocalFs::open(dir.path(), &LocalOptions::default(), files).unwrap();
-    let lab = Arc::new(Dispatched::over(Arc::new(local)));
-    let found = lab.call(p::LOOKUP, &wire(&at(&lab.root, b"file")));
+    let server = Arc::new(Dispatched::over(Arc::new(local)));
+    let found = server.call(p::LOOKUP, &wire(&at(&server.root, b"file")));
     let mut r = Reader::new(&found[24..]);
     assert_eq!(r.u32().unwrap(), 0);
     let handle = r.opaque(64).unwrap().to_vec();
     let file = Bytes(handle.as_slice());
     let stable = StableHow::Unstable;
     let calls = Arc::new(vec![
-        lab.record(p::GETATTR, &wire(&file)),
-        lab.record(p::LOOKUP, &wire(&at(&lab.root, b"file"))),
-        lab.record(p::ACCESS, &wire(&AccessArgs { object: file, access: 0x3f })),
-        lab.record(p::READ, &wire(&ReadArgs { file, offset: 4096, count: 2048 })),
-        lab.record(p::WRITE, &wire(&WriteArgs { file, offset: 0, stable, data: Bytes(&[1; 512]) })),
+        server.record(p::GETATTR, &wire(&file)),
+        server.record(p::LOOKUP, &wire(&at(&server.root, b"file"))),
+        server.record(p::ACCESS, &wire(&AccessArgs { object: file, access: 0x3f })),
+        server.record(p::READ, &wire(&ReadArgs { file, offset: 4096, count: 2048 })),
+        server.record(
+            p::WRITE,
+            &wire(&WriteArgs { file, offset: 0, stable, data: Bytes(&[1; 512]) }),
+        ),
     ]);
     let (go, wait) = channel::<()>();
     let (tell, done) = channel::<()>();
-    let work = move |lab: &Dispatched, calls: &[Vec<u8>]| {
+    let work = move |server: &Dispatched, calls: &[Vec<u8>]| {
         let mut reply = Writer::new();
         for _ in 0..2 {
             for record in calls {
-                lab.answer(record, &mut reply);
+                server.answer(record, &mut reply);
                 reply.clear();
             }
         }
@@ -114,13 +117,13 @@ fn child() {
         mark();
         for record in calls {
             mark();
-            lab.answer(record, &mut reply);
+            server.answer(record, &mut reply);
             mark();
             reply.clear();
         }
     };
     // both live until both have been stepped, so that neither takes over the other's places
-    let (theirs, records) = (Arc::clone(&lab), Arc::clone(&calls));
+    let (theirs, records) = (Arc::clone(&server), Arc::clone(&calls));
     let first = std::thread::spawn(move || {
         work(&theirs, &records);
         tell.send(()).unwrap();
@@ -128,7 +131,7 @@ fn child() {
     });
     // the tracer takes one thread after the other
     done.recv().unwrap();
-    let second = std::thread::spawn(move || work(&lab, &calls));
+    let second = std::thread::spawn(move || work(&server, &calls));
     second.join().unwrap();
     drop(go);
     first.join().unwrap();

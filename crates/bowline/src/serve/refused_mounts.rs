@@ -45,7 +45,7 @@ pub fn log_refusals() -> impl Fn(&RefusedMount<'_>) + Send + Sync {
     let limiter = Mutex::new(LogLimiter::default());
     move |refusal| {
         let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = limiter.due(refusal.why, Instant::now());
+        let due = limiter.due(refusal.reason, Instant::now());
         drop(limiter);
         match due {
             None => {}

@@ -1,8 +1,7 @@
-//! The file format of exports(5): what a line means, and where exactly it is wrong.
+//! The file format of exports(5), with line and column of every error.
 //!
-//! Reading never fails as a whole: [`parse`] gives the entries that are in order, notes about
-//! what is accepted without effect, and every error with line and column. A file with errors must
-//! not be applied.
+//! [`parse`] never fails as a whole: it gives the valid entries, notes about what is accepted without
+//! effect, and all errors. A file with errors must not be applied.
 
 mod lexer;
 mod options;
@@ -26,19 +25,19 @@ pub use print::print;
 pub const RULES_MAX: usize = 4096;
 /// Most exports of one file: as many as a server can have.
 pub const ENTRIES_MAX: usize = EXPORTS_MAX;
-/// Most errors and most notes of one file; nobody reads more.
+/// The most errors and the most notes of one file.
 pub const DIAGNOSTICS_MAX: usize = 200;
-/// Most of a line that is shown with a remark, in bytes.
+/// The most bytes of a line that are shown with a diagnostic.
 const SHOWN_MAX: usize = 160;
 
-/// A remark about a place in a file.
+/// An error or a note about a place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Line, from 1.
     pub line: usize,
     /// Column in bytes, from 1.
     pub column: usize,
-    /// What is to be said.
+    /// The message.
     pub text: String,
 }
 
@@ -49,8 +48,8 @@ impl fmt::Display for Diagnostic {
 }
 
 impl Diagnostic {
-    /// The remark as a person wants to see it: `file:line:column: text`, the line, a caret below.
-    /// Of a very long line only the part around the place.
+    /// `file:line:column: text`, the line, and a caret below it; of a very long line only the part
+    /// around the place.
     pub fn shown(&self, file: &str, source: &[u8]) -> String {
         let line = source.split(|b| *b == b'\n').nth(self.line.saturating_sub(1));
         let line = line.unwrap_or_default();
@@ -70,7 +69,7 @@ impl Diagnostic {
     }
 }
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Debug, Default)]
 pub struct Parsed {
     /// The exports, in order; those of one path are one.
@@ -101,8 +100,8 @@ pub fn parse(bytes: &[u8]) -> Parsed {
     parse_onto(Vec::new(), bytes)
 }
 
-/// Reads an exports file behind others, which gave `entries`: as if all were one file, but for the
-/// places of remarks.
+/// Reads an exports file after others, which gave `entries`: as if all were one file, but for the
+/// places of diagnostics.
 pub fn parse_onto(entries: Vec<ExportSpec>, bytes: &[u8]) -> Parsed {
     let mut parsed = Parsed { entries, ..Parsed::default() };
     let mut lexer = Lexer::new(bytes);
@@ -143,7 +142,7 @@ fn read_line(first: &Word, rest: &[Word], parsed: &mut Parsed) {
     clients(first, rest, &mut spec, parsed);
     parsed.entries.push(spec);
     if let Some(place) = place {
-        // back to where it was: the last one had gone there
+        // back to its place, where swap_remove put the last one
         let last = parsed.entries.len().saturating_sub(1);
         parsed.entries.swap(place, last);
     }

@@ -1,5 +1,5 @@
-//! The options of exports(5): one table names, documents and applies each. What is in it is taken, or accepted
-//! without effect; all else is wrong.
+//! The options of exports(5): one table names, documents and applies each, or says why it has no
+//! effect. Options that are not in the table are errors.
 
 use super::Parsed;
 use super::lexer::Word;
@@ -11,19 +11,13 @@ use crate::options::{Options, Squash};
 use std::ops::Range;
 use vfs::Durability;
 
-/// Options as far as they are known.
-#[derive(Debug, Clone, Copy)]
+/// The options that were read so far.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct OptionSet {
     options: Options,
     sec: SecGroups,
     /// `fsid=`.
     pub fsid: Option<Fsid>,
-}
-
-impl Default for OptionSet {
-    fn default() -> Self {
-        Self { options: Options::default(), sec: SecGroups::default(), fsid: None }
-    }
 }
 
 impl OptionSet {
@@ -39,11 +33,11 @@ impl OptionSet {
     }
 }
 
-/// What became of one option.
+/// The outcome of one option.
 enum Applied {
-    /// All of it counts.
+    /// It is applied.
     Whole,
-    /// Not all of it, because.
+    /// It is accepted, but not or not all of it is applied, for this reason.
     Noted(String),
     Wrong(String),
 }
@@ -78,7 +72,7 @@ pub fn parse(
     set
 }
 
-/// An option, for people and for the parser.
+/// An option, for documents and for the parser.
 pub struct ExportOption {
     /// How it is written, without its value.
     pub name: &'static str,
@@ -90,7 +84,7 @@ pub struct ExportOption {
 }
 
 impl ExportOption {
-    /// Whether anything is different with it.
+    /// Whether it changes anything.
     pub const fn has_effect(&self) -> bool {
         matches!(self.apply, Apply::Switch(_) | Apply::Access(_) | Apply::Value(_) | Apply::Sec)
     }
@@ -105,9 +99,9 @@ enum Apply {
     Sec,
     /// The value, and what is wrong with it.
     Value(fn(&mut OptionSet, &[u8]) -> Result<(), String>),
-    /// Nothing, as without it.
+    /// Nothing: it is the only supported behaviour.
     Nothing,
-    /// Nothing, of which whoever writes it is told.
+    /// Nothing, with a note.
     Ignored,
 }
 
@@ -297,8 +291,8 @@ fn id(value: &[u8]) -> Option<u32> {
     std::str::from_utf8(value).ok().and_then(parse_id)
 }
 
-/// A user or group id. Negative numbers count from the end, as everywhere (-2 was once nobody);
-/// -1 is no id.
+/// A user or group id. Negative numbers are taken modulo 2^32, as nfs-utils does (-2 was nobody);
+/// -1 is not an id.
 fn parse_id(text: &str) -> Option<u32> {
     match text.parse::<i64>().ok()? {
         n @ 0..=0xffff_fffe => u32::try_from(n).ok(),

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use vfs::Durability;
 
 #[test]
-fn a_usual_file() {
+fn a_typical_file_is_parsed() {
     let parsed = parse(
         b"# comment\n\
         /srv/a  10.0.0.0/8(rw,no_root_squash) *.lan(ro,async) @trusted(rw) # all\n\
@@ -37,7 +37,7 @@ fn a_usual_file() {
 }
 
 #[test]
-fn every_error_has_its_place() {
+fn every_error_has_line_and_column() {
     let source = b"/a *(rw,frobnicate)\n  srv *(rw)\n/b *(anonuid=x,sec=krb5)\n\
         /c \"open\n/d h(rw, sync) g(ro)\n/e a/b\n/f h (rw)\n/g a(ro)b(rw)\n/h a a(rw)\n/i/../k\n";
     let parsed = parse(source);
@@ -50,7 +50,7 @@ fn every_error_has_its_place() {
 }
 
 #[test]
-fn every_option_of_the_table_is_taken_as_it_says() {
+fn every_option_of_the_table_is_parsed_as_documented() {
     let mut names = std::collections::BTreeSet::new();
     for option in &EXPORT_OPTIONS {
         assert!(names.insert(option.name), "{} twice", option.name);
@@ -73,7 +73,7 @@ fn every_option_of_the_table_is_taken_as_it_says() {
 }
 
 #[test]
-fn what_is_not_in_this_version_is_said_so() {
+fn unsupported_options_are_errors_that_say_so() {
     for (option, told) in [
         ("sec=krb5p", "none of these security flavours is served"),
         ("sec=kerberos", "no security flavour"),
@@ -101,7 +101,7 @@ fn what_is_not_in_this_version_is_said_so() {
 }
 
 #[test]
-fn what_has_no_effect_is_said_once() {
+fn options_without_effect_are_noted_once() {
     let parsed = parse(b"/a *(rw,subtree_check,no_wdelay)\n/b\n/c (crossmnt)\n/d h(no_wdelay)\n");
     assert_eq!(parsed.errors, []);
     let places: Vec<_> = parsed.notes.iter().map(|n| (n.line, n.column)).collect();
@@ -170,7 +170,7 @@ fn sec_of_a_client_adds_to_that_of_the_defaults() {
 }
 
 #[test]
-fn lines_of_one_path_add_up() {
+fn lines_of_one_path_are_merged() {
     let parsed = parse(b"/a x(rw)\n/b *\n/c *\n/a/ y(ro)\n//a *(fsid=0)\n/a z(fsid=1)\n/a x\n");
     let paths: Vec<_> = parsed.entries.iter().map(|e| e.path.as_slice()).collect();
     assert_eq!(paths, [b"/a", b"/b", b"/c"]);
@@ -193,7 +193,7 @@ fn ids_and_fsids() {
 }
 
 #[test]
-fn buffers_are_an_option_of_a_client() {
+fn buffer_sizes_are_options_of_a_client() {
     let parsed = parse(b"/a 10.0.0.0/8(rw,tcp-rcvbuf=16M,tcp-sndbuf=auto) *(ro,tcp-rcvbuf=0)");
     assert_eq!(parsed.errors, []);
     let [far, all] = parsed.entries[0].rules.as_slice() else { panic!() };
@@ -204,7 +204,7 @@ fn buffers_are_an_option_of_a_client() {
 }
 
 #[test]
-fn a_continued_comment_swallows_the_next_line_and_quotes_keep_blanks() {
+fn a_continued_comment_includes_the_next_line_and_quotes_keep_blanks() {
     let parsed = parse(b"# /a *(rw) \\\n/b *(rw)\n\"/c \\\nd\" \"h\"(ro)\n/e\\q #x\n");
     assert_eq!(parsed.errors, []);
     let paths: Vec<_> = parsed.entries.iter().map(|e| e.path.as_slice()).collect();
@@ -212,7 +212,7 @@ fn a_continued_comment_swallows_the_next_line_and_quotes_keep_blanks() {
 }
 
 #[test]
-fn limits_hold() {
+fn limits_are_enforced() {
     let many: String = (0..=ENTRIES_MAX).map(|n| format!("/{n} *\n")).collect();
     let parsed = parse(many.as_bytes());
     assert_eq!((parsed.entries.len(), parsed.errors.len()), (ENTRIES_MAX, 1));
@@ -227,7 +227,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn the_example_of_the_repository_is_in_order() {
+fn the_example_file_of_the_repository_parses() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../exports.example");
     let parsed = parse(&std::fs::read(path).unwrap());
     assert_eq!(parsed.errors, []);
@@ -327,7 +327,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_printed_reads_the_same(spec in any_spec()) {
+    fn a_printed_export_parses_as_the_same(spec in any_spec()) {
         let parsed = parse(&print(&spec));
         prop_assert_eq!(parsed.errors, []);
         prop_assert_eq!(parsed.entries, [spec]);

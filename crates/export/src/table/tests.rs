@@ -37,7 +37,7 @@ fn identity() -> Identity {
 }
 
 #[test]
-fn the_innermost_export_holds_a_path() {
+fn a_path_belongs_to_the_innermost_export() {
     let specs = ["/srv", "/srv/a/b", "/srv/a"].map(|path| spec(path, &["*"]));
     let table = build(&specs, &identity(), None);
     let find = |path: &'static str| {
@@ -57,7 +57,7 @@ fn the_innermost_export_holds_a_path() {
 }
 
 #[test]
-fn handles_lead_to_their_export_and_to_no_other() {
+fn a_handle_opens_in_its_own_export_only() {
     let identity = identity();
     let table = build(&[spec("/a", &[]), spec("/b", &[])], &identity, None);
     let exports = Exports::new(table);
@@ -79,7 +79,7 @@ fn handles_lead_to_their_export_and_to_no_other() {
 }
 
 #[test]
-fn another_servers_handle_of_the_same_export_does_not_open() {
+fn a_handle_of_another_server_does_not_open() {
     let same = || ExportSpec { fsid: Some(Fsid::Number(7)), ..spec("/a", &[]) };
     let [one, other] =
         [1, 2].map(|key| build(&[same()], &Identity::of(crate::Key([key; 16])), None));
@@ -89,7 +89,7 @@ fn another_servers_handle_of_the_same_export_does_not_open() {
 }
 
 #[test]
-fn a_reload_keeps_what_did_not_change() {
+fn a_reload_keeps_unchanged_exports() {
     let identity = identity();
     let first = build(&[spec("/a", &["*"]), spec("/b", &["*"])], &identity, None);
     let opened = Cell::new(0);
@@ -111,7 +111,7 @@ fn a_reload_keeps_what_did_not_change() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said() {
+fn build_reports_all_errors() {
     let mut same =
         [spec("/a", &[]), spec("/a", &[]), spec("/b", &[]), spec("/c", &[]), spec("/d", &[])];
     same[2].fsid = Some(Fsid::Number(1));

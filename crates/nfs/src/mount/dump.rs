@@ -1,4 +1,4 @@
-//! DUMP (RFC 1813 §5.2.2): who mounted what, as `showmount -a` prints it.
+//! DUMP (RFC 1813 §5.2.2): the mount list, as `showmount -a` prints it.
 
 use super::Mount;
 use crate::portmap::may_list;
@@ -6,10 +6,10 @@ use proto::mount::MountRow;
 use rpc::{Call, Fault, Transport};
 use xdr::{Reader, Writer};
 
-/// The most bytes of a list that leaves as a datagram, to this machine itself ([`may_list`]): what is
-/// longer is cut off at a row, since the reply would not fit.
+/// The most bytes of a list over UDP, which is sent to this machine itself only ([`may_list`]): a
+/// longer list is cut off after a whole entry, since the reply would not fit a datagram.
 pub(super) const DATAGRAM_BYTES_MAX: usize = 8 << 10;
-/// The most bytes of a list that leaves over a connection.
+/// The most bytes of a list over TCP.
 pub(super) const STREAM_BYTES_MAX: usize = 1 << 20;
 
 /// The most bytes that a list may have for this caller.
@@ -32,7 +32,7 @@ pub(super) fn dump(
     }
     let rows = state.mounted();
     let mut left = list_bytes_max(call);
-    // The newest first: what is cut off is the oldest.
+    // newest first: the oldest are cut off
     for row in rows.iter().rev() {
         let row = MountRow { host: row.name.as_bytes(), path: row.path.as_bytes() };
         let Some(after) = left.checked_sub(row.wire_len()) else { break };

@@ -1,7 +1,7 @@
 //! EXPORT and EXPORTALL (RFC 1813 §5.2.5): what is exported to whom, as `showmount -e` prints it.
 //!
-//! A row's groups are the clients as the administrator wrote them; an export for everybody has
-//! none, which is how the protocol says so.
+//! An entry's groups are the clients as the administrator wrote them; an export for everybody has
+//! none (RFC 1813 §5.2.5).
 
 use super::Mount;
 use super::dump::list_bytes_max;

@@ -1,5 +1,5 @@
-//! MNT (RFC 1813 §5.2.1; RFC 1094 §A.5): a path becomes a handle, and the caller a row of the
-//! list. Versions 1 and 2 give a handle for NFS version 2, version 3 one for NFS version 3.
+//! MNT (RFC 1813 §5.2.1; RFC 1094 §A.5): gives the handle of a path, and adds the caller to the
+//! mount list. Versions 1 and 2 give a handle for NFS version 2, version 3 one for NFS version 3.
 
 use super::Mount;
 use super::mount_list::MountEntry;
@@ -43,7 +43,7 @@ fn mnt_old(
     let path = args.get::<DirPath<'_>>()?;
     args.end()?;
     let result = find(state, call, path.0).and_then(|mount_point| {
-        let handle = short_handle(state, &mount_point.handle).ok_or(MountError::NotSupp)?;
+        let handle = handle_v2(state, &mount_point.handle).ok_or(MountError::NotSupp)?;
         add_row(state, call, &mount_point, version);
         Ok(handle)
     });
@@ -97,16 +97,16 @@ fn add_row(state: &Mount, call: &Call<'_>, mount_point: &MountPoint, version: u3
     state.lock().add(row);
 }
 
-/// The handle for NFS version 2; `None` for a long one of a server that cannot remember it.
-fn short_handle(state: &Mount, sealed: &Handle) -> Option<[u8; HANDLE_V1]> {
+/// The handle for NFS version 2; `None` for a long one of a server without a table of aliases.
+fn handle_v2(state: &Mount, sealed: &Handle) -> Option<[u8; HANDLE_V1]> {
     if let Some(nfs) = &state.nfs {
         return Some(nfs.v2.aliases.shorten(sealed.bytes()));
     }
-    // Without version 2's memory, only what is not abbreviated can be found again.
-    (sealed.bytes().len() < HANDLE_V1).then(|| handle::fixed(sealed.bytes()))
+    // Without the table of aliases, only a handle that needs none can be resolved again.
+    (sealed.bytes().len() < HANDLE_V1).then(|| handle::short_handle(sealed.bytes()))
 }
 
-/// The error as UNIX numbers it: the two that version 3 made up have no number there.
+/// The error as versions 1 and 2 send it, a UNIX `errno`; two of version 3's have none.
 const fn unix_number(error: MountError) -> u32 {
     /// EIO.
     const IO: u32 = 5;

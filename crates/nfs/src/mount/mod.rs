@@ -1,8 +1,7 @@
 //! MOUNT (program 100005): versions 1 and 2 (RFC 1094, appendix A) and 3 (RFC 1813 §5).
 //!
-//! Owns: the list of who mounted what, behind one mutex that is never held over anything that
-//! waits. A path is turned into a handle by walking it in the export's own backend, component by
-//! component and without following a symbolic link.
+//! Owns: the mount list, behind one mutex that is never held over anything that blocks. MNT looks a
+//! path up in the export's backend component by component, without following symbolic links.
 //!
 //! Version 2's PATHCONF (not in any RFC) is not served: PROC_UNAVAIL.
 
@@ -27,13 +26,13 @@ use xdr::{Reader, Writer};
 pub use mount_list::{MOUNT_ENTRIES_MAX, MountEntry};
 pub use refusal::{RefusalReason, RefusedMount};
 
-/// Hears of refused mounts; called by the worker, so it must not wait.
+/// Called with each refused mount, by the worker: must not block.
 pub type OnRefused = Box<dyn Fn(&RefusedMount<'_>) + Send + Sync>;
 
 /// The state of the program.
 pub struct Mount {
     exports: Arc<Exports>,
-    /// For the handles of version 2, which may be too long to send whole.
+    /// For the aliases of version 2, whose handles may be too short for a file id.
     nfs: Option<Arc<Nfs>>,
     mounted: Mutex<MountList>,
     on_refused: Option<OnRefused>,
@@ -52,7 +51,7 @@ impl Mount {
         Self { exports, nfs: None, mounted, on_refused: None, clock: system_clock }
     }
 
-    /// The same, with version 2's memory of handles that do not fit its 32 bytes; without it,
+    /// The same, with version 2's aliases for handles that do not fit its 32 bytes; without them,
     /// versions 1 and 2 of MNT refuse such an object with EOPNOTSUPP.
     #[must_use]
     pub fn with_nfs(mut self, nfs: Arc<Nfs>) -> Self {
@@ -60,7 +59,7 @@ impl Mount {
         self
     }
 
-    /// The same, with somebody who hears of each mount that is refused.
+    /// The same, with a function that is called with each refused mount.
     #[must_use]
     pub fn with_on_refused(mut self, tell: OnRefused) -> Self {
         self.on_refused = Some(tell);
@@ -74,12 +73,12 @@ impl Mount {
         self
     }
 
-    /// Who mounted what, oldest first.
+    /// The mount list, oldest entry first.
     pub fn mounted(&self) -> Vec<MountEntry> {
         self.lock().rows()
     }
 
-    /// The rows stay whole whatever happens to another thread.
+    /// A panic of another thread leaves the list consistent: each change is one operation.
     fn lock(&self) -> MutexGuard<'_, MountList> {
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,7 +99,7 @@ const UMNTALL: Row<Mount> = Row::new("UMNTALL", Plan::IDEMPOTENT.urgent(), umnt:
 const EXPORT: Row<Mount> = Row::new("EXPORT", Plan::IDEMPOTENT.urgent(), export::export);
 const EXPORTALL: Row<Mount> = Row { name: "EXPORTALL", ..EXPORT };
 
-/// MNT walks directories that may have to come from disk.
+/// MNT reads directories that may not be in memory.
 const fn mnt_row(run: rpc::Handler<Mount>) -> Row<Mount> {
     Row::new("MNT", Plan::IDEMPOTENT.blocking().urgent(), run)
 }

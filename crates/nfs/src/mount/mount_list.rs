@@ -1,7 +1,7 @@
-//! Who mounted what: the table behind DUMP, UMNT and UMNTALL.
+//! The mount list: which client mounted which path, for DUMP, UMNT and UMNTALL.
 //!
-//! Owns: the rows, oldest first, never more than [`MOUNT_ENTRIES_MAX`]. The table is a courtesy to
-//! administrators: clients crash without UMNT, and no decision rests on it. [`Mount`](super::Mount)
+//! Owns: the entries, oldest first, never more than [`MOUNT_ENTRIES_MAX`]. It is for administrators
+//! only and may be wrong, since clients crash without UMNT; no access decision depends on it. [`Mount`](super::Mount)
 //! guards it with one mutex that is never held over anything that waits.
 
 use rpc::{Call, Credential, Transport};
@@ -9,8 +9,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// The most rows that are kept; a client could otherwise grow the table without end. The oldest
-/// leaves.
+/// The most entries of the list, which clients make grow; beyond, the oldest is removed.
 pub const MOUNT_ENTRIES_MAX: usize = 1024;
 
 /// One client that mounted one path and has not unmounted it.
@@ -18,8 +17,8 @@ pub const MOUNT_ENTRIES_MAX: usize = 1024;
 pub struct MountEntry {
     /// The client's address.
     pub client: IpAddr,
-    /// The client's own name for itself (AUTH_SYS), or its address where it gave no sound one;
-    /// not to be trusted.
+    /// The client's own name for itself (AUTH_SYS), or its address where it sent none that may be
+    /// shown; never trusted.
     pub name: String,
     /// The path, in normal form.
     pub path: String,
@@ -32,7 +31,7 @@ pub struct MountEntry {
 }
 
 impl MountEntry {
-    /// A row for the caller.
+    /// An entry for the caller.
     pub(super) fn new(call: &Call<'_>, path: &[u8], version: u32, now_unix_s: u64) -> Self {
         let client = client_of(call);
         Self {
@@ -65,14 +64,14 @@ fn machine_name(credential: &Credential<'_>) -> Option<String> {
     String::from_utf8(sys.machinename.to_vec()).ok()
 }
 
-/// The rows.
+/// The list.
 #[derive(Debug, Default)]
 pub(super) struct MountList {
     rows: VecDeque<MountEntry>,
 }
 
 impl MountList {
-    /// Adds a row; one of the same client and path is replaced.
+    /// Adds an entry; one of the same client and path is replaced.
     pub(super) fn add(&mut self, row: MountEntry) {
         self.remove(row.client, &row.path);
         if self.rows.len() >= MOUNT_ENTRIES_MAX {
@@ -81,17 +80,17 @@ impl MountList {
         self.rows.push_back(row);
     }
 
-    /// Takes one client's row of one path out.
+    /// Removes the entry of one client and path.
     pub(super) fn remove(&mut self, client: IpAddr, path: &str) {
         self.rows.retain(|row| row.client != client || row.path != path);
     }
 
-    /// Takes all rows of one client out.
+    /// Removes all entries of one client.
     pub(super) fn remove_all(&mut self, client: IpAddr) {
         self.rows.retain(|row| row.client != client);
     }
 
-    /// A copy of the rows, oldest first.
+    /// A copy of the entries, oldest first.
     pub(super) fn rows(&self) -> Vec<MountEntry> {
         self.rows.iter().cloned().collect()
     }
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_one_row_per_path() {
+    fn a_client_has_one_entry_per_path() {
         let mut mounted = MountList::default();
         mounted.add(row("10.0.0.1", "/a", 1));
         mounted.add(row("10.0.0.2", "/a", 2));
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn umount_takes_only_the_callers_own() {
+    fn umnt_removes_only_the_callers_entries() {
         let mut mounted = MountList::default();
         for (client, path) in [("10.0.0.1", "/a"), ("10.0.0.1", "/b"), ("10.0.0.2", "/a")] {
             mounted.add(row(client, path, 1));
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_leaves() {
+    fn beyond_the_limit_the_oldest_entry_is_removed() {
         let mut mounted = MountList::default();
         for n in 0..MOUNT_ENTRIES_MAX + 3 {
             mounted.add(row("10.0.0.1", &format!("/{n}"), 1));
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn only_sound_names_are_shown() {
+    fn machine_names_with_other_characters_are_not_shown() {
         let name =
             |bytes: &[u8]| machine_name(&Credential::Sys(AuthSys::new(bytes, 0, 0, &[]).unwrap()));
         assert_eq!(name(b"web-1.example").as_deref(), Some("web-1.example"));

@@ -1,5 +1,5 @@
-//! Paths as MNT takes them. The server follows no symbolic link, so that `..` can be resolved by
-//! the text alone.
+//! Normal form of the paths of MNT. The server follows no symbolic link, so that `..` can be resolved
+//! without the file system.
 
 /// The path in its one normal form: one slash between components, none at the end, no `.` and no
 /// `..` (that of the root is the root). `None` for a path that is not absolute, or holds a NUL.
@@ -37,7 +37,7 @@ mod tests {
     use super::{components, normalise};
 
     #[test]
-    fn many_spellings_are_one_path() {
+    fn equivalent_paths_have_one_normal_form() {
         for (path, normal) in [
             ("/", "/"),
             ("//", "/"),
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_paths_are_refused() {
         for path in ["", "a", "a/b", "./a", "/a\0b"] {
             assert_eq!(normalise(path.as_bytes()), None, "{path:?}");
         }

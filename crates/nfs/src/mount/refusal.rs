@@ -1,4 +1,4 @@
-//! RefusalReason a mount was refused, for the operator: the client learns no more than a number.
+//! Why a mount was refused, for the log: the client gets a status only.
 
 use crate::object::ClientRefused;
 use proto::mount::MountError;
@@ -6,24 +6,24 @@ use std::fmt;
 use std::net::SocketAddr;
 use vfs::Status;
 
-/// Most characters of a path that are shown.
+/// The most characters of a path that are shown.
 const SHOWN_MAX: usize = 200;
 
-/// RefusalReason a path may not be mounted.
+/// Why a path may not be mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// It is no path.
+    /// It is not an absolute path.
     NoPath,
-    /// No export has it.
+    /// It is in no export.
     NoExport,
     /// The export is not for the client.
     Client(ClientRefused),
-    /// The walk through the export ended with this.
+    /// The look-up of the path in the export failed with this.
     Tree(Status),
 }
 
 impl RefusalReason {
-    /// What the client is told (RFC 1813 §5.1.5).
+    /// The status for the client (RFC 1813 §5.1.5).
     pub(super) const fn error(self) -> MountError {
         match self {
             Self::NoPath => MountError::Inval,
@@ -48,26 +48,26 @@ impl fmt::Display for RefusalReason {
 /// A mount that was refused.
 #[derive(Debug, Clone, Copy)]
 pub struct RefusedMount<'a> {
-    /// Who asked, and from which port.
+    /// The client's address and port.
     pub client: SocketAddr,
-    /// What for, as it was sent.
+    /// The path, as it was sent.
     pub path: &'a [u8],
-    /// RefusalReason not.
-    pub why: RefusalReason,
+    /// Why.
+    pub reason: RefusalReason,
 }
 
-/// One line, whatever the client sent.
+/// One line without control characters, whatever the client sent.
 impl fmt::Display for RefusedMount<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let client = SocketAddr::new(self.client.ip().to_canonical(), self.client.port());
         let path = String::from_utf8_lossy(self.path);
         let shown: String = path.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
         let more = if path.chars().nth(SHOWN_MAX).is_some() { "..." } else { "" };
-        write!(f, "refused {client} {shown}{more}: {}", self.why)
+        write!(f, "refused {client} {shown}{more}: {}", self.reason)
     }
 }
 
-/// The status of MOUNT for what the backend says.
+/// The status of MOUNT for a failure of the backend.
 const fn tree_error(status: Status) -> MountError {
     match status {
         Status::Perm => MountError::Perm,
@@ -95,9 +95,9 @@ mod tests {
     use super::{ClientRefused, RefusalReason, RefusedMount};
 
     #[test]
-    fn a_refusal_is_one_short_line() {
+    fn a_refused_mount_is_shown_in_one_short_line() {
         let client = "[::ffff:192.0.2.1]:40112".parse().unwrap();
-        let shown = |path: &[u8], why| RefusedMount { client, path, why }.to_string();
+        let shown = |path: &[u8], reason| RefusedMount { client, path, reason }.to_string();
         assert_eq!(
             shown(b"/data", RefusalReason::Client(ClientRefused::Port)),
             "refused 192.0.2.1:40112 /data: its port is not below 1024 (option insecure)"

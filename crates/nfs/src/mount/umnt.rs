@@ -1,5 +1,5 @@
-//! UMNT and UMNTALL (RFC 1813 §5.2.3, §5.2.4): the caller takes its own rows back. Neither can
-//! fail, and a client can take back only what its own address mounted.
+//! UMNT and UMNTALL (RFC 1813 §5.2.3, §5.2.4): remove entries of the mount list. Neither can
+//! fail, and only entries of the caller's own address are removed.
 
 use super::Mount;
 use super::mount_list::client_of;

@@ -1,4 +1,4 @@
-//! From a path to an object: which export, may the client, which object below it.
+//! Finds the object of a path for MNT: its export, whether the client may use it, and the path below.
 
 use super::Mount;
 use super::path::{components, normalise};
@@ -20,24 +20,29 @@ pub(super) struct MountPoint {
     pub flavors: FlavorList,
 }
 
-/// Finds what `path` names, for this caller; the operator hears of what is refused.
+/// Finds the object of `path` for this caller; calls `on_refused` if it may not be mounted.
 pub(super) fn find(
     state: &Mount,
     call: &mut Call<'_>,
     path: &[u8],
 ) -> Result<MountPoint, MountError> {
-    look(state, call, path).map_err(|why| {
-        if let Some(tell) = &state.on_refused {
-            tell(&RefusedMount { client: call.peer.addr, path, why });
+    find_in_export(state, call, path).map_err(|reason| {
+        if let Some(on_refused) = &state.on_refused {
+            on_refused(&RefusedMount { client: call.peer.addr, path, reason });
         }
-        why.error()
+        reason.error()
     })
 }
 
-/// The client is checked before the tree is looked at, so that a stranger learns nothing of what
-/// is in it. The walk itself is the server's, as with other servers: that a client may mount a
-/// directory does not depend on who its user is; what the user may do there, each call decides.
-fn look(state: &Mount, call: &mut Call<'_>, path: &[u8]) -> Result<MountPoint, RefusalReason> {
+/// The client is checked before the path below the export is looked up, so that a client without
+/// access does not learn which paths exist. The look-ups are made with the server's own credentials:
+/// that a client may mount a directory does not depend on its user, whose permissions each call
+/// checks.
+fn find_in_export(
+    state: &Mount,
+    call: &mut Call<'_>,
+    path: &[u8],
+) -> Result<MountPoint, RefusalReason> {
     let path = normalise(path).ok_or(RefusalReason::NoPath)?;
     let caller = Caller::new(&state.exports, call);
     let (export, below) = caller.table().by_path(&path).ok_or(RefusalReason::NoExport)?;

@@ -1,9 +1,9 @@
 //! The port mapper and rpcbind (program 100000, versions 2, 3 and 4; RFC 1833) for machines that
-//! run none: it answers for this server's own programs and for nobody else's.
+//! run none: it answers for this server's own programs only.
 //!
 //! Owns: the list of registrations, fixed at start, so that no lock is needed. SET and UNSET are
 //! refused with FALSE. Calls are never passed on to other programs (CALLIT, BCAST, INDIRECT): a
-//! datagram with a forged sender must not turn this server against somebody else.
+//! datagram with a forged source address must not make this server attack others.
 
 mod rpcbind;
 mod table;
@@ -85,7 +85,7 @@ fn silent(_: &Portmap, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> 
     Err(Fault::Silence)
 }
 
-/// INDIRECT tells of errors (RFC 1833 §2.2.2), and no call is carried out.
+/// INDIRECT returns errors (RFC 1833 §2.2.2), and no call is carried out.
 fn refuse(_: &Portmap, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
     Err(Fault::SystemErr)
 }

@@ -1,4 +1,4 @@
-//! Versions 3 and 4, rpcbind (RFC 1833 §2.2). What the two share behaves the same in both.
+//! Versions 3 and 4, rpcbind (RFC 1833 §2.2). Procedures of both behave the same.
 
 use super::Portmap;
 use super::table::{may_list, netid_of, reachable};
@@ -13,7 +13,7 @@ use xdr::{Reader, Writer};
 /// The owner of all registrations, as lists show it.
 const OWNER: &[u8] = b"bowline";
 
-/// SET and UNSET: refused, nobody else's programs are kept here.
+/// SET and UNSET: refused, other programs cannot register.
 pub(super) fn set(
     _: &Portmap,
     _: &mut Call<'_>,
@@ -26,8 +26,8 @@ pub(super) fn set(
     Ok(())
 }
 
-/// GETADDR: where the program is on the transport that the call came by; the version is only a
-/// wish. Empty if it is not there.
+/// GETADDR: where the program is on the transport that the call came by; another
+/// version is as good. Empty if there is none.
 pub(super) fn getaddr(
     state: &Portmap,
     call: &mut Call<'_>,
@@ -84,8 +84,8 @@ pub(super) fn dump(
     Ok(())
 }
 
-/// GETADDRLIST: the addresses of one version of a program on all transports, as far as they can
-/// be told to this caller.
+/// GETADDRLIST: the addresses of one version of a program on all transports, as far as they are
+/// known to be reachable for this caller.
 pub(super) fn getaddrlist(
     state: &Portmap,
     call: &mut Call<'_>,

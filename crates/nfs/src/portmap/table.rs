@@ -1,4 +1,4 @@
-//! What is registered, and how it is found. Immutable after `new`, but for whether UDP is served.
+//! The registrations and their look-up. Immutable after `new`, but for whether UDP is served.
 
 use super::{Clock, system_clock};
 use proto::portmap::{Netid, Registration};
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The most registrations that are kept: three programs of at most three versions over four
-/// transports on a few addresses; a longer list would only make DUMP a better amplifier.
+/// transports on a few addresses; a longer list would make DUMP amplify more.
 const REGISTRATIONS_MAX: usize = 256;
 
 /// The address under which a caller that came to `local` reaches `service`: its own, or, where it
@@ -25,13 +25,13 @@ pub(super) fn reachable(service: &Registration, local: SocketAddr) -> Option<Soc
 #[derive(Debug)]
 pub struct Portmap {
     list: Vec<Registration>,
-    /// Whether services are found over UDP. One word that nothing else depends on.
+    /// Whether services are found over UDP. Independent of all other data: relaxed.
     udp: AtomicBool,
     pub(super) clock: Clock,
 }
 
 impl Portmap {
-    /// Answers for these services; what is beyond a limit of 256 is left out.
+    /// Answers for these services; those beyond the limit of 256 are left out.
     pub fn new(mut list: Vec<Registration>) -> Self {
         list.truncate(REGISTRATIONS_MAX);
         Self { list, udp: AtomicBool::new(true), clock: system_clock }
@@ -56,7 +56,7 @@ impl Portmap {
     }
 
     /// The registration of exactly this version on the transport `netid`; one on the address
-    /// that the caller reached is better than another.
+    /// that the caller reached is preferred.
     pub(super) fn find(
         &self,
         program: u32,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_served_over_udp_is_not_found_there() {
+    fn services_without_udp_are_not_found_over_udp() {
         let here = at("10.0.0.1:2049");
         let both = [true, false].map(|tcp| Registration::new(7, 3, tcp, here));
         let map = Portmap::new(both.to_vec());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unspecified_address_becomes_the_one_that_was_reached() {
+    fn an_unspecified_address_is_replaced_by_the_local_address_of_the_call() {
         let any = Registration::new(1, 1, true, at("0.0.0.0:2049"));
         assert_eq!(reachable(&any, at("10.0.0.1:111")), Some(at("10.0.0.1:2049")));
         assert_eq!(reachable(&any, at("[::ffff:10.0.0.1]:111")), Some(at("10.0.0.1:2049")));

@@ -1,4 +1,4 @@
-//! Version 2, the port mapper (RFC 1833 §3.2). It knows ports of IPv4 only.
+//! Version 2, the port mapper (RFC 1833 §3.2). Ports of IPv4 only.
 
 use super::Portmap;
 use super::table::may_list;
@@ -7,7 +7,7 @@ use proto::portmap::{Mapping, Netid, PROTOCOL_TCP, PROTOCOL_UDP};
 use rpc::{Call, Fault};
 use xdr::{Reader, Writer};
 
-/// SET and UNSET: refused, nobody else's programs are kept here.
+/// SET and UNSET: refused, other programs cannot register.
 pub(super) fn set(
     _: &Portmap,
     _: &mut Call<'_>,
@@ -40,8 +40,8 @@ pub(super) fn getport(
     Ok(())
 }
 
-/// DUMP: every mapping of IPv4. What a client sends behind the call is not looked at, as rpcbind
-/// does not: one in Python sends the version and the procedure once more.
+/// DUMP: every mapping of IPv4. Bytes after the call are ignored, as by rpcbind: a client library in
+/// Python sends version and procedure again.
 pub(super) fn dump(
     state: &Portmap,
     call: &mut Call<'_>,

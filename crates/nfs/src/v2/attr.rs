@@ -16,18 +16,18 @@ const REGULAR: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 const SOCKET: u32 = 0o140_000;
 
-/// A number as far as 32 bits can show it.
+/// A number clamped to 32 bits.
 pub(super) fn clamp(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// An identifier in 32 bits: the same if it fits, and different for most others.
+/// An identifier folded to 32 bits: unchanged if it fits.
 pub(super) fn fold(value: u64) -> u32 {
     u32::try_from((value ^ (value >> 32)) & 0xffff_ffff).unwrap_or_default()
 }
 
-/// Type and type bits. Version 2 knows no named pipes: everybody shows them as character devices
-/// with the mode of a pipe.
+/// Type and type bits. Version 2 has no type for named pipes: all servers show them as character
+/// devices with the mode of a pipe.
 const fn ftype(ftype: FileType) -> (FileType2, u32) {
     match ftype {
         FileType::Regular => (FileType2::Reg, REGULAR),
@@ -101,7 +101,7 @@ fn set_time(time: Timeval) -> vfs::Result<SetTime> {
     }
 }
 
-/// What `sattr` asks for. [`SERVER_TIME`] in `mtime` is for both times, as far as they are to be set.
+/// The attributes that `sattr` sets. [`SERVER_TIME`] in `mtime` holds for both times, as far as they are set.
 ///
 /// # Errors
 /// [`Status::Inval`] for a time that cannot be.
@@ -110,7 +110,7 @@ pub(super) fn set(set: &Sattr2) -> vfs::Result<SetAttr> {
     let keeps_atime = set.atime.seconds == KEEP || set.atime.useconds == KEEP;
     let both = mtime == SetTime::Now && !keeps_atime;
     Ok(SetAttr {
-        // Old clients say "keep" in the 16 bits that a mode has on their machines.
+        // Old clients send "keep" in 16 bits, the size of a mode on their machines.
         mode: field(set.mode).filter(|mode| *mode != 0xffff).map(|mode| mode & MODE_BITS),
         uid: field(set.uid),
         gid: field(set.gid),
@@ -120,7 +120,7 @@ pub(super) fn set(set: &Sattr2) -> vfs::Result<SetAttr> {
     })
 }
 
-/// What CREATE is to make. Version 2 has no MKNOD: clients send the type bits in the mode and the
+/// The special file that CREATE makes; `None`: a regular file. Version 2 has no MKNOD: clients send the type bits in the mode and the
 /// device number in the size; a character device without number is a named pipe.
 ///
 /// # Errors
@@ -149,19 +149,19 @@ mod tests {
     };
 
     #[test]
-    fn minus_one_keeps() {
+    fn minus_one_leaves_an_attribute_unchanged() {
         assert_eq!(set(&Sattr2::default()), Ok(SetAttr::default()));
         let old = Sattr2 { mode: 0xffff, ..Sattr2::default() };
         assert_eq!(set(&old), Ok(SetAttr::default()));
     }
 
     #[test]
-    fn a_million_microseconds_is_the_servers_clock() {
+    fn a_million_microseconds_sets_the_servers_time() {
         let mtime = Timeval { seconds: 5, useconds: SERVER_TIME };
         let atime = Timeval { seconds: 5, useconds: 6 };
         let now = set(&Sattr2 { atime, mtime, ..Sattr2::default() }).unwrap();
         assert_eq!((now.atime, now.mtime), (SetTime::Now, SetTime::Now));
-        // as the Linux client sends it with a truncation
+        // as the Linux client sends it with a change of size
         let one = set(&Sattr2 { mtime, ..Sattr2::default() }).unwrap();
         assert_eq!((one.atime, one.mtime), (SetTime::Keep, SetTime::Now));
         let to = set(&Sattr2 { mtime: atime, ..Sattr2::default() }).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn device_numbers_come_back() {
+    fn device_numbers_round_trip() {
         for numbers in [(0, 0), (8, 1), (0xfff, 0xf_ffff), (259, 300)] {
             assert_eq!(device_from(device(numbers)), numbers);
         }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn large_numbers_fit() {
+    fn numbers_beyond_32_bits_are_clamped_or_folded() {
         assert_eq!(clamp(1 << 32), u32::MAX);
         assert_eq!(fold(77), 77);
         assert_eq!(fold((1 << 32) | 4), 5);

@@ -1,16 +1,15 @@
 //! Directory cookies of 32 bits for a backend's of 64.
 //!
 //! A cookie below 2^31 is sent as it is. A larger one (ext4 counts in 63-bit hashes) is sent as
-//! 2^31 plus a 31-bit hash of itself, so that it is always the same. A client goes on, in
-//! practice, after the last entry of a reply: for each reply with a hashed last cookie, the table
-//! remembers directory and short cookie with the long one, at most [`COOKIES_MAX`] of them, the
-//! oldest forgotten first. If the client comes with one that the table does not know (an entry in
-//! the middle, a restart, a long pause), the directory is read from the start until an entry has
-//! that short cookie; if none has, the cookie is bad.
+//! 2^31 plus a 31-bit hash of itself, so that it is always the same. Clients usually continue after
+//! the last entry of a reply: for each reply with a hashed last cookie, the table stores the long
+//! cookie by directory and short cookie, at most [`COOKIES_MAX`] of them; the oldest is evicted
+//! first. If a client sends one that is not in the table (an entry in the middle, after a restart or
+//! a long pause), the directory is read from the start until an entry has that short cookie; if none
+//! has, the cookie is bad.
 //!
-//! Two entries of one directory with the same short cookie do no harm as long as the table knows
-//! which of them was given out last; only a reading from the start may then go on at the wrong
-//! one of the two.
+//! Two entries of one directory with the same short cookie do no harm while the table has the one
+//! that was sent last; only a search from the start may continue at the wrong one.
 //!
 //! Lock: `Cookies::table`, held for one look-up or insertion.
 
@@ -18,12 +17,12 @@ use super::fifo_map::FifoMap;
 use proto::nfs2::Fh2;
 use std::sync::{Mutex, PoisonError};
 
-/// The most listings under way that are remembered: about 400 KiB.
+/// The most cookies in the table: about 400 KiB.
 const COOKIES_MAX: usize = 4096;
 /// Set in hashed cookies only.
 const HASHED: u32 = 1 << 31;
 
-/// The listings under way.
+/// The table of long cookies.
 #[derive(Debug)]
 pub struct Cookies {
     table: Mutex<FifoMap<(Fh2, u32), u64>>,
@@ -47,17 +46,17 @@ pub fn shorten(cookie: u64) -> u32 {
     }
 }
 
-/// Where a listing goes on.
+/// Where a READDIR continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
     /// After this cookie of the backend.
     After(u64),
-    /// After the entry whose cookie has this short form: it has to be looked for.
+    /// After the entry whose cookie has this short form, which has to be searched for.
     Search(u32),
 }
 
 impl Cookies {
-    /// Notes the last cookie of a reply.
+    /// Stores the last cookie of a reply.
     pub fn remember(&self, dir: &Fh2, cookie: u64) {
         let short = shorten(cookie);
         if short & HASHED != 0 {
@@ -66,7 +65,7 @@ impl Cookies {
         }
     }
 
-    /// Where to go on for a client's cookie.
+    /// Where to continue for a client's cookie.
     pub fn resume(&self, dir: &Fh2, short: u32) -> Resume {
         if short & HASHED == 0 {
             return Resume::After(u64::from(short));
@@ -81,7 +80,7 @@ mod tests {
     use super::{Cookies, Resume, shorten};
 
     #[test]
-    fn small_cookies_are_themselves() {
+    fn cookies_below_2_31_are_sent_unchanged() {
         let cookies = Cookies::default();
         for cookie in [0, 1, 0x7fff_ffff] {
             assert_eq!(u64::from(shorten(cookie)), cookie);
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn large_cookies_are_remembered_for_their_directory() {
+    fn large_cookies_are_stored_per_directory() {
         let cookies = Cookies::default();
         let large = 0x1234_5678_9abc_def0;
         cookies.remember(&[1; 32], large);

@@ -1,20 +1,20 @@
-//! A map that forgets its oldest entries: a peer can make it grow to its bound and no further.
+//! A map with a limit that evicts its oldest entries (first in, first out).
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// At most `most` entries; the one that came first goes first.
+/// At most `entries_max` entries; the first inserted is evicted first.
 #[derive(Debug)]
 pub(super) struct FifoMap<K, V> {
     map: HashMap<K, V>,
     order: VecDeque<K>,
-    most: usize,
+    entries_max: usize,
 }
 
 impl<K: Copy + Eq + Hash, V> FifoMap<K, V> {
-    /// An empty map, which owns no memory yet.
-    pub fn new(most: usize) -> Self {
-        Self { map: HashMap::new(), order: VecDeque::new(), most }
+    /// An empty map; allocates nothing.
+    pub fn new(entries_max: usize) -> Self {
+        Self { map: HashMap::new(), order: VecDeque::new(), entries_max }
     }
 
     /// The value of a key.
@@ -22,12 +22,12 @@ impl<K: Copy + Eq + Hash, V> FifoMap<K, V> {
         self.map.get(key)
     }
 
-    /// Sets the value of a key, and forgets the oldest entry if there are too many.
+    /// Sets the value of a key, and evicts the oldest entry beyond the limit.
     pub fn insert(&mut self, key: K, value: V) {
         if self.map.insert(key, value).is_none() {
             self.order.push_back(key);
         }
-        while self.order.len() > self.most {
+        while self.order.len() > self.entries_max {
             if let Some(oldest) = self.order.pop_front() {
                 self.map.remove(&oldest);
             }
@@ -40,7 +40,7 @@ mod tests {
     use super::FifoMap;
 
     #[test]
-    fn the_oldest_goes_first() {
+    fn the_oldest_entry_is_evicted_first() {
         let mut map = FifoMap::new(2);
         map.insert(1, 'a');
         map.insert(2, 'b');

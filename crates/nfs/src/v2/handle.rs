@@ -5,11 +5,10 @@
 //! is sent: [`ALIAS`], which no sealed handle begins with (they begin with the envelope's version),
 //! and 31 bytes that stand for the handle in a table of at most [`ALIASES_MAX`].
 //!
-//! An alias is a hash of the sealed handle. The sealed handle has a MAC in it that only this
-//! server can make, so an alias cannot be guessed without having been given the handle. It is
-//! always the same for a handle: what the table has forgotten, over a restart or because it was
-//! full, is known again as soon as the client looks the name up, and the roots of the exports are
-//! always known. Until then it is stale.
+//! An alias is a hash of the sealed handle, which has a MAC that only this server can compute: an
+//! alias cannot be guessed. The alias of a handle never changes: one that is not in the table, after
+//! a restart or because the table was full, is stale until the client looks the name up again.
+//! Aliases of the roots of exports are always resolved.
 //!
 //! Lock: `Aliases::table`, held for one look-up or insertion; only long handles take it.
 
@@ -24,8 +23,7 @@ use vfs::Status;
 
 /// The first byte of an alias.
 const ALIAS: u8 = 0xff;
-/// The most long handles that are remembered: about 12 MiB, and more files than a machine that
-/// speaks version 2 has open.
+/// The most long handles in the table: about 12 MiB.
 const ALIASES_MAX: usize = 65_536;
 
 /// A sealed handle, in place.
@@ -49,8 +47,8 @@ impl FullHandle {
 }
 
 /// The handle of version 2 for a sealed one: the same for the same handle. An alias can be
-/// resolved only by an [`Aliases`] that has seen the handle, or if it is an export's root.
-pub fn fixed(sealed: &[u8]) -> Fh2 {
+/// resolved only by an [`Aliases`] that has stored the handle, or if it is an export's root.
+pub fn short_handle(sealed: &[u8]) -> Fh2 {
     let mut short = [0; FHSIZE];
     if let Some(front) = short.get_mut(..sealed.len()) {
         front.copy_from_slice(sealed);
@@ -83,9 +81,9 @@ impl Default for Aliases {
 }
 
 impl Aliases {
-    /// The handle of version 2 for a sealed one, which [`Aliases::resolve`] will know.
+    /// The handle of version 2 for a sealed one, stored for [`Aliases::resolve`] if it is an alias.
     pub fn shorten(&self, sealed: &[u8]) -> Fh2 {
-        let short = fixed(sealed);
+        let short = short_handle(sealed);
         if short.first() == Some(&ALIAS)
             && let Some(long) = FullHandle::new(sealed)
         {
@@ -94,21 +92,21 @@ impl Aliases {
         short
     }
 
-    /// The sealed handle behind one of version 2; whether it is genuine is for
-    /// [`export::Table::open`] to say.
+    /// The sealed handle of one of version 2. Its MAC is not checked here but by
+    /// [`export::Table::open`].
     ///
     /// # Errors
-    /// [`Status::Stale`] for an alias that is not known any more.
+    /// [`Status::Stale`] for an alias that is not in the table.
     pub fn resolve(&self, exports: &Exports, short: &Fh2) -> vfs::Result<FullHandle> {
         let long = if short.first() == Some(&ALIAS) {
-            self.known(short).or_else(|| root(exports, short))
+            self.find(short).or_else(|| root(exports, short))
         } else {
             FullHandle::new(short)
         };
         long.ok_or(Status::Stale)
     }
 
-    fn known(&self, short: &Fh2) -> Option<FullHandle> {
+    fn find(&self, short: &Fh2) -> Option<FullHandle> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner).find(short).copied()
     }
 }
@@ -117,28 +115,28 @@ impl Aliases {
 fn root(exports: &Exports, short: &Fh2) -> Option<FullHandle> {
     exports.load().exports().iter().find_map(|export| {
         let sealed = export.seal(&export.backend.root());
-        if fixed(sealed.bytes()) == *short { FullHandle::new(sealed.bytes()) } else { None }
+        if short_handle(sealed.bytes()) == *short { FullHandle::new(sealed.bytes()) } else { None }
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ALIAS, Aliases, fixed};
+    use super::{ALIAS, Aliases, short_handle};
 
     #[test]
-    fn handles_that_fit_are_kept_as_they_are() {
-        assert_eq!(fixed(&[7; 32]), [7; 32]);
-        assert_eq!(fixed(&[7; 31])[30..], [7, 0]);
+    fn handles_of_up_to_32_bytes_need_no_alias() {
+        assert_eq!(short_handle(&[7; 32]), [7; 32]);
+        assert_eq!(short_handle(&[7; 31])[30..], [7, 0]);
     }
 
     #[test]
-    fn long_handles_get_an_alias_of_their_own() {
+    fn each_long_handle_has_its_own_alias() {
         let aliases = Aliases::default();
         let short = aliases.shorten(&[7; 40]);
         assert_eq!(short[0], ALIAS);
-        assert_eq!(aliases.known(&short).unwrap().bytes(), [7; 40]);
-        assert_ne!(short, fixed(&[7; 41]));
-        assert_eq!(short, fixed(&[7; 40]));
-        assert_eq!(aliases.known(&fixed(&[7; 41])), None);
+        assert_eq!(aliases.find(&short).unwrap().bytes(), [7; 40]);
+        assert_ne!(short, short_handle(&[7; 41]));
+        assert_eq!(short, short_handle(&[7; 40]));
+        assert_eq!(aliases.find(&short_handle(&[7; 41])), None);
     }
 }

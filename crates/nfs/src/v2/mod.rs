@@ -1,37 +1,47 @@
-//! NFS version 2 (RFC 1094): a translation onto the verbs, for boot loaders and old machines.
+//! NFS version 2 (RFC 1094) over the same verbs as version 3, for boot loaders and old machines.
 //!
 //! Owns: what is narrower in version 2: 32-byte handles ([`handle`]), 32-bit cookies
-//! ([`cookies`]), 32-bit sizes, 8 KiB transfers, no "try again later". Procedures that belong
-//! together share a file.
+//! ([`cookies`]), 32-bit sizes, 8 KiB transfers, no status for "try again later". One file per
+//! procedure.
 
 mod attr;
-mod attributes;
 pub mod cookies;
+mod create;
 mod fifo_map;
+mod getattr;
 pub mod handle;
+mod link;
 mod lookup;
-mod make;
+mod mkdir;
 mod read;
 mod readdir;
+mod readlink;
 mod remove;
+mod rename;
+mod rmdir;
+mod setattr;
+mod statfs;
 mod status;
+mod symlink;
 mod write;
 
 pub use status::nfsstat2;
 
 use crate::Nfs;
 use crate::object::Object;
+use crate::verbs;
 use export::Handle;
-use proto::nfs2::{Fh2, Nfsstat2};
+use proto::nfs2::{DirOpOk2, Fattr2, Fh2, Nfsstat2};
 use rpc::{Call, Fault, Plan, Row};
+use vfs::{Change, Created};
 use xdr::{Decode, Encode, Reader, Writer};
 
-/// What version 2 has to remember from call to call.
+/// What version 2 stores between calls.
 #[derive(Debug, Default)]
 pub struct State {
-    /// FullHandle handles by their aliases; MOUNT gives some out as well.
+    /// Full handles by their aliases; MNT adds some as well.
     pub aliases: handle::Aliases,
-    /// FullHandle cookies by their short forms.
+    /// 64-bit cookies by their short forms.
     pub cookies: cookies::Cookies,
 }
 
@@ -43,23 +53,23 @@ const DATA: Plan = Plan::REPLAY_UNSAFE;
 /// The procedures, by number.
 pub static ROWS: [Row<Nfs>; 18] = [
     Row::new("NULL", LOOK, void),
-    Row::new("GETATTR", LOOK, attributes::getattr),
-    Row::new("SETATTR", NAMES, attributes::setattr),
+    Row::new("GETATTR", LOOK, getattr::getattr),
+    Row::new("SETATTR", NAMES, setattr::setattr),
     Row::new("ROOT", LOOK, void),
     Row::new("LOOKUP", LOOK, lookup::lookup),
-    Row::new("READLINK", LOOK, read::readlink),
+    Row::new("READLINK", LOOK, readlink::readlink),
     Row::new("READ", LOOK, read::read),
     Row::new("WRITECACHE", LOOK, void),
     Row::new("WRITE", DATA, write::write),
-    Row::new("CREATE", NAMES, make::create),
+    Row::new("CREATE", NAMES, create::create),
     Row::new("REMOVE", NAMES, remove::remove),
-    Row::new("RENAME", NAMES, remove::rename),
-    Row::new("LINK", NAMES, make::link),
-    Row::new("SYMLINK", NAMES, make::symlink),
-    Row::new("MKDIR", NAMES, make::mkdir),
-    Row::new("RMDIR", NAMES, remove::rmdir),
+    Row::new("RENAME", NAMES, rename::rename),
+    Row::new("LINK", NAMES, link::link),
+    Row::new("SYMLINK", NAMES, symlink::symlink),
+    Row::new("MKDIR", NAMES, mkdir::mkdir),
+    Row::new("RMDIR", NAMES, rmdir::rmdir),
     Row::new("READDIR", LOOK, readdir::readdir),
-    Row::new("STATFS", LOOK, attributes::statfs),
+    Row::new("STATFS", LOOK, statfs::statfs),
 ];
 
 /// Decodes the arguments of a procedure as the server does; for tests that feed arbitrary bytes.
@@ -81,8 +91,8 @@ fn arguments<'a, T: Decode<'a>>(args: &mut Reader<'a>) -> Result<T, Fault> {
     Ok(all)
 }
 
-/// Writes a result and notes its status. A failure that version 2 has no word for and that will
-/// pass is not answered: the client asks again by itself.
+/// Writes a result and notes its status. A temporary failure, for which version 2 has no status, is
+/// not answered: the client sends the call again.
 fn finish<T: Encode>(
     call: &mut Call<'_>,
     reply: &mut Writer,
@@ -113,6 +123,25 @@ fn serve<'a, A: Decode<'a>, T: Encode>(
     finish(call, reply, &answer)
 }
 
+/// The attributes after a change, which version 2 cannot leave out: they are fetched where the change
+/// did not give them.
+fn after(file: &Object<'_>, change: &Change) -> vfs::Result<Fattr2> {
+    match &change.after {
+        Some(after) => Ok(attr::fattr2(after)),
+        None => Ok(attr::fattr2(&verbs::getattr(file)?)),
+    }
+}
+
+/// The result of CREATE and MKDIR, which needs a handle: if the new object has been moved or removed
+/// meanwhile, it is that of the object that has the name now, which a client would look up next.
+fn created(nfs: &Nfs, (dir, name): (&Object<'_>, &[u8]), made: &Created) -> vfs::Result<DirOpOk2> {
+    let node = match made.node {
+        Some(node) => node,
+        None => verbs::lookup(dir, name)?.node,
+    };
+    Ok(DirOpOk2 { file: nfs.short(&dir.seal(&node.fid)), attr: attr::fattr2(&node.attr) })
+}
+
 impl Nfs {
     /// Does `work` on the object of a handle of version 2.
     fn on_object_v2<T>(
@@ -140,7 +169,7 @@ impl Nfs {
         self.v2.aliases.resolve(&self.exports, short)
     }
 
-    /// A handle for version 2, remembered if that is needed.
+    /// A handle for version 2; its alias is stored if it needs one.
     fn short(&self, long: &Handle) -> Fh2 {
         self.v2.aliases.shorten(long.bytes())
     }

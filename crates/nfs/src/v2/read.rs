@@ -1,43 +1,16 @@
-//! READLINK and READ (RFC 1094 §2.2.6, §2.2.7). As in version 3, the data is a range of the
+//! READ (RFC 1094 §2.2.7). As in version 3, the data is a range of the
 //! file, or the backend fills the reply in place, behind room that is left for the attributes.
 
-use super::{arguments, attr, finish, serve};
+use super::{arguments, attr, finish};
 use crate::Nfs;
 use crate::verbs::{self, ReadData, ReadRequest};
-use proto::nfs2::{Fh2, MAXDATA, MAXPATHLEN, Nfsstat2, ReadArgs2};
+use proto::nfs2::{MAXDATA, Nfsstat2, ReadArgs2};
 use proto::nfs3::NoBody;
 use rpc::{Call, Fault};
-use vfs::Status;
-use xdr::{Encode, FileRange, Reader, Writer};
+use xdr::{FileRange, Reader, Writer};
 
 /// What comes before the data: status, attributes, the data's length.
 const HEAD: usize = 4 + 68 + 4;
-
-/// A link's target, owned: it comes from the backend and goes straight to the reply.
-struct Target(Vec<u8>);
-
-impl Encode for Target {
-    fn encode(&self, w: &mut Writer) {
-        w.opaque(&self.0);
-    }
-}
-
-pub(super) fn readlink(
-    nfs: &Nfs,
-    call: &mut Call<'_>,
-    args: &mut Reader<'_>,
-    reply: &mut Writer,
-) -> Result<(), Fault> {
-    serve(nfs, call, args, reply, |nfs, call, link: Fh2| {
-        let mut target = Vec::new();
-        nfs.on_object_v2(call, &link, |link| verbs::readlink(link, &mut target))?;
-        // A client that decodes by RFC 1094 takes a longer one for no reply, and asks for ever.
-        if target.len() > MAXPATHLEN {
-            return Err(Status::NameTooLong);
-        }
-        Ok(Target(target))
-    })
-}
 
 pub(super) fn read(
     nfs: &Nfs,

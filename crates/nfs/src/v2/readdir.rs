@@ -1,5 +1,5 @@
 //! READDIR (RFC 1094 §2.2.17): encoded straight into the reply. How cookies of 32 bits are made
-//! of the backend's is told in [`super::cookies`].
+//! of the backend's is described in [`super::cookies`].
 
 use super::cookies::{Resume, shorten};
 use super::{arguments, attr, finish};
@@ -57,7 +57,7 @@ fn entries(nfs: &Nfs, dir: &Object<'_>, reply: &mut Writer, a: &ReaddirArgs2) ->
         last = Some(entry.cookie);
         ControlFlow::Continue(())
     };
-    // an entry is as long as version 3's but for eight bytes
+    // an entry is eight bytes shorter than one of version 3
     let args = ListArgs { cookie: after, nodes: false, room };
     let listing = verbs::readdir(dir, args, &mut sink)?;
     match last {

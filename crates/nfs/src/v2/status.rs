@@ -1,10 +1,10 @@
-//! What version 2 calls each failure (RFC 1094 §2.3.1): the one map.
+//! The status of version 2 (RFC 1094 §2.3.1) for each failure.
 
 use proto::nfs2::Nfsstat2;
 use vfs::Status;
 
-/// The code of a failure; `None` for one that passes, which version 2 cannot say: the call is
-/// best not answered. What has no code of its own is NFSERR_IO.
+/// The code of a failure; `None` for a temporary one, for which version 2 has no code: the call is
+/// not answered. Others without a code are NFSERR_IO.
 pub const fn nfsstat2(status: Status) -> Option<Nfsstat2> {
     Some(match status {
         Status::Perm => Nfsstat2::Perm,

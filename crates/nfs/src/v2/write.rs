@@ -1,6 +1,6 @@
 //! WRITE (RFC 1094 §2.2.9). On disk before the answer: version 2 has no COMMIT.
 
-use super::{attributes, serve};
+use super::{after, serve};
 use crate::{Nfs, verbs};
 use proto::nfs2::WriteArgs2;
 use rpc::{Call, Fault};
@@ -19,11 +19,11 @@ pub(super) fn write(
         let written = nfs.on_object_v2(call, &a.file, |file| {
             let done = verbs::write(file, offset, data, Stability::FileSync)?.done;
             count = done.count;
-            // Nor has it a way to say how much was written: all, or an error.
+            // Version 2 cannot say how much was written: all, or an error.
             if done.count < data.len() {
                 return Err(Status::NoSpc);
             }
-            attributes::after(file, &done.file)
+            after(file, &done.file)
         });
         call.outcome.bytes_written = u32::try_from(count).unwrap_or_default();
         written

@@ -113,7 +113,7 @@ mod tests {
     use super::{Nfstime3, Sattr3, SetTime3, Status, Time, set, time};
 
     #[test]
-    fn values_that_cannot_be_are_refused() {
+    fn invalid_values_are_refused() {
         let ok = Sattr3 { mode: Some(0o170_644), ..Sattr3::default() };
         assert_eq!(set(&ok).unwrap().mode, Some(0o644));
         let late = SetTime3::Client(Nfstime3 { seconds: 0, nseconds: 1_000_000_000 });

@@ -1,12 +1,12 @@
-//! What READDIR and READDIRPLUS share: a directory's entries, encoded once, straight into the
-//! reply, within what the client allows.
+//! READDIR and READDIRPLUS: a directory's entries, encoded straight into the reply, within the
+//! limits of the client.
 //!
 //! The directory's attributes stand before the entries on the wire and are known only after
-//! them: room is left for all that comes before the first entry, and filled at the end.
+//! them: space is reserved for all that comes before the first entry, and filled at the end.
 //!
 //! The cookie verifier is always zero and never checked. It exists for servers whose cookies lose
 //! their meaning when a directory changes (RFC 1813 §3.3.16); a backend's cookies keep theirs for
-//! the life of the entry, so there is nothing that a client would have to be warned of.
+//! the life of the entry, so there is nothing to verify.
 
 use super::failed::Failed;
 use super::{attr, finish};
@@ -26,9 +26,8 @@ const HEAD: usize = 4 + FATTR3_LEN + COOKIEVERFSIZE;
 /// What comes after the entries: the end of the list, and eof.
 const TAIL: usize = 4 + 4;
 
-/// How many times as long as without them an entry with attributes and handle is, if its name is of
-/// usual length.
-const PLUS: usize = 4;
+/// How many times as long as an entry of READDIR one of READDIRPLUS is, for names of usual length.
+const PLUS_FACTOR: usize = 4;
 
 /// Words between an object's name and its handle: cookie, attributes with their boolean, and the handle's.
 const OBJECT_WORDS: usize = 2 + 1 + FATTR3_LEN / 4 + 1;
@@ -47,7 +46,7 @@ pub(super) struct Request<'a> {
     pub plus: bool,
 }
 
-/// The entries under way.
+/// The entries of the reply so far.
 struct List<'w> {
     reply: &'w mut Writer,
     /// Where the entries begin.
@@ -55,14 +54,14 @@ struct List<'w> {
     room: usize,
     info_room: usize,
     plus: bool,
-    taken: bool,
+    has_entries: bool,
 }
 
 impl List<'_> {
     /// Appends an entry of the directory, or breaks if it does not fit.
-    fn take(&mut self, dir: &Object<'_>, entry: &DirEntry<'_>) -> ControlFlow<()> {
+    fn append(&mut self, dir: &Object<'_>, entry: &DirEntry<'_>) -> ControlFlow<()> {
         let info = Entry3::wire_len(entry.name.len()).saturating_sub(4);
-        if self.taken && info > self.info_room {
+        if self.has_entries && info > self.info_room {
             return ControlFlow::Break(());
         }
         let before = self.reply.mark();
@@ -70,7 +69,9 @@ impl List<'_> {
         self.reply.words([1, high, low]);
         self.reply.opaque(entry.name);
         match &entry.node {
-            Some(node) if self.plus => self.object(entry.cookie, &dir.seal(&node.fid), &node.attr),
+            Some(node) if self.plus => {
+                self.append_object(entry.cookie, &dir.seal(&node.fid), &node.attr)
+            }
             _ => {
                 self.reply.u64(entry.cookie);
                 if self.plus {
@@ -83,12 +84,12 @@ impl List<'_> {
             return ControlFlow::Break(());
         }
         self.info_room = self.info_room.saturating_sub(info);
-        self.taken = true;
+        self.has_entries = true;
         ControlFlow::Continue(())
     }
 
     /// What follows the name of an object that has attributes and handle (`entryplus3`), in two pieces.
-    fn object(&mut self, cookie: u64, handle: &Handle, found: &Attr) {
+    fn append_object(&mut self, cookie: u64, handle: &Handle, found: &Attr) {
         // both follow
         let mut words = [1; OBJECT_WORDS];
         let [high, low, _, attributes @ .., _] = &mut words;
@@ -100,9 +101,9 @@ impl List<'_> {
     }
 }
 
-/// How many bytes of names, file ids and cookies a reply of at most `most` will hold, about.
-fn names(request: &Request<'_>, most: usize) -> usize {
-    let share = if request.plus { most / PLUS } else { most };
+/// About how many bytes of names, file ids and cookies a reply of at most `most` bytes holds.
+fn names_len(request: &Request<'_>, most: usize) -> usize {
+    let share = if request.plus { most / PLUS_FACTOR } else { most };
     share.min(request.max_info as usize)
 }
 
@@ -123,15 +124,16 @@ pub(super) fn list(
         room: most.saturating_sub(HEAD + TAIL),
         info_room: request.max_info as usize,
         plus: request.plus,
-        taken: false,
+        has_entries: false,
     };
-    let args = ListArgs { cookie: request.cookie, nodes: request.plus, room: names(request, most) };
+    let args =
+        ListArgs { cookie: request.cookie, nodes: request.plus, room: names_len(request, most) };
     let listed = nfs.on_object_v3(call, request.dir, |dir| {
-        verbs::readdir(dir, args, &mut |entry| list.take(dir, entry))
+        verbs::readdir(dir, args, &mut |entry| list.append(dir, entry))
     });
     let bytes = list.reply.written_since(list.first);
-    // Not even one entry fits (an empty rest is no reason to complain, as long as it fits).
-    let too_small = |eof: bool| most < HEAD + TAIL || (!list.taken && !eof);
+    // Not even one entry fits (the empty end of a directory is no error, as long as it fits).
+    let too_small = |eof: bool| most < HEAD + TAIL || (!list.has_entries && !eof);
     let failed = match listed {
         Ok(listing) if too_small(listing.eof) => {
             Failed { status: Status::TooSmall, attr: Some(listing.dir) }

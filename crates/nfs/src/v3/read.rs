@@ -1,9 +1,8 @@
 //! READ (RFC 1813 §3.3.6). The data is a range of the file, which the kernel sends from the page
-//! cache; or the backend fills the reply in place, where it is neither copied again nor held anywhere
-//! else.
+//! cache; or the backend fills the reply in place, where it is not copied again.
 //!
-//! The attributes stand before the data on the wire and are known only after it: room is left
-//! for all that comes before the data, and filled when the data is there.
+//! The attributes stand before the data on the wire and are known only after it: space is
+//! reserved for all that comes before the data, and filled when the data is there.
 
 use super::{arguments, attr, finish, status};
 use crate::Nfs;

@@ -1,4 +1,4 @@
-//! What version 3 calls each failure (RFC 1813 §2.6): the one map.
+//! The status of version 3 (RFC 1813 §2.6) for each failure.
 
 use proto::nfs3::Nfsstat3;
 use vfs::Status;

@@ -39,7 +39,7 @@ mod tests {
     use super::{Status, to_make, to_remove, to_rename};
 
     #[test]
-    fn dots_fail_as_the_rfc_says_for_each_verb() {
+    fn dot_and_dot_dot_fail_with_the_status_of_rfc_1813() {
         assert_eq!(to_make(b".").unwrap_err(), Status::Exist);
         assert_eq!(to_remove(b".").unwrap_err(), Status::Inval);
         assert_eq!(to_remove(b"..").unwrap_err(), Status::Exist);

@@ -1,7 +1,7 @@
 //! What a disk that is full, over quota, read-only, dying or gone says reaches the client as the
 //! right status of its version, from every operation, and never as a failure of RPC.
 
-use crate::support::{Lab, at, exports, wire};
+use crate::support::{TestServer, at, exports, wire};
 use proto::nfs3::{
     Bytes, CreateArgs, CreateHow3, LinkArgs, MkdirArgs, MknodArgs, MknodData3, Nfsstat3, ReadArgs,
     ReaddirArgs, RenameArgs, Sattr3, SetTime3, SetattrArgs, StableHow, SymlinkArgs, WriteArgs,
@@ -21,17 +21,17 @@ const SET: Sattr3 = Sattr3 {
     mtime: SetTime3::Keep,
 };
 
-/// A lab over a backend whose fault can be set.
-fn lab() -> (Lab, Arc<Mutex<Fault>>) {
+/// A server over a backend whose fault can be set.
+fn server() -> (TestServer, Arc<Mutex<Fault>>) {
     let backend = FaultyFs::new(MemFs::new(MemOptions::default()));
     let fault = backend.fault();
-    (Lab::new(exports::of(&[("/mem", Arc::new(backend), exports::RW)])), fault)
+    (TestServer::new(exports::of(&[("/mem", Arc::new(backend), exports::RW)])), fault)
 }
 
 /// The first word of a version 3 result: its status.
-fn status(lab: &Lab, procedure: u32, args: &[u8]) -> u32 {
+fn status(server: &TestServer, procedure: u32, args: &[u8]) -> u32 {
     let mut reply = Writer::new();
-    lab.run(3, procedure, args, &mut reply).unwrap();
+    server.run(3, procedure, args, &mut reply).unwrap();
     Reader::new(reply.bytes()).u32().unwrap()
 }
 
@@ -73,13 +73,13 @@ fn calls(dir: &[u8], file: &[u8]) -> Vec<(Operation, u32, Vec<u8>)> {
 }
 
 #[test]
-fn what_the_disk_says_is_what_the_client_hears() {
-    let (lab, fault) = lab();
-    let dir = lab.root();
+fn errors_of_the_disk_reach_the_client() {
+    let (server, fault) = server();
+    let dir = server.root();
     let place = at(&dir, b"f");
     let how = CreateHow3::Guarded(SET);
     let mut reply = Writer::new();
-    lab.run(3, p::CREATE, &wire(&CreateArgs { place, how }), &mut reply).unwrap();
+    server.run(3, p::CREATE, &wire(&CreateArgs { place, how }), &mut reply).unwrap();
     let file = crate::support::decoded::<
         proto::nfs3::Res<proto::nfs3::MadeOk<'_>, proto::nfs3::WccData>,
     >(reply.bytes().to_vec());
@@ -97,19 +97,19 @@ fn what_the_disk_says_is_what_the_client_hears() {
         for (operation, procedure, args) in calls(&dir, &file) {
             let only = Fault { operation: Some(operation), status: Some(said), ..Fault::default() };
             *fault.lock().unwrap() = only;
-            assert_eq!(status(&lab, procedure, &args), heard as u32, "{operation:?} {said:?}");
+            assert_eq!(status(&server, procedure, &args), heard as u32, "{operation:?} {said:?}");
         }
     }
 }
 
 #[test]
-fn a_backend_that_fails_in_everything_still_gets_its_answers_out() {
-    let (lab, fault) = lab();
-    let dir = lab.root();
+fn every_procedure_answers_when_the_backend_fails_every_call() {
+    let (server, fault) = server();
+    let dir = server.root();
     *fault.lock().unwrap() = Fault { status: Some(Status::Io), ..Fault::default() };
     for (operation, procedure, args) in calls(&dir, &dir) {
-        assert_eq!(status(&lab, procedure, &args), Nfsstat3::Io as u32, "{operation:?}");
+        assert_eq!(status(&server, procedure, &args), Nfsstat3::Io as u32, "{operation:?}");
     }
     *fault.lock().unwrap() = Fault::default();
-    assert_eq!(status(&lab, p::GETATTR, &wire(&Bytes::<64>(&dir))), 0);
+    assert_eq!(status(&server, p::GETATTR, &wire(&Bytes::<64>(&dir))), 0);
 }

@@ -1,6 +1,6 @@
 //! `manage-gids`: beyond the sixteen groups of AUTH_SYS, this machine's own list counts.
 
-use crate::support::{Lab, exports};
+use crate::support::{TestServer, exports};
 use export::{GroupService, Options, Squash};
 use proto::nfs3::{AccessArgs, AccessOk, Bytes, PostOpAttr, Res, procedure as p};
 use std::io;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use vfs_mem::{MemFs, MemOptions};
 
 /// User 1000 is in thirty groups, 30 among them, user 1001 in forty; others are unknown.
-struct Book;
+struct FixedGroups;
 
-impl GroupService for Book {
+impl GroupService for FixedGroups {
     fn groups_of(&self, uid: u32) -> io::Result<Option<Vec<u32>>> {
         match uid {
             1000 => Ok(Some((1..=30).collect())),
@@ -25,13 +25,13 @@ impl GroupService for Book {
 fn may_enter(gid: u32, options: Options, uid: u32) -> bool {
     let mem = MemFs::new(MemOptions { owner: (1, gid), mode: 0o750, ..MemOptions::default() });
     let exports = exports::of(&[("/mem", Arc::new(mem), options)]);
-    let mut lab = Lab::new(exports.with_group_service(Box::new(Book)));
-    lab.uid = uid;
-    let root = lab.root();
+    let mut server = TestServer::new(exports.with_group_service(Box::new(FixedGroups)));
+    server.uid = uid;
+    let root = server.root();
     let args = AccessArgs { object: Bytes(&root), access: 0x3f };
     (0..2)
         .map(|_| {
-            let res: Res<AccessOk, PostOpAttr> = lab.v3(p::ACCESS, &args);
+            let res: Res<AccessOk, PostOpAttr> = server.v3(p::ACCESS, &args);
             res.into_result().unwrap().access != 0
         })
         .reduce(|first, again| {
@@ -42,7 +42,7 @@ fn may_enter(gid: u32, options: Options, uid: u32) -> bool {
 }
 
 #[test]
-fn the_servers_own_list_counts_only_where_the_export_says_so() {
+fn manage_gids_replaces_the_groups_of_the_credential() {
     let manage = Options { manage_gids: true, ..exports::RW };
     assert!(may_enter(30, manage, 1000));
     assert!(!may_enter(31, manage, 1000));
@@ -56,7 +56,7 @@ fn the_servers_own_list_counts_only_where_the_export_says_so() {
 }
 
 #[test]
-fn roots_group_is_squashed_in_the_list_as_well() {
+fn root_squash_maps_group_0_of_listed_groups() {
     let manage = Options { manage_gids: true, ..exports::RW };
     assert!(may_enter(0, manage, 1001));
     let squashed = Options { squash: Squash::Root, anongid: 777, ..manage };
@@ -66,7 +66,7 @@ fn roots_group_is_squashed_in_the_list_as_well() {
 }
 
 #[test]
-fn all_groups_are_kept_where_roots_group_is_mapped_to_itself() {
+fn all_groups_are_kept_with_root_squash_and_anongid_0() {
     let options = Options { manage_gids: true, squash: Squash::Root, anongid: 0, ..exports::RW };
     for gid in 0..=40 {
         assert!(may_enter(gid, options, 1001), "group {gid}");

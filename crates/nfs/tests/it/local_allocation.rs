@@ -24,19 +24,19 @@ fn the_hot_procedures_allocate_nothing_on_a_directory() {
     }
     let files = Arc::new(OpenFiles::new(4096));
     let local = LocalFs::open(dir.path(), &LocalOptions::default(), files).unwrap();
-    let lab = Dispatched::over(Arc::new(local));
-    let found = lab.call(p::LOOKUP, &wire(&at(&lab.root, b"file")));
+    let server = Dispatched::over(Arc::new(local));
+    let found = server.call(p::LOOKUP, &wire(&at(&server.root, b"file")));
     let mut r = Reader::new(&found[24..]);
     assert_eq!(r.u32().unwrap(), 0);
     let handle = r.opaque(64).unwrap().to_vec();
-    let (file, root) = (Bytes(handle.as_slice()), Bytes(lab.root.as_slice()));
+    let (file, root) = (Bytes(handle.as_slice()), Bytes(server.root.as_slice()));
     let stable = StableHow::Unstable;
     let list =
         ReaddirplusArgs { dir: root, cookie: 0, verf: [0; 8], dircount: 8192, maxcount: 8192 };
     let calls = [
         ("GETATTR", p::GETATTR, wire(&file)),
-        ("LOOKUP", p::LOOKUP, wire(&at(&lab.root, b"file"))),
-        ("LOOKUP of nothing", p::LOOKUP, wire(&at(&lab.root, b"missing"))),
+        ("LOOKUP", p::LOOKUP, wire(&at(&server.root, b"file"))),
+        ("LOOKUP of nothing", p::LOOKUP, wire(&at(&server.root, b"missing"))),
         ("ACCESS", p::ACCESS, wire(&AccessArgs { object: file, access: 0x3f })),
         ("READ 4 KiB", p::READ, wire(&ReadArgs { file, offset: 4096, count: 4096 })),
         ("READ 64 KiB", p::READ, wire(&ReadArgs { file, offset: 0, count: 65_536 })),
@@ -47,14 +47,14 @@ fn the_hot_procedures_allocate_nothing_on_a_directory() {
     std::thread::sleep(std::time::Duration::from_millis(50));
     let mut reply = Writer::new();
     for (name, procedure, args) in &calls {
-        let record = lab.record(*procedure, args);
+        let record = server.record(*procedure, args);
         for _ in 0..2 {
-            lab.answer(&record, &mut reply);
+            server.answer(&record, &mut reply);
             reply.clear();
         }
         let counted = allocation_counter::measure(|| {
             for _ in 0..100 {
-                lab.answer(&record, &mut reply);
+                server.answer(&record, &mut reply);
                 reply.clear();
             }
         });

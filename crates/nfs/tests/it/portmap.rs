@@ -88,7 +88,7 @@ fn getport_finds_the_port_or_zero() {
 }
 
 #[test]
-fn nothing_can_be_registered() {
+fn set_and_unset_are_refused() {
     let args = wire(&Mapping { program: 5, version: 1, protocol: 6, port: 9 });
     for procedure in [procedure2::SET, procedure2::UNSET] {
         assert_eq!(ask(near(Transport::Udp), 2, procedure, &args), Ok(vec![0; 4]));
@@ -128,7 +128,7 @@ fn getversaddr_is_strict_about_the_version() {
 }
 
 #[test]
-fn dumps_list_what_their_version_can_say() {
+fn dump_lists_what_the_version_can_encode() {
     let reply = ask(near(Transport::Tcp), 2, procedure2::DUMP, b"").unwrap();
     let mappings = decode_mappings(&mut Reader::new(&reply)).unwrap();
     assert_eq!(mappings.len(), 5);
@@ -142,7 +142,7 @@ fn dumps_list_what_their_version_can_say() {
 }
 
 #[test]
-fn getaddrlist_tells_what_the_caller_can_reach() {
+fn getaddrlist_lists_the_addresses_that_the_caller_can_reach() {
     let reply = ask(near(Transport::Tcp), 4, procedure4::GETADDRLIST, &rpcb(NFS, 3)).unwrap();
     let entry = |netid: &'static [u8], semantics, protocol: &'static [u8]| AddressEntry {
         address: b"127.0.0.1.8.1",
@@ -156,7 +156,7 @@ fn getaddrlist_tells_what_the_caller_can_reach() {
 }
 
 #[test]
-fn lists_do_not_leave_by_datagram() {
+fn lists_are_not_sent_over_udp_to_other_hosts() {
     let far = from(Transport::Udp, "10.0.0.2:700", "10.0.0.1:111");
     assert_eq!(ask(far, 2, procedure2::DUMP, b""), Err(Fault::Silence));
     assert_eq!(ask(far, 4, procedure4::DUMP, b""), Err(Fault::Silence));
@@ -167,7 +167,7 @@ fn lists_do_not_leave_by_datagram() {
 }
 
 #[test]
-fn nothing_is_passed_on() {
+fn calls_are_never_forwarded() {
     let call = wire(&Indirect { program: NFS, version: 3, procedure: 0, args: b"" });
     assert_eq!(ask(near(Transport::Udp), 2, procedure2::CALLIT, &call), Err(Fault::Silence));
     for version in [3, 4] {
@@ -196,7 +196,7 @@ fn addresses_are_translated_both_ways() {
 }
 
 #[test]
-fn the_clock_is_asked() {
+fn gettime_returns_the_clock() {
     let reply = ask(near(Transport::Tcp), 3, procedure4::GETTIME, b"").unwrap();
     assert_eq!(Reader::new(&reply).u32(), Ok(1_234_567));
 }
@@ -231,7 +231,7 @@ fn every_version_has_its_procedures() {
 /// rpcbind does not look at them either, and a client in Python sends DUMP with the version and the
 /// procedure once more behind the header.
 #[test]
-fn what_follows_a_call_without_arguments_is_nothing_to_it() {
+fn bytes_after_a_call_without_arguments_are_ignored() {
     let peer = near(Transport::Tcp);
     let more = [0, 0, 0, 2, 0, 0, 0, 4];
     for (version, number) in

@@ -1,7 +1,7 @@
 //! GETATTR, LOOKUP, ACCESS, READ and WRITE allocate nothing once the reply buffer has grown.
 
 use crate::support::fixed::Fixed;
-use crate::support::{Lab, at, exports, wire};
+use crate::support::{TestServer, at, exports, wire};
 use proto::nfs3::{
     AccessArgs, Bytes, LookupOk, PostOpAttr, ReadArgs, Res, StableHow, WriteArgs, procedure as p,
 };
@@ -10,9 +10,10 @@ use xdr::Writer;
 
 #[test]
 fn the_hot_procedures_allocate_nothing() {
-    let lab = Lab::new(exports::of(&[("/f", Arc::new(Fixed { long: false }), exports::RW)]));
-    let root = lab.root();
-    let seen: Res<LookupOk<'_>, PostOpAttr> = lab.v3(p::LOOKUP, &at(&root, b"file"));
+    let server =
+        TestServer::new(exports::of(&[("/f", Arc::new(Fixed { long: false }), exports::RW)]));
+    let root = server.root();
+    let seen: Res<LookupOk<'_>, PostOpAttr> = server.v3(p::LOOKUP, &at(&root, b"file"));
     let file = Bytes(seen.into_result().unwrap().object.0);
     let stable = StableHow::Unstable;
     let calls = [
@@ -27,11 +28,11 @@ fn the_hot_procedures_allocate_nothing() {
     assert_eq!(control.count_total, 1, "the counter counts");
     let mut reply = Writer::new();
     for (procedure, args) in &calls {
-        lab.run(3, *procedure, args, &mut reply).unwrap();
+        server.run(3, *procedure, args, &mut reply).unwrap();
         reply.clear();
         let counted = allocation_counter::measure(|| {
             for _ in 0..100 {
-                lab.run(3, *procedure, args, &mut reply).unwrap();
+                server.run(3, *procedure, args, &mut reply).unwrap();
                 reply.clear();
             }
         });

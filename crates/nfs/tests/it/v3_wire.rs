@@ -2,7 +2,7 @@
 //! answer is known.
 
 use crate::support::fixed::{CONTENTS, COOKIES, Fixed, VERIFIER};
-use crate::support::{Lab, at, decoded, exports, wire};
+use crate::support::{TestServer, at, decoded, exports, wire};
 use proto::nfs3::{
     AccessArgs, AccessOk, Bytes, CommitArgs, CommitOk, CreateArgs, CreateHow3, Fattr3, FsinfoOk,
     FsstatOk, LinkArgs, LinkRes, LookupOk, MadeOk, MkdirArgs, MknodArgs, MknodData3, Nfsstat3,
@@ -13,12 +13,12 @@ use proto::nfs3::{
 use rpc::{Fault, KeepReply, Program, Transport};
 use std::sync::Arc;
 
-fn lab() -> Lab {
-    Lab::new(exports::of(&[("/fixed", Arc::new(Fixed { long: false }), exports::RW)]))
+fn server() -> TestServer {
+    TestServer::new(exports::of(&[("/fixed", Arc::new(Fixed { long: false }), exports::RW)]))
 }
 
-fn file(lab: &Lab) -> Vec<u8> {
-    let seen: Res<LookupOk<'_>, PostOpAttr> = lab.v3(p::LOOKUP, &at(&lab.root(), b"file"));
+fn file(server: &TestServer) -> Vec<u8> {
+    let seen: Res<LookupOk<'_>, PostOpAttr> = server.v3(p::LOOKUP, &at(&server.root(), b"file"));
     seen.into_result().unwrap().object.0.to_vec()
 }
 
@@ -38,26 +38,26 @@ fn dir_attr() -> Vec<u8> {
 
 #[test]
 fn getattr_is_status_and_attributes() {
-    let lab = lab();
-    let reply = lab.try_call(3, p::GETATTR, &wire(&Bytes::<64>(&file(&lab)))).unwrap();
+    let server = server();
+    let reply = server.try_call(3, p::GETATTR, &wire(&Bytes::<64>(&file(&server)))).unwrap();
     assert_eq!(reply.bytes, [words(&[0]), file_attr()].concat());
     assert_eq!(reply.outcome.export, Some(0));
     assert_eq!(reply.outcome.status, 0);
 }
 
 #[test]
-fn a_failed_lookup_carries_the_directory() {
-    let lab = lab();
-    let reply = lab.try_call(3, p::LOOKUP, &wire(&at(&lab.root(), b"none"))).unwrap();
+fn a_failed_lookup_has_the_attributes_of_the_directory() {
+    let server = server();
+    let reply = server.try_call(3, p::LOOKUP, &wire(&at(&server.root(), b"none"))).unwrap();
     assert_eq!(reply.bytes, [words(&[2, 1]), dir_attr()].concat());
     assert_eq!(reply.outcome.status, 2);
 }
 
 #[test]
-fn read_has_its_attributes_before_its_data() {
-    let lab = lab();
-    let args = ReadArgs { file: Bytes(&file(&lab)), offset: 7, count: 100 };
-    let reply = lab.try_call(3, p::READ, &wire(&args)).unwrap();
+fn read_encodes_attributes_before_data() {
+    let server = server();
+    let args = ReadArgs { file: Bytes(&file(&server)), offset: 7, count: 100 };
+    let reply = server.try_call(3, p::READ, &wire(&args)).unwrap();
     let expected =
         [words(&[0, 1]), file_attr(), words(&[5, 1, 5]), b"world\0\0\0".to_vec()].concat();
     assert_eq!(reply.bytes, expected);
@@ -66,11 +66,11 @@ fn read_has_its_attributes_before_its_data() {
 
 #[test]
 fn a_short_read_is_not_the_end() {
-    let lab = lab();
-    let file = file(&lab);
+    let server = server();
+    let file = file(&server);
     let read = |offset, count| -> ReadOk<'_> {
         let args = ReadArgs { file: Bytes(&file), offset, count };
-        lab.v3::<Res<ReadOk<'_>, PostOpAttr>>(p::READ, &args).into_result().unwrap()
+        server.v3::<Res<ReadOk<'_>, PostOpAttr>>(p::READ, &args).into_result().unwrap()
     };
     assert_eq!((read(0, 5).data.0, read(0, 5).eof), (&CONTENTS[..5], false));
     assert_eq!((read(0, 12).data.0, read(0, 12).eof), (CONTENTS, true));
@@ -79,24 +79,24 @@ fn a_short_read_is_not_the_end() {
 
 #[test]
 fn data_procedures_on_a_directory_are_invalid() {
-    let lab = lab();
-    let root = lab.root();
+    let server = server();
+    let root = server.root();
     let args = ReadArgs { file: Bytes(&root), offset: 0, count: 1 };
-    let reply = lab.try_call(3, p::READ, &wire(&args)).unwrap();
+    let reply = server.try_call(3, p::READ, &wire(&args)).unwrap();
     assert_eq!(reply.bytes, [words(&[22, 1]), dir_attr()].concat());
     let args =
         WriteArgs { file: Bytes(&root), offset: 0, stable: StableHow::FileSync, data: Bytes(b"x") };
-    let result: Res<WriteOk, WccData> = lab.v3(p::WRITE, &args);
+    let result: Res<WriteOk, WccData> = server.v3(p::WRITE, &args);
     assert_eq!(result.status(), Nfsstat3::Inval);
 }
 
 #[test]
-fn ranges_that_no_file_has_are_beyond_its_end_and_not_written() {
-    let lab = lab();
-    let file = file(&lab);
+fn reads_beyond_the_largest_offset_are_empty_and_writes_are_too_big() {
+    let server = server();
+    let file = file(&server);
     for offset in [(1 << 63) - 1, 1 << 63, u64::MAX] {
         let args = ReadArgs { file: Bytes(&file), offset, count: 4096 };
-        let read: Res<ReadOk<'_>, PostOpAttr> = lab.v3(p::READ, &args);
+        let read: Res<ReadOk<'_>, PostOpAttr> = server.v3(p::READ, &args);
         let read = read.into_result().unwrap();
         assert_eq!((read.count, read.eof, read.data.0), (0, true, &b""[..]));
     }
@@ -107,34 +107,34 @@ fn ranges_that_no_file_has_are_beyond_its_end_and_not_written() {
             stable: StableHow::Unstable,
             data: Bytes(b"xx"),
         };
-        let write: Res<WriteOk, WccData> = lab.v3(p::WRITE, &args);
+        let write: Res<WriteOk, WccData> = server.v3(p::WRITE, &args);
         assert_eq!(write.status(), Nfsstat3::FBig);
     }
 }
 
 #[test]
-fn a_datagram_moves_less() {
-    let mut lab = lab();
-    let info = |lab: &Lab| {
-        let root = lab.root();
-        let info: Res<FsinfoOk, PostOpAttr> = lab.v3(p::FSINFO, &Bytes::<64>(&root));
+fn transfers_over_udp_are_smaller() {
+    let mut server = server();
+    let info = |server: &TestServer| {
+        let root = server.root();
+        let info: Res<FsinfoOk, PostOpAttr> = server.v3(p::FSINFO, &Bytes::<64>(&root));
         info.into_result().unwrap()
     };
-    let tcp = info(&lab);
+    let tcp = info(&server);
     assert_eq!((tcp.rtmax, tcp.wtmax, tcp.dtpref), (1 << 20, 1 << 20, 1 << 16));
     assert_eq!((tcp.rtmult, tcp.maxfilesize), (4096, 1 << 44));
     assert_eq!(tcp.properties, fsf::LINK | fsf::SYMLINK | fsf::HOMOGENEOUS | fsf::CANSETTIME);
     assert_eq!(tcp.time_delta.nseconds, 1);
-    lab.transport = Transport::Udp;
-    let udp = info(&lab);
+    server.transport = Transport::Udp;
+    let udp = info(&server);
     assert_eq!((udp.rtmax, udp.rtpref, udp.wtmax, udp.dtpref), (61_440, 61_440, 61_440, 61_440));
     let args = WriteArgs {
-        file: Bytes(&file(&lab)),
+        file: Bytes(&file(&server)),
         offset: 0,
         stable: StableHow::DataSync,
         data: Bytes(&[7; 62_000]),
     };
-    let reply = lab.try_call(3, p::WRITE, &wire(&args)).unwrap();
+    let reply = server.try_call(3, p::WRITE, &wire(&args)).unwrap();
     assert_eq!(reply.outcome.bytes_written, 61_440);
     let written: Res<WriteOk, WccData> = decoded(reply.bytes);
     let written = written.into_result().unwrap();
@@ -144,12 +144,12 @@ fn a_datagram_moves_less() {
 }
 
 #[test]
-fn a_listing_keeps_within_what_the_client_allows() {
-    let lab = lab();
-    let root = lab.root();
+fn readdir_keeps_within_count() {
+    let server = server();
+    let root = server.root();
     let list = |cookie, count| -> Res<ReaddirOk<'_>, PostOpAttr> {
         let args = ReaddirArgs { dir: Bytes(&root), cookie, verf: [0; 8], count };
-        let reply = lab.try_call(3, p::READDIR, &wire(&args)).unwrap();
+        let reply = server.try_call(3, p::READDIR, &wire(&args)).unwrap();
         assert!(reply.bytes.len() <= count as usize + 4 || reply.bytes[3] != 0);
         decoded(reply.bytes)
     };
@@ -171,19 +171,19 @@ fn a_listing_keeps_within_what_the_client_allows() {
 }
 
 #[test]
-fn a_listing_with_attributes_has_two_limits() {
-    let lab = lab();
-    let root = lab.root();
+fn readdirplus_keeps_within_dircount_and_maxcount() {
+    let server = server();
+    let root = server.root();
     let list = |dircount, maxcount| -> Res<ReaddirplusOk<'_>, PostOpAttr> {
         let dir = Bytes(root.as_slice());
         let args = ReaddirplusArgs { dir, cookie: 0, verf: [0; 8], dircount, maxcount };
-        lab.v3(p::READDIRPLUS, &args)
+        server.v3(p::READDIRPLUS, &args)
     };
     let all = list(4096, 4096).into_result().unwrap();
     assert_eq!((all.entries.len(), all.eof), (3, true));
     assert_eq!(all.entries[0].handle.unwrap().0, root);
     assert_eq!((all.entries[1].handle, all.entries[1].attr), (None, None));
-    assert_eq!(all.entries[2].handle.unwrap().0, file(&lab));
+    assert_eq!(all.entries[2].handle.unwrap().0, file(&server));
     assert_eq!(wire(&all.entries[2].attr.unwrap()), file_attr());
     // 24 bytes of a name, a file id and a cookie each
     assert_eq!(list(48, 4096).into_result().unwrap().entries.len(), 2);
@@ -193,12 +193,12 @@ fn a_listing_with_attributes_has_two_limits() {
 
 #[test]
 fn every_failure_has_its_body() {
-    let lab = lab();
-    let root = lab.root();
-    let file = file(&lab);
+    let server = server();
+    let root = server.root();
+    let file = file(&server);
     let place = at(&root, b"new");
     let wcc = |procedure, args: &[u8]| -> Nfsstat3 {
-        let reply = lab.try_call(3, procedure, args).unwrap();
+        let reply = server.try_call(3, procedure, args).unwrap();
         let result: Res<NoBody, WccData> = decoded(reply.bytes);
         let Res::Fail(status, WccData { before: None, after: Some(_) }) = result else {
             panic!("{result:?}");
@@ -221,33 +221,33 @@ fn every_failure_has_its_body() {
     assert_eq!(wcc(p::REMOVE, &wire(&place)), Nfsstat3::Acces);
     assert_eq!(wcc(p::RMDIR, &wire(&place)), Nfsstat3::NotEmpty);
     let renamed: Res<NoBody, RenameRes> =
-        lab.v3(p::RENAME, &RenameArgs { from: place, to: at(&root, b"to") });
+        server.v3(p::RENAME, &RenameArgs { from: place, to: at(&root, b"to") });
     assert!(matches!(renamed, Res::Fail(Nfsstat3::XDev, r) if r.to.after.is_some()));
     let linked: Res<NoBody, LinkRes> =
-        lab.v3(p::LINK, &LinkArgs { file: Bytes(&file), link: place });
+        server.v3(p::LINK, &LinkArgs { file: Bytes(&file), link: place });
     assert!(matches!(linked, Res::Fail(Nfsstat3::MLink, r) if r.dir.after.is_some()));
-    let stat: Res<FsstatOk, PostOpAttr> = lab.v3(p::FSSTAT, &Bytes::<64>(&root));
+    let stat: Res<FsstatOk, PostOpAttr> = server.v3(p::FSSTAT, &Bytes::<64>(&root));
     assert!(matches!(stat, Res::Fail(Nfsstat3::Io, Some(_))));
 }
 
 #[test]
-fn what_was_made_and_is_not_to_be_found_is_answered_without_it() {
-    let lab = lab();
-    let root = lab.root();
+fn a_created_object_that_is_gone_is_left_out_of_the_result() {
+    let server = server();
+    let root = server.root();
     for name in [b"file", b"gone"] {
         let args = MkdirArgs { place: at(&root, name), set: Sattr3::default() };
-        let reply = lab.try_call(3, p::MKDIR, &wire(&args)).unwrap();
+        let reply = server.try_call(3, p::MKDIR, &wire(&args)).unwrap();
         // success, no handle, no attributes; of the directory those after it
         assert_eq!(reply.bytes, [words(&[0, 0, 0, 0, 1]), dir_attr()].concat());
     }
 }
 
 #[test]
-fn names_that_cannot_be_fail_as_the_rfc_says() {
-    let lab = lab();
-    let root = lab.root();
+fn invalid_names_fail_with_the_status_of_rfc_1813() {
+    let server = server();
+    let root = server.root();
     let status = |procedure, name: &[u8]| {
-        let result: Res<NoBody, WccData> = lab.v3(procedure, &at(&root, name));
+        let result: Res<NoBody, WccData> = server.v3(procedure, &at(&root, name));
         result.status()
     };
     assert_eq!(status(p::RMDIR, b"."), Nfsstat3::Inval);
@@ -257,39 +257,39 @@ fn names_that_cannot_be_fail_as_the_rfc_says() {
     assert_eq!(status(p::REMOVE, &[b'x'; 256]), Nfsstat3::NameTooLong);
     let place = at(&root, b"..");
     let made: Res<MadeOk<'_>, WccData> =
-        lab.v3(p::MKDIR, &MkdirArgs { place, set: Sattr3::default() });
+        server.v3(p::MKDIR, &MkdirArgs { place, set: Sattr3::default() });
     assert_eq!(made.status(), Nfsstat3::Exist);
 }
 
 #[test]
-fn attributes_that_cannot_be_are_refused_before_the_backend_sees_them() {
-    let lab = lab();
-    let file = file(&lab);
+fn invalid_attributes_are_refused_before_the_backend_is_called() {
+    let server = server();
+    let file = file(&server);
     let late = SetTime3::Client(proto::nfs3::Nfstime3 { seconds: 1, nseconds: 1_000_000_000 });
     let status = |set| {
         let args = SetattrArgs { object: Bytes(&file), set, guard: None };
-        lab.v3::<Res<WccData, WccData>>(p::SETATTR, &args).status()
+        server.v3::<Res<WccData, WccData>>(p::SETATTR, &args).status()
     };
     assert_eq!(status(Sattr3 { atime: late, ..Sattr3::default() }), Nfsstat3::Inval);
     assert_eq!(status(Sattr3 { size: Some(u64::MAX), ..Sattr3::default() }), Nfsstat3::FBig);
 }
 
 #[test]
-fn arguments_are_taken_whole_or_not_at_all() {
-    let lab = lab();
-    let mut args = wire(&Bytes::<64>(&lab.root()));
+fn truncated_and_trailing_arguments_are_garbage() {
+    let server = server();
+    let mut args = wire(&Bytes::<64>(&server.root()));
     args.extend([0; 4]);
-    assert!(matches!(lab.try_call(3, p::GETATTR, &args), Err(Fault::GarbageArgs(_))));
+    assert!(matches!(server.try_call(3, p::GETATTR, &args), Err(Fault::GarbageArgs(_))));
     let long = wire(&Bytes::<99>(&[1; 65]));
-    assert!(matches!(lab.try_call(3, p::GETATTR, &long), Err(Fault::GarbageArgs(_))));
+    assert!(matches!(server.try_call(3, p::GETATTR, &long), Err(Fault::GarbageArgs(_))));
     for procedure in 1..22 {
-        assert!(lab.try_call(3, procedure, &[0, 0, 0]).is_err(), "{procedure}");
+        assert!(server.try_call(3, procedure, &[0, 0, 0]).is_err(), "{procedure}");
         assert!(bowline_nfs::v3::decode_all_args(procedure, &[0, 0, 0]).is_err(), "{procedure}");
     }
     // what follows where no arguments are is nothing to the call
     for version in [2, 3] {
         for args in [&[][..], &[0; 8]] {
-            assert!(lab.try_call(version, p::NULL, args).unwrap().bytes.is_empty());
+            assert!(server.try_call(version, p::NULL, args).unwrap().bytes.is_empty());
         }
     }
     assert_eq!(bowline_nfs::v3::decode_all_args(p::NULL, &[0; 8]), Ok(()));
@@ -297,14 +297,14 @@ fn arguments_are_taken_whole_or_not_at_all() {
 }
 
 #[test]
-fn foreign_and_forged_handles_are_told_apart_from_stale_ones() {
-    let lab = lab();
+fn forged_handles_are_bad_and_handles_of_removed_exports_stale() {
+    let server = server();
     let status = |handle: &[u8]| -> Nfsstat3 {
-        lab.v3::<Res<Fattr3, NoBody>>(p::GETATTR, &Bytes::<64>(handle)).status()
+        server.v3::<Res<Fattr3, NoBody>>(p::GETATTR, &Bytes::<64>(handle)).status()
     };
     assert_eq!(status(&[]), Nfsstat3::BadHandle);
     assert_eq!(status(&[9; 64]), Nfsstat3::BadHandle);
-    let exports = &lab.nfs().exports;
+    let exports = &server.nfs().exports;
     let gone = vfs::Fid::new(b"gone").unwrap();
     let table = exports.load();
     let gone = table.exports()[0].seal(&gone);
@@ -312,68 +312,69 @@ fn foreign_and_forged_handles_are_told_apart_from_stale_ones() {
 }
 
 #[test]
-fn only_the_clients_of_an_export_get_in() {
-    let mut lab = lab();
-    lab.client = "192.0.2.1:700";
-    let root = lab.root();
-    let result: Res<Fattr3, NoBody> = lab.v3(p::GETATTR, &Bytes::<64>(&root));
+fn other_clients_are_refused() {
+    let mut server = server();
+    server.client = "192.0.2.1:700";
+    let root = server.root();
+    let result: Res<Fattr3, NoBody> = server.v3(p::GETATTR, &Bytes::<64>(&root));
     assert_eq!(result.status(), Nfsstat3::Acces);
 }
 
 #[test]
-fn a_read_only_export_grants_and_takes_no_change() {
-    let lab = Lab::new(exports::of(&[("/fixed", Arc::new(Fixed { long: false }), exports::RO)]));
-    let root = lab.root();
+fn a_read_only_export_grants_no_write_permission_and_refuses_changes() {
+    let server =
+        TestServer::new(exports::of(&[("/fixed", Arc::new(Fixed { long: false }), exports::RO)]));
+    let root = server.root();
     let place = at(&root, b"new");
-    let removed: Res<WccData, WccData> = lab.v3(p::REMOVE, &place);
+    let removed: Res<WccData, WccData> = server.v3(p::REMOVE, &place);
     assert!(matches!(removed, Res::Fail(Nfsstat3::RoFs, wcc) if wcc.after.is_some()));
     let args = AccessArgs { object: Bytes(&root), access: 0xffff_ffff };
-    let granted: Res<AccessOk, PostOpAttr> = lab.v3(p::ACCESS, &args);
+    let granted: Res<AccessOk, PostOpAttr> = server.v3(p::ACCESS, &args);
     assert_eq!(granted.into_result().unwrap().access, 0x23);
     let args = WriteArgs {
-        file: Bytes(&file(&lab)),
+        file: Bytes(&file(&server)),
         offset: 0,
         stable: StableHow::Unstable,
         data: Bytes(b""),
     };
-    assert_eq!(lab.v3::<Res<WriteOk, WccData>>(p::WRITE, &args).status(), Nfsstat3::RoFs);
+    assert_eq!(server.v3::<Res<WriteOk, WccData>>(p::WRITE, &args).status(), Nfsstat3::RoFs);
 }
 
 #[test]
 fn two_exports_are_two_file_systems() {
     let of = |path| (path, Arc::new(Fixed { long: false }) as Arc<dyn vfs::Backend>, exports::RW);
-    let lab = Lab::new(exports::of(&[of("/a"), of("/b")]));
-    let (a, b) = (lab.root_of(0), lab.root_of(1));
+    let server = TestServer::new(exports::of(&[of("/a"), of("/b")]));
+    let (a, b) = (server.root_of(0), server.root_of(1));
     let args = RenameArgs { from: at(&a, b"x"), to: at(&b, b"x") };
-    let renamed: Res<RenameRes, RenameRes> = lab.v3(p::RENAME, &args);
+    let renamed: Res<RenameRes, RenameRes> = server.v3(p::RENAME, &args);
     assert_eq!(renamed.status(), Nfsstat3::XDev);
     let args = LinkArgs { file: Bytes(&a), link: at(&b, b"x") };
-    assert_eq!(lab.v3::<Res<LinkRes, LinkRes>>(p::LINK, &args).status(), Nfsstat3::XDev);
-    let reply = lab.try_call(3, p::GETATTR, &wire(&Bytes::<64>(&b))).unwrap();
+    assert_eq!(server.v3::<Res<LinkRes, LinkRes>>(p::LINK, &args).status(), Nfsstat3::XDev);
+    let reply = server.try_call(3, p::GETATTR, &wire(&Bytes::<64>(&b))).unwrap();
     assert_eq!(reply.outcome.export, Some(1));
 }
 
 #[test]
-fn small_answers_are_complete() {
-    let lab = lab();
-    let (root, file) = (lab.root(), file(&lab));
+fn results_of_small_procedures_are_byte_exact() {
+    let server = server();
+    let (root, file) = (server.root(), file(&server));
     let args = AccessArgs { object: Bytes(&root), access: 0x1f };
-    let granted: Res<AccessOk, PostOpAttr> = lab.v3(p::ACCESS, &args);
+    let granted: Res<AccessOk, PostOpAttr> = server.v3(p::ACCESS, &args);
     assert_eq!(granted.into_result().unwrap().access, 0x1f);
-    let conf: Res<PathconfOk, PostOpAttr> = lab.v3(p::PATHCONF, &Bytes::<64>(&root));
+    let conf: Res<PathconfOk, PostOpAttr> = server.v3(p::PATHCONF, &Bytes::<64>(&root));
     let conf = conf.into_result().unwrap();
     assert_eq!((conf.linkmax, conf.name_max), (32_000, 255));
     assert!(conf.no_trunc && conf.chown_restricted && conf.case_preserving);
     assert!(!conf.case_insensitive);
     let args = CommitArgs { file: Bytes(&file), offset: 0, count: 0 };
-    let done: Res<CommitOk, WccData> = lab.v3(p::COMMIT, &args);
+    let done: Res<CommitOk, WccData> = server.v3(p::COMMIT, &args);
     assert_eq!(done.into_result().unwrap().verf, VERIFIER);
 }
 
 #[test]
-fn the_table_says_what_each_procedure_is_like() {
-    let lab = lab();
-    let program = &lab.program;
+fn every_procedure_has_its_plan() {
+    let server = server();
+    let program = &server.program;
     let rows = |version| (0..).map_while(move |n| program.row(version, n));
     let kept = |keep: KeepReply| -> Vec<&'static str> {
         rows(3).filter(|row| row.plan.keep() == keep).map(|row| row.name).collect()

@@ -25,29 +25,29 @@ use xdr::Decode;
 const REST_S: u32 = 100;
 
 /// Which handle, among those that both sides have given.
-type Place = usize;
+type HandleIndex = usize;
 
 #[derive(Debug, Clone)]
 enum Op {
-    Getattr(Place),
-    Lookup(Place, Vec<u8>),
-    Access(Place, u32),
-    Readlink(Place),
-    Read(Place, u64, u32),
-    Write(Place, u64, Vec<u8>),
-    Create(Place, Vec<u8>, u8),
-    Mkdir(Place, Vec<u8>),
-    Symlink(Place, Vec<u8>),
-    Fifo(Place, Vec<u8>),
-    Set(Place, Option<u32>, Option<u64>),
-    Remove(Place, Vec<u8>),
-    Rmdir(Place, Vec<u8>),
-    Rename(Place, Vec<u8>, Place, Vec<u8>),
-    Link(Place, Place, Vec<u8>),
-    List(Place, u32),
-    ListPlus(Place, u32),
-    Commit(Place),
-    Fsinfo(Place),
+    Getattr(HandleIndex),
+    Lookup(HandleIndex, Vec<u8>),
+    Access(HandleIndex, u32),
+    Readlink(HandleIndex),
+    Read(HandleIndex, u64, u32),
+    Write(HandleIndex, u64, Vec<u8>),
+    Create(HandleIndex, Vec<u8>, u8),
+    Mkdir(HandleIndex, Vec<u8>),
+    Symlink(HandleIndex, Vec<u8>),
+    Fifo(HandleIndex, Vec<u8>),
+    Set(HandleIndex, Option<u32>, Option<u64>),
+    Remove(HandleIndex, Vec<u8>),
+    Rmdir(HandleIndex, Vec<u8>),
+    Rename(HandleIndex, Vec<u8>, HandleIndex, Vec<u8>),
+    Link(HandleIndex, HandleIndex, Vec<u8>),
+    List(HandleIndex, u32),
+    ListPlus(HandleIndex, u32),
+    Commit(HandleIndex),
+    Fsinfo(HandleIndex),
     /// A procedure with arguments that may be anything.
     Garbage(u32, Vec<u8>),
     /// GETATTR of a handle that is nobody's.
@@ -122,7 +122,7 @@ fn seen_after(change: &WccData) -> Option<Seen> {
 
 /// One side: a server and the handles that it gave.
 struct Side {
-    lab: Dispatched,
+    server: Dispatched,
     handles: Vec<Vec<u8>>,
 }
 
@@ -135,19 +135,19 @@ struct Told {
 
 impl Side {
     fn new(backend: Arc<dyn vfs::Backend>, user: (u32, u32)) -> Self {
-        let mut lab = Dispatched::over(backend);
-        lab.user = user;
-        let handles = vec![lab.root.clone()];
-        Self { lab, handles }
+        let mut server = Dispatched::over(backend);
+        server.user = user;
+        let handles = vec![server.root.clone()];
+        Self { server, handles }
     }
 
-    fn handle(&self, place: Place) -> &[u8] {
-        &self.handles[place % self.handles.len()]
+    fn handle(&self, index: HandleIndex) -> &[u8] {
+        &self.handles[index % self.handles.len()]
     }
 
     /// The results, read to their end; or why there are none.
     fn ask<T: Decode<'static>>(&self, procedure: u32, args: &[u8]) -> Result<T, String> {
-        let reply = self.lab.call(procedure, args).leak();
+        let reply = self.server.call(procedure, args).leak();
         let mut results = Reply::parse(reply).unwrap().results.map_err(|why| format!("{why:?}"))?;
         let value = results.get().unwrap();
         results.end().unwrap();
@@ -176,7 +176,7 @@ impl Side {
     }
 
     fn run(&self, op: &Op) -> Told {
-        let h = |place: &Place| self.handle(*place);
+        let h = |index: &HandleIndex| self.handle(*index);
         match op {
             Op::Rest => plain(String::new()),
             Op::Getattr(object) => self.getattr(h(object)),
@@ -229,7 +229,7 @@ impl Side {
             }
             // what would have to be read differs by procedure; whether there is something may not
             Op::Garbage(procedure, args) => {
-                let reply = self.lab.call(*procedure, args);
+                let reply = self.server.call(*procedure, args);
                 let results = Reply::parse(&reply).unwrap().results;
                 plain(format!("{:?}", results.map(|mut r| r.u32().map(merged))))
             }
@@ -239,7 +239,7 @@ impl Side {
 
     /// The calls that change something.
     fn change(&self, op: &Op) -> Told {
-        let h = |place: &Place| self.handle(*place);
+        let h = |index: &HandleIndex| self.handle(*index);
         let set = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
         match op {
             Op::Write(file, offset, data) => {
@@ -430,7 +430,7 @@ proptest! {
 /// Found by the above: by a table of names on tmpfs, an object whose last known name had gone was
 /// not found under the other.
 #[test]
-fn an_object_is_found_by_the_name_that_is_left() {
+fn a_file_with_two_names_is_found_after_one_is_removed() {
     let own = sys::identity::own().unwrap();
     let ops = [
         Op::Symlink(0, b"a".to_vec()),

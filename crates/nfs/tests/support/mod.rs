@@ -24,7 +24,7 @@ impl Blocking for Awake {
 }
 
 /// NFS over some exports, and who calls.
-pub struct Lab {
+pub struct TestServer {
     pub program: Service<Nfs>,
     pub transport: Transport,
     pub uid: u32,
@@ -55,7 +55,7 @@ pub fn at<'a>(dir: &'a [u8], name: &'a [u8]) -> DirOpArgs3<'a> {
     DirOpArgs3 { dir: Bytes(dir), name: Bytes(name) }
 }
 
-impl Lab {
+impl TestServer {
     /// These exports, called by root of this machine.
     pub fn new(exports: Exports) -> Self {
         Self::over(Arc::new(exports))

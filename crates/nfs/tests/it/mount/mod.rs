@@ -10,7 +10,7 @@ use proto::mount::{
     MountRow, decode_dump, decode_exports, procedure as p,
 };
 use rpc::{Fault, Program, Transport};
-use setting::{Caller, Setting};
+use setting::{Caller, MountServer};
 use xdr::{Encode, Reader, Writer};
 
 fn wire(value: &impl Encode) -> Vec<u8> {
@@ -20,31 +20,31 @@ fn wire(value: &impl Encode) -> Vec<u8> {
 }
 
 /// MNT of version 3: the name of the object whose handle came, or the refusal.
-fn mnt(setting: &Setting, caller: &Caller<'_>, path: &str) -> Result<&'static str, MountError> {
-    let reply = setting.ask(caller, 3, p::MNT, &wire(&DirPath(path.as_bytes()))).unwrap();
+fn mnt(server: &MountServer, caller: &Caller<'_>, path: &str) -> Result<&'static str, MountError> {
+    let reply = server.ask(caller, 3, p::MNT, &wire(&DirPath(path.as_bytes()))).unwrap();
     match Reader::new(&reply).get::<Mount3Result<'_>>().unwrap() {
         Mount3Result::Ok(mounted) => {
             assert_eq!(mounted.flavors.list(), [AUTH_SYS, AUTH_NONE]);
-            Ok(setting.name_of(mounted.handle))
+            Ok(server.name_of(mounted.handle))
         }
         Mount3Result::Err(error) => Err(error),
     }
 }
 
 /// MNT of version 1 or 2.
-fn mnt_old(setting: &Setting, caller: &Caller<'_>, version: u32, path: &str) -> Mount1Result {
-    let reply = setting.ask(caller, version, p::MNT, &wire(&DirPath(path.as_bytes()))).unwrap();
+fn mnt_old(server: &MountServer, caller: &Caller<'_>, version: u32, path: &str) -> Mount1Result {
+    let reply = server.ask(caller, version, p::MNT, &wire(&DirPath(path.as_bytes()))).unwrap();
     Reader::new(&reply).get().unwrap()
 }
 
-fn paths(setting: &Setting) -> Vec<String> {
-    setting.mount.mounted().into_iter().map(|row| row.path).collect()
+fn paths(server: &MountServer) -> Vec<String> {
+    server.mount.mounted().into_iter().map(|row| row.path).collect()
 }
 
 #[test]
 fn a_path_below_an_export_becomes_a_handle() {
-    let setting = Setting::new(16);
-    let friend = Caller::friend();
+    let server = MountServer::new(16);
+    let allowed = Caller::allowed();
     for (path, name) in [
         ("/srv/x", ""),
         ("//srv/x/", ""),
@@ -54,14 +54,14 @@ fn a_path_below_an_export_becomes_a_handle() {
         ("/srv/x/sub/../file", "file"),
         ("/srv/x/file", "file"),
     ] {
-        assert_eq!(mnt(&setting, &friend, path), Ok(name), "{path}");
+        assert_eq!(mnt(&server, &allowed, path), Ok(name), "{path}");
     }
 }
 
 #[test]
-fn what_cannot_be_mounted_is_refused_for_its_reason() {
-    let setting = Setting::new(16);
-    let friend = Caller::friend();
+fn mnt_fails_with_the_status_of_the_cause() {
+    let server = MountServer::new(16);
+    let allowed = Caller::allowed();
     for (path, error) in [
         ("/srv/x/none", MountError::NoEnt),
         ("/srv/x/sub/none/deep", MountError::NoEnt),
@@ -76,109 +76,109 @@ fn what_cannot_be_mounted_is_refused_for_its_reason() {
         ("", MountError::Inval),
         ("/srv/x/\0", MountError::Inval),
     ] {
-        assert_eq!(mnt(&setting, &friend, path), Err(error), "{path:?}");
+        assert_eq!(mnt(&server, &allowed, path), Err(error), "{path:?}");
     }
     let long = format!("/srv/x/{}", "n".repeat(256));
-    assert_eq!(mnt(&setting, &friend, &long), Err(MountError::NameTooLong));
-    assert_eq!(paths(&setting), Vec::<String>::new());
+    assert_eq!(mnt(&server, &allowed, &long), Err(MountError::NameTooLong));
+    assert_eq!(paths(&server), Vec::<String>::new());
 }
 
 #[test]
-fn a_stranger_learns_nothing_of_the_tree() {
-    let setting = Setting::new(16);
+fn mnt_of_a_client_without_access_does_not_tell_which_paths_exist() {
+    let server = MountServer::new(16);
     for path in ["/srv/x", "/srv/x/sub", "/srv/x/none", "/srv/x/file/below"] {
-        assert_eq!(mnt(&setting, &Caller::stranger(), path), Err(MountError::Acces), "{path}");
+        assert_eq!(mnt(&server, &Caller::denied(), path), Err(MountError::Acces), "{path}");
     }
-    assert_eq!(setting.sleeps(), 0);
-    assert_eq!(mnt(&setting, &Caller::stranger(), "/srv/none"), Err(MountError::NoEnt));
+    assert_eq!(server.sleeps(), 0);
+    assert_eq!(mnt(&server, &Caller::denied(), "/srv/none"), Err(MountError::NoEnt));
 }
 
 #[test]
-fn a_secure_export_wants_a_reserved_port() {
-    let setting = Setting::new(16);
-    let high = Caller { port: 1024, ..Caller::friend() };
-    assert_eq!(mnt(&setting, &high, "/srv/x"), Err(MountError::Acces));
-    assert_eq!(mnt(&setting, &Caller { port: 1023, ..high }, "/srv/x"), Ok(""));
+fn a_secure_export_requires_a_reserved_port() {
+    let server = MountServer::new(16);
+    let high = Caller { port: 1024, ..Caller::allowed() };
+    assert_eq!(mnt(&server, &high, "/srv/x"), Err(MountError::Acces));
+    assert_eq!(mnt(&server, &Caller { port: 1023, ..high }, "/srv/x"), Ok(""));
 }
 
 #[test]
-fn the_operator_hears_why() {
-    let (setting, heard) = Setting::new(16).with_told();
-    let friend = Caller::friend();
+fn the_reason_of_a_refused_mount_is_reported() {
+    let (server, heard) = MountServer::new(16).with_refusals();
+    let allowed = Caller::allowed();
     for (caller, path, why) in [
-        (friend, "srv/x", RefusalReason::NoPath),
-        (friend, "/srv", RefusalReason::NoExport),
-        (friend, "/srv/x/none", RefusalReason::Tree(vfs::Status::NoEnt)),
-        (Caller { port: 1024, ..friend }, "/srv/x", RefusalReason::Client(ClientRefused::Port)),
+        (allowed, "srv/x", RefusalReason::NoPath),
+        (allowed, "/srv", RefusalReason::NoExport),
+        (allowed, "/srv/x/none", RefusalReason::Tree(vfs::Status::NoEnt)),
+        (Caller { port: 1024, ..allowed }, "/srv/x", RefusalReason::Client(ClientRefused::Port)),
         (
-            Caller { port: 1024, ..Caller::stranger() },
+            Caller { port: 1024, ..Caller::denied() },
             "/srv/x",
             RefusalReason::Client(ClientRefused::NotForClient),
         ),
-        (Caller::stranger(), "/named", RefusalReason::Client(ClientRefused::NotForClient)),
+        (Caller::denied(), "/named", RefusalReason::Client(ClientRefused::NotForClient)),
     ] {
-        mnt(&setting, &caller, path).unwrap_err();
+        mnt(&server, &caller, path).unwrap_err();
         assert_eq!(heard.lock().unwrap().take(), Some(why), "{path}");
     }
-    mnt_old(&setting, &friend, 1, "/srv");
+    mnt_old(&server, &allowed, 1, "/srv");
     assert_eq!(heard.lock().unwrap().take(), Some(RefusalReason::NoExport));
-    mnt(&setting, &friend, "/srv/x").unwrap();
+    mnt(&server, &allowed, "/srv/x").unwrap();
     assert_eq!(heard.lock().unwrap().take(), None);
 }
 
 #[test]
 fn a_client_that_is_known_by_name_is_looked_up() {
-    let setting = Setting::new(16);
+    let server = MountServer::new(16);
     let asked = |ip| {
-        let caller = Caller { ip, ..Caller::friend() };
+        let caller = Caller { ip, ..Caller::allowed() };
         let args = wire(&DirPath(b"/named"));
-        let reply = setting.ask(&caller, 3, p::MNT, &args).unwrap();
+        let reply = server.ask(&caller, 3, p::MNT, &args).unwrap();
         Reader::new(&reply).u32().unwrap()
     };
     assert_eq!(asked("127.0.0.1"), 0);
     assert_eq!(asked("192.0.2.1"), MountError::Acces.number());
     // The name service may take its time, so the worker was told, once for each client.
-    assert_eq!(setting.sleeps(), 2);
+    assert_eq!(server.sleeps(), 2);
     assert_eq!(asked("127.0.0.1"), 0);
-    assert_eq!(setting.sleeps(), 2);
+    assert_eq!(server.sleeps(), 2);
 }
 
 #[test]
-fn old_versions_give_32_bytes() {
-    let setting = Setting::new(16);
-    let friend = Caller::friend();
+fn mnt_of_versions_1_and_2_gives_32_bytes() {
+    let server = MountServer::new(16);
+    let allowed = Caller::allowed();
     for version in [1, 2] {
-        let Mount1Result::Ok(handle) = mnt_old(&setting, &friend, version, "/srv/x/sub") else {
+        let Mount1Result::Ok(handle) = mnt_old(&server, &allowed, version, "/srv/x/sub") else {
             panic!("refused");
         };
-        assert_eq!(setting.name_of_old(&handle), "sub");
-        assert_eq!(mnt_old(&setting, &friend, version, "/srv/x/none"), Mount1Result::Err(2));
-        assert_eq!(mnt_old(&setting, &friend, version, "/srv/x/link"), Mount1Result::Err(20));
-        let stranger = Caller::stranger();
-        assert_eq!(mnt_old(&setting, &stranger, version, "/srv/x"), Mount1Result::Err(13));
+        assert_eq!(server.name_of_old(&handle), "sub");
+        assert_eq!(mnt_old(&server, &allowed, version, "/srv/x/none"), Mount1Result::Err(2));
+        assert_eq!(mnt_old(&server, &allowed, version, "/srv/x/link"), Mount1Result::Err(20));
+        let stranger = Caller::denied();
+        assert_eq!(mnt_old(&server, &stranger, version, "/srv/x"), Mount1Result::Err(13));
     }
 }
 
 #[test]
-fn a_long_handle_needs_version_2s_memory() {
-    let friend = Caller::friend();
-    let without = Setting::new(40);
-    assert_eq!(mnt_old(&without, &friend, 1, "/srv/x/sub"), Mount1Result::Err(95));
-    assert_eq!(mnt(&without, &friend, "/srv/x/sub"), Ok("sub"));
-    let with = Setting::new(40).with_nfs();
-    let Mount1Result::Ok(handle) = mnt_old(&with, &friend, 1, "/srv/x/sub") else {
+fn mnt_of_version_2_needs_aliases_for_long_handles() {
+    let allowed = Caller::allowed();
+    let without = MountServer::new(40);
+    assert_eq!(mnt_old(&without, &allowed, 1, "/srv/x/sub"), Mount1Result::Err(95));
+    assert_eq!(mnt(&without, &allowed, "/srv/x/sub"), Ok("sub"));
+    let with = MountServer::new(40).with_nfs();
+    let Mount1Result::Ok(handle) = mnt_old(&with, &allowed, 1, "/srv/x/sub") else {
         panic!("refused");
     };
     assert_eq!(with.name_of_old(&handle), "sub");
 }
 
 #[test]
-fn the_list_says_who_mounted_what_since_when() {
-    let setting = Setting::new(16);
-    let friend = Caller { machine: Some("web-1"), ..Caller::friend() };
-    mnt(&setting, &friend, "/srv/x/").unwrap();
-    let nameless = Caller { transport: Transport::Udp, machine: None, ..Caller::friend() };
-    mnt_old(&setting, &nameless, 1, "/srv/x/sub");
+fn dump_lists_host_path_and_time_of_each_mount() {
+    let server = MountServer::new(16);
+    let allowed = Caller { machine: Some("web-1"), ..Caller::allowed() };
+    mnt(&server, &allowed, "/srv/x/").unwrap();
+    let nameless = Caller { transport: Transport::Udp, machine: None, ..Caller::allowed() };
+    mnt_old(&server, &nameless, 1, "/srv/x/sub");
     let row = |name: &str, path: &str, version, transport| MountEntry {
         client: nameless.ip.parse().unwrap(),
         name: name.to_owned(),
@@ -188,9 +188,9 @@ fn the_list_says_who_mounted_what_since_when() {
         since_unix_s: 1_700_000_000,
     };
     let wanted = [row("web-1", "/srv/x", 3, "tcp"), row(nameless.ip, "/srv/x/sub", 1, "udp")];
-    assert_eq!(setting.mount.mounted(), wanted);
+    assert_eq!(server.mount.mounted(), wanted);
 
-    let reply = setting.ask(&Caller::stranger(), 3, p::DUMP, b"").unwrap();
+    let reply = server.ask(&Caller::denied(), 3, p::DUMP, b"").unwrap();
     let newest_first = [
         MountRow { host: nameless.ip.as_bytes(), path: b"/srv/x/sub" },
         MountRow { host: b"web-1", path: b"/srv/x" },
@@ -199,49 +199,49 @@ fn the_list_says_who_mounted_what_since_when() {
 }
 
 #[test]
-fn a_client_takes_back_its_own_rows_only() {
-    let setting = Setting::new(16);
-    let (friend, other) = (Caller::friend(), Caller { ip: "10.0.0.9", ..Caller::friend() });
+fn umnt_removes_only_entries_of_the_calling_client() {
+    let server = MountServer::new(16);
+    let (allowed, other) = (Caller::allowed(), Caller { ip: "10.0.0.9", ..Caller::allowed() });
     for path in ["/srv/x", "/srv/x/sub"] {
-        mnt(&setting, &friend, path).unwrap();
-        mnt(&setting, &other, path).unwrap();
+        mnt(&server, &allowed, path).unwrap();
+        mnt(&server, &other, path).unwrap();
     }
     let umnt = |caller: &Caller<'_>, path: &str| {
-        let reply = setting.ask(caller, 3, p::UMNT, &wire(&DirPath(path.as_bytes())));
+        let reply = server.ask(caller, 3, p::UMNT, &wire(&DirPath(path.as_bytes())));
         assert_eq!(reply, Ok(Vec::new()));
-        paths(&setting).len()
+        paths(&server).len()
     };
-    assert_eq!(umnt(&Caller::stranger(), "/srv/x"), 4);
-    assert_eq!(umnt(&friend, "/srv//x/"), 3);
-    assert_eq!(umnt(&friend, "not a path"), 3);
-    assert_eq!(setting.ask(&other, 1, p::UMNTALL, b""), Ok(Vec::new()));
-    assert_eq!(paths(&setting), ["/srv/x/sub"]);
+    assert_eq!(umnt(&Caller::denied(), "/srv/x"), 4);
+    assert_eq!(umnt(&allowed, "/srv//x/"), 3);
+    assert_eq!(umnt(&allowed, "not a path"), 3);
+    assert_eq!(server.ask(&other, 1, p::UMNTALL, b""), Ok(Vec::new()));
+    assert_eq!(paths(&server), ["/srv/x/sub"]);
 }
 
 #[test]
 fn exports_are_listed_with_their_clients() {
-    let setting = Setting::new(16);
+    let server = MountServer::new(16);
     let wanted = [
         ExportRow { path: b"/srv/x", groups: vec![Group(b"10.0.0.0/8"), Group(b"192.168.7.7")] },
         ExportRow { path: b"/open", groups: vec![] },
         ExportRow { path: b"/named", groups: vec![Group(b"localhost")] },
     ];
     for (version, procedure) in [(1, p::EXPORT), (2, p::EXPORTALL), (3, p::EXPORT)] {
-        let reply = setting.ask(&Caller::stranger(), version, procedure, b"").unwrap();
+        let reply = server.ask(&Caller::denied(), version, procedure, b"").unwrap();
         assert_eq!(decode_exports(&mut Reader::new(&reply)).unwrap(), wanted);
     }
 }
 
 #[test]
-fn a_datagram_of_rows_is_bounded() {
-    let setting = Setting::new(16);
+fn dump_over_udp_is_bounded() {
+    let server = MountServer::new(16);
     for n in 0..900 {
         let ip = format!("10.1.{}.{}", n / 250, n % 250);
-        mnt(&setting, &Caller { ip: &ip, ..Caller::friend() }, "/srv/x/sub").unwrap();
+        mnt(&server, &Caller { ip: &ip, ..Caller::allowed() }, "/srv/x/sub").unwrap();
     }
     let rows = |transport| {
-        let caller = Caller { ip: "127.0.0.1", transport, ..Caller::friend() };
-        let reply = setting.ask(&caller, 3, p::DUMP, b"").unwrap();
+        let caller = Caller { ip: "127.0.0.1", transport, ..Caller::allowed() };
+        let reply = server.ask(&caller, 3, p::DUMP, b"").unwrap();
         let rows = decode_dump(&mut Reader::new(&reply)).unwrap().len();
         (rows, reply.len())
     };
@@ -249,16 +249,16 @@ fn a_datagram_of_rows_is_bounded() {
     let (some, len) = rows(Transport::Udp);
     assert!(some > 100 && len <= 8196, "{some} rows in {len} bytes");
     // and goes to this machine only: whoever seems to have sent the call may not have
-    let far = Caller { transport: Transport::Udp, ..Caller::friend() };
+    let far = Caller { transport: Transport::Udp, ..Caller::allowed() };
     for procedure in [p::DUMP, p::EXPORT] {
-        assert_eq!(setting.ask(&far, 3, procedure, b""), Err(Fault::Silence));
+        assert_eq!(server.ask(&far, 3, procedure, b""), Err(Fault::Silence));
     }
 }
 
 #[test]
-fn rows_say_what_they_are() {
-    let setting = Setting::new(16);
-    let program = setting.program();
+fn the_table_of_procedures_is_complete() {
+    let server = MountServer::new(16);
+    let program = server.program();
     assert_eq!((program.number(), program.versions()), (100_005, vec![1, 2, 3]));
     let program = &program;
     let rows = |version| (0..).map_while(move |n| program.row(version, n));
@@ -266,29 +266,29 @@ fn rows_say_what_they_are() {
     for version in [1, 2, 3] {
         assert!(rows(version).all(|row| row.plan.blocks() == (row.name == "MNT")));
         assert!(rows(version).all(|row| row.plan.is_urgent()));
-        assert_eq!(setting.ask(&Caller::stranger(), version, p::NULL, b""), Ok(Vec::new()));
+        assert_eq!(server.ask(&Caller::denied(), version, p::NULL, b""), Ok(Vec::new()));
     }
 }
 
 #[test]
 fn arguments_must_decode_whole() {
-    let setting = Setting::new(16);
+    let server = MountServer::new(16);
     let mut args = wire(&DirPath(b"/srv/x"));
     for cut in [0, 3, 7, args.len() - 1] {
-        let reply = setting.ask(&Caller::friend(), 3, p::MNT, &args[..cut]);
+        let reply = server.ask(&Caller::allowed(), 3, p::MNT, &args[..cut]);
         assert!(matches!(reply, Err(Fault::GarbageArgs(_))), "{cut}");
     }
     args.extend([0; 4]);
-    let reply = setting.ask(&Caller::friend(), 3, p::MNT, &args);
+    let reply = server.ask(&Caller::allowed(), 3, p::MNT, &args);
     assert_eq!(reply, Err(Fault::GarbageArgs(xdr::Error::Trailing(4))));
     // a procedure that takes none does not look for any
     for procedure in [p::DUMP, p::EXPORT, p::UMNTALL] {
-        let plain = setting.ask(&Caller::friend(), 3, procedure, b"");
+        let plain = server.ask(&Caller::allowed(), 3, procedure, b"");
         assert!(plain.is_ok());
-        assert_eq!(setting.ask(&Caller::friend(), 3, procedure, &args), plain);
+        assert_eq!(server.ask(&Caller::allowed(), 3, procedure, &args), plain);
     }
     let long = wire(&DirPath(&[b'/'; 1025]));
-    let reply = setting.ask(&Caller::friend(), 3, p::MNT, &long);
+    let reply = server.ask(&Caller::allowed(), 3, p::MNT, &long);
     assert!(matches!(reply, Err(Fault::GarbageArgs(xdr::Error::TooLong { .. }))));
-    assert_eq!(paths(&setting), Vec::<String>::new());
+    assert_eq!(paths(&server), Vec::<String>::new());
 }

@@ -24,13 +24,13 @@ pub struct Caller<'a> {
 
 impl Caller<'static> {
     /// One whom `/srv/x` is for.
-    pub fn friend() -> Self {
+    pub fn allowed() -> Self {
         Self { ip: "10.0.0.8", port: 700, transport: Transport::Tcp, machine: None }
     }
 
     /// One whom it is not for.
-    pub fn stranger() -> Self {
-        Self { ip: "172.16.0.1", ..Self::friend() }
+    pub fn denied() -> Self {
+        Self { ip: "172.16.0.1", ..Self::allowed() }
     }
 }
 
@@ -45,7 +45,7 @@ impl Blocking for Sleeps {
 }
 
 /// The server.
-pub struct Setting {
+pub struct MountServer {
     pub mount: Arc<Mount>,
     exports: Arc<Exports>,
     aliases: Arc<Nfs>,
@@ -53,7 +53,7 @@ pub struct Setting {
     sleeps: Sleeps,
 }
 
-impl Setting {
+impl MountServer {
     /// `/srv/x` for some and from reserved ports, `/open` for everybody, `/named` for a host by its name; all serve a tree with
     /// file ids of `fid_len` bytes.
     pub fn new(fid_len: usize) -> Self {
@@ -75,11 +75,11 @@ impl Setting {
     }
 
     /// With somebody who is told of refusals: the reason of the last.
-    pub fn with_told(mut self) -> (Self, Arc<Mutex<Option<RefusalReason>>>) {
+    pub fn with_refusals(mut self) -> (Self, Arc<Mutex<Option<RefusalReason>>>) {
         let told = Arc::new(Mutex::new(None));
         let last = told.clone();
         let tell = Box::new(move |refusal: &RefusedMount<'_>| {
-            *last.lock().unwrap() = Some(refusal.why);
+            *last.lock().unwrap() = Some(refusal.reason);
         });
         self.mount = Arc::new(Mount::new(self.exports.clone()).with_on_refused(tell));
         (self, told)

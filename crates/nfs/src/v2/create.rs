@@ -1,0 +1,30 @@
+//! CREATE (RFC 1094 §2.2.10).
+
+use super::{attr, created, serve};
+use crate::{Nfs, verbs};
+use proto::nfs2::CreateArgs2;
+use rpc::{Call, Fault};
+use vfs::{Create, SetAttr};
+use xdr::{Reader, Writer};
+
+pub(super) fn create(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    serve(nfs, call, args, reply, |nfs, call, a: CreateArgs2<'_>| {
+        let (name, set) = (a.place.name.0, attr::set(&a.set));
+        nfs.on_object_v2(call, &a.place.dir, |dir| {
+            let new = match attr::special(&a.set)? {
+                None => verbs::create(dir, name, set.map(Create::Unchecked))?,
+                Some(kind) => {
+                    // The size was the device number.
+                    let what = set.map(|set| (kind, SetAttr { size: None, ..set }));
+                    verbs::mknod(dir, name, what)?
+                }
+            };
+            created(nfs, (dir, name), &new)
+        })
+    })
+}

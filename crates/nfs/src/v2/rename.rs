@@ -1,0 +1,22 @@
+//! RENAME (RFC 1094 §2.2.12).
+
+use super::serve;
+use crate::{Nfs, verbs};
+use proto::nfs2::RenameArgs2;
+use proto::nfs3::NoBody;
+use rpc::{Call, Fault};
+use xdr::{Reader, Writer};
+
+pub(super) fn rename(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    serve(nfs, call, args, reply, |nfs, call, a: RenameArgs2<'_>| {
+        nfs.on_two_objects_v2(call, (&a.from.dir, &a.to.dir), |from, to| {
+            verbs::rename((from, a.from.name.0), (to, a.to.name.0))?;
+            Ok(NoBody)
+        })
+    })
+}

@@ -1,0 +1,20 @@
+//! RMDIR (RFC 1094 §2.2.16).
+
+use super::serve;
+use crate::{Nfs, verbs};
+use proto::nfs2::DirOpArgs2;
+use proto::nfs3::NoBody;
+use rpc::{Call, Fault};
+use xdr::{Reader, Writer};
+
+pub(super) fn rmdir(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    serve(nfs, call, args, reply, |nfs, call, a: DirOpArgs2<'_>| {
+        nfs.on_object_v2(call, &a.dir, |dir| verbs::rmdir(dir, a.name.0))?;
+        Ok(NoBody)
+    })
+}
