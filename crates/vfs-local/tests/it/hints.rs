@@ -1,7 +1,8 @@
 //! What a name led to before never decides what it leads to now.
 
 use crate::support::{
-    ANN, BOB, Mounted, ROOT, deleted_open, each, find, has_root, make, name, of, put, take,
+    ANN, BOB, Mounted, ROOT, deleted_open, each, each_in_memory, find, has_root, make, name, of,
+    put, take,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -126,7 +127,7 @@ fn a_mount_over_a_known_name_closes_it() {
 /// always be one file's.
 #[test]
 fn a_name_that_changes_all_the_time_gives_whole_answers() {
-    each(|stage| {
+    each_in_memory(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
         let root = local.root();
         let path = |file: &str| stage.tree.join(file);

@@ -1,82 +1,88 @@
 //! Large directories, while others change them.
 
-use crate::support::{ROOT, each, names, of};
+use crate::support::{ROOT, Stage, each, each_in_memory, names, of};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use vfs::{Backend, ListArgs, Status};
 
-/// Entries that stay for the whole listing.
-const STABLE: usize = 20_000;
-/// Entries of the large directory.
-const LARGE: usize = 100_000;
+/// Entries that stay for the whole listing: in memory, and on a disk, which takes longer to make them.
+const STABLE: [usize; 2] = [20_000, 4000];
+/// Entries of the large directory, there and there.
+const LARGE: [usize; 2] = [100_000, 10_000];
 
 #[test]
 fn every_stable_entry_comes_once_whatever_else_changes() {
-    each(|stage| {
-        for n in 0..STABLE {
-            File::create(stage.tree.join(format!("stable{n}"))).unwrap();
-        }
-        let local = stage.serve();
-        let cx = of(ROOT);
-        let stop = std::sync::atomic::AtomicBool::new(false);
-        let relaxed = std::sync::atomic::Ordering::Relaxed;
-        let all = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for n in 0.. {
-                    if stop.load(relaxed) {
-                        break;
-                    }
-                    File::create(stage.tree.join(format!("passing{n}"))).unwrap();
-                    if n >= 10 {
-                        fs::remove_file(stage.tree.join(format!("passing{}", n - 10))).unwrap();
-                    }
+    each_in_memory(|stage| stable_entries(stage, STABLE[0]));
+    each(|stage| stable_entries(stage, STABLE[1]));
+}
+
+fn stable_entries(stage: &Stage, stable: usize) {
+    for n in 0..stable {
+        File::create(stage.tree.join(format!("stable{n}"))).unwrap();
+    }
+    let local = stage.serve();
+    let cx = of(ROOT);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    let all = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0.. {
+                if stop.load(relaxed) {
+                    break;
                 }
-            });
-            let all = names(&local, &cx, &local.root(), 500, true);
-            stop.store(true, relaxed);
-            all
+                File::create(stage.tree.join(format!("passing{n}"))).unwrap();
+                if n >= 10 {
+                    fs::remove_file(stage.tree.join(format!("passing{}", n - 10))).unwrap();
+                }
+            }
         });
-        let mut seen: HashMap<String, usize> = HashMap::new();
-        for name in all.into_iter().filter(|name| name.starts_with("stable")) {
-            *seen.entry(name).or_default() += 1;
-        }
-        assert_eq!(seen.len(), STABLE);
-        assert!(seen.values().all(|count| *count == 1));
+        let all = names(&local, &cx, &local.root(), 500, true);
+        stop.store(true, relaxed);
+        all
     });
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for name in all.into_iter().filter(|name| name.starts_with("stable")) {
+        *seen.entry(name).or_default() += 1;
+    }
+    assert_eq!(seen.len(), stable);
+    assert!(seen.values().all(|count| *count == 1));
 }
 
 #[test]
 fn a_hundred_thousand_entries_in_small_replies() {
-    each(|stage| {
-        for n in 0..LARGE {
-            File::create(stage.tree.join(format!("{n}"))).unwrap();
-        }
-        let local = stage.serve();
-        let mut all = names(&local, &of(ROOT), &local.root(), 4000, false);
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), LARGE + 2);
-        // one entry per reply, as the smallest client buffer has it, from the middle on
-        let mut cookie = 0;
-        for _ in 0..1000 {
-            let mut taken = None;
-            let done = local.readdir(
-                &of(ROOT),
-                &local.root(),
-                ListArgs { room: 32, ..ListArgs::all(cookie, false) },
-                &mut |entry| {
-                    if taken.is_some() {
-                        return std::ops::ControlFlow::Break(());
-                    }
-                    taken = Some(entry.cookie);
-                    std::ops::ControlFlow::Continue(())
-                },
-            );
-            assert!(!done.unwrap().eof);
-            assert_ne!(Some(cookie), taken);
-            cookie = taken.unwrap();
-        }
-    });
+    each_in_memory(|stage| small_replies(stage, LARGE[0]));
+    each(|stage| small_replies(stage, LARGE[1]));
+}
+
+fn small_replies(stage: &Stage, large: usize) {
+    for n in 0..large {
+        File::create(stage.tree.join(format!("{n}"))).unwrap();
+    }
+    let local = stage.serve();
+    let mut all = names(&local, &of(ROOT), &local.root(), 4000, false);
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), large + 2);
+    // one entry per reply, as the smallest client buffer has it, from the middle on
+    let mut cookie = 0;
+    for _ in 0..1000 {
+        let mut taken = None;
+        let done = local.readdir(
+            &of(ROOT),
+            &local.root(),
+            ListArgs { room: 32, ..ListArgs::all(cookie, false) },
+            &mut |entry| {
+                if taken.is_some() {
+                    return std::ops::ControlFlow::Break(());
+                }
+                taken = Some(entry.cookie);
+                std::ops::ControlFlow::Continue(())
+            },
+        );
+        assert!(!done.unwrap().eof);
+        assert_ne!(Some(cookie), taken);
+        cookie = taken.unwrap();
+    }
 }
 
 #[test]

@@ -48,8 +48,13 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(naming: Naming) -> Self {
+        Self::new_in(&std::env::temp_dir(), naming)
+    }
+
+    /// A directory below `base`.
+    fn new_in(base: &Path, naming: Naming) -> Self {
         sys::open::clear_umask();
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(base).unwrap();
         let tree = dir.path().join("tree");
         std::fs::create_dir(&tree).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -77,13 +82,22 @@ impl Stage {
 
 /// Runs a test in each naming mode that this process can have.
 pub fn each(run: impl Fn(&Stage)) {
+    each_in(&std::env::temp_dir(), run);
+}
+
+/// The same on a tmpfs, for tests that make so much that a disk would take minutes.
+pub fn each_in_memory(run: impl Fn(&Stage)) {
+    each_in("/dev/shm".as_ref(), run);
+}
+
+fn each_in(base: &Path, run: impl Fn(&Stage)) {
     if is_root() {
-        run(&Stage::new(Naming::Handles));
+        run(&Stage::new_in(base, Naming::Handles));
         sys::identity::act_as_process().unwrap();
     } else {
         testing::skip(testing::Missing::Root, "files by handle");
     }
-    run(&Stage::new(Naming::Table));
+    run(&Stage::new_in(base, Naming::Table));
 }
 
 pub fn find(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &str) -> Result<(Fid, Attr)> {
