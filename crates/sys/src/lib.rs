@@ -27,6 +27,7 @@ pub mod ofd_lock;
 pub mod open;
 pub mod outgoing;
 pub mod pipe;
+pub mod quota;
 pub mod signal;
 pub mod snapshot;
 pub mod socket;

@@ -33,6 +33,8 @@ pub enum Missing {
     KernelServer,
     /// The queueing discipline netem (CONFIG_NET_SCH_NETEM).
     Netem,
+    /// A kernel with disk quotas (CONFIG_QFMT_V2).
+    Quotas,
     /// A limit (`ulimit`, sysctl, memory) that is too low or too high.
     Limit,
     /// Processor time: the host gives it to others.
@@ -42,8 +44,8 @@ pub enum Missing {
 }
 
 /// What the machine that CI runs on cannot have.
-pub const ABSENT_IN_CI: [Missing; 3] =
-    [Missing::KernelServer, Missing::Netem, Missing::ProcessorTime];
+pub const ABSENT_IN_CI: [Missing; 4] =
+    [Missing::KernelServer, Missing::Netem, Missing::ProcessorTime, Missing::Quotas];
 
 /// Reports that the calling test, or a part of it, does not run because something is `missing`.
 ///

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
-    Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result,
-    SetAttr, Stability, StatFs, Time, Verifier, Want, WriteDone,
+    Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, Quotas, ReadDone, ReadRange,
+    Result, SetAttr, Stability, StatFs, Time, Verifier, Want, WriteDone,
 };
 
 impl Backend for LocalFs {
@@ -69,6 +69,10 @@ impl Backend for LocalFs {
     }
 
     fn acls(&self) -> Option<&dyn Acls> {
+        Some(self)
+    }
+
+    fn quotas(&self) -> Option<&dyn Quotas> {
         Some(self)
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
-    Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, ReadDone, ReadRange, Result,
-    SetAttr, Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
+    Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, Quotas, ReadDone, ReadRange,
+    Result, SetAttr, Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
 /// A call of the trait.
@@ -194,6 +194,10 @@ impl<B: Backend> Backend for FaultyFs<B> {
 
     fn acls(&self) -> Option<&dyn Acls> {
         self.inner.acls()
+    }
+
+    fn quotas(&self) -> Option<&dyn Quotas> {
+        self.inner.quotas()
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {

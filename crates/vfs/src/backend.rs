@@ -9,7 +9,8 @@
 
 use crate::acl::Acls;
 use crate::{
-    Attr, ChangeKind, Component, Fid, FileType, Locks, Name, Result, SetAttr, Status, Time, WccAttr,
+    Attr, ChangeKind, Component, Fid, FileType, Locks, Name, Quotas, Result, SetAttr, Status, Time,
+    WccAttr,
 };
 use std::fmt;
 use std::fs::File;
@@ -498,6 +499,11 @@ pub trait Backend: Send + Sync {
 
     /// The access control lists; `None` if there are none but modes.
     fn acls(&self) -> Option<&dyn Acls> {
+        None
+    }
+
+    /// The disk quotas; `None` if the back end knows of none.
+    fn quotas(&self) -> Option<&dyn Quotas> {
         None
     }
 

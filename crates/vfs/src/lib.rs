@@ -12,6 +12,7 @@ pub mod conformance;
 mod fid;
 mod locks;
 mod name;
+mod quota;
 mod status;
 
 pub use attr::{Attr, ChangeKind, FileType, SetAttr, SetTime, Time, WccAttr};
@@ -24,4 +25,5 @@ pub use backend::{
 pub use fid::Fid;
 pub use locks::{FileLocks, LockChange, LockConflict, LockMode, LockOutcome, LockRange, Locks};
 pub use name::{Component, Name};
+pub use quota::{Quota, QuotaKind, QuotaUsage, Quotas};
 pub use status::{Result, Status};

@@ -24,6 +24,7 @@ pub mod mkdir;
 pub mod mknod;
 pub mod open;
 pub mod permission;
+pub mod quota;
 pub mod read;
 pub mod read_range;
 pub mod readdir;

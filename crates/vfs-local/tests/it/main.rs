@@ -22,6 +22,7 @@ mod lease;
 mod listing;
 mod oracle;
 mod permissions;
+mod quota;
 mod races;
 mod refused;
 mod restart;

@@ -21,6 +21,7 @@ mod names;
 mod objects;
 mod opens;
 mod permissions;
+mod quotas;
 
 use fixture::Fixture;
 
@@ -65,6 +66,12 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, capabilities: Capabilities) -> 
         all.extend_from_slice(acls::CHECKS);
         if capabilities.acts_as_callers {
             all.extend_from_slice(acls::BY_CALLERS);
+        }
+    }
+    if optional.quotas().is_some() {
+        all.extend_from_slice(quotas::CHECKS);
+        if capabilities.acts_as_callers {
+            all.extend_from_slice(quotas::BY_CALLERS);
         }
     }
     drop(optional);
