@@ -52,6 +52,10 @@ pub(crate) const IDLE_THREAD_AGE: Duration = Duration::from_secs(5);
 /// How long a worker waits for room in a datagram socket before it drops the reply.
 pub(crate) const DATAGRAM_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Replies to datagrams that may be pending after their calls have returned ([`rpc::Deferred`]), about
+/// 300 bytes each.
+pub(crate) const DEFERRED_DATAGRAMS_MAX: usize = 16_384;
+
 /// What the server takes from its peers at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -61,7 +65,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Open connections from one address: a client opens a few, a NAT gateway many.
     pub connections_per_client_max: usize,
-    /// Calls of one connection that sleep at the same time; beyond it the connection is not read.
+    /// Calls of one connection that block or are answered later at the same time; beyond it the
+    /// connection is not read.
     /// One mount of the Linux client sends up to 64 at once by default.
     pub in_flight_max: u32,
     /// Memory for records under way on all connections together.

@@ -18,8 +18,8 @@ use crate::conn::send_queue::{SendPart, SendQueue, send_bytes, send_parts};
 use crate::sync::{add, lock};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, MutexGuard};
 use sys::epoll::Interest;
 use telemetry::{Counter, WorkerStats};
 use xdr::{FileRange, Writer};
@@ -59,19 +59,53 @@ impl Conn {
     /// it waits for that; it need not be the pool that the call began in.
     pub fn end_detached_call(&self, stats: &WorkerStats, reply: &Writer) -> Sent {
         let mut tx = lock(&self.tx);
-        let pool = tx.pool.clone();
-        let sent = match &pool {
-            Some(pool) if !reply.is_empty() => self.write(&mut tx, pool, stats, &[reply]),
+        let sent = match tx.pool.clone() {
+            Some(pool) if !reply.is_empty() => self.write(&mut tx, &pool, stats, &[reply]),
             Some(_) | None => Sent::All,
         };
+        self.end_call(tx);
+        sent
+    }
+
+    /// Counts one more call that is answered later; `false` if there are `most` already.
+    pub fn begin_deferred_call(&self, most: u32) -> bool {
+        let mut tx = lock(&self.tx);
+        let fits = tx.in_flight < most;
+        if fits {
+            tx.in_flight = tx.in_flight.saturating_add(1);
+            self.counters.in_flight.store(tx.in_flight.into(), Relaxed);
+        }
+        fits
+    }
+
+    /// Sends the reply of a call that is answered later, which remains counted.
+    pub fn send_deferred(&self, stats: &WorkerStats, replies: &[&Writer]) -> Sent {
+        let mut tx = lock(&self.tx);
+        match tx.pool.clone() {
+            Some(pool) => self.write(&mut tx, &pool, stats, replies),
+            None => Sent::Broken,
+        }
+    }
+
+    /// Counts one less, as [`Conn::end_detached_call`] does.
+    pub fn end_deferred_call(&self) {
+        self.end_call(lock(&self.tx));
+    }
+
+    /// Whether as many calls are under way as may be.
+    pub fn is_busy(&self, most: u32) -> bool {
+        lock(&self.tx).in_flight >= most
+    }
+
+    fn end_call(&self, mut tx: MutexGuard<'_, Tx>) {
         tx.in_flight = tx.in_flight.saturating_sub(1);
         self.counters.in_flight.store(tx.in_flight.into(), Relaxed);
-        let (waiting, token) = (std::mem::take(&mut tx.waiting), tx.token);
+        let (pool, token) = (tx.pool.clone(), tx.token);
+        let waiting = std::mem::take(&mut tx.waiting);
         drop(tx);
         if let (Some(pool), true) = (pool, waiting) {
             pool.inbox.call_ended(token);
         }
-        sent
     }
 
     /// What there is to be sent now.

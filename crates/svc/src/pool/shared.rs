@@ -13,9 +13,9 @@ use crate::udp::sockets::DatagramSockets;
 use crate::zero_copy::ZeroCopySetting;
 use crossbeam_utils::CachePadded;
 use rpc::Dispatcher;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use telemetry::Telemetry;
+use std::sync::{Arc, Mutex};
+use telemetry::{Telemetry, WorkerStats};
 
 /// The pools that take what a pool cannot keep that is drained or has retired.
 pub(crate) trait OtherPools: Send + Sync {
@@ -41,6 +41,10 @@ pub(crate) struct Shared {
     pub queued: Arc<Budget>,
     /// Memory for datagrams that wait for a worker; written for each of them, so it has a cache line.
     pub datagrams: CachePadded<Budget>,
+    /// Statistics of the threads that send deferred replies.
+    pub deferred_stats: Mutex<WorkerStats>,
+    /// Deferred calls that came as datagrams and are not answered yet.
+    pub deferred_datagrams: AtomicUsize,
     /// Bytes that a worker keeps in each of its buffers from call to call.
     pub keep_bytes: AtomicUsize,
     pub thread_shortage: ThreadShortage,

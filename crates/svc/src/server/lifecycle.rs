@@ -125,6 +125,8 @@ fn make_state(
     let other_pools: Arc<dyn OtherPools> = Arc::<Pools>::clone(&pools);
     let shared = Shared {
         dispatcher,
+        deferred_stats: Mutex::new(telemetry.worker()),
+        deferred_datagrams: AtomicUsize::new(0),
         telemetry,
         limits,
         clock: Clock::new(),

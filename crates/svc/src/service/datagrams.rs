@@ -14,6 +14,7 @@ use crate::pool::event_loop::EventLoop;
 use crate::pool::inbox::Message;
 use crate::service::datagram_ranges;
 use crate::service::datagram_reply::Reply;
+use crate::service::deferred::{CallStart, DatagramLine};
 use crate::service::round::{Calls, IncomingCall, Return, Round};
 use crate::service::worker_context::{ActiveRound, WorkerContext};
 use crate::udp::received::ReceivedDatagram;
@@ -21,7 +22,7 @@ use crate::udp::reply_socket::ReplyPath;
 use crate::udp::socket::{DatagramSocket, Traffic};
 use crate::zero_copy::ReplyBatch;
 use rpc::record::Record;
-use rpc::{Blocking, CallHost, Done, OpIndex, Peer, Transport, Verdict};
+use rpc::{Blocking, CallHost, Done, Line, OpIndex, Peer, Transport, Verdict};
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
@@ -62,6 +63,10 @@ struct DatagramRound<'b> {
     source: Source<'b>,
     /// The first datagram that nobody has begun to serve.
     next: Cell<usize>,
+    /// The client of the call under way, and the address that it was sent to.
+    from: Cell<Option<(SocketAddr, Local)>>,
+    /// The call under way.
+    call: Cell<CallStart>,
     /// The worker has stepped aside.
     detached: Cell<bool>,
     replies: RefCell<Vec<Reply>>,
@@ -129,11 +134,13 @@ fn serve(worker: &mut WorkerContext, socket: &Arc<DatagramSocket>, source: Sourc
         reply_path: reply_sockets.reply_path(&mut buffers.reply_sockets, socket),
         source,
         next: Cell::new(0),
+        from: Cell::default(),
+        call: Cell::default(),
         detached: Cell::new(false),
         replies: RefCell::new(mem::take(&mut buffers.pending)),
         free: RefCell::new(mem::take(&mut buffers.replies)),
     };
-    let mut calls = DatagramCalls { datagrams: &datagrams, from: None };
+    let mut calls = DatagramCalls { datagrams: &datagrams };
     let AllServed = datagrams.round.run(&mut calls, &mut buffers.reply, now_ns);
     *event_loop = datagrams.finish(&mut buffers.replies, &mut buffers.pending);
     *active_round = None;
@@ -142,22 +149,22 @@ fn serve(worker: &mut WorkerContext, socket: &Arc<DatagramSocket>, source: Sourc
 /// The calls of a round.
 struct DatagramCalls<'r, 'b> {
     datagrams: &'r DatagramRound<'b>,
-    /// The client of the call under way, and the address that it was sent to.
-    from: Option<(SocketAddr, Local)>,
 }
 
 impl<'b> Calls<'b> for DatagramCalls<'_, 'b> {
     type End = AllServed;
     const SUPERSEDED: AllServed = AllServed;
 
-    fn next(&mut self, _now_ns: u64) -> Result<IncomingCall<'b>, AllServed> {
+    fn next(&mut self, now_ns: u64) -> Result<IncomingCall<'b>, AllServed> {
         loop {
             let datagram = self.datagrams.next_datagram().ok_or(AllServed)?;
             if datagram.truncated || datagram.from.port() == 0 {
                 self.datagrams.round.stats.add(Counter::DatagramsDropped, 1);
                 continue;
             }
-            self.from = Some((datagram.from, datagram.to));
+            self.datagrams.from.set(Some((datagram.from, datagram.to)));
+            let bytes_in = datagram.bytes.len();
+            self.datagrams.call.set(CallStart { began_ns: now_ns, bytes_in });
             let batch = match self.datagrams.source.at(1) {
                 None => ReplyBatch::One,
                 Some(_) => ReplyBatch::Many,
@@ -179,7 +186,7 @@ impl<'b> Calls<'b> for DatagramCalls<'_, 'b> {
         reply: &mut Writer,
     ) -> Option<AllServed> {
         if done.verdict == Verdict::Reply
-            && let Some((to, from)) = self.from
+            && let Some((to, from)) = self.datagrams.from.get()
         {
             self.datagrams.collect(reply, to, from);
         }
@@ -350,6 +357,13 @@ impl<'b> DatagramRound<'b> {
 impl CallHost for DatagramRound<'_> {
     fn count_operation(&self, op: OpIndex, status: u32) {
         self.round.stats.operation(op.0, status);
+    }
+
+    fn line(&self) -> Option<Box<dyn Line>> {
+        let Round { pool, .. } = &self.round;
+        let (shared, call) = (&pool.shared, self.call.get());
+        let line = DatagramLine::begin(self.socket, shared, pool.index, self.from.get()?, call)?;
+        Some(Box::new(line))
     }
 }
 

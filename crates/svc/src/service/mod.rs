@@ -4,6 +4,7 @@ pub(crate) mod call_counters;
 pub(crate) mod datagram_ranges;
 pub(crate) mod datagram_reply;
 pub(crate) mod datagrams;
+pub(crate) mod deferred;
 pub(crate) mod receive;
 pub(crate) mod round;
 pub(crate) mod stream;

@@ -185,7 +185,10 @@ impl<'w> Round<'w> {
         }
         let after_ns = shared.clock.now_ns();
         let latency_ns = after_ns.saturating_sub(*now_ns);
-        call_counters::count(self.stats, &done, latency_ns, bytes_in, reply.total_len());
+        // a deferred call is counted when it is answered
+        if done.verdict != Verdict::Deferred {
+            call_counters::count(self.stats, &done, latency_ns, bytes_in, reply.total_len());
+        }
         *now_ns = after_ns;
         done
     }

@@ -13,19 +13,20 @@
 //! floods the server delays only itself.
 
 use crate::clock::NS_PER_MS;
-use crate::conn::connection::{Rx, Sent, Tail};
+use crate::conn::connection::{Conn, Rx, Sent, Tail};
 use crate::limits::{BATCH_BYTES, REPLY_COPY_MAX, ROUND_NS_MAX};
 use crate::pool::conn_return::{return_to_loop, return_without_loop};
 use crate::pool::event_loop::EventLoop;
 use crate::pool::inbox::Message;
 use crate::pool::unread;
+use crate::service::deferred::{CallStart, ConnLine};
 use crate::service::receive::{count_refused, next_step, receive, take_memory};
 use crate::service::round::{Calls, IncomingCall, Return, Round};
 use crate::service::stream_round::{Received, RoundEnd, Step, StreamRound};
 use crate::service::worker_context::{ActiveRound, WorkerContext, keep_larger};
 use crate::zero_copy::ReplyBatch;
 use rpc::record::{Record, RecordError};
-use rpc::{Blocking, CallHost, Done, OpIndex, SocketBufferSizes, Verdict};
+use rpc::{Blocking, CallHost, Done, Line, OpIndex, SocketBufferSizes, Verdict};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::mem;
 use std::sync::Arc;
@@ -96,6 +97,7 @@ pub(crate) fn serve(worker: &mut WorkerContext, mut rx: Box<Rx>) {
         rest: Cell::new(input),
         source: source.as_ref(),
         detached: OnceCell::new(),
+        call: Cell::default(),
         pipe: Cell::new(mem::take(&mut buffers.pipe)),
     };
     let mut calls = StreamCalls {
@@ -169,6 +171,7 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             Step::TakePiped(filled) => return Err(self.stream.take_piped(filled, self.spare)),
         };
         self.stream.rest.set(self.input);
+        self.stream.call.set(CallStart { began_ns: now_ns, bytes_in: record.len() });
         let batch = match self.input.is_empty() && self.stream.collected.borrow().is_empty() {
             true => ReplyBatch::One,
             false => ReplyBatch::Many,
@@ -199,7 +202,9 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             return Some(RoundEnd::Detached);
         }
         match done.verdict {
-            Verdict::Reply | Verdict::Silence | Verdict::Deferred => {}
+            Verdict::Reply | Verdict::Silence => {}
+            Verdict::Deferred if self.stream.is_busy() => return Some(RoundEnd::Paused),
+            Verdict::Deferred => {}
             // no flavour here offers TLS: a client that hears nothing must not go on in the clear
             Verdict::Close | Verdict::StartTls => return Some(RoundEnd::Broken),
         }
@@ -212,6 +217,18 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
 }
 
 impl StreamRound<'_> {
+    /// The connection, wherever it is.
+    fn conn(&self) -> Option<Arc<Conn>> {
+        let rx = self.rx.borrow();
+        rx.as_ref().map(|rx| &rx.conn).or(self.detached.get()).cloned()
+    }
+
+    /// Whether the connection has as many calls under way as it may have.
+    fn is_busy(&self) -> bool {
+        let most = self.round.shared().limits.in_flight_max;
+        self.conn().is_none_or(|conn| conn.is_busy(most))
+    }
+
     /// Gives the connection the socket buffers that the export of a call wants.
     fn size_buffers(&self, sizes: SocketBufferSizes) {
         if sizes != SocketBufferSizes::UNSET
@@ -298,6 +315,11 @@ impl StreamRound<'_> {
 impl CallHost for StreamRound<'_> {
     fn count_operation(&self, op: OpIndex, status: u32) {
         self.round.stats.operation(op.0, status);
+    }
+
+    fn line(&self) -> Option<Box<dyn Line>> {
+        let line = ConnLine::begin(&self.conn()?, &self.round.pool.shared, self.call.get())?;
+        Some(Box::new(line))
     }
 }
 

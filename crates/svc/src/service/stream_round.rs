@@ -2,6 +2,7 @@
 
 use crate::conn::connection::{Conn, Rx, Tail};
 use crate::pipes::{OwnPipe, PipeState};
+use crate::service::deferred::CallStart;
 use crate::service::round::Round;
 use rpc::record::Record;
 use rpc::{LargeArgument, Peer};
@@ -84,6 +85,8 @@ pub(crate) struct StreamRound<'b> {
     pub source: Option<&'b Tail>,
     /// The connection, once the worker is detached.
     pub detached: OnceCell<Arc<Conn>>,
+    /// The call under way.
+    pub call: Cell<CallStart>,
     /// The worker's pipe, while it is empty.
     pub pipe: Cell<PipeState>,
 }

@@ -14,6 +14,7 @@ mod allocation;
 mod buffers;
 mod calls;
 mod congestion;
+mod deferred;
 mod descriptors;
 mod fairness;
 mod hostile;

@@ -3,8 +3,8 @@
 
 use bowline_svc::{Config, ConnInfo, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
-    ArgumentSink, Begun, Blocking, Call, Consumed, Copied, DispatchSettings, Dispatcher, Fault,
-    Piece, Piped, Plan, Program, Reply, Request, Row, Service, SocketBufferSize, Transport,
+    ArgumentSink, Begun, Blocking, Call, Consumed, Copied, Deferred, DispatchSettings, Dispatcher,
+    Fault, Piece, Piped, Plan, Program, Reply, Request, Row, Service, SocketBufferSize, Transport,
     Version,
 };
 use std::io::{Read, Write};
@@ -58,8 +58,13 @@ pub const CALLS: u32 = 14;
 /// Longest wait for anything that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Is answered with its argument when somebody completes it.
+pub const LATER: u32 = 15;
+
 #[derive(Default)]
 pub struct State {
+    /// Calls of LATER that are pending, each with its argument.
+    pub deferred: Mutex<Vec<(u32, Deferred)>>,
     pub calls: AtomicU64,
     /// How often TAKE was asked for a piece and took none, though it had taken one.
     pub balked: AtomicU64,
@@ -292,14 +297,24 @@ pub fn behind_data(len: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at % 239) as u8).collect()
 }
 
+/// Is answered later with its argument.
+fn later(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    let argument = args.u32()?;
+    args.end()?;
+    state.calls.fetch_add(1, Ordering::SeqCst);
+    let deferred = call.defer().ok_or(Fault::SystemErr)?;
+    state.deferred.lock().unwrap().push((argument, deferred));
+    Ok(())
+}
+
 /// How many bytes TAKE takes together.
 pub const TAKEN_TOGETHER: usize = 1000;
 
-static ROWS: [Row<State>; 15] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
-static URGENT_ROWS: [Row<State>; 15] =
+static ROWS: [Row<State>; 16] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
+static URGENT_ROWS: [Row<State>; 16] =
     rows(Plan::IDEMPOTENT.urgent(), Plan::NON_IDEMPOTENT.urgent());
 
-const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 15] {
+const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 16] {
     [
         Row::new("NULL", plain, null),
         Row::new("ECHO", plain, echo),
@@ -316,6 +331,7 @@ const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 15] {
         Row::new("HANG", plain, hang),
         Row::new("COMPUTE", plain, compute),
         Row::new("CALLS", plain, calls),
+        Row::new("LATER", plain, later),
     ]
 }
 static VERSIONS: [Version<State>; 1] = [Version::new(1, &ROWS)];
