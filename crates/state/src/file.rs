@@ -134,6 +134,8 @@ pub(crate) struct Pending {
     pub pieces: Vec<Piece>,
     /// What is to be held; `None` if the question only weakens.
     pub take: Option<Take>,
+    /// The description is closed afterwards.
+    pub last: bool,
     pub since_ms: u64,
 }
 
@@ -206,14 +208,12 @@ impl FileState {
             self.unconfirmed.settle(who, *range);
             return Plan::Granted;
         }
+        let mut waiting = self.waiters.iter().filter(|waiter| waiter.is(who, *range, *mode));
+        if let (How::Wait(_), Some(waiter)) = (how, waiting.next()) {
+            return Plan::Blocked(waiter.tag);
+        }
         if self.asks_already(who, *range) {
             return Plan::Again;
-        }
-        if let Some(waiter) = self.waiters.iter().find(|waiter| waiter.is(who, *range, *mode)) {
-            let tag = waiter.tag;
-            if matches!(how, How::Wait(_)) {
-                return Plan::Blocked(tag);
-            }
         }
         if let Some(entry) = self.ranges.conflict(who, *range, *mode) {
             if cx.is_silent(&entry.holder) {
@@ -293,7 +293,7 @@ impl FileState {
         self.described = true;
         let op = LocalOp { file: cx.key, pieces: pieces.clone(), last };
         let (number, since_ms) = (ticket.number, cx.now.0);
-        self.pending.push(Pending { number, extent, also: None, pieces, take, since_ms });
+        self.pending.push(Pending { number, extent, also: None, pieces, take, last, since_ms });
         (ticket, op)
     }
 

@@ -155,7 +155,7 @@ impl Hosts {
     }
 
     /// Ends this life of a host and begins the next, which has nothing; its record and what is known of its status
-    /// monitor stay, so that a notification that is sent again does nothing.
+    /// monitor stay, so that a notification that is sent again does nothing. A host that is being removed still is.
     pub fn renew(&mut self, id: HostId, nsm_state: Option<i32>) -> Option<Host> {
         let old = self.remove(id)?;
         let mut info = old.info.clone();
@@ -164,6 +164,9 @@ impl Hosts {
         let key: Key = key_into(info.addr, &info.name, &mut buffer)?.into();
         let id = self.add(info, old.last_call_ms, old.recorded);
         self.by_key.insert(key, id);
+        if let Some(host) = self.by_id.get_mut(&id) {
+            host.leaving = old.leaving;
+        }
         Some(old)
     }
 

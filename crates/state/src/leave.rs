@@ -51,7 +51,7 @@ impl State {
             let mut hosts = acquire(&self.hosts);
             let Some(id) = hosts.by_name(from, name) else { return Reboot::Ignored };
             let news = hosts.find(id).is_some_and(|host| {
-                host.recorded && !host.leaving && host.info.nsm_state != nsm_state
+                (host.recorded || host.leaving) && host.info.nsm_state != nsm_state
             });
             let renew = || hosts.renew(id, Some(nsm_state));
             let Some(host) = news.then(renew).flatten() else {

@@ -43,7 +43,8 @@ pub enum Plan {
     Deadlock,
     /// A limit was reached.
     NoRoom,
-    /// The host was dropped: identify the caller again.
+    /// The host was dropped while its call was under way. The call is of a life that is over: answer that there is no
+    /// lock; a client that still wants one asks again.
     UnknownHost,
     /// The request was cancelled, or its host dropped, while the kernel was asked.
     Gone,

@@ -17,12 +17,12 @@ impl FileState {
     pub fn settle(&mut self, cx: &mut Cx<'_>, ticket: &Ticket, answer: LocalAnswer) -> Plan {
         let found = self.pending.iter().position(|pending| pending.number == ticket.number);
         let Some(at) = found else { return Plan::Gone };
-        let Pending { extent, also, pieces, take, .. } = self.pending.swap_remove(at);
+        let Pending { extent, also, pieces, take, last, .. } = self.pending.swap_remove(at);
         // weakening cannot fail: whatever is reported, there is nothing else to do
         if answer == LocalAnswer::Done || take.is_none() {
             self.image.apply(&pieces);
         }
-        self.described = take.is_some() || !self.is_idle();
+        self.described = !last;
         let plan = take.map_or(Plan::Granted, |take| self.settle_take(cx, &take, answer));
         self.compare(cx, also.map_or(extent, |also| also.hull(extent)));
         self.promote(cx);

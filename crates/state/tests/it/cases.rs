@@ -377,6 +377,21 @@ fn a_host_whose_release_cannot_be_stored_keeps_its_locks() {
 }
 
 #[test]
+fn a_host_that_reboots_while_it_is_released_loses_its_locks_at_once() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    let Leaving::Record(record) = world.state.release_host(world.now, world.host(1)) else {
+        panic!("it is recorded");
+    };
+    let reboot = world.state.client_rebooted(world.now, address(1), &name(1), 3);
+    assert!(matches!(reboot, Reboot::Dropped { ranges: 1, .. }), "{reboot:?}");
+    assert!(world.try_host(1).is_err());
+    world.state.not_persisted(&record);
+    granted(&world.lock(B, file(0), ALL, Mode::Write, How::Try));
+    granted(&world.lock(A, file(1), ALL, Mode::Write, How::Try));
+}
+
+#[test]
 fn a_silent_host_loses_its_locks_only_to_somebody_who_wants_them() {
     let mut world = World::new(true);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));

@@ -8,5 +8,6 @@
 )]
 
 mod cases;
+mod explore;
 mod model;
 mod world;
