@@ -3,7 +3,8 @@
 # do release          build target/dist/bowline without debug information, and bowline.debug beside it
 # do test             install what the tests need and run every test, the kernel client's included
 # do check            format, lints, documentation, layers, house rules
-# do instructions     count the instructions of each hot call, and hold them against their limits
+# do instructions     count the instructions of each hot call, and hold them against their limits;
+#                     none may be locked on a cache line that two threads share
 # do fuzz [SECONDS]   each fuzz target for SECONDS (10)
 # do toolchain        install Rust and a C++ compiler, if they are missing
 # Works on a fresh Debian machine; what is missing is installed with apt (as root or with sudo).
@@ -164,7 +165,8 @@ instructions() {
   toolchain
   install valgrind:valgrind
   gungraun_runner
-  cargo bench --quiet --package bowline-nfs --bench instructions
+  cargo test --profile ci --quiet --package bowline-nfs --test locked
+  cargo bench --profile ci --quiet --package bowline-nfs --bench instructions
 }
 
 case ${1:-} in
@@ -173,7 +175,8 @@ case ${1:-} in
   test) test_all ;;
   check) check ;;
   instructions) instructions ;;
+  instructions-runner) toolchain; gungraun_runner ;;
   toolchain) toolchain ;;
   fuzz) toolchain; fuzz/run "${2:-10}" ;;
-  *) sed -n '2,9s/^# //p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,/^set /s/^# //p' "$0" >&2; exit 2 ;;
 esac

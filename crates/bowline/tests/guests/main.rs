@@ -12,8 +12,8 @@
     reason = "a failure here is the test's"
 )]
 
-#[path = "../it/rig/dice.rs"]
-mod dice;
+#[path = "../it/rig/random.rs"]
+mod random;
 
 mod kernel_client;
 mod power_cut;

@@ -154,7 +154,7 @@ fn every_command_is_among_those_whose_status_is_tried() {
 }
 
 #[test]
-fn a_server_that_is_asked_grants_with_0_and_refuses_with_1() {
+fn control_commands_exit_0_when_accepted_and_1_when_refused() {
     let server = crate::rig::Server::start(&[]);
     for line in [
         "status",
@@ -227,7 +227,7 @@ fn no_server_is_status_1_and_says_what_to_do() {
 }
 
 #[test]
-fn what_cannot_be_served_is_named() {
+fn an_export_that_cannot_be_served_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (file, state) = (dir.path().join("file"), dir.path().join("state"));
     std::fs::write(&file, "").unwrap();
@@ -362,7 +362,7 @@ fn check_points_out_clients_of_no_address() {
 }
 
 #[test]
-fn lost_output_is_an_error_and_an_early_end_is_not() {
+fn a_full_stdout_is_an_error_and_a_closed_pipe_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("exports");
     std::fs::write(&path, format!("{} *(ro)\n/no/such *(ro)\n", dir.path().display())).unwrap();

@@ -10,7 +10,7 @@
 //!
 //! `SEED` makes the same choices again. Skipped, loudly, without root, loop devices or mkfs.ext4.
 
-use crate::rig::dice::{Dice, seed};
+use crate::rig::random::{Xorshift, seed};
 use crate::rig::{NOBODY, Server};
 use client::{Client, Error, Fh, Identity};
 use proto::nfs3::{StableHow, Verf};
@@ -54,13 +54,13 @@ const SCRIPT: &str = r#"
 "#;
 
 #[test]
-fn nothing_is_lost_that_its_client_was_not_told_of() {
+fn every_lost_write_was_reported_to_its_client() {
     outside(false);
 }
 
 /// An error of the disk may be told to the server that is killed, to the next, or to none.
 #[test]
-fn nothing_is_lost_though_the_server_is_killed_while_the_disk_fails() {
+fn every_lost_write_is_reported_when_the_server_is_killed_too() {
     outside(true);
 }
 
@@ -118,7 +118,7 @@ struct Tally {
 struct Writer {
     client: Client,
     at: SocketAddr,
-    dice: Dice,
+    random: Xorshift,
     tally: Tally,
 }
 
@@ -223,10 +223,10 @@ impl Writer {
     /// Writes and commits until it is told to stop, in the blocks of this round.
     fn work(&mut self, ledgers: &mut [Ledger], blocks: &[Vec<u32>], stop: &AtomicBool) {
         while !stop.load(Relaxed) {
-            let at = self.dice.one_of(ledgers.len());
+            let at = self.random.one_of(ledgers.len());
             let (ledger, blocks) = (&mut ledgers[at], &blocks[at]);
-            let block = blocks[self.dice.one_of(blocks.len())];
-            match self.dice.below(20) {
+            let block = blocks[self.random.one_of(blocks.len())];
+            match self.random.below(20) {
                 0..12 => _ = self.write(ledger, block, StableHow::Unstable),
                 12 => _ = self.write(ledger, block, StableHow::DataSync),
                 13 => _ = self.write(ledger, block, StableHow::FileSync),
@@ -278,7 +278,7 @@ fn connect(server: &Server, seed: u64, path: &Path) -> (Writer, Fh) {
     client.set_identity(Some(Identity::new(NOBODY, NOBODY)));
     let root = client.mount(path.to_str().unwrap().as_bytes()).unwrap();
     let at = ([127, 0, 0, 1], server.port).into();
-    (Writer { client, at, dice: Dice(seed), tally: Tally::default() }, root)
+    (Writer { client, at, random: Xorshift(seed), tally: Tally::default() }, root)
 }
 
 fn ledger(writer: &mut Writer, root: &Fh, name: String) -> Ledger {
@@ -311,10 +311,10 @@ fn kills() -> bool {
 }
 
 /// One part of a round: the server is killed at any moment of it.
-fn part(server: &mut Server, dice: &mut Dice) {
+fn part(server: &mut Server, random: &mut Xorshift) {
     let begun = Instant::now();
     while kills() && begun.elapsed() < PART {
-        std::thread::sleep(Duration::from_millis(dice.below(LIFE_MS)));
+        std::thread::sleep(Duration::from_millis(random.below(LIFE_MS)));
         server.kill();
         server.start_again();
     }
@@ -332,7 +332,7 @@ fn fill(ballast: &Path) {
 }
 
 #[test]
-#[ignore = "runs inside nothing_is_lost_that_its_client_was_not_told_of"]
+#[ignore = "runs inside every_lost_write_was_reported_to_its_client"]
 fn inside() {
     let base = PathBuf::from(std::env::var_os("DISK").unwrap());
     let [back, front] = ["back", "front"].map(|name| base.join(name));
@@ -351,7 +351,7 @@ fn inside() {
             (writer, ledgers)
         })
         .collect();
-    let mut dice = Dice(seed + 100);
+    let mut random = Xorshift(seed + 100);
     for round in 0..ROUNDS {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -359,14 +359,14 @@ fn inside() {
                 let stop = &stop;
                 scope.spawn(move || writer.work(ledgers, &blocks(round, number), stop));
             }
-            part(&mut server, &mut dice);
+            part(&mut server, &mut random);
             fill(&back.join("ballast"));
             // the kernel writes back on its own: it is nobody's sync that fails
             let _ = Command::new("sync").arg("-f").arg(&front).output();
-            part(&mut server, &mut dice);
+            part(&mut server, &mut random);
             let _ = Command::new("sync").arg("-f").arg(&front).output();
             std::fs::remove_file(back.join("ballast")).unwrap();
-            part(&mut server, &mut dice);
+            part(&mut server, &mut random);
             stop.store(true, Relaxed);
         });
         for (number, (writer, ledgers)) in (0..).zip(&mut parts) {

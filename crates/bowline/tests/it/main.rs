@@ -9,19 +9,19 @@
     reason = "a failure here is the test's"
 )]
 
-mod buffers;
+mod bench_cleanup;
+mod bench_subject;
 mod cli;
 mod containers;
-mod crowd;
+mod crash_restart;
 mod failing_disk;
 mod foreign_clients;
-mod killed;
-mod leftovers;
-mod little;
-mod loads;
-mod measured;
-mod million;
+mod idle_connections;
+mod large_directory;
+mod load_generator;
 mod nfs3_client;
 mod read_race;
+mod resource_limits;
 mod rig;
 mod service;
+mod tcp_buffers;

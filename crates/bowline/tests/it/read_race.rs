@@ -3,7 +3,7 @@
 //!
 //! `READ_RACE_READS` is the number of READs (1,000,000 for the whole proof).
 
-use crate::rig::dice::Dice;
+use crate::rig::random::Xorshift;
 use crate::rig::{NOBODY, Server, is_root};
 use client::{Client, Error, Fh};
 use std::fs::File;
@@ -31,7 +31,7 @@ fn pattern() -> Vec<u8> {
 
 /// Does to the file what a busy client or a local process would, until told to stop.
 fn disturb(path: &Path, pattern: &[u8], stop: &AtomicBool) {
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut random = Xorshift(0x9e37_79b9_7f4a_7c15);
     let make = || {
         let mut file = File::options().create(true).truncate(true).write(true).open(path).unwrap();
         file.write_all(&pattern[..LEN]).unwrap();
@@ -39,8 +39,8 @@ fn disturb(path: &Path, pattern: &[u8], stop: &AtomicBool) {
     };
     let mut file = make();
     while !stop.load(Relaxed) {
-        let at = dice.one_of(LEN);
-        match dice.one_of(16) {
+        let at = random.one_of(LEN);
+        match random.one_of(16) {
             0..4 => file.set_len(at as u64).unwrap(),
             4 => file.set_len((LEN + at) as u64 / 2).unwrap(),
             5..12 => {
@@ -72,13 +72,13 @@ fn find(client: &mut Client, root: &Fh) -> Fh {
 fn read(mut client: Client, max: usize, pattern: &[u8], left: &AtomicUsize, seed: u64) {
     let root = client.mount(b"/served").unwrap();
     let mut file = find(&mut client, &root);
-    let mut dice = Dice(seed);
+    let mut random = Xorshift(seed);
     while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
-        let aligned = dice.one_of(2) == 0;
-        let at = dice.one_of(LEN + 10_000);
+        let aligned = random.one_of(2) == 0;
+        let at = random.one_of(LEN + 10_000);
         let at = if aligned { at & !4095 } else { at };
-        let most = if dice.one_of(4) == 0 { max } else { 16 << 10 };
-        let count = 1 + dice.one_of(most);
+        let most = if random.one_of(4) == 0 { max } else { 16 << 10 };
+        let count = 1 + random.one_of(most);
         match client.read(&file, at as u64, count as u32) {
             Ok(done) => {
                 let data = &done.data;
@@ -155,7 +155,7 @@ fn race(zero_copy: &str, reads: usize) {
 }
 
 #[test]
-fn no_reply_is_broken_while_the_file_changes() {
+fn reads_are_consistent_while_the_file_changes() {
     let reads = std::env::var("READ_RACE_READS").map_or(READS, |text| text.parse().unwrap());
     race("on", reads * 3 / 5);
     race("auto", reads / 5);

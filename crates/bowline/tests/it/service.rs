@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use testing::{Missing, skip};
 
 #[test]
-fn a_live_server_tells_its_state() {
+fn status_describes_a_running_server() {
     let server = Server::start(&["--set", "max-read=64K"]);
     let status = server.json("status");
     let keys: Vec<&str> = status.as_object().unwrap().keys().map(String::as_str).collect();
@@ -336,7 +336,7 @@ fn the_configuration_is_read_again_too() {
 }
 
 #[test]
-fn a_second_server_is_told_what_is_taken() {
+fn a_second_server_names_the_address_in_use() {
     let server = Server::start(&[]);
     let (port, base) = (server.port.to_string(), server.base.path());
     let served = server.served();
@@ -363,7 +363,7 @@ fn a_second_server_is_told_what_is_taken() {
 }
 
 #[test]
-fn sigterm_and_ctrl_c_end_it_with_status_0() {
+fn sigterm_and_sigint_stop_it_with_status_0() {
     for signal in ["-TERM", "-INT"] {
         let mut server = Server::start(&[]);
         server.signal(signal);
@@ -373,7 +373,7 @@ fn sigterm_and_ctrl_c_end_it_with_status_0() {
 }
 
 #[test]
-fn after_a_kill_it_starts_again_at_once() {
+fn it_restarts_immediately_after_sigkill() {
     let mut server = Server::start(&[]);
     server.signal("-KILL");
     assert_eq!(server.ended(), None);
@@ -394,7 +394,7 @@ fn after_a_kill_it_starts_again_at_once() {
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_is_different() {
+fn an_unprivileged_server_prints_what_is_different() {
     if !is_root() {
         skip(Missing::Root, "to start a server as another user");
         return;
@@ -410,7 +410,7 @@ fn an_ordinary_user_is_told_what_is_different() {
 }
 
 #[test]
-fn signals_by_habit_do_not_end_it_and_sigusr1_logs_a_line() {
+fn common_signals_do_not_end_it_and_sigusr1_logs_a_line() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let writer = log.reopen().unwrap();
     let mut server = Server::start_with(&[], |command| {
@@ -480,7 +480,7 @@ fn busy() -> (Server, tempfile::NamedTempFile, std::thread::JoinHandle<bool>) {
 }
 
 #[test]
-fn sigterm_is_orderly_however_often_it_comes() {
+fn repeated_sigterm_still_stops_gracefully() {
     let (mut server, log, call) = busy();
     for _ in 0..10 {
         server.signal("-TERM");
@@ -493,7 +493,7 @@ fn sigterm_is_orderly_however_often_it_comes() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_it_at_once() {
+fn a_second_sigint_stops_immediately() {
     let (mut server, log, call) = busy();
     let begun = Instant::now();
     let said = || std::fs::read_to_string(log.path()).unwrap();
@@ -554,7 +554,7 @@ fn a_refused_mount_leaves_its_reason_in_the_log() {
 }
 
 #[test]
-fn a_full_state_directory_is_told_once() {
+fn a_full_state_directory_is_logged_once() {
     let base = tempfile::tempdir().unwrap();
     std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let served = base.path().join("many");
@@ -590,7 +590,7 @@ fn a_full_state_directory_is_told_once() {
 }
 
 #[test]
-fn systemd_is_told() {
+fn systemd_is_notified() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();
@@ -660,7 +660,7 @@ fn activated<T>(
 }
 
 #[test]
-fn systemds_sockets_are_taken_over() {
+fn sockets_from_systemd_are_used() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
     let (said, sockets, ()) = activated(listener, None, &["--portmap", "off"], || ());
@@ -681,7 +681,7 @@ fn ports_told() -> [Option<u16>; 3] {
 }
 
 #[test]
-fn the_port_mapper_tells_both_families_of_systemds_sockets() {
+fn the_port_mapper_lists_both_families_of_systemd_sockets() {
     let run = || {
         if sys::netns::enter_new().is_err() {
             return skip(Missing::Namespaces, "a network namespace");

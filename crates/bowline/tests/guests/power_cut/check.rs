@@ -1,8 +1,8 @@
 //! Afterwards: what each copy of the disk holds, against what had been promised when it was made.
 //! It is read by the kernel, without the server.
 
-use super::tree::{DIRS, File, Node, Place, SECTOR, Tree, content};
-use crate::dice::Dice;
+use super::tree::{DIRS, File, Node, SECTOR, Slot, Tree, content};
+use crate::random::Xorshift;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -13,12 +13,12 @@ use std::process::Command;
 
 /// Looks at the copies 0 to `steps`; what is wrong with them.
 pub fn check(seed: u64, steps: u64, job: &Path, fs: &str) -> Vec<String> {
-    let (mut dice, mut tree) = (Dice(seed), Tree::default());
+    let (mut random, mut tree) = (Xorshift(seed), Tree::default());
     let mut wrong = Vec::new();
     let mut last = String::from("nothing");
     for n in 0..=steps {
         if n > 0 {
-            let step = tree.choose(&mut dice, n);
+            let step = tree.choose(&mut random, n);
             tree.answered(step);
             last = format!("{step:?}");
         }
@@ -90,7 +90,7 @@ impl Drop for Mounted {
     }
 }
 
-fn path(served: &Path, at: Place) -> PathBuf {
+fn path(served: &Path, at: Slot) -> PathBuf {
     served.join(DIRS[at.dir]).join(OsStr::from_bytes(at.name()))
 }
 

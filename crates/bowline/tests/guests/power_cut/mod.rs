@@ -51,7 +51,7 @@ fn cut(fs: &str, options: &str, kind: &str, flushes: Flushes, steps: u64) -> Opt
         return None;
     };
     assert!(made.status.success(), "{made:?}");
-    let seed = crate::dice::seed();
+    let seed = crate::random::seed();
     let rig = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernel"));
     let late = if flushes == Flushes::Late { "late" } else { "" };
     let cuts = rig.join("volatile.py");
@@ -87,34 +87,34 @@ fn nothing_is_lost(fs: &str, kind: &str) {
 }
 
 #[test]
-fn ext4_keeps_what_was_promised() {
+fn ext4_keeps_acknowledged_changes() {
     nothing_is_lost("ext4", "root");
 }
 
 #[test]
-fn ext4_keeps_what_was_promised_in_a_container() {
+fn ext4_keeps_acknowledged_changes_in_a_container() {
     nothing_is_lost("ext4", "container");
 }
 
 #[test]
-fn xfs_keeps_what_was_promised() {
+fn xfs_keeps_acknowledged_changes() {
     nothing_is_lost("xfs", "root");
 }
 
 #[test]
-fn btrfs_keeps_what_was_promised() {
+fn btrfs_keeps_acknowledged_changes() {
     nothing_is_lost("btrfs", "root");
 }
 
 #[test]
-fn what_nobody_has_synced_is_seen_to_be_lost() {
+fn an_async_export_loses_unsynced_writes() {
     if let Some(cut) = cut("ext4", "async", "root", Flushes::Done, 10) {
         assert!(cut.broken.len() >= 10, "an async export promises nothing: {:?}", cut.broken);
     }
 }
 
 #[test]
-fn a_disk_that_lies_is_seen_to() {
+fn a_disk_that_delays_flushes_is_detected() {
     if let Some(cut) = cut("ext4", "sync", "root", Flushes::Late, 10) {
         assert!(cut.broken.len() >= 5, "{:?}", cut.broken);
     }

@@ -6,7 +6,7 @@
 //! stable one, or a COMMIT, leaves only the last. The file's length is promised up to `safe`, and
 //! may be anything from there to `size`.
 
-use crate::dice::Dice;
+use crate::random::Xorshift;
 use std::collections::BTreeMap;
 
 /// Each byte of the verifier of an exclusive CREATE.
@@ -22,14 +22,14 @@ const SECTORS_MAX: u64 = 2048;
 
 /// A name in one of [`DIRS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Slot {
     pub dir: usize,
     name: usize,
 }
 
-impl Place {
-    fn any(dice: &mut Dice) -> Self {
-        let mut one_of = |len: usize| dice.one_of(len);
+impl Slot {
+    fn any(random: &mut Xorshift) -> Self {
+        let mut one_of = |len: usize| random.one_of(len);
         Self { dir: one_of(DIRS.len()), name: one_of(NAMES.len()) }
     }
 
@@ -69,41 +69,41 @@ pub enum Safety {
 pub enum Step {
     /// Of a new file.
     Create {
-        at: Place,
+        at: Slot,
         how: Exists,
         mode: u32,
     },
     /// Of one that is there: UNCHECKED, with a size of 0.
     Empty {
-        at: Place,
+        at: Slot,
     },
     Mkdir {
-        at: Place,
+        at: Slot,
     },
     Symlink {
-        at: Place,
+        at: Slot,
         to: u64,
     },
     Mknod {
-        at: Place,
+        at: Slot,
     },
     Link {
-        file: Place,
-        at: Place,
+        file: Slot,
+        at: Slot,
     },
     Rename {
-        from: Place,
-        to: Place,
+        from: Slot,
+        to: Slot,
     },
     Remove {
-        at: Place,
+        at: Slot,
     },
     Rmdir {
-        at: Place,
+        at: Slot,
     },
     /// Sectors from `first` on; `tag` is in all of them.
     Write {
-        at: Place,
+        at: Slot,
         first: u64,
         count: u64,
         safety: Safety,
@@ -111,20 +111,20 @@ pub enum Step {
     },
     /// The same of sectors; `count` 0 goes to the end.
     Commit {
-        at: Place,
+        at: Slot,
         first: u64,
         count: u64,
     },
     Resize {
-        at: Place,
+        at: Slot,
         sectors: u64,
     },
     Mode {
-        at: Place,
+        at: Slot,
         mode: u32,
     },
     Times {
-        at: Place,
+        at: Slot,
         mtime: u32,
     },
 }
@@ -145,31 +145,31 @@ pub struct File {
 
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
-    pub names: BTreeMap<Place, Node>,
+    pub names: BTreeMap<Slot, Node>,
     /// All that there ever were.
     pub files: Vec<File>,
 }
 
 impl Tree {
     /// The next call: one that must succeed.
-    pub fn choose(&self, dice: &mut Dice, tag: u64) -> Step {
+    pub fn choose(&self, random: &mut Xorshift, tag: u64) -> Step {
         loop {
-            if let Some(step) = self.attempt(dice, tag) {
+            if let Some(step) = self.attempt(random, tag) {
                 return step;
             }
         }
     }
 
-    fn attempt(&self, dice: &mut Dice, tag: u64) -> Option<Step> {
-        let (at, other) = (Place::any(dice), Place::any(dice));
-        let free = |place: Place| !self.names.contains_key(&place);
+    fn attempt(&self, random: &mut Xorshift, tag: u64) -> Option<Step> {
+        let (at, other) = (Slot::any(random), Slot::any(random));
+        let free = |place: Slot| !self.names.contains_key(&place);
         let file = self.file(at);
-        let mode = 0o400 + dice.below(0o400) as u32;
-        let sector = dice.below(SECTORS_MAX);
-        Some(match dice.below(20) {
+        let mode = 0o400 + random.below(0o400) as u32;
+        let sector = random.below(SECTORS_MAX);
+        Some(match random.below(20) {
             0 | 1 if free(at) => {
                 let how = [Exists::Guarded, Exists::Unchecked, Exists::Exclusive];
-                Step::Create { at, how: how[dice.below(3) as usize], mode }
+                Step::Create { at, how: how[random.below(3) as usize], mode }
             }
             2 if file.is_some() => Step::Empty { at },
             3 if free(at) => Step::Mkdir { at },
@@ -182,17 +182,17 @@ impl Tree {
             11..=14 if file.is_some() => {
                 let safety =
                     [Safety::Unstable, Safety::Unstable, Safety::DataSync, Safety::FileSync];
-                let safety = safety[dice.below(4) as usize];
-                let longest = [16, 200, SECTORS_MAX][dice.below(3) as usize];
-                let first = sector.min(SECTORS_MAX - 1) / (1 + dice.below(8));
-                let count = 1 + dice.below(longest.min(SECTORS_MAX - first));
+                let safety = safety[random.below(4) as usize];
+                let longest = [16, 200, SECTORS_MAX][random.below(3) as usize];
+                let first = sector.min(SECTORS_MAX - 1) / (1 + random.below(8));
+                let count = 1 + random.below(longest.min(SECTORS_MAX - first));
                 Step::Write { at, first, count, safety, tag }
             }
             15 | 16 => {
                 let size = file?.size / SECTOR;
-                let first = dice.below(size.max(1));
-                let count = 1 + dice.below((size - first.min(size)).max(1));
-                let whole = dice.below(3) == 0;
+                let first = random.below(size.max(1));
+                let count = 1 + random.below((size - first.min(size)).max(1));
+                let whole = random.below(3) == 0;
                 let (first, count) = if whole { (0, 0) } else { (first, count) };
                 Step::Commit { at, first, count }
             }
@@ -204,35 +204,35 @@ impl Tree {
     }
 
     /// Whether a rename must succeed, and changes something.
-    fn may_rename(&self, from: Place, to: Place) -> bool {
+    fn may_rename(&self, from: Slot, to: Slot) -> bool {
         let (Some(node), over) = (self.names.get(&from), self.names.get(&to)) else { return false };
         let dirs = || self.is_dir(from) || self.is_dir(to);
         over.is_none_or(|over| over != node && !dirs())
     }
 
-    fn is_dir(&self, at: Place) -> bool {
+    fn is_dir(&self, at: Slot) -> bool {
         matches!(self.names.get(&at), Some(Node::Dir(_)))
     }
 
-    fn has_mode(&self, at: Place) -> bool {
+    fn has_mode(&self, at: Slot) -> bool {
         self.names.get(&at).is_some_and(|node| !matches!(node, Node::Symlink(_)))
     }
 
-    fn set_mode(&mut self, at: Place, set: u32) {
+    fn set_mode(&mut self, at: Slot, set: u32) {
         match self.names.get_mut(&at) {
             Some(Node::Dir(mode) | Node::Fifo(mode)) => *mode = Some(set),
             _ => self.file_mut(at).mode = Some(set),
         }
     }
 
-    fn file(&self, at: Place) -> Option<&File> {
+    fn file(&self, at: Slot) -> Option<&File> {
         match self.names.get(&at)? {
             Node::File(id) => self.files.get(*id),
             _ => None,
         }
     }
 
-    fn file_mut(&mut self, at: Place) -> &mut File {
+    fn file_mut(&mut self, at: Slot) -> &mut File {
         match self.names[&at] {
             Node::File(id) => &mut self.files[id],
             ref other => panic!("{at:?} is {other:?}"),

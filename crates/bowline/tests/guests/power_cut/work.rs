@@ -1,7 +1,7 @@
 //! The client: makes the calls one by one, and has the disk copied after each reply.
 
-use super::tree::{DIRS, Exists, Node, Place, SECTOR, Safety, Step, Tree, VERIFIER, content};
-use crate::dice::Dice;
+use super::tree::{DIRS, Exists, Node, SECTOR, Safety, Slot, Step, Tree, VERIFIER, content};
+use crate::random::Xorshift;
 use client::{Client, Fh, Identity};
 use proto::nfs3::{CreateHow3, MknodData3, Nfstime3, Sattr3, SetTime3, StableHow};
 use std::path::Path;
@@ -15,14 +15,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// In the first half the kernel writes nothing by itself, so that what was not synced is on no disk. In the second
 /// it writes all the time, so that there is always something in the disk's cache that was not flushed.
 pub fn work(seed: u64, steps: u64, job: &Path) {
-    let mut hands = Hands::new();
-    let (mut dice, mut tree) = (Dice(seed), Tree::default());
+    let mut hands = Caller::new();
+    let (mut random, mut tree) = (Xorshift(seed), Tree::default());
     copy_disk(job, 0);
     for n in 1..=steps {
         if n == steps / 2 {
             write_back_at_once();
         }
-        let step = tree.choose(&mut dice, n);
+        let step = tree.choose(&mut random, n);
         hands.name(step);
         hands.file(&tree, step);
         tree.answered(step);
@@ -54,14 +54,14 @@ fn copy_disk(job: &Path, n: u64) {
 }
 
 /// A connection, and the handles of what it works on.
-struct Hands {
+struct Caller {
     client: Client,
     dirs: Vec<Fh>,
     /// Of [`Tree::files`].
     files: Vec<Fh>,
 }
 
-impl Hands {
+impl Caller {
     fn new() -> Self {
         let mut client = Client::tcp("127.0.0.1:2049".parse().unwrap(), PATIENCE).unwrap();
         client.set_identity(Some(Identity::root()));
@@ -77,7 +77,7 @@ impl Hands {
     /// Makes the call if it is one that works on a name.
     fn name(&mut self, step: Step) {
         let (dirs, client) = (&self.dirs, &mut self.client);
-        let dir = |at: Place| &dirs[at.dir];
+        let dir = |at: Slot| &dirs[at.dir];
         let none = Sattr3::default();
         match step {
             Step::Create { at, how, mode } => {
@@ -119,7 +119,7 @@ impl Hands {
     /// Makes the call if it is one that works on a file, by its handle.
     fn file(&mut self, tree: &Tree, step: Step) {
         let client = &mut self.client;
-        let file = |at: Place| match tree.names[&at] {
+        let file = |at: Slot| match tree.names[&at] {
             Node::File(id) => &self.files[id],
             ref other => panic!("{at:?} is {other:?}"),
         };

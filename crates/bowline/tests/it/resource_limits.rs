@@ -74,7 +74,7 @@ fn a_server_with_little_memory_takes_a_share_of_it() {
 }
 
 #[test]
-fn a_server_that_gets_no_more_threads_says_so_once() {
+fn a_refused_thread_is_logged_once() {
     let Some((group, limit)) = Group::make("pids", ["pids.max"; 2]) else { return };
     let base = tempfile::tempdir().unwrap();
     let log = base.path().join("log");

@@ -1,8 +1,8 @@
 //! One client: its calls, chosen by chance, and what it must find after them.
 
-use super::{Lives, line::Line};
+use super::{Lives, udp_proxy::UdpProxy};
 use crate::rig::NOBODY;
-use crate::rig::dice::Dice;
+use crate::rig::random::Xorshift;
 use client::{Client, Error, Fh, Identity};
 use proto::nfs3::{CreateHow3, Sattr3, StableHow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,17 +47,17 @@ struct File {
 }
 
 /// A directory of the client's, by number, and a name there.
-type Place = (usize, usize);
+type Slot = (usize, usize);
 
-pub struct Hands<'l> {
+pub struct RandomClient<'l> {
     client: Client,
     at: SocketAddr,
-    udp: Option<Line>,
+    udp: Option<UdpProxy>,
     lives: &'l Lives,
-    dice: Dice,
+    random: Xorshift,
     pub tally: Tally,
     dirs: Vec<Fh>,
-    files: BTreeMap<Place, File>,
+    files: BTreeMap<Slot, File>,
     /// The last that went.
     gone: Option<Fh>,
     /// The life in which everything was looked at.
@@ -71,11 +71,11 @@ struct Answer<T> {
     life: Option<u64>,
 }
 
-fn name(place: Place) -> [u8; 1] {
+fn name(place: Slot) -> [u8; 1] {
     [b'a' + place.1 as u8]
 }
 
-fn connect(at: SocketAddr, udp: Option<Line>) -> Result<Client, Error> {
+fn connect(at: SocketAddr, udp: Option<UdpProxy>) -> Result<Client, Error> {
     let mut client = match udp {
         Some(line) => Client::udp(line.0, PATIENCE)?,
         None => Client::tcp(at, PATIENCE)?,
@@ -84,11 +84,11 @@ fn connect(at: SocketAddr, udp: Option<Line>) -> Result<Client, Error> {
     Ok(client)
 }
 
-impl<'l> Hands<'l> {
+impl<'l> RandomClient<'l> {
     /// A client with two directories of its own.
     pub fn new(
         at: SocketAddr,
-        udp: Option<Line>,
+        udp: Option<UdpProxy>,
         served: &Path,
         seed: u64,
         lives: &'l Lives,
@@ -99,10 +99,10 @@ impl<'l> Hands<'l> {
                 break client;
             }
         };
-        let dice = Dice(seed);
+        let random = Xorshift(seed);
         let (gone, looked, written) = (None, 0, 0);
         let mut new =
-            Self { client, at, udp, lives, dice, tally, dirs, files, gone, looked, written };
+            Self { client, at, udp, lives, random, tally, dirs, files, gone, looked, written };
         let path = served.to_str().unwrap().as_bytes();
         let root = new.call(|client| client.mount(path)).result.unwrap();
         for dir in 0..2 {
@@ -158,10 +158,10 @@ impl<'l> Hands<'l> {
             self.looked = self.lives.now();
             self.look();
         }
-        let at = (self.dice.one_of(2), self.dice.one_of(NAMES));
-        let to = (self.dice.one_of(2), self.dice.one_of(NAMES));
+        let at = (self.random.one_of(2), self.random.one_of(NAMES));
+        let to = (self.random.one_of(2), self.random.one_of(NAMES));
         let is_there = self.files.contains_key(&at);
-        match self.dice.below(20) {
+        match self.random.below(20) {
             _ if !is_there => self.create(at),
             0..3 => self.remove(at),
             3..9 if at != to => self.rename(at, to),
@@ -173,13 +173,13 @@ impl<'l> Hands<'l> {
         }
     }
 
-    fn create(&mut self, at: Place) {
-        let (dir, mode) = (self.dirs[at.0], 0o600 + self.dice.below(0o100) as u32);
+    fn create(&mut self, at: Slot) {
+        let (dir, mode) = (self.dirs[at.0], 0o600 + self.random.below(0o100) as u32);
         let set = Sattr3 { mode: Some(mode), ..Sattr3::default() };
-        let how = match self.dice.below(3) {
+        let how = match self.random.below(3) {
             0 => CreateHow3::Guarded(set),
             1 => CreateHow3::Unchecked(set),
-            _ => CreateHow3::Exclusive(self.dice.below(1 << 30).to_be_bytes()),
+            _ => CreateHow3::Exclusive(self.random.below(1 << 30).to_be_bytes()),
         };
         let made = self.call(|client| client.create(&dir, &name(at), how));
         let made = self.done(made, EXIST);
@@ -192,21 +192,21 @@ impl<'l> Hands<'l> {
         }
     }
 
-    fn remove(&mut self, at: Place) {
+    fn remove(&mut self, at: Slot) {
         let dir = self.dirs[at.0];
         let removed = self.call(|client| client.remove(&dir, &name(at)));
         self.done(removed, NOENT);
         self.went(at);
     }
 
-    fn went(&mut self, at: Place) {
+    fn went(&mut self, at: Slot) {
         let Some(file) = self.files.remove(&at) else { return };
         let found = self.call(|client| client.getattr(&file.handle)).result;
         assert!(matches!(found, Err(Error::Nfs { number: STALE, .. })), "it is gone: {found:?}");
         self.gone = Some(file.handle);
     }
 
-    fn rename(&mut self, from: Place, to: Place) {
+    fn rename(&mut self, from: Slot, to: Slot) {
         let (old, new) = (self.dirs[from.0], self.dirs[to.0]);
         let moved = self.call(|client| client.rename((&old, &name(from)), (&new, &name(to))));
         self.done(moved, NOENT);
@@ -216,30 +216,30 @@ impl<'l> Hands<'l> {
         self.look_at(to);
     }
 
-    fn chmod(&mut self, at: Place) {
-        let mode = 0o600 + self.dice.below(0o100) as u32;
+    fn chmod(&mut self, at: Slot) {
+        let mode = 0o600 + self.random.below(0o100) as u32;
         self.set_mode(at, mode);
     }
 
-    fn set_mode(&mut self, at: Place, mode: u32) {
+    fn set_mode(&mut self, at: Slot, mode: u32) {
         self.set(at, Sattr3 { mode: Some(mode), ..Sattr3::default() });
         self.files.get_mut(&at).unwrap().mode = mode;
     }
 
-    fn resize(&mut self, at: Place) {
-        let size = self.dice.below(BLOCKS * BLOCK as u64);
+    fn resize(&mut self, at: Slot) {
+        let size = self.random.below(BLOCKS * BLOCK as u64);
         self.set(at, Sattr3 { size: Some(size), ..Sattr3::default() });
         self.files.get_mut(&at).unwrap().data.resize(size as usize, 0);
     }
 
-    fn set(&mut self, at: Place, set: Sattr3) {
+    fn set(&mut self, at: Slot, set: Sattr3) {
         let handle = self.files[&at].handle;
         self.call(|client| client.setattr(&handle, set, None)).result.unwrap();
     }
 
-    fn write(&mut self, at: Place) {
+    fn write(&mut self, at: Slot) {
         let how = [StableHow::Unstable, StableHow::DataSync, StableHow::FileSync];
-        let (how, offset) = (how[self.dice.one_of(3)], self.dice.below(BLOCKS) * BLOCK as u64);
+        let (how, offset) = (how[self.random.one_of(3)], self.random.below(BLOCKS) * BLOCK as u64);
         self.written += 1;
         let data = self.written.to_be_bytes().repeat(BLOCK / 8);
         let handle = self.files[&at].handle;
@@ -253,7 +253,7 @@ impl<'l> Hands<'l> {
         file.data[offset..offset + BLOCK].copy_from_slice(&data);
     }
 
-    fn commit(&mut self, at: Place) {
+    fn commit(&mut self, at: Slot) {
         let handle = self.files[&at].handle;
         let done = self.call(|client| client.commit(&handle, 0, 0));
         self.saw(done.life, done.result.unwrap().verf);
@@ -266,7 +266,7 @@ impl<'l> Hands<'l> {
     }
 
     /// Looks whether a file is what it must be, by its handle.
-    fn look_at(&mut self, at: Place) {
+    fn look_at(&mut self, at: Slot) {
         let handle = self.files[&at].handle;
         let attr = self.call(|client| client.getattr(&handle)).result;
         let attr = attr.unwrap_or_else(|error| panic!("{at:?}: {error}"));

@@ -1,9 +1,9 @@
 //! What tests choose by chance, so that the same seed chooses the same again.
 
 /// A generator of numbers that needs no crate (xorshift). The seed is not 0.
-pub struct Dice(pub u64);
+pub struct Xorshift(pub u64);
 
-impl Dice {
+impl Xorshift {
     /// A number less than `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;

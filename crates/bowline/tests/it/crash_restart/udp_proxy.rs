@@ -4,7 +4,7 @@
 //! kept replies die with it.
 
 use super::Lives;
-use crate::rig::dice::Dice;
+use crate::rig::random::Xorshift;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -17,9 +17,9 @@ const TICK: Duration = Duration::from_millis(2);
 
 /// Where a client sends to.
 #[derive(Clone, Copy)]
-pub struct Line(pub SocketAddr);
+pub struct UdpProxy(pub SocketAddr);
 
-impl Line {
+impl UdpProxy {
     /// Lays a line to `server`.
     pub fn new<'s>(
         scope: &'s Scope<'s, '_>,
@@ -48,7 +48,7 @@ impl Line {
             }
         });
         scope.spawn(move || {
-            let mut there = There { far, lives, dice: Dice(seed + 50), late: Vec::new() };
+            let mut there = There { far, lives, random: Xorshift(seed + 50), late: Vec::new() };
             let (mut buffer, mut last) = (vec![0; 1 << 16], (0, Vec::new()));
             while !over.load(SeqCst) {
                 if let Ok((len, who)) = near.recv_from(&mut buffer) {
@@ -74,7 +74,7 @@ impl Line {
 struct There<'l> {
     far: UdpSocket,
     lives: &'l Lives,
-    dice: Dice,
+    random: Xorshift,
     /// When, in which life, what.
     late: Vec<(Instant, u64, Vec<u8>)>,
 }
@@ -83,11 +83,11 @@ impl There<'_> {
     fn send(&mut self, call: &[u8]) {
         let _served = self.lives.gate.read().unwrap();
         let _ = self.far.send(call);
-        if self.dice.below(3) == 0 {
+        if self.random.below(3) == 0 {
             let _ = self.far.send(call);
         }
-        if self.dice.below(2) == 0 {
-            let due = Instant::now() + Duration::from_millis(self.dice.below(LATE_MS));
+        if self.random.below(2) == 0 {
+            let due = Instant::now() + Duration::from_millis(self.random.below(LATE_MS));
             self.late.push((due, self.lives.now(), call.to_vec()));
         }
     }

@@ -101,7 +101,7 @@ fn running(temporary: &Path) -> (Child, BTreeSet<u32>, BTreeSet<PathBuf>) {
 }
 
 #[test]
-fn a_comparison_that_is_stopped_takes_everything_with_it() {
+fn a_stopped_comparison_leaves_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let (mut child, processes, networks) = running(temporary.path());
     end(child.id(), Ending::Interrupt).unwrap();
@@ -116,7 +116,7 @@ fn a_comparison_that_is_stopped_takes_everything_with_it() {
 }
 
 #[test]
-fn a_comparison_that_is_stopped_says_what_it_has_found() {
+fn a_stopped_comparison_prints_what_it_has_measured() {
     let temporary = tempfile::tempdir().unwrap();
     let words = ["compare", "--quick", "--rounds", "1000", "--only", "null, 4", "--peer", &peer()];
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
@@ -151,7 +151,7 @@ fn a_comparison_that_is_stopped_says_what_it_has_found() {
 }
 
 #[test]
-fn one_that_is_killed_leaves_files_only_and_the_next_one_removes_them() {
+fn a_killed_comparison_leaves_only_files_and_the_next_one_removes_them() {
     let temporary = tempfile::tempdir().unwrap();
     let (mut child, processes, networks) = running(temporary.path());
     let killed = child.id();
@@ -172,7 +172,7 @@ fn one_that_is_killed_leaves_files_only_and_the_next_one_removes_them() {
 }
 
 #[test]
-fn experiments_that_are_stopped_keep_what_they_found_and_nothing_else() {
+fn stopped_experiments_keep_their_results_and_nothing_else() {
     let temporary = tempfile::tempdir().unwrap();
     let out = temporary.path().join("out");
     let words = ["run", "starve", "rsync-walk", "--quick", "--out", out.to_str().unwrap()];

@@ -15,7 +15,7 @@ fn program() -> Option<PathBuf> {
 }
 
 #[test]
-fn it_starts_obeys_is_metered_and_stops() {
+fn a_subject_starts_takes_settings_is_measured_and_stops() {
     let scratch = Scratch::new().unwrap();
     scratch.file("f", "words").unwrap();
     let options = Options { program: program(), ..Options::of_dir(scratch.path()) };
@@ -38,7 +38,7 @@ fn it_starts_obeys_is_metered_and_stops() {
 }
 
 #[test]
-fn a_setting_that_it_does_not_know_stops_it_with_its_own_words() {
+fn an_unknown_setting_stops_the_server_with_its_own_message() {
     let options = Options { program: program(), ..Options::of_memory() };
     let error = start(&options.set("no-such-setting", "1")).unwrap_err();
     assert!(
@@ -50,7 +50,7 @@ fn a_setting_that_it_does_not_know_stops_it_with_its_own_words() {
 }
 
 #[test]
-fn it_serves_at_the_far_end_of_a_line() {
+fn bowline_serves_over_a_simulated_link() {
     let options = LinkOptions { rtt: Duration::from_millis(20), ..LinkOptions::default() };
     let link = match Link::start(&options) {
         Ok(link) => link,

@@ -220,7 +220,7 @@ fn the_json_of_a_tiny_run_keeps_its_form() {
 }
 
 #[test]
-fn wrong_loads_are_told_in_one_line() {
+fn an_invalid_load_is_one_line_on_stderr() {
     let dead =
         std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     for (args, code, word) in [

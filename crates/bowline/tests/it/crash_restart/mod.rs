@@ -9,19 +9,19 @@
 //!
 //! `SEED` makes the same choices again, but not the same moments.
 
-mod hands;
-mod line;
+mod client_calls;
+mod udp_proxy;
 
-use crate::rig::dice::{Dice, seed};
+use crate::rig::random::{Xorshift, seed};
 use crate::rig::{NOBODY, Server, is_root};
-use hands::{Hands, Tally};
-use line::Line;
+use client_calls::{RandomClient, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, RwLock};
 use std::time::Duration;
+use udp_proxy::UdpProxy;
 
 /// Times that the server is killed, unless `KILLS` says otherwise.
 const KILLS: u64 = 25;
@@ -52,13 +52,13 @@ impl Lives {
     }
 
     /// Kills the server and starts it again; now and then kills it while it starts.
-    fn kill(&self, server: &mut Server, dice: &mut Dice) {
+    fn kill(&self, server: &mut Server, random: &mut Xorshift) {
         self.count.fetch_add(1, SeqCst);
         server.kill();
         let _nobody = self.gate.write().unwrap();
-        while dice.below(3) == 0 {
+        while random.below(3) == 0 {
             server.begin_again();
-            std::thread::sleep(Duration::from_millis(dice.below(START_MS)));
+            std::thread::sleep(Duration::from_millis(random.below(START_MS)));
             server.kill();
         }
         server.start_again();
@@ -83,13 +83,13 @@ fn run(mut server: Server, served: &Path) {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let at = SocketAddr::from(([127, 0, 0, 1], server.port));
     std::thread::scope(|scope| {
-        let line = Line::new(scope, at, &lives, &over, seed);
+        let line = UdpProxy::new(scope, at, &lives, &over, seed);
         let mut workers = Vec::new();
         for number in 0..=TCP_CLIENTS {
             let (lives, stop, line) = (&lives, &stop, line);
             workers.push(scope.spawn(move || {
                 let through = (number == TCP_CLIENTS).then_some(line);
-                let mut hands = Hands::new(at, through, served, seed + number, lives);
+                let mut hands = RandomClient::new(at, through, served, seed + number, lives);
                 while !stop.load(SeqCst) {
                     hands.step();
                 }
@@ -97,14 +97,14 @@ fn run(mut server: Server, served: &Path) {
                 hands.tally
             }));
         }
-        let mut dice = Dice(seed + 100);
+        let mut random = Xorshift(seed + 100);
         for _ in 0..kills {
-            std::thread::sleep(Duration::from_millis(dice.below(LIFE_MS)));
+            std::thread::sleep(Duration::from_millis(random.below(LIFE_MS)));
             // a client that has failed says more than those that wait for it
             if workers.iter().any(|worker| worker.is_finished()) {
                 break;
             }
-            lives.kill(&mut server, &mut dice);
+            lives.kill(&mut server, &mut random);
         }
         stop.store(true, SeqCst);
         let ended: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
@@ -132,7 +132,7 @@ fn open_to_all(within: &Path) -> (tempfile::TempDir, std::path::PathBuf) {
 
 /// On the disk of the machine, as root if the test is: with the kernel's handles.
 #[test]
-fn a_killed_server_keeps_its_word() {
+fn acknowledged_changes_survive_sigkill() {
     let (base, served) = open_to_all(&std::env::temp_dir());
     let exports = base.path().join("exports");
     std::fs::write(&exports, format!("{} 127.0.0.1(rw,insecure)\n", served.display())).unwrap();
@@ -141,7 +141,7 @@ fn a_killed_server_keeps_its_word() {
 
 /// In memory, where a call takes so little time that a kill is likely to come in the middle of one.
 #[test]
-fn a_killed_server_without_privileges_keeps_its_word() {
+fn acknowledged_changes_survive_sigkill_of_an_unprivileged_server() {
     let memory = Path::new("/dev/shm");
     let (_base, served) = open_to_all(if memory.is_dir() { memory } else { Path::new("/tmp") });
     let user = is_root().then_some(NOBODY);
