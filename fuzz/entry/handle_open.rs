@@ -19,6 +19,7 @@ fn exports() -> &'static Exports {
             path: path.to_vec(),
             source: Source::Memory,
             fsid: None,
+            mount_point: None,
             rules: Vec::new(),
         };
         let open = |_: &ExportSpec| Ok::<_, Infallible>(Arc::new(Nowhere) as Arc<dyn Backend>);

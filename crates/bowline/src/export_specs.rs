@@ -119,7 +119,7 @@ fn spec(dir: &Dir, rules: &[Rule]) -> anyhow::Result<ExportSpec> {
             bail!("a file system in memory needs a name: write NAME=mem:")
         }
     };
-    Ok(ExportSpec { path, source, rules: rules.to_vec(), fsid: None })
+    Ok(ExportSpec { path, source, rules: rules.to_vec(), fsid: None, mount_point: None })
 }
 
 /// The full path without `.`, `..`, double and trailing slashes. Symbolic links are kept, except in a path
@@ -173,6 +173,7 @@ pub fn no_exports_note(path: &Path) -> String {
 /// What is wrong with it, and what to do.
 pub fn check_directory(spec: &ExportSpec) -> anyhow::Result<()> {
     let Source::Directory(path) = &spec.source else { return Ok(()) };
+    spec.check_mount_point()?;
     let meta = std::fs::metadata(path).map_err(|e| directory_error(path, &e))?;
     if !meta.is_dir() {
         bail!("{} is not a directory: name the directory that contains it", path.display());
@@ -206,7 +207,9 @@ pub fn first_error<E: std::fmt::Display>(errors: &[BuildError<E>]) -> anyhow::Er
         BuildError::SamePath { .. }
         | BuildError::SameIdentity { .. }
         | BuildError::TooMany { .. } => UsageError(error).into(),
-        BuildError::Identity(_) | BuildError::Open { .. } => anyhow!(error),
+        BuildError::Identity(_) | BuildError::NotMounted { .. } | BuildError::Open { .. } => {
+            anyhow!(error)
+        }
     }
 }
 
@@ -321,13 +324,14 @@ mod tests {
             let written = match option.value {
                 None => option.name.to_owned(),
                 Some("auto|0|SIZE") => format!("{}=64K", option.name),
+                Some("PATH") => format!("{}=/mnt", option.name),
                 Some("FLAVOUR[:FLAVOUR]...") => format!("{}=sys", option.name),
                 Some(_) => format!("{}=7", option.name),
             };
             let spec = spec(&written);
             let shown = rules_text(&spec.rules, spec.fsid);
             let words: Vec<&str> = shown[0].1.split(',').collect();
-            if spec != plain {
+            if (&spec.rules, spec.fsid) != (&plain.rules, plain.fsid) {
                 assert!(
                     words.contains(&written.replace('_', "-").as_str())
                         || words.contains(&&*written),

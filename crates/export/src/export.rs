@@ -12,6 +12,7 @@ use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::Hasher;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use vfs::{Backend, Fid};
@@ -118,9 +119,28 @@ pub struct ExportSpec {
     pub fsid: Option<Fsid>,
     /// Who may do what, in the order written.
     pub rules: Vec<Rule>,
+    /// What must be a mount point, else the export is not served (`mountpoint`).
+    pub mount_point: Option<PathBuf>,
 }
 
+/// An export that is to be served only while something is mounted, and that is not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is not a mount point, as its option mountpoint demands: mount the file system first", .0.display())]
+pub struct NotMounted(pub PathBuf);
+
 impl ExportSpec {
+    /// Checks the option `mountpoint`. Looks at the file system.
+    ///
+    /// # Errors
+    /// [`NotMounted`], also for a path that does not exist or cannot be opened.
+    pub fn check_mount_point(&self) -> Result<(), NotMounted> {
+        let Some(path) = &self.mount_point else { return Ok(()) };
+        let is_mounted = std::fs::File::open(path)
+            .and_then(|dir| sys::stat::of_fd(dir.as_fd()))
+            .is_ok_and(|stat| stat.mount_root);
+        if is_mounted { Ok(()) } else { Err(NotMounted(path.clone())) }
+    }
+
     /// The UUID that the export has or will have.
     ///
     /// # Errors

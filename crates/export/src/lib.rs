@@ -25,7 +25,9 @@ mod table_changes;
 
 pub use buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizeError, BufferSizes};
 pub use clients::{Client, ClientError, Network, Pattern};
-pub use export::{ClientAccess, Export, ExportId, ExportSpec, Fsid, Rule, Source, uuid_text};
+pub use export::{
+    ClientAccess, Export, ExportId, ExportSpec, Fsid, NotMounted, Rule, Source, uuid_text,
+};
 pub use flavors::{Flavor, FlavorList};
 pub use groups::{GroupList, GroupService, UserGroups, UserLookup};
 pub use handle::{Handle, Key, OVERHEAD};

@@ -2,7 +2,7 @@
 //!
 //! No locks. A replaced table lives until the last call that began under it has ended.
 
-use crate::export::{Export, ExportId, ExportSpec};
+use crate::export::{Export, ExportId, ExportSpec, NotMounted};
 use crate::groups::{GroupService, UserGroups};
 use crate::handle::Envelope;
 use crate::identity::{Identity, IdentityError};
@@ -21,6 +21,14 @@ pub enum BuildError<E> {
     /// The state directory.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// Nothing is mounted where the option `mountpoint` demands it.
+    #[error("{path}: {source}")]
+    NotMounted {
+        /// The path that clients would mount.
+        path: String,
+        /// What has to be mounted.
+        source: NotMounted,
+    },
     /// The files cannot be served.
     #[error("{path}: {source}")]
     Open {
@@ -127,6 +135,8 @@ impl Table {
         if self.exports.iter().any(|export| export.path == spec.path) {
             return Err(BuildError::SamePath { path: path() });
         }
+        spec.check_mount_point()
+            .map_err(|source| BuildError::NotMounted { path: path(), source })?;
         let uuid = spec.uuid(identity)?;
         let id = ExportId::of(&uuid);
         if let Some(other) = self.exports.iter().find(|export| export.id == id) {

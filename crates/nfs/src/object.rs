@@ -123,20 +123,28 @@ impl<'c> Caller<'c> {
     fn client_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
         self.export_index.set(Some(export.index));
         let (ip, port) = (self.peer.addr.ip(), self.peer.addr.port());
-        let mut access = export.access_for(ip, port);
-        if matches!(access, ClientAccess::Unresolved) {
-            self.blocking.will_block();
-            export.resolve_blocking(ip);
-            access = export.access_for(ip, port);
-        }
-        let options = match access {
+        let options = match export.access_for(ip, port) {
             ClientAccess::Allowed(options) => options,
+            ClientAccess::Unresolved => self.resolved_options(export)?,
             ClientAccess::NoRule => return Err(ClientRefused::NotForClient),
             ClientAccess::PortNotReserved => return Err(ClientRefused::Port),
-            ClientAccess::Unresolved => return Err(ClientRefused::NoAnswer),
         };
         self.buffers.set(socket_buffer_sizes(export.buffers_for(options)));
         Ok(options)
+    }
+
+    /// What the client may do, after the name services were asked.
+    #[cold]
+    fn resolved_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
+        let (ip, port) = (self.peer.addr.ip(), self.peer.addr.port());
+        self.blocking.will_block();
+        export.resolve_blocking(ip);
+        match export.access_for(ip, port) {
+            ClientAccess::Allowed(options) => Ok(options),
+            ClientAccess::NoRule => Err(ClientRefused::NotForClient),
+            ClientAccess::PortNotReserved => Err(ClientRefused::Port),
+            ClientAccess::Unresolved => Err(ClientRefused::NoAnswer),
+        }
     }
 
     /// The groups that this machine knows the caller's user to be in, squashed; `None` if it does

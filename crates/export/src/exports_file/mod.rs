@@ -3,16 +3,18 @@
 //! [`parse`] never fails as a whole: it gives the valid entries, notes about what is accepted without
 //! effect, and all errors. A file with errors must not be applied.
 
+mod ganesha;
 mod lexer;
 mod options;
 mod print;
 mod sec;
+mod suggestion;
 
 use crate::clients::Client;
 use crate::export::{ExportSpec, Fsid, Rule, Source};
 use crate::table::EXPORTS_MAX;
 use lexer::{Lexer, Word};
-use options::OptionSet;
+use options::{MountPoint, OptionSet};
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
@@ -104,6 +106,12 @@ pub fn parse(bytes: &[u8]) -> Parsed {
 /// places of diagnostics.
 pub fn parse_onto(entries: Vec<ExportSpec>, bytes: &[u8]) -> Parsed {
     let mut parsed = Parsed { entries, ..Parsed::default() };
+    if let Some((line, column)) = ganesha::first_block(bytes) {
+        let text = "this is a configuration of NFS-Ganesha: write a line for each EXPORT block, as in \
+                    /srv/data 10.0.0.0/8(rw)";
+        parsed.errors.push(Diagnostic { line, column, text: text.to_owned() });
+        return parsed;
+    }
     let mut lexer = Lexer::new(bytes);
     while let Some(words) = lexer.next_line(&mut parsed.errors) {
         let Some((first, rest)) = words.split_first() else { continue };
@@ -137,6 +145,7 @@ fn read_line(first: &Word, rest: &[Word], parsed: &mut Parsed) {
             source: Source::Directory(PathBuf::from(OsString::from_vec(path))),
             rules: Vec::new(),
             fsid: None,
+            mount_point: None,
         },
     };
     clients(first, rest, &mut spec, parsed);
@@ -183,7 +192,7 @@ fn clients(path: &Word, words: &[Word], spec: &mut ExportSpec, parsed: &mut Pars
             // what follows up to the parenthesis was meant as options
             words.by_ref().find(|word| word.bytes().contains(&b')'));
         } else {
-            client(word, named, defaults, spec, parsed);
+            client(word, named, &defaults, spec, parsed);
         }
         named = true;
     }
@@ -197,7 +206,7 @@ fn clients(path: &Word, words: &[Word], spec: &mut ExportSpec, parsed: &mut Pars
 fn client(
     word: &Word,
     named: bool,
-    defaults: OptionSet,
+    defaults: &OptionSet,
     spec: &mut ExportSpec,
     parsed: &mut Parsed,
 ) {
@@ -205,8 +214,8 @@ fn client(
     let open = bytes.iter().position(|b| *b == b'(');
     let host = bytes.get(..open.unwrap_or(bytes.len())).unwrap_or_default();
     let set = match open.map(|open| (open, closing(bytes))) {
-        None => defaults,
-        Some((open, Ok(close))) => options::parse(word, open + 1..close, defaults, parsed),
+        None => defaults.clone(),
+        Some((open, Ok(close))) => options::parse(word, open + 1..close, defaults.clone(), parsed),
         Some((_, Err(at))) => return parsed.error(word, at, "a blank is missing behind this )"),
     };
     if host.is_empty() && open.is_some() {
@@ -249,6 +258,21 @@ fn add(
         }
         (None, fsid @ Some(Fsid::Number(_) | Fsid::Uuid(_))) => spec.fsid = fsid,
         (Some(_), _) | (None, None) => {}
+    }
+    let mount_point =
+        set.mount_point.as_ref().map(|mount_point| match (mount_point, &spec.source) {
+            (MountPoint::Other(path), _) | (MountPoint::Export, Source::Directory(path)) => {
+                path.clone()
+            }
+            (MountPoint::Export, _) => PathBuf::from(OsString::from_vec(spec.path.clone())),
+        });
+    match (&spec.mount_point, mount_point) {
+        (Some(known), Some(other)) if *known != other => {
+            let text = "mountpoint: this export has another one for another client";
+            parsed.error(word, 0, text);
+        }
+        (None, mount_point) => spec.mount_point = mount_point,
+        (Some(_), _) => {}
     }
     spec.rules.push(Rule { client, options: set.options() });
 }

@@ -4,20 +4,35 @@
 use super::Parsed;
 use super::lexer::Word;
 use super::sec::{Access, SecGroups};
+use super::suggestion::nearest;
 use crate::buffer_options::BufferSize;
 use crate::export::Fsid;
 use crate::identity::parse_uuid;
 use crate::options::{Options, Squash};
+use std::ffi::OsString;
 use std::ops::Range;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use vfs::Durability;
 
 /// The options that were read so far.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct OptionSet {
     options: Options,
     sec: SecGroups,
     /// `fsid=`.
     pub fsid: Option<Fsid>,
+    /// `mountpoint`.
+    pub mount_point: Option<MountPoint>,
+}
+
+/// What has to be mounted for an export to be served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MountPoint {
+    /// The export's own directory.
+    Export,
+    /// This directory.
+    Other(PathBuf),
 }
 
 impl OptionSet {
@@ -86,7 +101,12 @@ pub struct ExportOption {
 impl ExportOption {
     /// Whether it changes anything.
     pub const fn has_effect(&self) -> bool {
-        matches!(self.apply, Apply::Switch(_) | Apply::Access(_) | Apply::Value(_) | Apply::Sec)
+        !matches!(self.apply, Apply::Nothing | Apply::Ignored)
+    }
+
+    /// Whether it can be written without its value.
+    pub const fn value_is_optional(&self) -> bool {
+        matches!(self.apply, Apply::OptionalValue(_))
     }
 }
 
@@ -95,10 +115,10 @@ enum Apply {
     Switch(fn(&mut OptionSet)),
     /// The same of what may differ between the flavours of `sec=`.
     Access(fn(&mut Access)),
-    /// The flavours of `sec=`.
-    Sec,
-    /// The value, and what is wrong with it.
-    Value(fn(&mut OptionSet, &[u8]) -> Result<(), String>),
+    /// Of its value; gives a note, or what is wrong with the value.
+    Value(fn(&mut OptionSet, &[u8]) -> Result<Option<String>, String>),
+    /// The same of an option that can be written without a value, which is then empty.
+    OptionalValue(fn(&mut OptionSet, &[u8]) -> Result<Option<String>, String>),
     /// Nothing: it is the only supported behaviour.
     Nothing,
     /// Nothing, with a note.
@@ -120,7 +140,7 @@ const fn access(name: &'static str, about: &'static str, apply: fn(&mut Access))
 const fn valued(
     (name, value): (&'static str, &'static str),
     about: &'static str,
-    apply: fn(&mut OptionSet, &[u8]) -> Result<(), String>,
+    apply: fn(&mut OptionSet, &[u8]) -> Result<Option<String>, String>,
 ) -> ExportOption {
     ExportOption { name, value: Some(value), about, apply: Apply::Value(apply) }
 }
@@ -140,10 +160,12 @@ const ACLS: &str = "ACLs count in every check, and the ACL protocol is not serve
 const LOCKS: &str = "the lock protocol is not served in this version";
 const CROSSING: &str = "mount points inside an export are not crossed in this version; export each by a line \
                         of its own";
+const V4_ROOT: &str = "fsid=0 makes an export the root of NFS version 4, which is not in this version: \
+                       clients mount this export by its path";
 const ONLY: &str = "there is nothing else in this version";
 
 /// All options.
-pub const EXPORT_OPTIONS: [ExportOption; 36] = [
+pub const EXPORT_OPTIONS: [ExportOption; 38] = [
     access("ro", "Nobody may change anything; the default", |access| access.read_only = true),
     access("rw", "Clients may read and write", |access| access.read_only = false),
     switch("sync", "What is answered as done is on disk; the default", |set| {
@@ -175,24 +197,42 @@ pub const EXPORT_OPTIONS: [ExportOption; 36] = [
                 (or null); both without this option. Calls of other flavours are refused. Flavours that this \
                 server does not have (krb5, krb5i, krb5p) are left out, with the ro, rw and squash options that \
                 follow them",
-        apply: Apply::Sec,
+        apply: Apply::Value(|set, value| {
+            let not_served = set.sec.begin(value)?;
+            Ok((!not_served.is_empty())
+                .then(|| format!("this version has no {not_served}; left out")))
+        }),
     },
     valued(("anonuid", "UID"), "The anonymous user, by number [65534]", |set, value| {
         set.options.anonuid = id(value).ok_or("the value is no user id; write a number")?;
-        Ok(())
+        Ok(None)
     }),
     valued(("anongid", "GID"), "The anonymous group, by number [65534]", |set, value| {
         set.options.anongid = id(value).ok_or("the value is no group id; write a number")?;
-        Ok(())
+        Ok(None)
     }),
     valued(
         ("fsid", "NUMBER|UUID|root"),
         "What the export is known by in handles, on every server that has it; else its path",
         |set, value| {
             set.fsid = Some(parse_fsid(value).ok_or("write a number, a UUID or root")?);
-            Ok(())
+            let is_v4_root = set.fsid == Some(Fsid::Number(0));
+            Ok(is_v4_root.then(|| V4_ROOT.to_owned()))
         },
     ),
+    ExportOption {
+        name: "mountpoint",
+        value: Some("PATH"),
+        about: "Only while PATH, or without it the export's directory, is a mount point: else it is an \
+                error, so that the directory under a file system that is not mounted is never served",
+        apply: Apply::OptionalValue(mount_point),
+    },
+    ExportOption {
+        name: "mp",
+        value: Some("PATH"),
+        about: "As mountpoint",
+        apply: Apply::OptionalValue(mount_point),
+    },
     switch(
         "manage-gids",
         "A user's groups are those that this machine knows, instead of the client's sixteen",
@@ -204,19 +244,25 @@ pub const EXPORT_OPTIONS: [ExportOption; 36] = [
     valued(
         ("tcp-rcvbuf", "auto|0|SIZE"),
         "Least receive buffer of the connections that use the export",
-        |set, value| buffer(value).map(|size| set.options.buffers.receive = size),
+        |set, value| {
+            set.options.buffers.receive = buffer(value)?;
+            Ok(None)
+        },
     ),
     valued(
         ("tcp-sndbuf", "auto|0|SIZE"),
         "Least send buffer of the connections that use the export",
-        |set, value| buffer(value).map(|size| set.options.buffers.send = size),
+        |set, value| {
+            set.options.buffers.send = buffer(value)?;
+            Ok(None)
+        },
     ),
     nothing("hide", ONLY),
     nothing("xprtsec=none", ONLY),
     nothing("no_pnfs", ONLY),
     nothing("no_security_label", ONLY),
     ignored("subtree_check", TREE),
-    ignored("no_subtree_check", TREE),
+    nothing("no_subtree_check", TREE),
     ignored("wdelay", GATHERED),
     ignored("no_wdelay", GATHERED),
     ignored("acl", ACLS),
@@ -249,22 +295,15 @@ impl OptionSet {
                 let why = row.about;
                 return Applied::Noted(format!("{shown} is accepted and has no effect: {why}"));
             }
-            (Apply::Value(_) | Apply::Sec, None) => {
+            (Apply::Value(_), None) => {
                 let what = row.value.unwrap_or_default();
                 return Applied::Wrong(format!("{shown} wants a value: {shown}={what}"));
             }
-            (Apply::Value(apply), Some((_, value))) => {
-                if let Err(why) = apply(self, value) {
-                    return Applied::Wrong(format!("{shown}: {why}"));
-                }
-            }
-            (Apply::Sec, Some((_, value))) => {
-                return match self.sec.begin(value) {
-                    Ok(left_out) if left_out.is_empty() => Applied::Whole,
-                    Ok(left_out) => {
-                        let text = format!("{shown}: this version has no {left_out}; left out");
-                        Applied::Noted(text)
-                    }
+            (Apply::Value(apply) | Apply::OptionalValue(apply), value) => {
+                let value = value.map_or(&[][..], |(_, value)| value);
+                return match apply(self, value) {
+                    Ok(None) => Applied::Whole,
+                    Ok(Some(note)) => Applied::Noted(format!("{shown}: {note}")),
                     Err(why) => Applied::Wrong(format!("{shown}: {why}")),
                 };
             }
@@ -277,10 +316,24 @@ impl OptionSet {
 fn unknown_option(name: &[u8], shown: &str) -> String {
     match name {
         b"xprtsec" => format!("{shown}: only xprtsec=none is in this version"),
-        b"mp" | b"mountpoint" | b"refer" | b"replicas" | b"pnfs" | b"security_label"
-        | b"nordirplus" => format!("{shown} is not in this version: remove it"),
-        _ => format!("unknown option {shown}"),
+        b"refer" | b"replicas" | b"pnfs" | b"security_label" | b"nordirplus" => {
+            format!("{shown} is not in this version: remove it")
+        }
+        _ => match nearest(name, EXPORT_OPTIONS.iter().map(|option| option.name)) {
+            Some(meant) => format!("unknown option {shown}: did you mean {meant}?"),
+            None => format!("unknown option {shown}"),
+        },
     }
+}
+
+/// The directory of `mountpoint`.
+fn mount_point(set: &mut OptionSet, value: &[u8]) -> Result<Option<String>, String> {
+    set.mount_point = Some(match value.first() {
+        None => MountPoint::Export,
+        Some(b'/') => MountPoint::Other(PathBuf::from(OsString::from_vec(value.to_vec()))),
+        Some(_) => return Err("write the full path of the mount point".to_owned()),
+    });
+    Ok(None)
 }
 
 fn buffer(value: &[u8]) -> Result<BufferSize, String> {

@@ -1,12 +1,30 @@
 //! An export as a line of exports(5).
 
 use crate::export::ExportSpec;
+use std::os::unix::ffi::OsStrExt;
 
 /// The line, with its end, that [`super::parse`] reads as the same export (if its files are where
 /// its path says, and it has clients). A client with parentheses cannot exist.
 pub fn print(spec: &ExportSpec) -> Vec<u8> {
     let mut line = Vec::new();
-    for byte in &spec.path {
+    push_escaped(&mut line, &spec.path);
+    for rule in &spec.rules {
+        let fsid = spec.fsid.map(|fsid| format!(",fsid={fsid}")).unwrap_or_default();
+        let text = format!(" {}({}{fsid}", rule.client, rule.options.text());
+        line.extend_from_slice(text.as_bytes());
+        if let Some(mount_point) = &spec.mount_point {
+            line.extend_from_slice(b",mountpoint=");
+            push_escaped(&mut line, mount_point.as_os_str().as_bytes());
+        }
+        line.push(b')');
+    }
+    line.push(b'\n');
+    line
+}
+
+/// Appends a path with octal escapes for what would end a word.
+fn push_escaped(line: &mut Vec<u8>, path: &[u8]) {
+    for byte in path {
         match byte {
             b'"' | b'\\' | b'#' | ..=b' ' | 0x7f => {
                 line.extend_from_slice(format!("\\{byte:03o}").as_bytes());
@@ -14,11 +32,4 @@ pub fn print(spec: &ExportSpec) -> Vec<u8> {
             other => line.push(*other),
         }
     }
-    for rule in &spec.rules {
-        let fsid = spec.fsid.map(|fsid| format!(",fsid={fsid}")).unwrap_or_default();
-        let text = format!(" {}({}{fsid})", rule.client, rule.options.text());
-        line.extend_from_slice(text.as_bytes());
-    }
-    line.push(b'\n');
-    line
 }

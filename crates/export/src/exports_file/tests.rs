@@ -57,6 +57,7 @@ fn every_option_of_the_table_is_parsed_as_documented() {
         let shown = match option.value {
             None => option.name.to_owned(),
             Some(value) if value.contains("SIZE") => format!("{}=16M", option.name),
+            Some("PATH") => format!("{}=/mnt", option.name),
             Some(value) if value.contains("FLAVOUR") => format!("{}=sys", option.name),
             Some(_) => format!("{}=7", option.name),
         };
@@ -64,6 +65,7 @@ fn every_option_of_the_table_is_parsed_as_documented() {
         assert_eq!(parsed.errors, [], "{shown}");
         assert!(parsed.notes.is_empty() || !option.has_effect(), "{:?}", parsed.notes);
         let wrong = match option.value {
+            Some(_) if option.value_is_optional() => format!("{}=mnt", option.name),
             None => format!("{}=7", option.name),
             Some(_) => option.name.to_owned(),
         };
@@ -80,8 +82,8 @@ fn unsupported_options_are_errors_that_say_so() {
         ("sec=", "no security flavour"),
         ("sec", "wants a value"),
         ("xprtsec=mtls", "only xprtsec=none"),
-        ("mp", "not in this version"),
-        ("mountpoint=/x", "not in this version"),
+        ("mp=x", "full path"),
+        ("no_rootsquash", "did you mean no_root_squash?"),
         ("refer=/a@b", "not in this version"),
         ("pnfs", "not in this version"),
         ("anonuid", "wants a value"),
@@ -167,6 +169,44 @@ fn sec_of_a_client_adds_to_that_of_the_defaults() {
     assert_eq!(options("/a -sec=none,rw h(sec=sys)"), "rw,sync,secure,root_squash,sec=none:sys");
     let differ = parse(b"/a -sec=none,ro h(sec=sys,rw)");
     assert_eq!(differ.errors.len(), 1, "{:?}", differ.errors);
+}
+
+#[test]
+fn mountpoint_is_the_export_or_another_directory() {
+    let mount_point = |line: &str| {
+        let parsed = parse(line.as_bytes());
+        assert_eq!((parsed.errors, parsed.notes), (vec![], vec![]), "{line}");
+        parsed.entries[0].mount_point.clone()
+    };
+    let at = |path: &str| Some(std::path::PathBuf::from(path));
+    assert_eq!(mount_point("/a *(rw)"), None);
+    assert_eq!(mount_point("/a *(rw,mp)"), at("/a"));
+    assert_eq!(mount_point("/a -mountpoint=/tank *(rw)"), at("/tank"));
+    assert_eq!(mount_point("/a h(rw) g(mp=/a)"), at("/a"));
+    // as zfs(8) writes it for sharenfs=on
+    let zfs = "/tank/data *(sec=sys,rw,no_subtree_check,mountpoint,crossmnt)";
+    let parsed = parse(zfs.as_bytes());
+    assert_eq!(parsed.errors, []);
+    assert_eq!(parsed.entries[0].mount_point, at("/tank/data"));
+    let two = parse(b"/a h(mp=/x) g(mp=/y)");
+    assert_eq!(two.errors.len(), 1, "{:?}", two.errors);
+}
+
+#[test]
+fn fsid_0_is_noted() {
+    for option in ["fsid=0", "fsid=root"] {
+        let parsed = parse(format!("/a *({option})").as_bytes());
+        assert_eq!((parsed.errors.len(), parsed.notes.len()), (0, 1), "{option}");
+        assert!(parsed.notes[0].text.contains("version 4"), "{}", parsed.notes[0]);
+    }
+}
+
+#[test]
+fn a_configuration_of_ganesha_is_one_error() {
+    let parsed = parse(b"# x\nEXPORT\n{\n  Export_Id = 1;\n  Path = /srv;\n}\n");
+    assert_eq!(parsed.errors.len(), 1, "{:?}", parsed.errors);
+    assert_eq!((parsed.errors[0].line, parsed.errors[0].column), (2, 1));
+    assert!(parsed.errors[0].text.contains("Ganesha"), "{}", parsed.errors[0]);
 }
 
 #[test]
@@ -280,6 +320,10 @@ fn any_size() -> impl Strategy<Value = BufferSize> {
     ]
 }
 
+fn any_mount_point() -> impl Strategy<Value = Option<std::path::PathBuf>> {
+    proptest::option::of(r#"/[a-z \\#\"]{0,9}"#.prop_map(std::path::PathBuf::from))
+}
+
 fn any_spec() -> impl Strategy<Value = ExportSpec> {
     let name = proptest::collection::vec(1u8.., 1..9);
     let name = name
@@ -292,12 +336,14 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
         any::<u32>().prop_map(|n| Some(Fsid::Number(n))),
         any::<[u8; 16]>().prop_map(|uuid| Some(Fsid::Uuid(uuid))),
     ];
-    (path, rules, fsid).prop_map(|(path, rules, fsid): (Vec<u8>, _, _)| {
+    (path, rules, fsid, any_mount_point()).prop_map(|(path, rules, fsid, mount_point)| {
+        let path: Vec<u8> = path;
         let mut spec = ExportSpec {
             source: Source::Directory(std::ffi::OsString::from_vec(path.clone()).into()),
             path,
             fsid,
             rules: Vec::new(),
+            mount_point,
         };
         for (client, options) in rules {
             if spec.rules.iter().all(|rule| rule.client != client) {

@@ -20,6 +20,7 @@ fn spec(path: &str, clients: &[&str]) -> ExportSpec {
         path: path.into(),
         source: Source::Memory,
         fsid: None,
+        mount_point: None,
         rules: clients.iter().map(rule).collect(),
     }
 }
@@ -54,6 +55,22 @@ fn a_path_belongs_to_the_innermost_export() {
     let table = build(&[spec("/", &["*"])], &identity(), None);
     assert_eq!(table.by_path(b"/etc/x").unwrap().1, b"etc/x");
     assert_eq!(table.by_path(b"/").unwrap().1, b"");
+}
+
+#[test]
+fn an_export_with_mountpoint_is_built_only_while_it_is_mounted() {
+    let dir = tempfile::tempdir().unwrap();
+    let with = |path: &std::path::Path| ExportSpec {
+        mount_point: Some(path.to_owned()),
+        ..spec("/a", &["*"])
+    };
+    let build = |spec: ExportSpec| Table::build(&[spec], &identity(), &open, None);
+    assert!(build(with("/proc".as_ref())).is_ok());
+    for path in [dir.path(), &dir.path().join("missing")] {
+        let errors = build(with(path)).err().unwrap();
+        assert!(matches!(&errors[..], [BuildError::NotMounted { .. }]), "{errors:?}");
+        assert!(errors[0].to_string().contains("is not a mount point"), "{}", errors[0]);
+    }
 }
 
 #[test]

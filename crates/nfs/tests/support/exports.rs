@@ -37,6 +37,7 @@ pub fn table(rows: &[Row<'_>]) -> Table {
         path: path.as_bytes().to_vec(),
         source: Source::Memory,
         fsid: Some(Fsid::Number(number)),
+        mount_point: None,
         rules: vec![Rule { client: Client::parse("127.0.0.1").unwrap(), options: *options }],
     });
     let specs: Vec<ExportSpec> = specs.collect();
