@@ -100,7 +100,7 @@ impl<'c> Caller<'c> {
         }
         let groups = if options.manage_gids { self.listed_groups(options)? } else { None };
         let cred = options.squash(self.credential, groups);
-        Ok(Object { fid, export, options, cred, blocking: WorkerBlocking(self.blocking) })
+        Ok(Object { fid, export, options, cred, blocking: self.blocking_in(export) })
     }
 
     /// Opens the root of an export with the server's own credentials: that a client may mount a
@@ -112,7 +112,11 @@ impl<'c> Caller<'c> {
     pub fn open_root<'t>(&'t self, export: &'t Arc<Export>) -> Result<Object<'t>, ClientRefused> {
         let options = self.client_options(export)?;
         let (fid, cred) = (export.backend.root(), SquashedCred::ROOT);
-        Ok(Object { fid, export, options, cred, blocking: WorkerBlocking(self.blocking) })
+        Ok(Object { fid, export, options, cred, blocking: self.blocking_in(export) })
+    }
+
+    fn blocking_in(&self, export: &Export) -> WorkerBlocking<'c> {
+        WorkerBlocking { worker: self.blocking, export: export.index }
     }
 
     /// What this client may do with an export, which is noted for the statistics.
@@ -184,11 +188,18 @@ const fn socket_buffer_sizes(sizes: BufferSizes) -> SocketBufferSizes {
 }
 
 /// The worker's [`rpc::Blocking`] as the backend wants it.
-struct WorkerBlocking<'c>(&'c dyn Blocking);
+struct WorkerBlocking<'c> {
+    worker: &'c dyn Blocking,
+    /// The export that the call works in, by its index.
+    export: u16,
+}
 
 impl vfs::Blocking for WorkerBlocking<'_> {
-    fn will_block(&self) {
-        self.0.will_block();
+    fn will_block(&self) -> vfs::Result<()> {
+        match self.worker.will_block_in(self.export) {
+            true => Ok(()),
+            false => Err(Status::Jukebox),
+        }
     }
 }
 
@@ -297,7 +308,7 @@ impl OwnedObject {
             export: &self.export,
             options: &self.options,
             cred: self.cred.borrow(),
-            blocking: WorkerBlocking(blocking),
+            blocking: WorkerBlocking { worker: blocking, export: self.export.index },
         }
     }
 }

@@ -32,6 +32,15 @@ pub struct Peer {
 pub trait Blocking {
     /// To be called before a system call or a lock that may wait; cheap to call twice.
     fn will_block(&self);
+
+    /// The same for a call that works in an export, given by its index in the export table. `false`: as
+    /// many calls as may already block there, and none of them ends: the call has to give up. Once it was
+    /// `true` for a call it stays so.
+    fn will_block_in(&self, export: u16) -> bool {
+        let _ = export;
+        self.will_block();
+        true
+    }
 }
 
 /// What the transport does for a call while it runs.

@@ -147,7 +147,7 @@ impl LocalFs {
     }
 
     fn open_object(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Arc<OpenFile>> {
-        self.will_block(cx);
+        self.will_block(cx)?;
         self.identity.act_as_server().map_err(errno::from)?;
         let fd = self.open_by_fid(fid)?;
         let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
@@ -198,10 +198,14 @@ impl LocalFs {
 
     /// Lets other calls be served meanwhile: to be called before every system call that may wait for
     /// a disk. A file system that is memory has none.
-    pub(crate) fn will_block(&self, cx: &Cx<'_>) {
-        if self.medium != Medium::Memory {
-            cx.blocking.will_block();
+    ///
+    /// # Errors
+    /// [`Status::Jukebox`]: the file system hangs, and as many calls as may already wait for it.
+    pub(crate) fn will_block(&self, cx: &Cx<'_>) -> Result<()> {
+        if self.medium == Medium::Memory {
+            return Ok(());
         }
+        cx.blocking.will_block()
     }
 }
 

@@ -131,7 +131,7 @@ impl<B: Backend> FaultyFs<B> {
             fault.delay + fault.delay_max.saturating_sub(fault.delay).mul_f64(delay_fraction);
         if !delay.is_zero() {
             if fault.calls_will_block {
-                cx.blocking.will_block();
+                cx.blocking.will_block()?;
             }
             std::thread::sleep(delay);
         }

@@ -44,7 +44,11 @@ impl Cred<'_> {
 pub trait Blocking {
     /// Called before anything that may wait for a disk; after it the calling thread may sleep
     /// without delaying other calls. Cheap to call twice.
-    fn will_block(&self);
+    ///
+    /// # Errors
+    /// [`Status::Jukebox`]: as many calls as may already block in this file system, and none of them ends.
+    /// Only the first time in a call, before which a backend changes nothing that it would have to undo.
+    fn will_block(&self) -> Result<()>;
 }
 
 /// A caller to whom blocking does not matter: tests and tools.
@@ -52,7 +56,9 @@ pub trait Blocking {
 pub struct IgnoreBlocking;
 
 impl Blocking for IgnoreBlocking {
-    fn will_block(&self) {}
+    fn will_block(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// When a change of the name space or of attributes may be answered.

@@ -1,5 +1,6 @@
 //! A pool: its event loop, its inbox, and which of its threads does what.
 
+pub(crate) mod blocked_calls;
 pub(crate) mod conn_return;
 pub(crate) mod event_loop;
 pub(crate) mod inbox;

@@ -6,6 +6,7 @@ use crate::conn::connection::Rx;
 use crate::conn::table::ConnTable;
 use crate::limits::Limits;
 use crate::pipes::Pipes;
+use crate::pool::blocked_calls::BlockedCalls;
 use crate::pool::thread_shortage::ThreadShortage;
 use crate::pool::watchdog_waker::WatchdogWaker;
 use crate::udp::received::ReceivedDatagram;
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub watchdog: WatchdogWaker,
     pub datagram_sockets: Arc<DatagramSockets>,
     pub conns: ConnTable,
+    /// The calls that block in each export.
+    pub blocked: BlockedCalls,
     pub other_pools: Arc<dyn OtherPools>,
     /// Memory for records under way.
     pub partial: Budget,

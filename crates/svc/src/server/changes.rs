@@ -57,16 +57,27 @@ impl Server {
                 auto_pools: set.auto_pools.min(max),
                 ..set
             };
-            return replace_pools(&self.state, &mut set, change);
+            replace_pools(&self.state, &mut set, change)?;
+            self.state.shared.blocked.set_share(set.blocked_max());
+            return Ok(());
         }
         let pools = self.state.pools.current();
         let parts = split_threads((min, max), pools.len())?;
         set.threads = (min, max);
+        self.state.shared.blocked.set_share(set.blocked_max());
         for (pool, threads) in pools.iter().zip(parts) {
             pool.resize(threads);
             pool.start_min_threads().map_err(cannot_start)?;
         }
         Ok(())
+    }
+
+    /// Changes the share of the threads that may block in one export, in percent. Calls that block already
+    /// are not disturbed.
+    pub fn set_export_share(&self, percent: usize) {
+        let mut set = lock(&self.state.pool_settings);
+        set.export_share = percent;
+        self.state.shared.blocked.set_share(set.blocked_max());
     }
 
     /// Changes who is woken for a call. Calls that are queued or run are not disturbed.

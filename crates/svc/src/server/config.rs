@@ -10,6 +10,9 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use sys::descriptors::DescriptorBudget;
 
+/// The default of [`Config::export_share`].
+pub const EXPORT_SHARE_DEFAULT: usize = 75;
+
 /// What a [`crate::Server`] is started with.
 #[derive(Debug)]
 pub struct Config {
@@ -21,6 +24,8 @@ pub struct Config {
     pub adopted: Adopted,
     /// Fewest and most worker threads of all pools together; each pool has one at least.
     pub threads: (usize, usize),
+    /// The share of the threads that may block in one export, in percent: what a hung file system takes.
+    pub export_share: usize,
     /// How many pools.
     pub pool_mode: PoolMode,
     /// Who is woken for a call.
@@ -48,6 +53,7 @@ impl Default for Config {
             udp: Vec::new(),
             adopted: Adopted::default(),
             threads: (2, 128),
+            export_share: EXPORT_SHARE_DEFAULT,
             pool_mode: PoolMode::Auto,
             wake_policy: WakePolicy::Adaptive,
             udp_sockets: UdpSockets::default(),

@@ -7,6 +7,7 @@ use crate::conn::table::ConnTable;
 use crate::conn::tcp_buffers::Buffers;
 use crate::errors::StartError;
 use crate::pipes::Pipes;
+use crate::pool::blocked_calls::BlockedCalls;
 use crate::pool::inbox::Message;
 use crate::pool::shared::{OtherPools, Shared};
 use crate::pool::thread_shortage::ThreadShortage;
@@ -52,8 +53,9 @@ impl Server {
         dispatcher: Arc<Dispatcher>,
         telemetry: Arc<Telemetry>,
     ) -> Result<Self, StartError> {
-        let Config { threads, pool_mode, wake_policy, .. } = config;
-        let settings = PoolSettings { threads, pool_mode, wake_policy, auto_pools: 1 };
+        let Config { threads, export_share, pool_mode, wake_policy, .. } = config;
+        let settings =
+            PoolSettings { threads, pool_mode, wake_policy, export_share, auto_pools: 1 };
         let (state, sockets) = make_state(config, settings, dispatcher, telemetry)?;
         let pools = make_pools(&state.shared, &settings)?;
         let threads = launch(&state, &pools, sockets).inspect_err(|_| abort(&state, &pools))?;
@@ -133,6 +135,7 @@ fn make_state(
         watchdog: WatchdogWaker::default(),
         datagram_sockets,
         conns: ConnTable::new(config.descriptors),
+        blocked: BlockedCalls::new(settings.blocked_max()),
         other_pools,
         partial: Budget::new(limits.partial_bytes_max),
         queued: Arc::new(Budget::new(limits.queued_bytes_max)),

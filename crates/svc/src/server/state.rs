@@ -18,8 +18,17 @@ pub(crate) struct PoolSettings {
     pub threads: (usize, usize),
     pub pool_mode: PoolMode,
     pub wake_policy: WakePolicy,
+    /// The share of the threads that may block in one export, in percent.
+    pub export_share: usize,
     /// How many pools there are to be under [`PoolMode::Auto`].
     pub auto_pools: usize,
+}
+
+impl PoolSettings {
+    /// How many calls may block in one export at a time.
+    pub const fn blocked_max(&self) -> usize {
+        self.threads.1.saturating_mul(self.export_share) / 100
+    }
 }
 
 /// A listener; its socket is the acceptor's, and closes with it.

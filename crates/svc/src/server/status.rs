@@ -4,6 +4,7 @@ use crate::conn::connection::Conn;
 use crate::conn::info::{ClientInfo, ConnInfo};
 use crate::conn::link::LinkSamples;
 use crate::conn::tcp_buffers::BufferTotals;
+use crate::pool::blocked_calls::BlockedExport;
 use crate::pool::info::{Delay, PoolInfo};
 use crate::pool::worker_pool::Pool;
 use crate::server::lifecycle::Server;
@@ -82,6 +83,11 @@ impl Server {
             note: String::new(),
         });
         tcp.chain(self.state.shared.datagram_sockets.infos()).collect()
+    }
+
+    /// The exports in which calls block now, or were refused because they hang.
+    pub fn blocked_calls(&self) -> Vec<BlockedExport> {
+        self.state.shared.blocked.exports()
     }
 
     /// The pools; those that are drained after the others.

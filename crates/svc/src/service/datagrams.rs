@@ -378,4 +378,9 @@ impl Blocking for DatagramRound<'_> {
             self.flush_waiting();
         }
     }
+
+    fn will_block_in(&self, export: u16) -> bool {
+        self.will_block();
+        self.round.enter_export(export)
+    }
 }

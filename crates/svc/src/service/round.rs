@@ -5,6 +5,7 @@
 //! place in the queue, to another thread when a call will block.
 
 use crate::clock::NS_PER_MS;
+use crate::pool::blocked_calls::{BlockPermit, Procedure};
 use crate::pool::event_loop::EventLoop;
 use crate::pool::shared::Shared;
 use crate::pool::worker_pool::Pool;
@@ -13,6 +14,7 @@ use crate::sync::add;
 use crate::zero_copy::ReplyBatch;
 use rpc::record::{MARK_LEN, Record};
 use rpc::{CallHost, Done, LargeArgument, Peer, Transport, Verdict};
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use telemetry::WorkerStats;
@@ -23,6 +25,10 @@ pub(crate) struct Round<'w> {
     pub pool: &'w Arc<Pool>,
     pub stats: &'w WorkerStats,
     role: Role,
+    /// The procedure of the call under way.
+    procedure: Cell<Procedure>,
+    /// Held from when a call announces that it blocks in an export until the round ends.
+    permit: RefCell<Option<BlockPermit<'w>>>,
 }
 
 /// What its worker is to its pool.
@@ -101,7 +107,7 @@ impl<'w> Round<'w> {
             }
             None => Role::QueueWorker,
         };
-        Self { pool, stats, role }
+        Self { pool, stats, role, procedure: Cell::default(), permit: RefCell::default() }
     }
 
     /// The number of a leader's round.
@@ -157,6 +163,7 @@ impl<'w> Round<'w> {
             Role::Leader { .. } => add(calls, 1),
             Role::QueueWorker => _ = calls.fetch_add(1, Relaxed),
         }
+        self.set_procedure(&call.record);
         let transport = call.peer.transport;
         reply.clear();
         let range_min = shared.zero_copy.now().range_min(transport, call.batch);
@@ -218,6 +225,21 @@ impl<'w> Round<'w> {
             // The watchdog was quicker.
             None => return_work(Return::ToInbox),
         }
+    }
+
+    /// Notes the procedure of the call under way, for those who ask what blocks.
+    pub fn set_procedure(&self, record: &[u8]) {
+        self.procedure.set(Procedure::of(record));
+    }
+
+    /// The call under way will block in an export; the worker has stepped aside. `false`: as many calls as
+    /// may block there do, and it hangs.
+    pub fn enter_export(&self, export: u16) -> bool {
+        let mut permit = self.permit.borrow_mut();
+        if permit.is_none() {
+            *permit = self.shared().blocked.enter(export, self.procedure.get());
+        }
+        permit.is_some()
     }
 
     /// The call that blocked has ended.

@@ -338,4 +338,9 @@ impl Blocking for StreamRound<'_> {
         let _ = self.detached.set(conn);
         self.round.step_aside(|way| self.return_conn(way, rx));
     }
+
+    fn will_block_in(&self, export: u16) -> bool {
+        self.will_block();
+        self.round.enter_export(export)
+    }
 }

@@ -134,6 +134,7 @@ impl StreamRound<'_> {
             has_blocked: Cell::default(),
             broken: Cell::default(),
         };
+        self.round.set_procedure(partial.so_far);
         let dispatcher = &self.round.shared().dispatcher;
         let taken = dispatcher.take_data(partial, self.peer, &blocking, argument);
         if blocking.has_blocked.get() && self.round.resumes_at_once() {
@@ -182,5 +183,10 @@ impl Blocking for PieceBlocking<'_, '_> {
         collected.clear();
         self.broken.set(sent == Sent::Broken);
         self.stream.round.step_aside(|_| {});
+    }
+
+    fn will_block_in(&self, export: u16) -> bool {
+        self.will_block();
+        self.stream.round.enter_export(export)
     }
 }

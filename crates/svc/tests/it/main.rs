@@ -11,6 +11,7 @@
 
 mod ahead;
 mod allocation;
+mod blocked;
 mod buffers;
 mod calls;
 mod congestion;

@@ -11,14 +11,14 @@ impl Acls for LocalFs {
         if attr.ftype == FileType::Symlink {
             return Ok(None);
         }
-        self.will_block(cx);
+        self.will_block(cx)?;
         self.identity.act_as_server().map_err(errno::from)?;
         let value = sys::acl::get(file.path(), attribute(kind)).map_err(errno::from)?;
         value.map(|value| Acl::parse(&value).ok_or(Status::Io)).transpose()
     }
 
     fn set_acl(&self, cx: &Cx<'_>, fid: &Fid, kind: AclKind, acl: Option<&Acl>) -> Result<Change> {
-        self.will_block(cx);
+        self.will_block(cx)?;
         let (file, before) = self.begin_change(cx, fid)?;
         if before.ftype == FileType::Symlink {
             return Err(Status::NotSupp);

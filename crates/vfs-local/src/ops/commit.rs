@@ -23,7 +23,7 @@ pub fn commit(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) 
     if cx.durability == Durability::Sync
         && let Some(until) = file.unsynced().begin()
     {
-        local.will_block(cx);
+        local.will_block(cx)?;
         local.identity.act_as_server().map_err(errno::from)?;
         // the one that was written through if it is there still, else any will do
         let fd = match file.writer().or_else(|| file.reader()) {

@@ -30,7 +30,7 @@ impl<'p> DirChange<'p> {
     /// # Errors
     /// Those of reaching it; [`Status::NotDir`].
     pub fn new(local: &'p LocalFs, cx: &'p Cx<'p>, dir: &'p Fid) -> Result<Self> {
-        local.will_block(cx);
+        local.will_block(cx)?;
         let (file, before) = local.begin_change(cx, dir)?;
         if before.ftype != FileType::Directory {
             return Err(Status::NotDir);
@@ -203,7 +203,7 @@ impl DirChange<'_> {
         if local.medium != Medium::Other || !local.has_to_sync(cx) {
             return self.sync();
         }
-        local.will_block(cx);
+        local.will_block(cx)?;
         local.sync_everything()
     }
 

@@ -34,7 +34,7 @@ impl LocalFs {
         if !self.has_to_sync(cx) {
             return Ok(());
         }
-        self.will_block(cx);
+        self.will_block(cx)?;
         let open = || {
             self.identity.act_as_server()?;
             self.files.open_with_retry(|| open_listing(dir.path()))
@@ -53,7 +53,7 @@ impl LocalFs {
 
     /// Puts an object itself on disk, whatever it is.
     pub(crate) fn sync_object(&self, cx: &Cx<'_>, file: &OpenFile) -> Result<()> {
-        self.will_block(cx);
+        self.will_block(cx)?;
         if let Some(fd) = file.writer().or_else(|| file.reader()) {
             return self.sync_file(file, fd, Extent::File).map(drop);
         }

@@ -26,7 +26,7 @@ impl Locks for LocalFs {
     fn open(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Box<dyn FileLocks>> {
         let (file, attr) = self.hold(cx, fid)?;
         need_regular(attr.ftype)?;
-        self.will_block(cx);
+        self.will_block(cx)?;
         let open = |how| self.open_data(fid, &file, how).map_err(errno::from);
         let (fd, refused) = match open(How::Write) {
             Ok(fd) => (fd, None),

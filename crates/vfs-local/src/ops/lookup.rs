@@ -33,7 +33,7 @@ pub fn lookup(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> R
         Component::Dot => Ok(Found { node: Node { fid: *dir, attr }, dir: attr }),
         Component::DotDot => parent(local, cx, dir, &file, attr),
         Component::Name(name) => {
-            local.will_block(cx);
+            local.will_block(cx)?;
             local.identity.act_as_server().map_err(errno::from)?;
             let fd = local
                 .files
@@ -103,7 +103,7 @@ fn parent(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, file: &OpenFile, attr: Attr) 
     if *dir == local.root_fid {
         return Ok(Found { node: Node { fid: *dir, attr }, dir: attr });
     }
-    local.will_block(cx);
+    local.will_block(cx)?;
     local.identity.act_as_server().map_err(errno::from)?;
     let up = local.files.open_with_retry(|| open_parent(file.path())).map_err(errno::from)?;
     let stat = sys::stat::of_fd(up.as_fd()).map_err(errno::from)?;

@@ -14,7 +14,7 @@ impl Quotas for LocalFs {
         if !may_ask(&self.identity.cred(&cx.cred), kind, id) {
             return Err(Status::Perm);
         }
-        self.will_block(cx);
+        self.will_block(cx)?;
         self.identity.act_as_server().map_err(errno::from)?;
         let kind = match kind {
             QuotaKind::User => Kind::User,

@@ -40,7 +40,7 @@ pub fn read(
         Some(count) if count == data.len() => count,
         // a short count of a read that must not wait may be the end, or where the cache ends
         Some(_) | None => {
-            local.will_block(cx);
+            local.will_block(cx)?;
             fill(fd, offset, data)?
         }
     };

@@ -39,7 +39,7 @@ pub fn readdir(
     check(local, cx, &file, &attr, Permission::READ)?;
     let now_s = local.files.now_s();
     if !file.listed_lately(now_s) {
-        local.will_block(cx);
+        local.will_block(cx)?;
     }
     local.identity.act_as_server().map_err(errno::from)?;
     let listing = match file.take_listing() {

@@ -26,7 +26,7 @@ pub fn setattr(
     set: &SetAttr,
     guard: Option<Time>,
 ) -> Result<Change> {
-    local.will_block(cx);
+    local.will_block(cx)?;
     let (file, before) = local.begin_change(cx, fid)?;
     if guard.is_some_and(|ctime| ctime != before.ctime) {
         return Err(Status::NotSync);

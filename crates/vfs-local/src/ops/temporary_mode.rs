@@ -106,7 +106,7 @@ impl LocalFs {
     ) -> Result<BorrowedFd<'f>> {
         match self.writer(file, fid) {
             Err(Status::Acces) if !self.identity.can_switch() => {
-                self.will_block(cx);
+                self.will_block(cx)?;
                 let _lock = ModeLock::acquire(file);
                 let _mode = TemporaryMode::set(file.path(), self.identity.cred(&cx.cred).uid)?;
                 let open = || self.open_data(fid, file, How::Write);

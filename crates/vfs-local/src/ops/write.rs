@@ -174,7 +174,7 @@ fn make_stable(
         Stability::Unstable | Stability::DataSync => Extent::Data,
         Stability::FileSync => Extent::File,
     };
-    local.will_block(cx);
+    local.will_block(cx)?;
     let until = file.unsynced().begin();
     local.sync_file(file, fd, extent)?;
     if let Some(until) = until {

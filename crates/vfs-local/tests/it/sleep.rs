@@ -15,8 +15,9 @@ use vfs::{Backend, Blocking, Create, Cx, Durability, Fid, NodeKind, Right, SetAt
 struct Told(AtomicU32);
 
 impl Blocking for Told {
-    fn will_block(&self) {
+    fn will_block(&self) -> vfs::Result<()> {
         self.0.fetch_add(1, Relaxed);
+        Ok(())
     }
 }
 

@@ -20,11 +20,12 @@ struct Meanwhile<'m> {
 }
 
 impl Blocking for Meanwhile<'_> {
-    fn will_block(&self) {
+    fn will_block(&self) -> vfs::Result<()> {
         if self.left.replace(self.left.get().wrapping_sub(1)) == 0 {
             std::thread::sleep(TICK);
             (self.work)();
         }
+        Ok(())
     }
 }
 

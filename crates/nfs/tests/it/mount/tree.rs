@@ -114,7 +114,7 @@ impl Backend for Tree {
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
-        cx.blocking.will_block();
+        cx.blocking.will_block()?;
         let at = self.index(dir)?;
         let found = match name {
             Component::Dot => at,

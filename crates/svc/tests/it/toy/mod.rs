@@ -50,6 +50,9 @@ pub const ONCE_ONLY: u32 = 10;
 pub const WAIT: u32 = 11;
 /// Waits until it may go on, without having said so.
 pub const HANG: u32 = 12;
+/// Says that it blocks in the export of that number, waits until it may go on, and gives whether it was let
+/// in.
+pub const WAIT_IN: u32 = 16;
 /// Keeps the CPU busy until it may go on.
 pub const COMPUTE: u32 = 13;
 /// Gives the number of calls that had begun before it.
@@ -162,6 +165,15 @@ fn once_only(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &
 fn wait(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
     call.blocking.will_block();
     hang(state, call, args, reply)
+}
+
+fn wait_in(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let let_in = call.blocking.will_block_in(u16::try_from(args.u32()?).unwrap());
+    if let_in {
+        wait_until_told(state);
+    }
+    reply.u32(let_in.into());
+    Ok(args.end()?)
 }
 
 fn hang(state: &State, _: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
@@ -310,11 +322,11 @@ fn later(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writ
 /// How many bytes TAKE takes together.
 pub const TAKEN_TOGETHER: usize = 1000;
 
-static ROWS: [Row<State>; 16] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
-static URGENT_ROWS: [Row<State>; 16] =
+static ROWS: [Row<State>; 17] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
+static URGENT_ROWS: [Row<State>; 17] =
     rows(Plan::IDEMPOTENT.urgent(), Plan::NON_IDEMPOTENT.urgent());
 
-const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 16] {
+const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 17] {
     [
         Row::new("NULL", plain, null),
         Row::new("ECHO", plain, echo),
@@ -332,6 +344,7 @@ const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 16] {
         Row::new("COMPUTE", plain, compute),
         Row::new("CALLS", plain, calls),
         Row::new("LATER", plain, later),
+        Row::new("WAIT_IN", plain, wait_in),
     ]
 }
 static VERSIONS: [Version<State>; 1] = [Version::new(1, &ROWS)];
