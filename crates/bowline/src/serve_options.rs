@@ -3,12 +3,12 @@
 //! Every option is a TOML key of the same name; `dirs` is the key for the directories that the command line
 //! names without an option. `config` exists on the command line only.
 
-mod from_toml;
+mod parse;
 
 use crate::serve::portmap::PortmapMode;
 use crate::settings::{Assignment, AssignmentParser};
 use clap::{Args, ValueHint};
-use from_toml::{assignments, listen_addresses, one_or_many, port};
+use parse::{assignments, listen_addr, listen_addresses, one_or_many, port};
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -70,18 +70,4 @@ pub struct ServeOptions {
     /// with the disk, and print the result
     #[arg(long)]
     pub prove: bool,
-}
-
-/// An address to listen on, with or without the brackets of an IPv6 address.
-///
-/// # Errors
-/// It is not an IP address.
-pub fn listen_addr(text: &str) -> Result<IpAddr, String> {
-    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
-    inner.parse().map_err(|_| {
-        format!(
-            "{text:?} is not an IP address: write one of this machine's addresses, for example \
-             192.0.2.7 or [::1], 0.0.0.0 for all of IPv4, [::] for all of IPv6; set the port with --port"
-        )
-    })
 }

@@ -7,13 +7,14 @@ mod apply_tcp_buffers;
 mod byte_size;
 mod clap_parsers;
 mod row;
+mod setting_type;
 mod table;
 mod tcp_buffers;
 
 pub use apply_tcp_buffers::{check_at_start as check_tcp_buffers, size_exports};
 pub use byte_size::ByteSize;
 pub use clap_parsers::{AssignmentParser, KeyParser};
-pub use row::{Applied, Assignment, Row};
+pub use row::{Assignment, Row};
 pub use table::{ROWS, Values, udp_buffer_bytes};
 
 use std::str::FromStr;

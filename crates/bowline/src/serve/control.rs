@@ -3,7 +3,7 @@
 //! `values` holds the settings in force; a change is applied to the part concerned and stored under its
 //! lock, so that no two changes mix. A reload holds `reloading`. Calls take neither lock.
 
-use super::parts::ServerParts;
+use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::{connection_rows, process_info, statistics, systemd};
 use crate::config::{self, ServeConfig};
@@ -189,7 +189,7 @@ impl ServerControl {
     }
 
     /// Applies a new value and stores it; returns notes about it.
-    fn change(&self, new: &Assignment, values: &mut Values) -> settings::Applied {
+    fn change(&self, new: &Assignment, values: &mut Values) -> Applied {
         let mut after = values.clone();
         new.store(&mut after);
         let notes = new.apply(&self.parts, &after)?;

@@ -6,12 +6,14 @@
 use super::portmap::PortmapService;
 use crate::logging::LogHandle;
 use crate::output::error_text;
-use crate::settings::Applied;
 use export::Exports;
 use nfs::Nfs;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use svc::{Server, SettingError, UdpSockets};
+
+/// Notes about a new value that was applied, or why it was not.
+pub type Applied = Result<Vec<String>, String>;
 
 /// What settings are applied to.
 pub struct ServerParts {

@@ -80,7 +80,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let udp = config.values.udp_sockets != UdpSockets::Off;
     let portmap = PortmapService::apply(&plan, &listen, services, udp)?;
     let mut warnings = startup_warnings::all(config, &listen, squash_to, &specs);
-    warnings.extend(settings::check_tcp_buffers(&config.values, server.buffer_totals())?);
+    warnings.extend(settings::check_tcp_buffers(&config.values.buffers(), server.buffer_totals())?);
     let started = Instant::now();
     let log = process.log;
     let parts = ServerParts { exports, nfs, portmap, log, server: RwLock::new(Some(server)) };

@@ -1,28 +1,31 @@
 //! Applies `tcp-rcvbuf` and `tcp-sndbuf` to a running server, and describes what limits a size.
 
 use super::byte_size::ByteSize;
-use super::row::Applied;
-use super::table::Values;
+use super::setting_type::SettingType;
 use super::tcp_buffers::{BufferSettings, Scope, ScopedSize};
-use crate::serve::parts::ServerParts;
+use crate::serve::parts::{Applied, ServerParts};
 use export::{BufferSize, Table};
 use svc::{BufferTotals, Server};
 use sys::tcp::Side;
 
-/// Applies a new size; `after` holds it already.
+/// Applies a new size; `settings` holds it already.
 ///
 /// # Errors
 /// There is no memory for such a buffer, or too many scopes have a size.
-pub fn apply(parts: &ServerParts, side: Side, new: &ScopedSize, after: &Values) -> Applied {
-    let settings = after.buffers();
+pub fn apply(
+    parts: &ServerParts,
+    side: Side,
+    new: &ScopedSize,
+    settings: &BufferSettings,
+) -> Applied {
     if let Some(totals) = parts.with_server(Server::buffer_totals) {
-        check(side, new, &settings, totals)?;
+        check(side, new, settings, totals)?;
     }
     let exports = parts.exports.load();
-    size_exports(&exports, &settings);
+    size_exports(&exports, settings);
     let own = Box::new(settings.clone());
     let applied = parts.with_server(|server| server.set_buffers(own)).unwrap_or_default();
-    let mut notes = notes(side, new, &settings, &applied);
+    let mut notes = notes(side, new, settings, &applied);
     if let Scope::Export(path) = &new.scope
         && !exports.exports().iter().any(|export| export.path_text() == *path)
     {
@@ -42,14 +45,15 @@ pub fn size_exports(table: &Table, settings: &BufferSettings) {
 ///
 /// # Errors
 /// There is no memory for such a buffer.
-pub fn check_at_start(values: &Values, totals: BufferTotals) -> anyhow::Result<Vec<String>> {
-    use super::row::SettingType;
-    let settings = values.buffers();
+pub fn check_at_start(
+    settings: &BufferSettings,
+    totals: BufferTotals,
+) -> anyhow::Result<Vec<String>> {
     let mut all = Vec::new();
     for (side, sizes) in [(Side::Receive, &settings.receive), (Side::Send, &settings.send)] {
         for size in sizes.list() {
-            check(side, &size, &settings, totals).map_err(anyhow::Error::msg)?;
-            let found = notes(side, &size, &settings, &svc::Applied::default());
+            check(side, &size, settings, totals).map_err(anyhow::Error::msg)?;
+            let found = notes(side, &size, settings, &svc::Applied::default());
             let name = format!("{}{}={size}", name_of(side), size.scope);
             all.extend(found.iter().map(|note| format!("{name}: {note}")));
         }
@@ -181,15 +185,15 @@ fn open_connections(applied: &svc::Applied) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Side, Values, check};
-    use crate::settings::row::SettingType;
+    use super::{BufferSettings, SettingType, Side, check};
     use crate::settings::tcp_buffers::ScopedSizes;
     use svc::BufferTotals;
 
     #[test]
     fn a_buffer_larger_than_tcp_memory_is_rejected() {
         let totals = BufferTotals { promised_bytes: 0, promised_bytes_max: 32 << 20 };
-        let settings = Values::default().buffers();
+        let sizes = ScopedSizes::default();
+        let settings = BufferSettings { receive: sizes.clone(), send: sizes };
         let tried = |text| {
             let size = ScopedSizes::parse(None, text).unwrap();
             check(Side::Receive, &size, &settings, totals)

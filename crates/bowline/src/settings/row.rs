@@ -1,17 +1,14 @@
 //! The form of a setting's row, and what is done with every row in the same way: parse, print, list, apply.
 //!
-//! [`settings!`] makes from one table the struct [`super::Values`], with a field of its own type for each
+//! [`settings!`] makes from one table the struct [`Values`], with a field of its own type for each
 //! setting, and the array of [`Row`]s. A row reaches its field through [`Field`], so that callers that only
 //! know a key and a text need no `match` over all settings.
 
-use super::Values;
-use crate::serve::parts::ServerParts;
-use std::fmt::{Debug, Display};
-use std::str::FromStr;
+use super::setting_type::SettingType;
+use super::table::Values;
+use crate::serve::parts::{Applied, ServerParts};
+use std::fmt::Debug;
 use std::sync::Arc;
-
-/// Notes about a value that was applied, or why it was not.
-pub type Applied = Result<Vec<String>, String>;
 
 /// Applies a new value to a running server. The values that will be in force if it succeeds come with it.
 pub type Apply<A> = fn(&ServerParts, &A, &Values) -> Applied;
@@ -101,74 +98,6 @@ impl Debug for Assignment {
     }
 }
 
-/// The type of a setting: plain, with one value for the whole server, or with a value for each of several
-/// scopes, which follow an `@` in its name.
-pub trait SettingType: Clone + PartialEq + Send + Sync + 'static {
-    /// What one assignment sets: a value, with its scope if there are any. Prints as the value alone.
-    type Assigned: Clone + Display + Send + Sync + 'static;
-
-    /// Parses a value for a scope.
-    ///
-    /// # Errors
-    /// What is wrong with the scope or the value.
-    fn parse(scope: Option<&str>, text: &str) -> Result<Self::Assigned, String>;
-
-    /// The value of a scope.
-    ///
-    /// # Errors
-    /// There can be no such scope.
-    fn of_scope(&self, scope: &str) -> Result<Self::Assigned, String>;
-
-    /// What an assignment would replace.
-    fn previous(&self, new: &Self::Assigned) -> Self::Assigned;
-
-    /// Takes an assignment.
-    fn set(&mut self, new: Self::Assigned);
-
-    /// Every scope that has a value.
-    fn list(&self) -> Vec<Self::Assigned>;
-
-    /// The scope of an assignment with its `@`; empty for the whole server.
-    fn scope(assigned: &Self::Assigned) -> String;
-}
-
-const NO_SCOPE: &str = "it has one value for the whole server: nothing may follow its name";
-
-impl<T> SettingType for T
-where
-    T: FromStr + Display + Clone + PartialEq + Send + Sync + 'static,
-    T::Err: Display,
-{
-    type Assigned = T;
-
-    fn parse(scope: Option<&str>, text: &str) -> Result<T, String> {
-        match scope {
-            None => text.parse().map_err(|error: T::Err| error.to_string()),
-            Some(_) => Err(NO_SCOPE.to_owned()),
-        }
-    }
-
-    fn of_scope(&self, _: &str) -> Result<T, String> {
-        Err(NO_SCOPE.to_owned())
-    }
-
-    fn previous(&self, _: &T) -> T {
-        self.clone()
-    }
-
-    fn set(&mut self, new: T) {
-        *self = new;
-    }
-
-    fn list(&self) -> Vec<T> {
-        vec![self.clone()]
-    }
-
-    fn scope(_: &T) -> String {
-        String::new()
-    }
-}
-
 /// A field of [`Values`], its type left out.
 pub(super) trait Field: Sync {
     fn parse(&'static self, scope: Option<&str>, text: &str) -> Result<Arc<dyn Change>, String>;
@@ -241,7 +170,7 @@ impl<T: SettingType> Change for TypedChange<T> {
     }
 }
 
-/// Makes [`super::Values`] and the rows from one table.
+/// Makes [`Values`] and the rows from one table.
 macro_rules! settings {
     ($($field:ident: $type:ty {
         key: $key:literal,

@@ -102,7 +102,7 @@ settings! {
         values: "auto|0|SIZE",
         default: ScopedSizes::default(),
         default_text: None,
-        apply: Some(|parts, size, after| apply_tcp_buffers::apply(parts, Side::Receive, size, after)),
+        apply: Some(|parts, size, after| apply_tcp_buffers::apply(parts, Side::Receive, size, &after.buffers())),
         help: "smallest receive buffer of a connection; for some connections with tcp-rcvbuf@NETWORK or \
                tcp-rcvbuf@/EXPORT",
         manual: "auto leaves the size to the kernel; 0 restores the default. A size is 4K to 512M; the kernel may \
@@ -114,7 +114,7 @@ settings! {
         values: "auto|0|SIZE",
         default: ScopedSizes::default(),
         default_text: None,
-        apply: Some(|parts, size, after| apply_tcp_buffers::apply(parts, Side::Send, size, after)),
+        apply: Some(|parts, size, after| apply_tcp_buffers::apply(parts, Side::Send, size, &after.buffers())),
         help: "smallest send buffer of a connection; for some connections with tcp-sndbuf@NETWORK or \
                tcp-sndbuf@/EXPORT",
         manual: "As tcp-rcvbuf.",

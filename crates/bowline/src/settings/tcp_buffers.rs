@@ -5,7 +5,7 @@
 //! in an exports(5) rule takes precedence over the export's, that over the network's (longest prefix), and
 //! that over the server-wide size.
 
-use super::row::SettingType;
+use super::setting_type::SettingType;
 use export::{BufferSize, BufferSizeError, BufferSizes, Client, Network};
 use rpc::{SocketBufferSize, SocketBufferSizes};
 use std::fmt;

@@ -1,6 +1,5 @@
-//! How options are read from TOML where their types do not do that themselves.
+//! Parsers of options whose types do not parse themselves: `--listen`, and values in TOML.
 
-use super::listen_addr;
 use crate::settings::{Assignment, parse, row};
 use serde::de::value::StrDeserializer;
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
@@ -8,6 +7,20 @@ use serde::{Deserialize, de};
 use std::fmt;
 use std::marker::PhantomData;
 use std::net::IpAddr;
+
+/// An address to listen on, with or without the brackets of an IPv6 address.
+///
+/// # Errors
+/// It is not an IP address.
+pub fn listen_addr(text: &str) -> Result<IpAddr, String> {
+    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+    inner.parse().map_err(|_| {
+        format!(
+            "{text:?} is not an IP address: write one of this machine's addresses, for example \
+             192.0.2.7 or [::1], 0.0.0.0 for all of IPv4, [::] for all of IPv6; set the port with --port"
+        )
+    })
+}
 
 /// A list, or one string for a list of one.
 pub fn one_or_many<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
