@@ -109,6 +109,9 @@ pub struct Status {
     pub bytes_written: u64,
     /// Threads of the process.
     pub threads: u64,
+    /// Of these, threads of pools, which process calls.
+    #[serde(default)]
+    pub worker_threads: u64,
     /// Resident memory of the process.
     pub memory_bytes: u64,
     /// The memory limit: of the control group, or the machine's memory.

@@ -122,7 +122,10 @@ fn remove_stale_socket(path: &Path) -> Result<(), ServerError> {
 /// Binds in a private directory beside `path`, then moves the socket there in one step.
 fn bind(path: &Path) -> std::io::Result<UnixListener> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+    if !parent.is_dir() {
+        // not recursive: a misspelled path must not leave directories behind
+        fs::DirBuilder::new().mode(0o755).create(parent)?;
+    }
     let private = parent.join(format!(".bowline-{}", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&private)?;
     let inside = private.join("s");

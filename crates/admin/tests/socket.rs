@@ -90,6 +90,15 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
 }
 
 #[test]
+fn a_misspelled_path_leaves_no_directories_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("none/deep/c.sock");
+    let error = ControlServer::start(&path, Arc::new(TestControl)).unwrap_err();
+    assert!(matches!(error, ServerError::Make(..)), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_plain_file_is_never_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");

@@ -65,7 +65,7 @@ pub const STATUS: [Column; 16] = [
     ),
     left("data", "Bytes of files and directory listings"),
     left("network", "All bytes of calls and replies"),
-    left("threads", "Number of threads of the process"),
+    left("threads", "Threads that process calls, and other threads of the process"),
     left(
         "memory",
         "Resident memory of the process, and the limit of its control group or the machine's memory",

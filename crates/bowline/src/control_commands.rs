@@ -324,7 +324,11 @@ fn status_values(s: &Status) -> [String; STATUS.len()] {
         format!("{}, {} calls rejected", admin::count(s.errors), s.rejected),
         format!("{read} read, {written} written"),
         format!("{bytes_in} in, {bytes_out} out"),
-        s.threads.to_string(),
+        format!(
+            "{} workers, {} others",
+            s.worker_threads,
+            s.threads - s.worker_threads.min(s.threads)
+        ),
         format!("{} of {}", admin::bytes(s.memory_bytes), admin::bytes(s.memory_bytes_max)),
         tcp_memory(&s.tcp_memory),
         format!("{} of {}", s.open_files, s.open_files_max),

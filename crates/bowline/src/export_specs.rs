@@ -237,11 +237,15 @@ pub fn rules_text(rules: &[Rule], fsid: Option<Fsid>) -> Vec<(String, String)> {
 }
 
 fn clients_text(clients: &[&Client], own: &[IpAddr]) -> String {
+    let is_loopback_network = |client: &&Client| client.to_string() == "127.0.0.0/8";
     let is_own = |client: &&Client| match client {
         Client::Address(address) => address.is_loopback() || own.contains(address),
-        other => other.to_string() == "127.0.0.0/8",
+        _ => is_loopback_network(client),
     };
-    if !clients.is_empty() && clients.iter().all(is_own) {
+    // some of its addresses are not the machine
+    let has_both = clients.iter().any(is_loopback_network)
+        && clients.iter().any(|client| client.to_string() == "::1");
+    if has_both && clients.iter().all(is_own) {
         return "this machine".to_owned();
     }
     clients.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -280,6 +284,15 @@ mod tests {
         assert_eq!(rules_text(&specs[0].rules, None)[0].0, "this machine");
         assert!(rule.options.secure && !rule.options.read_only);
         assert_eq!(rule.options.squash, Squash::Root);
+    }
+
+    #[test]
+    fn single_loopback_addresses_are_printed_as_they_are() {
+        for client in ["127.0.0.5", "::1", "127.0.0.0/8"] {
+            let line = format!("/x {client}(ro)\n");
+            let parsed = parse_onto(Vec::new(), line.as_bytes());
+            assert_eq!(rules_text(&parsed.entries[0].rules, None)[0].0, client);
+        }
     }
 
     #[test]

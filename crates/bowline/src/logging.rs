@@ -5,7 +5,11 @@ use std::fmt;
 use std::io::IsTerminal;
 use std::str::FromStr;
 use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
 
@@ -73,13 +77,41 @@ pub fn start(level: LogLevel) -> LogHandle {
         .with_writer(std::io::stderr)
         .with_ansi(stderr.is_terminal())
         .with_target(false);
-    // the journal adds its own timestamps
     if std::env::var_os("JOURNAL_STREAM").is_some() {
-        let _ = tracing_subscriber::registry().with(filter).with(lines.without_time()).try_init();
+        // the journal has its own timestamps and levels
+        let format = tracing_subscriber::fmt::format().without_time().with_target(false);
+        let lines = lines.with_ansi(false).event_format(SyslogPriority(format.with_level(false)));
+        let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
     } else {
         let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
     }
     LogHandle(handle)
+}
+
+/// Begins each line with its priority, `<3>` for an error, as journald expects it (sd-daemon(3)).
+struct SyslogPriority<F>(F);
+
+impl<S, N, F> FormatEvent<S, N> for SyslogPriority<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let priority = match *event.metadata().level() {
+            Level::ERROR => 3,
+            Level::WARN => 4,
+            Level::INFO => 6,
+            Level::DEBUG | Level::TRACE => 7,
+        };
+        write!(writer, "<{priority}>")?;
+        self.0.format_event(context, writer, event)
+    }
 }
 
 const fn filter_of(level: LogLevel) -> LevelFilter {

@@ -90,6 +90,7 @@ impl Control for ServerControl {
             bytes_read: used.iter().map(|export| export.bytes_read).sum(),
             bytes_written: used.iter().map(|export| export.bytes_written).sum(),
             threads: seen.threads,
+            worker_threads: self.server(Server::pools).iter().map(|p| p.threads as u64).sum(),
             memory_bytes: seen.memory_bytes,
             memory_bytes_max: sys::limits::memory_bytes_max(),
             open_files: seen.open_files,

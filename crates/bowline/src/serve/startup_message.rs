@@ -17,6 +17,8 @@ pub struct StartupMessage {
     pub exports: Vec<ExportLine>,
     /// How portmappers know the server.
     pub portmap: String,
+    /// The state directory.
+    pub state_dir: String,
     /// The control socket.
     pub control: String,
     /// Warnings for the operator.
@@ -70,6 +72,7 @@ impl StartupMessage {
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
+        let _ = writeln!(text, "state: {}", self.state_dir);
         let _ = writeln!(text, "control: {}", self.control);
         text
     }
@@ -87,6 +90,7 @@ pub fn print(control: &ServerControl, listen: &ListenAddresses) {
         listen: listen.clone(),
         exports: control.parts.exports.load().exports().iter().map(line).collect(),
         portmap: control.parts.portmap.how.clone(),
+        state_dir: config.state_dir.display().to_string(),
         control: config.control.display().to_string(),
         notes: control.warnings.clone(),
     };
@@ -154,6 +158,7 @@ mod tests {
                 rules: vec![("*".into(), "ro".into()), ("10.0.0.1".into(), "rw".into())],
             }],
             portmap: "none".into(),
+            state_dir: "/var/lib/s".into(),
             control: "/run/c.sock".into(),
             notes: vec!["check the disk".into()],
         };
@@ -163,7 +168,7 @@ mod tests {
             "  /x (/srv/x) to * (ro); to 10.0.0.1 (rw)\n",
             "10.1.2.3:/x /mnt\n",
             "note: check the disk\n",
-            "control: /run/c.sock\n",
+            "state: /var/lib/s\ncontrol: /run/c.sock\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -5,13 +5,13 @@
 //! `bowline set`, `bowline get`, completion and bowline-settings(7) are made from these rows.
 
 use super::apply_tcp_buffers;
-use super::byte_size::{AutoOr, Bytes};
+use super::byte_size::{AutoOr, ByteSize, Bytes};
 use super::row::settings;
 use super::tcp_buffers::{BufferSettings, ScopedSizes};
 use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
 use nfs::TransferSize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
     Congestion, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets, WakePolicy, ZeroCopy,
 };
@@ -27,6 +27,18 @@ fn default_threads() -> ThreadRange {
     let (low, high) = THREADS_DEFAULT.into_inner();
     let wanted = (cpus * THREADS_PER_CPU).clamp(low, high).max(cpus);
     ThreadRange::nearest(cpus, MemoryShares::of_this_process().threads(wanted))
+}
+
+/// Sets the largest READ or WRITE. Mounted clients keep the size that they were offered.
+fn set_transfer(setting: &AtomicU32, size: Bytes<TransferSize>, call: &str) -> Vec<String> {
+    let before = setting.swap(size.0.bytes(), Relaxed);
+    let note = || {
+        let old = ByteSize(before.into());
+        format!(
+            "clients that have mounted with {old} go on sending {call}s of that size, and each transfers {size} at most"
+        )
+    };
+    (size.0.bytes() < before).then(note).into_iter().collect()
 }
 
 settings! {
@@ -135,10 +147,7 @@ settings! {
         values: "SIZE",
         default: Bytes(TransferSize::DEFAULT),
         default_text: None,
-        apply: Some(|parts, size, _| {
-            parts.nfs.settings.max_read.store(size.0.bytes(), Relaxed);
-            Ok(Vec::new())
-        }),
+        apply: Some(|parts, size, _| Ok(set_transfer(&parts.nfs.settings.max_read, *size, "READ"))),
         help: "largest READ that is offered to new mounts",
         manual: "4K to 4M, in steps of 4K. Over UDP at most 60K.",
     }
@@ -147,10 +156,7 @@ settings! {
         values: "SIZE",
         default: Bytes(TransferSize::DEFAULT),
         default_text: None,
-        apply: Some(|parts, size, _| {
-            parts.nfs.settings.max_write.store(size.0.bytes(), Relaxed);
-            Ok(Vec::new())
-        }),
+        apply: Some(|parts, size, _| Ok(set_transfer(&parts.nfs.settings.max_write, *size, "WRITE"))),
         help: "largest WRITE that is offered to new mounts",
         manual: "4K to 4M, in steps of 4K. Over UDP at most 60K.",
     }

@@ -43,6 +43,7 @@ fn status_describes_a_running_server() {
         "memory_bytes_max",
         "open_files",
         "open_files_max",
+        "worker_threads",
         "tcp_memory",
         "counters",
         "warnings",
@@ -101,7 +102,7 @@ fn calls_are_counted() {
 fn settings_change_while_it_runs() {
     let server = Server::start(&[]);
     let output = server.ask(&["set", "max-write=128K"]);
-    assert_eq!(text(&output.stdout), "max-write: 128K (was 1M)\n");
+    assert!(text(&output.stdout).starts_with("max-write: 128K (was 1M)\nnote: "), "{output:?}");
     assert_eq!(text(&server.ask(&["get", "max-write"]).stdout), "128K\n");
     assert!(server.ask(&["set", "log-level=debug"]).status.success());
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
@@ -490,6 +491,20 @@ fn repeated_sigterm_still_stops_gracefully() {
     assert!(!server.control().exists(), "the socket is gone");
     let said = std::fs::read_to_string(log.path()).unwrap();
     assert!(said.contains("stopped"), "{said}");
+}
+
+#[test]
+fn log_lines_have_syslog_priorities_under_journald() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let writer = log.reopen().unwrap();
+    let server = Server::start_with(&[], |command| {
+        command.stderr(writer).env("JOURNAL_STREAM", "1:1");
+    });
+    let changed = server.ask(&["set", "max-read=64K"]);
+    assert!(text(&changed.stdout).contains("each transfers 64K at most"), "a note: {changed:?}");
+    let lines = std::fs::read_to_string(log.path()).unwrap();
+    assert!(lines.contains("<6>max-read=64K (was 1M)\n"), "{lines}");
+    assert!(lines.lines().all(|line| line.starts_with('<')), "{lines}");
 }
 
 #[test]
