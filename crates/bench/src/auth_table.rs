@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::sync::{Arc, Barrier, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Look-ups between two glances at the clock.
+/// SeriesStyle-ups between two glances at the clock.
 const BATCH: u64 = 1000;
 
 /// How threads share the table (`auth-table`).

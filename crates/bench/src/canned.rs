@@ -13,10 +13,10 @@
 //!
 //! Invariant: a connection belongs to one loop, which alone touches it.
 
-mod making;
+mod created_files;
 
-use crate::load::{Dice, FILE_BYTES, FILES};
-use making::Making;
+use crate::load::{FILE_BYTES, FILES, Rng};
+use created_files::CreatedFiles;
 use proto::nfs3::procedure as p;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -60,10 +60,10 @@ struct Peer {
     own: usize,
     at: usize,
     /// What the next READ's place is drawn from.
-    dice: Dice,
+    rng: Rng,
     token: u64,
     /// What CREATE makes, once there was one.
-    making: Option<Making>,
+    making: Option<CreatedFiles>,
 }
 
 /// Where data comes from and goes to; all loops have the same.
@@ -189,7 +189,7 @@ impl Peer {
             writes: false,
             own,
             at: 0,
-            dice: Dice::new(1, own),
+            rng: Rng::new(1, own),
             token,
             making: None,
         }
@@ -292,17 +292,17 @@ impl Peer {
         Ok(())
     }
 
-    fn making(&mut self, files: &Files) -> io::Result<&mut Making> {
+    fn making(&mut self, files: &Files) -> io::Result<&mut CreatedFiles> {
         match &mut self.making {
             Some(making) => Ok(making),
-            none => Ok(none.insert(Making::new(&files.place, self.token)?)),
+            none => Ok(none.insert(CreatedFiles::new(&files.place, self.token)?)),
         }
     }
 
     /// A piece of any file that is read, at a multiple of its length.
     fn draw(&mut self, len: usize) -> Piece {
-        let file = self.dice.below(FILES);
-        let offset = self.dice.below(FILE_BYTES / len) * len;
+        let file = self.rng.below(FILES);
+        let offset = self.rng.below(FILE_BYTES / len) * len;
         Piece { file, offset: offset as u64, len }
     }
 
@@ -409,7 +409,7 @@ impl Peer {
 
 #[cfg(test)]
 mod tests {
-    use crate::load::{Live, Plan, Scene, Workload, run};
+    use crate::load::{FileSet, LiveCounters, Plan, Workload, run};
     use std::net::TcpListener;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
@@ -443,8 +443,9 @@ mod tests {
             let mut plan = Plan::new(server, "/", workload.clone());
             (plan.clients, plan.depth, plan.size) = (2, 3, size);
             (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_millis(100));
-            let scene = Arc::new(Scene::made_up(&plan));
-            let run = run(&plan, &scene, &Live::new(1), &AtomicBool::new(false)).unwrap();
+            let file_set = Arc::new(FileSet::synthetic(&plan));
+            let run =
+                run(&plan, &file_set, &LiveCounters::new(1), &AtomicBool::new(false)).unwrap();
             assert!(run.error.is_none(), "{}: {:?}", workload.name(), run.error);
             assert!(run.report.calls > 0 && run.report.errors == 0, "{:?}", run.report);
             assert_eq!(run.report.short_reads, 0, "{}", workload.name());

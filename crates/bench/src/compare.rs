@@ -10,11 +10,15 @@
 //! by all calls answered in that time. The warm-up (a quarter of the counted time more) has the connections, files that
 //! were never opened, and the choice of how many pools to use.
 
-use crate::experiments::{Cannot, Loaded, Setting, aim, loaded, median, spread};
+use crate::experiments::{
+    MeasuredLoad, RunContext, RunError, measure_load, median, spread, target_server,
+};
 use crate::lab::Namespace;
-use crate::load::{Plan, Proto, Scene, Workload};
-use crate::stolen::Again;
-use crate::subject::{Place, Scratch, Subject, SubjectError, bowline, command, ganesha, knfsd};
+use crate::load::{FileSet, Plan, Proto, Workload};
+use crate::servers::{
+    Placement, ScratchDir, ServerError, TestServer, bowline, command, ganesha, knfsd,
+};
+use crate::steal::TrialRetries;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -184,17 +188,17 @@ impl Compared {
 /// there can be one, so that no port is taken and the machine's own services see nothing of it.
 ///
 /// # Errors
-/// [`Cannot`]: the peer is not installed, a server does not start, or a person stops it before anything
+/// [`RunError`]: the peer is not installed, a server does not start, or a person stops it before anything
 /// is measured.
 pub fn compare(
     peer: &Peer,
     loads: &[&Load],
-    setting: &Setting<'_>,
+    ctx: &RunContext<'_>,
     rounds: u32,
-) -> Result<Comparison, Cannot> {
+) -> Result<Comparison, RunError> {
     match Namespace::new("compare") {
-        Ok(network) => network.run(|| compare_here(peer, loads, setting, rounds))?,
-        Err(_) => compare_here(peer, loads, setting, rounds),
+        Ok(network) => network.run(|| compare_here(peer, loads, ctx, rounds))?,
+        Err(_) => compare_here(peer, loads, ctx, rounds),
     }
 }
 
@@ -202,21 +206,21 @@ pub fn compare(
 fn compare_here(
     peer: &Peer,
     loads: &[&Load],
-    setting: &Setting<'_>,
+    ctx: &RunContext<'_>,
     rounds: u32,
-) -> Result<Comparison, Cannot> {
+) -> Result<Comparison, RunError> {
     // In memory, where syncing is free: servers differ in what they sync, and disks in how long it takes.
-    let scratch = Scratch::in_memory()?;
+    let scratch = ScratchDir::in_memory()?;
     let dir = scratch.dir("export")?;
-    let seconds = setting.pick(0.5, 1.0);
-    let place = Place::default();
+    let seconds = ctx.quick_or_full(0.5, 1.0);
+    let place = Placement::default();
     fill(&dir)?;
     let started = crate::result::now();
     // beside what is exported: nobody is to find it on a walk
     let aside = scratch.dir("bound")?;
     let bound = format!(
         "'{}' bench canned --port {{PORT}} --files '{}'",
-        setting.bowline.display(),
+        ctx.bowline.display(),
         aside.display()
     );
     let lone_bound = format!("{bound} --loops 1");
@@ -232,7 +236,7 @@ fn compare_here(
     let mut servers = Servers { all: servers, seconds };
     for load in loads {
         let mut figures = servers.blank();
-        comparison.stopped = servers.rounds_of(load, rounds, &mut figures, setting).is_err();
+        comparison.stopped = servers.rounds_of(load, rounds, &mut figures, ctx).is_err();
         if comparison.stopped && figures.iter().any(Figures::is_blank) {
             break;
         }
@@ -243,10 +247,10 @@ fn compare_here(
             break;
         }
     }
-    if comparison.loads.is_empty() { Err(Cannot::Stopped) } else { Ok(comparison) }
+    if comparison.loads.is_empty() { Err(RunError::Stopped) } else { Ok(comparison) }
 }
 
-fn start_peer(peer: &Peer, dir: &Path, place: &Place) -> Result<Subject, SubjectError> {
+fn start_peer(peer: &Peer, dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
     match peer {
         Peer::Ganesha => ganesha::start(dir, place),
         Peer::Knfsd => knfsd::start(dir, place),
@@ -255,7 +259,7 @@ fn start_peer(peer: &Peer, dir: &Path, place: &Place) -> Result<Subject, Subject
 }
 
 /// What there is to look at besides what loads make: 64 directories of 16 files.
-fn fill(dir: &Path) -> Result<(), Cannot> {
+fn fill(dir: &Path) -> Result<(), RunError> {
     for d in 0..64 {
         let sub = dir.join(format!("dir{d}"));
         std::fs::create_dir(&sub)?;
@@ -267,14 +271,14 @@ fn fill(dir: &Path) -> Result<(), Cannot> {
 }
 
 struct Servers {
-    all: Vec<Subject>,
+    all: Vec<TestServer>,
     seconds: f64,
 }
 
 impl Servers {
     /// A place for the figures of each.
     fn blank(&self) -> Vec<Figures> {
-        let name = |(index, server): (usize, &Subject)| Figures {
+        let name = |(index, server): (usize, &TestServer)| Figures {
             server: if index < BOUNDS_AT { server.name().into() } else { "bound".into() },
             ..Figures::default()
         };
@@ -284,22 +288,22 @@ impl Servers {
     /// Runs one load on all servers in turn, round after round.
     ///
     /// # Errors
-    /// [`Cannot::Stopped`]; what was measured until then is in `figures`.
+    /// [`RunError::Stopped`]; what was measured until then is in `figures`.
     fn rounds_of(
         &mut self,
         load: &Load,
         rounds: u32,
         figures: &mut [Figures],
-        setting: &Setting<'_>,
-    ) -> Result<(), Cannot> {
-        let mut again = Again::of(rounds.saturating_mul(4), setting);
+        ctx: &RunContext<'_>,
+    ) -> Result<(), RunError> {
+        let mut retries = TrialRetries::of(rounds.saturating_mul(4), ctx);
         for round in 0..rounds {
             for (index, figures) in figures.iter_mut().enumerate() {
-                setting.go_on()?;
+                ctx.go_on()?;
                 let server = &figures.server;
-                (setting.say)(&format!("{}: {server}, round {} of {rounds}", load.name, round + 1));
+                (ctx.say)(&format!("{}: {server}, round {} of {rounds}", load.name, round + 1));
                 if figures.remark.is_none() {
-                    self.measure(load, index, figures, setting, &mut again)?;
+                    self.measure(load, index, figures, ctx, &mut retries)?;
                 }
             }
         }
@@ -309,15 +313,15 @@ impl Servers {
     /// Runs one load on one server; what goes wrong becomes the remark.
     ///
     /// # Errors
-    /// [`Cannot::Stopped`].
+    /// [`RunError::Stopped`].
     fn measure(
         &mut self,
         load: &Load,
         index: usize,
         figures: &mut Figures,
-        setting: &Setting<'_>,
-        again: &mut Again,
-    ) -> Result<(), Cannot> {
+        ctx: &RunContext<'_>,
+        retries: &mut TrialRetries,
+    ) -> Result<(), RunError> {
         let is_bound = index >= BOUNDS_AT;
         let Some(server) = self.all.get_mut(index) else { return Ok(()) };
         if is_bound && (load.proto == Proto::Udp || !has_canned_reply(&load.workload)) {
@@ -325,14 +329,14 @@ impl Servers {
             return Ok(());
         }
         let seconds = self.seconds;
-        match again.undisturbed(setting, || one(load, server, seconds, is_bound, setting)) {
-            Ok((loaded, _)) if loaded.calls > 0 => {
-                figures.us_per_call.push(loaded.us_per_call());
-                figures.calls_per_s.push(loaded.report.calls_per_s);
-                figures.p99_us.push(loaded.report.latency.p99_us);
+        match retries.run(ctx, || one(load, server, seconds, is_bound, ctx)) {
+            Ok((measured, _)) if measured.calls > 0 => {
+                figures.us_per_call.push(measured.us_per_call());
+                figures.calls_per_s.push(measured.report.calls_per_s);
+                figures.p99_us.push(measured.report.latency.p99_us);
             }
             Ok(_) => figures.remark = Some("no call was answered".into()),
-            Err(Cannot::Stopped) => return Err(Cannot::Stopped),
+            Err(RunError::Stopped) => return Err(RunError::Stopped),
             Err(error) => figures.remark = Some(error.to_string()),
         }
         Ok(())
@@ -355,26 +359,26 @@ const fn has_canned_reply(workload: &Workload) -> bool {
 /// One load on one server.
 fn one(
     load: &Load,
-    server: &mut Subject,
+    server: &mut TestServer,
     seconds: f64,
     is_bound: bool,
-    setting: &Setting<'_>,
-) -> Result<Loaded, Cannot> {
+    ctx: &RunContext<'_>,
+) -> Result<MeasuredLoad, RunError> {
     let mut plan = Plan::new(server.nfs(), server.export(), load.workload.clone());
-    aim(&mut plan, server);
+    target_server(&mut plan, server);
     (plan.proto, plan.clients, plan.depth) = (load.proto, load.clients, load.depth);
     if load.size > 0 {
         plan.size = load.size;
     }
     (plan.warmup, plan.time) =
         (Duration::from_secs_f64(seconds / 4.0), Duration::from_secs_f64(seconds));
-    let scene = if is_bound { Scene::made_up(&plan) } else { Scene::prepare(&plan)? };
-    let scene = Arc::new(scene);
-    let loaded = loaded(&plan, &scene, server, setting);
+    let file_set = if is_bound { FileSet::synthetic(&plan) } else { FileSet::prepare(&plan)? };
+    let file_set = Arc::new(file_set);
+    let measured = measure_load(&plan, &file_set, server, ctx);
     if !is_bound {
-        scene.clear(&plan)?;
+        file_set.clear(&plan)?;
     }
-    loaded
+    measured
 }
 
 #[cfg(test)]

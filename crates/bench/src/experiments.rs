@@ -10,7 +10,7 @@ mod auth_scale;
 mod disk_sleep;
 mod fairness;
 mod hotplug;
-mod loaded;
+mod measured_load;
 mod pools;
 mod rounds;
 mod rsync_walk;
@@ -23,19 +23,19 @@ mod wan_write;
 mod zc_read;
 mod zc_readdir;
 
-pub use loaded::{Loaded, aim, faultless, loaded};
+pub use measured_load::{MeasuredLoad, measure_load, require_clean, target_server};
 pub use rounds::{Rounds, axis, fact, line, measures, median, spread};
 
 use crate::lab::LabError;
 use crate::load::LoadError;
 use crate::result::{Findings, Outcome};
-use crate::subject::SubjectError;
+use crate::servers::ServerError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 /// What experiments get from outside.
-pub struct Setting<'a> {
+pub struct RunContext<'a> {
     /// Few and short rounds.
     pub quick: bool,
     /// The server's binary.
@@ -48,15 +48,15 @@ pub struct Setting<'a> {
     pub say: &'a (dyn Fn(&str) + Sync),
 }
 
-impl Setting<'_> {
+impl RunContext<'_> {
     /// # Errors
-    /// [`Cannot::Stopped`] if a person wants the end.
-    pub fn go_on(&self) -> Result<(), Cannot> {
-        if self.stop.load(Relaxed) { Err(Cannot::Stopped) } else { Ok(()) }
+    /// [`RunError::Stopped`] if a person wants the end.
+    pub fn go_on(&self) -> Result<(), RunError> {
+        if self.stop.load(Relaxed) { Err(RunError::Stopped) } else { Ok(()) }
     }
 
     /// `quick` or `full`, as the run is.
-    pub fn pick<T>(&self, quick: T, full: T) -> T {
+    pub fn quick_or_full<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
 
@@ -64,17 +64,17 @@ impl Setting<'_> {
     ///
     /// # Errors
     /// What the disk says.
-    pub fn dir(&self, name: &str) -> Result<PathBuf, Cannot> {
+    pub fn dir(&self, name: &str) -> Result<PathBuf, RunError> {
         let dir = self.scratch.join(name);
         std::fs::create_dir_all(&dir)
-            .map_err(|e| Cannot::Failed(format!("{}: {e}", dir.display())))?;
+            .map_err(|e| RunError::Failed(format!("{}: {e}", dir.display())))?;
         Ok(dir)
     }
 }
 
 /// Why an experiment did not end well.
 #[derive(Debug, thiserror::Error)]
-pub enum Cannot {
+pub enum RunError {
     /// This machine lacks something.
     #[error("{0}")]
     Unable(String),
@@ -86,19 +86,19 @@ pub enum Cannot {
     Stopped,
 }
 
-impl From<LoadError> for Cannot {
+impl From<LoadError> for RunError {
     fn from(error: LoadError) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl From<std::io::Error> for Cannot {
+impl From<std::io::Error> for RunError {
     fn from(error: std::io::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl From<LabError> for Cannot {
+impl From<LabError> for RunError {
     fn from(error: LabError) -> Self {
         match error.outcome() {
             Outcome::Unable(why) => Self::Unable(why),
@@ -109,10 +109,10 @@ impl From<LabError> for Cannot {
     }
 }
 
-impl From<SubjectError> for Cannot {
-    fn from(error: SubjectError) -> Self {
+impl From<ServerError> for RunError {
+    fn from(error: ServerError) -> Self {
         match error {
-            SubjectError::Unable(_) | SubjectError::NotInstalled { .. } => {
+            ServerError::Unable(_) | ServerError::NotInstalled { .. } => {
                 Self::Unable(error.to_string())
             }
             _ => Self::Failed(error.to_string()),
@@ -129,7 +129,7 @@ pub struct Experiment {
     /// What is asked, in a sentence or two.
     pub question: &'static str,
     /// Runs it. What is in the findings when it fails is kept.
-    pub run: fn(&Setting<'_>, &mut Findings) -> Result<(), Cannot>,
+    pub run: fn(&RunContext<'_>, &mut Findings) -> Result<(), RunError>,
 }
 
 /// All experiments, in the order in which `run all` runs them.
@@ -156,19 +156,19 @@ pub fn named(name: &str) -> Option<&'static Experiment> {
 }
 
 /// Runs one experiment. Always gives findings; their outcome says whether it worked.
-pub fn run(experiment: &Experiment, setting: &Setting<'_>) -> Findings {
+pub fn run(experiment: &Experiment, ctx: &RunContext<'_>) -> Findings {
     let began = Instant::now();
-    let mut findings = rounds::empty(experiment, setting.quick);
-    let end = (experiment.run)(setting, &mut findings);
+    let mut findings = rounds::empty(experiment, ctx.quick);
+    let end = (experiment.run)(ctx, &mut findings);
     findings.took_s = began.elapsed().as_secs_f64();
     findings.noise = rounds::noise(&findings.trials);
     findings.setup.extend(rounds::stolen(&findings.trials));
     findings.outcome = match end {
         Ok(()) => Outcome::Done,
-        Err(Cannot::Unable(why)) => Outcome::Unable(why),
-        Err(Cannot::Stopped) => Outcome::Partial("stopped before its end".into()),
-        Err(Cannot::Failed(why)) if findings.trials.is_empty() => Outcome::Failed(why),
-        Err(Cannot::Failed(why)) => Outcome::Partial(why),
+        Err(RunError::Unable(why)) => Outcome::Unable(why),
+        Err(RunError::Stopped) => Outcome::Partial("stopped before its end".into()),
+        Err(RunError::Failed(why)) if findings.trials.is_empty() => Outcome::Failed(why),
+        Err(RunError::Failed(why)) => Outcome::Partial(why),
     };
     findings
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   [`Namespace`]  a private network: run a closure or start a server in it
 //!   [`veth`]       a cable between two of them, with addresses and counters
-//!   [`Cables`]     a server and its clients with several cables between them
+//!   [`VethPairs`]     a server and its clients with several cables between them
 //!   [`Link`]       a long or slow line between two of them: rate, round trip, queue, loss
 //! ```
 //!
@@ -12,7 +12,6 @@
 //! All of it needs root, `ip` (package iproute2) and, for a [`Link`], `/dev/net/tun`; what is missing
 //! is said by [`LabError::Unable`].
 
-pub mod cables;
 pub mod link;
 pub mod namespace;
 mod netem;
@@ -20,11 +19,12 @@ mod ring;
 mod simulator;
 pub mod sockstat;
 pub mod veth;
+pub mod veth_pairs;
 
-pub use cables::Cables;
-pub use link::{DirectionReport, Link, LinkOptions, LinkReport, Via};
+pub use link::{DirectionReport, Link, LinkBackend, LinkOptions, LinkReport};
 pub use namespace::Namespace;
 pub use veth::{Interface, Subnet, Traffic};
+pub use veth_pairs::VethPairs;
 
 use crate::result::Outcome;
 use std::io;

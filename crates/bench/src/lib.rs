@@ -15,5 +15,5 @@ pub mod machine;
 pub mod mktree;
 pub mod report;
 pub mod result;
-mod stolen;
-pub mod subject;
+pub mod servers;
+mod steal;

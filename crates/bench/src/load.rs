@@ -6,38 +6,38 @@
 //!
 //! Threads share nothing while they run but the scene, which is only read, and a flag to stop.
 
-mod answer;
-mod ask;
-mod drive;
+mod call;
+mod counters;
 mod error;
+mod file_set;
+mod generator;
 mod op;
 mod pattern;
 mod plan;
 mod recording;
+mod reply;
 mod report;
-mod scene;
-mod seat;
-mod tally;
-mod wire;
-mod work;
+mod sim_client;
+mod socket;
+mod thread_loop;
 
+pub use counters::LiveCounters;
 pub use error::LoadError;
+pub use file_set::{BENCH_DIR, FileSet};
+pub(crate) use generator::Rng;
 pub use op::{Op, Version};
 pub use plan::{CLIENTS_MAX, DEPTH_MAX, Pace, Plan, Proto, Stable, Workload};
 pub(crate) use plan::{FILE_BYTES, FILES};
 pub use report::{Fairness, Latency, LoadReport, OpReport, ServerCost, ServerReport};
-pub use scene::{OWN_DIR, Scene};
-pub use tally::Live;
-pub(crate) use work::Dice;
 
-use ask::Head;
-use drive::{Client, Driven, Stage};
-use seat::Seat;
+use call::CallTemplate;
+use counters::ThreadCounters;
+use sim_client::SimClient;
+use socket::ClientSocket;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use tally::Tally;
-use wire::Wire;
+use thread_loop::{Client, LoadShared, ThreadOutcome};
 
 /// Whether `piece` is what client number `client` writes with each WRITE, or the start of it.
 pub fn is_written(client: usize, piece: &[u8]) -> bool {
@@ -66,24 +66,25 @@ fn identity(plan: &Plan, client: usize) -> client::Identity {
 }
 
 /// Connects all clients and deals them out to the threads.
-fn seat_all(plan: &Plan, scene: &Arc<Scene>) -> Result<Vec<Vec<Client>>, LoadError> {
+fn seat_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>, LoadError> {
     let threads = plan.threads.clamp(1, plan.clients);
     let per_thread = plan.clients.div_ceil(threads);
     let mut dealt: Vec<Vec<Client>> = Vec::with_capacity(threads);
     for client in 0..plan.clients {
         let index = client.checked_rem(plan.servers.len()).unwrap_or(0);
         let server = *plan.servers.get(index).ok_or_else(|| LoadError::Plan("no server".into()))?;
-        let wire = Wire::open(plan, client, server)?;
-        let head = Head::new(plan.version, &identity(plan, client), plan.proto == Proto::Tcp)
-            .cut(plan.fragment as usize);
+        let socket = ClientSocket::open(plan, client, server)?;
+        let template =
+            CallTemplate::new(plan.version, &identity(plan, client), plan.proto == Proto::Tcp)
+                .with_fragments(plan.fragment as usize);
         let number = client.checked_rem(per_thread).unwrap_or(0);
-        let work = work::of(plan, scene, client);
-        let seat = Seat::new(plan, client, number, server, head, work);
+        let generator = generator::of(plan, file_set, client);
+        let sim = SimClient::new(plan, client, number, server, template, generator);
         if number == 0 {
             dealt.push(Vec::with_capacity(per_thread));
         }
         if let Some(hand) = dealt.last_mut() {
-            hand.push(Client::new(seat, wire));
+            hand.push(Client::new(sim, socket));
         }
     }
     Ok(dealt)
@@ -109,11 +110,11 @@ fn with_ports(plan: &Plan) -> Plan {
 /// Only what keeps it from beginning; later faults are in [`Run::error`], with what was counted.
 pub fn run(
     plan: &Plan,
-    scene: &Arc<Scene>,
-    live: &Live,
+    file_set: &Arc<FileSet>,
+    live: &LiveCounters,
     stop: &AtomicBool,
 ) -> Result<Run, LoadError> {
-    run_from(plan, scene, live, stop, || {})
+    run_from(plan, file_set, live, stop, || {})
 }
 
 /// As [`run`]; `counted_from_here` is called once, at the end of the warm-up, while the load goes on.
@@ -122,36 +123,38 @@ pub fn run(
 /// As [`run`].
 pub fn run_from(
     plan: &Plan,
-    scene: &Arc<Scene>,
-    live: &Live,
+    file_set: &Arc<FileSet>,
+    live: &LiveCounters,
     stop: &AtomicBool,
     counted_from_here: impl FnOnce(),
 ) -> Result<Run, LoadError> {
     plan.check().map_err(LoadError::Plan)?;
     sys::limits::raise_open_files();
     let plan = with_ports(plan);
-    let hands = seat_all(&plan, scene)?;
+    let hands = seat_all(&plan, file_set)?;
     let broken = AtomicBool::new(false);
-    let stage = Stage { plan: &plan, live, stop, broken: &broken, start: Instant::now() };
-    let driven: Vec<Driven> = std::thread::scope(|scope| {
-        let stage = &stage;
+    let shared = LoadShared { plan: &plan, live, stop, broken: &broken, start: Instant::now() };
+    let outcomes: Vec<ThreadOutcome> = std::thread::scope(|scope| {
+        let shared = &shared;
         let threads: Vec<_> = hands
             .into_iter()
             .enumerate()
-            .map(|(thread, clients)| scope.spawn(move || drive::drive(stage, thread, clients)))
+            .map(|(thread, clients)| {
+                scope.spawn(move || thread_loop::thread_loop(shared, thread, clients))
+            })
             .collect();
         std::thread::sleep(plan.warmup);
         counted_from_here();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
-    let mut tally = Tally::new(0);
+    let mut counters = ThreadCounters::new(0);
     let mut error = None;
     let mut counted = std::time::Duration::ZERO;
-    for one in driven {
-        tally.add(one.tally);
+    for one in outcomes {
+        counters.add(one.counters);
         error = error.or(one.error);
         counted = counted.max(one.counted);
     }
-    let report = report::report(&plan, &tally, counted, error.as_ref());
+    let report = report::report(&plan, &counters, counted, error.as_ref());
     Ok(Run { report, error })
 }

@@ -6,7 +6,7 @@
 //! directories and source trees. Files are dealt out by weight: some directories have none, most a dozen, a tenth
 //! of them a hundred. Files have sizes but no data (holes), so the tree costs inodes and no blocks.
 //!
-//! Making it again adds what is missing, so a run that was stopped can be continued.
+//! CreatedFiles it again adds what is missing, so a run that was stopped can be continued.
 
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -310,7 +310,7 @@ fn file_name(seed: u64, number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{DIRECTORIES, FILES, TreeError, make, numbers, plan};
-    use crate::subject::Scratch;
+    use crate::servers::ScratchDir;
     use std::path::Path;
     use std::sync::atomic::AtomicBool;
 
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_is_made_is_there_and_is_not_made_twice() {
-        let scratch = Scratch::in_memory().unwrap();
+        let scratch = ScratchDir::in_memory().unwrap();
         let top = scratch.path().join("new/tree");
         let made = make(&top, 0.01, &GO, &|_, _| ()).unwrap();
         assert_eq!((made.directories, made.files, made.present), (108, 1615, 0));
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_stop_a_bad_scale_and_a_full_house_are_told() {
-        let scratch = Scratch::in_memory().unwrap();
+        let scratch = ScratchDir::in_memory().unwrap();
         let stop = AtomicBool::new(true);
         let error = make(&scratch.path().join("t"), 0.001, &stop, &|_, _| ()).unwrap_err();
         assert!(matches!(error, TreeError::Stopped { made: 0, .. }), "{error}");

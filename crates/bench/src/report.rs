@@ -10,10 +10,8 @@
 
 mod bars;
 mod curves;
-mod extent;
 mod figure;
 mod html;
-mod look;
 mod numbers;
 mod page;
 #[cfg(test)]
@@ -21,7 +19,9 @@ mod palette;
 mod read;
 mod scale;
 mod section;
+mod series_style;
 mod svg;
+mod text_width;
 
 pub use figure::figure;
 

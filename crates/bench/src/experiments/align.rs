@@ -4,11 +4,13 @@
 //! In 2002 a copy from one byte off ran at half the speed. The first two parts are made in this process, one
 //! thread, so that nothing but the offset differs; the third goes through a server.
 
-use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, loaded, measures};
-use crate::load::{Plan, Scene, Workload};
+use super::{
+    Experiment, Rounds, RunContext, RunError, axis, fact, measure_load, measures, target_server,
+};
+use crate::load::{FileSet, Plan, Workload};
 use crate::result::{Findings, Table, Target};
-use crate::subject::Scratch;
-use crate::subject::bowline::{self, Options};
+use crate::servers::ScratchDir;
+use crate::servers::bowline::{self, Options};
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -30,34 +32,34 @@ const PAGE: usize = 4096;
 /// Memory that is gone through, so that it does not all stay in the cache of a CPU.
 const REGION: usize = 32 << 20;
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     findings.setup.extend([
         fact("copied and written at once", &"256 KiB, going through 32 MiB"),
         fact("READ", &"32 KiB, 8 clients, zero-copy=off"),
     ]);
     let names = OFFSETS.map(|offset| offset.to_string());
-    let scratch = Scratch::in_memory()?;
+    let scratch = ScratchDir::in_memory()?;
     let dir = scratch.dir("export")?;
     let file = std::fs::File::create(dir.join("written"))?;
     file.set_len((AT_ONCE + PAGE) as u64)?;
     let mut memory = Memory::new();
-    let time = Duration::from_millis(setting.pick(40, 300));
+    let time = Duration::from_millis(ctx.quick_or_full(40, 300));
     let mut server = bowline::start(&Options::of_dir(&dir).set("zero-copy", "off"))?;
     findings.commands.push(server.command().to_owned());
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Read);
-    aim(&mut plan, &server);
+    target_server(&mut plan, &server);
     plan.clients = 8;
-    plan.warmup = Duration::from_millis(setting.pick(50, 200));
-    plan.time = Duration::from_millis(setting.pick(200, 1000));
-    let scene = Arc::new(Scene::prepare(&plan)?);
-    Rounds::new(findings, setting, setting.pick(3, 7)).interleave(&names, None, |name| {
+    plan.warmup = Duration::from_millis(ctx.quick_or_full(50, 200));
+    plan.time = Duration::from_millis(ctx.quick_or_full(200, 1000));
+    let file_set = Arc::new(FileSet::prepare(&plan)?);
+    Rounds::new(findings, ctx, ctx.quick_or_full(3, 7)).interleave(&names, None, |name| {
         let offset: u64 = name.parse().unwrap_or(0);
         let at = usize::try_from(offset).unwrap_or(0);
         let copied = memory.copy_mb_per_s(at, time);
         let written = memory.write_mb_per_s(&file, at, time)?;
         plan.shift = offset;
-        let loaded = loaded(&plan, &scene, &mut server, setting)?;
-        let mut all = loaded.measures();
+        let measured = measure_load(&plan, &file_set, &mut server, ctx)?;
+        let mut all = measured.measures();
         all.extend(measures([("copy_mb_per_s", copied), ("pwrite_mb_per_s", written)]));
         Ok(all)
     })?;

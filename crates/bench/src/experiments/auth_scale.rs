@@ -6,7 +6,7 @@
 //! the server's own code against the ways of sharing that it does without. Threads run before all others where
 //! that is allowed, for a few milliseconds at a time.
 
-use super::{Cannot, Experiment, Rounds, Setting, axis, fact, measures, spread};
+use super::{Experiment, Rounds, RunContext, RunError, axis, fact, measures, spread};
 use crate::auth_table::{Sharing, look_up_ns};
 use crate::result::{Findings, Table, Target};
 use std::time::Duration;
@@ -24,7 +24,7 @@ const MEASURE: &str = "look_up_ns_per_call";
 /// What the design asks of the snapshot.
 const WISH_NS: f64 = 10.0;
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     let cpus = sys::thread::allowed_cpus()?.len().max(1);
     let mut threads: Vec<usize> = std::iter::successors(Some(1), |n| Some(n * 2))
         .take_while(|n| *n < cpus)
@@ -38,13 +38,13 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     ]);
     original(findings);
     let names = Sharing::ALL.map(Sharing::name);
-    let time = Duration::from_millis(setting.pick(10, 40));
+    let time = Duration::from_millis(ctx.quick_or_full(10, 40));
     for count in threads {
         #[expect(clippy::cast_precision_loss, reason = "a number of processors")]
         let at = Some(count as f64);
-        Rounds::new(findings, setting, setting.pick(3, 9)).interleave(&names, at, |name| {
+        Rounds::new(findings, ctx, ctx.quick_or_full(3, 9)).interleave(&names, at, |name| {
             let sharing = Sharing::ALL.into_iter().find(|sharing| sharing.name() == *name);
-            let sharing = sharing.ok_or_else(|| Cannot::Failed(format!("no table {name}")))?;
+            let sharing = sharing.ok_or_else(|| RunError::Failed(format!("no table {name}")))?;
             Ok(measures([(MEASURE, look_up_ns(sharing, count, time))]))
         })?;
     }
@@ -60,11 +60,11 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
         MEASURE,
         &names,
     );
-    judge(findings, cpus);
+    evaluate_targets(findings, cpus);
     Ok(())
 }
 
-fn judge(findings: &mut Findings, cpus: usize) {
+fn evaluate_targets(findings: &mut Findings, cpus: usize) {
     let medians = |findings: &Findings, variant: &str| -> Vec<f64> {
         findings
             .places()

@@ -7,11 +7,11 @@
 //! What the clients' and the machine's own share of that is shows a last variant: a disk that never sleeps,
 //! and as many clients as have a call under way that does not sleep.
 
-use super::{Cannot, Experiment, Rounds, Setting, aim, fact, loaded};
-use crate::load::{Plan, Scene, Workload};
+use super::{Experiment, Rounds, RunContext, RunError, fact, measure_load, target_server};
+use crate::load::{FileSet, Plan, Workload};
 use crate::result::{Findings, Target};
-use crate::subject::bowline::{self, Options};
-use crate::subject::{Place, Subject};
+use crate::servers::bowline::{self, Options};
+use crate::servers::{Placement, TestServer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,23 +35,23 @@ const LOSS_MAX: f64 = 0.10;
 /// What calls that do not sleep may take at p99 under `adaptive`.
 const WISH_US: f64 = 1000.0;
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     let cpus = sys::thread::allowed_cpus()?;
     let (server_cpus, client_cpus) = match cpus.as_slice() {
         [others @ .., last] if !others.is_empty() => (vec![*last], others.to_vec()),
         _ => (Vec::new(), Vec::new()),
     };
-    let place = Place { cpus: server_cpus, ..Place::default() };
-    let started = |options: Options, clients: usize| -> Result<Bench, Cannot> {
+    let place = Placement { cpus: server_cpus, ..Placement::default() };
+    let started = |options: Options, clients: usize| -> Result<Bench, RunError> {
         let options = Options { place: place.clone(), ..options.set("threads", "128..128") };
         let server = bowline::start(&options)?;
         let mut plan = Plan::new(server.nfs(), server.export(), Workload::Access);
-        aim(&mut plan, &server);
+        target_server(&mut plan, &server);
         (plan.clients, plan.cpus) = (clients, client_cpus.clone());
-        plan.warmup = Duration::from_millis(setting.pick(200, 500));
-        plan.time = Duration::from_millis(setting.pick(500, 2000));
-        let scene = Arc::new(Scene::prepare(&plan)?);
-        Ok(Bench { server, plan, scene })
+        plan.warmup = Duration::from_millis(ctx.quick_or_full(200, 500));
+        plan.time = Duration::from_millis(ctx.quick_or_full(500, 2000));
+        let file_set = Arc::new(FileSet::prepare(&plan)?);
+        Ok(Bench { server, plan, file_set })
     };
     let mut slow = started(Options::of_slow_memory(DELAY), CLIENTS)?;
     let mut awake = started(Options::of_memory(), AWAKE_CLIENTS)?;
@@ -61,22 +61,22 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
         fact("clients", &format!("{CLIENTS}; {AWAKE_CLIENTS} where nothing sleeps")),
     ]);
     let variants: Vec<&str> = POLICIES.into_iter().chain([AWAKE]).collect();
-    Rounds::new(findings, setting, setting.pick(2, 7)).interleave(&variants, None, |variant| {
+    Rounds::new(findings, ctx, ctx.quick_or_full(2, 7)).interleave(&variants, None, |variant| {
         if *variant == AWAKE {
-            return awake.measure(99.0, setting);
+            return awake.measure(99.0, ctx);
         }
         slow.server.set("wake-policy", variant)?;
-        slow.measure(94.0, setting)
+        slow.measure(94.0, ctx)
     })?;
-    judge(findings);
+    evaluate_targets(findings);
     Ok(())
 }
 
 /// A server and its load.
 struct Bench {
-    server: Subject,
+    server: TestServer,
     plan: Plan,
-    scene: Arc<Scene>,
+    file_set: Arc<FileSet>,
 }
 
 impl Bench {
@@ -84,17 +84,17 @@ impl Bench {
     fn measure(
         &mut self,
         share: f64,
-        setting: &Setting<'_>,
-    ) -> Result<BTreeMap<String, f64>, Cannot> {
-        let loaded = loaded(&self.plan, &self.scene, &mut self.server, setting)?;
-        let mut measures = loaded.measures();
-        let quick = loaded.report.percentiles.iter().find(|(of, _)| *of >= share);
+        ctx: &RunContext<'_>,
+    ) -> Result<BTreeMap<String, f64>, RunError> {
+        let measured = measure_load(&self.plan, &self.file_set, &mut self.server, ctx)?;
+        let mut measures = measured.measures();
+        let quick = measured.report.percentiles.iter().find(|(of, _)| *of >= share);
         measures.insert("quick_p99_us".into(), quick.map_or(f64::NAN, |(_, us)| *us));
         Ok(measures)
     }
 }
 
-fn judge(findings: &mut Findings) {
+fn evaluate_targets(findings: &mut Findings) {
     let mut worst = f64::INFINITY;
     for policy in POLICIES.iter().skip(1) {
         findings.ratio("calls_per_s", policy, POLICIES[0], None);

@@ -4,11 +4,13 @@
 //! when the other's does not want to (`SCHED_IDLE`): what is measured is the server's turn, not who of the
 //! two clients gets their common CPU.
 
-use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, faultless, measures};
-use crate::load::{Live, Plan, Run, Scene, Workload};
+use super::{
+    Experiment, Rounds, RunContext, RunError, axis, fact, measures, require_clean, target_server,
+};
+use crate::load::{FileSet, LiveCounters, Plan, Run, Workload};
 use crate::result::{Findings, Target};
-use crate::subject::bowline::{self, Options};
-use crate::subject::{Place, Scratch, Subject};
+use crate::servers::bowline::{self, Options};
+use crate::servers::{Placement, ScratchDir, TestServer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -35,23 +37,23 @@ const AHEAD: Duration = Duration::from_millis(150);
 struct Greedy {
     name: String,
     plan: Plan,
-    scene: Arc<Scene>,
+    file_set: Arc<FileSet>,
 }
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     let cpus = sys::thread::allowed_cpus()?;
     let [others @ .., last] = cpus.as_slice() else {
-        return Err(Cannot::Unable("the CPUs of this machine are not known".into()));
+        return Err(RunError::Unable("the CPUs of this machine are not known".into()));
     };
     if others.is_empty() {
-        return Err(Cannot::Unable("needs two CPUs: one for the server, one for clients".into()));
+        return Err(RunError::Unable("needs two CPUs: one for the server, one for clients".into()));
     }
-    let scratch = Scratch::in_memory()?;
+    let scratch = ScratchDir::in_memory()?;
     let dir = scratch.dir("export")?;
     for n in 0..256 {
         std::fs::write(dir.join(format!("file{n}")), b"x")?;
     }
-    let place = Place { cpus: vec![*last], ..Place::default() };
+    let place = Placement { cpus: vec![*last], ..Placement::default() };
     let mut server = bowline::start(&Options { place, ..Options::of_dir(&dir) })?;
     findings.commands.push(server.command().to_owned());
     findings.setup.extend([
@@ -60,22 +62,22 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
         fact("CPUs", &"one for the server, the rest for the clients"),
     ]);
     let mut modest = Plan::new(server.nfs(), server.export(), Workload::Getattr);
-    aim(&mut modest, &server);
+    target_server(&mut modest, &server);
     modest.cpus = others.to_vec();
-    modest.time = Duration::from_millis(setting.pick(500, 2000));
-    let scene = Arc::new(Scene::prepare(&modest)?);
+    modest.time = Duration::from_millis(ctx.quick_or_full(500, 2000));
+    let file_set = Arc::new(FileSet::prepare(&modest)?);
     let greedy = greedy(&modest)?;
     let names: Vec<&str> =
         std::iter::once(ALONE).chain(greedy.iter().map(|greedy| greedy.name.as_str())).collect();
-    Rounds::new(findings, setting, setting.pick(3, 7)).interleave(&names, None, |name| {
+    Rounds::new(findings, ctx, ctx.quick_or_full(3, 7)).interleave(&names, None, |name| {
         let beside = greedy.iter().find(|greedy| greedy.name == *name);
-        trial(&modest, &scene, beside, &mut server, setting)
+        trial(&modest, &file_set, beside, &mut server, ctx)
     })?;
-    judge(findings, &names);
+    evaluate_targets(findings, &names);
     Ok(())
 }
 
-fn greedy(modest: &Plan) -> Result<Vec<Greedy>, Cannot> {
+fn greedy(modest: &Plan) -> Result<Vec<Greedy>, RunError> {
     let kinds = [
         ("GETATTR", Workload::Getattr),
         ("READ of 32 KiB", Workload::Read),
@@ -85,8 +87,8 @@ fn greedy(modest: &Plan) -> Result<Vec<Greedy>, Cannot> {
     for (what, workload) in kinds {
         let (depth, time, warmup) = (DEPTH, LONG, Duration::ZERO);
         let plan = Plan { workload, depth, time, warmup, ..modest.clone() };
-        let scene = Arc::new(Scene::prepare(&plan)?);
-        all.push(Greedy { name: format!("beside {DEPTH} {what}"), plan, scene });
+        let file_set = Arc::new(FileSet::prepare(&plan)?);
+        all.push(Greedy { name: format!("beside {DEPTH} {what}"), plan, file_set });
     }
     Ok(all)
 }
@@ -94,33 +96,33 @@ fn greedy(modest: &Plan) -> Result<Vec<Greedy>, Cannot> {
 /// The modest client's load, with a greedy one beside it if one is given.
 fn trial(
     modest: &Plan,
-    scene: &Arc<Scene>,
+    file_set: &Arc<FileSet>,
     greedy: Option<&Greedy>,
-    server: &mut Subject,
-    setting: &Setting<'_>,
-) -> Result<BTreeMap<String, f64>, Cannot> {
+    server: &mut TestServer,
+    ctx: &RunContext<'_>,
+) -> Result<BTreeMap<String, f64>, RunError> {
     let over = AtomicBool::new(false);
     let before = server.reading()?;
     let (run, beside) = std::thread::scope(|scope| {
         let beside = greedy.map(|greedy| {
             let over = &over;
-            scope.spawn(move || -> Result<Run, Cannot> {
+            scope.spawn(move || -> Result<Run, RunError> {
                 sys::thread::run_last()?;
-                let live = Live::new(1);
-                Ok(crate::load::run(&greedy.plan, &greedy.scene, &live, over)?)
+                let live = LiveCounters::new(1);
+                Ok(crate::load::run(&greedy.plan, &greedy.file_set, &live, over)?)
             })
         });
         std::thread::sleep(AHEAD);
-        let run = crate::load::run(modest, scene, &Live::new(1), setting.stop);
+        let run = crate::load::run(modest, file_set, &LiveCounters::new(1), ctx.stop);
         over.store(true, Relaxed);
         let beside = beside
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         (run, beside)
     });
     let usage = server.reading()?.since(&before);
-    setting.go_on()?;
-    let report = faultless(run?, server.name())?;
-    let beside = beside.transpose()?.map(|run| faultless(run, server.name())).transpose()?;
+    ctx.go_on()?;
+    let report = require_clean(run?, server.name())?;
+    let beside = beside.transpose()?.map(|run| require_clean(run, server.name())).transpose()?;
     Ok(measures([
         ("p50_us", report.latency.p50_us),
         ("p99_us", report.latency.p99_us),
@@ -130,7 +132,7 @@ fn trial(
     ]))
 }
 
-fn judge(findings: &mut Findings, names: &[&str]) {
+fn evaluate_targets(findings: &mut Findings, names: &[&str]) {
     for name in names.iter().filter(|name| **name != ALONE) {
         let times = findings.ratio("p50_us", name, ALONE, None);
         findings.ratio("p99_us", name, ALONE, None);

@@ -1,8 +1,8 @@
 //! `hotplug`: S1 while interfaces come and go and while the setting changes. What is asked is not how fast
 //! the server is but whether anybody notices.
 
-use super::udp::{Bench, CABLES};
-use super::{Cannot, Experiment, Rounds, Setting, axis, fact};
+use super::udp::{Bench, VETH_PAIRS};
+use super::{Experiment, Rounds, RunContext, RunError, axis, fact};
 use crate::lab::veth::{Interface, Subnet, pair};
 use crate::lab::{LabError, Namespace};
 use crate::result::{Findings, Target};
@@ -26,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     Nothing,
-    Setting,
+    RunContext,
     Renamed,
     Another,
     Down,
@@ -34,13 +34,13 @@ enum Trouble {
 
 /// The one that costs packets, which are those in flight, comes last.
 const TROUBLES: [Trouble; 5] =
-    [Trouble::Nothing, Trouble::Setting, Trouble::Renamed, Trouble::Another, Trouble::Down];
+    [Trouble::Nothing, Trouble::RunContext, Trouble::Renamed, Trouble::Another, Trouble::Down];
 
 impl fmt::Display for Trouble {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Nothing => "nothing changes",
-            Self::Setting => "udp-sockets changes every 100 ms",
+            Self::RunContext => "udp-sockets changes every 100 ms",
             Self::Renamed => "an interface is renamed, and back",
             Self::Another => "another interface comes and goes",
             Self::Down => "an interface goes down for 50 ms twice a second",
@@ -59,10 +59,10 @@ struct Stage {
 
 impl Stage {
     /// Makes one change; an interface has its name and its state again afterwards.
-    fn disturb(&mut self, trouble: Trouble, count: u64) -> Result<(), Cannot> {
+    fn disturb(&mut self, trouble: Trouble, count: u64) -> Result<(), RunError> {
         match trouble {
             Trouble::Nothing => {}
-            Trouble::Setting => change(&self.control, count)?,
+            Trouble::RunContext => change(&self.control, count)?,
             Trouble::Renamed => {
                 let name = self.end.name().to_owned();
                 self.end.rename("elsewhere0")?;
@@ -91,23 +91,23 @@ impl Stage {
 
 const MODES: [&str; 4] = ["interface", "cpu", "interface-cpu", "single"];
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let mut bench = Bench::new(setting, findings)?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let mut bench = Bench::new(ctx, findings)?;
     bench.plan.retransmit = Duration::from_millis(250);
-    bench.plan.time = Duration::from_millis(setting.pick(1000, 3000));
+    bench.plan.time = Duration::from_millis(ctx.quick_or_full(1000, 3000));
     findings.setup.push(fact("retransmission", &"after 250 ms"));
-    let last = bench.cables.server_end(usize::from(CABLES) - 1).map(|end| end.clone());
+    let last = bench.veth_pairs.server_end(usize::from(VETH_PAIRS) - 1).map(|end| end.clone());
     let mut stage = Stage {
         control: bench.server.control().map(Path::to_path_buf).unwrap_or_default(),
         end: last.ok_or_else(|| LabError::Failed("a cable is missing".into()))?,
-        server: bench.cables.server.clone(),
-        client: bench.cables.client.clone(),
+        server: bench.veth_pairs.server.clone(),
+        client: bench.veth_pairs.client.clone(),
     };
-    Rounds::new(findings, setting, setting.pick(2, 5)).interleave(&TROUBLES, None, |trouble| {
+    Rounds::new(findings, ctx, ctx.quick_or_full(2, 5)).interleave(&TROUBLES, None, |trouble| {
         bench.server.set("udp-sockets", "interface")?;
         let (over, changes) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
-            let changing = scope.spawn(|| -> Result<(), Cannot> {
+            let changing = scope.spawn(|| -> Result<(), RunError> {
                 while !over.load(Relaxed) {
                     stage.disturb(*trouble, changes.load(Relaxed))?;
                     changes.fetch_add(1, Relaxed);
@@ -115,35 +115,35 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
                 }
                 Ok(())
             });
-            let done = bench.load(setting);
+            let done = bench.load(ctx);
             over.store(true, Relaxed);
             let changed = changing.join().unwrap_or_else(|_| {
-                Err(Cannot::Failed("the thread that changes things panicked".into()))
+                Err(RunError::Failed("the thread that changes things panicked".into()))
             });
-            let loaded = done?;
+            let measured = done?;
             changed?;
-            let mut measures = loaded.measures();
+            let mut measures = measured.measures();
             #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
             measures.extend(super::measures([
-                ("lost", loaded.report.lost as f64),
-                ("retransmitted", loaded.report.retransmitted as f64),
+                ("lost", measured.report.lost as f64),
+                ("retransmitted", measured.report.retransmitted as f64),
                 ("changes", changes.load(Relaxed) as f64),
             ]));
             Ok(measures)
         })
     })?;
-    judge(findings);
+    evaluate_targets(findings);
     Ok(())
 }
 
 /// Makes the next setting the one in force.
-fn change(control: &Path, count: u64) -> Result<(), Cannot> {
+fn change(control: &Path, count: u64) -> Result<(), RunError> {
     let next = usize::try_from(count).unwrap_or(0) % MODES.len();
     let value = MODES.get(next).copied().unwrap_or("single").to_owned();
     let request = Request::Set { key: "udp-sockets".into(), value };
     let asked = admin::Client::connect(control)
         .and_then(|mut client| client.ask::<Changed>(&request))
-        .map_err(|error| Cannot::Failed(error.to_string()))?;
+        .map_err(|error| RunError::Failed(error.to_string()))?;
     drop(asked);
     Ok(())
 }
@@ -153,20 +153,20 @@ fn change(control: &Path, count: u64) -> Result<(), Cannot> {
 /// and a datagram in ten changes is allowed.
 fn resent(findings: &Findings, trouble: Trouble) -> Target {
     let median = |measure| findings.median(&trouble.to_string(), None, measure);
-    let (again, changes) = (median("retransmitted"), median("changes"));
+    let (retransmitted, changes) = (median("retransmitted"), median("changes"));
     let calm = findings.values(&Trouble::Nothing.to_string(), None, "retransmitted");
     let calm = calm.iter().map(|(_, value)| *value).fold(0.0, f64::max);
     Target {
-        wish: format!("{trouble}: nothing has to be sent again for it"),
+        wish: format!("{trouble}: nothing has to be retransmitted because of it"),
         found: format!(
-            "{again} datagrams in {changes} changes; up to {calm} while {}",
+            "{retransmitted} datagrams in {changes} changes; up to {calm} while {}",
             Trouble::Nothing
         ),
-        held: again <= calm + changes / 10.0,
+        held: retransmitted <= calm + changes / 10.0,
     }
 }
 
-fn judge(findings: &mut Findings) {
+fn evaluate_targets(findings: &mut Findings) {
     let total = |findings: &Findings, trouble: Trouble, measure: &str| -> f64 {
         let values = findings.values(&trouble.to_string(), None, measure);
         values.iter().map(|(_, value)| value).sum()

@@ -1,10 +1,10 @@
 //! `pools`: one pool of threads for all CPUs, one for each CPU, or one for each memory node.
 
-use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, loaded};
-use crate::load::{Plan, Scene, Workload};
+use super::{Experiment, Rounds, RunContext, RunError, axis, fact, measure_load, target_server};
+use crate::load::{FileSet, Plan, Workload};
 use crate::result::{Findings, Target};
-use crate::subject::Scratch;
-use crate::subject::bowline::{self, Options};
+use crate::servers::ScratchDir;
+use crate::servers::bowline::{self, Options};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ const MODES: [&str; 4] = ["global", "percpu", "pernode", "auto"];
 /// `auto` may lose so much against the best of the others.
 const LOSS_MAX: f64 = 0.10;
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let scratch = Scratch::in_memory()?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let scratch = ScratchDir::in_memory()?;
     let dir = scratch.dir("export")?;
     for n in 0..256 {
         std::fs::write(dir.join(format!("file{n}")), b"x")?;
@@ -36,18 +36,18 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     let mut server = bowline::start(&Options::of_dir(&dir))?;
     findings.commands.push(server.command().to_owned());
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Access);
-    aim(&mut plan, &server);
+    target_server(&mut plan, &server);
     // in which auto settles
-    plan.warmup = Duration::from_millis(setting.pick(500, 800));
-    plan.time = Duration::from_millis(setting.pick(300, 1500));
-    let scene = Arc::new(Scene::prepare(&plan)?);
-    for clients in setting.pick(&[16_usize][..], &[4, 16, 64]) {
+    plan.warmup = Duration::from_millis(ctx.quick_or_full(500, 800));
+    plan.time = Duration::from_millis(ctx.quick_or_full(300, 1500));
+    let file_set = Arc::new(FileSet::prepare(&plan)?);
+    for clients in ctx.quick_or_full(&[16_usize][..], &[4, 16, 64]) {
         plan.clients = *clients;
         #[expect(clippy::cast_precision_loss, reason = "64 at most")]
         let at = Some(*clients as f64);
-        Rounds::new(findings, setting, setting.pick(3, 7)).interleave(&MODES, at, |mode| {
+        Rounds::new(findings, ctx, ctx.quick_or_full(3, 7)).interleave(&MODES, at, |mode| {
             server.set("pool-mode", mode)?;
-            Ok(loaded(&plan, &scene, &mut server, setting)?.measures())
+            Ok(measure_load(&plan, &file_set, &mut server, ctx)?.measures())
         })?;
         findings.ratio("calls_per_s", "percpu", "global", at);
         findings.ratio("server_cpu_us_per_call", "percpu", "global", at);
@@ -55,7 +55,7 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
         findings.ratio("calls_per_s", "auto", "global", at);
         findings.ratio("server_cpu_us_per_call", "auto", "percpu", at);
     }
-    judge(findings);
+    evaluate_targets(findings);
     let x = || axis("clients", "");
     findings.plot_lines("Calls a second", x(), axis("calls", "1/s"), "calls_per_s", &MODES);
     let cpu = axis("server CPU per call", "us");
@@ -63,7 +63,7 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     Ok(())
 }
 
-fn judge(findings: &mut Findings) {
+fn evaluate_targets(findings: &mut Findings) {
     let mut worst = f64::INFINITY;
     for at in findings.places() {
         let of = |mode: &str| findings.median(mode, Some(at), "calls_per_s");

@@ -4,9 +4,9 @@
 //! machine down for seconds cancels. The noise of an experiment is how far trials of the same variant lie
 //! from their own median. A trial from which the machine's host took CPU time is made again (`stolen.rs`).
 
-use super::{Cannot, Experiment, Setting};
+use super::{Experiment, RunContext, RunError};
 use crate::result::{Axis, Fact, Findings, Outcome, Plot, Point, Ratio, Series, Shape, Trial};
-use crate::stolen::Again;
+use crate::steal::TrialRetries;
 use std::collections::BTreeMap;
 
 /// Findings without anything found yet.
@@ -90,11 +90,11 @@ pub(super) fn stolen(trials: &[Trial]) -> Option<Fact> {
     let of = |measure: &str| -> Vec<f64> {
         trials.iter().filter_map(|trial| trial.measures.get(measure).copied()).collect()
     };
-    let (shares, again) = (of("stolen_cpu_share"), of("made_again").iter().sum::<f64>());
+    let (shares, retries) = (of("stolen_cpu_share"), of("made_again").iter().sum::<f64>());
     let worst = shares.iter().copied().fold(0.0, f64::max);
-    (worst > 0.0 || again > 0.0).then(|| {
+    (worst > 0.0 || retries > 0.0).then(|| {
         let text = format!(
-            "{:.1} % of the CPUs in the median trial, {:.1} % in the worst; {again:.0} made again",
+            "{:.1} % of the CPUs in the median trial, {:.1} % in the worst; {retries:.0} repeated",
             median(&shares) * 100.0,
             worst * 100.0
         );
@@ -105,16 +105,16 @@ pub(super) fn stolen(trials: &[Trial]) -> Option<Fact> {
 /// Runs trials and keeps them.
 pub struct Rounds<'f, 's> {
     findings: &'f mut Findings,
-    setting: &'s Setting<'s>,
+    ctx: &'s RunContext<'s>,
     rounds: u32,
     sequence: u32,
 }
 
 impl<'f, 's> Rounds<'f, 's> {
     /// Trials come in so many rounds.
-    pub fn new(findings: &'f mut Findings, setting: &'s Setting<'s>, rounds: u32) -> Self {
+    pub fn new(findings: &'f mut Findings, ctx: &'s RunContext<'s>, rounds: u32) -> Self {
         let sequence = u32::try_from(findings.trials.len()).unwrap_or(u32::MAX);
-        Self { findings, setting, rounds, sequence }
+        Self { findings, ctx, rounds, sequence }
     }
 
     /// Runs each of `variants` in turn, round after round: A B C A B C. `trial` gives the measures of one.
@@ -125,25 +125,25 @@ impl<'f, 's> Rounds<'f, 's> {
         &mut self,
         variants: &[V],
         at: Option<f64>,
-        mut trial: impl FnMut(&V) -> Result<BTreeMap<String, f64>, Cannot>,
-    ) -> Result<(), Cannot> {
+        mut trial: impl FnMut(&V) -> Result<BTreeMap<String, f64>, RunError>,
+    ) -> Result<(), RunError> {
         let trials = self.rounds.saturating_mul(u32::try_from(variants.len()).unwrap_or(u32::MAX));
-        let mut again = Again::of(trials, self.setting);
+        let mut retries = TrialRetries::of(trials, self.ctx);
         for round in 0..self.rounds {
             for variant in variants {
-                self.setting.go_on()?;
+                self.ctx.go_on()?;
                 let name = variant.to_string();
                 let place = at.map_or_else(String::new, |at| format!(" at {at}"));
                 let experiment = &self.findings.name;
                 let rounds = self.rounds;
-                (self.setting.say)(&format!(
+                (self.ctx.say)(&format!(
                     "{experiment}: {name}{place}, round {} of {rounds}",
                     round + 1
                 ));
-                let before = again.made;
-                let (mut measures, stolen) = again.undisturbed(self.setting, || trial(variant))?;
+                let before = retries.made;
+                let (mut measures, stolen) = retries.run(self.ctx, || trial(variant))?;
                 measures.insert("stolen_cpu_share".into(), stolen);
-                measures.insert("made_again".into(), f64::from(again.made - before));
+                measures.insert("made_again".into(), f64::from(retries.made - before));
                 let sequence = self.sequence;
                 self.sequence += 1;
                 self.findings.trials.push(Trial { variant: name, at, round, sequence, measures });
@@ -258,7 +258,7 @@ pub fn line(findings: &Findings, variant: &str, measure: &str) -> Series {
 #[cfg(test)]
 mod tests {
     use super::{Rounds, empty, measures, median, noise, spread};
-    use crate::experiments::{Cannot, Experiment, Setting, run};
+    use crate::experiments::{Experiment, RunContext, RunError, run};
     use crate::result::{Findings, Outcome};
     use std::sync::atomic::AtomicBool;
 
@@ -266,13 +266,13 @@ mod tests {
         name: "nothing",
         title: "",
         question: "",
-        run: |setting, findings| two_variants(setting, findings),
+        run: |ctx, findings| two_variants(ctx, findings),
     };
 
     /// B is 1.5 times A in each round, while the machine gets slower all the time.
-    fn two_variants(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
+    fn two_variants(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
         let mut speed = 100.0;
-        Rounds::new(findings, setting, 4).interleave(&["a", "b"], Some(8.0), |variant| {
+        Rounds::new(findings, ctx, 4).interleave(&["a", "b"], Some(8.0), |variant| {
             let factor = if *variant == "b" { 1.5 } else { 1.0 };
             let calls_per_s = speed * factor;
             if *variant == "b" {
@@ -282,15 +282,15 @@ mod tests {
         })
     }
 
-    fn setting(stop: &AtomicBool) -> Setting<'_> {
+    fn ctx(stop: &AtomicBool) -> RunContext<'_> {
         let (bowline, scratch) = ("bowline".into(), std::env::temp_dir());
-        Setting { quick: true, bowline, scratch, stop, say: &|_| {} }
+        RunContext { quick: true, bowline, scratch, stop, say: &|_| {} }
     }
 
     #[test]
     fn a_drift_of_the_machine_cancels_in_a_ratio() {
         let stop = AtomicBool::new(false);
-        let mut findings = run(&NOTHING, &setting(&stop));
+        let mut findings = run(&NOTHING, &ctx(&stop));
         assert_eq!(findings.outcome, Outcome::Done);
         let order: Vec<_> = findings.trials.iter().map(|t| t.variant.as_str()).collect();
         assert_eq!(order, ["a", "b", "a", "b", "a", "b", "a", "b"]);
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn a_stopped_experiment_keeps_what_it_has() {
         let stop = AtomicBool::new(true);
-        let findings = run(&NOTHING, &setting(&stop));
+        let findings = run(&NOTHING, &ctx(&stop));
         assert!(matches!(findings.outcome, Outcome::Partial(_)), "{:?}", findings.outcome);
     }
 

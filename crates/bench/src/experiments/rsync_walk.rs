@@ -5,11 +5,13 @@
 //! "One CPU" pins the server to the last CPU and the clients to the others, as the original had one CPU in its
 //! thread pool; "all CPUs" lets both run anywhere.
 
-use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, line, loaded};
-use crate::load::{Plan, Scene, Workload};
+use super::{
+    Experiment, Rounds, RunContext, RunError, axis, fact, line, measure_load, target_server,
+};
+use crate::load::{FileSet, Plan, Workload};
 use crate::result::{Findings, Plot, Point, Series, Shape, Table, Target};
-use crate::subject::bowline::{self, Options};
-use crate::subject::{Place, Scratch, Subject};
+use crate::servers::bowline::{self, Options};
+use crate::servers::{Placement, ScratchDir, TestServer};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,32 +40,31 @@ const ORIGINAL: [(f64, f64, f64); 7] = [
     (64.0, 57_595.0, 81_543.0),
 ];
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let scratch = Scratch::in_memory()?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let scratch = ScratchDir::in_memory()?;
     let dir = scratch.dir("tree")?;
-    let scale = setting.pick(0.02, largest_scale());
-    let made = crate::mktree::make(&dir, scale, setting.stop, &|_, _| {})
-        .map_err(|e| Cannot::Failed(e.to_string()))?;
+    let scale = ctx.quick_or_full(0.02, largest_scale());
+    let made = crate::mktree::make(&dir, scale, ctx.stop, &|_, _| {})
+        .map_err(|e| RunError::Failed(e.to_string()))?;
     findings.setup.extend([
         fact("tree", &format!("{} directories, {} files, in memory", made.directories, made.files)),
         fact("threads", &THREADS),
     ]);
     original(findings);
     let cpus = sys::thread::allowed_cpus()?;
-    let clients: &[usize] = setting.pick(&[16, 64], &[16, 24, 32, 40, 48, 56, 64]);
+    let clients: &[usize] = ctx.quick_or_full(&[16, 64], &[16, 24, 32, 40, 48, 56, 64]);
     if let [others @ .., last] = cpus.as_slice()
         && !others.is_empty()
     {
-        let placement =
-            Placement { name: "one CPU", server: vec![*last], clients: others.to_vec() };
-        walk(setting, findings, &dir, &placement, setting.pick(2, 9), clients)?;
+        let split = CpuSplit { name: "one CPU", server: vec![*last], clients: others.to_vec() };
+        walk(ctx, findings, &dir, &split, ctx.quick_or_full(2, 9), clients)?;
     } else {
         findings.notes.push("one CPU only: clients and server share it".into());
     }
-    let placement = Placement { name: "all CPUs", server: Vec::new(), clients: Vec::new() };
-    let clients = setting.pick(&[32][..], &[16, 32, 64]);
-    walk(setting, findings, &dir, &placement, setting.pick(2, 5), clients)?;
-    judge(findings);
+    let split = CpuSplit { name: "all CPUs", server: Vec::new(), clients: Vec::new() };
+    let clients = ctx.quick_or_full(&[32][..], &[16, 32, 64]);
+    walk(ctx, findings, &dir, &split, ctx.quick_or_full(2, 5), clients)?;
+    evaluate_targets(findings);
     Ok(())
 }
 
@@ -76,43 +77,43 @@ fn largest_scale() -> f64 {
 }
 
 /// Which CPUs the server and the clients have; none named: all.
-struct Placement {
+struct CpuSplit {
     name: &'static str,
     server: Vec<usize>,
     clients: Vec<usize>,
 }
 
-/// All policies on one placement. The targets are about the worst of seven counts of clients: what is the
+/// All policies on one split. The targets are about the worst of seven counts of clients: what is the
 /// median of few rounds is at its worst below what is true.
 fn walk(
-    setting: &Setting<'_>,
+    ctx: &RunContext<'_>,
     findings: &mut Findings,
     dir: &std::path::Path,
-    placement: &Placement,
+    split: &CpuSplit,
     rounds: u32,
     clients: &[usize],
-) -> Result<(), Cannot> {
-    let place = Place { cpus: placement.server.clone(), ..Place::default() };
+) -> Result<(), RunError> {
+    let place = Placement { cpus: split.server.clone(), ..Placement::default() };
     let options = Options { place, ..Options::of_dir(dir).set("threads", THREADS) };
-    let mut server: Subject = bowline::start(&options)?;
+    let mut server: TestServer = bowline::start(&options)?;
     findings.commands.push(server.command().to_owned());
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Walk);
-    aim(&mut plan, &server);
-    plan.cpus.clone_from(&placement.clients);
+    target_server(&mut plan, &server);
+    plan.cpus.clone_from(&split.clients);
     // short trials and many rounds: a machine that is slow for some seconds is slow for all variants
-    plan.warmup = Duration::from_millis(setting.pick(100, 200));
-    plan.time = Duration::from_millis(setting.pick(300, 700));
+    plan.warmup = Duration::from_millis(ctx.quick_or_full(100, 200));
+    plan.time = Duration::from_millis(ctx.quick_or_full(300, 700));
     plan.size = 8192;
-    let scene = Arc::new(Scene::prepare(&plan)?);
-    let names = POLICIES.map(|policy| format!("{policy}, {}", placement.name));
+    let file_set = Arc::new(FileSet::prepare(&plan)?);
+    let names = POLICIES.map(|policy| format!("{policy}, {}", split.name));
     for count in clients {
         plan.clients = *count;
         #[expect(clippy::cast_precision_loss, reason = "64 at most")]
         let at = Some(*count as f64);
-        Rounds::new(findings, setting, rounds).interleave(&names, at, |name| {
+        Rounds::new(findings, ctx, rounds).interleave(&names, at, |name| {
             let policy = name.split(',').next().unwrap_or_default();
             server.set("wake-policy", policy)?;
-            Ok(loaded(&plan, &scene, &mut server, setting)?.measures())
+            Ok(measure_load(&plan, &file_set, &mut server, ctx)?.measures())
         })?;
     }
     let variants = names.each_ref().map(String::as_str);
@@ -124,14 +125,14 @@ fn walk(
             findings.ratio("calls_per_s", of, variants[0], Some(at));
         }
     }
-    pictures(findings, placement.name, &variants);
+    add_plots(findings, split.name, &variants);
     Ok(())
 }
 
-fn pictures(findings: &mut Findings, placement: &str, variants: &[&str]) {
+fn add_plots(findings: &mut Findings, split: &str, variants: &[&str]) {
     let mut series: Vec<Series> =
         variants.iter().map(|variant| line(findings, variant, "calls_per_s")).collect();
-    if placement == "one CPU" {
+    if split == "one CPU" {
         let dashed = |name: &str, pick: fn(&(f64, f64, f64)) -> f64| Series {
             name: name.to_owned(),
             original: true,
@@ -144,7 +145,7 @@ fn pictures(findings: &mut Findings, placement: &str, variants: &[&str]) {
         series.push(dashed("2009, after (cap of 5)", |row| row.2));
     }
     findings.plots.push(Plot {
-        title: format!("Calls a second over clients, {placement}"),
+        title: format!("Calls a second over clients, {split}"),
         shape: Shape::Lines,
         x: axis("clients", ""),
         y: axis("calls", "1/s"),
@@ -152,21 +153,21 @@ fn pictures(findings: &mut Findings, placement: &str, variants: &[&str]) {
         series,
     });
     findings.plot_lines(
-        &format!("Context switches of the server per call, {placement}"),
+        &format!("Context switches of the server per call, {split}"),
         axis("clients", ""),
         axis("context switches per call", ""),
         "switches_per_call",
         variants,
     );
     findings.plot_lines(
-        &format!("Waiting for a processor, {placement}"),
+        &format!("Waiting for a processor, {split}"),
         axis("clients", ""),
         axis("run-queue delay per call", "us"),
         "run_delay_us_per_call",
         variants,
     );
     findings.plot_lines(
-        &format!("Load: the server's threads that run or wait for a processor, {placement}"),
+        &format!("Load: the server's threads that run or wait for a processor, {split}"),
         axis("clients", ""),
         axis("runnable threads", ""),
         "runnable_threads",
@@ -191,7 +192,7 @@ fn original(findings: &mut Findings) {
 }
 
 /// The targets, on one CPU.
-fn judge(findings: &mut Findings) {
+fn evaluate_targets(findings: &mut Findings) {
     let places = findings.places();
     let least = |findings: &Findings, of: &str| {
         let found = findings.ratios.iter().filter(|r| {

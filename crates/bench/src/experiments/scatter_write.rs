@@ -4,11 +4,13 @@
 //! they were received; those that come in many fragments must have their data brought together or written piece by
 //! piece. The difference is what pieces cost. After each round the files are compared with what was sent.
 
-use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, loaded, measures};
-use crate::load::{OWN_DIR, Plan, Scene, Workload, is_written};
+use super::{
+    Experiment, Rounds, RunContext, RunError, axis, fact, measure_load, measures, target_server,
+};
+use crate::load::{BENCH_DIR, FileSet, Plan, Workload, is_written};
 use crate::result::{Axis, Findings, Target};
-use crate::subject::Scratch;
-use crate::subject::bowline::{self, Options};
+use crate::servers::ScratchDir;
+use crate::servers::bowline::{self, Options};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -30,8 +32,8 @@ const CLIENTS: usize = 8;
 /// What whole records should keep when they come in pieces of 8 KiB, at 1 MiB.
 const WISH: f64 = 0.5;
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let scratch = Scratch::in_memory()?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let scratch = ScratchDir::in_memory()?;
     let dir = scratch.dir("export")?;
     findings.setup.extend([
         fact("clients", &"8, each with a file of 8 MiB in memory, one WRITE at a time, UNSTABLE"),
@@ -40,24 +42,24 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     let mut server = bowline::start(&Options::of_dir(&dir))?;
     findings.commands.push(server.command().to_owned());
     let names = VARIANTS.map(|variant| variant.0);
-    let sizes: &[u32] =
-        setting.pick(&[32 << 10, 1 << 20], &[4 << 10, 32 << 10, 128 << 10, 512 << 10, 1 << 20]);
+    let sizes: &[u32] = ctx
+        .quick_or_full(&[32 << 10, 1 << 20], &[4 << 10, 32 << 10, 128 << 10, 512 << 10, 1 << 20]);
     for size in sizes {
         let mut plan = Plan::new(server.nfs(), server.export(), Workload::Write);
-        aim(&mut plan, &server);
+        target_server(&mut plan, &server);
         (plan.clients, plan.size, plan.file_size) = (CLIENTS, *size, 8 << 20);
-        plan.warmup = Duration::from_millis(setting.pick(50, 200));
-        plan.time = Duration::from_millis(setting.pick(250, 1000));
-        let scene = Arc::new(Scene::prepare(&plan)?);
+        plan.warmup = Duration::from_millis(ctx.quick_or_full(50, 200));
+        plan.time = Duration::from_millis(ctx.quick_or_full(250, 1000));
+        let file_set = Arc::new(FileSet::prepare(&plan)?);
         let at = Some(f64::from(*size));
-        Rounds::new(findings, setting, setting.pick(2, 5)).interleave(&names, at, |name| {
+        Rounds::new(findings, ctx, ctx.quick_or_full(2, 5)).interleave(&names, at, |name| {
             plan.fragment = VARIANTS.iter().find(|v| v.0 == *name).map_or(0, |v| v.1);
-            let loaded = loaded(&plan, &scene, &mut server, setting)?;
+            let measured = measure_load(&plan, &file_set, &mut server, ctx)?;
             compare(&dir, *size)?;
             #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
             let cpu_s_per_gb =
-                loaded.usage.cpu_ns as f64 / (loaded.calls.max(1) as f64 * f64::from(*size));
-            let mut all = loaded.measures();
+                measured.usage.cpu_ns as f64 / (measured.calls.max(1) as f64 * f64::from(*size));
+            let mut all = measured.measures();
             all.extend(measures([("cpu_s_per_gb", cpu_s_per_gb)]));
             Ok(all)
         })?;
@@ -82,14 +84,14 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
 }
 
 /// Compares what is in the clients' files with what they sent.
-fn compare(dir: &Path, size: u32) -> Result<(), Cannot> {
+fn compare(dir: &Path, size: u32) -> Result<(), RunError> {
     for client in 0..CLIENTS {
-        let file = dir.join(OsStr::from_bytes(OWN_DIR)).join(format!("client{client}/written"));
+        let file = dir.join(OsStr::from_bytes(BENCH_DIR)).join(format!("client{client}/written"));
         let bytes = std::fs::read(&file)?;
         let whole = bytes.chunks(size as usize).all(|piece| is_written(client, piece));
         if bytes.is_empty() || !whole {
             let file = file.display();
-            return Err(Cannot::Failed(format!(
+            return Err(RunError::Failed(format!(
                 "{file}: not what was written ({} bytes)",
                 bytes.len()
             )));

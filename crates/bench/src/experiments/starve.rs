@@ -4,11 +4,11 @@
 //! tens of seconds. The probes here are one call at a time, each on a connection of its own, as mount(8) makes
 //! them, while closed-loop clients keep every thread busy.
 
-use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, measures};
-use crate::load::{Live, Plan, Scene, Workload};
+use super::{Experiment, Rounds, RunContext, RunError, axis, fact, measures, target_server};
+use crate::load::{FileSet, LiveCounters, Plan, Workload};
 use crate::result::{Findings, Target};
-use crate::subject::bowline::{self, Options};
-use crate::subject::{Scratch, Subject};
+use crate::servers::bowline::{self, Options};
+use crate::servers::{ScratchDir, TestServer};
 use client::Client;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -34,8 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two probes, so that they do not become a load of their own.
 const PAUSE: Duration = Duration::from_millis(2);
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let scratch = Scratch::in_memory()?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let scratch = ScratchDir::in_memory()?;
     let dir = scratch.dir("export")?;
     for n in 0..256 {
         std::fs::write(dir.join(format!("file{n}")), b"x")?;
@@ -48,9 +48,10 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     let mut server = bowline::start(&options)?;
     findings.commands.push(server.command().to_owned());
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Access);
-    aim(&mut plan, &server);
+    target_server(&mut plan, &server);
     (plan.clients, plan.depth) = (64, 16);
-    (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_millis(setting.pick(600, 3000)));
+    (plan.warmup, plan.time) =
+        (Duration::ZERO, Duration::from_millis(ctx.quick_or_full(600, 3000)));
     findings.setup.extend([
         fact("load", &"ACCESS, 64 clients with 16 calls each in flight, closed loop"),
         fact(
@@ -58,10 +59,10 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
             &format!("MNT on the port of NFS {asked}one call at a time, a connection each"),
         ),
     ]);
-    let scene = Arc::new(Scene::prepare(&plan)?);
-    Rounds::new(findings, setting, setting.pick(2, 5)).interleave(&POLICIES, None, |policy| {
+    let file_set = Arc::new(FileSet::prepare(&plan)?);
+    Rounds::new(findings, ctx, ctx.quick_or_full(2, 5)).interleave(&POLICIES, None, |policy| {
         server.set("wake-policy", policy)?;
-        probed(&plan, &scene, &mut server, mapper, setting)
+        probed(&plan, &file_set, &mut server, mapper, ctx)
     })?;
     for policy in POLICIES.iter().filter(|policy| **policy != "unlimited") {
         findings.ratio("mount_p99_ms", policy, "unlimited", None);
@@ -87,12 +88,12 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
 /// The load, with probes beside it.
 fn probed(
     plan: &Plan,
-    scene: &Arc<Scene>,
-    server: &mut Subject,
+    file_set: &Arc<FileSet>,
+    server: &mut TestServer,
     mapper: bool,
-    setting: &Setting<'_>,
-) -> Result<BTreeMap<String, f64>, Cannot> {
-    let (live, done) = (Live::new(plan.threads), AtomicBool::new(false));
+    ctx: &RunContext<'_>,
+) -> Result<BTreeMap<String, f64>, RunError> {
+    let (live, done) = (LiveCounters::new(plan.threads), AtomicBool::new(false));
     let (addr, export) = (server.nfs(), server.export().to_owned());
     let (run, probes) = std::thread::scope(|scope| {
         let mount = |client: &mut Client| client.mount(export.as_bytes()).map(drop);
@@ -103,7 +104,7 @@ fn probed(
         let mounts = scope.spawn(move || probe(addr, mount, done));
         let mapper_addr = SocketAddr::new(addr.ip(), PORTMAP);
         let ports = mapper.then(|| scope.spawn(move || probe(mapper_addr, getport, done)));
-        let run = crate::load::run(plan, scene, &live, setting.stop);
+        let run = crate::load::run(plan, file_set, &live, ctx.stop);
         done.store(true, Relaxed);
         let joined = |prober: Prober<'_>| {
             prober.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -135,16 +136,16 @@ fn probed(
 }
 
 /// A thread that probes.
-type Prober<'s> = std::thread::ScopedJoinHandle<'s, Result<Vec<Duration>, Cannot>>;
+type Prober<'s> = std::thread::ScopedJoinHandle<'s, Result<Vec<Duration>, RunError>>;
 
 /// Asks again and again until `done`; the time of each, connecting included.
 fn probe(
     addr: SocketAddr,
     ask: impl Fn(&mut Client) -> client::Result<()>,
     done: &AtomicBool,
-) -> Result<Vec<Duration>, Cannot> {
+) -> Result<Vec<Duration>, RunError> {
     let mut times = Vec::new();
-    let failed = |error: client::Error| Cannot::Failed(format!("a probe failed: {error}"));
+    let failed = |error: client::Error| RunError::Failed(format!("a probe failed: {error}"));
     while !done.load(Relaxed) {
         let begun = Instant::now();
         let mut client = Client::tcp(addr, PATIENCE).map_err(failed)?;

@@ -1,12 +1,12 @@
 //! What the experiments on UDP sockets (`udp-read`, `udp-bufs`, `hotplug`) share: a server with several
 //! interfaces of MTU 1500, two clients on each, READs of 32 KiB of cached files.
 
-use super::{Cannot, Loaded, Setting, aim, fact, loaded, measures};
-use crate::lab::{Cables, Namespace};
-use crate::load::{Plan, Proto, Scene, Workload};
+use super::{MeasuredLoad, RunContext, RunError, fact, measure_load, measures, target_server};
+use crate::lab::{Namespace, VethPairs};
+use crate::load::{FileSet, Plan, Proto, Workload};
 use crate::result::Findings;
-use crate::subject::bowline::{self, Options};
-use crate::subject::{Place, Scratch, Subject};
+use crate::servers::bowline::{self, Options};
+use crate::servers::{Placement, ScratchDir, TestServer};
 use admin::api::{Request, Status};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Interfaces of the server, as in the original experiment.
-pub(super) const CABLES: u8 = 3;
+pub(super) const VETH_PAIRS: u8 = 3;
 /// Clients, two on each.
 const CLIENTS: usize = 6;
 /// Calls that each has under way: enough to keep the server busy, few enough for a client's buffer.
@@ -24,22 +24,22 @@ const SIZE: u32 = 32 << 10;
 
 /// The server, its cables, and what its clients do.
 pub(super) struct Bench {
-    pub cables: Cables,
-    pub server: Subject,
+    pub veth_pairs: VethPairs,
+    pub server: TestServer,
     pub plan: Plan,
-    pub scene: Arc<Scene>,
+    pub file_set: Arc<FileSet>,
     // the files that are served
-    _scratch: Scratch,
+    _scratch: ScratchDir,
 }
 
 impl Bench {
     /// Lays the cables and starts the server.
-    pub fn new(setting: &Setting<'_>, findings: &mut Findings) -> Result<Self, Cannot> {
-        let cables = Cables::new(CABLES, 1500)?;
-        let scratch = Scratch::in_memory()?;
+    pub fn new(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<Self, RunError> {
+        let veth_pairs = VethPairs::new(VETH_PAIRS, 1500)?;
+        let scratch = ScratchDir::in_memory()?;
         let dir = scratch.dir("export")?;
         let options = Options {
-            place: Place::inside(&cables.server),
+            place: Placement::inside(&veth_pairs.server),
             listen: vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)],
             ..Options::of_dir(&dir)
         };
@@ -47,35 +47,35 @@ impl Bench {
         let server = bowline::start(&options.set("pool-mode", "percpu"))?;
         findings.commands.push(server.command().to_owned());
         let setup =
-            format!("{CABLES} virtual cables of MTU 1500, {CLIENTS} clients, depth {DEPTH}");
+            format!("{VETH_PAIRS} veth pairs of MTU 1500, {CLIENTS} clients, depth {DEPTH}");
         findings.setup.push(fact("network", &setup));
         findings
             .setup
             .push(fact("calls", &"READ of 32 KiB over UDP, 8 files of 4 MiB, all cached"));
-        let addrs: Vec<IpAddr> = cables.server_addrs();
+        let addrs: Vec<IpAddr> = veth_pairs.server_addrs();
         let first = addrs.first().copied().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let mut plan = Plan::new(server.nfs_at(first), server.export(), Workload::Read);
-        aim(&mut plan, &server);
+        target_server(&mut plan, &server);
         plan.servers = addrs.into_iter().map(|addr| server.nfs_at(addr)).collect();
         (plan.proto, plan.size) = (Proto::Udp, SIZE);
-        (plan.clients, plan.depth, plan.threads) = (CLIENTS, DEPTH, usize::from(CABLES));
-        plan.warmup = Duration::from_millis(setting.pick(100, 300));
-        plan.time = Duration::from_millis(setting.pick(500, 2000));
-        let scene = Arc::new(at_clients(&cables.client, || Scene::prepare(&plan))??);
-        Ok(Self { cables, server, plan, scene, _scratch: scratch })
+        (plan.clients, plan.depth, plan.threads) = (CLIENTS, DEPTH, usize::from(VETH_PAIRS));
+        plan.warmup = Duration::from_millis(ctx.quick_or_full(100, 300));
+        plan.time = Duration::from_millis(ctx.quick_or_full(500, 2000));
+        let file_set = Arc::new(at_clients(&veth_pairs.client, || FileSet::prepare(&plan))??);
+        Ok(Self { veth_pairs, server, plan, file_set, _scratch: scratch })
     }
 
     /// Runs the load once.
-    pub fn load(&mut self, setting: &Setting<'_>) -> Result<Loaded, Cannot> {
-        let Self { cables, server, plan, scene, .. } = self;
-        at_clients(&cables.client, || loaded(plan, scene, server, setting))?
+    pub fn load(&mut self, ctx: &RunContext<'_>) -> Result<MeasuredLoad, RunError> {
+        let Self { veth_pairs, server, plan, file_set, .. } = self;
+        at_clients(&veth_pairs.client, || measure_load(plan, file_set, server, ctx))?
     }
 
     /// Runs the load once: what all loads measure, and how evenly the interfaces were served.
-    pub fn once(&mut self, setting: &Setting<'_>) -> Result<BTreeMap<String, f64>, Cannot> {
-        let (before, waited) = (self.cables.traffic()?, self.waited()?);
-        let done = self.load(setting)?;
-        let after = self.cables.traffic()?;
+    pub fn once(&mut self, ctx: &RunContext<'_>) -> Result<BTreeMap<String, f64>, RunError> {
+        let (before, waited) = (self.veth_pairs.traffic()?, self.waited()?);
+        let done = self.load(ctx)?;
+        let after = self.veth_pairs.traffic()?;
         let waited = self.waited()?.saturating_sub(waited);
         let out: Vec<f64> =
             after.iter().zip(&before).map(|(a, b)| float(a.since(*b).bytes_out)).collect();
@@ -90,7 +90,7 @@ impl Bench {
     }
 
     /// Replies that have waited for another's on the same socket.
-    fn waited(&self) -> Result<u64, Cannot> {
+    fn waited(&self) -> Result<u64, RunError> {
         let status: Status = self.server.ask(&Request::Status)?;
         let row = status.counters.iter().find(|row| row.name == "udp-sends-waited");
         Ok(row.map_or(0, |row| row.value))
@@ -102,7 +102,10 @@ impl Bench {
     }
 }
 
-fn at_clients<T: Send>(clients: &Namespace, work: impl FnOnce() -> T + Send) -> Result<T, Cannot> {
+fn at_clients<T: Send>(
+    clients: &Namespace,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, RunError> {
     Ok(clients.run(work)?)
 }
 

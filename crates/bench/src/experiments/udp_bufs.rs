@@ -1,7 +1,7 @@
 //! `udp-bufs`: whether larger socket buffers do what more sockets do. In the original they did nothing.
 
 use super::udp::Bench;
-use super::{Cannot, Experiment, Rounds, Setting, axis, fact};
+use super::{Experiment, Rounds, RunContext, RunError, axis, fact};
 use crate::result::{Findings, Point, Series, Target};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -20,18 +20,17 @@ const ORIGINAL: [f64; 7] = [147.0, 145.0, 145.0, 140.0, 141.0, 141.0, 141.0];
 /// How much the best size may differ from the plain one before it is said to matter.
 const SAME: f64 = 1.10;
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let mut bench = Bench::new(setting, findings)?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let mut bench = Bench::new(ctx, findings)?;
     findings.setup.push(fact("buffers of size 1", &format!("{BASE_KIB} KiB each way")));
     bench.server.set("udp-sockets", "single")?;
     // in turn over the sizes, so that a slow minute is not one size's
-    for round in 0..setting.pick(2, 5) {
+    for round in 0..ctx.quick_or_full(2, 5) {
         for eighths in EIGHTHS {
             let kib = BASE_KIB * eighths / 8;
             bench.server.set("udp-buffer", &format!("{kib}K"))?;
             let at = Some(f64::from(eighths) / 8.0);
-            Rounds::new(findings, setting, 1)
-                .interleave(&["single"], at, |_| bench.once(setting))?;
+            Rounds::new(findings, ctx, 1).interleave(&["single"], at, |_| bench.once(ctx))?;
             if let Some(last) = findings.trials.last_mut() {
                 last.round = round;
             }

@@ -6,7 +6,7 @@
 //! then; both are measured.
 
 use super::udp::Bench;
-use super::{Cannot, Experiment, Rounds, Setting, axis};
+use super::{Experiment, Rounds, RunContext, RunError, axis};
 use crate::result::{Findings, Plot, Point, Series, Shape, Table, Target};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -23,26 +23,26 @@ const ORIGINAL: [f64; 2] = [146.0, 220.0];
 const GAIN: f64 = 1.5;
 const BALANCE: f64 = 1.25;
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let mut bench = Bench::new(setting, findings)?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let mut bench = Bench::new(ctx, findings)?;
     let ways: &[&str] = if bench.has_zero_copy() { &["on", "off"] } else { &["off"] };
     let variants: Vec<String> =
         ways.iter().flat_map(|way| MODES.map(|mode| variant(mode, way))).collect();
-    Rounds::new(findings, setting, setting.pick(3, 7)).interleave(&variants, None, |name| {
+    Rounds::new(findings, ctx, ctx.quick_or_full(3, 7)).interleave(&variants, None, |name| {
         let (mode, way) = name.split_once(", ").unwrap_or((name, "copied"));
         bench.server.set("udp-sockets", mode)?;
         if ways.len() > 1 {
             bench.server.set("zero-copy", if way == "copied" { "off" } else { "on" })?;
         }
-        bench.once(setting)
+        bench.once(ctx)
     })?;
     for way in ways {
-        judge(findings, way);
+        evaluate_targets(findings, way);
     }
     if ways.len() == 1 {
         findings.notes.push("This version copies all replies to READ over UDP.".into());
     }
-    draw(findings, ways);
+    add_plots(findings, ways);
     Ok(())
 }
 
@@ -51,7 +51,7 @@ fn variant(mode: &str, zero_copy: &str) -> String {
 }
 
 /// Ratios and targets of one way of replying.
-fn judge(findings: &mut Findings, way: &str) {
+fn evaluate_targets(findings: &mut Findings, way: &str) {
     let single = variant("single", way);
     for mode in MODES.iter().skip(1) {
         let name = variant(mode, way);
@@ -79,7 +79,7 @@ fn judge(findings: &mut Findings, way: &str) {
     }
 }
 
-fn draw(findings: &mut Findings, ways: &[&str]) {
+fn add_plots(findings: &mut Findings, ways: &[&str]) {
     let series = |name: &str, values: Vec<f64>, original: bool| Series {
         name: name.to_owned(),
         original,

@@ -11,13 +11,14 @@
 //! `open_mb_per_s` is what arrived per second in the second half of that time: what the buffer allows.
 
 use super::{
-    Cannot, Experiment, Loaded, Rounds, Setting, aim, axis, fact, loaded, measures, median,
+    Experiment, MeasuredLoad, Rounds, RunContext, RunError, axis, fact, measure_load, measures,
+    median, target_server,
 };
 use crate::lab::{Link, LinkOptions, sockstat};
-use crate::load::{Plan, Scene, Workload};
+use crate::load::{FileSet, Plan, Workload};
 use crate::result::{Findings, Plot, Point, Series, Shape, Table, Target};
-use crate::subject::bowline::{self, Options};
-use crate::subject::{Place, Subject};
+use crate::servers::bowline::{self, Options};
+use crate::servers::{Placement, TestServer};
 use admin::api::{ConnRow, LinkRow, Request};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,14 +65,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// What the server said about the connection, in order of time.
 type Samples = Vec<(f64, LinkRow)>;
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let (dir, place, _removed) = directory(setting)?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let (dir, place, _removed) = directory(ctx)?;
     findings.setup.extend([
         fact("load", &format!("1 client, {SLOTS} WRITEs of 1 MiB under way, UNSTABLE, and COMMIT")),
-        fact("written in each trial", &format!("{} MiB", file_bytes(setting) >> 20)),
+        fact("written in each trial", &format!("{} MiB", file_bytes(ctx) >> 20)),
         fact("file system", &place),
     ]);
-    let rounds = setting.pick(1, 3);
+    let rounds = ctx.quick_or_full(1, 3);
     let mut windows: BTreeMap<(u32, &str), Samples> = BTreeMap::new();
     for rtt_ms in RTTS_MS {
         let rtt = Duration::from_millis(rtt_ms.into());
@@ -82,38 +83,34 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
             findings.setup.extend(facts.into_iter().filter(|fact| fact.name != "round trip"));
         }
         let mut commands = Vec::new();
-        Rounds::new(findings, setting, rounds).interleave(
-            &BUFFERS,
-            Some(rtt_ms.into()),
-            |buffer| {
-                let (trial, samples, command) = trial(setting, &link, &dir, buffer)?;
-                windows.insert((rtt_ms, buffer), samples);
-                if rtt_ms == 30 {
-                    commands.push(command);
-                }
-                Ok(trial)
-            },
-        )?;
+        Rounds::new(findings, ctx, rounds).interleave(&BUFFERS, Some(rtt_ms.into()), |buffer| {
+            let (trial, samples, command) = trial(ctx, &link, &dir, buffer)?;
+            windows.insert((rtt_ms, buffer), samples);
+            if rtt_ms == 30 {
+                commands.push(command);
+            }
+            Ok(trial)
+        })?;
         commands.sort();
         commands.dedup();
         findings.commands.extend(commands);
     }
-    judge(findings);
-    draw(findings, &windows);
+    evaluate_targets(findings);
+    add_plots(findings, &windows);
     Ok(())
 }
 
-fn file_bytes(setting: &Setting<'_>) -> u64 {
-    setting.pick(QUICK_FILE_BYTES, FILE_BYTES)
+fn file_bytes(ctx: &RunContext<'_>) -> u64 {
+    ctx.quick_or_full(QUICK_FILE_BYTES, FILE_BYTES)
 }
 
 /// Where the file is: in memory where the system has a place for that, so that no disk sets the pace.
-fn directory(setting: &Setting<'_>) -> Result<(PathBuf, &'static str, Option<Removed>), Cannot> {
+fn directory(ctx: &RunContext<'_>) -> Result<(PathBuf, &'static str, Option<Removed>), RunError> {
     let in_memory = PathBuf::from(format!("/dev/shm/bowline-wan-write-{}", std::process::id()));
     if std::fs::create_dir_all(&in_memory).is_ok() {
         return Ok((in_memory.clone(), "tmpfs", Some(Removed(in_memory))));
     }
-    Ok((setting.dir("wan-write")?, "that of the scratch directory", None))
+    Ok((ctx.dir("wan-write")?, "that of the scratch directory", None))
 }
 
 /// A directory that is removed in the end.
@@ -127,24 +124,24 @@ impl Drop for Removed {
 
 /// One server, one client, one buffer.
 fn trial(
-    setting: &Setting<'_>,
+    ctx: &RunContext<'_>,
     link: &Link,
     dir: &Path,
     buffer: &str,
-) -> Result<(BTreeMap<String, f64>, Samples, String), Cannot> {
+) -> Result<(BTreeMap<String, f64>, Samples, String), RunError> {
     sockstat::wait_until_quiet(QUIET)?;
     let options = Options {
-        program: Some(setting.bowline.clone()),
+        program: Some(ctx.bowline.clone()),
         listen: vec![link.server_addr],
-        place: Place::inside(&link.server),
+        place: Placement::inside(&link.server),
         ..Options::of_dir(dir)
     };
     let options = if buffer == UNSET { options } else { options.set("tcp-rcvbuf", buffer) };
     let mut server = bowline::start(&options)?;
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Write);
-    aim(&mut plan, &server);
+    target_server(&mut plan, &server);
     plan.size = RECORD_BYTES;
-    plan.file_size = file_bytes(setting);
+    plan.file_size = file_bytes(ctx);
     plan.passes = Some(1);
     plan.depth = SLOTS;
     plan.warmup = Duration::ZERO;
@@ -153,13 +150,13 @@ fn trial(
     let command = server.command().to_owned();
     let watch = Watch::default();
     link.report()?;
-    let done: Result<Loaded, Cannot> = std::thread::scope(|scope| {
+    let done: Result<MeasuredLoad, RunError> = std::thread::scope(|scope| {
         let control = server.control().map(Path::to_path_buf);
         let watch = &watch;
         let watching = scope.spawn(move || watch.look(control.as_deref()));
         let load = link.client.run(|| {
-            let scene = Arc::new(Scene::prepare(&plan)?);
-            loaded(&plan, &scene, &mut server, setting)
+            let file_set = Arc::new(FileSet::prepare(&plan)?);
+            measure_load(&plan, &file_set, &mut server, ctx)
         });
         watch.ended.store(true, Relaxed);
         let _ = watching.join();
@@ -179,7 +176,7 @@ fn trial(
 }
 
 /// The server is gone before the next one begins.
-fn stop(server: Subject) {
+fn stop(server: TestServer) {
     let _ = server.stop(Duration::from_secs(5));
 }
 
@@ -229,7 +226,7 @@ const fn float(count: u64) -> f64 {
     count as f64
 }
 
-fn judge(findings: &mut Findings) {
+fn evaluate_targets(findings: &mut Findings) {
     for buffer in BUFFERS {
         let whole = findings.median(buffer, Some(30.0), "write_mb_per_s");
         let open = findings.median(buffer, Some(30.0), "open_mb_per_s");
@@ -263,7 +260,7 @@ fn judge(findings: &mut Findings) {
     );
 }
 
-fn draw(findings: &mut Findings, windows: &BTreeMap<(u32, &str), Samples>) {
+fn add_plots(findings: &mut Findings, windows: &BTreeMap<(u32, &str), Samples>) {
     let mut rows = Vec::new();
     for rtt in RTTS_MS {
         for buffer in BUFFERS {

@@ -4,13 +4,15 @@
 //! packet to the receiver, and a page that is sent without copying is only copied by the client; over a cable of
 //! MTU 1500 packets are cut and checksummed as on a network. Both are measured.
 
-use super::{Cannot, Experiment, Rounds, Setting, aim, axis, fact, loaded, measures};
+use super::{
+    Experiment, Rounds, RunContext, RunError, axis, fact, measure_load, measures, target_server,
+};
 use crate::lab::Namespace;
 use crate::lab::veth::{Subnet, pair};
-use crate::load::{Plan, Proto, Scene, Workload};
+use crate::load::{FileSet, Plan, Proto, Workload};
 use crate::result::Findings;
-use crate::subject::bowline::{self, Options};
-use crate::subject::{Place, Scratch, Subject};
+use crate::servers::bowline::{self, Options};
+use crate::servers::{Placement, ScratchDir, TestServer};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -27,24 +29,24 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const TCP_SIZES: [u32; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 const UDP_SIZES: [u32; 4] = [4 << 10, 8 << 10, 32 << 10, 60 << 10];
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let scratch = Scratch::in_memory()?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let scratch = ScratchDir::in_memory()?;
     let dir = scratch.dir("export")?;
     findings.setup.push(fact("files", &"8 of 4 MiB, in memory, all cached"));
     let mut server = bowline::start(&Options::of_dir(&dir).set("max-read", "1M"))?;
     findings.commands.push(server.command().to_owned());
-    on(setting, findings, &mut server, Proto::Tcp, "loopback")?;
-    on(setting, findings, &mut server, Proto::Udp, "loopback")?;
+    on(ctx, findings, &mut server, Proto::Tcp, "loopback")?;
+    on(ctx, findings, &mut server, Proto::Udp, "loopback")?;
     drop(server);
     match cable(&dir) {
         Ok((clients, mut server)) => {
             findings.commands.push(server.command().to_owned());
-            clients.run(|| -> Result<(), Cannot> {
-                on(setting, findings, &mut server, Proto::Tcp, "MTU 1500")?;
-                on(setting, findings, &mut server, Proto::Udp, "MTU 1500")
+            clients.run(|| -> Result<(), RunError> {
+                on(ctx, findings, &mut server, Proto::Tcp, "MTU 1500")?;
+                on(ctx, findings, &mut server, Proto::Udp, "MTU 1500")
             })??;
         }
-        Err(Cannot::Unable(why)) => {
+        Err(RunError::Unable(why)) => {
             findings.notes.push(format!("Loopback only, which flatters sendfile: {why}"));
         }
         Err(other) => return Err(other),
@@ -53,7 +55,7 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
 }
 
 /// A server at the other end of a cable; the near end is in the namespace.
-fn cable(dir: &std::path::Path) -> Result<(Namespace, Subject), Cannot> {
+fn cable(dir: &std::path::Path) -> Result<(Namespace, TestServer), RunError> {
     let (near, far) = (Namespace::new("clients")?, Namespace::new("server")?);
     let addresses = (Ipv4Addr::new(10, 91, 0, 1), Ipv4Addr::new(10, 91, 0, 2));
     let (near_end, far_end) = pair((&near, "zc0"), (&far, "zc1"))?;
@@ -62,7 +64,7 @@ fn cable(dir: &std::path::Path) -> Result<(Namespace, Subject), Cannot> {
         end.set_mtu(1500)?;
         end.up()?;
     }
-    let place = Place::inside(&far);
+    let place = Placement::inside(&far);
     let listen = vec![addresses.1.into()];
     let options = Options { place, listen, ..Options::of_dir(dir).set("max-read", "1M") };
     Ok((near, bowline::start(&options)?))
@@ -70,29 +72,29 @@ fn cable(dir: &std::path::Path) -> Result<(Namespace, Subject), Cannot> {
 
 /// Copied and not copied in turn, at each size.
 fn on(
-    setting: &Setting<'_>,
+    ctx: &RunContext<'_>,
     findings: &mut Findings,
-    server: &mut Subject,
+    server: &mut TestServer,
     proto: Proto,
     way: &str,
-) -> Result<(), Cannot> {
+) -> Result<(), RunError> {
     let names = ["copy", "zero copy"].map(|how| format!("{} {how}, {way}", proto.name()));
     let sizes: &[u32] = match proto {
-        Proto::Tcp => setting.pick(&[4 << 10, 32 << 10, 1 << 20], &TCP_SIZES),
-        Proto::Udp => setting.pick(&[8 << 10, 32 << 10], &UDP_SIZES),
+        Proto::Tcp => ctx.quick_or_full(&[4 << 10, 32 << 10, 1 << 20], &TCP_SIZES),
+        Proto::Udp => ctx.quick_or_full(&[8 << 10, 32 << 10], &UDP_SIZES),
     };
     for size in sizes {
         let mut plan = Plan::new(server.nfs(), server.export(), Workload::Read);
-        aim(&mut plan, server);
+        target_server(&mut plan, server);
         (plan.proto, plan.size, plan.clients, plan.depth) = (proto, *size, 8, 1);
-        plan.warmup = Duration::from_millis(setting.pick(50, 200));
-        plan.time = Duration::from_millis(setting.pick(250, 1000));
-        let scene = Arc::new(Scene::prepare(&plan)?);
+        plan.warmup = Duration::from_millis(ctx.quick_or_full(50, 200));
+        plan.time = Duration::from_millis(ctx.quick_or_full(250, 1000));
+        let file_set = Arc::new(FileSet::prepare(&plan)?);
         let at = Some(f64::from(*size));
-        Rounds::new(findings, setting, setting.pick(2, 5)).interleave(&names, at, |name| {
+        Rounds::new(findings, ctx, ctx.quick_or_full(2, 5)).interleave(&names, at, |name| {
             let how = if name.contains("zero copy") { "on" } else { "off" };
             server.set("zero-copy", how)?;
-            one(&plan, &scene, server, setting)
+            one(&plan, &file_set, server, ctx)
         })?;
         for measure in ["read_mb_per_s", "cpu_s_per_gb"] {
             findings.ratio(measure, &names[1], &names[0], at);
@@ -110,27 +112,27 @@ fn on(
 
 fn one(
     plan: &Plan,
-    scene: &Arc<Scene>,
-    server: &mut Subject,
-    setting: &Setting<'_>,
-) -> Result<BTreeMap<String, f64>, Cannot> {
+    file_set: &Arc<FileSet>,
+    server: &mut TestServer,
+    ctx: &RunContext<'_>,
+) -> Result<BTreeMap<String, f64>, RunError> {
     let before = copied(server)?;
-    let loaded = loaded(plan, scene, server, setting)?;
+    let measured = measure_load(plan, file_set, server, ctx)?;
     let after = copied(server)?;
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
     let float = |n: u64| n as f64;
-    let bytes = float(loaded.calls) * f64::from(plan.size);
+    let bytes = float(measured.calls) * f64::from(plan.size);
     let (copied, not_copied) = (float(after.0 - before.0), float(after.1 - before.1));
-    let mut all = loaded.measures();
+    let mut all = measured.measures();
     all.extend(measures([
-        ("cpu_s_per_gb", float(loaded.usage.cpu_ns) / bytes),
+        ("cpu_s_per_gb", float(measured.usage.cpu_ns) / bytes),
         ("copied_share", copied / (copied + not_copied).max(1.0)),
     ]));
     Ok(all)
 }
 
 /// Bytes copied and not copied so far, as the server counts them.
-fn copied(server: &Subject) -> Result<(u64, u64), Cannot> {
+fn copied(server: &TestServer) -> Result<(u64, u64), RunError> {
     let status: admin::api::Status = server.ask(&admin::api::Request::Status)?;
     let count = |name: &str| {
         status.counters.iter().find(|c| c.name == name).map_or(0, |counter| counter.value)

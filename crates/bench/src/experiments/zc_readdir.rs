@@ -5,10 +5,10 @@
 //! reply must come at once. Entries are hard links to a few files: names are what is listed, and attributes are
 //! asked for by name all the same.
 
-use super::{Cannot, Experiment, Rounds, Setting, axis, fact, measures};
+use super::{Experiment, Rounds, RunContext, RunError, axis, fact, measures};
 use crate::result::{Findings, Target};
-use crate::subject::bowline::{self, Options};
-use crate::subject::{Scratch, Subject};
+use crate::servers::bowline::{self, Options};
+use crate::servers::{ScratchDir, TestServer};
 use client::{Client, Fh, Listing};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,13 +30,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What the first reply of the largest directory may take.
 const FIRST_MS: f64 = 10.0;
 
-fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
-    let scratch = Scratch::in_memory()?;
+fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
+    let scratch = ScratchDir::in_memory()?;
     let dir = scratch.dir("export")?;
-    let sizes: &[usize] = setting.pick(&[1000, 100_000], &[1000, 10_000, 100_000, 1_000_000]);
+    let sizes: &[usize] = ctx.quick_or_full(&[1000, 100_000], &[1000, 10_000, 100_000, 1_000_000]);
     for size in sizes {
-        (setting.say)(&format!("zc-readdir: making {size} entries"));
-        make(&dir.join(size.to_string()), *size, setting)?;
+        (ctx.say)(&format!("zc-readdir: making {size} entries"));
+        make(&dir.join(size.to_string()), *size, ctx)?;
     }
     findings.setup.extend([
         fact("directories", &"in memory (tmpfs), hard links to a file for each 30,000 entries"),
@@ -44,14 +44,14 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
     ]);
     let mut server = bowline::start(&Options::of_dir(&dir))?;
     findings.commands.push(server.command().to_owned());
-    let mut client = Client::tcp(server.nfs(), PATIENCE).map_err(told)?;
-    let root = client.mount(server.export().as_bytes()).map_err(told)?;
+    let mut client = Client::tcp(server.nfs(), PATIENCE).map_err(failed)?;
+    let root = client.mount(server.export().as_bytes()).map_err(failed)?;
     for size in sizes {
         let name = size.to_string();
-        let fh = client.lookup(&root, name.as_bytes()).map_err(told)?.handle;
+        let fh = client.lookup(&root, name.as_bytes()).map_err(failed)?.handle;
         #[expect(clippy::cast_precision_loss, reason = "a million at most")]
         let at = Some(*size as f64);
-        Rounds::new(findings, setting, setting.pick(2, 5)).interleave(
+        Rounds::new(findings, ctx, ctx.quick_or_full(2, 5)).interleave(
             &VARIANTS,
             at,
             |variant| {
@@ -59,30 +59,32 @@ fn run(setting: &Setting<'_>, findings: &mut Findings) -> Result<(), Cannot> {
                 // the directory's own two names come with them
                 if seen.entries != size + 2 {
                     let entries = seen.entries;
-                    return Err(Cannot::Failed(format!("{entries} entries were listed of {size}")));
+                    return Err(RunError::Failed(format!(
+                        "{entries} entries were listed of {size}"
+                    )));
                 }
                 Ok(seen.measures())
             },
         )?;
     }
-    pictures(findings);
-    judge(findings);
+    add_plots(findings);
+    evaluate_targets(findings);
     Ok(())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
-fn told(error: client::Error) -> Cannot {
-    Cannot::Failed(error.to_string())
+fn failed(error: client::Error) -> RunError {
+    RunError::Failed(error.to_string())
 }
 
 /// A directory of so many names.
-fn make(dir: &Path, size: usize, setting: &Setting<'_>) -> Result<(), Cannot> {
+fn make(dir: &Path, size: usize, ctx: &RunContext<'_>) -> Result<(), RunError> {
     std::fs::create_dir(dir)?;
     let mut target = dir.to_path_buf();
     for n in 0..size {
         let path = dir.join(format!("entry-{n:07}"));
         if n % LINKS_MAX == 0 {
-            setting.go_on()?;
+            ctx.go_on()?;
             std::fs::write(&path, b"")?;
             target = path;
         } else {
@@ -116,10 +118,10 @@ impl Seen {
 
 fn list(
     client: &mut Client,
-    server: &mut Subject,
+    server: &mut TestServer,
     dir: &Fh,
     variant: &str,
-) -> Result<Seen, Cannot> {
+) -> Result<Seen, RunError> {
     let before = server.reading()?;
     let begun = Instant::now();
     let (mut entries, mut calls, mut cookie, mut verf) = (0, 0, 0, [0; 8]);
@@ -130,7 +132,7 @@ fn list(
             "READDIR 64 KiB" => client.readdir(dir, cookie, verf, 64 << 10),
             _ => client.readdirplus(dir, cookie, verf, 64 << 10),
         }
-        .map_err(told)?;
+        .map_err(failed)?;
         first.get_or_insert_with(|| begun.elapsed());
         calls += 1;
         entries += part.entries.len();
@@ -145,7 +147,7 @@ fn list(
     Ok(Seen { entries, calls, first: first.unwrap_or(whole), whole, cpu_ns })
 }
 
-fn pictures(findings: &mut Findings) {
+fn add_plots(findings: &mut Findings) {
     let entries = || {
         let mut axis = axis("entries of the directory", "");
         axis.log = true;
@@ -174,7 +176,7 @@ fn pictures(findings: &mut Findings) {
     );
 }
 
-fn judge(findings: &mut Findings) {
+fn evaluate_targets(findings: &mut Findings) {
     let Some(largest) = findings.places().last().copied() else { return };
     let firsts = VARIANTS.map(|variant| findings.median(variant, Some(largest), "first_reply_ms"));
     let worst = firsts.into_iter().fold(0.0, f64::max);

@@ -36,7 +36,7 @@ const V6: [Ipv6Addr; 2] =
 
 /// Who makes the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Via {
+pub enum LinkBackend {
     /// netem where the kernel has it, else the simulator.
     #[default]
     Auto,
@@ -63,7 +63,7 @@ pub struct LinkOptions {
     /// a fifth of the forwarder's work. Queue drops then come in such bursts.
     pub offload: bool,
     /// Who makes it.
-    pub via: Via,
+    pub via: LinkBackend,
 }
 
 impl Default for LinkOptions {
@@ -76,7 +76,7 @@ impl Default for LinkOptions {
             loss: 0.0,
             mtu: 1500,
             offload: true,
-            via: Via::Auto,
+            via: LinkBackend::Auto,
         }
     }
 }
@@ -157,13 +157,13 @@ impl Link {
     /// Makes the line and its two networks, ready for use.
     ///
     /// # Errors
-    /// [`LabError::Unable`] without root, `ip`, `/dev/net/tun`; with [`Via::Netem`] without netem.
+    /// [`LabError::Unable`] without root, `ip`, `/dev/net/tun`; with [`LinkBackend::Netem`] without netem.
     pub fn start(options: &LinkOptions) -> Result<Self, LabError> {
         let mut options = options.clone();
         options.offload &= options.loss == 0.0;
         options.via = match options.via {
-            Via::Auto if netem::is_there().is_ok() => Via::Netem,
-            Via::Auto => Via::Simulator,
+            LinkBackend::Auto if netem::is_there().is_ok() => LinkBackend::Netem,
+            LinkBackend::Auto => LinkBackend::Simulator,
             asked => asked,
         };
         let (server, client) = (Namespace::new("server")?, Namespace::new("client")?);
@@ -177,7 +177,7 @@ impl Link {
         for end in ends {
             end.tune_tcp()?;
         }
-        let maker = if options.via == Via::Netem {
+        let maker = if options.via == LinkBackend::Netem {
             netem::is_there()?;
             Maker::Netem(netem::connect(ends, INTERFACE, &wire, options.mtu, options.offload)?)
         } else {
@@ -208,8 +208,8 @@ impl Link {
         })
     }
 
-    /// Who makes the line: never [`Via::Auto`].
-    pub fn via(&self) -> Via {
+    /// Who makes the line: never [`LinkBackend::Auto`].
+    pub fn via(&self) -> LinkBackend {
         self.options.via
     }
 
@@ -225,7 +225,7 @@ impl Link {
         let rate = options.rate_bits_per_s;
         let rate = rate.map_or("unlimited".into(), |r| format!("{} Mbit/s", r as f64 / 1e6));
         let made = match self.via() {
-            Via::Netem => "netem on a veth pair",
+            LinkBackend::Netem => "netem on a veth pair",
             _ if options.offload => "simulator over TUN, 64 KiB segments (TSO)",
             _ => "simulator over TUN, packet by packet",
         };

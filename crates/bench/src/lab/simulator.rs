@@ -126,7 +126,7 @@ struct Line {
     stop: Arc<Stop>,
     begun: Instant,
     spare: Box<[u8]>,
-    dice: Dice,
+    rng: Rng,
 }
 
 struct Direction {
@@ -148,7 +148,7 @@ impl Line {
             stop,
             begun: Instant::now(),
             spare: vec![0; packet_max].into_boxed_slice(),
-            dice: Dice(0x9e37_79b9_7f4a_7c15),
+            rng: Rng(0x9e37_79b9_7f4a_7c15),
         }
     }
 
@@ -208,7 +208,7 @@ impl Line {
             }
             direction.free_ns = start_ns + size.time_ns(self.wire.rate_bits_per_s);
             // what is lost on the way has used the wire all the same
-            if self.wire.loss > 0.0 && self.dice.one_of(size.packets, self.wire.loss) {
+            if self.wire.loss > 0.0 && self.rng.one_of(size.packets, self.wire.loss) {
                 add(&counted.lost, size.packets);
                 continue;
             }
@@ -314,9 +314,9 @@ impl Size {
 }
 
 /// A small generator of random numbers (xorshift64*): the same losses in each run of the same packets.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     /// Whether at least one of `count` throws hits, each with probability `share`.
     fn one_of(&mut self, count: u64, share: f64) -> bool {
         self.0 ^= self.0 >> 12;
@@ -333,7 +333,7 @@ impl Dice {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dice, Size, Wire, ring_bytes};
+    use super::{Rng, Size, Wire, ring_bytes};
     use std::time::Duration;
     use sys::tun::HEADER_BYTES;
 
@@ -357,12 +357,12 @@ mod tests {
 
     #[test]
     fn losses_come_as_often_as_asked() {
-        let mut dice = Dice(1);
-        let lost = (0..100_000).filter(|_| dice.one_of(1, 0.01)).count();
+        let mut rng = Rng(1);
+        let lost = (0..100_000).filter(|_| rng.one_of(1, 0.01)).count();
         assert!((800..1200).contains(&lost), "{lost}");
-        let lost = (0..100_000).filter(|_| dice.one_of(10, 0.01)).count();
+        let lost = (0..100_000).filter(|_| rng.one_of(10, 0.01)).count();
         assert!((9_000..10_200).contains(&lost), "{lost}");
-        assert!((0..1000).all(|_| dice.one_of(1, 1.0)));
+        assert!((0..1000).all(|_| rng.one_of(1, 1.0)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Cables between namespaces (veth pairs), their ends' addresses, and what went over them.
+//! VethPairs between namespaces (veth pairs), their ends' addresses, and what went over them.
 //!
 //! An end that is deleted takes the other one with it, as a namespace that goes takes its ends.
 

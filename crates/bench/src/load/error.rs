@@ -64,7 +64,7 @@ pub enum LoadError {
         what: String,
     },
     /// Nothing comes any more.
-    #[error("{server} has not answered for {after:?}: it hangs, or the network does")]
+    #[error("{server} has not on_reply for {after:?}: it hangs, or the network does")]
     Hangs {
         /// The server.
         server: SocketAddr,

@@ -5,8 +5,8 @@
 //! in bytes; READDIR and READDIRPLUS list the directory's first piece.
 
 use super::error::LoadError;
+use super::file_set::SetupClient;
 use super::op::Op;
-use super::scene::Hand;
 use client::Fh;
 use std::collections::HashMap;
 use std::path::Path;
@@ -35,7 +35,11 @@ struct Line {
 }
 
 /// Reads a list and looks up all of its paths.
-pub(crate) fn read(path: &Path, hand: &mut Hand, root: &Fh) -> Result<Vec<Step>, LoadError> {
+pub(crate) fn read(
+    path: &Path,
+    client: &mut SetupClient,
+    root: &Fh,
+) -> Result<Vec<Step>, LoadError> {
     let text = std::fs::read_to_string(path).map_err(|source| LoadError::Recording {
         path: path.to_owned(),
         line: 0,
@@ -54,7 +58,7 @@ pub(crate) fn read(path: &Path, hand: &mut Hand, root: &Fh) -> Result<Vec<Step>,
             return Err(wrong(format!("more than {STEPS_MAX} calls")));
         }
         let line = parse(line).map_err(wrong)?;
-        steps.push(resolve(&line, hand, root, &mut known)?.ok_or_else(|| {
+        steps.push(resolve(&line, client, root, &mut known)?.ok_or_else(|| {
             wrong(format!("{} is not on the server", String::from_utf8_lossy(&line.path)))
         })?);
     }
@@ -108,14 +112,14 @@ fn unescape(word: &str) -> Result<Vec<u8>, String> {
 /// Looks a line's path up; `None` if it is not there.
 fn resolve(
     line: &Line,
-    hand: &mut Hand,
+    client: &mut SetupClient,
     root: &Fh,
     known: &mut HashMap<Vec<u8>, Fh>,
 ) -> Result<Option<Step>, LoadError> {
     let path = line.path.as_slice();
     let by_name = matches!(line.op, Op::Lookup | Op::Create | Op::Remove);
-    let cut = path.iter().rposition(|byte| *byte == b'/');
-    let (object, name) = match (by_name, cut) {
+    let with_fragments = path.iter().rposition(|byte| *byte == b'/');
+    let (object, name) = match (by_name, with_fragments) {
         (false, _) => (path, &[][..]),
         (true, None) => (&[][..], path),
         (true, Some(at)) => {
@@ -129,7 +133,7 @@ fn resolve(
         walked.extend_from_slice(part);
         fh = match known.get(&walked) {
             Some(fh) => *fh,
-            None => match hand.find(&fh, part)? {
+            None => match client.find(&fh, part)? {
                 Some(found) => *known.entry(walked.clone()).or_insert(found),
                 None => return Ok(None),
             },

@@ -2,10 +2,10 @@
 //!
 //! Invariant: rates are per second of counted time; latencies are in microseconds; MB is 10^6 bytes.
 
-use super::answer::status_name;
+use super::counters::{OpCounters, ThreadCounters};
 use super::error::LoadError;
 use super::plan::{Pace, Plan};
-use super::tally::{Cell, Tally};
+use super::reply::status_name;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -185,15 +185,15 @@ fn latency(histogram: &Histogram<u64>) -> Latency {
     }
 }
 
-fn operation(plan: &Plan, op: super::op::Op, cell: &Cell) -> OpReport {
+fn operation(plan: &Plan, op: super::op::Op, cell: &OpCounters) -> OpReport {
     let statuses =
         cell.statuses.iter().map(|(status, calls)| (status_name(plan.version, *status), *calls));
-    let refused = cell.refused.iter().map(|(why, calls)| ((*why).to_owned(), *calls));
+    let rejected = cell.rejected.iter().map(|(why, calls)| ((*why).to_owned(), *calls));
     OpReport {
         op: op.name().to_owned(),
         calls: cell.latency.len(),
         latency: latency(&cell.latency),
-        errors: statuses.chain(refused).collect(),
+        errors: statuses.chain(rejected).collect(),
     }
 }
 
@@ -214,15 +214,15 @@ fn fairness(per_client: &[u64]) -> Fairness {
 /// Puts a load's counts into words and rates.
 pub(super) fn report(
     plan: &Plan,
-    tally: &Tally,
+    counters: &ThreadCounters,
     counted: Duration,
     error: Option<&LoadError>,
 ) -> LoadReport {
     let seconds = counted.as_secs_f64();
     let per_s = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
     let operations: Vec<OpReport> =
-        tally.operations().map(|(op, cell)| operation(plan, op, cell)).collect();
-    let mut all = tally.operations().map(|(_, cell)| &cell.latency);
+        counters.operations().map(|(op, cell)| operation(plan, op, cell)).collect();
+    let mut all = counters.operations().map(|(_, cell)| &cell.latency);
     let mut sum = all.next().cloned();
     for histogram in all {
         if let Some(sum) = &mut sum {
@@ -230,9 +230,9 @@ pub(super) fn report(
             let _ = sum.add(histogram);
         }
     }
-    let calls: u64 = tally.per_client.iter().sum();
+    let calls: u64 = counters.per_client.iter().sum();
     let servers = plan.servers.iter().enumerate().map(|(index, address)| {
-        let of_it = tally.per_client.iter().skip(index).step_by(plan.servers.len().max(1));
+        let of_it = counters.per_client.iter().skip(index).step_by(plan.servers.len().max(1));
         ServerReport {
             address: address.to_string(),
             clients: of_it.clone().count() as u64,
@@ -255,25 +255,25 @@ pub(super) fn report(
         seconds,
         calls,
         calls_per_s: per_s(float(calls)),
-        read_mb_per_s: per_s(float(tally.checks.bytes_read)) / 1e6,
-        write_mb_per_s: per_s(float(tally.checks.bytes_written)) / 1e6,
+        read_mb_per_s: per_s(float(counters.data_counters.bytes_read)) / 1e6,
+        write_mb_per_s: per_s(float(counters.data_counters.bytes_written)) / 1e6,
         latency: sum.as_ref().map(latency).unwrap_or_default(),
         percentiles: sum.as_ref().map_or_else(Vec::new, |all| {
             SHARES.iter().map(|share| (*share, us(all, share / 100.0))).collect()
         }),
         errors: operations.iter().flat_map(|op| op.errors.values()).sum(),
         operations,
-        retransmitted: tally.retransmitted,
-        lost: tally.lost,
-        strays: tally.strays,
-        late: tally.late,
-        short_reads: tally.checks.short_reads,
-        checked: tally.checks.checked,
-        wrong: tally.checks.wrong,
-        fairness: fairness(&tally.per_client),
+        retransmitted: counters.retransmitted,
+        lost: counters.lost,
+        strays: counters.strays,
+        late: counters.late,
+        short_reads: counters.data_counters.short_reads,
+        checked: counters.data_counters.checked,
+        wrong: counters.data_counters.wrong,
+        fairness: fairness(&counters.per_client),
         servers: servers.collect(),
         client_cpu_us_per_call: if calls > 0 {
-            float(tally.cpu_ns) / 1000.0 / float(calls)
+            float(counters.cpu_ns) / 1000.0 / float(calls)
         } else {
             0.0
         },

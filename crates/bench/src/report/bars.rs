@@ -4,12 +4,12 @@
 //! the page is narrow, and more bars make the figure taller instead of their names slanted. The value
 //! stands at the end of each bar (of a stack: the sum), so that nobody has to measure with the eye.
 
-use super::extent::{fitted, width};
 use super::figure::{Canvas, TYPE_PX, axis_title, bottom_title, nothing, swatch};
-use super::look::Look;
 use super::numbers::{bytes, is_bytes, short, with_unit};
 use super::scale::{self, Kind, Scale, Tick};
+use super::series_style::SeriesStyle;
 use super::svg::{Anchor, px};
+use super::text_width::{fitted, width};
 use crate::result::{Plot, Point, Series, Shape};
 
 /// A taller figure than this many groups is a table.
@@ -45,7 +45,7 @@ struct Frame {
 }
 
 /// Draws the bars of `series` (the plot's own, or as many of them as are shown).
-pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], looks: &[Look]) {
+pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], styles: &[SeriesStyle]) {
     let groups = groups(canvas, plot, series);
     if groups.iter().all(|g| g.bars.is_empty()) {
         nothing(canvas);
@@ -62,7 +62,7 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], looks: &
     let height: f64 = groups.iter().map(|g| tall(g, &frame)).sum();
     grid(canvas, &frame, &ticks, top, canvas.y + height);
     for group in &groups {
-        one(canvas, plot, series, looks, &frame, group);
+        one(canvas, plot, series, styles, &frame, group);
     }
     numbers(canvas, plot, &frame, &ticks);
 }
@@ -207,7 +207,7 @@ fn one(
     canvas: &mut Canvas,
     plot: &Plot,
     series: &[Series],
-    looks: &[Look],
+    styles: &[SeriesStyle],
     frame: &Frame,
     group: &Group<'_>,
 ) {
@@ -221,7 +221,7 @@ fn one(
         canvas.svg.text("name", (frame.left - 9.0, middle + 4.0), Anchor::End, group.name);
     }
     for bar in &group.bars {
-        let reach = parts(canvas, plot, series, looks, frame, (group.name, bar));
+        let reach = parts(canvas, plot, series, styles, frame, (group.name, bar));
         let text = value_of(plot, bar);
         let baseline = canvas.y + frame.thickness / 2.0 + 4.0;
         canvas.svg.text("value", (reach + 6.0, baseline), Anchor::Start, &text);
@@ -235,14 +235,14 @@ fn parts(
     canvas: &mut Canvas,
     plot: &Plot,
     series: &[Series],
-    looks: &[Look],
+    styles: &[SeriesStyle],
     frame: &Frame,
     (name, bar): (&str, &[Part]),
 ) -> f64 {
     let mut foot = 0.0;
     let mut reach = frame.scale.place(0.0);
     for part in bar {
-        let (Some(look), Some(series)) = (looks.get(part.series), series.get(part.series)) else {
+        let (Some(look), Some(series)) = (styles.get(part.series), series.get(part.series)) else {
             continue;
         };
         let (a, b) = (frame.scale.place(foot), frame.scale.place(foot + part.value));

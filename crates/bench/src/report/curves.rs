@@ -5,12 +5,12 @@
 //! the first, the smallest, the largest and the last remain, in their order, which draws the same
 //! picture as all of them would.
 
-use super::extent::width;
 use super::figure::{Canvas, Missing, TYPE_PX, bottom_title, nothing, top_title};
-use super::look::Look;
 use super::numbers::{bytes, is_bytes, short, with_unit};
 use super::scale::{self, Kind, Scale, Tick};
+use super::series_style::SeriesStyle;
 use super::svg::{Anchor, px};
+use super::text_width::width;
 use crate::result::{Axis, Plot, Point, Series, Shape};
 
 /// More places than this on an x axis are not named one by one.
@@ -34,7 +34,7 @@ struct Frame {
 }
 
 /// Draws the plot of `series` (its own, or as many of them as are shown).
-pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], looks: &[Look]) {
+pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], styles: &[SeriesStyle]) {
     let x_kind = match plot.shape {
         Shape::Percentiles => Kind::Share,
         _ => kind_of(&plot.x),
@@ -56,7 +56,7 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], looks: &
 
     // The original's figures are the ground that ours stand on.
     for original in [true, false] {
-        for (index, ((runs, look), series)) in all.iter().zip(looks).zip(series).enumerate() {
+        for (index, ((runs, look), series)) in all.iter().zip(styles).zip(series).enumerate() {
             if look.original == original {
                 canvas.svg.open(&look.class);
                 let turn = (index, all.len());
@@ -228,7 +228,7 @@ fn one(
     canvas: &mut Canvas,
     plot: &Plot,
     frame: &Frame,
-    (runs, look, series): (&Runs, &Look, &Series),
+    (runs, look, series): (&Runs, &SeriesStyle, &Series),
     turn: (usize, usize),
 ) {
     let count: usize = runs.iter().map(Vec::len).sum();

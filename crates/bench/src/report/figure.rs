@@ -10,10 +10,10 @@
 //! axis, level, so that nobody turns their head → plot → x axis → sentences about what is missing.
 //! Each part moves [`Canvas::y`] down, so no part can lie on another.
 
-use super::extent::{fitted, lines, width};
-use super::look::{Look, looks};
 use super::numbers::{grouped, is_bytes, unit, with_unit};
+use super::series_style::{SeriesStyle, styles};
 use super::svg::{Anchor, Svg, rectangle};
+use super::text_width::{fitted, lines, width};
 use super::{bars, curves};
 use crate::result::{Axis, Plot, Point, Series, Shape};
 
@@ -83,7 +83,7 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
     let mut canvas = Canvas { svg: Svg::default(), room, y: 4.0, missing: Missing::default() };
     let shown = plot.series.get(..plot.series.len().min(MAX_SERIES)).unwrap_or_default();
     canvas.missing.series = plot.series.len() - shown.len();
-    let looks = looks(shown);
+    let styles = styles(shown);
     let names: Vec<&str> = shown.iter().map(|s| s.name.as_str()).collect();
     if let Some(place) = only_place(plot) {
         at_one_place(&mut canvas, plot, shown, place);
@@ -92,11 +92,11 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
         return canvas.svg.finish(room.class, room.width, canvas.y + 4.0, &label);
     }
     let as_bars = matches!(plot.shape, Shape::StackedBars | Shape::GroupedBars);
-    legend(&mut canvas, &names, &looks, as_bars);
+    legend(&mut canvas, &names, &styles, as_bars);
     match plot.shape {
-        Shape::StackedBars | Shape::GroupedBars => bars::draw(&mut canvas, plot, shown, &looks),
+        Shape::StackedBars | Shape::GroupedBars => bars::draw(&mut canvas, plot, shown, &styles),
         Shape::Lines | Shape::OverTime | Shape::Percentiles => {
-            curves::draw(&mut canvas, plot, shown, &looks);
+            curves::draw(&mut canvas, plot, shown, &styles);
         }
     }
     remarks(&mut canvas);
@@ -117,7 +117,7 @@ fn only_place(plot: &Plot) -> Option<f64> {
 /// Lines of one point would be marks upon each other; as bars they can be compared. Each is named at
 /// its side, so there is no legend.
 fn at_one_place(canvas: &mut Canvas, plot: &Plot, shown: &[Series], place: f64) {
-    let looks: Vec<Look> = looks(shown).into_iter().map(Look::plain).collect();
+    let styles: Vec<SeriesStyle> = styles(shown).into_iter().map(SeriesStyle::plain).collect();
     let at = |(index, series): (usize, &Series)| {
         let points = series.points.iter().map(|p| Point { x: index as f64, ..*p });
         Series { points: points.collect(), ..series.clone() }
@@ -127,7 +127,7 @@ fn at_one_place(canvas: &mut Canvas, plot: &Plot, shown: &[Series], place: f64) 
     let label = format!("{}: {}", plot.x.label, with_unit(place, &plot.x.unit));
     let x = Axis { label, unit: String::new(), log: false };
     let turned = Plot { shape: Shape::GroupedBars, bars, x, series, ..plot.clone() };
-    bars::draw(canvas, &turned, &turned.series, &looks);
+    bars::draw(canvas, &turned, &turned.series, &styles);
 }
 
 /// The title of an axis with its unit; byte axes have it at every tick.
@@ -141,12 +141,12 @@ pub(super) fn axis_title(axis: &Axis) -> String {
 }
 
 /// Names and samples in rows; nothing where the only series has no name.
-fn legend(canvas: &mut Canvas, names: &[&str], looks: &[Look], as_bars: bool) {
+fn legend(canvas: &mut Canvas, names: &[&str], styles: &[SeriesStyle], as_bars: bool) {
     const ROW: f64 = 20.0;
     let sample = if as_bars { 18.0 } else { 30.0 };
     let mut x = 0.0;
     let mut any = false;
-    for (name, look) in names.iter().zip(looks) {
+    for (name, look) in names.iter().zip(styles) {
         if name.is_empty() {
             continue;
         }
@@ -178,7 +178,7 @@ fn legend(canvas: &mut Canvas, names: &[&str], looks: &[Look], as_bars: bool) {
 /// A filled bar or a part of one.
 pub(super) fn swatch(
     svg: &mut Svg,
-    look: &Look,
+    look: &SeriesStyle,
     at: (f64, f64),
     size: (f64, f64),
     tip: Option<&str>,

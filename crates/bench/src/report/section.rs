@@ -46,7 +46,7 @@ pub(super) fn section(number: usize, f: &Findings) -> String {
     for (index, plot) in f.plots.iter().enumerate() {
         out.push_str(&picture(&format!("{number}.{}", index + 1), &f.name, plot));
     }
-    let place = Place::of(f);
+    let place = AtLabel::of(f);
     out.push_str(&comparisons(f, &place));
     for t in &f.tables {
         let original = t.title.to_lowercase().contains("original");
@@ -140,12 +140,12 @@ fn points_at(series: &Series, x: f64) -> String {
 }
 
 /// What `at` means in ratios and trials: the x axis of the plot that shows those places.
-struct Place {
+struct AtLabel {
     title: String,
     bytes: bool,
 }
 
-impl Place {
+impl AtLabel {
     fn of(f: &Findings) -> Self {
         let ats: Vec<f64> = f
             .ratios
@@ -178,7 +178,7 @@ impl Place {
 }
 
 /// Ratios with their spread, drawn on one scale for each measure.
-fn comparisons(f: &Findings, place: &Place) -> String {
+fn comparisons(f: &Findings, place: &AtLabel) -> String {
     let ratios: Vec<&Ratio> = f.ratios.iter().filter(|r| tells(r)).collect();
     if ratios.is_empty() {
         return String::new();
@@ -282,7 +282,7 @@ fn method(f: &Findings) -> String {
 }
 
 /// Everything that was measured: a table to read, and the same with all digits to copy.
-fn trials(f: &Findings, place: &Place) -> String {
+fn trials(f: &Findings, place: &AtLabel) -> String {
     if f.trials.is_empty() {
         return String::new();
     }

@@ -1,6 +1,6 @@
 //! Servers that are not there, hang, die or talk nonsense: one clear error, and what was counted is kept.
 
-use bench::load::{Live, LoadError, Plan, Proto, Run, Scene, Workload, run};
+use bench::load::{FileSet, LiveCounters, LoadError, Plan, Proto, Run, Workload, run};
 use proto::rpc::{Accepted, ReplyHeader};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -53,14 +53,14 @@ fn plan(server: SocketAddr) -> Plan {
 }
 
 fn load(plan: &Plan) -> Run {
-    let scene = Arc::new(Scene::prepare(plan).unwrap());
-    run(plan, &scene, &Live::new(1), &AtomicBool::new(false)).unwrap()
+    let file_set = Arc::new(FileSet::prepare(plan).unwrap());
+    run(plan, &file_set, &LiveCounters::new(1), &AtomicBool::new(false)).unwrap()
 }
 
 #[test]
 fn a_server_that_is_not_there_is_said_to_refuse() {
     let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let error = Scene::prepare(&plan(addr)).unwrap_err().to_string();
+    let error = FileSet::prepare(&plan(addr)).unwrap_err().to_string();
     assert!(error.contains("no server listens there"), "{error}");
     assert_eq!(error.lines().count(), 1);
 }
@@ -81,7 +81,7 @@ fn a_server_without_mount_or_port_mapper_is_asked_for_its_port() {
     let mut plan = plan(addr);
     plan.workload = Workload::Getattr;
     plan.mount_port = Some(addr.port());
-    let error = Scene::prepare(&plan).unwrap_err().to_string();
+    let error = FileSet::prepare(&plan).unwrap_err().to_string();
     assert!(!error.is_empty() && error.lines().count() == 1, "{error}");
 }
 

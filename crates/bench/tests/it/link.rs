@@ -1,6 +1,6 @@
 //! The line is what it says: rate, round trip, queue and loss, measured by TCP over it.
 
-use bench::lab::{LabError, Link, LinkOptions, Via, sockstat};
+use bench::lab::{LabError, Link, LinkBackend, LinkOptions, sockstat};
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -135,7 +135,7 @@ fn a_line_that_loses_packets_counts_them_and_still_delivers() {
         rate_bits_per_s: Some(50_000_000),
         rtt: Duration::from_millis(10),
         loss: 0.01,
-        via: Via::Simulator,
+        via: LinkBackend::Simulator,
         ..LinkOptions::default()
     };
     let Some(link) = link(&options) else { return };
@@ -151,7 +151,7 @@ fn a_short_queue_drops_what_does_not_fit() {
         rtt: Duration::from_millis(20),
         queue: Duration::from_millis(2),
         offload: false,
-        via: Via::Simulator,
+        via: LinkBackend::Simulator,
         ..LinkOptions::default()
     };
     let Some(link) = link(&options) else { return };
@@ -170,11 +170,11 @@ fn netem_is_used_where_the_kernel_has_it() {
     let options = LinkOptions {
         rate_bits_per_s: Some(80_000_000),
         rtt: Duration::from_millis(40),
-        via: Via::Netem,
+        via: LinkBackend::Netem,
         ..LinkOptions::default()
     };
     let Some(link) = link_unless(&options, Missing::Netem) else { return };
-    assert_eq!(link.via(), Via::Netem);
+    assert_eq!(link.via(), LinkBackend::Netem);
     within(round_trip(&link, link.server_addr).as_secs_f64(), 0.040, 0.10, "round trip in s");
     let rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));
     within(rate, 10e6 * 1448.0 / 1500.0, 0.10, "bytes per second");

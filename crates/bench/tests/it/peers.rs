@@ -2,7 +2,7 @@
 
 use bench::lab::Namespace;
 use bench::result::Outcome;
-use bench::subject::{Place, Scratch, Subject, SubjectError, command, ganesha, knfsd};
+use bench::servers::{Placement, ScratchDir, ServerError, TestServer, command, ganesha, knfsd};
 use client::{Client, Identity};
 use std::time::{Duration, Instant};
 use testing::{Missing, skip};
@@ -10,7 +10,7 @@ use testing::{Missing, skip};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The server, or a word on why there is none.
-fn unless_unable(started: Result<Subject, SubjectError>, missing: Missing) -> Option<Subject> {
+fn unless_unable(started: Result<TestServer, ServerError>, missing: Missing) -> Option<TestServer> {
     match started {
         Ok(subject) => Some(subject),
         Err(error) if matches!(error.outcome(), Outcome::Unable(_)) => {
@@ -26,7 +26,7 @@ fn network() -> Option<Namespace> {
 }
 
 /// Mounts, reads the file `f` and compares it.
-fn judge(subject: &Subject, data: &[u8]) {
+fn judge(subject: &TestServer, data: &[u8]) {
     let work = || {
         let root = Some(Identity::root());
         let addr = (subject.nfs().ip(), subject.mount_port()).into();
@@ -55,9 +55,9 @@ fn gone(pid: u32) {
 #[test]
 fn ganesha_serves_a_directory_and_goes() {
     let Some(namespace) = network() else { return };
-    let scratch = Scratch::new().unwrap();
+    let scratch = ScratchDir::new().unwrap();
     scratch.file("f", "some words").unwrap();
-    let place = Place::inside(&namespace);
+    let place = Placement::inside(&namespace);
     let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place), Missing::Program)
     else {
         return;
@@ -79,8 +79,8 @@ fn ganesha_serves_a_directory_and_goes() {
 #[test]
 fn a_server_that_dies_midway_is_found_dead() {
     let Some(namespace) = network() else { return };
-    let scratch = Scratch::new().unwrap();
-    let place = Place::inside(&namespace);
+    let scratch = ScratchDir::new().unwrap();
+    let place = Placement::inside(&namespace);
     let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place), Missing::Program)
     else {
         return;
@@ -94,16 +94,16 @@ fn a_server_that_dies_midway_is_found_dead() {
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    assert!(matches!(&error, SubjectError::Died { name, .. } if name == "ganesha"), "{error}");
+    assert!(matches!(&error, ServerError::Died { name, .. } if name == "ganesha"), "{error}");
     assert!(subject.reading().is_err());
 }
 
 #[test]
 fn the_kernels_server_serves_where_there_is_one() {
     let Some(namespace) = network() else { return };
-    let scratch = Scratch::new().unwrap();
+    let scratch = ScratchDir::new().unwrap();
     scratch.file("f", "kernel").unwrap();
-    let started = knfsd::start(scratch.path(), &Place::inside(&namespace));
+    let started = knfsd::start(scratch.path(), &Placement::inside(&namespace));
     let Some(mut subject) = unless_unable(started, Missing::KernelServer) else { return };
     judge(&subject, b"kernel");
     assert!(subject.reading().is_ok());
@@ -111,10 +111,10 @@ fn the_kernels_server_serves_where_there_is_one() {
 
 #[test]
 fn something_that_is_no_server_is_not_taken_for_one() {
-    let scratch = Scratch::new().unwrap();
-    let place = Place::default();
+    let scratch = ScratchDir::new().unwrap();
+    let place = Placement::default();
     let begun = Instant::now();
     let error = command::start("sleep 0.5 # {PORT}", scratch.path(), &place).unwrap_err();
-    assert!(matches!(&error, SubjectError::DidNotStart { name, .. } if name == "sleep"), "{error}");
+    assert!(matches!(&error, ServerError::DidNotStart { name, .. } if name == "sleep"), "{error}");
     assert!(begun.elapsed() < PATIENCE);
 }

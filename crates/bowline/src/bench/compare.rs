@@ -8,8 +8,8 @@ use crate::output::{self, print};
 use admin::Align::{Left, Right};
 use admin::Table;
 use bench::compare::{Compared, Comparison, Peer, Spread, compare as run, loads};
-use bench::experiments::{Setting, median, spread};
-use bench::subject::Scratch;
+use bench::experiments::{RunContext, median, spread};
+use bench::servers::ScratchDir;
 use std::process::ExitCode;
 
 /// Rounds of a full and of a quick comparison.
@@ -30,9 +30,9 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         return Err(UsageError(format!("--peer {}: {what}", options.peer)).into());
     }
     let stop = stop_on_signals()?;
-    let scratch = Scratch::new()?;
+    let scratch = ScratchDir::new()?;
     let spinner = Spinner::new();
-    let setting = Setting {
+    let ctx = RunContext {
         quick: options.quick,
         bowline: std::env::current_exe()?,
         scratch: scratch.path().to_path_buf(),
@@ -40,7 +40,7 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         say: &|text| spinner.say(text),
     };
     let rounds = options.rounds.unwrap_or(if options.quick { ROUNDS.1 } else { ROUNDS.0 });
-    let comparison = run(&peer, &loads, &setting, rounds);
+    let comparison = run(&peer, &loads, &ctx, rounds);
     spinner.end();
     let comparison = comparison?;
     print(page(&comparison))?;

@@ -7,10 +7,10 @@ use crate::output::UsageError;
 use crate::output::print;
 use admin::Align::Left;
 use admin::Table;
-use bench::experiments::{ALL, Experiment, Setting, named, run as run_one, save};
+use bench::experiments::{ALL, Experiment, RunContext, named, run as run_one, save};
 use bench::report::ReportError;
 use bench::result::{Findings, Machine, Outcome};
-use bench::subject::Scratch;
+use bench::servers::ScratchDir;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -70,16 +70,16 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let bowline = std::env::current_exe()?;
     let mut all_done = true;
     for experiment in experiments {
-        let scratch = Scratch::new()?;
+        let scratch = ScratchDir::new()?;
         let spinner = Spinner::new();
-        let setting = Setting {
+        let ctx = RunContext {
             quick: options.quick,
             bowline: bowline.clone(),
             scratch: scratch.path().to_path_buf(),
             stop: &stop,
             say: &|text| spinner.say(text),
         };
-        let findings = run_one(experiment, &setting);
+        let findings = run_one(experiment, &ctx);
         spinner.end();
         save(&findings, out).map_err(|e| anyhow::anyhow!("--out {}: {e}", out.display()))?;
         all_done &= findings.outcome == Outcome::Done;

@@ -8,7 +8,7 @@ use admin::{
     Align::{Left, Right},
     Table,
 };
-use bench::load::{Latency, Live, LoadError, LoadReport, Plan, Run, Scene};
+use bench::load::{FileSet, Latency, LiveCounters, LoadError, LoadReport, Plan, Run};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ struct Output {
 struct Side {
     name: String,
     plan: Plan,
-    scene: Arc<Scene>,
+    file_set: Arc<FileSet>,
 }
 
 /// Runs `bowline bench load`.
@@ -65,7 +65,7 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
     if !options.keep {
         for side in &sides {
             // after a failure the server may have ended; the first error is reported
-            let cleared = side.scene.clear(&side.plan);
+            let cleared = side.file_set.clear(&side.plan);
             if failure.is_none() {
                 cleared?;
             }
@@ -82,21 +82,21 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn prepare(name: String, plan: Plan) -> anyhow::Result<Side> {
-    let scene = Scene::prepare(&plan).map_err(|error| match error {
+    let file_set = FileSet::prepare(&plan).map_err(|error| match error {
         LoadError::Plan(_) | LoadError::Recording { .. } => UsageError(error.to_string()).into(),
         of_server => anyhow::Error::new(of_server),
     });
-    let scene = Arc::new(scene?);
-    Ok(Side { name, plan, scene })
+    let file_set = Arc::new(file_set?);
+    Ok(Side { name, plan, file_set })
 }
 
 fn one(side: &Side, options: &LoadOptions, stop: &AtomicBool) -> anyhow::Result<Run> {
-    let live = Live::new(side.plan.threads);
+    let live = LiveCounters::new(side.plan.threads);
     let label = format!("{} {}", side.plan.workload.name(), side.name);
     let expected = side.plan.warmup + side.plan.time;
     let (mut before, mut calls_before) = (server_cost::before(options)?, 0);
     let mut run = progress::with_bar(&label, expected, &live, options.quiet, || {
-        bench::load::run_from(&side.plan, &side.scene, &live, stop, || {
+        bench::load::run_from(&side.plan, &side.file_set, &live, stop, || {
             calls_before = live.calls();
             before.iter_mut().for_each(server_cost::CostSample::renew);
         })

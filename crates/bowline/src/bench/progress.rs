@@ -1,6 +1,6 @@
 //! Progress of a load on a terminal: a bar with the current rate. Also handles Ctrl-C.
 
-use bench::load::Live;
+use bench::load::LiveCounters;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,7 +25,7 @@ pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
             }
             if flag.swap(true, Relaxed) {
                 // a second Ctrl-C: does not wait for the last replies
-                bench::subject::remove_scratch();
+                bench::servers::remove_scratch_dirs();
                 std::process::exit(130);
             }
         }
@@ -37,7 +37,7 @@ pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
 pub fn with_bar<T: Send>(
     label: &str,
     expected: Duration,
-    live: &Live,
+    live: &LiveCounters,
     quiet: bool,
     work: impl FnOnce() -> T + Send,
 ) -> T {

@@ -5,13 +5,13 @@ use crate::cli::bench::LoadOptions;
 use admin::Client;
 use admin::api::{Request, Status};
 use bench::load::ServerCost;
-use bench::subject::meter::Reading;
+use bench::servers::usage::UsageSample;
 use std::path::{Path, PathBuf};
 
 /// The state of a server before the measured calls.
 pub struct CostSample {
     pid: u32,
-    reading: Reading,
+    reading: UsageSample,
     control: Option<PathBuf>,
     copied: (u64, u64),
 }
@@ -25,7 +25,7 @@ pub fn before(options: &LoadOptions) -> anyhow::Result<Option<CostSample>> {
     let Some(pid) = options.server_pid.or(status.as_ref().map(|status| status.pid)) else {
         return Ok(None);
     };
-    let reading = Reading::of(&[pid])
+    let reading = UsageSample::of(&[pid])
         .ok_or_else(|| anyhow::anyhow!("--server-pid {pid}: there is no such process here"))?;
     let copied = status.as_ref().map_or((0, 0), copied);
     Ok(Some(CostSample { pid, reading, control: options.control.clone(), copied }))
@@ -34,14 +34,14 @@ pub fn before(options: &LoadOptions) -> anyhow::Result<Option<CostSample>> {
 impl CostSample {
     /// Reads the server again, so that earlier use does not count. A value that cannot be read stays unchanged.
     pub fn renew(&mut self) {
-        self.reading = Reading::of(&[self.pid]).unwrap_or_else(|| self.reading.clone());
+        self.reading = UsageSample::of(&[self.pid]).unwrap_or_else(|| self.reading.clone());
         let status = self.control.as_deref().and_then(|path| read_status(path).ok());
         self.copied = status.as_ref().map_or(self.copied, copied);
     }
 
     /// The cost since then, divided by the calls; `None` if the server has ended.
     pub fn since(&self, calls: u64) -> Option<ServerCost> {
-        let usage = Reading::of(&[self.pid])?.since(&self.reading);
+        let usage = UsageSample::of(&[self.pid])?.since(&self.reading);
         let now = self.control.as_deref().and_then(|path| read_status(path).ok());
         let now = now.as_ref().map(copied);
         #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]

@@ -1,8 +1,8 @@
 //! The program as a server under test: started, set, metered and stopped by the benchmark's own means.
 
 use bench::lab::{Link, LinkOptions, Namespace};
-use bench::subject::bowline::{Export, Options, start};
-use bench::subject::{Place, Scratch, SubjectError, command};
+use bench::servers::bowline::{Export, Options, start};
+use bench::servers::{Placement, ScratchDir, ServerError, command};
 use client::{Client, Identity};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +15,8 @@ fn program() -> Option<PathBuf> {
 }
 
 #[test]
-fn a_subject_starts_takes_settings_is_measured_and_stops() {
-    let scratch = Scratch::new().unwrap();
+fn a_server_starts_takes_settings_is_measured_and_stops() {
+    let scratch = ScratchDir::new().unwrap();
     scratch.file("f", "words").unwrap();
     let options = Options { program: program(), ..Options::of_dir(scratch.path()) };
     let mut server = start(&options.set("threads", "2..4")).unwrap();
@@ -31,7 +31,7 @@ fn a_subject_starts_takes_settings_is_measured_and_stops() {
     assert!(usage.cpu_ns > 0 && usage.rss_bytes > 0, "{usage:?}");
     assert_eq!(server.set("threads", "3..5").unwrap(), "3..5");
     let refused = server.set("threads", "none").unwrap_err();
-    assert!(matches!(refused, SubjectError::Refused { .. }), "{refused}");
+    assert!(matches!(refused, ServerError::Refused { .. }), "{refused}");
     let pid = server.pid();
     server.stop(PATIENCE).unwrap();
     assert!(!sys::child::exists(pid));
@@ -42,7 +42,7 @@ fn an_unknown_setting_stops_the_server_with_its_own_message() {
     let options = Options { program: program(), ..Options::of_memory() };
     let error = start(&options.set("no-such-setting", "1")).unwrap_err();
     assert!(
-        matches!(&error, SubjectError::DidNotStart { name, .. } if name == "bowline"),
+        matches!(&error, ServerError::DidNotStart { name, .. } if name == "bowline"),
         "{error}"
     );
     assert!(error.to_string().contains("no-such-setting"), "{error}");
@@ -60,7 +60,7 @@ fn bowline_serves_over_a_simulated_link() {
         program: program(),
         listen: vec![link.server_addr],
         export: Export::Memory("far".into()),
-        place: Place::inside(&link.server),
+        place: Placement::inside(&link.server),
         ..Options::of_memory()
     };
     let server = start(&options).unwrap();
@@ -77,10 +77,10 @@ fn bowline_serves_over_a_simulated_link() {
 
 #[test]
 fn any_command_can_be_the_server() {
-    let scratch = Scratch::new().unwrap();
+    let scratch = ScratchDir::new().unwrap();
     let place = match Namespace::new("command") {
-        Ok(namespace) => Place::inside(&namespace),
-        Err(_) => Place::default(),
+        Ok(namespace) => Placement::inside(&namespace),
+        Err(_) => Placement::default(),
     };
     let line = format!(
         "{} serve {{DIR}} --port {{PORT}} --portmap off --state-dir {1}/state --control {1}/c",
@@ -96,7 +96,7 @@ fn any_command_can_be_the_server() {
 
 #[test]
 fn the_recorded_experiments_tree_is_made_and_continued() {
-    let scratch = Scratch::new().unwrap();
+    let scratch = ScratchDir::new().unwrap();
     let top = scratch.path().join("tree");
     let run = |scale: &str| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"));

@@ -1,11 +1,13 @@
 //! The load generator against Bowline and against nfs-ganesha, which judges our client as a foreigner: every
 //! workload, without one failed call; and what `bowline bench` prints and writes.
 
-use bench::experiments::aim;
+use bench::experiments::target_server;
 use bench::lab::Namespace;
-use bench::load::{Live, LoadReport, OWN_DIR, Plan, Proto, Scene, Stable, Version, Workload, run};
-use bench::subject::bowline::{Options, start};
-use bench::subject::{Place, Scratch, Subject, SubjectError, ganesha};
+use bench::load::{
+    BENCH_DIR, FileSet, LiveCounters, LoadReport, Plan, Proto, Stable, Version, Workload, run,
+};
+use bench::servers::bowline::{Options, start};
+use bench::servers::{Placement, ScratchDir, ServerError, TestServer, ganesha};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +31,7 @@ const WORKLOADS: [Workload; 11] = [
 ];
 
 /// A small tree, and a recorded list of calls on it.
-fn tree(scratch: &Scratch) {
+fn tree(scratch: &ScratchDir) {
     let dir = scratch.dir("export").unwrap();
     for d in 0..8 {
         let sub = dir.join(format!("dir {d}"));
@@ -44,18 +46,19 @@ fn tree(scratch: &Scratch) {
 }
 
 /// One short load; it must be answered, and without any fault.
-fn load(server: &Subject, workload: Workload, change: impl Fn(&mut Plan)) -> LoadReport {
+fn load(server: &TestServer, workload: Workload, change: impl Fn(&mut Plan)) -> LoadReport {
     let mut plan = Plan::new(server.nfs(), server.export(), workload);
-    aim(&mut plan, server);
+    target_server(&mut plan, server);
     (plan.clients, plan.depth, plan.size) = (4, 3, 8 << 10);
     (plan.files, plan.file_size) = (2, 256 << 10);
     plan.warmup = Duration::from_millis(20);
     plan.time = Duration::from_millis(150);
     plan.timeout = Duration::from_secs(60);
     change(&mut plan);
-    let scene = Arc::new(Scene::prepare(&plan).unwrap());
-    let run = run(&plan, &scene, &Live::new(plan.threads), &AtomicBool::new(false)).unwrap();
-    scene.clear(&plan).unwrap();
+    let file_set = Arc::new(FileSet::prepare(&plan).unwrap());
+    let run =
+        run(&plan, &file_set, &LiveCounters::new(plan.threads), &AtomicBool::new(false)).unwrap();
+    file_set.clear(&plan).unwrap();
     let name = format!("{} on {}", plan.workload.name(), server.name());
     assert!(run.error.is_none(), "{name}: {:?}", run.error);
     let report = run.report;
@@ -63,7 +66,7 @@ fn load(server: &Subject, workload: Workload, change: impl Fn(&mut Plan)) -> Loa
     report
 }
 
-fn all_workloads(server: &Subject, scratch: &Scratch) {
+fn all_workloads(server: &TestServer, scratch: &ScratchDir) {
     for workload in WORKLOADS {
         let report = load(server, workload, |_| {});
         match report.workload.as_str() {
@@ -75,12 +78,12 @@ fn all_workloads(server: &Subject, scratch: &Scratch) {
     let calls = scratch.path().join("calls");
     let report = load(server, Workload::Replay(calls), |_| {});
     assert!(report.operations.len() >= 5, "{report:?}");
-    assert!(!scratch.path().join("export").join(std::str::from_utf8(OWN_DIR).unwrap()).exists());
+    assert!(!scratch.path().join("export").join(std::str::from_utf8(BENCH_DIR).unwrap()).exists());
 }
 
 #[test]
 fn bowline_answers_every_load() {
-    let scratch = Scratch::new().unwrap();
+    let scratch = ScratchDir::new().unwrap();
     tree(&scratch);
     let mut options = Options::of_dir(&scratch.path().join("export"));
     options.program = Some(env!("CARGO_BIN_EXE_bowline").into());
@@ -102,14 +105,14 @@ fn bowline_answers_every_load() {
 }
 
 /// The largest records of 64 clients at once; when they are gone, so is the memory.
-fn stays_small(server: &mut Subject) {
+fn stays_small(server: &mut TestServer) {
     let before = server.reading().unwrap();
     load(server, Workload::Write, |plan| {
         (plan.clients, plan.depth, plan.passes) = (64, 2, Some(2));
         (plan.size, plan.file_size) = (1 << 20, 4 << 20);
         (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_secs(60));
     });
-    let rss_bytes = |server: &mut Subject| server.reading().unwrap().since(&before).rss_bytes;
+    let rss_bytes = |server: &mut TestServer| server.reading().unwrap().since(&before).rss_bytes;
     // a worker keeps its buffers for five seconds
     let deadline = Instant::now() + Duration::from_secs(30);
     while rss_bytes(server) > 64 << 20 {
@@ -120,7 +123,7 @@ fn stays_small(server: &mut Subject) {
 }
 
 /// 2 passes of 4 clients over 32 WRITEs each and a COMMIT, and not the minute that the plan allows.
-fn ends_with_its_passes(server: &Subject) {
+fn ends_with_its_passes(server: &TestServer) {
     for (stable, calls) in [(Stable::Unstable, 264), (Stable::FileSync, 256)] {
         let report = load(server, Workload::Write, |plan| {
             (plan.passes, plan.stable) = (Some(2), stable);
@@ -133,15 +136,15 @@ fn ends_with_its_passes(server: &Subject) {
 
 #[test]
 fn ganesha_answers_every_load() {
-    let scratch = Scratch::new().unwrap();
+    let scratch = ScratchDir::new().unwrap();
     tree(&scratch);
     let network = match Namespace::new("loads") {
         Ok(network) => network,
         Err(error) => return skip(Missing::Namespaces, error),
     };
-    match ganesha::start(&scratch.path().join("export"), &Place::inside(&network)) {
+    match ganesha::start(&scratch.path().join("export"), &Placement::inside(&network)) {
         Ok(server) => network.run(|| all_workloads(&server, &scratch)).unwrap(),
-        Err(error @ (SubjectError::Unable(_) | SubjectError::NotInstalled { .. })) => {
+        Err(error @ (ServerError::Unable(_) | ServerError::NotInstalled { .. })) => {
             skip(Missing::Program, error);
         }
         Err(error) => panic!("{error}"),
@@ -179,7 +182,7 @@ fn fields(value: &serde_json::Value, at: &str, names: &mut BTreeSet<String>) {
 /// Programs read the JSON: its form is held against a file. `BLESS=1` writes the file anew.
 #[test]
 fn the_json_of_a_tiny_run_keeps_its_form() {
-    let scratch = Scratch::new().unwrap();
+    let scratch = ScratchDir::new().unwrap();
     tree(&scratch);
     let mut options = Options::of_dir(&scratch.path().join("export"));
     options.program = Some(env!("CARGO_BIN_EXE_bowline").into());

@@ -1,6 +1,6 @@
 //! Small pictures and a small page, held against files: a change of them is seen and judged in review.
 
-use super::made_up::{axis, bars, findings, original, plot, series, spread};
+use super::sample_results::{axis, bars, findings, original, plot, series, spread};
 use bench::report::figure;
 use bench::result::{Plot, Shape};
 use std::path::PathBuf;

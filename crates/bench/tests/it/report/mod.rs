@@ -5,8 +5,8 @@
 //! looked at in a browser.
 
 mod golden;
-mod made_up;
 mod odd;
+mod sample_results;
 
 use bench::report::{ReportError, write};
 use bench::result::{Findings, Machine};
@@ -25,7 +25,7 @@ fn store(dir: &Path, machine: &Machine, findings: &[Findings]) {
 /// The page of these results.
 fn page(findings: &[Findings]) -> String {
     let dir = tempfile::tempdir().unwrap();
-    store(dir.path(), &made_up::machine(), findings);
+    store(dir.path(), &sample_results::machine(), findings);
     let path = write(dir.path()).unwrap();
     assert_eq!(path, dir.path().join("report.html"));
     std::fs::read_to_string(path).unwrap()
@@ -33,7 +33,7 @@ fn page(findings: &[Findings]) -> String {
 
 #[test]
 fn the_page_tells_of_all_thirteen() {
-    let findings = made_up::thirteen();
+    let findings = sample_results::thirteen();
     let page = page(&findings);
     for f in &findings {
         assert!(page.contains(&format!("<code>{}</code>", f.name)), "{}", f.name);
@@ -63,17 +63,17 @@ fn the_page_tells_of_all_thirteen() {
 #[ignore = "leaves pages to look at in the directory REPORT_OUT"]
 fn pages_to_look_at() {
     let dir = std::env::var_os("REPORT_OUT").unwrap();
-    store(Path::new(&dir), &made_up::machine(), &made_up::thirteen());
+    store(Path::new(&dir), &sample_results::machine(), &sample_results::thirteen());
     write(Path::new(&dir)).unwrap();
     let dir = Path::new(&dir).join("odd");
     std::fs::create_dir_all(&dir).unwrap();
-    store(&dir, &made_up::machine(), &[odd::findings()]);
+    store(&dir, &sample_results::machine(), &[odd::findings()]);
     write(&dir).unwrap();
 }
 
 #[test]
 fn the_page_needs_nothing_from_elsewhere() {
-    let page = page(&made_up::thirteen());
+    let page = page(&sample_results::thirteen());
     let page = page.replace("http://www.w3.org/2000/svg", "");
     for outside in
         ["http:", "https:", "src=", "url(", "@import", "<script", "<link", "<img", "javascript"]
@@ -84,7 +84,7 @@ fn the_page_needs_nothing_from_elsewhere() {
 
 #[test]
 fn the_same_results_give_the_same_bytes() {
-    assert_eq!(page(&made_up::thirteen()), page(&made_up::thirteen()));
+    assert_eq!(page(&sample_results::thirteen()), page(&sample_results::thirteen()));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn names_are_never_markup() {
 
 #[test]
 fn a_place_is_linked_from_the_overview() {
-    let page = page(&made_up::thirteen());
+    let page = page(&sample_results::thirteen());
     for number in 1..=13 {
         assert!(page.contains(&format!("href=\"#e{number}\"")));
         assert!(page.contains(&format!("id=\"e{number}\"")));
@@ -120,8 +120,8 @@ fn error_of(files: &[(&str, &str)]) -> (ReportError, String) {
 
 #[test]
 fn broken_input_is_named_with_its_file_and_line() {
-    let machine = serde_json::to_string(&made_up::machine()).unwrap();
-    let finding = serde_json::to_string_pretty(&made_up::thirteen()[0]).unwrap();
+    let machine = serde_json::to_string(&sample_results::machine()).unwrap();
+    let finding = serde_json::to_string_pretty(&sample_results::thirteen()[0]).unwrap();
 
     let (error, text) = error_of(&[("udp-read.json", &finding)]);
     assert!(matches!(error, ReportError::NoMachine { .. }));
@@ -157,7 +157,7 @@ fn a_directory_that_is_not_there_is_named() {
 #[test]
 fn an_older_page_is_replaced_and_others_files_stay() {
     let dir = tempfile::tempdir().unwrap();
-    store(dir.path(), &made_up::machine(), &made_up::thirteen()[..1]);
+    store(dir.path(), &sample_results::machine(), &sample_results::thirteen()[..1]);
     std::fs::write(dir.path().join("report.html"), "old").unwrap();
     std::fs::write(dir.path().join("notes.txt"), "mine").unwrap();
     let path = write(dir.path()).unwrap();

@@ -1,6 +1,6 @@
 //! Pictures of odd data: each must be well-formed, inside of its frame, with no text upon another.
 
-use super::made_up::{
+use super::sample_results::{
     axis, bars, fact, findings as plain, original, plot, series, spread, thirteen,
 };
 use bench::report::figure;
@@ -92,7 +92,10 @@ fn long() -> Plot {
     let walk: Vec<(f64, f64)> = (0..100_000)
         .map(|i| {
             let x = f64::from(i);
-            (x / 1000.0, 500.0 + 300.0 * (x / 9000.0).sin() + 90.0 * super::made_up::noise(x))
+            (
+                x / 1000.0,
+                500.0 + 300.0 * (x / 9000.0).sin() + 90.0 * super::sample_results::noise(x),
+            )
         })
         .collect();
     let all = vec![series("walk", &walk), original("original", &walk[..1000])];

@@ -1,0 +1,288 @@
+//! Calls as bytes: a header made once for each simulated client, and the arguments of either version.
+//!
+//! Invariant: after [`Head::put`] the buffer holds one whole call more, behind its record mark
+//! where the transport has one.
+
+use super::op::{Op, Version};
+use client::{Fh, Identity};
+use proto::nfs2::{self, Fh2};
+use proto::nfs3::{self, CreateHow3, Sattr3, SetTime3, StableHow, Verf};
+use proto::rpc::{GROUPS_MAX, MACHINE_NAME_MAX};
+use rpc::{AuthSys, Request};
+use xdr::Writer;
+
+/// Bytes of a header before the credential: the words that change are the first and the sixth.
+const XID_AT: usize = 0;
+const PROCEDURE_AT: usize = 20;
+
+/// A call's header but for its xid and procedure, encoded once.
+pub(crate) struct CallTemplate {
+    bytes: Vec<u8>,
+    version: Version,
+    /// Records have a mark in front (TCP).
+    marked: bool,
+    /// The most bytes of a fragment; 0: a record is one.
+    fragment: usize,
+}
+
+/// What is asked, with its arguments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Call<'a> {
+    Null,
+    Getattr(&'a Fh),
+    /// Sets both times to the server's clock.
+    Touch(&'a Fh),
+    Lookup(&'a Fh, &'a [u8]),
+    Access(&'a Fh, u32),
+    Readlink(&'a Fh),
+    Read(&'a Fh, u64, u32),
+    Write(&'a Fh, u64, &'a [u8], StableHow),
+    Create(&'a Fh, &'a [u8]),
+    Remove(&'a Fh, &'a [u8]),
+    Readdir(&'a Fh, u64, Verf, u32),
+    Readdirplus(&'a Fh, u64, Verf, u32),
+    Fsstat(&'a Fh),
+    Commit(&'a Fh),
+}
+
+impl Call<'_> {
+    pub(crate) const fn op(&self) -> Op {
+        match self {
+            Self::Null => Op::Null,
+            Self::Getattr(_) => Op::Getattr,
+            Self::Touch(_) => Op::Setattr,
+            Self::Lookup(..) => Op::Lookup,
+            Self::Access(..) => Op::Access,
+            Self::Readlink(_) => Op::Readlink,
+            Self::Read(..) => Op::Read,
+            Self::Write(..) => Op::Write,
+            Self::Create(..) => Op::Create,
+            Self::Remove(..) => Op::Remove,
+            Self::Readdir(..) => Op::Readdir,
+            Self::Readdirplus(..) => Op::Readdirplus,
+            Self::Fsstat(_) => Op::Fsstat,
+            Self::Commit(_) => Op::Commit,
+        }
+    }
+}
+
+impl CallTemplate {
+    pub(crate) fn new(version: Version, identity: &Identity, marked: bool) -> Self {
+        let name = identity.machine.as_bytes();
+        let name = name.get(..MACHINE_NAME_MAX).unwrap_or(name);
+        let groups = identity.groups.get(..GROUPS_MAX).unwrap_or(&identity.groups);
+        let credential = AuthSys::new(name, identity.uid, identity.gid, groups);
+        let mut w = Writer::new();
+        w.put(&Request {
+            xid: 0,
+            program: nfs3::PROGRAM,
+            version: version.number(),
+            procedure: 0,
+            credential,
+        });
+        Self { bytes: w.bytes().to_vec(), version, marked, fragment: 0 }
+    }
+
+    /// Cuts records into fragments of at most so many bytes; 0: not at all.
+    #[must_use]
+    pub(crate) const fn with_fragments(mut self, fragment: usize) -> Self {
+        self.fragment = fragment;
+        self
+    }
+
+    pub(crate) const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Appends one call to `w`.
+    pub(crate) fn put(&self, w: &mut Writer, xid: u32, call: &Call<'_>) {
+        let mark = self.marked.then(|| {
+            let mark = w.mark();
+            w.u32(0);
+            mark
+        });
+        let start = w.mark();
+        let procedure = call.op().procedure(self.version).unwrap_or(0);
+        let room = w.space(self.bytes.len());
+        room.copy_from_slice(&self.bytes);
+        put_word(room, XID_AT, xid);
+        put_word(room, PROCEDURE_AT, procedure);
+        w.advance(self.bytes.len());
+        match self.version {
+            Version::V3 => arguments3(w, call),
+            Version::V2 => arguments2(w, call),
+        }
+        if let Some(mark) = mark {
+            let len = w.written_since(start);
+            let word = rpc::record::mark(len).unwrap_or(0);
+            w.patch_u32(mark, word);
+            if self.fragment > 0 && len > self.fragment {
+                let record = w.since(start).to_vec();
+                w.rewind(mark);
+                put_fragments(w, &record, self.fragment);
+            }
+        }
+    }
+}
+
+/// A record as fragments (RFC 5531 §11): all but the last have the mark's first bit clear.
+fn put_fragments(w: &mut Writer, record: &[u8], fragment: usize) {
+    let pieces = record.chunks(fragment);
+    let last = pieces.len().saturating_sub(1);
+    for (number, piece) in pieces.enumerate() {
+        let word = rpc::record::mark(piece.len()).unwrap_or(0);
+        w.u32(if number == last { word } else { word & 0x7fff_ffff });
+        w.raw(piece);
+    }
+}
+
+fn put_word(bytes: &mut [u8], at: usize, word: u32) {
+    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+        *place = word.to_be_bytes();
+    }
+}
+
+fn fh3(fh: &Fh) -> nfs3::Fh<'_> {
+    nfs3::Fh { 0: fh.bytes() }
+}
+
+fn place3<'a>(dir: &'a Fh, name: &'a [u8]) -> nfs3::DirOpArgs3<'a> {
+    nfs3::DirOpArgs3 { dir: fh3(dir), name: nfs3::Filename3 { 0: name } }
+}
+
+fn arguments3(w: &mut Writer, call: &Call<'_>) {
+    match *call {
+        Call::Null => {}
+        Call::Getattr(fh) | Call::Readlink(fh) | Call::Fsstat(fh) => w.put(&fh3(fh)),
+        Call::Touch(fh) => {
+            let now = SetTime3::Server;
+            let set = Sattr3 { atime: now, mtime: now, ..Sattr3::default() };
+            w.put(&nfs3::SetattrArgs { object: fh3(fh), set, guard: None });
+        }
+        Call::Lookup(dir, name) | Call::Remove(dir, name) => w.put(&place3(dir, name)),
+        Call::Access(fh, access) => w.put(&nfs3::AccessArgs { object: fh3(fh), access }),
+        Call::Read(fh, offset, count) => w.put(&nfs3::ReadArgs { file: fh3(fh), offset, count }),
+        Call::Write(fh, offset, data, stable) => {
+            let data = nfs3::Data { 0: data };
+            w.put(&nfs3::WriteArgs { file: fh3(fh), offset, stable, data });
+        }
+        Call::Create(dir, name) => {
+            let set = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+            w.put(&nfs3::CreateArgs { place: place3(dir, name), how: CreateHow3::Unchecked(set) });
+        }
+        Call::Readdir(dir, cookie, verf, count) => {
+            w.put(&nfs3::ReaddirArgs { dir: fh3(dir), cookie, verf, count });
+        }
+        Call::Readdirplus(dir, cookie, verf, count) => w.put(&nfs3::ReaddirplusArgs {
+            dir: fh3(dir),
+            cookie,
+            verf,
+            dircount: count,
+            maxcount: count,
+        }),
+        Call::Commit(fh) => w.put(&nfs3::CommitArgs { file: fh3(fh), offset: 0, count: 0 }),
+    }
+}
+
+/// A handle of version 2: all of them are 32 bytes long.
+pub(crate) fn fh2(fh: &Fh) -> Fh2 {
+    let mut bytes = Fh2::default();
+    for (to, from) in bytes.iter_mut().zip(fh.bytes()) {
+        *to = *from;
+    }
+    bytes
+}
+
+fn place2<'a>(dir: &Fh, name: &'a [u8]) -> nfs2::DirOpArgs2<'a> {
+    nfs2::DirOpArgs2 { dir: fh2(dir), name: nfs2::Filename2 { 0: name } }
+}
+
+/// Offsets and cookies of version 2 have 32 bits; a load never goes beyond them.
+fn narrow(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn arguments2(w: &mut Writer, call: &Call<'_>) {
+    match *call {
+        // What version 2 has no procedure for becomes NULL; no workload that version 2 takes asks it.
+        Call::Null | Call::Access(..) | Call::Readdirplus(..) | Call::Commit(_) => {}
+        Call::Getattr(fh) | Call::Readlink(fh) | Call::Fsstat(fh) => w.put(&fh2(fh)),
+        Call::Touch(fh) => {
+            let now = nfs2::Timeval { seconds: 0, useconds: nfs2::SERVER_TIME };
+            let set = nfs2::Sattr2 { atime: now, mtime: now, ..nfs2::Sattr2::default() };
+            w.put(&nfs2::SetattrArgs2 { file: fh2(fh), set });
+        }
+        Call::Lookup(dir, name) | Call::Remove(dir, name) => w.put(&place2(dir, name)),
+        Call::Read(fh, offset, count) => {
+            let (file, offset) = (fh2(fh), narrow(offset));
+            w.put(&nfs2::ReadArgs2 { file, offset, count, totalcount: count });
+        }
+        Call::Write(fh, offset, data, _) => {
+            let (file, offset, data) = (fh2(fh), narrow(offset), nfs2::Data2 { 0: data });
+            w.put(&nfs2::WriteArgs2 { file, beginoffset: 0, offset, totalcount: 0, data });
+        }
+        Call::Create(dir, name) => {
+            let set = nfs2::Sattr2 { mode: 0o644, size: 0, ..nfs2::Sattr2::default() };
+            w.put(&nfs2::CreateArgs2 { place: place2(dir, name), set });
+        }
+        Call::Readdir(dir, cookie, _, count) => {
+            w.put(&nfs2::ReaddirArgs2 { dir: fh2(dir), cookie: narrow(cookie), count });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Call, CallTemplate};
+    use crate::load::op::{Op, Version};
+    use client::{Fh, Identity};
+    use proto::nfs3::ReadArgs;
+    use proto::rpc::CallHeader;
+    use xdr::{Reader, Writer};
+
+    #[test]
+    fn a_call_carries_its_header_and_arguments() {
+        let template = CallTemplate::new(Version::V3, &Identity::new(7, 8), true);
+        let fh = Fh::new(&[9; 40]).unwrap();
+        let mut w = Writer::new();
+        template.put(&mut w, 0x1234, &Call::Getattr(&fh));
+        let first = w.len();
+        template.put(&mut w, 0x1235, &Call::Read(&fh, 4096, 77));
+        let second = w.bytes().get(first..).unwrap();
+        let mut r = Reader::new(second);
+        assert_eq!(r.u32().unwrap(), 0x8000_0000 | u32::try_from(second.len() - 4).unwrap());
+        let header: CallHeader<'_> = r.get().unwrap();
+        assert_eq!(header.xid, 0x1235);
+        assert_eq!(Some(header.procedure), Op::Read.procedure(Version::V3));
+        let args: ReadArgs<'_> = r.get().unwrap();
+        assert_eq!((args.offset, args.count, args.file.0), (4096, 77, fh.bytes()));
+        r.end().unwrap();
+    }
+
+    #[test]
+    fn fragments_join_to_the_record() {
+        let fh = Fh::new(&[9; 40]).unwrap();
+        let call = Call::Getattr(&fh);
+        let (mut whole, mut with_fragments) = (Writer::new(), Writer::new());
+        let template = || CallTemplate::new(Version::V3, &Identity::new(7, 8), true);
+        template().put(&mut whole, 1, &call);
+        template().with_fragments(30).put(&mut with_fragments, 1, &call);
+        assert!(with_fragments.len() > whole.len());
+        let mut input = with_fragments.bytes();
+        let mut partial = rpc::record::Partial::new();
+        let record = partial.next(&mut input, 1 << 20).unwrap().unwrap();
+        assert_eq!(Some(&*record), whole.bytes().get(4..));
+    }
+
+    #[test]
+    fn a_datagram_has_no_mark() {
+        let template = CallTemplate::new(Version::V2, &Identity::root(), false);
+        let mut w = Writer::new();
+        template.put(&mut w, 5, &Call::Lookup(&Fh::new(&[1; 32]).unwrap(), b"f"));
+        let mut r = Reader::new(w.bytes());
+        let header: CallHeader<'_> = r.get().unwrap();
+        assert_eq!((header.xid, header.version, header.procedure), (5, 2, 4));
+        let args: proto::nfs2::DirOpArgs2<'_> = r.get().unwrap();
+        assert_eq!(args.name.0, b"f");
+    }
+}

@@ -1,0 +1,249 @@
+//! The socket of a simulated client: a connection with record marking, or datagrams.
+//!
+//! Invariant: `out` of a connection is sent in order, and what is left of it waits for the socket.
+
+use super::counters::ThreadCounters;
+use super::error::LoadError;
+use super::plan::{Plan, Proto};
+use super::sim_client::SimClient;
+use client::RECORD_MAX;
+use rpc::record::{Partial, Record, RecordError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use xdr::Writer;
+
+/// How often a datagram is sent again before its call is given up.
+const TRIES_MAX: u32 = 6;
+/// Bytes of a socket's buffer that is asked for, for datagrams.
+const DATAGRAM_BUFFER: usize = 4 << 20;
+
+/// A socket.
+pub(crate) enum ClientSocket {
+    Stream(Stream),
+    Datagrams(UdpSocket),
+}
+
+/// A connection.
+pub(crate) struct Stream {
+    socket: TcpStream,
+    partial: Partial,
+    out: Writer,
+    sent: usize,
+}
+
+/// What a visit to a socket led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// All went out.
+    Complete,
+    /// Some is left until the socket takes more.
+    Blocked,
+}
+
+impl ClientSocket {
+    /// Connects client number `client`.
+    pub(crate) fn open(plan: &Plan, client: usize, server: SocketAddr) -> Result<Self, LoadError> {
+        let reserved = plan.reserved_ports.unwrap_or(false);
+        let failed = |source| LoadError::Connect { client: client + 1, server, source };
+        match plan.proto {
+            Proto::Tcp => {
+                let socket = if reserved {
+                    sys::outgoing::connect_reserved(server)
+                } else {
+                    TcpStream::connect_timeout(&server, plan.timeout)
+                };
+                let socket = socket.map_err(failed)?;
+                Stream::new(socket).map(Self::Stream).map_err(failed)
+            }
+            Proto::Udp => {
+                let socket = if reserved {
+                    sys::outgoing::bind_reserved(server)
+                } else if server.is_ipv4() {
+                    UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
+                } else {
+                    UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))
+                };
+                let socket = socket.map_err(failed)?;
+                sys::outgoing::enlarge_buffers(&socket, DATAGRAM_BUFFER);
+                socket
+                    .connect(server)
+                    .and_then(|()| socket.set_nonblocking(true))
+                    .map_err(failed)?;
+                Ok(Self::Datagrams(socket))
+            }
+        }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Stream(stream) => stream.socket.as_fd(),
+            Self::Datagrams(socket) => socket.as_fd(),
+        }
+    }
+
+    /// Takes in what has come; `scratch` is the thread's.
+    pub(crate) fn receive(
+        &mut self,
+        client: &mut SimClient,
+        scratch: &mut [u8],
+        now_ns: impl Fn() -> u64,
+        mut counters: Option<&mut ThreadCounters>,
+    ) -> Result<(), LoadError> {
+        match self {
+            Self::Stream(stream) => stream.receive(client, scratch, now_ns, counters),
+            Self::Datagrams(socket) => loop {
+                match socket.recv(scratch) {
+                    Ok(len) => {
+                        let record = scratch.get(..len).unwrap_or_default();
+                        client.record(record, now_ns(), counters.as_deref_mut())?;
+                    }
+                    Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                    Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                    Err(_) => return Err(died(client)),
+                }
+            },
+        }
+    }
+
+    /// Sends all calls that may go out now. `issue` false: only what is left from before.
+    pub(crate) fn send(
+        &mut self,
+        client: &mut SimClient,
+        now_ns: u64,
+        plan: &Plan,
+        send_new: bool,
+        counters: Option<&mut ThreadCounters>,
+    ) -> Result<Flush, LoadError> {
+        match self {
+            Self::Stream(stream) => {
+                let before = stream.out.len();
+                while send_new && client.next(now_ns, Some(&mut stream.out)).is_some() {}
+                if let Some(counters) = counters {
+                    counters.bytes_out += (stream.out.len() - before) as u64;
+                }
+                stream.flush().map_err(|_| died(client))
+            }
+            Self::Datagrams(socket) => {
+                let mut bytes = 0;
+                while send_new && let Some(index) = client.next(now_ns, None) {
+                    let Some(slot) = client.slots.get_mut(index) else { continue };
+                    slot.again_ns = now_ns.saturating_add(nanoseconds(plan.retransmit));
+                    bytes += slot.record.len() as u64;
+                    // a full socket loses the datagram, and the retransmission brings it
+                    match socket.send(slot.record.bytes()) {
+                        Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                            return Err(died(client));
+                        }
+                        _ => {}
+                    }
+                }
+                if let Some(counters) = counters {
+                    counters.bytes_out += bytes;
+                }
+                Ok(Flush::Complete)
+            }
+        }
+    }
+
+    /// Sends datagrams again that have had no answer for too long.
+    pub(crate) fn send_again(
+        &self,
+        client: &mut SimClient,
+        now_ns: u64,
+        plan: &Plan,
+        counters: &mut ThreadCounters,
+    ) {
+        let Self::Datagrams(socket) = self else { return };
+        for index in 0..client.slots.len() {
+            let Some(slot) = client.slots.get_mut(index) else { continue };
+            if !slot.busy || slot.again_ns > now_ns {
+                continue;
+            }
+            if slot.tries >= TRIES_MAX {
+                counters.lost += 1;
+                client.give_up(index);
+                continue;
+            }
+            slot.tries += 1;
+            slot.again_ns = now_ns.saturating_add(nanoseconds(plan.retransmit) << slot.tries);
+            counters.retransmitted += 1;
+            let _ = socket.send(slot.record.bytes());
+        }
+    }
+}
+
+fn nanoseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 8)
+}
+
+fn died(client: &SimClient) -> LoadError {
+    LoadError::Died { server: client.server, missing: client.under_way() }
+}
+
+impl Stream {
+    fn new(socket: TcpStream) -> io::Result<Self> {
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        // thousands of connections that wait for their last segment would fill the port range
+        sys::outgoing::reset_on_close(&socket)?;
+        Ok(Self { socket, partial: Partial::new(), out: Writer::new(), sent: 0 })
+    }
+
+    fn receive(
+        &mut self,
+        client: &mut SimClient,
+        scratch: &mut [u8],
+        now_ns: impl Fn() -> u64,
+        mut counters: Option<&mut ThreadCounters>,
+    ) -> Result<(), LoadError> {
+        let garbage =
+            |server| move |e: RecordError| LoadError::Garbage { server, what: e.to_string() };
+        loop {
+            // a long record is received straight into its place, everything else into the scratch
+            let (got, room, straight) = match self.partial.space() {
+                Some(space) => (self.socket.read(space), space.len(), true),
+                None => (self.socket.read(scratch), scratch.len(), false),
+            };
+            let got = match got {
+                Ok(0) => return Err(died(client)),
+                Ok(got) => got,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Err(died(client)),
+            };
+            let now = now_ns();
+            let mut input = scratch.get(..got).unwrap_or_default();
+            if straight {
+                self.partial.received(got);
+                input = &[];
+            }
+            while let Some(record) =
+                self.partial.next(&mut input, RECORD_MAX).map_err(garbage(client.server))?
+            {
+                client.record(&record, now, counters.as_deref_mut())?;
+                if let Record::Joined(mut memory) = record {
+                    self.partial.reuse(&mut memory);
+                }
+            }
+            if got < room {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends what is in `out`, as far as the socket takes it.
+    fn flush(&mut self) -> io::Result<Flush> {
+        while let Some(rest) = self.out.bytes().get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match self.socket.write(rest) {
+                Ok(sent) => self.sent += sent,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Flush::Blocked),
+                Err(e) => return Err(e),
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        Ok(Flush::Complete)
+    }
+}

@@ -1,0 +1,154 @@
+//! The servers that are measured: started as children of this process, known by address and pid,
+//! gone with it.
+//!
+//! ```text
+//!   bowline   this very binary, or another build of it, with any settings
+//!   ganesha   Debian's nfs-ganesha with a configuration made here
+//!   knfsd     the kernel's server, where there is one
+//!   command   any command line with {DIR} and {PORT} in it
+//! ```
+//!
+//! Each `start` returns when the server answers NULL of NFS and of MOUNT, or says in one line why it
+//! does not. Invariant: a server lives as long as its [`TestServer`] at most, and never longer than this
+//! process, SIGKILL included.
+
+pub mod bowline;
+pub mod command;
+mod error;
+pub mod ganesha;
+mod isolated;
+pub mod knfsd;
+mod ports;
+mod process;
+mod ready;
+mod scratch_dir;
+pub mod usage;
+
+pub use error::ServerError;
+pub use process::Placement;
+pub use scratch_dir::{ScratchDir, remove_own as remove_scratch_dirs};
+
+use crate::lab::Namespace;
+use admin::api::{Changed, Request};
+use process::Process;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use usage::UsageSample;
+
+/// A running server under test; stopped when dropped.
+#[derive(Debug)]
+pub struct TestServer {
+    name: String,
+    addr: IpAddr,
+    port: u16,
+    mount_port: u16,
+    export: String,
+    command: String,
+    control: Option<PathBuf>,
+    /// Processes whose work is the server's.
+    pids: Vec<u32>,
+    process: Process,
+    place: Placement,
+    // after the process: it must be gone before its files are
+    _scratch: ScratchDir,
+}
+
+impl TestServer {
+    /// What it is called in tables: `bowline`, `ganesha`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it answers NFS, as seen from its own network.
+    pub fn nfs(&self) -> SocketAddr {
+        SocketAddr::new(self.addr, self.port)
+    }
+
+    /// Where it answers NFS at another of its addresses.
+    pub fn nfs_at(&self, addr: IpAddr) -> SocketAddr {
+        SocketAddr::new(addr, self.port)
+    }
+
+    /// The port of MOUNT.
+    pub fn mount_port(&self) -> u16 {
+        self.mount_port
+    }
+
+    /// The path that is mounted.
+    pub fn export(&self) -> &str {
+        &self.export
+    }
+
+    /// The command line that started it, for people who want to repeat it.
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Its process id; the first, if it has several.
+    pub fn pid(&self) -> u32 {
+        self.pids.first().copied().unwrap_or_else(|| self.process.pid())
+    }
+
+    /// The network that it was put into; `None`: that of the thread that started it.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        self.place.namespace.as_ref()
+    }
+
+    /// Its control socket; Bowline alone has one.
+    pub fn control(&self) -> Option<&Path> {
+        self.control.as_deref()
+    }
+
+    /// What it has used so far.
+    ///
+    /// # Errors
+    /// [`ServerError::Died`].
+    pub fn reading(&mut self) -> Result<UsageSample, ServerError> {
+        self.check()?;
+        UsageSample::of(&self.pids).ok_or_else(|| self.process.died(&self.name))
+    }
+
+    /// Whether it is still there.
+    ///
+    /// # Errors
+    /// [`ServerError::Died`], with its last words.
+    pub fn check(&mut self) -> Result<(), ServerError> {
+        if self.process.is_alive() { Ok(()) } else { Err(self.process.died(&self.name)) }
+    }
+
+    /// Changes a run-time setting of the running server and gives the value now in force.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`]: it has no such setting or refuses the value, or is not Bowline.
+    pub fn set(&self, key: &str, value: &str) -> Result<String, ServerError> {
+        let request = Request::Set { key: key.to_owned(), value: value.to_owned() };
+        self.ask::<Changed>(&request).map(|changed| changed.value)
+    }
+
+    /// Asks the control socket.
+    ///
+    /// # Errors
+    /// As [`TestServer::set`].
+    pub fn ask<T: serde::de::DeserializeOwned>(&self, request: &Request) -> Result<T, ServerError> {
+        let refused = |why: String| ServerError::Refused { name: self.name.clone(), why };
+        let Some(path) = &self.control else {
+            return Err(refused("it has no control socket".into()));
+        };
+        let client = admin::Client::connect(path);
+        client
+            .and_then(|mut client| client.ask(request))
+            .map_err(|error| refused(error.to_string()))
+    }
+
+    /// Stops it: asks it to finish, and kills it after `patience`. Dropping does the same with a
+    /// patience of a few seconds.
+    ///
+    /// # Errors
+    /// [`ServerError::Died`] if it was gone already.
+    pub fn stop(mut self, patience: Duration) -> Result<(), ServerError> {
+        self.check()?;
+        self.process.stop(patience);
+        Ok(())
+    }
+}
