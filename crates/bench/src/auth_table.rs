@@ -51,7 +51,7 @@ type Slots = [Option<Box<dyn Flavor>>; 8];
 enum Table {
     Mutex(Mutex<Slots>),
     RwLock(RwLock<Slots>),
-    Arc(sys::snapshot::Snapshot<Arc<Slots>, sys::snapshot::Brief>),
+    Arc(sys::snapshot::Snapshot<Arc<Slots>, sys::snapshot::ShortReads>),
     Snapshot(AuthTable),
 }
 

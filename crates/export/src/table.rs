@@ -9,7 +9,7 @@ use crate::identity::{Identity, IdentityError};
 use crate::resolver::Resolver;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use sys::snapshot::{Held, Long, Snapshot};
+use sys::snapshot::{Held, LongReads, Snapshot};
 use vfs::{Backend, Fid, Status};
 
 /// Most exports of one server; the statistics tell 256 of them apart.
@@ -218,11 +218,11 @@ fn below<'p>(export: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
 }
 
 /// A table, kept for the length of a call.
-pub type HeldTable<'e> = Held<'e, Table, Long>;
+pub type HeldTable<'e> = Held<'e, Table, LongReads>;
 
 /// The exports in force.
 pub struct Exports {
-    table: Snapshot<Table, Long>,
+    table: Snapshot<Table, LongReads>,
     users: UserGroups,
 }
 

@@ -18,7 +18,7 @@ mod protection;
 mod sys;
 
 use crate::{Credential, Transport};
-use ::sys::snapshot::{Brief, Snapshot};
+use ::sys::snapshot::{ShortReads, Snapshot};
 use proto::rpc::{AuthStat, CallHeader, OpaqueAuth, flavor};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -132,7 +132,7 @@ type Slots = [Option<Entry>; FLAVORS_MAX];
 
 /// The flavours in force.
 pub struct AuthTable {
-    slots: Snapshot<Slots, Brief>,
+    slots: Snapshot<Slots, ShortReads>,
     /// Guards the way from copying `slots` to swapping it.
     writing: Mutex<()>,
 }

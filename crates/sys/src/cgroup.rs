@@ -12,12 +12,12 @@ const UNLIMITED: u64 = 1 << 62;
 pub fn memory_max() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    places(&groups, &mounts).iter().filter_map(Place::least).min()
+    memory_groups(&groups, &mounts).iter().filter_map(MemoryGroup::lowest_limit).min()
 }
 
 /// A group of this process with its ancestors, as far as they can be seen.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct MemoryGroup {
     /// Where the hierarchy is mounted: nothing above it is looked at.
     top: PathBuf,
     /// The directory of the group.
@@ -26,8 +26,8 @@ struct Place {
     files: &'static [&'static str],
 }
 
-impl Place {
-    fn least(&self) -> Option<u64> {
+impl MemoryGroup {
+    fn lowest_limit(&self) -> Option<u64> {
         let up = self.group.ancestors().take_while(|dir| dir.starts_with(&self.top));
         let files = up.flat_map(|dir| self.files.iter().map(move |file| dir.join(file)));
         let limits = files.filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok());
@@ -36,11 +36,11 @@ impl Place {
 }
 
 /// Where the limits are to be found, from what `/proc/self/cgroup` and `/proc/self/mountinfo` say.
-fn places(groups: &str, mounts: &str) -> Vec<Place> {
-    mounts.lines().filter_map(|line| place(groups, line)).collect()
+fn memory_groups(groups: &str, mounts: &str) -> Vec<MemoryGroup> {
+    mounts.lines().filter_map(|line| memory_group(groups, line)).collect()
 }
 
-fn place(groups: &str, mount: &str) -> Option<Place> {
+fn memory_group(groups: &str, mount: &str) -> Option<MemoryGroup> {
     let (before, after) = mount.split_once(" - ")?;
     let mut kind = after.split(' ');
     let (kind, options) = (kind.next()?, kind.nth(1)?);
@@ -60,12 +60,12 @@ fn place(groups: &str, mount: &str) -> Option<Place> {
     let (root, top) = (fields.next()?, PathBuf::from(fields.next()?));
     // in a container the mount may begin at its own group, and the path be that of outside
     let below = Path::new(path).strip_prefix(root).unwrap_or_else(|_| Path::new(""));
-    Some(Place { group: top.join(below), top, files })
+    Some(MemoryGroup { group: top.join(below), top, files })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, memory_max, places};
+    use super::{MemoryGroup, memory_groups, memory_max};
     use std::fs;
     use std::path::Path;
 
@@ -75,7 +75,7 @@ mod tests {
                       36 31 0:33 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids";
 
     fn groups(groups: &str, mounts: &str) -> Vec<String> {
-        let found = places(groups, mounts);
+        let found = memory_groups(groups, mounts);
         found.iter().map(|place| place.group.display().to_string()).collect()
     }
 
@@ -91,7 +91,7 @@ mod tests {
             assert_eq!(groups(&format!("4:memory:{path}"), &own), ["/sys/fs/cgroup/memory/"]);
         }
         for (nothing, mounts) in [("", V2), ("4:cpu:/a", V1), ("4:memory", V1), (slice, "x - y")] {
-            assert!(places(nothing, mounts).is_empty());
+            assert!(memory_groups(nothing, mounts).is_empty());
         }
     }
 
@@ -102,19 +102,19 @@ mod tests {
         let group = top.join("a/b");
         fs::create_dir_all(&group).unwrap();
         let write = |file: &str, text: &str| fs::write(top.join(file), text).unwrap();
-        let place = Place { top: top.clone(), group, files: &["memory.max", "memory.high"] };
-        assert_eq!(place.least(), None);
+        let place = MemoryGroup { top: top.clone(), group, files: &["memory.max", "memory.high"] };
+        assert_eq!(place.lowest_limit(), None);
         write("a/b/memory.max", "max\n");
         write("a/b/memory.high", "9223372036854771712\n");
         // what is above the mount is none of the hierarchy's
         write("../memory.max", "1\n");
-        assert_eq!(place.least(), None);
+        assert_eq!(place.lowest_limit(), None);
         write("a/b/memory.max", "134217728\n");
-        assert_eq!(place.least(), Some(128 << 20));
+        assert_eq!(place.lowest_limit(), Some(128 << 20));
         write("a/memory.high", "67108864\n");
-        assert_eq!(place.least(), Some(64 << 20));
+        assert_eq!(place.lowest_limit(), Some(64 << 20));
         write("memory.max", "rubbish\n");
-        assert_eq!(place.least(), Some(64 << 20));
+        assert_eq!(place.lowest_limit(), Some(64 << 20));
     }
 
     #[test]

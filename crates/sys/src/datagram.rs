@@ -237,7 +237,7 @@ pub fn leave_group(socket: &UdpSocket) -> io::Result<()> {
 ///
 /// # Errors
 /// As setsockopt(2).
-pub fn strand(socket: &UdpSocket) -> io::Result<()> {
+pub fn bind_to_no_interface(socket: &UdpSocket) -> io::Result<()> {
     set_int(socket, libc::SO_BINDTOIFINDEX, NOWHERE)
 }
 
@@ -276,7 +276,7 @@ pub fn park(socket: &UdpSocket) -> io::Result<()> {
     if is_bound_to_interface(socket)? {
         return discard_arrivals(socket);
     }
-    strand(socket)?;
+    bind_to_no_interface(socket)?;
     accept_arrivals(socket)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A read costs a few plain instructions on the reader's own cache line: no lock, no reference
 //! count, no locked instruction, no write that another thread would see. A writer puts a new value
-//! in place and keeps the old one until every reader that may still look at it has gone.
+//! in slots and keeps the old one until every reader that may still look at it has gone.
 //!
 //! How it is known that they have gone, told in [`protocol`]: each thread has a slot in which it
 //! says under which epoch it began to read. How a reader can do without a locked instruction: the
@@ -10,9 +10,9 @@
 //! kernel interrupt all other threads of the process (`membarrier`). Where the kernel or a sandbox
 //! has no such call, each reader pays a fence of its own.
 //!
-//! Reads come in two kinds that do not wait for each other ([`Brief`] and [`Long`]).
+//! Reads come in two kinds that do not wait for each other ([`ShortReads`] and [`LongReads`]).
 //!
-//! Lock: `SLOTS` guards the list of slots; taken when a thread reads for the first time or ends,
+//! Lock: `ALL_SLOTS` guards the list of slots; taken when a thread reads for the first time or ends,
 //! and by writers. Nobody waits under it.
 
 mod protocol;
@@ -40,12 +40,12 @@ const REGISTER_EXPEDITED: i32 = 1 << 4;
 
 /// Counts the replaced values of the process; begins at 1, because 0 in a slot says "not reading".
 static EPOCH: AtomicU64 = AtomicU64::new(1);
-static SLOTS: Mutex<Vec<&'static Place>> = Mutex::new(Vec::new());
+static ALL_SLOTS: Mutex<Vec<&'static ThreadSlots>> = Mutex::new(Vec::new());
 
 /// A thread's slots, one for each kind of reads. Never freed, but used again.
 #[repr(align(128))]
 #[derive(Default)]
-struct Place {
+struct ThreadSlots {
     slots: [Slot; 2],
     free: std::sync::atomic::AtomicBool,
 }
@@ -55,62 +55,62 @@ pub trait Kind: sealed::Kind {}
 
 /// Reads that end soon and never sleep: a writer may wait for them.
 #[derive(Debug)]
-pub struct Brief;
+pub struct ShortReads;
 /// Reads that last as long as a call, which may sleep: no writer waits for them.
 #[derive(Debug)]
-pub struct Long;
+pub struct LongReads;
 
-impl Kind for Brief {}
-impl Kind for Long {}
+impl Kind for ShortReads {}
+impl Kind for LongReads {}
 
 mod sealed {
     pub trait Kind {
-        const PLACE: usize;
+        const INDEX: usize;
     }
-    impl Kind for super::Brief {
-        const PLACE: usize = 0;
+    impl Kind for super::ShortReads {
+        const INDEX: usize = 0;
     }
-    impl Kind for super::Long {
-        const PLACE: usize = 1;
+    impl Kind for super::LongReads {
+        const INDEX: usize = 1;
     }
 }
 
 thread_local! {
-    static PLACE: Cell<Option<&'static Place>> = const { Cell::new(None) };
+    static SLOTS_OF_THREAD: Cell<Option<&'static ThreadSlots>> = const { Cell::new(None) };
     static OWNER: Owner = const { Owner };
 }
 
-/// Gives the thread's place to another when the thread ends.
+/// Gives the thread's slots to another when the thread ends.
 struct Owner;
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if let Some(place) = PLACE.take() {
-            place.free.store(true, Ordering::Release);
+        if let Some(slots) = SLOTS_OF_THREAD.take() {
+            slots.free.store(true, Ordering::Release);
         }
     }
 }
 
-fn places() -> MutexGuard<'static, Vec<&'static Place>> {
-    SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
+fn all_slots() -> MutexGuard<'static, Vec<&'static ThreadSlots>> {
+    ALL_SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cold]
-fn new_place() -> &'static Place {
-    let mut places = places();
-    let known = places.iter().copied().find(|place| place.free.swap(false, Ordering::AcqRel));
-    let place = known.unwrap_or_else(|| {
-        let place: &'static Place = Box::leak(Box::default());
+fn take_slots() -> &'static ThreadSlots {
+    let mut all_slots = all_slots();
+    let known = all_slots.iter().copied().find(|slots| slots.free.swap(false, Ordering::AcqRel));
+    let slots = known.unwrap_or_else(|| {
+        let slots: &'static ThreadSlots = Box::leak(Box::default());
         let fenced = !membarrier_works();
-        place.slots.iter().for_each(|slot| slot.set_fenced(fenced));
-        places.push(place);
-        place
+        slots.slots.iter().for_each(|slot| slot.set_fenced(fenced));
+        all_slots.push(slots);
+        slots
     });
-    drop(places);
-    PLACE.set(Some(place));
-    // in a destructor of another thread-local ours may be gone; then the place stays taken
+    drop(all_slots);
+    SLOTS_OF_THREAD.set(Some(slots));
+    // in a destructor of another thread-local ours may be gone; then the slots stays taken
     let _ = OWNER.try_with(|_| ());
-    place
+    slots
 }
 
 /// Whether the kernel fences other threads for us; asked once.
@@ -135,46 +135,46 @@ fn fence_everybody() {
 }
 
 /// While it lives, nothing that the thread has read under it goes away. Nests.
-pub struct Reading<K: Kind> {
-    place: &'static Place,
+pub struct ReadGuard<K: Kind> {
+    slots: &'static ThreadSlots,
     /// Not to be sent: the slot is the thread's.
     kind: PhantomData<(K, *const ())>,
 }
 
-impl<K: Kind> Reading<K> {
+impl<K: Kind> ReadGuard<K> {
     /// Begins to read.
     #[inline]
     pub fn begin() -> Self {
-        let place = PLACE.get().unwrap_or_else(new_place);
-        if let Some(slot) = place.slots.get(K::PLACE) {
+        let slots = SLOTS_OF_THREAD.get().unwrap_or_else(take_slots);
+        if let Some(slot) = slots.slots.get(K::INDEX) {
             slot.enter(&EPOCH);
         }
-        Self { place, kind: PhantomData }
+        Self { slots, kind: PhantomData }
     }
 }
 
-impl<K: Kind> Drop for Reading<K> {
+impl<K: Kind> Drop for ReadGuard<K> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(slot) = self.place.slots.get(K::PLACE) {
+        if let Some(slot) = self.slots.slots.get(K::INDEX) {
             slot.leave();
         }
     }
 }
 
-impl<K: Kind> fmt::Debug for Reading<K> {
+impl<K: Kind> fmt::Debug for ReadGuard<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading").finish_non_exhaustive()
+        f.debug_struct("ReadGuard").finish_non_exhaustive()
     }
 }
 
 /// Whether all reads of a kind that began before the epoch have ended.
 fn ended<K: Kind>(epoch: u64) -> bool {
-    let places = places();
-    is_past(places.iter().filter_map(|place| place.slots.get(K::PLACE)), epoch)
+    let all_slots = all_slots();
+    is_past(all_slots.iter().filter_map(|slots| slots.slots.get(K::INDEX)), epoch)
 }
 
-/// A value that is read with [`Reading`] and replaced as a whole.
+/// A value that is read with [`ReadGuard`] and replaced as a whole.
 pub struct Snapshot<T, K: Kind> {
     /// From `Box::into_raw`; ours until it has been replaced and its readers have ended.
     current: AtomicPtr<T>,
@@ -198,7 +198,7 @@ impl<T: Send + Sync, K: Kind> Snapshot<T, K> {
 
     /// The value in force.
     #[inline]
-    pub fn read<'r>(&'r self, _reading: &'r Reading<K>) -> &'r T {
+    pub fn read<'r>(&'r self, _reading: &'r ReadGuard<K>) -> &'r T {
         // SAFETY: the pointer came from a box. It is freed only after all readings of this kind
         // that began before it was replaced have ended, and `_reading` outlives the reference.
         unsafe { &*self.current.load(Ordering::Acquire) }
@@ -207,7 +207,7 @@ impl<T: Send + Sync, K: Kind> Snapshot<T, K> {
     /// The value in force, kept from being replaced's consequences for as long as it is held.
     #[inline]
     pub fn load(&self) -> Held<'_, T, K> {
-        let reading = Reading::begin();
+        let reading = ReadGuard::begin();
         let value = self.current.load(Ordering::Acquire);
         Held { value, _reading: reading, snapshot: PhantomData }
     }
@@ -261,12 +261,12 @@ pub struct Replaced<'s, T: Send + Sync, K: Kind> {
     old: Option<(u64, Box<T>)>,
 }
 
-impl<T: Send + Sync> Replaced<'_, T, Brief> {
+impl<T: Send + Sync> Replaced<'_, T, ShortReads> {
     /// Waits until the last reader has gone, and hands the value out; `None` never. Not to be
     /// called while reading, nor under a lock.
     pub fn wait(mut self) -> Option<Box<T>> {
         let (epoch, value) = self.old.take()?;
-        while !ended::<Brief>(epoch) {
+        while !ended::<ShortReads>(epoch) {
             std::thread::sleep(POLL);
         }
         Some(value)
@@ -297,7 +297,7 @@ impl<T: fmt::Debug + Send + Sync, K: Kind> fmt::Debug for Snapshot<T, K> {
 /// A value in force when it was loaded.
 pub struct Held<'s, T, K: Kind> {
     value: *const T,
-    _reading: Reading<K>,
+    _reading: ReadGuard<K>,
     snapshot: PhantomData<&'s T>,
 }
 

@@ -66,7 +66,7 @@ impl Bytes {
     /// Asks for the memory of the next so many bytes, which are going to be written.
     pub fn fetch(&self, len: usize) {
         if let Some(next) = self.at(self.end).and_then(|at| self.ring.get(at..)) {
-            sys::fetch::for_writing(next.get(..len).unwrap_or(next));
+            sys::prefetch::for_writing(next.get(..len).unwrap_or(next));
         }
     }
 

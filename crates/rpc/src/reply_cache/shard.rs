@@ -154,7 +154,7 @@ impl Shard {
     /// Asks for what the next answer will need: the oldest, and the room of its reply.
     fn fetch(&self) {
         if let Some(oldest) = self.answers.front() {
-            sys::fetch::for_reading(oldest);
+            sys::prefetch::for_reading(oldest);
         }
         self.replies.fetch(FETCHED);
     }

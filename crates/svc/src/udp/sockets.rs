@@ -30,7 +30,7 @@ use sys::datagram::{self, Families};
 use sys::epoll::Epoll;
 use sys::event::Event;
 use sys::netlink::Link;
-use sys::snapshot::{Held, Long, Snapshot};
+use sys::snapshot::{Held, LongReads, Snapshot};
 
 /// The sockets that workers receive from, by rising number.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Table {
 
 /// All datagram sockets.
 pub(crate) struct DatagramSockets {
-    table: Snapshot<Table, Long>,
+    table: Snapshot<Table, LongReads>,
     state: Mutex<State>,
     pub reply_sockets: ReplySockets,
     /// Wakes the keeper.
@@ -93,7 +93,7 @@ impl RemovableSocket for RemovalTarget {
             return;
         }
         // refused to those without a privilege if the address is of one interface
-        if reply_by.is_none() || datagram::strand(socket).is_err() {
+        if reply_by.is_none() || datagram::bind_to_no_interface(socket).is_err() {
             // where it fails there is no way to anywhere, and nothing arrives either
             let _ = datagram::hide(socket, binding.interface);
         }
@@ -198,7 +198,7 @@ impl DatagramSockets {
 
     /// The sockets as they are now. They stay open as long as this is held, for a call that sleeps
     /// included.
-    pub fn table(&self) -> Held<'_, Table, Long> {
+    pub fn table(&self) -> Held<'_, Table, LongReads> {
         self.table.load()
     }
 

@@ -1,8 +1,8 @@
 //! Sockets that share a port, on the loopback interface: no privilege needed.
 
 use super::{
-    Families, has_arrivals, hide, join, leave_group, memory, settle_arrivals, share, size_buffers,
-    steer_by_cpu, stop_steering, strand, transmit_only, unshare,
+    Families, bind_to_no_interface, has_arrivals, hide, join, leave_group, memory, settle_arrivals,
+    share, size_buffers, steer_by_cpu, stop_steering, transmit_only, unshare,
 };
 use crate::mmsg::{self, Batch, Outgoing};
 use std::io::ErrorKind;
@@ -79,7 +79,7 @@ fn a_group_is_steered_and_dissolved(any: &str) {
     }
     crate::thread::run_on(&cpus).unwrap();
     stop_steering(&base).unwrap();
-    strand(&second).unwrap();
+    bind_to_no_interface(&second).unwrap();
     for _ in 0..4 {
         assert_eq!(taken_by(&client, &[&base, &second]), 0);
     }
@@ -178,7 +178,7 @@ fn nothing_is_refused_while_sockets_of_interfaces_hide() {
 fn nothing_is_refused_while_members_of_groups_are_stranded() {
     nothing_is_refused_while(|four, six| {
         for addr in [four, six] {
-            strand(&join(addr, Families::Own, None).unwrap()).unwrap();
+            bind_to_no_interface(&join(addr, Families::Own, None).unwrap()).unwrap();
         }
     });
 }

@@ -1,6 +1,6 @@
 //! Readers and writers over each other.
 
-use super::{Brief, Long, Reading, Snapshot};
+use super::{LongReads, ReadGuard, ShortReads, Snapshot};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -27,7 +27,7 @@ impl Drop for Counted {
 #[test]
 fn what_is_held_stays_and_what_is_not_goes() {
     let alive = Arc::new(AtomicUsize::new(0));
-    let snapshot: Snapshot<Counted, Long> = Snapshot::new(Counted::new(1, &alive));
+    let snapshot: Snapshot<Counted, LongReads> = Snapshot::new(Counted::new(1, &alive));
     let held = snapshot.load();
     snapshot.replace(Counted::new(2, &alive));
     snapshot.replace(Counted::new(3, &alive));
@@ -42,8 +42,8 @@ fn what_is_held_stays_and_what_is_not_goes() {
 #[test]
 fn a_nested_read_does_not_end_the_outer() {
     let alive = Arc::new(AtomicUsize::new(0));
-    let snapshot: Snapshot<Counted, Long> = Snapshot::new(Counted::new(1, &alive));
-    let outer = Reading::begin();
+    let snapshot: Snapshot<Counted, LongReads> = Snapshot::new(Counted::new(1, &alive));
+    let outer = ReadGuard::begin();
     let value = snapshot.read(&outer);
     drop(snapshot.load());
     snapshot.replace(Counted::new(2, &alive));
@@ -54,19 +54,19 @@ fn a_nested_read_does_not_end_the_outer() {
 
 #[test]
 fn the_brief_do_not_wait_for_the_long() {
-    let snapshot: Snapshot<u32, Brief> = Snapshot::new(1);
-    let other: Snapshot<u32, Long> = Snapshot::new(1);
+    let snapshot: Snapshot<u32, ShortReads> = Snapshot::new(1);
+    let other: Snapshot<u32, LongReads> = Snapshot::new(1);
     let held = other.load();
     assert_eq!(snapshot.begin_replacing(2).wait().as_deref(), Some(&1));
     assert_eq!((*held, *snapshot.load()), (1, 2));
 }
 
 /// A writer that waits gets each value back only when no reader can see it: spoiled ones would be
-/// seen as such. Threads that come and go use each other's places.
+/// seen as such. Threads that come and go use each other's all_slots.
 #[test]
 fn readers_see_whole_values_only() {
     let alive = Arc::new(AtomicUsize::new(0));
-    let snapshot: Snapshot<Counted, Brief> = Snapshot::new(Counted::new(0, &alive));
+    let snapshot: Snapshot<Counted, ShortReads> = Snapshot::new(Counted::new(0, &alive));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..3 {

@@ -5,24 +5,23 @@
 //! nothing is kept under a ctime that was younger than that grain when the ACL was fetched.
 
 use crate::cache::change_attr::{ctime_ns, is_settled};
-use arc_swap::ArcSwapOption;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use sys::snapshot::{ShortReads, Snapshot};
 use vfs::acl::Acl;
 use vfs::{Attr, Time};
 
 /// Marks that nothing is known; a real stamp is never this in the lifetime of Linux.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The cell.
+/// The cache of one object.
 pub struct AclCache {
     /// The ctime under which there is no ACL: nearly every object.
     none_at: AtomicU64,
-    /// An ACL and the ctime that it belongs to, from the first on that was seen: the end of a cell
-    /// that can be exchanged looks through the threads, which objects without an ACL are spared.
-    known: OnceLock<ArcSwapOption<(u64, Acl)>>,
+    /// An ACL and the ctime that it belongs to, from the first one on that was seen.
+    known: OnceLock<Snapshot<(u64, Acl), ShortReads>>,
 }
 
 impl Default for AclCache {
@@ -47,12 +46,13 @@ impl AclCache {
         if self.none_at.load(Ordering::Relaxed) == stamp {
             return Ok(check(None));
         }
-        let known = self.known.get().map(ArcSwapOption::load);
-        if let Some((at, acl)) = known.as_ref().and_then(|known| known.as_deref())
+        let known = self.known.get().map(Snapshot::load);
+        if let Some((at, acl)) = known.as_deref()
             && *at == stamp
         {
             return Ok(check(Some(acl)));
         }
+        drop(known);
         let keep = is_settled(attr.ctime, Time::now());
         match sys::acl::get(fd, sys::acl::ACCESS)? {
             None => {
@@ -65,11 +65,18 @@ impl AclCache {
                 let acl = Acl::parse(&value).ok_or(io::ErrorKind::InvalidData)?;
                 let answer = check(Some(&acl));
                 if keep {
-                    let known = self.known.get_or_init(ArcSwapOption::empty);
-                    known.store(Some(Arc::new((stamp, acl))));
+                    self.note(stamp, acl);
                 }
                 Ok(answer)
             }
+        }
+    }
+
+    fn note(&self, stamp: u64, acl: Acl) {
+        match self.known.get() {
+            Some(known) => known.replace((stamp, acl)),
+            // or somebody else has just noted it
+            None => drop(self.known.set(Snapshot::new((stamp, acl)))),
         }
     }
 }
