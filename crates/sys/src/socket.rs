@@ -75,6 +75,14 @@ pub fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
+/// Has the kernel throw away what was not sent, and reset the connection, when the stream is closed.
+///
+/// # Errors
+/// As setsockopt(2).
+pub fn discard_on_close(stream: &TcpStream) -> io::Result<()> {
+    Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
+}
+
 /// How many bytes of a stream have arrived and were not received.
 ///
 /// # Errors

@@ -115,6 +115,12 @@ impl ByteStream {
         self.tcp.shutdown(Shutdown::Write).is_ok()
     }
 
+    /// What the client has not taken is thrown away when the connection closes, and not kept by the kernel.
+    pub fn discard_unsent(&self) {
+        // it may have ended
+        let _ = sys::socket::discard_on_close(&self.tcp);
+    }
+
     /// Ends the connection both ways. Whoever polls it finds it ended.
     pub fn shut_down(&self) {
         let _ = self.tcp.shutdown(Shutdown::Both);

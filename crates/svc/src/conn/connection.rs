@@ -51,6 +51,8 @@ pub(crate) struct Tx {
     pub moving: bool,
     /// What the socket has not taken.
     pub queue: SendQueue,
+    /// Bytes in the kernel's send buffer that are taken from the budget: of a client that takes nothing.
+    pub kernel_bytes: usize,
     /// Calls that run detached.
     pub in_flight: u32,
     /// Whether the pool wants to read.

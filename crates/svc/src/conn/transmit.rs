@@ -14,7 +14,7 @@
 use crate::budget::Budget;
 use crate::conn::connection::{Conn, ConnAction, Rx, Sent, Tx};
 use crate::conn::pool_handles::PoolHandles;
-use crate::conn::send_queue::{SendPart, SendQueue, send_bytes, send_parts};
+use crate::conn::send_queue::{SendPart, send_bytes, send_parts};
 use crate::sync::{add, lock};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -145,9 +145,11 @@ impl Conn {
                     add(&self.counters.bytes_out, len as u64);
                     let before = tx.queue.cost();
                     tx.queue.taken(len);
-                    pool.queued.give_back(before.saturating_sub(tx.queue.cost()));
+                    let kernel_bytes = std::mem::take(&mut tx.kernel_bytes);
+                    let freed = before.saturating_sub(tx.queue.cost()).saturating_add(kernel_bytes);
+                    pool.queued.give_back(freed);
                     self.counters.taken_ms.store(pool.clock.now_ms(), Relaxed);
-                    self.note(&tx.queue);
+                    self.note(&tx);
                 }
                 Err(_) => self.abandon(&mut tx, &pool.queued),
             }
@@ -302,16 +304,29 @@ impl Conn {
         tx.queue.keep(SendPart::of(replies), gone);
         pool.queued.overdraw(tx.queue.cost().saturating_sub(before));
         stats.add(Counter::RepliesQueued, 1);
-        self.note(&tx.queue);
+        self.note(&tx);
         self.watch(tx, pool);
         Sent::Queued
     }
 
-    /// Gives the connection up if replies wait; whether they did.
+    /// Takes what the kernel holds for a client that takes nothing from the budget; once until the client
+    /// takes some.
+    pub fn charge_kernel_buffer(&self, queued: &Budget) {
+        let mut tx = lock(&self.tx);
+        if tx.queue.is_empty() || tx.kernel_bytes > 0 {
+            return;
+        }
+        tx.kernel_bytes = self.stream.unacknowledged_bytes();
+        queued.overdraw(tx.kernel_bytes);
+        self.note(&tx);
+    }
+
+    /// Gives the connection up if replies wait, with what the kernel holds of them; whether they did.
     pub fn end_unread(&self, queued: &Budget) -> bool {
         let mut tx = lock(&self.tx);
         let unread = !tx.queue.is_empty();
         if unread {
+            self.stream.discard_unsent();
             self.abandon(&mut tx, queued);
         }
         unread
@@ -321,15 +336,17 @@ impl Conn {
     fn abandon(&self, tx: &mut Tx, queued: &Budget) {
         if !tx.dead {
             tx.dead = true;
-            queued.give_back(std::mem::take(&mut tx.queue).cost());
-            self.note(&tx.queue);
+            let kernel_bytes = std::mem::take(&mut tx.kernel_bytes);
+            queued.give_back(std::mem::take(&mut tx.queue).cost().saturating_add(kernel_bytes));
+            self.note(tx);
             self.shut_down();
         }
     }
 
-    fn note(&self, queue: &SendQueue) {
-        self.counters.queued.store(queue.len(), Relaxed);
-        self.counters.queued_cost.store(queue.cost(), Relaxed);
+    fn note(&self, tx: &Tx) {
+        let cost = tx.queue.cost().saturating_add(tx.kernel_bytes);
+        self.counters.queued.store(tx.queue.len(), Relaxed);
+        self.counters.queued_cost.store(cost, Relaxed);
     }
 
     /// Makes epoll watch for what is wanted now.

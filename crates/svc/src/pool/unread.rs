@@ -30,7 +30,7 @@ pub(crate) fn account(sent: Sent, conn: &Conn, shared: &Shared, stats: &WorkerSt
 
 /// Ends connections until the replies that wait fit into the budget.
 #[cold]
-fn relieve(shared: &Shared, stats: &WorkerStats) {
+pub(crate) fn relieve(shared: &Shared, stats: &WorkerStats) {
     let now_ms = shared.clock.now_ms();
     let weighed = |conn: Arc<Conn>| (weight(&conn, now_ms), conn);
     let all = shared.conns.all().into_iter().map(weighed);

@@ -18,6 +18,7 @@ use crate::conn::connection::Conn;
 use crate::limits::IDLE_THREAD_AGE;
 use crate::pool::scheduler::Wakeup;
 use crate::pool::shared::Shared;
+use crate::pool::unread;
 use crate::server::pool_layout::replace_pools;
 use crate::server::pool_sizing::{Load, PoolSizer};
 use crate::server::pools::Pools;
@@ -49,6 +50,8 @@ const ALERT_NS: u64 = 200_000_000;
 const QUIET_NS: u64 = 16_000_000;
 /// Without any call for so long the server rests: its workers have let their buffers go by then.
 const REST: Duration = IDLE_THREAD_AGE.saturating_add(Duration::from_secs(1));
+/// A client that has taken nothing for so long is charged what the kernel holds for it.
+const KERNEL_BUFFER_AGE: Duration = Duration::from_secs(10);
 /// Between two looks for connections without progress, while there may be any.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
@@ -239,7 +242,9 @@ impl Watchdog<'_> {
             if unread {
                 if silent > limits.reply_age_max {
                     self.stats.add(Counter::RepliesTimedOut, 1);
-                    conn.shut_down();
+                    conn.end_unread(&self.shared.queued);
+                } else if silent > KERNEL_BUFFER_AGE.min(limits.reply_age_max / 2) {
+                    conn.charge_kernel_buffer(&self.shared.queued);
                 }
             } else if seen.partial.load(Relaxed) > 0 && silent > limits.partial_age_max {
                 self.stats.add(Counter::RecordsTimedOut, 1);
@@ -247,6 +252,9 @@ impl Watchdog<'_> {
             } else if limits.idle_age_max.is_some_and(|most| silent > most) {
                 conn.shut_down();
             }
+        }
+        if self.shared.queued.is_over() {
+            unread::relieve(self.shared, &self.stats);
         }
     }
 

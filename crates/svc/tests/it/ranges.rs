@@ -1,11 +1,12 @@
 //! Replies that are ranges of files: whole and in order, whatever the file and the client do.
 
 use crate::toy::{ECHO, FILE, Toy, config, datagrams, message, opaque, record, results, until};
-use bowline_svc::{Config, UdpSockets, ZeroCopy};
+use bowline_svc::{Config, Limits, UdpSockets, ZeroCopy};
 use std::fs::File;
-use std::io::{Error, ErrorKind, Write};
+use std::io::{Error, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::Duration;
 use telemetry::Counter;
 use testing::{Missing, skip};
 
@@ -272,4 +273,25 @@ fn a_range_in_a_datagram_is_one_datagram() {
         assert!(receive() == (52, opaque(&bytes(0, 10_000))));
         toy.stop();
     }
+}
+
+#[test]
+fn what_the_kernel_holds_for_a_client_that_takes_nothing_is_in_the_budget() {
+    const LEN: usize = 1 << 20;
+    let limits = Limits { reply_age_max: Duration::from_secs(8), ..Limits::default() };
+    let (toy, _file) = with_file(LEN, Config { zero_copy: ZeroCopy::On, limits, ..config() });
+    // ranges in the queue cost little: what exceeds this is in the send buffer
+    toy.server.set_memory(64 << 10);
+    let mut lazy = toy.client();
+    for xid in 0..40 {
+        lazy.send(xid, FILE, &ask(0, LEN));
+    }
+    until("it is held up", || toy.server.conns().iter().any(|conn| conn.queued_bytes > 0));
+    until("there is no room for it", || toy.counter(Counter::BudgetClosed) == 1);
+    until("it is forgotten", || toy.server.connections() == 0);
+    assert_eq!(toy.counter(Counter::RepliesTimedOut), 0);
+    let mut rest = Vec::new();
+    let end = lazy.0.read_to_end(&mut rest);
+    assert!(end.is_err(), "the kernel keeps nothing for it: the connection is reset");
+    toy.stop();
 }
