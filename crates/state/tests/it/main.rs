@@ -7,7 +7,9 @@
     reason = "test code"
 )]
 
+mod allocation;
 mod cases;
 mod explore;
 mod model;
+mod records;
 mod world;
