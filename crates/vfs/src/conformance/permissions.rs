@@ -8,6 +8,7 @@ checks! {
     modes_decide_who_reads_and_writes,
     owners_go_on_whatever_the_mode_says,
     directories_need_search_and_write,
+    links_need_permission_for_the_directory_only,
     new_objects_belong_to_their_maker,
     set_group_directories_hand_their_group_down,
     the_sticky_bit_protects_entries,
@@ -80,6 +81,22 @@ fn directories_need_search_and_write(fixture: &Fixture) {
     fixture.set(&dir, SetAttr { mode: Some(0o750), ..SetAttr::default() }).unwrap();
     refused(fixture.backend.lookup(&by, &dir, name), Status::Acces);
     fixture.backend.remove(&fixture.by(OWNER), &dir, entry_name("f")).unwrap();
+}
+
+fn links_need_permission_for_the_directory_only(fixture: &Fixture) {
+    let file = owned(fixture, "f", 0o600);
+    let set_user_id = owned(fixture, "s", 0o4711);
+    let (open, closed) = (fixture.dir("open"), fixture.dir("closed"));
+    give(fixture, &open, 0o777);
+    give(fixture, &closed, 0o755);
+    let by = fixture.by(STRANGER);
+    for (target, name) in [(&file, "f"), (&set_user_id, "s")] {
+        let (attr, _) = fixture.backend.link(&by, target, &open, entry_name(name)).unwrap();
+        assert_eq!((attr.uid, attr.nlink), (OWNER.uid, 2));
+        let link = fixture.backend.link(&by, target, &closed, entry_name(name));
+        assert_eq!(link.map(drop), Err(Status::Acces), "{name}");
+    }
+    assert_eq!((fixture.names(&open).len(), fixture.names(&closed).len()), (2, 0));
 }
 
 fn new_objects_belong_to_their_maker(fixture: &Fixture) {
