@@ -87,6 +87,11 @@ fn words(path: &str, lines: &[&str]) -> Vec<String> {
         if code.contains(concat!("unsafe", " {")) && !sys && !path.contains("/tests") {
             found("unsafe code lives in crates/sys only");
         }
+        let ignored = code.trim_start().strip_prefix("#[ignore");
+        let reasons = [" = \"runs inside", " = \"by hand"];
+        if ignored.is_some_and(|rest| !reasons.iter().any(|reason| rest.starts_with(reason))) {
+            found("an ignored test says `runs inside …` or `by hand: …`");
+        }
         let name = code.trim_start().trim_start_matches("pub ").strip_prefix("fn get_");
         if name.is_some_and(|rest| !rest.starts_with("mut(")) {
             found("no get_ prefix");

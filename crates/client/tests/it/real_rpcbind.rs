@@ -104,12 +104,12 @@ fn a_second_server_is_told_of_the_first() {
     let dead = register(&services(2049), Rpcbind::default()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let living = register(&services(port), Rpcbind::default()).unwrap();
-    assert_eq!(dead.services().len(), living.services().len());
+    let second = register(&services(port), Rpcbind::default()).unwrap();
+    assert_eq!(dead.services().len(), second.services().len());
     let mut client = Client::tcp(Rpcbind::default().addr, PATIENCE).unwrap();
     assert_eq!(client.getport(100_003, 3, 6).unwrap(), Some(port));
     // Now one does answer: rpcbind itself, whose port the first then holds.
-    living.unregister().unwrap();
+    second.unregister().unwrap();
     let holder = Registration::new(100_003, 3, true, "0.0.0.0:111".parse().unwrap());
     let holder = register(&[holder], Rpcbind::default()).unwrap();
     let error = register(&services(2049), Rpcbind::default()).unwrap_err();

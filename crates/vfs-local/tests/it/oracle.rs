@@ -13,27 +13,27 @@ use vfs::{
 use vfs_mem::{MemFs, MemOptions};
 
 /// A place: up to three names below the root.
-type Place = Vec<u8>;
+type EntryPath = Vec<u8>;
 
 #[derive(Debug, Clone)]
 enum Op {
-    Create(Place, u8),
-    Mkdir(Place, u32),
-    Symlink(Place),
-    Fifo(Place),
-    Write(Place, u64, Vec<u8>),
-    Read(Place, u64, usize),
-    Cut(Place, u64),
-    Mode(Place, u32),
-    Remove(Place),
-    Rmdir(Place),
-    Rename(Place, Place),
-    Link(Place, Place),
-    Access(Place),
-    List(Place),
+    Create(EntryPath, u8),
+    Mkdir(EntryPath, u32),
+    Symlink(EntryPath),
+    Fifo(EntryPath),
+    Write(EntryPath, u64, Vec<u8>),
+    Read(EntryPath, u64, usize),
+    Cut(EntryPath, u64),
+    Mode(EntryPath, u32),
+    Remove(EntryPath),
+    Rmdir(EntryPath),
+    Rename(EntryPath, EntryPath),
+    Link(EntryPath, EntryPath),
+    Access(EntryPath),
+    List(EntryPath),
 }
 
-fn place() -> impl Strategy<Value = Place> {
+fn place() -> impl Strategy<Value = EntryPath> {
     proptest::collection::vec(b'a'..=b'd', 1..=3)
 }
 
@@ -95,7 +95,7 @@ impl<'s> Side<'s> {
     /// What a call answered, in a form that both sides can give.
     fn run(&self, op: &Op) -> Result<String> {
         let (cx, backend) = (self.cx(), self.backend);
-        let parent = |place: &Place| {
+        let parent = |place: &EntryPath| {
             let (name, dirs) = place.split_last().unwrap();
             self.find(dirs).map(|dir| (dir, [*name]))
         };
@@ -173,7 +173,7 @@ impl<'s> Side<'s> {
         }
     }
 
-    fn set(&self, place: &Place, set: SetAttr) -> Result<String> {
+    fn set(&self, place: &EntryPath, set: SetAttr) -> Result<String> {
         let change = self.backend.setattr(&self.cx(), &self.find(place)?, &set, None)?;
         Ok(format!("{:?}", change.after.as_ref().map(seen)))
     }

@@ -60,7 +60,7 @@ fn the_page_tells_of_all_thirteen() {
 }
 
 #[test]
-#[ignore = "leaves pages to look at in the directory REPORT_OUT"]
+#[ignore = "by hand: leaves pages to look at in the directory REPORT_OUT"]
 fn pages_to_look_at() {
     let dir = std::env::var_os("REPORT_OUT").unwrap();
     store(Path::new(&dir), &sample_results::machine(), &sample_results::thirteen());
