@@ -17,7 +17,7 @@ fn exports() -> &'static Exports {
     EXPORTS.get_or_init(|| {
         let spec = |path: &[u8]| ExportSpec {
             path: path.to_vec(),
-            source: Source::Memory,
+            source: Source::scheme("mem", ""),
             fsid: None,
             mount_point: None,
             rules: Vec::new(),

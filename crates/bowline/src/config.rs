@@ -9,6 +9,7 @@ mod file_error;
 pub use file::read;
 pub use file_error::FileError;
 
+use crate::backend_schemes;
 use crate::default_paths;
 use crate::output::UsageError;
 use crate::serve::portmap::PortmapMode;
@@ -102,17 +103,21 @@ impl Dir {
                     "{text:?} names no directory: write DIR or NAME=DIR"
                 )));
             }
-            "mem:" => Source::Memory,
-            dir => match dir.strip_prefix("mem:") {
-                Some(slow) => Source::SlowMemory(slow.parse().map_err(UsageError)?),
-                None => Source::Directory(base.join(dir)),
-            },
+            dir => scheme(dir)?.unwrap_or_else(|| Source::Directory(base.join(dir))),
         };
         if !matches!(source, Source::Directory(_)) && name.is_none() {
-            return Err(UsageError("a file system in memory needs a name: write NAME=mem:".into()));
+            return Err(UsageError(format!("{source} needs a name: write NAME={source}")));
         }
         Ok(Self { name, source })
     }
+}
+
+/// The back end of another kind than a directory that is asked for, if it is one.
+fn scheme(text: &str) -> Result<Option<Source>, UsageError> {
+    let Some((scheme, rest)) = text.split_once(':') else { return Ok(None) };
+    let Some(factory) = backend_schemes::find(scheme) else { return Ok(None) };
+    factory.check(rest).map_err(UsageError)?;
+    Ok(Some(Source::scheme(scheme, rest)))
 }
 
 fn checked_name(name: &str) -> Result<String, UsageError> {
@@ -304,7 +309,7 @@ mod tests {
         assert_eq!(settings.values.threads.to_string(), "2..8");
         assert_eq!(settings.values.max_read.to_string(), "64K");
         assert_eq!(settings.dirs[0].source, Source::Directory(dir.join("data")));
-        assert_eq!(settings.dirs[1].source, Source::Memory);
+        assert_eq!(settings.dirs[1].source, Source::scheme("mem", ""));
         assert_eq!(settings.state_dir, dir.join("state"));
         assert_eq!(settings.control, Path::new("/c"));
         assert_eq!(settings.clients.len(), 2);
@@ -318,7 +323,7 @@ mod tests {
         assert_eq!(parse("/a").unwrap(), (None, dir("/a")));
         assert_eq!(parse("x=/a").unwrap(), (Some("x".into()), dir("/a")));
         assert_eq!(parse("/a=b").unwrap(), (None, dir("/a=b")));
-        assert_eq!(parse("m=mem:").unwrap(), (Some("m".into()), Source::Memory));
+        assert_eq!(parse("m=mem:").unwrap(), (Some("m".into()), Source::scheme("mem", "")));
         for wrong in ["", "x=", "=/a", "..=/a", "mem:"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

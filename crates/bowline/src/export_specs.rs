@@ -108,15 +108,14 @@ fn this_machine() -> impl Iterator<Item = Client> {
 
 fn spec(dir: &Dir, rules: &[Rule]) -> anyhow::Result<ExportSpec> {
     let source = match &dir.source {
-        Source::Memory => Source::Memory,
-        Source::SlowMemory(slow) => Source::SlowMemory(*slow),
         Source::Directory(path) => Source::Directory(full_path(path)?),
+        scheme @ Source::Scheme { .. } => scheme.clone(),
     };
     let path = match (&dir.name, &source) {
         (Some(name), _) => format!("/{name}").into_bytes(),
         (None, Source::Directory(path)) => path.clone().into_os_string().into_vec(),
-        (None, Source::Memory | Source::SlowMemory(_)) => {
-            bail!("a file system in memory needs a name: write NAME=mem:")
+        (None, source @ Source::Scheme { .. }) => {
+            bail!("{source} needs a name: write NAME={source}")
         }
     };
     Ok(ExportSpec { path, source, rules: rules.to_vec(), fsid: None, mount_point: None })

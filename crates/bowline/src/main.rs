@@ -3,6 +3,7 @@
 //!
 //! Exit status: see [`cli::EXIT_STATUSES`]. Every error is one line on standard error that says what to do.
 
+mod backend_schemes;
 mod bench;
 mod check;
 mod cli;

@@ -7,7 +7,6 @@ use crate::handle::{Handle, Key, Sealer};
 use crate::identity::{Identity, IdentityError};
 use crate::options::Options;
 use crate::resolver::Resolver;
-use crate::slow::Slow;
 use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::Hasher;
@@ -82,18 +81,27 @@ pub fn uuid_text(uuid: &[u8; 16]) -> String {
 pub enum Source {
     /// In a directory of this machine.
     Directory(PathBuf),
-    /// In memory.
-    Memory,
-    /// In memory, as slow as a disk; for measurements.
-    SlowMemory(Slow),
+    /// In a back end of another kind, written `scheme:text`.
+    Scheme {
+        /// Which kind.
+        scheme: String,
+        /// What the kind makes of it.
+        text: String,
+    },
+}
+
+impl Source {
+    /// A back end of another kind than a directory.
+    pub fn scheme(scheme: &str, text: &str) -> Self {
+        Self::Scheme { scheme: scheme.to_owned(), text: text.to_owned() }
+    }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Directory(path) => path.display().fmt(f),
-            Self::Memory => f.write_str("mem:"),
-            Self::SlowMemory(slow) => write!(f, "mem:{slow}"),
+            Self::Scheme { scheme, text } => write!(f, "{scheme}:{text}"),
         }
     }
 }

@@ -6,10 +6,13 @@
 
 mod backend;
 mod data;
+mod delay;
+mod factory;
 mod faulty;
 mod inode;
 mod mem;
 mod namespace;
 
+pub use factory::MemFactory;
 pub use faulty::{Fault, FaultyFs, Operation};
 pub use mem::{MemFs, MemOptions};

@@ -9,6 +9,7 @@ mod attr;
 mod backend;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod factory;
 mod fid;
 mod locks;
 mod name;
@@ -22,6 +23,7 @@ pub use backend::{
     NodeKind, OpenAccess, ReadDone, ReadRange, Right, Stability, StatFs, Verifier, Want, WriteDone,
     need_regular,
 };
+pub use factory::BackendFactory;
 pub use fid::Fid;
 pub use locks::{FileLocks, LockChange, LockConflict, LockMode, LockOutcome, LockRange, Locks};
 pub use name::{Component, Name};

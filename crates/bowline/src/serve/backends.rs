@@ -2,22 +2,20 @@
 
 use super::control::OpenBackend;
 use super::sweeper::Sweeper;
+use crate::backend_schemes;
 use crate::export_specs::ServerUser;
 use crate::memory_shares::MemoryShares;
 use anyhow::Context;
-use export::{Exports, Identity, SHARE_OF, Source};
+use export::{Exports, Identity, Source};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use sys::descriptors::DescriptorBudget;
 use vfs::Backend;
 use vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
-use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions};
 
 /// How long the closer waits for removed files before it checks whether the server has ended.
 const CLOSER_WAIT: Duration = Duration::from_secs(1);
-/// Mode of the root of a file system in memory: writable for all, like `/tmp`.
-const MEMORY_MODE: u32 = 0o1777;
 
 /// The open files of all exports, with the threads that close idle and removed ones and free removed exports
 /// after their last call. Dropping it ends the threads.
@@ -100,27 +98,12 @@ impl Backends {
                     }
                     Ok(Arc::new(local))
                 }
-                Source::Memory => Ok(Arc::new(memory(owner))),
-                Source::SlowMemory(slow) => {
-                    let disk = FaultyFs::new(memory(owner));
-                    let (delay, delay_max) = slow.range();
-                    let share = f64::from(slow.share()) / f64::from(SHARE_OF);
-                    let fault = Fault {
-                        delay,
-                        delay_max,
-                        share,
-                        calls_will_block: true,
-                        ..Fault::default()
-                    };
-                    *disk.fault().lock().unwrap_or_else(PoisonError::into_inner) = fault;
-                    Ok(Arc::new(disk))
+                Source::Scheme { scheme, text } => {
+                    let factory = backend_schemes::find(scheme)
+                        .with_context(|| format!("there is no back end {scheme}:"))?;
+                    factory.open(text, owner).map_err(anyhow::Error::msg)
                 }
             }
         })
     }
-}
-
-/// An empty file system in memory whose root belongs to `owner`.
-fn memory(owner: (u32, u32)) -> MemFs {
-    MemFs::new(MemOptions { owner, mode: MEMORY_MODE, ..MemOptions::default() })
 }

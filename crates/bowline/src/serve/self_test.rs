@@ -18,7 +18,7 @@ pub fn run(exports: &Exports, listen: &ListenAddresses) -> anyhow::Result<()> {
     };
     let local = match &export.source {
         Source::Directory(dir) => Some(dir.as_path()),
-        Source::Memory | Source::SlowMemory(_) => None,
+        Source::Scheme { .. } => None,
     };
     let at = SocketAddr::new(loopback_for_wildcard(addr.ip()), addr.port());
     let seen = connect(at)

@@ -126,6 +126,6 @@ fn overlayfs(specs: &[ExportSpec]) -> Option<String> {
 fn directory(spec: &ExportSpec) -> Option<&Path> {
     match &spec.source {
         Source::Directory(dir) => Some(dir),
-        Source::Memory | Source::SlowMemory(_) => None,
+        Source::Scheme { .. } => None,
     }
 }

@@ -18,7 +18,7 @@ fn spec(path: &str, clients: &[&str]) -> ExportSpec {
     let rule = |text: &&str| Rule { client: Client::parse(text).unwrap(), options };
     ExportSpec {
         path: path.into(),
-        source: Source::Memory,
+        source: Source::scheme("mem", ""),
         fsid: None,
         mount_point: None,
         rules: clients.iter().map(rule).collect(),

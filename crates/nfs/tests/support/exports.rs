@@ -35,7 +35,7 @@ pub fn of(rows: &[Row<'_>]) -> Exports {
 pub fn table(rows: &[Row<'_>]) -> Table {
     let specs = rows.iter().zip(1..).map(|((path, _, options), number)| ExportSpec {
         path: path.as_bytes().to_vec(),
-        source: Source::Memory,
+        source: Source::scheme("mem", ""),
         fsid: Some(Fsid::Number(number)),
         mount_point: None,
         rules: vec![Rule { client: Client::parse("127.0.0.1").unwrap(), options: *options }],

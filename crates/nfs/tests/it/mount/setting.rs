@@ -134,7 +134,7 @@ impl MountServer {
 fn exports(tree: &Arc<Tree>) -> Exports {
     let spec = |path: &str, clients: &[&str], secure| ExportSpec {
         path: path.as_bytes().to_vec(),
-        source: Source::Memory,
+        source: Source::scheme("mem", ""),
         rules: clients
             .iter()
             .map(|client| Rule {

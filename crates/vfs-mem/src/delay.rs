@@ -1,36 +1,36 @@
-//! A slow disk for measurements: a share of the calls that a file system in memory answers takes
-//! some time, asleep. Written `delay=SHARE:MIN..MAXms`, as in `delay=5%:5..20ms`.
+//! A delay for measurements and tests: a share of the calls that a file system in memory answers takes
+//! some time, blocked. Written `delay=SHARE:MIN..MAXms`, as in `delay=5%:5..20ms`.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Calls of which [`Slow::share`] counts those that sleep.
+/// Calls of which [`Delay::share`] counts those that are delayed.
 pub const SHARE_OF: u16 = 10_000;
-/// The longest that a call may be made to sleep, in ms: a disk that is slower is dead.
+/// The longest that a call may be delayed, in ms: a disk that is slower is dead.
 const LONGEST_MS: u64 = 60_000;
 
-/// Which calls sleep, and for how long.
+/// Which calls are delayed, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Slow {
+pub struct Delay {
     share: u16,
     min_ms: u64,
     max_ms: u64,
 }
 
-impl Slow {
+impl Delay {
     /// How many of [`SHARE_OF`] calls sleep: 1 to all.
     pub const fn share(self) -> u16 {
         self.share
     }
 
-    /// The shortest and the longest sleep; evenly in between.
+    /// The shortest and the longest delay; evenly in between.
     pub const fn range(self) -> (Duration, Duration) {
         (Duration::from_millis(self.min_ms), Duration::from_millis(self.max_ms))
     }
 }
 
-impl FromStr for Slow {
+impl FromStr for Delay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -57,7 +57,7 @@ impl FromStr for Slow {
     }
 }
 
-impl fmt::Display for Slow {
+impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, part) = (self.share / 100, self.share % 100);
         write!(f, "delay={whole}")?;
@@ -70,17 +70,17 @@ impl fmt::Display for Slow {
 
 #[cfg(test)]
 mod tests {
-    use super::Slow;
+    use super::Delay;
     use std::time::Duration;
 
     #[test]
     fn display_and_parse_agree() {
         for text in ["delay=5%:5..20ms", "delay=100%:0..0ms", "delay=0.05%:1..60000ms"] {
-            assert_eq!(text.parse::<Slow>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<Delay>().unwrap().to_string(), text);
         }
-        let slow: Slow = "delay=2.5%:5..20ms".parse().unwrap();
-        assert_eq!(slow.share(), 250);
-        assert_eq!(slow.range(), (Duration::from_millis(5), Duration::from_millis(20)));
+        let delay: Delay = "delay=2.5%:5..20ms".parse().unwrap();
+        assert_eq!(delay.share(), 250);
+        assert_eq!(delay.range(), (Duration::from_millis(5), Duration::from_millis(20)));
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
             "delay=5%:1..60001ms",
             "delay=-1%:1..2ms",
         ] {
-            assert!(text.parse::<Slow>().is_err(), "{text}");
+            assert!(text.parse::<Delay>().is_err(), "{text}");
         }
     }
 }
