@@ -17,7 +17,7 @@ use std::collections::HashSet;
 
 impl State {
     /// What a request that has just been put in the queue comes to.
-    pub(crate) fn unless_deadlock(
+    pub(crate) fn blocked_or_deadlock(
         &self,
         now: Now,
         file: &FileKey,
@@ -29,7 +29,7 @@ impl State {
         if !(self.waits_for_itself(&owner) && self.waits_for_itself(&owner)) {
             return Plan::Blocked(tag);
         }
-        match self.with(now, file, effects, |state, cx| state.give_up(cx, tag)) {
+        match self.with(now, file, effects, |state, cx| state.dequeue_if_waiting(cx, tag)) {
             Some(true) => Plan::Deadlock,
             // it was granted meanwhile, and its client is told
             _ => Plan::Blocked(tag),

@@ -25,7 +25,7 @@ use crate::range::{ByteRange, Mode};
 use crate::share::Shares;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
 use crate::table::{Entry, RangeTable};
-use crate::waiter::{Retry, Unconfirmeds, Waiter};
+use crate::waiter::{Retry, UnconfirmedGrants, Waiter};
 use crate::waits::Waits;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -118,7 +118,7 @@ pub(crate) struct Take {
     pub mode: Mode,
     pub origin: Origin,
     /// What the owner unlocked meanwhile.
-    pub cuts: Vec<ByteRange>,
+    pub unlocked: Vec<ByteRange>,
     /// The request was cancelled or its host dropped.
     pub gone: bool,
 }
@@ -159,7 +159,7 @@ pub(crate) struct FileState {
     pub shares: Shares,
     pub waiters: VecDeque<Waiter>,
     pub pending: Vec<Pending>,
-    pub unconfirmed: Unconfirmeds,
+    pub unconfirmed: UnconfirmedGrants,
     pub image: Image,
     /// Whoever asks the kernel may have a description of the file open.
     pub described: bool,
@@ -205,7 +205,7 @@ impl FileState {
     pub fn lock(&mut self, cx: &mut Cx<'_>, request: &LockRequest<'_>) -> Plan {
         let LockRequest { who, range, mode, how, .. } = request;
         if self.ranges.held(who, *range) == Some(*mode) {
-            self.unconfirmed.settle(who, *range);
+            self.unconfirmed.confirm_overlapping(who, *range);
             return Plan::Granted;
         }
         let mut waiting = self.waiters.iter().filter(|waiter| waiter.is(who, *range, *mode));
@@ -263,14 +263,14 @@ impl FileState {
         let pieces = self.needed(range, mode);
         if pieces.is_empty() {
             if self.hold(cx, holder, range, mode) {
-                self.compare(cx, range);
+                self.update_kernel(cx, range);
                 self.promote(cx);
             }
             return Plan::Granted;
         }
         let origin = Origin::Request(how);
-        let (holder, cuts) = (Arc::clone(holder), Vec::new());
-        let take = Take { holder, range, mode, origin, cuts, gone: false };
+        let (holder, unlocked) = (Arc::clone(holder), Vec::new());
+        let take = Take { holder, range, mode, origin, unlocked, gone: false };
         let (ticket, op) = self.ask(cx, range, pieces, Some(take));
         Plan::Local(ticket, op)
     }
@@ -335,7 +335,7 @@ impl FileState {
         let holder = Arc::new(request.who.to_holder());
         let (range, mode) = (request.range, request.mode);
         let waiter = Waiter { tag, holder, range, mode, retry: None, trying: false };
-        match self.wait(cx, waiter) {
+        match self.enqueue(cx, waiter) {
             Ok(()) => Plan::Blocked(tag),
             Err(Refusal::UnknownHost) => Plan::UnknownHost,
             Err(Refusal::NoRoom) => plan,
@@ -343,7 +343,7 @@ impl FileState {
     }
 
     /// Puts a request at the end of the queue.
-    pub fn wait(&mut self, cx: &Cx<'_>, waiter: Waiter) -> Result<(), Refusal> {
+    pub fn enqueue(&mut self, cx: &Cx<'_>, waiter: Waiter) -> Result<(), Refusal> {
         if self.waiters.len() >= cx.limits.waiters_per_file {
             return Err(Refusal::NoRoom);
         }
@@ -354,7 +354,7 @@ impl FileState {
     }
 
     /// Takes a request out of the queue.
-    pub fn unwait(&mut self, cx: &Cx<'_>, at: usize) -> Option<Waiter> {
+    pub fn dequeue(&mut self, cx: &Cx<'_>, at: usize) -> Option<Waiter> {
         let waiter = self.waiters.remove(at)?;
         acquire(cx.waits).remove(&waiter.holder, cx.key, waiter.tag);
         cx.unclaim(&waiter.holder, Thing::Waiter);

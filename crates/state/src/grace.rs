@@ -150,7 +150,7 @@ impl Grace {
     }
 
     /// The host may not reclaim any more and is not waited for.
-    pub fn strike(&mut self, name: &HostName) {
+    pub fn unlist(&mut self, name: &HostName) {
         self.list.remove(name);
     }
 

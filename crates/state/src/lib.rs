@@ -34,20 +34,20 @@ mod file;
 mod files;
 mod grace;
 mod holder;
+mod host_removal;
 mod hosts;
 mod image;
 mod key;
-mod leave;
 mod limits;
 mod plan;
 mod range;
 mod record;
 mod recovery;
 mod release;
-mod reserve;
 mod server;
 mod settle;
 mod share;
+mod share_requests;
 mod sync;
 mod table;
 mod tree;
@@ -58,11 +58,11 @@ mod waits;
 pub use file::{How, LockRequest, TestAnswer};
 pub use grace::Phase;
 pub use holder::{Holder, Who};
+pub use host_removal::{Leaving, Reboot};
 pub use hosts::Caller;
 pub use image::{LocalOp, Piece};
 pub use key::{FileKey, HostId, Now, Tag};
-pub use leave::{Leaving, Reboot};
-pub use limits::{DEADLOCK_EDGES_MAX, Limits, NAME_MAX, OH_MAX};
+pub use limits::{DEADLOCK_EDGES_MAX, Limits, NAME_MAX};
 pub use plan::{
     Conflict, Effect, Effects, Granted, Kept, KeptFile, LocalAnswer, LocalConflict, Plan, Ticket,
 };
@@ -70,9 +70,9 @@ pub use range::{ByteRange, Mode, RangeTooBig};
 pub use record::{HostName, MonitoredHost, RECORD_MAX, Record, Records, Torn, Transport};
 pub use recovery::Recovery;
 pub use release::Cancelled;
-pub use reserve::ShareRequest;
 pub use server::{NotIdentified, State};
 pub use share::{ShareBits, ShareMode, ShareOwner};
+pub use share_requests::ShareRequest;
 pub use view::{FileRow, HostRow, LockRow, ShareRow, Totals, WaiterRow};
 
 #[cfg(test)]

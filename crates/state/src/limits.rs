@@ -67,12 +67,10 @@ impl Default for Limits {
 
 /// Parts of an UNLOCK that one lock request may collect while the kernel is asked; an UNLOCK beyond that is told to
 /// come back.
-pub(crate) const CUTS_MAX: usize = 16;
+pub(crate) const UNLOCKED_MAX: usize = 16;
 /// Edges that the search for a deadlock follows at the most; a longer chain is taken for none.
 pub const DEADLOCK_EDGES_MAX: usize = 1000;
 /// Grants that one file remembers as not yet confirmed by their clients.
 pub(crate) const UNCONFIRMED_MAX: usize = 1024;
-/// The longest owner handle (`oh`) in bytes (`LM_MAXSTRLEN`).
-pub const OH_MAX: usize = 1024;
 /// The longest caller name in bytes (`LM_MAXSTRLEN`).
 pub const NAME_MAX: usize = 1024;

@@ -102,6 +102,13 @@ pub struct Ticket {
     pub(crate) number: u64,
 }
 
+impl Ticket {
+    /// The file that the question is about.
+    pub const fn file(&self) -> &FileKey {
+        &self.file
+    }
+}
+
 /// A request that waited and now holds its lock; its client is to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granted {

@@ -4,7 +4,7 @@ use crate::file::{Cx, FileState, How, Origin, Take};
 use crate::holder::{Holder, Who};
 use crate::hosts::Thing;
 use crate::key::Tag;
-use crate::limits::CUTS_MAX;
+use crate::limits::UNLOCKED_MAX;
 use crate::plan::Plan;
 use crate::range::{ByteRange, Mode};
 
@@ -29,14 +29,14 @@ impl FileState {
         let takes = self.pending.iter_mut().filter_map(|pending| pending.take.as_mut());
         let own = takes.filter(|take| take.range.overlaps(range) && take.holder.who() == *who);
         for take in own {
-            if take.cuts.len() >= CUTS_MAX {
+            if take.unlocked.len() >= UNLOCKED_MAX {
                 return Plan::Again;
             }
-            take.cuts.push(range);
+            take.unlocked.push(range);
         }
         let owner = self.ranges.owner_in(who, range);
         if owner.is_some_and(|holder| self.give_back(cx, &holder, range)) {
-            self.compare(cx, range);
+            self.update_kernel(cx, range);
             self.promote(cx);
         }
         Plan::Granted
@@ -51,14 +51,14 @@ impl FileState {
         mode: Mode,
     ) -> Cancelled {
         let waiting = self.waiters.iter().position(|waiter| waiter.is(who, range, mode));
-        if let Some(waiter) = waiting.and_then(|at| self.unwait(cx, at)) {
-            self.drop_takes(|take| take.origin == Origin::Queue(waiter.tag));
-            self.compare(cx, range);
+        if let Some(waiter) = waiting.and_then(|at| self.dequeue(cx, at)) {
+            self.cancel_takes(|take| take.origin == Origin::Queue(waiter.tag));
+            self.update_kernel(cx, range);
             self.promote(cx);
             return Cancelled::Removed(waiter.tag);
         }
         let mut cancelled = None;
-        self.drop_takes(|take| {
+        self.cancel_takes(|take| {
             let Origin::Request(How::Wait(tag)) = take.origin else { return false };
             let same = take.range == range && take.mode == mode && take.holder.who() == *who;
             if same && !take.gone {
@@ -77,10 +77,10 @@ impl FileState {
 
     /// Takes one waiting request out that cannot be granted because its owners wait for each other; not if it was
     /// granted meanwhile or is about to be.
-    pub fn give_up(&mut self, cx: &mut Cx<'_>, tag: Tag) -> bool {
+    pub fn dequeue_if_waiting(&mut self, cx: &mut Cx<'_>, tag: Tag) -> bool {
         let waiting = self.waiters.iter().position(|waiter| waiter.tag == tag && !waiter.trying);
-        let Some(waiter) = waiting.and_then(|at| self.unwait(cx, at)) else { return false };
-        self.compare(cx, waiter.range);
+        let Some(waiter) = waiting.and_then(|at| self.dequeue(cx, at)) else { return false };
+        self.update_kernel(cx, waiter.range);
         self.promote(cx);
         true
     }
@@ -91,7 +91,7 @@ impl FileState {
         let Some(grant) = self.unconfirmed.take(tag) else { return false };
         let had = self.give_back(cx, &grant.holder, grant.range);
         if had {
-            self.compare(cx, grant.range);
+            self.update_kernel(cx, grant.range);
             self.promote(cx);
         }
         had
@@ -99,10 +99,10 @@ impl FileState {
 
     /// Drops everything of the owners of whom `gone` is true; answers how many ranges they held.
     pub fn purge(&mut self, cx: &mut Cx<'_>, gone: impl Fn(&Holder) -> bool) -> usize {
-        self.drop_takes(|take| gone(&take.holder));
+        self.cancel_takes(|take| gone(&take.holder));
         let mut at = 0;
         while let Some(waiter) = self.waiters.get(at) {
-            if gone(&waiter.holder) { drop(self.unwait(cx, at)) } else { at += 1 }
+            if gone(&waiter.holder) { drop(self.dequeue(cx, at)) } else { at += 1 }
         }
         self.unconfirmed.forget(&gone);
         let taken = self.ranges.take_all(gone);
@@ -110,7 +110,7 @@ impl FileState {
             self.count(cx, &entry.holder, -1);
         }
         let ranges = taken.iter().map(|entry| entry.range);
-        self.compare(cx, ranges.reduce(ByteRange::hull).unwrap_or(ByteRange::ALL));
+        self.update_kernel(cx, ranges.reduce(ByteRange::hull).unwrap_or(ByteRange::ALL));
         self.promote(cx);
         taken.len()
     }
@@ -123,7 +123,7 @@ impl FileState {
     }
 
     /// Marks requests that are being decided as not to be granted.
-    fn drop_takes(&mut self, mut which: impl FnMut(&Take) -> bool) {
+    fn cancel_takes(&mut self, mut which: impl FnMut(&Take) -> bool) {
         let takes = self.pending.iter_mut().filter_map(|pending| pending.take.as_mut());
         for take in takes {
             take.gone |= which(take);

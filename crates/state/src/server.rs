@@ -95,7 +95,7 @@ impl State {
         let mut effects = Effects::default();
         let reclaim = request.how == How::Reclaim;
         let host = request.who.host();
-        if let Some(plan) = self.turn_away(now, host, reclaim, request.monitored) {
+        if let Some(plan) = self.refusal(now, host, reclaim, request.monitored) {
             return (plan, effects);
         }
         let plan = self.with_new(now, file, &mut effects, |state, cx| {
@@ -107,7 +107,7 @@ impl State {
         });
         let mut plan = plan.unwrap_or(Plan::NoRoom);
         if matches!((&plan, request.how), (Plan::Blocked(tag), How::Wait(own)) if *tag == own) {
-            plan = self.unless_deadlock(now, file, request, &mut effects);
+            plan = self.blocked_or_deadlock(now, file, request, &mut effects);
         }
         if reclaim && matches!(plan, Plan::Granted) {
             self.note_reclaim(now, host);
@@ -183,7 +183,7 @@ impl State {
     }
 
     /// Why the grace period or the records do not allow this host a new lock or share.
-    pub(crate) fn turn_away(
+    pub(crate) fn refusal(
         &self,
         now: Now,
         host: HostId,
@@ -238,7 +238,7 @@ impl State {
     ) -> Option<R> {
         let run = |state: &mut FileState| self.run(now, file, state, effects, change);
         let (result, empty) = self.files.with(file, run)?;
-        self.tidy(file, empty, effects);
+        self.remove_if_empty(file, empty, effects);
         Some(result)
     }
 
@@ -252,7 +252,7 @@ impl State {
     ) -> Option<R> {
         let run = |state: &mut FileState| self.run(now, file, state, effects, change);
         let (result, empty) = self.files.with_new(file, self.limits.files, run)?;
-        self.tidy(file, empty, effects);
+        self.remove_if_empty(file, empty, effects);
         Some(result)
     }
 
@@ -300,7 +300,7 @@ impl State {
         state.retry_ms = next;
     }
 
-    fn tidy(&self, file: &FileKey, empty: bool, effects: &mut Effects) {
+    fn remove_if_empty(&self, file: &FileKey, empty: bool, effects: &mut Effects) {
         if empty && let Some(kept) = self.files.remove_if_empty(file) {
             effects.push(Effect::LetGo(KeptFile(kept)));
         }

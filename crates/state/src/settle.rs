@@ -24,7 +24,7 @@ impl FileState {
         }
         self.described = !last;
         let plan = take.map_or(Plan::Granted, |take| self.settle_take(cx, &take, answer));
-        self.compare(cx, also.map_or(extent, |also| also.hull(extent)));
+        self.update_kernel(cx, also.map_or(extent, |also| also.hull(extent)));
         self.promote(cx);
         plan
     }
@@ -54,11 +54,11 @@ impl FileState {
     /// The kernel agreed.
     fn taken(&mut self, cx: &mut Cx<'_>, take: &Take) -> Plan {
         if let Origin::Queue(tag) = take.origin {
-            self.announce(cx, tag);
+            self.grant_from_queue(cx, tag);
         }
         let _weakened = self.hold(cx, &take.holder, take.range, take.mode);
-        for cut in &take.cuts {
-            self.give_back(cx, &take.holder, *cut);
+        for range in &take.unlocked {
+            self.give_back(cx, &take.holder, *range);
         }
         Plan::Granted
     }
@@ -76,7 +76,7 @@ impl FileState {
         };
         let retry = Some(Retry::after(None, cx.now, cx.limits));
         let (holder, range, mode) = (Arc::clone(&take.holder), take.range, take.mode);
-        match self.wait(cx, Waiter { tag, holder, range, mode, retry, trying: false }) {
+        match self.enqueue(cx, Waiter { tag, holder, range, mode, retry, trying: false }) {
             Ok(()) => Plan::Blocked(tag),
             Err(Refusal::UnknownHost) => Plan::UnknownHost,
             Err(Refusal::NoRoom) => denied,
@@ -84,9 +84,9 @@ impl FileState {
     }
 
     /// Takes a request out of the queue whose client is told that it has its lock.
-    fn announce(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+    fn grant_from_queue(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let at = self.waiters.iter().position(|waiter| waiter.tag == tag);
-        let Some(waiter) = at.and_then(|at| self.unwait(cx, at)) else { return };
+        let Some(waiter) = at.and_then(|at| self.dequeue(cx, at)) else { return };
         let Waiter { holder, range, mode, .. } = waiter;
         self.unconfirmed.add(Unconfirmed { tag, holder: Arc::clone(&holder), range });
         let file = cx.key;
@@ -98,13 +98,13 @@ impl FileState {
         let who = holder.who();
         let Some(grown) = self.ranges.unset(&who, range) else { return false };
         self.count(cx, holder, grown);
-        self.unconfirmed.settle(&who, range);
+        self.unconfirmed.confirm_overlapping(&who, range);
         true
     }
 
     /// Has the kernel told what is held less strongly than it was shown, in these bytes. Bytes about which a question
     /// is pending are compared when that is settled. Once nothing is left of the file, the description is closed.
-    pub fn compare(&mut self, cx: &mut Cx<'_>, range: ByteRange) {
+    pub fn update_kernel(&mut self, cx: &mut Cx<'_>, range: ByteRange) {
         if !self.described {
             return;
         }
@@ -144,10 +144,10 @@ impl FileState {
             }
             let pieces = self.needed(range, mode);
             if pieces.is_empty() {
-                self.announce(cx, tag);
+                self.grant_from_queue(cx, tag);
                 if self.hold(cx, &holder, range, mode) {
                     // an earlier request may have waited for what is held less strongly now
-                    self.compare(cx, range);
+                    self.update_kernel(cx, range);
                     at = 0;
                 }
                 continue;
@@ -156,7 +156,7 @@ impl FileState {
                 waiter.trying = true;
             }
             let origin = Origin::Queue(tag);
-            let take = Take { holder, range, mode, origin, cuts: Vec::new(), gone: false };
+            let take = Take { holder, range, mode, origin, unlocked: Vec::new(), gone: false };
             let (ticket, op) = self.ask(cx, range, pieces, Some(take));
             cx.effects.push(Effect::Local(ticket, op));
             at += 1;

@@ -64,9 +64,9 @@ pub(crate) struct Unconfirmed {
 
 /// The unconfirmed grants of a file; the oldest are taken for confirmed when there are too many.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Unconfirmeds(VecDeque<Unconfirmed>);
+pub(crate) struct UnconfirmedGrants(VecDeque<Unconfirmed>);
 
-impl Unconfirmeds {
+impl UnconfirmedGrants {
     pub fn add(&mut self, grant: Unconfirmed) {
         if self.0.len() >= UNCONFIRMED_MAX {
             self.0.pop_front();
@@ -81,7 +81,7 @@ impl Unconfirmeds {
     }
 
     /// The owner knows what he has of this range, or has given it back.
-    pub fn settle(&mut self, who: &Who<'_>, range: ByteRange) {
+    pub fn confirm_overlapping(&mut self, who: &Who<'_>, range: ByteRange) {
         if !self.0.is_empty() {
             self.0.retain(|grant| !(grant.range.overlaps(range) && grant.holder.who() == *who));
         }

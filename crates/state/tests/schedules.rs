@@ -18,14 +18,14 @@ mod files;
 mod grace;
 #[path = "../src/holder.rs"]
 mod holder;
+#[path = "../src/host_removal.rs"]
+mod host_removal;
 #[path = "../src/hosts.rs"]
 mod hosts;
 #[path = "../src/image.rs"]
 mod image;
 #[path = "../src/key.rs"]
 mod key;
-#[path = "../src/leave.rs"]
-mod leave;
 #[path = "../src/limits.rs"]
 mod limits;
 #[path = "../src/plan.rs"]
@@ -38,14 +38,14 @@ mod record;
 mod recovery;
 #[path = "../src/release.rs"]
 mod release;
-#[path = "../src/reserve.rs"]
-mod reserve;
 #[path = "../src/server.rs"]
 mod server;
 #[path = "../src/settle.rs"]
 mod settle;
 #[path = "../src/share.rs"]
 mod share;
+#[path = "../src/share_requests.rs"]
+mod share_requests;
 #[path = "../src/table.rs"]
 mod table;
 #[path = "../src/tree.rs"]
@@ -66,19 +66,19 @@ mod sync {
 pub use file::{How, LockRequest, TestAnswer};
 pub use grace::Phase;
 pub use holder::{Holder, Who};
+pub use host_removal::{Leaving, Reboot};
 pub use hosts::Caller;
 pub use image::{LocalOp, Piece};
 pub use key::{FileKey, HostId, Now, Tag};
-pub use leave::{Leaving, Reboot};
 pub use limits::Limits;
 pub use plan::{Conflict, Effect, Effects, Granted, LocalAnswer, LocalConflict, Plan, Ticket};
 pub use range::{ByteRange, Mode};
 pub use record::{HostName, MonitoredHost, Record, Transport};
 pub use recovery::Recovery;
 pub use release::Cancelled;
-pub use reserve::ShareRequest;
 pub use server::{NotIdentified, State};
 pub use share::{ShareBits, ShareMode, ShareOwner};
+pub use share_requests::ShareRequest;
 
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;

@@ -10,7 +10,6 @@ mod invariants;
 use bowline_state::Mode;
 use clients::{Action, Env, Reached, Scope};
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 const SCOPES: [Scope; 4] = [
     Scope {
@@ -22,7 +21,7 @@ const SCOPES: [Scope; 4] = [
         crashes: 0,
         leave: false,
         flights_max: 9,
-        states: 300_000,
+        states: 120_000,
     },
     Scope {
         name: "two files, requests that wait",
@@ -33,7 +32,7 @@ const SCOPES: [Scope; 4] = [
         crashes: 0,
         leave: false,
         flights_max: 2,
-        states: 200_000,
+        states: 80_000,
     },
     Scope {
         name: "one file, crashes, reboots, releases",
@@ -44,7 +43,7 @@ const SCOPES: [Scope; 4] = [
         crashes: 2,
         leave: true,
         flights_max: 2,
-        states: 300_000,
+        states: 150_000,
     },
     Scope {
         name: "everything",
@@ -55,7 +54,7 @@ const SCOPES: [Scope; 4] = [
         crashes: 2,
         leave: true,
         flights_max: 9,
-        states: 250_000,
+        states: 660_000,
     },
 ];
 
@@ -80,18 +79,12 @@ fn path(seen: &[Seen], at: usize) -> Vec<Action> {
     path
 }
 
-fn digest(env: &Env) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    env.digest().hash(&mut hasher);
-    hasher.finish()
-}
-
 /// Takes a step and says of a failure what led to it; nothing if the state is known.
 fn step(env: &Env, action: Action, way: &[Action], known: &mut HashSet<u64>) -> Option<Env> {
     let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let mut after = env.clone();
         after.act(action);
-        known.insert(digest(&after)).then(|| {
+        known.insert(after.digest()).then(|| {
             invariants::check(&after);
             after
         })
@@ -102,7 +95,7 @@ fn step(env: &Env, action: Action, way: &[Action], known: &mut HashSet<u64>) -> 
 /// Looks at the states of a scope, nearest first; answers how many.
 fn explore(scope: Scope, reached: &mut Reached) -> usize {
     let start = Env::new(scope);
-    let mut known = HashSet::from([digest(&start)]);
+    let mut known = HashSet::from([start.digest()]);
     let mut seen = vec![Seen { before: 0, action: Action::Tick, depth: 0 }];
     let mut next = 0;
     while next < seen.len() && seen.len() < scope.states {

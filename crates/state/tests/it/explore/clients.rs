@@ -6,6 +6,7 @@ use bowline_state::{
     LocalAnswer, LocalConflict, LocalOp, LockRequest, Mode, Now, Plan, Reboot, Record, Recovery,
     State, Tag, Ticket, Transport, Who,
 };
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What can happen: a part of everything goes deeper in as many states.
 #[derive(Debug, Clone, Copy)]
@@ -279,7 +280,11 @@ impl Env {
             Action::Release(owner) => self.release(owner),
         }
         // maps of the core have no order
-        self.flights.sort_by_cached_key(flight_order);
+        if self.flights.len() > 1 {
+            let mut flights = std::mem::take(&mut self.flights);
+            flights.sort_by_cached_key(|flight| self.flight_digest(flight));
+            self.flights = flights;
+        }
         self.tells.sort();
     }
 
@@ -590,99 +595,82 @@ impl Env {
         }
     }
 
-    /// All of the state but the numbers that only tell things apart.
-    pub fn digest(&self) -> impl std::hash::Hash {
-        let owner = |holder: &bowline_state::Holder| {
-            let Who::Nlm { oh, .. } = holder.who();
-            oh.to_vec()
-        };
-        let rows: Vec<_> = self
-            .state
-            .file_rows(self.now)
-            .into_iter()
-            .map(|row| {
-                let locks: Vec<_> = row
-                    .locks
-                    .iter()
-                    .map(|lock| {
-                        (owner(&lock.holder), lock.range, lock.mode, lock.tentative_ms.is_some())
-                    })
-                    .collect();
-                let waiters: Vec<_> = row
-                    .waiters
-                    .iter()
-                    .map(|waiter| (owner(&waiter.holder), waiter.range, waiter.mode, waiter.local))
-                    .collect();
-                (row.file, locks, waiters, row.shown, row.asked)
-            })
-            .collect();
-        let hosts: Vec<_> = self
-            .state
-            .host_rows(self.now)
-            .into_iter()
-            .map(|row| (row.info.addr, row.recorded, row.leaving))
-            .collect();
-        let without_tag = |request: Request| {
-            let waits = matches!(request.how, How::Wait(_));
-            let reclaims = request.how == How::Reclaim;
-            let live = self.state.host_name(request.host).is_some();
-            (request.owner, request.file, request.range, request.mode, waits, reclaims, live)
-        };
-        let clients: Vec<_> = self
-            .clients
-            .iter()
-            .flatten()
-            .map(|client| {
-                let open = match client.open {
-                    Open::Nothing => (0, None),
-                    Open::Answer(request) => (1, Some(without_tag(request))),
-                    Open::Grant(request) => (2, Some(without_tag(request))),
-                };
-                (client.held, client.lost, open)
-            })
-            .collect();
-        let flights: Vec<_> = self
-            .flights
-            .iter()
-            .map(|flight| match flight {
-                Flight::Kernel(_, op, request) => {
-                    (0, Some(op.clone()), None, request.map(without_tag))
-                }
-                Flight::Answered(_, answer, request) => {
-                    (1, None, Some(format!("{answer:?}")), request.map(without_tag))
-                }
-                Flight::Store(record, request) => {
-                    let record = match record {
-                        // the number of the instance only tells crashes apart
-                        Record::GraceEnded(n) => format!("{}", *n == self.recovery.instance()),
-                        record => format!("{record:?}"),
-                    };
-                    (2, None, Some(record), request.map(without_tag))
-                }
-                Flight::Retry(request) => (3, None, None, Some(without_tag(*request))),
-            })
-            .collect();
-        let waiting = |tag: &Tag| {
-            self.clients.iter().flatten().position(|client| {
-                matches!(client.open, Open::Grant(request) if request.how == How::Wait(*tag))
-            })
-        };
-        let tells: Vec<_> = self.tells.iter().map(|(tag, file)| (waiting(tag), *file)).collect();
-        let list: Vec<_> = self.recovery.boot_list().into_keys().collect();
-        let old = self.recovery.records().len();
-        let world = (self.shown, self.local, self.crashes, self.age, list, old);
-        let grace = self.state.totals().grace;
-        (rows, hosts, clients, flights, tells, world, grace)
+    /// A request without the numbers that only tell things apart.
+    fn request_digest(&self, request: &Request) -> impl Hash + use<> {
+        let waits = matches!(request.how, How::Wait(_));
+        let reclaims = request.how == How::Reclaim;
+        let live = self.state.host_name(request.host).is_some();
+        (request.owner, request.file, request.range, request.mode, waits, reclaims, live)
     }
-}
 
-/// An order of what is under way that does not depend on numbers.
-fn flight_order(flight: &Flight) -> String {
-    match flight {
-        Flight::Kernel(_, op, request) => format!("0{:?}{:?}{request:?}", op.file, op.pieces),
-        Flight::Answered(_, answer, request) => format!("1{answer:?}{request:?}"),
-        Flight::Store(record, request) => format!("2{record:?}{request:?}"),
-        Flight::Retry(request) => format!("3{request:?}"),
+    fn flight_digest(&self, flight: &Flight) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        std::mem::discriminant(flight).hash(&mut hasher);
+        let request = match flight {
+            Flight::Kernel(_, op, request) => {
+                op.hash(&mut hasher);
+                *request
+            }
+            Flight::Answered(ticket, answer, request) => {
+                answer.hash(&mut hasher);
+                ticket.file().hash(&mut hasher);
+                *request
+            }
+            Flight::Store(Record::GraceEnded(n), request) => {
+                (*n == self.recovery.instance()).hash(&mut hasher);
+                *request
+            }
+            Flight::Store(record, request) => {
+                record.hash(&mut hasher);
+                *request
+            }
+            Flight::Retry(request) => Some(*request),
+        };
+        request.map(|request| self.request_digest(&request)).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// All of the state but the numbers that only tell things apart.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for row in self.state.file_rows(self.now) {
+            row.file.hash(&mut hasher);
+            for lock in &row.locks {
+                let Who::Nlm { oh, .. } = lock.holder.who();
+                (oh, lock.range, lock.mode, lock.tentative_ms.is_some()).hash(&mut hasher);
+            }
+            for waiter in &row.waiters {
+                let Who::Nlm { oh, .. } = waiter.holder.who();
+                (oh, waiter.range, waiter.mode, waiter.local).hash(&mut hasher);
+            }
+            (row.locks.len(), row.waiters.len(), row.shown, row.asked).hash(&mut hasher);
+        }
+        for host in self.state.host_rows(self.now) {
+            (host.info.addr, host.recorded, host.leaving).hash(&mut hasher);
+        }
+        for client in self.clients.iter().flatten() {
+            (client.held, client.lost).hash(&mut hasher);
+            match &client.open {
+                Open::Nothing => 0.hash(&mut hasher),
+                Open::Answer(request) => (1, self.request_digest(request)).hash(&mut hasher),
+                Open::Grant(request) => (2, self.request_digest(request)).hash(&mut hasher),
+            }
+        }
+        self.flights.iter().for_each(|flight| self.flight_digest(flight).hash(&mut hasher));
+        for (tag, file) in &self.tells {
+            let waits = self.clients.iter().flatten().position(|client| {
+                matches!(client.open, Open::Grant(request) if request.how == How::Wait(*tag))
+            });
+            (waits, file).hash(&mut hasher);
+        }
+        (self.shown, self.local, self.crashes, self.age).hash(&mut hasher);
+        // the numbers of the instances only tell crashes apart
+        self.recovery.records().iter().skip(1).for_each(|record| match record {
+            Record::GraceBegan(_) => 0.hash(&mut hasher),
+            record => record.hash(&mut hasher),
+        });
+        self.state.totals().grace.hash(&mut hasher);
+        hasher.finish()
     }
 }
 
@@ -709,13 +697,13 @@ impl Reached {
         for flight in &env.flights {
             let Flight::Answered(_, LocalAnswer::Conflict(_), _) = flight else { continue };
             self.local_conflict = true;
-            let rows = env.state.file_rows(env.now);
-            self.local_conflict_after_some |= rows.iter().any(|row| !row.shown.is_empty());
+            self.local_conflict_after_some = self.local_conflict_after_some
+                || env.state.file_rows(env.now).iter().any(|row| !row.shown.is_empty());
         }
         self.reclaimed |=
             env.crashes > 0 && clients().any(|client| client.held[0].is_some() && !client.lost[0]);
         self.crashed_twice |= env.crashes > 1;
-        self.leaving |= env.state.host_rows(env.now).iter().any(|host| host.leaving);
+        self.leaving = self.leaving || env.state.host_rows(env.now).iter().any(|host| host.leaving);
         self.told_and_not_wanted |= matches!(action, Action::Cancel(..)) && !env.tells.is_empty();
     }
 

@@ -60,7 +60,7 @@ impl State {
             host
         };
         let name = removed.info.host_name();
-        self.grace(|grace| grace.strike(&name));
+        self.grace(|grace| grace.unlist(&name));
         let (ranges, effects) = self.purge(now, &removed);
         Reboot::Dropped { record: Record::NsmState(name, nsm_state), ranges, effects }
     }
@@ -112,7 +112,7 @@ impl State {
                     let leaving = |id: &HostId| hosts.find(*id).is_some_and(|host| host.leaving);
                     id.filter(leaving).and_then(|id| hosts.remove(id))
                 };
-                self.grace(|grace| grace.strike(name));
+                self.grace(|grace| grace.unlist(name));
                 removed.map(|host| self.purge(now, &host).1).unwrap_or_default()
             }
             Record::GraceEnded(instance) => {

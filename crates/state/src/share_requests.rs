@@ -30,7 +30,7 @@ impl State {
     pub fn share(&self, now: Now, file: &FileKey, request: &ShareRequest<'_>) -> (Plan, Effects) {
         let mut effects = Effects::default();
         let ShareRequest { owner, reclaim, monitored, .. } = *request;
-        if let Some(plan) = self.turn_away(now, owner.host, reclaim, monitored) {
+        if let Some(plan) = self.refusal(now, owner.host, reclaim, monitored) {
             return (plan, effects);
         }
         let plan = self.with_new(now, file, &mut effects, |state, cx| reserve(state, cx, request));
