@@ -442,7 +442,7 @@ mod tests {
         ] {
             let mut plan = Plan::new(server, "/", workload.clone());
             (plan.clients, plan.depth, plan.size) = (2, 3, size);
-            (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_millis(100));
+            (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_millis(500));
             let file_set = Arc::new(FileSet::synthetic(&plan));
             let run =
                 run(&plan, &file_set, &LiveCounters::new(1), &AtomicBool::new(false)).unwrap();

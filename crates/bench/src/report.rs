@@ -9,6 +9,7 @@
 //! one of the files', and the raw trials are on the page.
 
 mod bars;
+mod compact;
 mod curves;
 mod figure;
 mod html;
@@ -79,23 +80,36 @@ pub enum ReportError {
     },
 }
 
-/// Reads `DIR/machine.json` and every other `DIR/*.json` and writes `DIR/report.html`, whose path it
-/// gives. An older page stays as it is until the new one is whole.
+/// Reads `DIR/machine.json` and every other `DIR/*.json` and writes `DIR/report.html`; or reads a compact file
+/// `FILE.json` and writes `FILE.html` beside it. Returns the path of the page. An older page is replaced atomically.
 ///
 /// # Errors
-/// What could not be read or written, with the file and, for broken JSON, its line.
-pub fn write(dir: &Path) -> Result<PathBuf, ReportError> {
-    let results = read::results(dir)?;
-    let page = page::page(&results);
-    let path = dir.join("report.html");
-    let whole = dir.join(".report.html.new");
-    let written = std::fs::write(&whole, page).and_then(|()| std::fs::rename(&whole, &path));
-    match written {
-        Ok(()) => Ok(path),
-        Err(source) => {
-            // The reason is told; a leftover beside it would only confuse.
-            let _ = std::fs::remove_file(&whole);
-            Err(ReportError::Write { path, source })
-        }
-    }
+/// The file that could not be read or written, and for invalid JSON its line.
+pub fn write(from: &Path) -> Result<PathBuf, ReportError> {
+    let results = read::results(from)?;
+    let path = if from.is_dir() { from.join("report.html") } else { from.with_extension("html") };
+    replace(&path, &page::page(&results))?;
+    Ok(path)
+}
+
+/// Reads results as [`write`] does and writes them as one compact file, for a repository.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_compact(from: &Path, to: &Path) -> Result<(), ReportError> {
+    let results = read::results(from)?;
+    let text = compact::text(&results)
+        .map_err(|error| ReportError::Write { path: to.to_path_buf(), source: error.into() })?;
+    replace(to, &text)
+}
+
+/// Writes a file beside `path` and renames it, so that `path` is never half written.
+fn replace(path: &Path, text: &str) -> Result<(), ReportError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.new"));
+    std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path)).map_err(|source| {
+        // the first error is the one to report
+        let _ = std::fs::remove_file(&new);
+        ReportError::Write { path: path.to_path_buf(), source }
+    })
 }

@@ -20,7 +20,7 @@ pub fn bench(command: Bench) -> anyhow::Result<ExitCode> {
         Bench::List { json } => experiments::list(json),
         Bench::Run(options) => experiments::run(&options),
         Bench::Load(options) => load::load(&options),
-        Bench::Report { dir } => experiments::report(&dir),
+        Bench::Report { from, compact } => experiments::report(&from, compact.as_deref()),
         Bench::Mktree(options) => mktree::mktree(&options),
         Bench::Compare(options) => compare::compare(&options),
         Bench::Canned { port, loops, files } => {

@@ -1,10 +1,10 @@
-//! Reads a directory of results; names the file and the line of what is broken.
+//! Reads a directory of results or one compact file; errors name the file and the line.
 
 use super::ReportError;
 use crate::result::{Findings, Machine};
 use serde::de::DeserializeOwned;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A run's largest file is a window over time with 100,000 points, some 10 MB.
 pub(super) const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
@@ -17,8 +17,11 @@ pub(super) struct Results {
     pub(super) findings: Vec<Findings>,
 }
 
-/// Reads all of a directory.
+/// Reads a directory of results, or a compact file.
 pub(super) fn results(dir: &Path) -> Result<Results, ReportError> {
+    if dir.is_file() {
+        return parsed(dir, "a compact file of results", super::compact::parse);
+    }
     let mut paths = Vec::new();
     let failed = |source| ReportError::Read { path: dir.to_path_buf(), source };
     for entry in std::fs::read_dir(dir).map_err(failed)? {
@@ -38,29 +41,37 @@ pub(super) fn results(dir: &Path) -> Result<Results, ReportError> {
     if paths.len() == known {
         return Err(ReportError::NoMachine { path: machine_path });
     }
-    let machine: Machine = parsed(&machine_path, "the description of a machine")?;
+    let machine: Machine = parsed(&machine_path, "the description of a machine", from_json)?;
     let mut findings = Vec::new();
     for path in paths {
-        findings.push(parsed::<Findings>(&path, "the result of an experiment")?);
+        findings.push(parsed::<Findings>(&path, "the result of an experiment", from_json)?);
     }
     findings.sort_by(|a, b| (&a.started, &a.name).cmp(&(&b.started, &b.name)));
     Ok(Results { machine, findings })
 }
 
-/// One file.
-fn parsed<T: DeserializeOwned>(path: &PathBuf, what: &str) -> Result<T, ReportError> {
-    let failed = |source: io::Error| ReportError::Read { path: path.clone(), source };
+fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(text)
+}
+
+/// Reads one file.
+fn parsed<T>(
+    path: &Path,
+    what: &str,
+    parse: impl FnOnce(&[u8]) -> serde_json::Result<T>,
+) -> Result<T, ReportError> {
+    let failed = |source: io::Error| ReportError::Read { path: path.to_path_buf(), source };
     let bytes = std::fs::metadata(path).map_err(failed)?.len();
     if bytes > MAX_FILE_BYTES {
-        return Err(ReportError::Large { path: path.clone(), bytes });
+        return Err(ReportError::Large { path: path.to_path_buf(), bytes });
     }
     let text = std::fs::read(path).map_err(failed)?;
-    serde_json::from_slice(&text).map_err(|error| {
-        let place = format!(" at line {} column {}", error.line(), error.column());
+    parse(&text).map_err(|error| {
+        let position = format!(" at line {} column {}", error.line(), error.column());
         let why = error.to_string();
-        let why = why.strip_suffix(&place).unwrap_or(&why);
+        let why = why.strip_suffix(&position).unwrap_or(&why);
         ReportError::Content {
-            path: path.clone(),
+            path: path.to_path_buf(),
             line: error.line().max(1),
             why: format!("this is not {what}: {why}"),
         }

@@ -88,17 +88,21 @@ pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    report(out)?;
+    report(out, None)?;
     Ok(ExitCode::from(u8::from(!all_done || stop.load(Relaxed))))
 }
 
 /// Runs `bowline bench report`.
-pub fn report(dir: &Path) -> anyhow::Result<ExitCode> {
-    let page = bench::report::write(dir).map_err(|error| match error {
+pub fn report(from: &Path, compact: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let written = match compact {
+        Some(to) => bench::report::write_compact(from, to).map(|()| to.to_path_buf()),
+        None => bench::report::write(from),
+    };
+    let written = written.map_err(|error| match error {
         ReportError::Write { .. } => error.into(),
         unread => anyhow::Error::new(UsageError(unread.to_string())),
     })?;
-    print(format!("results in {}, report in {}\n", dir.display(), page.display()))?;
+    print(format!("results in {}, written to {}\n", from.display(), written.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -28,11 +28,14 @@ pub enum Bench {
     Load(Box<LoadOptions>),
     /// Run the same loads alternately on Bowline and another server
     Compare(CompareOptions),
-    /// Make one HTML page of the results in a directory
+    /// Make one HTML page of the results of a run
     Report {
-        /// The directory given to `bench run --out`
-        #[arg(value_hint = ValueHint::DirPath)]
-        dir: PathBuf,
+        /// The directory given to `bench run --out`, or a compact file of results
+        #[arg(value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
+        from: PathBuf,
+        /// Write the results as one compact JSON file instead of a page
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        compact: Option<PathBuf>,
     },
     /// Make the tree of the walk experiment: 10,841 directories and 161,480 files
     ///

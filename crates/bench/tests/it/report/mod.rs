@@ -169,3 +169,36 @@ fn an_older_page_is_replaced_and_others_files_stay() {
     names.sort();
     assert_eq!(names, ["machine.json", "notes.txt", "report.html", "udp-read.json"]);
 }
+
+/// The run that is kept in docs/bench is what `bowline bench report --compact` writes, and has a page.
+#[test]
+fn the_committed_run_is_compact_and_renders() {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench/2026-11-21.json");
+    let kept = std::fs::read_to_string(&run).unwrap();
+    assert!(kept.len() < 300_000, "{} bytes", kept.len());
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("run.json");
+    bench::report::write_compact(&run, &copy).unwrap();
+    assert!(std::fs::read_to_string(&copy).unwrap() == kept, "the file differs when written again");
+    let page = write(&copy).unwrap();
+    assert_eq!(page, dir.path().join("run.html"));
+    let page = std::fs::read_to_string(page).unwrap();
+    for name in ["rsync-walk", "zc-read", "wan-write"] {
+        assert!(page.contains(&format!("<code>{name}</code>")), "{name}");
+    }
+}
+
+#[test]
+fn a_compact_file_keeps_trials_and_names_the_line_of_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    store(dir.path(), &sample_results::machine(), &sample_results::thirteen());
+    let file = dir.path().join("out.json");
+    bench::report::write_compact(dir.path(), &file).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let trials: usize = sample_results::thirteen().iter().map(|f| f.trials.len()).sum();
+    let rows = text.lines().filter(|line| line.starts_with("[\"")).count();
+    assert_eq!(rows, trials);
+    std::fs::write(&file, text.replacen("\"machine\"", "machine", 1)).unwrap();
+    let error = write(&file).unwrap_err().to_string();
+    assert!(error.contains("out.json:1: this is not a compact file of results"), "{error}");
+}
