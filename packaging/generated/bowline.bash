@@ -508,7 +508,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__get)
-            opts="-h --json --control --help threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion max-read max-write memory log-level"
+            opts="-h --json --control --help threads export-threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion max-read max-write memory log-level"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -702,7 +702,7 @@ _bowline() {
                     return 0
                     ;;
                 --set)
-                    COMPREPLY=($(compgen -W "threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= max-read= max-write= memory= log-level=" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= max-read= max-write= memory= log-level=" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -713,7 +713,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__set)
-            opts="-h --json --control --help threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= max-read= max-write= memory= log-level="
+            opts="-h --json --control --help threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= max-read= max-write= memory= log-level="
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

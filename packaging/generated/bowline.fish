@@ -53,6 +53,7 @@ off\t'Neither: clients must be told the port'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l state-dir -d 'Keep the file handle key, export ids and name tables here; must survive restarts [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or ~/.local/state/bowline]' -r -f -a "(__fish_complete_directories)"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l control -d 'Path of the control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l set -d 'Start with this run-time setting, see bowline-settings(7); may be repeated' -r -f -a "threads=\t'fewest and most threads that process calls'
+export-threads=\t'share of all threads that may be blocked in one export'
 pool-mode=\t'how many pools of threads there are, and which CPUs share one'
 wake-policy=\t'which threads are woken for a call'
 udp-sockets=\t'how many UDP sockets there are on each address, if any'

@@ -124,10 +124,30 @@ pub struct Status {
     /// Socket buffers of all connections.
     #[serde(default)]
     pub tcp_memory: TcpMemory,
+    /// Exports with calls that are blocked in their file system now.
+    #[serde(default)]
+    pub blocked_exports: Vec<BlockedExport>,
     /// Counters that are not zero.
     pub counters: Vec<Counter>,
     /// Warnings for the operator.
     pub warnings: Vec<String>,
+}
+
+/// An export with calls that are blocked in its file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedExport {
+    /// The path that clients mount.
+    pub path: String,
+    /// Calls that are blocked now.
+    pub calls: u64,
+    /// Further calls that wait because the export's share of the threads is used up.
+    pub waiting: u64,
+    /// How long the oldest call has been blocked.
+    pub oldest_ms: u64,
+    /// The oldest call, for example `nfs v3 READ`.
+    pub oldest_call: String,
+    /// Calls that were answered "try again later" since the start.
+    pub refused: u64,
 }
 
 /// Memory of socket buffers.

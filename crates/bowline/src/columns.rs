@@ -82,6 +82,13 @@ pub const STATUS: [Column; 16] = [
 /// The first cell of each warning of `bowline status`.
 pub const WARNING: Column = left("warning", "A warning for the operator; one line each");
 
+/// The first cell of each line of `bowline status` about a file system that does not answer.
+pub const BLOCKED: Column = left(
+    "blocked",
+    "An export in which a call has been blocked for two seconds or more: calls that are blocked and that wait, \
+     the oldest call and its age, and calls that were answered with \"try again later\"",
+);
+
 /// `bowline exports`.
 pub const EXPORTS: [Column; 8] = [
     left("PATH", "The path that clients mount"),
@@ -202,7 +209,7 @@ pub const SETTINGS: [Column; 4] = [
 
 #[cfg(test)]
 mod tests {
-    use super::{TABLES, WARNING};
+    use super::{BLOCKED, TABLES, WARNING};
     use crate::cli::Cli;
     use clap::CommandFactory;
 
@@ -213,7 +220,7 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), columns.len(), "{command}");
-            for column in columns.iter().chain([&WARNING]) {
+            for column in columns.iter().chain([&WARNING, &BLOCKED]) {
                 let about = column.about;
                 assert!(about.len() > 7 && !about.ends_with('.'), "{command} {}", column.name);
             }

@@ -2,13 +2,13 @@
 //! table or as JSON.
 
 use crate::cli::ControlTarget;
-use crate::columns::{self, COUNTERS, STATUS, WARNING, table};
+use crate::columns::{self, BLOCKED, COUNTERS, STATUS, WARNING, table};
 use crate::settings::Assignment;
 use crate::{default_paths, output};
 use admin::Align::Left;
 use admin::api::{
-    Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, PoolRow, Reloaded, Request,
-    SettingRow, SocketRow, Status, TcpMemory,
+    BlockedExport, Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, PoolRow,
+    Reloaded, Request, SettingRow, SocketRow, Status, TcpMemory,
 };
 use admin::{Client, Table};
 use serde::Serialize;
@@ -300,10 +300,22 @@ fn status_page(s: &Status) -> String {
             table.row([line.name, &value]);
         }
     }
+    for export in s.blocked_exports.iter().filter(|export| export.oldest_ms >= BLOCKED_SHOWN_MS) {
+        table.row([BLOCKED.name, &blocked_text(export)]);
+    }
     for warning in &s.warnings {
         table.row([WARNING.name, warning]);
     }
     table.to_string()
+}
+
+/// An export is shown as blocked when its oldest call is at least this old; shorter waits for a disk are normal.
+const BLOCKED_SHOWN_MS: u64 = 2000;
+
+fn blocked_text(export: &BlockedExport) -> String {
+    let BlockedExport { path, calls, waiting, oldest_ms, oldest_call, refused } = export;
+    let age = admin::duration_s(oldest_ms / 1000);
+    format!("{path}: {calls} calls, {waiting} waiting, {oldest_call} for {age}, {refused} refused")
 }
 
 /// The values of the lines of [`STATUS`].
@@ -370,7 +382,19 @@ fn tcp_memory(memory: &TcpMemory) -> String {
 #[cfg(test)]
 mod tests {
     use super::{reload_text, status_page};
-    use admin::api::{Reloaded, Status};
+    use admin::api::{BlockedExport, Reloaded, Status};
+
+    fn blocked(oldest_ms: u64, path: &str) -> BlockedExport {
+        let oldest_call = "nfs v3 READ".to_owned();
+        BlockedExport {
+            path: path.to_owned(),
+            calls: 3,
+            waiting: 2,
+            oldest_ms,
+            oldest_call,
+            refused: 1,
+        }
+    }
 
     #[test]
     fn the_status_page_has_the_important_values() {
@@ -379,9 +403,15 @@ mod tests {
             pid: 42,
             listen: vec!["tcp 127.0.0.1:2049".into()],
             warnings: vec!["look here".into()],
+            blocked_exports: vec![blocked(7000, "/hung"), blocked(1000, "/slow")],
             ..Status::default()
         };
         let page = status_page(&status);
+        assert!(
+            page.contains("/hung: 3 calls, 2 waiting, nfs v3 READ for 7 s, 1 refused"),
+            "{page}"
+        );
+        assert!(!page.contains("/slow"), "{page}");
         for part in ["1.2.3", "42", "tcp 127.0.0.1:2049", "not privileged", "look here"] {
             assert!(page.contains(part), "{part}: {page}");
         }

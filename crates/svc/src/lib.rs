@@ -55,7 +55,7 @@ pub use pool::blocked_calls::BlockedExport;
 pub use pool::info::{Delay, Leader, PoolInfo};
 pub use server::config::{Adopted, Config, EXPORT_SHARE_DEFAULT};
 pub use server::lifecycle::Server;
-pub use setting_values::{MEMORY_MIN_BYTES, MemoryLimit, ThreadRange, UdpBufferSize};
+pub use setting_values::{ExportShare, MEMORY_MIN_BYTES, MemoryLimit, ThreadRange, UdpBufferSize};
 pub use settings::{PoolMode, UdpSockets, WakePolicy};
 pub use socket_info::{SocketInfo, SocketKind};
 pub use zero_copy::ZeroCopy;

@@ -5,6 +5,7 @@
 
 use crate::conn::congestion::Congestion;
 use crate::errors::SettingError;
+use crate::server::config::EXPORT_SHARE_DEFAULT;
 use std::fmt;
 use std::str::FromStr;
 
@@ -116,6 +117,38 @@ impl From<MemoryLimit> for u64 {
     }
 }
 
+/// The share of all worker threads that may block in one export, in percent: written `75%` or `75`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExportShare(usize);
+
+impl ExportShare {
+    /// One hung export leaves a quarter of the threads to the others.
+    pub const DEFAULT: Self = Self(EXPORT_SHARE_DEFAULT);
+
+    /// Percent, 1 to 100.
+    pub const fn percent(self) -> usize {
+        self.0
+    }
+}
+
+impl FromStr for ExportShare {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+        let percent = number.filter(|percent| (1..=100).contains(percent));
+        percent.map(Self).ok_or_else(|| {
+            SettingError(format!("{text:?} is not a share of the threads: write 1% to 100%"))
+        })
+    }
+}
+
+impl fmt::Display for ExportShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0)
+    }
+}
+
 /// Bytes of each buffer of a UDP socket, 4 KiB to 1 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpBufferSize(u64);
@@ -175,7 +208,7 @@ impl fmt::Display for Congestion {
 
 #[cfg(test)]
 mod tests {
-    use super::{Congestion, MemoryLimit, ThreadRange, UdpBufferSize};
+    use super::{Congestion, ExportShare, MemoryLimit, ThreadRange, UdpBufferSize};
 
     #[test]
     fn printed_values_parse_to_themselves() {
@@ -183,6 +216,9 @@ mod tests {
             assert_eq!(text.parse::<ThreadRange>().unwrap().to_string(), text);
         }
         assert_eq!("8".parse::<ThreadRange>().unwrap().to_string(), "8..8");
+        for text in ["1%", "75%", "100%"] {
+            assert_eq!(text.parse::<ExportShare>().unwrap().to_string(), text);
+        }
         for text in ["auto", "system", "cubic", "bbr"] {
             assert_eq!(text.parse::<Congestion>().unwrap().to_string(), text);
         }
@@ -192,6 +228,9 @@ mod tests {
     fn values_out_of_range_are_rejected() {
         for text in ["", "0", "4..2", "1..4097", "a..b", "..", "1...2"] {
             assert!(text.parse::<ThreadRange>().is_err(), "{text}");
+        }
+        for text in ["", "0%", "101%", "half", "%", "-1%"] {
+            assert!(text.parse::<ExportShare>().is_err(), "{text}");
         }
         for text in ["", "a b", "abcdefghijklmnop"] {
             assert!(text.parse::<Congestion>().is_err(), "{text}");

@@ -96,6 +96,7 @@ impl Control for ServerControl {
             open_files: seen.open_files,
             open_files_max: seen.open_files_max,
             tcp_memory: statistics::tcp_memory(self.parts.with_server(Server::buffer_totals)),
+            blocked_exports: self.blocked_exports(),
             counters: statistics::counters(&snapshot),
             warnings: self.warnings.clone(),
         }
@@ -184,6 +185,16 @@ impl Control for ServerControl {
 }
 
 impl ServerControl {
+    /// Exports with blocked calls, the one with the oldest call first.
+    fn blocked_exports(&self) -> Vec<admin::api::BlockedExport> {
+        let table = self.parts.exports.load();
+        let path = |index| {
+            let export = table.exports().iter().find(|export| export.index == index);
+            export.map_or_else(|| "(removed)".to_owned(), |export| export.path_text())
+        };
+        statistics::blocked_exports(&self.server(Server::blocked_calls), self.telemetry.ops(), path)
+    }
+
     /// Asks the server; a default once it has been stopped.
     fn server<T: Default>(&self, ask: impl FnOnce(&Server) -> T) -> T {
         self.parts.with_server(ask).unwrap_or_default()

@@ -263,7 +263,7 @@ fn start_service(
         udp: bind,
         adopted,
         threads: (values.threads.min(), values.threads.max()),
-        export_share: svc::EXPORT_SHARE_DEFAULT,
+        export_share: values.export_threads.percent(),
         pool_mode: values.pool_mode,
         wake_policy: values.wake_policy,
         udp_sockets: values.udp_sockets,

@@ -1,6 +1,8 @@
 //! Converts statistics of telemetry and svc to the rows of the control socket.
 
-use admin::api::{ClientRow, Counter, DelayRow, OpRow, PoolRow, SocketRow, TcpMemory};
+use admin::api::{
+    BlockedExport, ClientRow, Counter, DelayRow, OpRow, PoolRow, SocketRow, TcpMemory,
+};
 use nfs::mount::MountEntry;
 use proto::mount::MountError;
 use proto::nfs3::Nfsstat3;
@@ -8,7 +10,7 @@ use rpc::Transport;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use svc::{BufferTotals, ClientInfo, Leader, PoolInfo, Server, SocketInfo, SocketKind};
-use telemetry::Snapshot;
+use telemetry::{OpName, Snapshot};
 
 /// Procedures that have been called, the most frequent first.
 pub fn ops(snapshot: &Snapshot) -> Vec<OpRow> {
@@ -161,6 +163,40 @@ pub fn tcp_memory(totals: Option<BufferTotals>) -> TcpMemory {
     }
 }
 
+/// Exports with blocked calls, the one with the oldest call first. `path` names an export by its index.
+pub fn blocked_exports(
+    infos: &[svc::BlockedExport],
+    ops: &[OpName],
+    path: impl Fn(u16) -> String,
+) -> Vec<BlockedExport> {
+    let row = |info: &svc::BlockedExport| BlockedExport {
+        path: path(info.export),
+        calls: info.calls as u64,
+        waiting: info.waiting as u64,
+        oldest_ms: info.oldest_ms,
+        oldest_call: call_name(ops, info.program, info.version, info.procedure),
+        refused: info.refused,
+    };
+    let blocked = infos.iter().filter(|info| info.calls > 0 || info.waiting > 0);
+    let mut rows: Vec<BlockedExport> = blocked.map(row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.oldest_ms));
+    rows
+}
+
+/// A call as `nfs v3 READ`. The procedures of a version are listed in the order of their numbers.
+fn call_name(ops: &[OpName], program: u32, version: u32, procedure: u32) -> String {
+    let name = match program {
+        proto::nfs3::PROGRAM => "nfs",
+        proto::mount::PROGRAM => "mount",
+        proto::portmap::PROGRAM => "portmap",
+        _ => return format!("program {program} v{version} procedure {procedure}"),
+    };
+    let mut procedures = ops.iter().filter(|op| op.program == name && op.version == version);
+    let procedure_name = procedures.nth(procedure as usize).map(|op| op.procedure.to_owned());
+    let procedure = procedure_name.unwrap_or_else(|| format!("procedure {procedure}"));
+    format!("{name} v{version} {procedure}")
+}
+
 const fn leader(leader: Leader) -> &'static str {
     match leader {
         Leader::Waiting => "waiting",
@@ -203,7 +239,7 @@ fn nanoseconds(us: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{clients, counter, counters, ops, ranges, status_name};
+    use super::{blocked_exports, call_name, clients, counter, counters, ops, ranges, status_name};
     use nfs::mount::MountEntry;
     use telemetry::{Call, Counter, OpName, Telemetry};
 
@@ -236,6 +272,28 @@ mod tests {
         let rows = clients(&[], &[mount]);
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].connections, rows[0].mounts.as_slice()), (0, &["/a".to_owned()][..]));
+    }
+
+    #[test]
+    fn blocked_exports_name_the_oldest_call() {
+        let op = |procedure| OpName { program: "nfs", version: 3, procedure };
+        let ops = [op("NULL"), op("GETATTR"), op("SETATTR")];
+        let info = |export, oldest_ms| svc::BlockedExport {
+            export,
+            calls: 1,
+            waiting: 2,
+            oldest_ms,
+            program: proto::nfs3::PROGRAM,
+            version: 3,
+            procedure: 2,
+            refused: 4,
+        };
+        let ended = svc::BlockedExport { calls: 0, waiting: 0, ..info(9, 0) };
+        let rows = blocked_exports(&[info(0, 10), ended, info(1, 5000)], &ops, |n| format!("/{n}"));
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].path.as_str(), rows[0].oldest_call.as_str()), ("/1", "nfs v3 SETATTR"));
+        assert_eq!(call_name(&ops, 7, 1, 3), "program 7 v1 procedure 3");
+        assert_eq!(call_name(&ops, proto::nfs3::PROGRAM, 3, 9), "nfs v3 procedure 9");
     }
 
     #[test]

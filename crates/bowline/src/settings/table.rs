@@ -13,7 +13,8 @@ use crate::memory_shares::MemoryShares;
 use nfs::TransferSize;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
-    Congestion, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets, WakePolicy, ZeroCopy,
+    Congestion, ExportShare, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets,
+    WakePolicy, ZeroCopy,
 };
 use sys::tcp::Side;
 
@@ -54,6 +55,17 @@ settings! {
         help: "fewest and most threads that process calls",
         manual: "All pools share the two numbers; each pool has at least one thread. A call that waits for a \
                  disk occupies its thread meanwhile. One number stands for both.",
+    }
+    export_threads: ExportShare {
+        key: "export-threads",
+        values: "PERCENT",
+        default: ExportShare::DEFAULT,
+        default_text: None,
+        apply: Some(|parts, share, _| parts.change_server(|s| { s.set_export_share(share.percent()); Ok(()) })),
+        help: "share of all threads that may be blocked in one export",
+        manual: "1% to 100%. Limits the effect of a file system that does not answer to its own export: further \
+                 calls for it wait, and after two seconds get NFS3ERR_JUKEBOX, so that clients try again later, \
+                 while other exports are served by the remaining threads.",
     }
     pool_mode: PoolMode {
         key: "pool-mode",

@@ -44,6 +44,7 @@ fn status_describes_a_running_server() {
         "open_files",
         "open_files_max",
         "worker_threads",
+        "blocked_exports",
         "tcp_memory",
         "counters",
         "warnings",
