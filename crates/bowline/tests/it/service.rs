@@ -115,7 +115,7 @@ fn settings_change_while_it_runs() {
     let error = told(&server.ask(&["get", "max-reed"]), 2);
     assert!(error.contains("max-read"), "{error}");
     let all = server.json("get");
-    assert_eq!(all.as_array().unwrap().len(), 13);
+    assert_eq!(all.as_array().unwrap().len(), 14);
 }
 
 #[test]
