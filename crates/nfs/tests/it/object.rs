@@ -5,8 +5,11 @@ use crate::support::exports::{RO, RW, mem, of};
 use bowline_nfs::object::{Caller, OwnedObject};
 use bowline_nfs::verbs;
 use export::{Exports, Options, Squash};
-use rpc::{AuthSys, Call, Credential, Peer, Transport};
-use vfs::{Create, SetAttr, Stability, Status};
+use rpc::{AuthSys, Blocking, Call, Credential, Peer, Transport};
+use std::sync::Arc;
+use std::time::Duration;
+use vfs::{Backend, Create, SetAttr, Stability, Status};
+use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions};
 
 fn call(uid: u32, groups: &[u32]) -> Call<'static> {
     let sys = AuthSys::new(b"test", uid, uid, groups).unwrap();
@@ -65,4 +68,37 @@ fn an_owned_object_works_after_its_call_and_its_export_are_gone() {
     let written = verbs::write(&file, 0, b"data", Stability::Unstable).unwrap();
     assert_eq!(written.done.count, 4);
     assert_eq!(verbs::getattr(&file).unwrap().size, 4);
+}
+
+/// A worker of which no call may block in the export of index 0.
+struct FirstExportHangs;
+
+impl Blocking for FirstExportHangs {
+    fn will_block(&self) {}
+
+    fn will_block_in(&self, export: u16) -> bool {
+        export != 0
+    }
+}
+
+/// A file system whose every call blocks for a millisecond, and says so first.
+fn slow() -> Arc<dyn Backend> {
+    let backend = FaultyFs::new(MemFs::new(MemOptions::default()));
+    let delay = Duration::from_millis(1);
+    let fault = Fault { delay, calls_will_block: true, ..Fault::default() };
+    *backend.fault().lock().unwrap() = fault;
+    Arc::new(backend)
+}
+
+#[test]
+fn a_call_that_may_not_block_in_its_export_fails_with_jukebox() {
+    let exports = of(&[("/hung", slow(), RW), ("/slow", slow(), RW)]);
+    let roots = [root_of(&exports, 0), root_of(&exports, 1)];
+    let mut call = call(0, &[]);
+    call.blocking = &FirstExportHangs;
+    let caller = Caller::new(&exports, &mut call);
+    let [hung, slow] = roots.each_ref().map(|root| caller.open(root).unwrap());
+    assert_eq!(verbs::getattr(&hung).err(), Some(Status::Jukebox));
+    assert_eq!(hung.attributes(), None);
+    assert!(verbs::getattr(&slow).is_ok());
 }
