@@ -165,8 +165,8 @@ instructions() {
   toolchain
   install valgrind:valgrind
   gungraun_runner
-  cargo test --profile ci --quiet --package bowline-nfs --test locked
-  cargo bench --profile ci --quiet --package bowline-nfs --bench instructions
+  cargo test --release --quiet --package bowline-nfs --test locked
+  cargo bench --quiet --package bowline-nfs --bench instructions
 }
 
 case ${1:-} in
