@@ -138,7 +138,13 @@ impl FileState {
         while let Some(waiter) = self.waiters.get(at) {
             let (holder, range, mode) = (Arc::clone(&waiter.holder), waiter.range, waiter.mode);
             let tag = waiter.tag;
-            if !self.is_ready(cx, at) || cx.claim(&holder, Thing::Range).is_err() {
+            if !self.may_try(cx, at) {
+                at += 1;
+                continue;
+            }
+            if !self.has_room(&holder, cx.limits) || cx.claim(&holder, Thing::Range).is_err() {
+                // what ends this may happen in another file, which wakes nobody here
+                self.retry_later(cx, tag);
                 at += 1;
                 continue;
             }
@@ -163,19 +169,21 @@ impl FileState {
         }
     }
 
-    /// Whether the request at this place of the queue can go on.
-    fn is_ready(&self, cx: &Cx<'_>, at: usize) -> bool {
+    /// Whether the request at this place of the queue can go on. If locks or requests of NFS owners are in the way,
+    /// their end tries it again, and no time does.
+    fn may_try(&mut self, cx: &Cx<'_>, at: usize) -> bool {
         let Some(waiter) = self.waiters.get(at) else { return false };
-        let early = waiter.retry.is_some_and(|retry| retry.at_ms > cx.now.0);
-        let passes = || self.waiters.iter().take(at).any(|earlier| earlier.conflicts(waiter));
-        let excluded =
-            || self.ranges.conflict(&waiter.holder.who(), waiter.range, waiter.mode).is_some();
-        !waiter.trying
-            && !early
-            && !passes()
-            && !excluded()
-            && !self.pending_meets(waiter.range)
-            && self.has_room(&waiter.holder, cx.limits)
+        if waiter.trying || waiter.retry.is_some_and(|retry| retry.at_ms > cx.now.0) {
+            return false;
+        }
+        let who = waiter.holder.who();
+        let free = !self.waiters.iter().take(at).any(|earlier| earlier.conflicts(waiter))
+            && self.ranges.conflict(&who, waiter.range, waiter.mode).is_none()
+            && !self.pending_meets(waiter.range);
+        if !free && let Some(waiter) = self.waiters.get_mut(at) {
+            waiter.retry = None;
+        }
+        free
     }
 
     /// The owners that a waiting request waits for: those who hold or are about to hold what excludes it, and those

@@ -36,7 +36,7 @@ pub struct WaiterRow {
     pub range: ByteRange,
     /// How they are to be held.
     pub mode: Mode,
-    /// A local program's lock blocks it.
+    /// A local program's lock, or a limit, blocks it.
     pub local: bool,
 }
 

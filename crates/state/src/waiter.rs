@@ -2,7 +2,7 @@
 //!
 //! A waiting request is granted when no lock excludes it and no earlier request waits that it conflicts with: readers
 //! in a row are granted together, and a reader does not pass a writer who came before. A request that only a local
-//! program's lock blocks is tried again after a delay that doubles.
+//! program's lock or a limit blocks is tried again after a delay that doubles.
 
 use crate::holder::{Holder, Who};
 use crate::key::{Now, Tag};
@@ -34,7 +34,7 @@ pub(crate) struct Waiter {
     pub holder: Arc<Holder>,
     pub range: ByteRange,
     pub mode: Mode,
-    /// A local program's lock blocks it.
+    /// A local program's lock or a limit blocks it.
     pub retry: Option<Retry>,
     /// The kernel is being asked on its behalf; it keeps its place until that is settled.
     pub trying: bool,

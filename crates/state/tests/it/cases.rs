@@ -1,10 +1,9 @@
-//! What has gone wrong in the field, one test each, and the limits.
+//! What has gone wrong in the field, one test each.
 
 use crate::world::{Owner, World, address, file, name, range};
 use bowline_state::{
     ByteRange, Cancelled, Conflict, Effect, How, Leaving, Limits, LocalAnswer, LockRequest, Mode,
-    Now, Phase, Plan, Reboot, Record, ShareBits, ShareMode, ShareOwner, ShareRequest, Tag,
-    TestAnswer, Who,
+    Now, Phase, Plan, Reboot, Record, Tag, TestAnswer, Who,
 };
 
 const A: Owner = (1, 10);
@@ -12,11 +11,11 @@ const B: Owner = (2, 20);
 const C: Owner = (3, 30);
 const ALL: ByteRange = ByteRange::ALL;
 
-fn granted(plan: &Plan) {
+pub fn granted(plan: &Plan) {
     assert!(matches!(plan, Plan::Granted), "{plan:?}");
 }
 
-fn denied(plan: &Plan) {
+pub fn denied(plan: &Plan) {
     assert!(matches!(plan, Plan::Denied(_)), "{plan:?}");
 }
 
@@ -319,6 +318,35 @@ fn the_end_of_grace_is_stored_before_anything_new_is_granted() {
 }
 
 #[test]
+fn a_reclaim_that_the_kernel_agrees_to_after_grace_is_too_late() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    world.restart();
+    let who = Who::Nlm { host: world.host(1), svid: 10, oh: &crate::world::oh(A) };
+    let request = LockRequest {
+        who,
+        range: ALL,
+        mode: Mode::Write,
+        how: How::Reclaim,
+        local: true,
+        monitored: true,
+        kept: None,
+    };
+    let (plan, _) = world.state.lock(world.now, &file(0), &request);
+    let Plan::Record(record) = plan else { panic!("{plan:?}") };
+    world.store(&record);
+    let (plan, _) = world.state.lock(world.now, &file(0), &request);
+    let Plan::Local(ticket, op) = plan else { panic!("{plan:?}") };
+    let answer = world.kernel.run(&op);
+    world.tick(60_000);
+    let (plan, effects) = world.state.settle(world.now, &ticket, answer);
+    world.run(effects);
+    assert!(matches!(plan, Plan::NoGrace), "{plan:?}");
+    assert!(world.kernel.ours.is_empty());
+    granted(&world.lock(B, file(0), ALL, Mode::Write, How::Try));
+}
+
+#[test]
 fn a_second_crash_within_grace_keeps_the_list() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
@@ -443,6 +471,37 @@ fn a_waiting_request_gets_what_a_local_program_gives_back() {
     world.tick(1000);
     assert_eq!(world.told, [Tag(1)]);
     assert_eq!(world.state.next_deadline_ms(), None);
+}
+
+#[test]
+fn a_request_is_not_tried_in_vain_while_nfs_owners_are_in_the_way() {
+    let mut world = World::new(true);
+    world.kernel.local.insert(file(0), vec![Some(Mode::Read); 64]);
+    blocked(&world.lock(A, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    granted(&world.lock(B, file(0), ALL, Mode::Read, How::Try));
+    world.tick(50);
+    assert_eq!(world.state.next_deadline_ms(), None, "only the end of B's lock can help");
+    granted(&world.unlock(B, file(0), ALL));
+    assert_eq!(world.state.next_deadline_ms(), Some(100));
+    world.kernel.local.clear();
+    world.tick(50);
+    assert_eq!(world.told, [Tag(1)]);
+}
+
+#[test]
+fn a_request_that_a_limit_of_all_blocks_is_granted_when_there_is_room_again() {
+    let limits = Limits { ranges_per_host: 3, ..Limits::default() };
+    let mut world = World::with_limits(false, limits);
+    granted(&world.lock(B, file(0), ALL, Mode::Write, How::Try));
+    blocked(&world.lock(A, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    granted(&world.lock(A, file(1), range(0, 0), Mode::Write, How::Try));
+    granted(&world.lock(A, file(1), range(2, 2), Mode::Write, How::Try));
+    granted(&world.unlock(B, file(0), ALL));
+    assert!(world.told.is_empty(), "there is no room");
+    granted(&world.unlock(A, file(1), ALL));
+    let next = world.state.next_deadline_ms().unwrap();
+    world.tick(next - world.now.0);
+    assert_eq!(world.told, [Tag(1)]);
 }
 
 /// LOCK asks the kernel; meanwhile the client unlocks, cancels, or goes.
@@ -575,80 +634,6 @@ fn ranges_end_where_the_wire_says() {
     assert_eq!(range(3, 3).wire_len(), 1);
 }
 
-fn share(world: &mut World, host: u8, oh: &[u8], access: u32, deny: u32) -> Plan {
-    loop {
-        let owner = ShareOwner { host: world.host(host), oh };
-        let bits = |n| ShareBits::from_number(n).unwrap();
-        let request = ShareRequest {
-            owner,
-            addr: address(host),
-            mode: ShareMode { access: bits(access), deny: bits(deny) },
-            reclaim: false,
-            monitored: true,
-        };
-        match world.state.share(world.now, &file(0), &request).0 {
-            Plan::Record(record) => world.store(&record),
-            plan => return plan,
-        }
-    }
-}
-
-fn unshare(world: &World, host: u8, oh: &[u8], access: u32, deny: u32) {
-    let owner = ShareOwner { host: world.host(host), oh };
-    let bits = |n| ShareBits::from_number(n).unwrap();
-    let mode = ShareMode { access: bits(access), deny: bits(deny) };
-    let _none = world.state.unshare(world.now, &file(0), &owner, mode);
-}
-
-/// All pairs of access and deny of two owners.
-#[test]
-fn shares_conflict_where_one_denies_what_the_other_does() {
-    for (access, deny) in (0..4).flat_map(|a| (0..4).map(move |d| (a, d))) {
-        for (other_access, other_deny) in (0..4).flat_map(|a| (0..4).map(move |d| (a, d))) {
-            let mut world = World::new(false);
-            granted(&share(&mut world, 1, b"a", access, deny));
-            let plan = share(&mut world, 2, b"b", other_access, other_deny);
-            let conflict = access & other_deny != 0 || deny & other_access != 0;
-            assert_eq!(matches!(plan, Plan::Denied(_)), conflict, "{plan:?}");
-            assert_eq!(matches!(plan, Plan::Granted), !conflict);
-            unshare(&world, 1, b"a", access, deny);
-            unshare(&world, 2, b"b", other_access, other_deny);
-            assert_eq!(world.state.totals().files, 0);
-        }
-    }
-}
-
-#[test]
-fn opens_are_counted_per_combination() {
-    let mut world = World::new(false);
-    granted(&share(&mut world, 1, b"a", 1, 2));
-    granted(&share(&mut world, 1, b"a", 1, 2));
-    granted(&share(&mut world, 1, b"a", 3, 0));
-    denied(&share(&mut world, 2, b"b", 2, 0));
-    unshare(&world, 1, b"a", 1, 2);
-    denied(&share(&mut world, 2, b"b", 2, 0));
-    unshare(&world, 1, b"a", 3, 2);
-    denied(&share(&mut world, 2, b"b", 2, 0));
-    unshare(&world, 1, b"a", 1, 2);
-    granted(&share(&mut world, 2, b"b", 2, 0));
-    // read and write access of A's third open is left
-    denied(&share(&mut world, 2, b"b", 2, 1));
-}
-
-#[test]
-fn a_client_is_never_denied_by_what_it_reserved_itself() {
-    let mut world = World::new(false);
-    assert!(!world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
-    granted(&share(&mut world, 1, b"a", 3, 3));
-    assert!(!world.state.share_denies(&file(0), address(1), ShareBits::BOTH));
-    assert!(world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
-    assert!(!world.state.share_denies(&file(1), address(2), ShareBits::WRITE));
-    let leaving = world.state.free_all(world.now, world.host(1));
-    assert!(matches!(leaving, Leaving::Gone(0, _)));
-    assert!(!world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
-    assert_eq!(world.state.totals().files, 0);
-}
-
 #[test]
 fn an_export_that_goes_takes_its_locks_along() {
     let mut world = World::new(true);
@@ -661,88 +646,4 @@ fn an_export_that_goes_takes_its_locks_along() {
     assert_eq!(ranges, 2);
     assert_eq!(world.state.totals().files, 2);
     assert_eq!(world.kernel.ours.len(), 2);
-}
-
-#[test]
-fn every_limit_holds() {
-    let small = Limits {
-        ranges_per_file: 10,
-        ranges_per_owner: 6,
-        ranges_per_host: 8,
-        ranges: 14,
-        waiters_per_file: 2,
-        waiters: 3,
-        shares_per_file: 2,
-        opens_per_share: 3,
-        hosts: 5,
-        files: 6,
-        ..Limits::default()
-    };
-    let room = |plan: &Plan| match plan {
-        Plan::Granted => true,
-        Plan::NoRoom => false,
-        other => panic!("{other:?}"),
-    };
-    // how many single bytes an owner gets in one file, a host's owners in two, all owners in one, all in all
-    let fill = |world: &mut World, owner: Owner, number: u8, at: u64| {
-        (0..20)
-            .filter(|n| {
-                room(&world.lock(
-                    owner,
-                    file(number),
-                    range(at + n * 2, at + n * 2),
-                    Mode::Read,
-                    How::Try,
-                ))
-            })
-            .count()
-    };
-    let mut world = World::with_limits(false, small.clone());
-    assert_eq!(fill(&mut world, A, 0, 0), 5);
-    assert_eq!(fill(&mut world, (1, 11), 1, 0), 2, "the host's limit");
-    assert_eq!(fill(&mut world, B, 0, 1), 4, "the file's limit");
-    assert_eq!(fill(&mut world, C, 1, 0), 2, "the limit of all");
-    // UNLOCK must not make ranges without end either
-    let mut world = World::with_limits(
-        false,
-        Limits { ranges_per_owner: 99, ranges_per_host: 99, ..small.clone() },
-    );
-    granted(&world.lock(A, file(0), range(0, 60), Mode::Write, How::Try));
-    let cuts = (1..30).filter(|n| room(&world.unlock(A, file(0), range(n * 2, n * 2)))).count();
-    assert_eq!(cuts, 9);
-    granted(&world.unlock(A, file(0), ALL));
-    // waiting requests: in a file, in all; beyond that they are denied
-    let mut world = World::with_limits(false, small.clone());
-    for number in 0..2 {
-        granted(&world.lock(A, file(number), ALL, Mode::Write, How::Try));
-    }
-    let mut wait = |number, svid| {
-        let how = How::Wait(Tag(u64::from(number) * 100 + svid as u64));
-        matches!(world.lock((2, svid), file(number), ALL, Mode::Write, how), Plan::Blocked(_))
-    };
-    let waiting: Vec<bool> =
-        [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)].map(|(f, s)| wait(f, s)).into();
-    assert_eq!(waiting, [true, true, false, true, false]);
-    // shares
-    let mut world = World::with_limits(false, small.clone());
-    let shares: Vec<bool> = [b"a", b"a", b"a", b"a", b"b", b"c"]
-        .iter()
-        .map(|oh| room(&share(&mut world, 1, *oh, 1, 0)))
-        .collect();
-    assert_eq!(shares, [true, true, true, false, true, false]);
-    // files
-    let mut world = World::with_limits(false, small.clone());
-    let files =
-        (0..9).filter(|n| room(&world.lock(A, file(*n), range(0, 0), Mode::Read, How::Try)));
-    assert_eq!(files.count(), 6);
-    // hosts: one that has nothing makes place for another, one that holds something does not
-    let mut world = World::with_limits(false, small);
-    (1..=5).for_each(|host| assert!(world.try_host(host).is_ok()));
-    granted(&world.lock((2, 1), file(0), ALL, Mode::Read, How::Try));
-    (6..=9).for_each(|host| assert!(world.try_host(host).is_ok()));
-    assert!(world.state.host_rows(Now(0)).iter().any(|row| row.info.addr == address(2)));
-    (6..=9).for_each(|host| {
-        granted(&world.lock((host, 1), file(0), ALL, Mode::Read, How::Try));
-    });
-    assert!(world.try_host(10).is_err());
 }

@@ -12,4 +12,5 @@ mod cases;
 mod explore;
 mod model;
 mod records;
+mod shares_and_limits;
 mod world;
