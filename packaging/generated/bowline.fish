@@ -105,7 +105,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_se
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "run" -d 'Run an experiment, or all of them, and write the results'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "load" -d 'Generate a load on any NFS server and measure the replies'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "compare" -d 'Run the same loads alternately on Bowline and another server'
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "report" -d 'Make one HTML page of the results in a directory'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "report" -d 'Make one HTML page of the results of a run'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "mktree" -d 'Make the tree of the walk experiment: 10,841 directories and 161,480 files'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "canned" -d 'Answer every call with a canned reply, as the lower bound in comparisons'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from list" -l json -d 'Print JSON, for programs'
@@ -146,6 +146,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l json -d 'Write the table as JSON' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l quick -d 'Fewer and shorter rounds'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from report" -l compact -d 'Write the results as one compact JSON file instead of a page' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -l scale -d 'Size factor, for example 0.1 or 10' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from mktree" -l json -d 'Print JSON, for programs'
