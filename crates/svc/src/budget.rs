@@ -45,7 +45,7 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether more than half is taken: no time to hold memory that can be done without.
+    /// Whether more than half is taken: memory that is not needed is not to be held.
     pub fn is_tight(&self) -> bool {
         self.used() > self.limit.load(Ordering::Relaxed) / 2
     }

@@ -23,11 +23,11 @@ pub(crate) const PIPES_MAX: usize = 64;
 /// What is kept of a record whose data is taken as it comes, and is copied before what comes next: header and
 /// arguments of a WRITE and less than a page of data.
 pub(crate) const FRONT_BYTES_MAX: usize = 8 << 10;
-/// Bytes received straight into their place before other connections have their turn.
+/// Bytes received straight into their place before other connections are served.
 pub(crate) const DIRECT_BYTES_PER_ROUND: usize = 1 << 20;
-/// How long a connection may keep the leader, in nanoseconds, when it has sent more calls than are
-/// answered in that time; the rest waits until the others that are ready had their turn. A batch
-/// of 64 cached calls fits; long enough that a longer batch hardly feels the cuts.
+/// How long a service round of a connection lasts, in nanoseconds, when it has sent more calls than are answered in
+/// that time; the rest waits until the others that are ready were served. A batch of 64 cached calls fits; long
+/// enough that a longer batch loses little by being divided.
 pub(crate) const ROUND_NS_MAX: u64 = 50_000;
 /// A reply that is longer than this is sent from where it was written instead of being copied
 /// behind the replies before it: 16 KiB cost less than a microsecond, a send a few.
@@ -39,7 +39,7 @@ pub(crate) const BATCH_BYTES: usize = 256 << 10;
 pub(crate) const KEEP_BYTES_MAX: usize = (1 << 20) + (64 << 10);
 /// What it keeps at the least, however little memory the server may have.
 const KEEP_BYTES_MIN: usize = 64 << 10;
-/// What a queued datagram costs besides its bytes: its place in the queue.
+/// What a queued datagram costs besides its bytes: its entry in the queue.
 pub(crate) const DATAGRAM_COST: usize = 256;
 /// Memory for queued datagrams at the least, however little the server may have: some of the longest.
 const DATAGRAM_BYTES_MIN: usize = 1 << 20;
@@ -80,8 +80,8 @@ pub struct Limits {
     pub keep_bytes_max: usize,
     /// How long a record under way may make no progress.
     pub partial_age_max: Duration,
-    /// How long a client may take none of the replies that wait for it. Whoever slept for so long
-    /// connects again.
+    /// How long a client may take none of the replies that wait for it. A client that was
+    /// suspended for so long connects again.
     pub reply_age_max: Duration,
     /// How long a connection may be silent; `None` is for ever, as clients keep idle mounts.
     pub idle_age_max: Option<Duration>,

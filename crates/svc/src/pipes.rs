@@ -13,7 +13,7 @@ use sys::pipe::Pipe;
 #[derive(Debug, Default)]
 pub(crate) struct Pipes(Arc<AtomicUsize>);
 
-/// The place of one of them, which is free again when this is dropped.
+/// The permission to have one of them; released when dropped.
 #[derive(Debug)]
 struct PipePermit(Arc<AtomicUsize>);
 
@@ -35,7 +35,7 @@ impl Pipes {
 impl PipePermit {
     /// `None` if all are taken.
     fn acquire(taken: &Arc<AtomicUsize>) -> Option<Self> {
-        // from here on it is given back, whether it is one too many or not
+        // from here on it is released, even if it is one too many
         let place = Self(Arc::clone(taken));
         (taken.fetch_add(1, Relaxed) < PIPES_MAX).then_some(place)
     }

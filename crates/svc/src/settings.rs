@@ -13,8 +13,8 @@ pub enum PoolMode {
     Auto,
     /// One pool.
     Global,
-    /// One pool for each CPU that the process may use. Its threads are not bound to that CPU:
-    /// a busy neighbour would hold the whole pool up.
+    /// One pool for each CPU that the process may use. Its threads are not bound to that CPU: another busy
+    /// program there would delay the whole pool.
     PerCpu,
     /// One pool for each memory node, its threads bound to the node's CPUs.
     PerNode,
@@ -49,7 +49,7 @@ impl fmt::Display for PoolMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(into = "String")]
 pub enum WakePolicy {
-    /// Leaders run calls to completion, followers step in before a call sleeps.
+    /// Leaders run calls to completion, and promote a follower before a call blocks.
     #[default]
     Adaptive,
     /// Each connection that is ready wakes a thread (the kernel of 2004).

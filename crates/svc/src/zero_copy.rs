@@ -1,8 +1,8 @@
 //! When READ's data leaves as a range of a file and when it is copied: the setting and the table.
 //!
 //! Sending a range costs two system calls more than copying into the reply (one to find out whether it
-//! is in memory, one for the header), and saves copying the data twice. Where that crosses
-//! over depends on the transport, and on whether other replies leave together with this one: those
+//! is in memory, one for the header), and saves copying the data twice. From
+//! which size on it pays depends on the transport, and on whether other replies leave together with this one: those
 //! that are copied share one send, a range never does.
 
 use rpc::Transport;

@@ -1,13 +1,14 @@
-//! Who is connected or was, and what became of the connections that closed: their counts are added up
-//! when they close, so that no call pays for it.
+//! The clients that are connected or were: the totals of connections are added up when they close, so that no
+//! call pays for it.
 //!
-//! Invariant: `gone` has exactly the clients without an open connection, the one that left first in front.
+//! Invariant: `gone` has exactly the clients without an open connection, the one that disconnected first in
+//! front.
 
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-/// What a client's connections carried.
+/// What a client did on its connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ClientTotals {
     /// Calls that came.
@@ -19,7 +20,7 @@ pub struct ClientTotals {
 }
 
 impl ClientTotals {
-    /// Adds what another connection carried.
+    /// Adds the totals of another connection.
     pub const fn add(&mut self, more: Self) {
         self.calls = self.calls.wrapping_add(more.calls);
         self.bytes_in = self.bytes_in.wrapping_add(more.bytes_in);
@@ -32,13 +33,13 @@ impl ClientTotals {
 struct Client {
     /// Its open connections.
     open: usize,
-    /// What those carried that have closed.
+    /// The totals of those that have closed.
     closed: ClientTotals,
-    /// Its place in `gone`, if none is open.
+    /// Its key in `gone`, if none is open.
     left: u64,
 }
 
-/// All that are remembered.
+/// All clients that are remembered.
 pub(crate) struct Clients {
     known: HashMap<IpAddr, Client>,
     gone: BTreeMap<u64, IpAddr>,
@@ -66,8 +67,8 @@ impl Clients {
         client.open = client.open.saturating_add(1);
     }
 
-    /// A connection has closed. Of clients without one, the one that left first is forgotten if they
-    /// are too many.
+    /// A connection has closed. Of clients without one, the one that disconnected first is forgotten if
+    /// there are too many.
     pub fn closed(&mut self, address: IpAddr, totals: ClientTotals) {
         let Some(client) = self.known.get_mut(&address) else { return };
         client.closed.add(totals);
@@ -85,7 +86,7 @@ impl Clients {
         }
     }
 
-    /// What the closed connections of each client carried.
+    /// The totals of the closed connections of each client.
     pub fn closed_of_all(&self) -> Vec<(IpAddr, ClientTotals)> {
         self.known.iter().map(|(address, client)| (*address, client.closed)).collect()
     }

@@ -1,15 +1,16 @@
 //! Which congestion control connections have.
 //!
-//! The system's own choice is right where connections share a line with others. Where both ends are on this
-//! machine there is no line, and one that paces (BBR) has nothing to find out: it only makes timers between sends,
-//! two and a half times the CPU of a READ of 1 MiB. [`Congestion::Auto`] spares local clients that.
+//! The system's own choice is right where connections share a link with others. Where both ends are on this
+//! machine there is no link, and an algorithm that paces (BBR) has nothing to find out: its timers between sends
+//! cost two and a half times the CPU of a READ of 1 MiB. [`Congestion::Auto`] gives local clients another.
 //!
-//! The kernel decides when the client's first packets come, before anybody accepts the connection, and a connection
-//! that has begun to pace goes on with it whatever it is told later. So listeners are told; a connection that
-//! came over a line and has what was meant for local ones gets the system's when it is accepted. What a route
-//! says (`ip route ... congctl`) goes before, and is left alone.
+//! The kernel decides when the client's first packets come, before the connection is accepted, and a connection
+//! that has begun to pace goes on with it whatever is set later. So the setting is made on listeners; a
+//! connection from another machine that has what was meant for local ones gets the system's when it is
+//! accepted. A route's own setting (`ip route ... congctl`) takes precedence, and is not changed.
 //!
-//! [`CongestionSetting::state`] is locked when a connection is accepted, for one or two socket options, and when the setting changes.
+//! [`CongestionSetting::state`] is locked when a connection is accepted, for one or two socket options, and when
+//! the setting changes.
 
 use crate::conn::byte_stream::ByteStream;
 use crate::errors::SettingError;
@@ -21,9 +22,9 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use sys::tcp;
 
-/// What every kernel has and allows to everybody; it paces nothing.
+/// An algorithm that every kernel has and allows to everybody, and that does not pace.
 const PLAIN: &str = "reno";
-/// What those are called that pace (`bbr`, `bbr2`).
+/// How the names of those begin that pace (`bbr`, `bbr2`).
 const PACING: &str = "bbr";
 
 /// The congestion control of connections.
@@ -44,7 +45,7 @@ pub(crate) struct CongestionSetting {
 
 struct State {
     wanted: Congestion,
-    /// What listeners were told last; `None`: nothing ever, so that they follow the system.
+    /// What was set on listeners last; `None`: nothing, so that they follow the system.
     listener_name: Option<String>,
 }
 
@@ -62,7 +63,7 @@ impl CongestionSetting {
         listeners: impl Iterator<Item = &'s TcpListener>,
     ) -> Result<(), SettingError> {
         let mut state = lock(&self.state);
-        // Where there is no telling what the system's is, it stays in force.
+        // Where the system's cannot be found out, it stays in force.
         if let Some(name) = for_listeners(&state.wanted).unwrap_or_default() {
             check_available(&name)?;
             listeners.for_each(|listener| _ = tcp::set_congestion(listener, &name));
@@ -71,8 +72,8 @@ impl CongestionSetting {
         Ok(())
     }
 
-    /// Changes it for listeners; what connections that are open are to have. A connection that is in the register when
-    /// this returns has to be told; one that comes later finds the new choice in [`CongestionSetting::set_up`].
+    /// Changes it for listeners; what open connections are to have. It has to be set on connections that are in the
+    /// table when this returns; later ones get it by [`CongestionSetting::set_up`].
     ///
     /// # Errors
     /// The kernel has none of that name, or this process may not use it; nothing has changed then.
@@ -91,7 +92,7 @@ impl CongestionSetting {
         check_available(&remote)?;
         let local = listener_name.clone().unwrap_or_else(|| remote.clone());
         let mut state = lock(&self.state);
-        // Once told, they follow the system no more.
+        // Once it was set, they do not follow the system any more.
         if let Some(listener_name) =
             listener_name.or_else(|| state.listener_name.is_some().then_some(system))
         {
@@ -102,7 +103,7 @@ impl CongestionSetting {
         Ok(CongestionNames { local, remote })
     }
 
-    /// Gives a connection that was just accepted, and is in the register, what it is to have.
+    /// Gives a connection that was just accepted, and is in the table, what it is to have.
     pub fn set_up(&self, stream: &ByteStream, peer: Peer) {
         let state = lock(&self.state);
         // Whatever fails here, the connection has ended or has a working congestion control.
@@ -126,7 +127,7 @@ pub(crate) struct CongestionNames {
 }
 
 impl CongestionNames {
-    /// Gives it to a connection.
+    /// Sets it on a connection.
     pub fn apply(&self, stream: &ByteStream, peer: Peer) {
         // It may have ended.
         let _ = tcp::set_congestion(
@@ -144,7 +145,7 @@ fn check_available(name: &str) -> Result<(), SettingError> {
     })
 }
 
-/// What listeners are to be told; `None`: to do as the system says.
+/// What is to be set on listeners; `None`: nothing, they follow the system.
 fn for_listeners(wanted: &Congestion) -> io::Result<Option<String>> {
     Ok(match wanted {
         Congestion::Named(name) => Some(name.clone()),
@@ -162,7 +163,7 @@ fn is_local(peer: Peer) -> bool {
     peer.addr.ip() == peer.local.ip() || peer.addr.ip().is_loopback()
 }
 
-/// The system's congestion control for a connection that has what its listener was told.
+/// Sets the system's congestion control on a connection that has what was set on its listener.
 fn as_system(stream: impl AsFd, listener_name: &str) -> io::Result<()> {
     let system = tcp::system_congestion()?;
     if system != listener_name && tcp::congestion(&stream)? == listener_name {

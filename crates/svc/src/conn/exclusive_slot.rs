@@ -1,15 +1,15 @@
-//! Where the one thing is that only one thread may use at a time (a connection's receiving half):
-//! at home, or out with a worker.
+//! A slot for a value that only one thread may use at a time (a connection's receiving half): the value is in
+//! the slot, or with the thread that has taken it.
 //!
-//! It is the kernel's `XPT_BUSY` and `XPT_DATA` as a type. Whoever takes the thing has it alone.
-//! What happens to it meanwhile (data arrives, a detached call ends) is noted, and whoever brings
-//! it back is told and keeps it, to look again: nothing that happened is lost, and two workers
-//! never have it at once. The lock guards one word and is held for a few instructions.
+//! It is the kernel's `XPT_BUSY` and `XPT_DATA` as a type. An attempt to take the value while it is taken (data
+//! arrived, a detached call ended) is noted, and the thread that puts the value back keeps it, to check again:
+//! no event is lost, and two workers never have it at once. The lock guards one word and is held for a few
+//! instructions.
 
 use crate::sync::Mutex;
 use std::sync::PoisonError;
 
-/// The place of a `T`.
+/// The slot of a `T`.
 #[derive(Debug)]
 pub(crate) struct ExclusiveSlot<T>(Mutex<SlotState<T>>);
 
@@ -17,41 +17,41 @@ pub(crate) struct ExclusiveSlot<T>(Mutex<SlotState<T>>);
 enum SlotState<T> {
     Present(T),
     Taken,
-    /// Out, and something has happened since.
+    /// Taken, and somebody has tried to take it since.
     TakenNotified,
-    /// There is no way back.
+    /// It is not put back any more.
     Closed,
 }
 
-/// What a look for the thing finds.
+/// What an attempt to take the value gives.
 #[derive(Debug)]
 pub(crate) enum Take<T> {
-    /// The thing; the caller has it alone.
+    /// The value; the caller has it alone.
     Value(T),
-    /// Somebody else has it and will be told on the way back.
+    /// Another thread has it, and will check again when it puts it back.
     Busy,
-    /// It has gone for good.
+    /// The slot is closed.
     Closed,
 }
 
-/// What becomes of a thing that is brought back.
+/// What becomes of a value that is put back.
 #[derive(Debug)]
 pub(crate) enum Put<T> {
-    /// It is home.
+    /// It is in the slot.
     Done,
-    /// Something happened meanwhile: look again. The caller has it still.
+    /// Somebody has tried to take it meanwhile: check again. The caller has it still.
     Recheck(T),
-    /// There is no way back.
+    /// The slot is closed.
     Closed(T),
 }
 
 impl<T> ExclusiveSlot<T> {
-    /// With the thing out; its owner brings it first.
+    /// A slot whose value is taken; its owner puts it in first.
     pub fn new_taken() -> Self {
         Self(Mutex::new(SlotState::Taken))
     }
 
-    /// Takes it, or leaves word that it is wanted.
+    /// Takes it, or notes that it is wanted.
     pub fn take(&self) -> Take<T> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, SlotState::TakenNotified) {
@@ -67,7 +67,7 @@ impl<T> ExclusiveSlot<T> {
         }
     }
 
-    /// Brings it back.
+    /// Puts it back.
     pub fn put(&self, it: T) -> Put<T> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match *state {
@@ -83,12 +83,12 @@ impl<T> ExclusiveSlot<T> {
         }
     }
 
-    /// Whether nobody has it, as of now.
+    /// Whether nobody has taken it, as of now.
     pub fn is_present(&self) -> bool {
         matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), SlotState::Present(_))
     }
 
-    /// Closes the way back; the thing, if it is here.
+    /// Closes the slot; the value, if it is in it.
     pub fn close(&self) -> Option<T> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, SlotState::Closed) {

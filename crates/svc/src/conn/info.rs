@@ -22,7 +22,7 @@ pub struct ConnInfo {
     pub peer: SocketAddr,
     /// The server's end.
     pub local: SocketAddr,
-    /// How it came: `tcp`.
+    /// Its transport: `tcp`.
     pub transport: SocketKind,
     /// Milliseconds since it was accepted.
     pub age_ms: u64,
@@ -38,11 +38,11 @@ pub struct ConnInfo {
     pub queued_bytes: usize,
     /// Bytes of memory for what has arrived and is not answered.
     pub partial_bytes: usize,
-    /// Calls that sleep now.
+    /// Calls that run detached now.
     pub in_flight: u64,
     /// Its pool.
     pub pool: usize,
-    /// How it does, if that was asked for.
+    /// The state of its TCP, if that was asked for.
     pub link: Option<LinkInfo>,
 }
 

@@ -1,22 +1,22 @@
-//! What limits a connection now, from two looks at what the kernel knows of it.
+//! What limits a connection now, from two samples of what the kernel knows of it.
 //!
-//! # How it is told
+//! # How it is found out
 //!
-//! In the time between the looks, more bytes came or more bytes left; that direction is judged.
+//! Between the samples, more bytes arrived or more bytes left; the limit is that of the direction with more.
 //!
 //! *What leaves* is easy, for the kernel is the sender: it counts for how long it had something
 //! to send and could not because the client's window was full, or had nothing to send because
 //! the send buffer was. If neither, and it was busy all the time, the network is the limit.
 //!
-//! *What arrives* has to be concluded. Bytes in flight are rate times round trip (Little's law).
+//! *What arrives* has to be inferred. Bytes in flight are rate times round trip (Little's law).
 //! If they fill the window that we offer, the client waits for us to offer more, unless the round
-//! trip has grown well beyond the shortest: then the bytes stand in a queue before a slow link,
+//! trip has grown well beyond the shortest: then the bytes wait in a queue before a slow link,
 //! and a larger window would only make the queue longer. If they do not fill it, the client has
 //! no more to send, or its own congestion control holds it back, which shows by segments out of
 //! order. If what has arrived fills the buffer, it is this server that does not read.
 //!
 //! A limit of the buffer has a value that would lift it: twice the buffer, for how much the path
-//! could carry cannot be known before it does. When that is not enough, the next look says so.
+//! could carry cannot be known before it does. When that is not enough, the next samples say so.
 
 use crate::conn::connection::Conn;
 use crate::conn::tcp_buffers::BufferInfo;
@@ -32,7 +32,7 @@ const QUEUE_US_MIN: u64 = 2000;
 /// Bytes in flight fill a window from this share on, in percent: while an acknowledgement of two
 /// segments is on its way, they are not in flight any more, and windows are offered in steps.
 const FULL_PERCENT: u64 = 70;
-/// Largest buffer that is recommended, in bytes as people ask for them.
+/// Largest buffer that is recommended, in bytes as SO_RCVBUF counts.
 const LIFT_MAX: u64 = 512 << 20;
 
 /// What limits a connection.
@@ -55,7 +55,7 @@ pub enum Limit {
     Congestion,
 }
 
-/// How a connection does.
+/// The state of a connection's TCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LinkInfo {
     /// What limits it.
@@ -68,7 +68,7 @@ pub struct LinkInfo {
     pub out_per_s: u64,
     /// Round trip, smoothed; 0 if there is none yet.
     pub rtt_us: u32,
-    /// The shortest of late.
+    /// The shortest of the last minutes.
     pub rtt_min_us: u32,
     /// The window that we offer.
     pub window_bytes: u64,
@@ -76,7 +76,7 @@ pub struct LinkInfo {
     pub client_window_bytes: u64,
     /// What congestion control allows in flight.
     pub congestion_window_bytes: u64,
-    /// What the network delivered to the client of late, per second.
+    /// What the network delivered to the client lately, per second.
     pub delivery_per_s: u64,
     /// Segments sent again.
     pub retransmits: u32,
@@ -109,7 +109,7 @@ impl LinkSamples {
         Self(conns.iter().filter_map(sample).collect())
     }
 
-    /// How a connection did since then; `None` if it was not sampled then, or has ended.
+    /// The state of a connection, with rates since then; `None` if it was not sampled then, or has ended.
     pub(crate) fn link(&self, conn: &Conn) -> Option<LinkInfo> {
         link(conn, self.0.get(&conn.id)?)
     }
@@ -145,12 +145,12 @@ fn link(conn: &Conn, &(then, first): &(Instant, Info)) -> Option<LinkInfo> {
     })
 }
 
-/// The kernel's word for a shortest round trip that it does not know is the largest number.
+/// The kernel gives the largest number for a shortest round trip that it does not know.
 const fn known(rtt_us: u32) -> u32 {
     if rtt_us == u32::MAX { 0 } else { rtt_us }
 }
 
-/// Two looks.
+/// Two samples.
 struct SamplePair {
     first: Info,
     second: Info,
@@ -192,7 +192,7 @@ impl SamplePair {
     fn limit(&self) -> Limit {
         let waiting = self.second.unacked > 0 || self.second.not_sent > 0;
         match (self.in_per_s(), self.out_per_s()) {
-            // whose replies wait is not read, however much has arrived
+            // a connection whose replies wait is not read, however much has arrived
             (0, 0) if waiting && self.peer_window_is_full() => Limit::ClientWindow,
             (0, 0) if self.unread_bytes > 0 => Limit::Server,
             (0, 0) if waiting => Limit::Congestion,
@@ -257,7 +257,7 @@ impl SamplePair {
             | Limit::ClientWindow
             | Limit::Congestion => return None,
         };
-        // What people ask for is half of what the kernel counts; and twice that.
+        // What is asked for is half of what the kernel counts; and twice that.
         let twice = u64::from(self.memory.max(side)).checked_next_power_of_two()?;
         Some(twice.min(LIFT_MAX))
     }

@@ -1,14 +1,12 @@
-//! Segments on their way into a socket: bytes by `sendmsg`, ranges of files by `sendfile` out of the
-//! page cache, as many of both as the socket takes without waiting.
+//! Replies on their way into a socket: bytes by `sendmsg`, ranges of files by `sendfile` out of the page cache,
+//! as many of both as the socket takes without waiting.
 //!
-//! Bytes before a range leave with `MSG_MORE`, so that header and data share packets. The length of a
-//! range was promised when the reply was written: where the file has become shorter meanwhile,
-//! zeros are sent. Where the kernel refuses to send a file's pages (a file system without
-//! them), the range is read and sent as bytes.
+//! Bytes before a range leave with `MSG_MORE`, so that header and data share packets. The length of a range was
+//! fixed when the reply was written: where the file has become shorter meanwhile, zeros are sent. Where the
+//! kernel refuses to send a file's pages (a file system without them), the range is read and sent as bytes.
 //!
-//! What the socket did not take becomes a [`SendQueue`]: bytes are copied, of a range only the file and
-//! the offset are kept, so that a client that takes nothing costs no memory for its data.
-//! Whatever leaves goes through [`send_parts`], the first time as later.
+//! What the socket did not take becomes a [`SendQueue`]: bytes are copied; of a range only the file and the
+//! offset are kept, so that its data costs no memory. Everything leaves through [`send_parts`].
 
 use crate::conn::byte_stream::ByteStream;
 use std::collections::VecDeque;
@@ -17,13 +15,13 @@ use std::os::fd::AsFd;
 use telemetry::{Counter, WorkerStats};
 use xdr::{FileRange, Segment, Writer};
 
-/// Pieces of bytes that are offered to the socket at once.
+/// Parts of bytes that are offered to the socket at once.
 const AT_ONCE: usize = 16;
-/// What a range in the queue costs against the budget: its place and its share of an open file.
+/// What a range in the queue takes from the budget: its entry and its share of an open file.
 const RANGE_COST: usize = 256;
 /// Bytes that are read at once where the kernel refuses to send from a file.
 const COPY: usize = 16 << 10;
-/// What stands in for the part of a file that is gone.
+/// Sent in place of the part of a file that does not exist any more.
 static ZEROS: [u8; COPY] = [0; COPY];
 
 /// A segment of which the first bytes may have left.
@@ -78,7 +76,7 @@ impl QueuedPart {
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     parts: VecDeque<QueuedPart>,
-    /// Bytes of the first piece that are gone.
+    /// Bytes of the first part that were sent.
     gone: usize,
     len: usize,
     cost: usize,
@@ -176,7 +174,7 @@ fn rest(range: &FileRange, gone: usize) -> FileRange {
 /// full.
 ///
 /// # Errors
-/// The connection is broken, or a file cannot be read whose length was promised: it has to be
+/// The connection is broken, or a file of which a range was announced cannot be read: the connection has to be
 /// closed.
 pub(crate) fn send_parts<'p>(
     stream: &ByteStream,

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use sys::descriptors::DescriptorBudget;
 
-/// Why a connection is not taken in.
+/// Why a connection is not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableFull {
     /// The server has as many as it may.
@@ -40,7 +40,7 @@ impl ConnTable {
         Self { state: Mutex::new(state), descriptors }
     }
 
-    /// Takes a connection in, unless there are `max` already or `max_per_client` from its client.
+    /// Adds a connection, unless there are `max` already or `max_per_client` from its client.
     ///
     /// # Errors
     /// [`TableFull`]: which of the two it was.
@@ -64,7 +64,7 @@ impl ConnTable {
         Ok(())
     }
 
-    /// Strikes a connection out. What it carried stays known.
+    /// Removes a connection. Its totals are added to its client's.
     pub fn remove(&self, conn: &Conn) {
         let mut state = lock(&self.state);
         if state.conns.remove(&conn.id).is_some() {
@@ -73,7 +73,7 @@ impl ConnTable {
         }
     }
 
-    /// All of them, and what connections that are closed carried for each client that is known.
+    /// All of them, and the totals of closed connections for each client that is remembered.
     pub fn all_and_closed(&self) -> (Vec<Arc<Conn>>, Vec<(IpAddr, ClientTotals)>) {
         let state = lock(&self.state);
         (state.conns.values().map(Arc::clone).collect(), state.clients.closed_of_all())

@@ -1,5 +1,5 @@
-//! The socket buffers of connections: what the operator wants, what the kernel gave, and what has
-//! been promised of the machine's memory for TCP.
+//! The socket buffers of connections: which sizes are set, what the kernel gave, and what is reserved of the
+//! machine's memory for TCP.
 //!
 //! # How a size comes to a connection
 //!
@@ -20,13 +20,13 @@
 //! # The budget
 //!
 //! Once the TCP memory of a machine reaches the second number of `net.ipv4.tcp_mem`, the kernel
-//! shrinks the windows of every connection, also of those that have nothing to do with us. Up to
-//! the first number it lets all be. So what all fixed buffers together may hold is kept under the
+//! shrinks the windows of every connection, those of other programs too. Up to
+//! the first number it does nothing. So what all fixed buffers together may hold is kept under the
 //! first number: a connection that does not fit gets half, a quarter, and so on, or stays as it is.
 //!
-//! Locks: [`Buffers::rules`], for a copy of a pointer; [`ConnBuffers::held`], one per connection, taken when it is accepted, when the settings
-//! change, when it meets an export that wants more than it has, and when somebody asks. Under it:
-//! a few socket options. A call whose export wants nothing new does one relaxed load.
+//! Locks: [`Buffers::rules`], for a copy of a pointer; [`ConnBuffers::sides`], one per connection, taken when it
+//! is accepted, when the settings change, when it meets an export that wants more than it has, and when
+//! somebody asks. Under it: a few socket options. A call whose export wants nothing new does one relaxed load.
 
 use crate::conn::byte_stream::ByteStream;
 use crate::sync::lock;
@@ -47,9 +47,9 @@ const MEMORY_SHARE: u64 = 16;
 /// Bytes that a window can be described with, before it is scaled (RFC 9293 §3.1).
 const WINDOW_UNSCALED_MAX: u64 = 65_535;
 
-/// What the operator wants for whom.
+/// Which sizes are set for whom.
 pub trait BufferRules: fmt::Debug + Send + Sync {
-    /// Where nothing else is said.
+    /// For everybody else.
     fn server_wide(&self) -> SocketBufferSizes;
 
     /// For the connections of a client; [`SocketBufferSize::UNSET`] where the server-wide size counts.
@@ -120,7 +120,7 @@ pub(crate) struct Buffers {
     listener_bytes: AtomicU64,
 }
 
-/// Bytes promised.
+/// Bytes reserved.
 #[derive(Debug)]
 struct BufferBudget {
     used: AtomicU64,
@@ -136,7 +136,7 @@ impl BufferBudget {
     }
 }
 
-/// A part of the budget; given back with it.
+/// A part of the budget; released when dropped.
 #[derive(Debug)]
 struct BufferReservation {
     of: Arc<BufferBudget>,
@@ -166,7 +166,7 @@ impl Drop for BufferReservation {
 
 /// What a connection knows of its buffers.
 pub(crate) struct ConnBuffers {
-    /// What exports have wanted so far, packed. Written under `held`.
+    /// What exports have wanted so far, packed. Written under `sides`.
     exports: AtomicU64,
     sides: Mutex<[SideState; 2]>,
 }
@@ -372,7 +372,7 @@ impl SideState {
         self.export.or(self.base).size()
     }
 
-    /// Does what is wanted, as far as it goes.
+    /// Sets the size that is wanted, as far as the kernel and the budget allow.
     fn apply(&mut self, stream: &ByteStream, stats: &WorkerStats) {
         match self.wanted() {
             None => self.free(stream),
@@ -380,7 +380,7 @@ impl SideState {
         }
     }
 
-    /// Gives the side back to the kernel. Its size stays, and so does what is promised.
+    /// Lets the kernel size the buffer again. Its size stays, and so does what is reserved.
     fn free(&mut self, stream: &ByteStream) {
         self.cut = None;
         if self.fixed && tcp::free_buffer(stream.options(), self.side).is_ok() {
@@ -440,7 +440,7 @@ impl SideState {
     }
 }
 
-/// The bytes up to which the kernel lets TCP be.
+/// Bytes of TCP memory up to which the kernel shrinks no windows.
 fn budget() -> u64 {
     let pages = tcp::sysctl_triple("tcp_mem").map(|[first, _, _]| first);
     let page = sys::limits::page_bytes();

@@ -1,15 +1,14 @@
-//! What leaves on a connection: whole replies, in the order in which they got the transmit lock.
+//! The sending side of a connection: whole replies, in the order in which they got the transmit lock.
 //!
-//! Sending never waits. What the socket does not take is queued, and while anything is queued the
-//! connection is not read, so that a client that never takes its replies holds up itself alone. What
-//! all of them leave unread has a bound (`unread.rs`).
+//! Sending never waits. What the socket does not take is queued, and while anything is queued the connection
+//! is not read, so that a client that never reads its replies blocks only itself. What all clients together
+//! leave unread is bounded (`pool/unread.rs`).
 //!
-//! The transmit lock ([`Conn::tx`]) guards the queue, the number of calls that run detached, and
-//! what epoll knows of the socket; under it there is a non-blocking send and epoll_ctl, nothing
-//! else. Whether a connection can go on is decided in one place, [`Conn::settle`].
+//! Under the transmit lock ([`Conn::tx`]) there is a non-blocking send and epoll_ctl, nothing else. Whether a
+//! connection can go on is decided in one place, [`Conn::rearm`].
 //!
-//! Invariant: a connection in a pool's table is watched by epoll, or out with a worker, or in the
-//! list of connections to be served, or a detached call will report back when it ends (`waiting`).
+//! Invariant: a connection in a pool's event loop is watched by epoll, or with a worker, or in the ready
+//! queue, or a detached call tells the pool when it ends (`Tx::waiting`).
 
 use crate::budget::Budget;
 use crate::conn::connection::{Conn, ConnAction, Rx, Sent, Tx};
@@ -27,7 +26,7 @@ use xdr::{FileRange, Writer};
 /// Bytes of a cold file that are read at once.
 const FETCH: usize = 128 << 10;
 
-/// Receives from a parting connection before others have their turn.
+/// Receives from a lingering connection before others are looked at.
 const LINGER_READS: usize = 16;
 
 impl Conn {
@@ -116,8 +115,8 @@ impl Conn {
     /// Offers what is queued to the socket again.
     ///
     /// # Errors
-    /// The file whose turn it is was in memory when its range was queued and is not any more: it
-    /// has to be brought there first, which takes time.
+    /// The next range was in the page cache when it was queued and is not any more: it has to be read first,
+    /// which may block.
     pub fn flush(&self, pool: &PoolHandles, stats: &WorkerStats) -> Result<Sent, FileRange> {
         self.flush_unless_cold(pool, stats, false)
     }
@@ -131,7 +130,7 @@ impl Conn {
     ) -> Result<Sent, FileRange> {
         let mut tx = lock(&self.tx);
         while !tx.queue.is_empty() && !tx.dead {
-            // a hole may never come to memory, however often it is read
+            // a hole may never be in the page cache, however often it is read
             if !std::mem::take(&mut fetched)
                 && let Some(range) = tx.queue.next_range()
                 && !sys::io::is_cached(range.file.as_fd(), range.offset, range.len, true)
@@ -158,7 +157,7 @@ impl Conn {
         Ok(tx.state())
     }
 
-    /// Offers what is queued to the socket again, and brings files into memory if need be. Not while
+    /// Offers what is queued to the socket again, and reads ranges that are not in the page cache. Not while
     /// leading.
     pub fn flush_waiting(&self, pool: &PoolHandles, stats: &WorkerStats) -> Sent {
         let mut fetched = false;
@@ -174,8 +173,8 @@ impl Conn {
         }
     }
 
-    /// Decides how a connection in the table goes on, and tells epoll. `anew`: there may be something to
-    /// read, or room to send, of which epoll has told already.
+    /// Decides how a connection goes on, and has epoll watch for it. `anew`: there may be something to read,
+    /// or room to send, that epoll has reported already.
     pub fn rearm(
         &self,
         pool: &PoolHandles,
@@ -206,7 +205,7 @@ impl Conn {
         !lock(&self.tx).queue.is_empty()
     }
 
-    /// Is in a pool's table from now on.
+    /// Joins a pool.
     pub fn join_pool(&self, pool: &Arc<PoolHandles>, token: u64) {
         let mut tx = lock(&self.tx);
         tx.token = token;
@@ -214,7 +213,7 @@ impl Conn {
         tx.moving = false;
     }
 
-    /// Leaves a pool for another. Whoever settles it there learns what happened on the way.
+    /// Leaves a pool for another, where it is rearmed.
     pub fn leave_pool(&self) {
         let mut tx = lock(&self.tx);
         if tx.watched.take().is_some()
@@ -240,8 +239,8 @@ impl Conn {
         !tx.dead && self.stream.end_sending()
     }
 
-    /// Whether the client has taken everything since it was told the end, or has gone. What it
-    /// sends is thrown away: were it left, closing would destroy what is on its way out.
+    /// Whether the client has taken everything since the end of the stream was sent, or has closed. What it
+    /// sends is thrown away: if it were left, closing would reset the connection and lose what is unsent.
     pub fn lingering_close_is_done(&self, buf: &mut [u8]) -> bool {
         for _ in 0..LINGER_READS {
             match self.stream.receive(buf) {
@@ -257,8 +256,7 @@ impl Conn {
         false
     }
 
-    /// Gives the connection up: forgets what is queued and ends it. Detached calls that still run
-    /// find it dead.
+    /// Forgets what is queued and ends the connection. Detached calls that still run find it dead.
     pub fn close(&self, pool: &PoolHandles) {
         let mut tx = lock(&self.tx);
         self.abandon(&mut tx, &pool.queued);
@@ -304,7 +302,7 @@ impl Conn {
         tx.queue.keep(SendPart::of(replies), gone);
         pool.queued.overdraw(tx.queue.cost().saturating_sub(before));
         stats.add(Counter::RepliesQueued, 1);
-        self.note(&tx);
+        self.note(tx);
         self.watch(tx, pool);
         Sent::Queued
     }
@@ -332,7 +330,7 @@ impl Conn {
         unread
     }
 
-    /// Forgets what is queued; the socket's end wakes whoever watches it.
+    /// Forgets what is queued and ends the connection, of which epoll tells its pool.
     fn abandon(&self, tx: &mut Tx, queued: &Budget) {
         if !tx.dead {
             tx.dead = true;
@@ -354,7 +352,7 @@ impl Conn {
         self.watch_anew(tx, pool, false);
     }
 
-    /// Makes epoll watch for what is wanted now; `anew`: and tell again of what is there.
+    /// Makes epoll watch for what is wanted now; `anew`: and report again what is ready already.
     fn watch_anew(&self, tx: &mut Tx, pool: &PoolHandles, anew: bool) {
         if tx.moving {
             return;
@@ -371,8 +369,7 @@ impl Conn {
         };
         tx.watched = if wanted.is_none() { None } else { Some(wanted) };
         if done.is_err() {
-            // Out of memory or over the user's limit of watches: better no connection than one
-            // that nobody looks after.
+            // Out of memory or over the user's limit of watches: nothing would report its events.
             tx.watched = None;
             tx.waiting = true;
             self.abandon(tx, &pool.queued);
@@ -406,7 +403,7 @@ impl Tx {
 }
 
 impl Rx {
-    /// Decides how the connection goes on, and tells epoll; see [`Conn::settle`].
+    /// Decides how the connection goes on, and has epoll watch for it; see [`Conn::rearm`].
     pub fn rearm(&mut self, pool: &PoolHandles) -> ConnAction {
         let anew = self.more || self.read_until_empty;
         let fate = self.conn.rearm(pool, self.tail.is_some(), self.input_ended, anew);

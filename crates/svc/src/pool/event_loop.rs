@@ -1,11 +1,10 @@
-//! What a leader leads: the table of a pool's connections, the events that are left of the last
-//! wait, and the work that other workers handed back. Whoever holds the [`EventLoop`] is the leader.
+//! What a leader works with: the slots of a pool's connections, the events that are left of the last wait, and
+//! what other workers returned. The thread that holds the [`EventLoop`] is the leader.
 //!
 //! Invariants:
-//! - A place in the table is free, or holds a connection whose `Rx` is at its home or out with
-//!   exactly one worker.
-//! - A token is never used for two connections, so that an event that is left over from a
-//!   connection that has closed meets nothing.
+//! - A slot is free, or has a connection whose `Rx` is in its `rx_slot` or with exactly one worker.
+//! - A token is never used for two connections, so that an event that is left over from a connection that has
+//!   closed finds nothing.
 
 use crate::conn::connection::{Conn, Rx};
 use crate::conn::exclusive_slot::Take;
@@ -17,31 +16,31 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use sys::epoll::{Events, Ready};
 
-/// Bits of a token that are the place in the table; above it is the count of its uses.
+/// Bits of a token that are the slot's number; above them is the count of its uses.
 const SLOT_BITS: u32 = 32;
-/// Uses of a place after which the count starts again.
+/// Uses of a slot after which the count starts again.
 const USES_MAX: u64 = (1 << 30) - 1;
 
-/// A pool's work and whose it is.
+/// A pool's connections and events.
 pub(crate) struct EventLoop {
     events: Events,
     next: usize,
     slots: Vec<ConnSlot>,
     free: Vec<usize>,
     open: usize,
-    /// Connections that have just come; what their clients have to say has mostly come with them.
+    /// New connections; their first calls have mostly arrived with them.
     pub new_conns: VecDeque<u64>,
-    /// Connections whose tail, or last look, is due.
+    /// Connections that have a tail, or are to be read for the last time.
     pub ready_queue: VecDeque<u64>,
     /// Datagrams that were received and not answered.
     pub datagrams: VecDeque<ReceivedDatagram>,
-    /// Connections that were told the end and whose clients have not taken everything yet.
+    /// Connections that the end of the stream was sent on, and whose clients have not taken everything yet.
     pub lingering: Vec<u64>,
     /// The server stops: nothing new is read.
     pub stopping: bool,
-    /// The pool is being left: connections go to others.
+    /// The pool is drained: its connections go to others.
     pub draining: bool,
-    /// Datagram sockets that are looked at for the last time, until they are empty.
+    /// Datagram sockets that are received from until they are empty.
     pub sockets_to_drain: Vec<u64>,
 }
 
@@ -76,7 +75,7 @@ impl EventLoop {
         Some(ready)
     }
 
-    /// The wait is over: what others have left comes first, new connections above all.
+    /// The wait is over: the inbox comes first, for the new connections in it.
     pub fn after_wait(&mut self) {
         self.events.hoist(TOKEN_INBOX);
     }
@@ -87,13 +86,13 @@ impl EventLoop {
         &mut self.events
     }
 
-    /// Gives a connection a place; its receiving half, which knows its token.
+    /// Gives a new connection a slot; its receiving half, which knows its token.
     pub fn insert(&mut self, pool: &Arc<PoolHandles>, conn: Arc<Conn>) -> Box<Rx> {
         let token = self.add(pool, &conn);
         Box::new(Rx::new(conn, token))
     }
 
-    /// Gives a connection that has left another pool a place.
+    /// Gives a connection that has left another pool a slot.
     pub fn insert_moved(&mut self, pool: &Arc<PoolHandles>, rx: &mut Rx) {
         rx.token = self.add(pool, &rx.conn);
         rx.needs_rearm = true;
@@ -115,8 +114,8 @@ impl EventLoop {
         token
     }
 
-    /// Takes a connection out to be served; it goes back to its home. `None`: it has gone, or another
-    /// worker serves it, who is told on the way back that it is wanted.
+    /// Takes a connection to be served. `None`: it has closed, or another worker serves it, which checks it
+    /// again when it returns it.
     pub fn take(&mut self, token: u64) -> Option<Box<Rx>> {
         match self.slot(token)?.conn.as_ref()?.rx_slot.take() {
             Take::Value(rx) => Some(rx),
@@ -129,7 +128,7 @@ impl EventLoop {
         self.slot(token)?.conn.clone()
     }
 
-    /// Strikes a connection out; its last `Rx`, if it is here.
+    /// Removes a connection; its `Rx`, if no worker has it.
     pub fn remove(&mut self, token: u64) -> Option<(Arc<Conn>, Option<Box<Rx>>)> {
         let slot = self.slot(token)?;
         let conn = slot.conn.take()?;
@@ -139,7 +138,7 @@ impl EventLoop {
         Some((conn, rx))
     }
 
-    /// Strikes a connection out that goes to another pool; its `Rx` is with the caller.
+    /// Removes a connection that goes to another pool; the caller has its `Rx`.
     pub fn forget(&mut self, token: u64) {
         if let Some(slot) = self.slot(token) {
             slot.conn = None;
@@ -167,7 +166,7 @@ impl EventLoop {
     }
 }
 
-/// The place in the table that a token names.
+/// The slot that a token names.
 const fn index(token: u64) -> usize {
     (token & ((1 << SLOT_BITS) - 1)) as usize
 }

@@ -4,7 +4,7 @@ use crate::pool::scheduler::DelayHistogram;
 use crate::settings::WakePolicy;
 use serde::Serialize;
 
-/// What the core of a pool does.
+/// What a pool's leader does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Leader {
@@ -14,7 +14,7 @@ pub enum Leader {
     Queueing,
     /// The leader runs a call.
     Serving,
-    /// Nobody leads: a follower is on its way, or all threads are busy.
+    /// Nobody leads: a follower has been woken, or all threads are busy.
     Vacant,
     /// The pool has stopped.
     Retired,
@@ -41,17 +41,17 @@ pub struct PoolInfo {
     pub connections: usize,
     /// Calls that arrived.
     pub calls: u64,
-    /// Times that a follower took over because a call was about to sleep.
+    /// Times that a follower was promoted because a call was about to block.
     pub promotions: u64,
     /// Times that no follower was free and none could be started.
     pub promotions_failed: u64,
-    /// Times that the watchdog took the core from a call that slept unannounced.
+    /// Times that the watchdog replaced a leader whose call blocked without announcing it.
     pub rescues: u64,
     /// Threads woken (the kernel's "threads-woken").
     pub wakeups: u64,
     /// Who is woken for a call.
     pub wake_policy: WakePolicy,
-    /// Threads whose calls have said that they sleep, under a policy with a queue.
+    /// Threads whose calls have announced that they block.
     pub blocked: usize,
     /// Reserve threads: beyond the most, for MOUNT and portmap while all others are blocked.
     pub reserves: usize,
@@ -63,10 +63,10 @@ pub struct PoolInfo {
     pub enqueued: u64,
     /// Of these, those for which no thread was woken (the kernel's "sockets-enqueued").
     pub waited: u64,
-    /// Of these, those for which there was a parked thread, but enough others were on the way
+    /// Of these, those for which there was a parked thread, but enough others had been woken
     /// (the "overloads-avoided" of 2009).
     pub overloads_avoided: u64,
-    /// Threads that left after some seconds without work (the kernel's "threads-timedout").
+    /// Threads that ended after some seconds without work (the kernel's "threads-timedout").
     pub timed_out: u64,
     /// Times that every thread was blocked and no more could be started.
     pub exhausted: u64,

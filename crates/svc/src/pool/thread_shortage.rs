@@ -1,14 +1,13 @@
 //! Threads that the system does not let the server start: a limit on processes, or no memory.
 //!
-//! Each call that may sleep would try again. While a shortage lasts nobody does, for [`RETRY_AFTER_MS`] after each
-//! attempt that failed, and the log hears of it once in [`LOG_EVERY_MS`]: the threads that there are have
-//! better things to do. No lock: who looks at the same moment as another tries once more.
+//! Each call that may block would try again. For [`RETRY_AFTER_MS`] after an attempt that failed nobody tries, and
+//! it is logged once in [`LOG_EVERY_MS`]. No lock: two threads may try at the same moment.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Milliseconds without an attempt after one that failed.
 const RETRY_AFTER_MS: u64 = 100;
-/// Milliseconds between two times that the log is told.
+/// Milliseconds between two messages in the log.
 const LOG_EVERY_MS: u64 = 60_000;
 
 /// Whether threads are to be had, as far as is known; one for all pools.
@@ -24,7 +23,7 @@ impl ThreadShortage {
         now_ms < self.retry_at_ms.load(Relaxed)
     }
 
-    /// An attempt has failed; whether the log is to be told.
+    /// An attempt has failed; whether it is to be logged.
     pub fn record(&self, now_ms: u64) -> bool {
         self.retry_at_ms.store(now_ms.saturating_add(RETRY_AFTER_MS), Relaxed);
         let log = self.log_at_ms.load(Relaxed) <= now_ms;

@@ -1,12 +1,12 @@
-//! Replies that clients do not take: who has to go when all of them together are more than the budget.
+//! Replies that clients do not take: which connections are ended when all of them together exceed the budget.
 //!
-//! It is not the one whose reply was too much: whoever reads its replies has one in the queue now and then,
-//! and one client that never reads would cost all others their connections. Those go that hold the
-//! most for longest, by bytes times the time since their socket last took any, until the rest fits.
-//! What waits for somebody who still reads is young, however much it is.
+//! It is not the one whose reply was too much: a client that reads its replies has one in the queue now and
+//! then, and a single client that never reads would cost all others their connections. Those are ended that
+//! hold the most for longest, by bytes times the time since their socket last took any, until the rest fits.
+//! What waits for a client that reads is young, however much it is.
 //!
-//! A worker looks after it has queued a reply and given the transmit lock up; so the budget may be exceeded for a
-//! moment, by what workers write at the same time. No lock is held but one connection's at a time.
+//! A worker checks after it has queued a reply and released the transmit lock; so the budget may be exceeded for
+//! a moment, by what workers write at the same time. No lock is held but one connection's at a time.
 
 use crate::conn::connection::{Conn, Sent};
 use crate::pool::shared::Shared;

@@ -1,8 +1,8 @@
 //! The acceptor: one thread that takes new connections from all listeners, sets them up, and
-//! gives each to the pool that has the fewest.
+//! assigns each to the pool that has the fewest.
 //!
 //! When descriptors or memory run out it ends the connection that has been silent for longest,
-//! if that is long enough, and rests instead of spinning; who is not accepted yet waits in the kernel.
+//! if that is long enough, and pauses; connections that are not accepted yet wait in the kernel.
 
 use crate::conn::byte_stream::ByteStream;
 use crate::conn::connection::Conn;
@@ -19,22 +19,22 @@ use std::time::Duration;
 use sys::epoll::{Epoll, Events, Interest};
 use telemetry::{Counter, WorkerStats};
 
-/// Rest after a shortage of descriptors or memory.
+/// Pause after a shortage of descriptors or memory.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(50);
-/// Milliseconds between two times that the log tells of a shortage.
+/// Milliseconds between two messages about a shortage in the log.
 const SHORTAGE_LOG_EVERY_MS: u64 = 60_000;
 /// A connection that has been silent for this long may be ended to make room for a new one; its
 /// client connects again when it has something to say.
 const IDLE_ENOUGH_MS: u64 = 30_000;
-/// Connections accepted from one listener before the others have their turn.
-const ACCEPTS_PER_TURN: usize = 64;
+/// Connections accepted from one listener before the others are looked at.
+const ACCEPTS_AT_ONCE: usize = 64;
 
-/// The acceptor's own things.
+/// The acceptor's state.
 struct Acceptor<'a> {
     state: &'a State,
     stats: WorkerStats,
     last_id: u64,
-    /// A shortage is not told of before.
+    /// A shortage is not logged before.
     log_after_ms: u64,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn accept(state: &State, epoll: &Epoll, sockets: &[Arc<TcpListener>])
 
 impl Acceptor<'_> {
     fn take_from(&mut self, socket: &TcpListener, listener: &Listener) {
-        for _ in 0..ACCEPTS_PER_TURN {
+        for _ in 0..ACCEPTS_AT_ONCE {
             match ByteStream::accept(socket) {
                 Ok(stream) => {
                     listener.accepted.fetch_add(1, Relaxed);

@@ -132,7 +132,7 @@ impl Server {
         if mode == set.pool_mode {
             return Ok(());
         }
-        // how an earlier load was spread says nothing of this one
+        // how many pools an earlier load had says nothing of this one
         replace_pools(&self.state, &mut set, |set| PoolSettings {
             pool_mode: mode,
             auto_pools: 1,

@@ -1,9 +1,9 @@
 //! How many pools there are, and the change to another number while the server runs.
 //!
-//! New pools are made whole, with their threads, before the old ones are told to send their
-//! connections over (`roster.rs` tells how); if that fails, nothing has changed.
+//! New pools are made complete, with their threads, before the old ones are told to send their connections over
+//! (`pools.rs`); if that fails, nothing has changed.
 //!
-//! [`PoolSettings`] is what is set; its lock is held over a whole change, so that there is one at a time.
+//! [`PoolSettings`] are locked for a whole change, so that there is one at a time.
 
 use crate::errors::{SettingError, StartError};
 use crate::pool::inbox::Message;
@@ -15,7 +15,7 @@ use crate::worker::thread;
 use std::io;
 use std::sync::Arc;
 
-/// Puts other pools in place of those that there are.
+/// Replaces the pools, as `change` sets them.
 ///
 /// # Errors
 /// [`SettingError`]: fewer threads than pools, or the kernel refuses threads or descriptors;
@@ -51,7 +51,7 @@ pub(crate) fn cannot_start(error: io::Error) -> SettingError {
     SettingError(format!("cannot start threads: {error}"))
 }
 
-/// Pools as they are set, with no threads yet.
+/// Pools by these settings, with no threads yet.
 ///
 /// # Errors
 /// [`StartError`]: fewer threads than pools, or no descriptors.
@@ -101,8 +101,7 @@ fn layout(set: &PoolSettings) -> io::Result<Vec<Vec<usize>>> {
     Ok(pools)
 }
 
-/// Each pool's fewest and most threads: the sums are what was asked for, as far as each pool has
-/// one thread at least.
+/// Each pool's fewest and most threads: the sums are those that are set, but each pool has one thread at least.
 pub(crate) fn split_threads(
     (min, max): (usize, usize),
     pools: usize,

@@ -1,32 +1,31 @@
-//! `pool-mode=auto`: over how many pools a load is spread.
+//! `pool-mode=auto`: how many pools a load gets.
 //!
-//! A leader that is busy finds the next call waiting when it has answered one: no thread is woken
-//! for it, and its caches are warm. Two leaders that are half busy each sleep and wake for nearly
-//! every call. So a load gets as few leaders as can serve it: another one when those that there are
-//! are nearly always running *and* the machine has a CPU that nobody uses; one less when the rest
-//! could do the work at half their speed for a while.
+//! A leader that is busy finds the next call waiting when it has answered one: no thread is woken for it, and its
+//! caches are warm. Two leaders that are half busy each sleep and wake for nearly every call. So a load gets as
+//! few leaders as can serve it: another one when those that there are are nearly always running *and* the machine
+//! has a CPU that nobody uses; one less when the rest could do the work at half their speed for a while.
 //!
-//! That a CPU is free counts as much as the load. Where clients run on the same machine and both
-//! sides are out of CPU, a second leader takes from the clients what it gives to the server.
+//! That a CPU is free counts as much as the load. Where clients run on the same machine and both sides are out of
+//! CPU, a second leader takes from the clients what it gives to the server.
 //!
-//! Waking a thread costs as much as a short call, and nothing beside a long one. Where calls are
-//! short it is tried to do with one pool less, too, when the rest might just manage (there will be
-//! fewer threads to wake), or when no CPU is idle and others need theirs. If the rest is short of
-//! CPUs then and one is idle, it was an error, which is not repeated for a while. The longer the
-//! calls, the less of a CPU has to be idle for another pool; where they are long, nothing is tried.
+//! Waking a thread costs as much as a short call, and nothing compared with a long one. Where calls are short it
+//! is also tried to do with one pool less, when the rest might just manage (there will be fewer threads to wake),
+//! or when no CPU is idle and others need theirs. If the rest is short of CPUs then and one is idle, that was an
+//! error, which is not repeated for a while. The longer the calls, the less of a CPU has to be idle for another
+//! pool; where they are long, nothing is tried.
 //!
-//! What is looked at: the calls and the CPU time of the process between two looks, [`PERIOD`] apart or more; and,
-//! where it matters, the time that the machine's CPUs were idle.
+//! Sampled are the calls and the CPU time of the process, every [`PERIOD`] or less often; and, where it matters,
+//! the time that the machine's CPUs were idle.
 
 use std::time::Duration;
 
-/// Between two looks.
+/// Between two samples.
 const PERIOD: Duration = Duration::from_millis(100);
 /// From this share of its pools' CPUs on the server is short of them.
 const HIGH: f64 = 0.75;
 /// CPUs that must be idle for another pool where calls are short,
 const IDLE_CPUS_SHORT_CALLS: f64 = 0.5;
-/// and where they are long; in between what is in between.
+/// and where they are long; between these lengths, proportionally.
 const IDLE_CPUS_LONG_CALLS: f64 = 0.15;
 /// CPU time of a call up to which it is short: most that carry no data.
 const SHORT_CALL: Duration = Duration::from_micros(15);
@@ -47,25 +46,25 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// For each connection there are no two changes in so much time: some twenty times of what it takes
 /// to send one over.
 const PER_CONNECTION: Duration = Duration::from_micros(100);
-/// An idle CPU so soon after one pool was tried to be spared is that one's,
+/// A CPU that is idle so soon after it was tried to do with one pool less shows that this was an error,
 const FAILED_WITHIN: Duration = Duration::from_secs(2);
-/// and it is not tried again for so long; for twice as long each time,
+/// which is not tried again for so long; for twice as long each time,
 const RETRY_DELAY: Duration = Duration::from_secs(4);
 /// up to this.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(64);
 
-/// What is to be looked at.
+/// What is sampled.
 pub(crate) trait Load {
     /// CPU time that the process has used.
     fn cpu_time(&self) -> Duration;
     /// Calls of the pools that there are; begins anew when they are others.
     fn calls(&self) -> u64;
     /// Time for which the CPUs that the process may use have been idle, all together; `None` if that
-    /// is not known. Dearer than `cpu_time`.
+    /// is not known. Costs more than `cpu_time`.
     fn idle_time(&self) -> Option<Duration>;
 }
 
-/// The last look and what came of those before.
+/// The last sample and the state of earlier decisions.
 #[derive(Debug)]
 pub(crate) struct PoolSizer {
     /// CPUs that the process may use.
@@ -73,13 +72,13 @@ pub(crate) struct PoolSizer {
     sampled_at: Duration,
     cpu_time: Duration,
     calls: u64,
-    /// Idle time at the last look, if it mattered then.
+    /// Idle time at the last sample, if it mattered then.
     idle_time: Option<Duration>,
     /// Since when one pool less would have been enough, or the machine was full.
     fewer_since: Option<Duration>,
     /// No change before.
     paused_until: Duration,
-    /// When it was last tried to spare one on a full machine.
+    /// When it was last tried to do with one less.
     tried_fewer: Option<Duration>,
     /// Not to be tried before.
     try_fewer_after: Duration,
@@ -116,8 +115,8 @@ impl PoolSizer {
         self.paused_until = now.saturating_add(RETRY_DELAY_MAX);
     }
 
-    /// Looks again, if it is time, at `now` of a clock that never goes back. How many pools there are
-    /// to be instead of `pools`, of `most` that there may be; `None`: it is well as it is.
+    /// Samples again, if it is time, at `now` of a clock that never goes back. How many pools there should be
+    /// instead of `pools`, of `most` that there may be; `None`: no change.
     pub fn sample(
         &mut self,
         now: Duration,
@@ -252,7 +251,7 @@ mod tests {
             }
         }
 
-        /// The pools after so many looks.
+        /// The pools after so many samples.
         fn run(
             &self,
             sizer: &mut PoolSizer,

@@ -1,17 +1,15 @@
-//! The watchdog: finds leaders that are stuck in a call that did not say that it may sleep, and
-//! connections that make no progress; and sees to it that there are as many pools as the load needs
-//! (`spread.rs`). When the server rests, it gives the memory back that the work has left free.
+//! The watchdog: finds leaders that are stuck in a call that did not announce that it blocks, ends connections
+//! that make no progress, and keeps as many pools as the load needs (`pool_sizing.rs`). When the server is idle,
+//! it returns free memory to the system.
 //!
-//! It looks at each pool's beat, the time at which the call under way began, now and then while calls
-//! run, and sleeps without any timer when nothing has run for a while. Whoever lends a core wakes it
-//! ([`WatchdogWaker::wake`]): one load of a flag that hardly ever changes. To look costs a timer, two switches
-//! of threads and cold caches, some 30 µs: each millisecond that would be three percent of all that the server
-//! uses. So it looks each millisecond for a fifth of a second after it found a call stuck, and less often
-//! while all calls say when they sleep.
+//! While calls run it looks now and then when each pool's call under way began, and sleeps without any timer when
+//! nothing has run for a while. A leader that begins a round wakes it ([`WatchdogWaker::wake`], which also says
+//! why no wake-up is lost): one load of a flag that hardly ever changes. A look costs a timer, two context
+//! switches and cold caches, some 30 µs: each millisecond that would be three percent of all that the server
+//! uses. So it looks each millisecond for a fifth of a second after it found a stuck call, and less often while
+//! all calls announce when they block.
 //!
-//! No wake-up is lost: the watchdog raises the flag *first* and asks each pool's slot *then*; a
-//! leader lends through the slot's lock *first* and reads the flag *then*. The same between the
-//! budget of partial records and the flag, with a fence on both sides.
+//! [`WatchdogWaker::wake`]: crate::pool::watchdog_waker::WatchdogWaker::wake
 
 use crate::clock::NS_PER_MS;
 use crate::conn::connection::Conn;
@@ -33,29 +31,29 @@ use std::sync::atomic::{
 use std::time::Duration;
 use telemetry::{Counter, WorkerStats};
 
-/// A call that sleeps and has run for so long without a word is stuck.
+/// A call whose thread sleeps and that has run for so long without announcing it is stuck.
 const STUCK_NS: u64 = 1_000_000;
-/// One that does not sleep computes, or waits for a processor, for which another leader could only
-/// wait as well. After so long it is taken for stuck all the same.
+/// A thread that does not sleep computes, or waits for a processor, for which another leader could only wait as
+/// well. After so long its call is taken for stuck all the same.
 const LONG_NS: u64 = 5_000_000;
-/// Between two looks at the pools where calls were found stuck lately: a call that sleeps without a
-/// word holds its pool up for one to two milliseconds.
+/// Between two looks at the pools after a stuck call: a call that blocks without announcing it delays others in
+/// its pool by one to two milliseconds.
 const TICK: Duration = Duration::from_millis(1);
-/// Between two looks where none was: the first such call holds its pool up for one to five.
+/// Between two looks otherwise: the first such call delays others by one to five.
 const CALM_TICK: Duration = Duration::from_millis(4);
-/// For how long after a stuck call others are expected. Where they are rarer, what is lost at each without
-/// more looks is less than the looks cost.
+/// For how long after a stuck call others are expected. Where they are rarer, more looks would cost more than
+/// they save.
 const ALERT_NS: u64 = 200_000_000;
 /// Without any call for so long the watchdog goes to sleep.
 const QUIET_NS: u64 = 16_000_000;
-/// Without any call for so long the server rests: its workers have let their buffers go by then.
+/// Without any call for so long the server is idle: its workers have freed their buffers by then.
 const REST: Duration = IDLE_THREAD_AGE.saturating_add(Duration::from_secs(1));
 /// A client that has taken nothing for so long is charged what the kernel holds for it.
 const KERNEL_BUFFER_AGE: Duration = Duration::from_secs(10);
 /// Between two looks for connections without progress, while there may be any.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// The watchdog's view of things.
+/// The watchdog's state.
 struct Watchdog<'a> {
     state: &'a State,
     shared: &'a Shared,
@@ -64,7 +62,7 @@ struct Watchdog<'a> {
     sizer: PoolSizer,
     /// CPUs that the process may use.
     cpus: usize,
-    /// When a call was last seen to run, in milliseconds; `None`: memory was given back after it.
+    /// When a call was last seen to run, in milliseconds; `None`: memory was returned after it.
     worked_ms: Option<u64>,
     /// Until when calls are expected to be stuck.
     alert_until_ns: u64,
@@ -158,14 +156,14 @@ impl Watchdog<'_> {
         let mut set = match self.state.pool_settings.try_lock() {
             Ok(set) => set,
             Err(TryLockError::Poisoned(set)) => set.into_inner(),
-            // Somebody is setting something: there is a next time.
+            // Somebody changes a setting: it is tried again later.
             Err(TryLockError::WouldBlock) => return,
         };
         if set.pool_mode != PoolMode::Auto || self.state.stopping.load(Relaxed) {
             return;
         }
-        // Calls that hang keep the threads of a pool that is left: there are never more than twice as
-        // many as were asked for, however often the load changes.
+        // Calls that hang keep the threads of a drained pool: there are never more than twice as many as are
+        // set, however often the load changes.
         if self.state.pools.are_draining() {
             return;
         }
@@ -199,8 +197,8 @@ impl Watchdog<'_> {
         true
     }
 
-    /// Sleeps until it is woken, there may be something to sweep, or the server has rested for so long
-    /// that memory can be given back.
+    /// Sleeps until it is woken, there may be something to sweep, or the server has been idle for so long that
+    /// memory can be returned.
     fn sleep(&mut self) {
         let sweep = self.has_to_sweep().then(|| self.period());
         let rest = self.worked_ms.map(|_| REST);
@@ -270,12 +268,12 @@ impl Watchdog<'_> {
 /// For how long the server has waited for a connection's client, as far as the sweeps have seen;
 /// `unread`: replies wait for it.
 ///
-/// While a worker has the connection, or it waits for one, or a call of it sleeps, it is the server that
-/// makes no progress, however long ago the client sent something: what it sends meanwhile is not looked
-/// at. So the time counts from the first sweep after its last word that found it at rest.
+/// While a worker has the connection, or it waits for one, or a call of it blocks, it is the server that makes no
+/// progress, however long ago the client sent something: what it sends meanwhile is not received. So the time
+/// counts from the first sweep after its last sign of life that found none of this.
 ///
-/// Where replies wait, its word is that it acknowledges some. That something leaves the queue tells too
-/// little: a full socket takes nothing before a third of it is empty, which is minutes of a slow line.
+/// Where replies wait, a sign of life is that it acknowledges some. That something leaves the queue is not enough:
+/// a full socket takes nothing before a third of it is empty, which is minutes of a slow link.
 fn client_silence(conn: &Conn, unread: bool, now_ms: u64) -> Duration {
     let seen = &conn.counters;
     let sleeps = !unread && seen.in_flight.load(Relaxed) > 0;

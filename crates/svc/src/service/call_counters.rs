@@ -3,7 +3,7 @@
 use rpc::{Copied, Done, Duplicate, Outcome, Reject};
 use telemetry::{Counter, WorkerStats};
 
-/// Counts payload that was copied. Of a range it is not known before it leaves: whoever sends it counts.
+/// Counts payload that was copied. How a range leaves is known only when it is sent: it is counted there.
 fn count_copied(stats: &WorkerStats, outcome: &Outcome) {
     let read = u64::from(outcome.bytes_read);
     let received = outcome.bytes_written.saturating_sub(outcome.bytes_piped);

@@ -2,8 +2,8 @@
 //! pages by `sendfile`, into a socket that is corked.
 //!
 //! Corking by the socket option, not by `MSG_MORE`: at the end of a file that has become
-//! shorter than its range, the kernel sends what `MSG_MORE` had held back, which would be a cut
-//! reply; here zeros take the place of what is gone.
+//! shorter than its range, the kernel sends what `MSG_MORE` had held back, which would be a truncated
+//! reply; here zeros are sent in place of what does not exist any more.
 //!
 //! A range at an odd offset is read and copied: Linux (6.18 at least) sums the pages of one `sendfile`
 //! as if each began at an even place of the datagram, and the receiver throws the datagram away
@@ -20,7 +20,7 @@ use sys::mmsg::{self, Outgoing};
 use telemetry::{Counter, WorkerStats};
 use xdr::{FileRange, Segment};
 
-/// What stands in for the part of a file that is gone; larger than any range in a datagram.
+/// Sent in place of the part of a file that does not exist any more; larger than any range in a datagram.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// How the data of a reply came into its datagram: what is to be counted once that has left.

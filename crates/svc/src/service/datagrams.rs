@@ -108,7 +108,7 @@ fn receive_batch(worker: &WorkerContext, socket: &DatagramSocket, batch: &mut Ba
     worker.stats.add(Counter::ReceiveCalls, 1);
     // An error is would-block, because another pool was quicker, or what became of an earlier reply
     // (ICMP); the next round tells.
-    let count = batch.receive(&socket.socket).unwrap_or(0);
+    let count = batch.receive(&socket.udp).unwrap_or(0);
     if count > 0 {
         let (received, bytes_in) = (count as u64, batch.bytes() as u64);
         worker.stats.add(Counter::Datagrams, received);
@@ -322,7 +322,7 @@ impl<'b> DatagramRound<'b> {
                 }
             }
             // it has taken a single datagram
-            Return::Alone => {}
+            Return::NeverLed => {}
         }
     }
 

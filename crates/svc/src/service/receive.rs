@@ -13,7 +13,7 @@ use std::sync::Arc;
 use telemetry::{Counter, WorkerStats};
 use xdr::Writer;
 
-/// One receive. A record of which much is missing takes the bytes where they belong.
+/// One receive. The bytes of a record of which much is missing go straight into their place.
 pub(crate) fn receive(
     rx: &mut Rx,
     buffers: &mut WorkerBuffers,
@@ -67,7 +67,7 @@ pub(crate) fn receive(
     if total == 0 { Received::Nothing } else { Received::Placed }
 }
 
-/// A receive found nothing, or nothing more for ever.
+/// A receive found nothing, or the end of the stream.
 const fn drained(rx: &mut Rx, received: Received) -> Received {
     (rx.more, rx.read_until_empty) = (false, false);
     received
@@ -112,7 +112,7 @@ pub(crate) fn next_step<'b>(
     Ok(step)
 }
 
-/// Puts the record under way together; a large one gets memory that was large before.
+/// Puts the record under way together; a large one gets memory that a large one had before.
 fn join<'b>(
     rx: &mut Rx,
     input: &mut &'b [u8],
@@ -137,7 +137,7 @@ pub(crate) fn take_memory(rx: &mut Rx, spare: &mut Writer) {
     }
 }
 
-/// Counts what cannot be cut into records.
+/// Counts a stream that cannot be split into records.
 pub(crate) fn count_refused(stats: &WorkerStats, error: &RecordError) {
     stats.add(
         match error {

@@ -50,8 +50,8 @@ pub(crate) enum Return<'e> {
     ToLoop(&'e mut EventLoop),
     /// Through the inbox: another thread leads.
     ToInbox,
-    /// By itself: it has never led.
-    Alone,
+    /// By itself: it took its work from the queue.
+    NeverLed,
 }
 
 /// A call that has arrived.
@@ -214,7 +214,7 @@ impl<'w> Round<'w> {
     /// `return_work`. When the call has ended, [`Round::resumed`] has to be called.
     pub fn step_aside(&self, return_work: impl FnOnce(Return<'_>)) {
         let Role::Leader { round, .. } = self.role else {
-            return_work(Return::Alone);
+            return_work(Return::NeverLed);
             return self.pool.worker_blocks(self.stats);
         };
         match self.pool.end_round(round) {
@@ -256,7 +256,7 @@ impl<'w> Round<'w> {
     /// Ends a round whose worker has not stepped aside; the event loop, if it leads still.
     pub fn end(&self, return_work: impl FnOnce(Return<'_>)) -> Option<Box<EventLoop>> {
         let Role::Leader { round, .. } = self.role else {
-            return_work(Return::Alone);
+            return_work(Return::NeverLed);
             return None;
         };
         let event_loop = self.pool.end_round(round);

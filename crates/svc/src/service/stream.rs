@@ -307,7 +307,7 @@ impl StreamRound<'_> {
         match way {
             Return::ToLoop(event_loop) => return_to_loop(pool, stats, event_loop, rx),
             Return::ToInbox => pool.post(Message::ReturnedConn(rx)),
-            Return::Alone => return_without_loop(pool, stats, rx),
+            Return::NeverLed => return_without_loop(pool, stats, rx),
         }
     }
 }

@@ -1,23 +1,22 @@
 //! Data of a large WRITE goes to its file as it arrives (why, and what the dispatcher does about it:
 //! [`rpc::large_argument`]).
 //!
-//! What was received lies in the worker's buffer, which the processor's caches hold. What is left
-//! over when the whole pages of it were taken, the *front* (the arguments, less than a page of data),
-//! is all that the connection keeps; at its next turn a copy of the front goes to the beginning of
-//! the buffer, and the next receive behind it, so that both lie together again. The last receive
-//! completes the record where it lies, and the call is answered like any other.
+//! What was received lies in the worker's buffer, in the processor's caches. When the whole pages of it were
+//! taken, the rest, the *front* (the arguments, less than a page of data), is all that the connection keeps; in
+//! its next round a copy of the front goes to the beginning of the buffer, and the next receive behind it, so
+//! that both lie together again. The last receive completes the record where it lies, and the call is answered
+//! like any other.
 //!
 //! Where little arrives at a time, that would copy more than it saves: a receive that brings less than
-//! [`AHEAD_BYTES_MIN`] is joined to the front in the connection's memory, the next ones go straight
-//! there, and when as much has come together as one receive could have brought it is taken from there.
+//! [`AHEAD_BYTES_MIN`] is joined to the front in the connection's memory, the next ones go straight there, and
+//! when as much is there as one receive could have brought it is taken from there.
 //!
-//! A procedure may refuse to take more in the middle (what may be written at once has become less
-//! meanwhile). Then the rest of the record is received as that of any other call: were the procedure
-//! asked again for what it has refused, nothing more would ever be received.
+//! A procedure may refuse to take more in the middle (the most that may be written at once has become less
+//! meanwhile). Then the rest of the record is received like that of any other call: if the procedure were asked
+//! again for what it has refused, nothing more would ever be received.
 //!
-//! A piece is part of a turn, and lends the core as a call does. One that may sleep leaves the core
-//! to a follower, but keeps the connection, of which nothing else could be answered meanwhile: it
-//! stands in the middle of a record.
+//! A piece is part of a service round, as a call is. One that may block leaves the event loop to a follower, but
+//! keeps the connection, of which nothing else could be answered meanwhile: it is in the middle of a record.
 
 use crate::conn::connection::{Conn, Rx, Sent};
 use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, LARGE_BEGIN_BYTES, RECEIVE_BYTES};
@@ -110,7 +109,7 @@ impl StreamRound<'_> {
         let partial = PartialRecord { so_far: bytes, piped: None, missing };
         let (taken, end) = self.ask(&rx.conn, partial, &mut argument);
         let taken = Some(taken).filter(|taken| !taken.is_empty());
-        // Of as much as is ever gathered nothing was taken.
+        // Nothing was taken of as much as is ever gathered: more would not help.
         if taken.is_none() && matches!(source, DataSource::Kept) {
             argument.end();
         }

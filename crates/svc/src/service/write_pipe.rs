@@ -1,21 +1,20 @@
-//! What is left of a large WRITE goes from the socket to its file through a pipe: the kernel moves it into the
-//! pipe, which copies nothing, and from there into the file, which copies it once. Through the server's own
-//! memory it would be copied twice.
+//! The data of a large WRITE goes from the socket to its file through a pipe: the kernel moves it into the pipe,
+//! which copies nothing, and from there into the file, which copies it once. Through this process's own memory
+//! it would be copied twice.
 //!
-//! It begins when some of the data was taken ([`super::write_ahead`]), so that it is known where its data
-//! begins, and goes on while as much arrives at a time as is worth the checks of a piece. In front of what the socket
-//! has goes what was left over of the piece before, so that the file gets whole pages in one write; how much
-//! is moved is chosen so that nothing is left over again. The end of the record always comes by a
-//! receive, which completes it and has it answered like any other.
+//! It begins when some of the data was taken (`write_ahead.rs`), so that it is known where the data begins, and
+//! goes on while enough arrives at a time to be worth the checks of a piece. In front of what the socket has goes
+//! what was left over of the piece before, so that the file gets whole pages in one write; how much is moved is
+//! chosen so that nothing is left over again. The end of the record always comes by a receive, which completes
+//! it and has it answered like any other.
 //!
-//! A client that sends large WRITEs goes on doing so: of the next record only the beginning is received, as
-//! much as is taken at once, so that there is something left for the pipe.
+//! A client that sends large WRITEs goes on doing so: of the next record only the beginning is received, as much
+//! as is taken at once, so that there is something left for the pipe.
 //!
 //! Invariants:
-//! - A pipe belongs to one worker, and is empty between two pieces. One that may not be is thrown away.
-//! - There are [`PIPES_MAX`] at the most; a worker that finds none left receives, and asks again.
-//! - What the kernel refuses to move is received; that worker then does not ask again, unless it was
-//!   for want of descriptors or memory, which passes.
+//! - A pipe belongs to one worker, and is empty between two pieces. One that may not be is closed.
+//! - What the kernel refuses to move is received; that worker then does not ask again, unless it was for lack of
+//!   descriptors or memory, which may pass.
 
 use crate::conn::byte_stream::ByteStream;
 use crate::conn::connection::Rx;
@@ -79,7 +78,7 @@ pub(crate) fn fill(
 }
 
 /// Copies `front` into an empty pipe, and moves what a socket has in behind it; how much that was. After an error
-/// it holds nothing that is not somewhere else as well.
+/// it holds nothing that is not kept elsewhere as well.
 fn bring(pipe: &Pipe, front: &[u8], stream: &ByteStream, most: usize) -> io::Result<usize> {
     if !front.is_empty() && pipe.put(front)? < front.len() {
         return Err(io::ErrorKind::WriteZero.into());

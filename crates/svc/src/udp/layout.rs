@@ -1,10 +1,9 @@
 //! Which datagram sockets there should be: a pure function of the setting, the addresses, the
 //! interfaces and the number of CPUs.
 //!
-//! Unless there are to be none, each address has a **base**, the socket that takes what no other fits: everything in `single`,
-//! and what comes by an interface that has no socket of its own (yet) in the others. So no moment
-//! of a change is without a socket, and an interface whose socket cannot be had is served all the
-//! same.
+//! Unless there are to be none, each address has a **base**, the socket that takes what is for no other: everything
+//! in `single`, and what comes by an interface that has no socket of its own (yet) in the others. So there is a
+//! socket at every moment of a change, and an interface whose socket cannot be bound is served all the same.
 
 use crate::settings::UdpSockets;
 use std::net::SocketAddr;
@@ -13,7 +12,7 @@ use sys::netlink::Link;
 /// Most sockets: 64 interfaces with 16 CPUs each. What would be beyond is left to the bases.
 pub(crate) const SOCKETS_MAX: usize = 1024;
 
-/// Where a socket belongs.
+/// What a socket is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Binding {
     /// Which of the addresses.
@@ -30,7 +29,7 @@ impl Binding {
         Self { address, interface: None, member: 0 }
     }
 
-    /// Whether it takes what no other socket fits.
+    /// Whether it takes what is for no other socket.
     pub const fn is_base(&self) -> bool {
         self.interface.is_none() && self.member == 0
     }

@@ -1,6 +1,6 @@
-//! The keeper: a thread that hears of interfaces that come, go and change, sees hidden sockets
-//! out, and keeps sockets for sending only in stock. It sleeps without a timer while nothing of
-//! that is to be done.
+//! The thread that maintains datagram sockets: it hears of interfaces that come, go and change, finishes the
+//! removal of hidden sockets, and keeps spare sockets for sending. It sleeps without a timer while nothing
+//! of that is to be done.
 
 use crate::epoll_tokens::TOKEN_INBOX;
 use crate::udp::removal::SocketRemoval;
@@ -13,27 +13,27 @@ use sys::netlink::LinkWatch;
 
 /// The token of the interfaces' watch.
 const TOKEN_LINKS: u64 = 1;
-/// Between two looks at hidden sockets that are not empty.
+/// Between two checks of hidden sockets that are not empty.
 const REMOVAL_POLL: Duration = Duration::from_millis(1);
-/// Between two looks at sockets that were struck out and that a call still uses.
+/// Between two checks of unregistered sockets that a call still uses.
 const USED_POLL: Duration = Duration::from_millis(50);
 /// Changes of interfaces come in bursts; what comes within this is one change.
 const BURST: Duration = Duration::from_millis(5);
 /// Between two attempts to bind what could not be bound.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// The keeper's own things.
+/// The thread's state.
 struct Maintenance {
     ports: Arc<DatagramSockets>,
     epoll: Epoll,
     watch: Option<LinkWatch>,
     closing: Vec<SocketRemoval<RemovalTarget>>,
-    /// Whether a socket that was struck out is in use still.
+    /// Whether an unregistered socket is in use still.
     used: bool,
     retried: Instant,
 }
 
-/// An epoll for the keeper.
+/// An epoll for the thread.
 ///
 /// # Errors
 /// No descriptors or no memory left.
@@ -43,7 +43,7 @@ pub(crate) fn prepare(ports: &DatagramSockets) -> std::io::Result<Epoll> {
     Ok(epoll)
 }
 
-/// The keeper's thread.
+/// The thread's body.
 pub(crate) fn run(ports: Arc<DatagramSockets>, epoll: Epoll) {
     let retried = Instant::now();
     let mut maintenance =
@@ -110,7 +110,7 @@ impl Maintenance {
         }
     }
 
-    /// Goes on with the sockets that leave.
+    /// Goes on with the removals.
     fn advance_removals(&mut self) {
         self.closing.extend(self.ports.take_removals());
         if self.closing.iter().any(SocketRemoval::is_unsettled) {
@@ -118,7 +118,7 @@ impl Maintenance {
             self.closing.iter_mut().for_each(SocketRemoval::settle);
         }
         self.closing.retain_mut(|closing| !closing.advance());
-        // striking one out may have begun another change
+        // unregistering one may have begun another change
         self.closing.extend(self.ports.take_removals());
         self.used = self.ports.close_unused();
     }

@@ -1,17 +1,17 @@
-//! Where replies to datagrams leave: by a socket for sending only that the worker has to itself,
-//! or by the one that the call came by.
+//! Where replies to datagrams leave: by a socket for sending only that the worker has to itself, or by the
+//! one that the call came by.
 //!
-//! A reply that is sent in pieces (header, then pages of a file) is joined by the kernel in the
-//! socket, so that two workers must not do that at the same time on one. With a socket of its own
-//! no worker ever waits for another's reply. `udp-sockets=single` is one socket in both directions,
-//! as it always was; every other setting has these, but not for sockets of both families, as
-//! somebody else may have bound them: one of these sends to one family only.
+//! A reply that is sent in pieces (header, then pages of a file) is joined by the kernel in the socket, so
+//! two workers must not do that at the same time on one. With a socket of its own no worker ever waits for
+//! another's reply. `udp-sockets=single` is one socket in both directions; every other setting has these,
+//! but not for sockets of both address families, as somebody else may have bound them: one of these sends
+//! to one family only.
 //!
-//! A worker may be acting as some caller, and the kernel lets only sockets of the same user share
-//! a port. So workers make none: the keeper has some in stock, and whoever finds none there sends
-//! by the socket that the call came by, or by the base beside it.
+//! A worker may be acting as some caller, and the kernel lets only sockets of the same user share a port.
+//! So workers make none: the maintenance thread keeps some spare ones, and a worker that finds none sends by
+//! the socket that the call came by, or by the base beside it.
 //!
-//! Lock: the stock; held for a list operation.
+//! Lock: the spare sockets; held for a list operation.
 
 use crate::sync::lock;
 use crate::udp::socket::{self, DatagramSocket};
@@ -24,14 +24,14 @@ use telemetry::WorkerStats;
 
 /// Most sockets for sending only; a worker that gets none sends by the socket of the call.
 const REPLY_SOCKETS_MAX: usize = 256;
-/// Sockets in stock for each family and port.
+/// Spare sockets for each address family and port.
 const SPARES_PER_PORT: usize = 4;
 
 /// A socket for sending only.
 pub(crate) struct ReplySocket {
     ipv6: bool,
     port: u16,
-    /// The stock that it is of.
+    /// The generation that it is of; see [`ReplySockets::renew`].
     generation: u64,
     socket: UdpSocket,
     open: Arc<AtomicUsize>,
@@ -49,15 +49,15 @@ impl ReplySocket {
     }
 }
 
-/// The stock.
+/// The spare sockets.
 pub(crate) struct ReplySockets {
-    /// Changes when all that were given out before are to be thrown away; 0: there are none.
+    /// Changes when all that were made before are to be closed; 0: there are none.
     generation: AtomicU64,
-    /// How many are in stock, so that an empty one is not locked.
+    /// How many are spare, so that an empty list is not locked.
     spare_count: AtomicUsize,
     open: Arc<AtomicUsize>,
     spare_sockets: Mutex<Vec<ReplySocket>>,
-    /// Wakes the keeper, who makes more.
+    /// Wakes the maintenance thread, which makes more.
     keeper: Arc<Event>,
 }
 
@@ -72,7 +72,7 @@ impl ReplySockets {
         }
     }
 
-    /// Whether there are none by the operator's wish.
+    /// Whether the setting is that there are none.
     pub fn is_off(&self) -> bool {
         self.generation.load(Relaxed) == 0
     }
@@ -82,7 +82,8 @@ impl ReplySockets {
         self.open.load(Relaxed)
     }
 
-    /// Throws away what there is; workers do so when they next send. 0 is none from here on.
+    /// Closes those that there are; workers close theirs when they next send. With 0 there are none from here
+    /// on.
     pub fn renew(&self, generation: u64) {
         self.generation.store(generation, Relaxed);
         self.spare_count.store(0, Relaxed);
@@ -90,10 +91,10 @@ impl ReplySockets {
         drop(old);
     }
 
-    /// Makes as many as the stock should have for these addresses. Not for workers.
+    /// Makes the spare ones for these addresses that are missing. Not for workers.
     ///
     /// # Errors
-    /// As bind(2); the stock has what could be made.
+    /// As bind(2); those that could be made are spare.
     pub fn fill(&self, addrs: &[SocketAddr], buffer: Option<usize>) -> std::io::Result<()> {
         let generation = self.generation.load(Relaxed);
         if generation == 0 {
@@ -136,7 +137,7 @@ impl ReplySockets {
         Some(reply_socket)
     }
 
-    /// The way out for replies to what came by `port`; `held` are the worker's own.
+    /// How replies leave to what came by `socket`; `held` are the worker's own.
     pub fn reply_path<'w>(
         &self,
         held: &'w mut Vec<ReplySocket>,
@@ -160,7 +161,7 @@ impl ReplySockets {
     }
 }
 
-/// A way out.
+/// How a reply leaves.
 #[derive(Clone, Copy)]
 pub(crate) enum ReplyPath<'w> {
     /// The worker's own socket.
@@ -174,7 +175,7 @@ impl<'w> ReplyPath<'w> {
     pub const fn socket(&self) -> &'w UdpSocket {
         match self {
             Self::Own(socket) => socket,
-            Self::Shared(port) => &port.socket,
+            Self::Shared(socket) => &socket.udp,
         }
     }
 

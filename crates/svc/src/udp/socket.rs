@@ -1,4 +1,4 @@
-//! One datagram socket that receives, and what is known of it.
+//! One datagram socket that receives, and its counters.
 
 use crate::addresses::canonical;
 use crate::udp::layout::Binding;
@@ -25,7 +25,7 @@ pub(crate) struct Traffic {
 pub(crate) struct DatagramSocket {
     /// Never given to two sockets.
     pub number: u64,
-    pub socket: UdpSocket,
+    pub udp: UdpSocket,
     pub local: SocketAddr,
     pub binding: Binding,
     /// The base beside it, by which its replies leave: when it hides, nothing can be sent by it.
@@ -63,7 +63,7 @@ impl DatagramSocket {
         let families = datagram::families(&socket)?;
         Ok(Self {
             number,
-            socket,
+            udp: socket,
             local,
             binding,
             reply_by,
@@ -80,7 +80,7 @@ impl DatagramSocket {
         self.closing.load(Relaxed)
     }
 
-    /// Everything that came and went.
+    /// Everything that was received and sent.
     pub fn totals(&self) -> Traffic {
         let mut all = Traffic::default();
         for counters in &self.counters {
@@ -105,8 +105,8 @@ impl DatagramSocket {
         }
     }
 
-    /// Alone with the socket, to send one reply in several pieces; counts if another worker is at
-    /// it. Whoever has it does not wait for anything.
+    /// Exclusive use of the socket, to send one reply in several pieces; counted if another worker has it. The
+    /// holder waits for nothing.
     pub fn cork(&self, stats: &WorkerStats) -> RwLockWriteGuard<'_, ()> {
         match self.cork.try_write() {
             Ok(corked) => corked,
@@ -118,7 +118,7 @@ impl DatagramSocket {
         }
     }
 
-    /// Beside others who send replies in one piece, and nobody who sends one in several.
+    /// Shared use of the socket, to send replies in one piece each.
     pub fn uncorked(&self, stats: &WorkerStats) -> RwLockReadGuard<'_, ()> {
         match self.cork.try_read() {
             Ok(uncorked) => uncorked,

@@ -1,15 +1,15 @@
 //! All datagram sockets: which there are, who watches them, and how one setting becomes another.
 //!
-//! Workers see the [`Table`], a snapshot that they read without a lock. Everything else is in the
-//! [`State`], which the keeper, the operator's requests and starting pools change under its lock;
-//! no worker ever takes it. Under it there are system calls that do not wait: bind, setsockopt,
-//! connect of a datagram socket, epoll_ctl.
+//! Workers see the [`Table`], a snapshot that they read without a lock. Everything else is in [`State`], which
+//! the maintenance thread, the operator's requests and starting pools change under its lock; no worker ever
+//! takes it. Under it there are system calls that do not wait: bind, setsockopt, connect of a datagram
+//! socket, epoll_ctl.
 //!
 //! A change is one [`DatagramSockets::reconcile`]: what is wanted and missing is bound, what is there and not
-//! wanted is hidden and handed to the keeper (`leaving.rs`), groups are steered anew. A socket is
-//! not added to a group that another one is just leaving, as the group's order would change under
-//! the program that steers it; the pass after that does it. As every address has its base, nothing
-//! is without a socket meanwhile, unless there are to be none.
+//! wanted is hidden and left to the maintenance thread (`removal.rs`), groups are steered anew. A socket is
+//! not added to a group that another one is just leaving, as the group's order would change under the
+//! program that steers it; the next reconciliation does it. As every address has its base, no interface is
+//! without a socket meanwhile, unless there are to be none.
 
 use crate::epoll_tokens::TOKEN_SOCKET;
 use crate::errors::{SettingError, StartError};
@@ -39,7 +39,7 @@ pub(crate) struct Table(Vec<Arc<DatagramSocket>>);
 impl Table {
     /// The socket with that number, if it is open still.
     pub fn find(&self, number: u64) -> Option<&Arc<DatagramSocket>> {
-        let at = self.0.binary_search_by_key(&number, |port| port.number).ok()?;
+        let at = self.0.binary_search_by_key(&number, |socket| socket.number).ok()?;
         self.0.get(at)
     }
 }
@@ -49,9 +49,9 @@ pub(crate) struct DatagramSockets {
     table: Snapshot<Table, LongReads>,
     state: Mutex<State>,
     pub reply_sockets: ReplySockets,
-    /// Wakes the keeper.
+    /// Wakes the maintenance thread.
     pub event: Arc<Event>,
-    /// The keeper is to end.
+    /// The maintenance thread is to end.
     pub stopping: AtomicBool,
 }
 
@@ -64,11 +64,11 @@ struct State {
     bound_to_interface: Vec<usize>,
     interfaces: Vec<Link>,
     cpus: u32,
-    ports: Vec<Arc<DatagramSocket>>,
+    sockets: Vec<Arc<DatagramSocket>>,
     /// Inherited sockets that are out of service, with their addresses: whoever holds them as well
     /// has the port, so that no other could be bound.
     out_of_service: Vec<(usize, UdpSocket)>,
-    /// Hidden sockets that the keeper has not fetched yet.
+    /// Hidden sockets that the maintenance thread has not taken yet.
     closing: Vec<SocketRemoval<RemovalTarget>>,
     pools: Vec<(usize, Arc<Epoll>)>,
     last_number: u64,
@@ -79,32 +79,32 @@ struct State {
     without_interface_socket: Vec<usize>,
 }
 
-/// A socket on its way out, with all that it has to be struck out of.
+/// A socket that is being removed, with the sockets that it is one of.
 pub(crate) struct RemovalTarget {
-    port: Arc<DatagramSocket>,
-    ports: Arc<DatagramSockets>,
+    socket: Arc<DatagramSocket>,
+    sockets: Arc<DatagramSockets>,
 }
 
 impl RemovableSocket for RemovalTarget {
     fn hide(&self) {
-        let DatagramSocket { socket, binding, reply_by, adopted, .. } = &*self.port;
-        // others hold it as well, and the next server is to hear by it
-        if *adopted && datagram::discard_arrivals(socket).is_ok() {
+        let DatagramSocket { udp, binding, reply_by, adopted, .. } = &*self.socket;
+        // others have it open as well, and the next server is to receive by it
+        if *adopted && datagram::discard_arrivals(udp).is_ok() {
             return;
         }
         // refused to those without a privilege if the address is of one interface
-        if reply_by.is_none() || datagram::bind_to_no_interface(socket).is_err() {
-            // where it fails there is no way to anywhere, and nothing arrives either
-            let _ = datagram::hide(socket, binding.interface);
+        if reply_by.is_none() || datagram::bind_to_no_interface(udp).is_err() {
+            // where it fails there is no route to anywhere, and nothing arrives either
+            let _ = datagram::hide(udp, binding.interface);
         }
     }
 
     fn has_arrivals(&self) -> bool {
-        datagram::has_arrivals(&self.port.socket)
+        datagram::has_arrivals(&self.socket.udp)
     }
 
     fn unregister(&self) {
-        self.ports.unregister(&self.port);
+        self.sockets.unregister(&self.socket);
     }
 }
 
@@ -128,7 +128,7 @@ impl DatagramSockets {
             bound_to_interface: Vec::new(),
             interfaces,
             cpus: sys::thread::online_cpus(),
-            ports: Vec::new(),
+            sockets: Vec::new(),
             out_of_service: Vec::new(),
             closing: Vec::new(),
             pools: Vec::new(),
@@ -175,34 +175,33 @@ impl DatagramSockets {
             }
             state.add_socket(socket, binding, true).map_err(StartError::Adopt)?;
         }
-        let ports = Arc::new(Self {
+        let sockets = Arc::new(Self {
             table: Snapshot::new(Table::default()),
             reply_sockets: ReplySockets::new(Arc::clone(&event)),
             state: Mutex::new(state),
             event,
             stopping: AtomicBool::new(false),
         });
-        let mut state = lock(&ports.state);
+        let mut state = lock(&sockets.state);
         state.mode = mode;
-        ports.reconcile(&mut state);
+        sockets.reconcile(&mut state);
         for (binding, source) in failed {
-            if !state.ports.iter().any(|port| port.binding.address == binding.address) {
+            if !state.sockets.iter().any(|socket| socket.binding.address == binding.address) {
                 let addr = state.addresses.get(binding.address).copied();
                 let addr = addr.unwrap_or_else(|| ([0, 0, 0, 0], 0).into());
                 return Err(StartError::Bind { transport: Transport::Udp, addr, source });
             }
         }
         drop(state);
-        Ok(ports)
+        Ok(sockets)
     }
 
-    /// The sockets as they are now. They stay open as long as this is held, for a call that sleeps
-    /// included.
+    /// The sockets as they are now. They stay open as long as this is held, also by a call that blocks.
     pub fn table(&self) -> Held<'_, Table, LongReads> {
         self.table.load()
     }
 
-    /// Closes what was struck out and nobody uses any more; whether something is left.
+    /// Closes unregistered sockets that nobody uses any more; whether some are left.
     pub fn close_unused(&self) -> bool {
         self.table.collect() > 0
     }
@@ -213,8 +212,8 @@ impl DatagramSockets {
     /// As epoll_ctl(2).
     pub fn add_pool(&self, pool: usize, epoll: &Arc<Epoll>) -> io::Result<()> {
         let mut state = lock(&self.state);
-        for port in &state.ports {
-            epoll.add_exclusive(&port.socket, TOKEN_SOCKET | port.number)?;
+        for socket in &state.sockets {
+            epoll.add_exclusive(&socket.udp, TOKEN_SOCKET | socket.number)?;
         }
         state.pools.push((pool, Arc::clone(epoll)));
         Ok(())
@@ -224,10 +223,10 @@ impl DatagramSockets {
     pub fn remove_pool(&self, epoll: &Arc<Epoll>) -> Vec<u64> {
         let mut state = lock(&self.state);
         state.pools.retain(|(_, other)| !Arc::ptr_eq(epoll, other));
-        for port in &state.ports {
-            let _ = epoll.delete(&port.socket);
+        for socket in &state.sockets {
+            let _ = epoll.delete(&socket.udp);
         }
-        state.ports.iter().map(|port| port.number).collect()
+        state.sockets.iter().map(|socket| socket.number).collect()
     }
 
     /// Changes the setting; the new sockets are there when it returns, the old ones hidden.
@@ -243,7 +242,7 @@ impl DatagramSockets {
         let mut state = lock(&self.state);
         if matches!(mode, UdpSockets::Single | UdpSockets::Cpu) {
             for (index, binding) in (0..state.addresses.len()).map(|n| (n, Binding::base(n))) {
-                // where one is just leaving, the pass after it binds
+                // where one is just leaving, the next reconciliation binds
                 if !state.has(binding) && !state.is_group_changing(binding) {
                     state.bind(binding).map_err(|error| {
                         let addr = state.addresses.get(index).map(ToString::to_string);
@@ -260,7 +259,7 @@ impl DatagramSockets {
         state.interfaces = interfaces;
         self.reconcile(&mut state);
         drop(state);
-        // to watch the interfaces, or not any more, and to see the old sockets out
+        // to watch the interfaces, or not any more, and to remove the old sockets
         self.event.raise();
         Ok(())
     }
@@ -276,26 +275,26 @@ impl DatagramSockets {
     /// [`SettingError`]: the kernel refuses.
     pub fn set_buffer(self: &Arc<Self>, buffer: Option<usize>) -> Result<(), SettingError> {
         let mut state = lock(&self.state);
-        for port in &state.ports {
-            size(&port.socket, buffer)
+        for socket in &state.sockets {
+            size(&socket.udp, buffer)
                 .map_err(|error| SettingError(format!("cannot size UDP buffers: {error}")))?;
         }
         state.buffer = buffer;
-        // sockets for sending only are with workers, who throw them away
+        // workers have the sockets for sending only, and close them
         state.renew_reply_sockets(&self.reply_sockets);
         drop(state);
         self.event.raise();
         Ok(())
     }
 
-    /// What the keeper has heard of interfaces.
+    /// Takes what the maintenance thread has heard of interfaces.
     pub fn set_interfaces(self: &Arc<Self>, interfaces: Vec<Link>) {
         let mut state = lock(&self.state);
         state.interfaces = interfaces;
         self.reconcile(&mut state);
     }
 
-    /// Looks again at what is missing.
+    /// Tries again to bind what is missing.
     pub fn retry(self: &Arc<Self>) {
         self.reconcile(&mut lock(&self.state));
     }
@@ -310,15 +309,15 @@ impl DatagramSockets {
         std::mem::take(&mut lock(&self.state).closing)
     }
 
-    /// Makes what there is what there should be, as far as it can be had now.
+    /// Makes the sockets those that there should be, as far as they can be bound now.
     fn reconcile(self: &Arc<Self>, state: &mut State) {
         let addrs = state.addresses.clone();
         let wanted =
             wanted(state.mode, &addrs, &state.bound_to_interface, &state.interfaces, state.cpus);
         if state.mode.is_many() {
             // before anything binds beside them
-            for port in state.ports.iter().filter(|port| port.binding.is_base()) {
-                let _ = datagram::share(&port.socket);
+            for socket in state.sockets.iter().filter(|socket| socket.binding.is_base()) {
+                let _ = datagram::share(&socket.udp);
             }
         }
         if state.mode.is_many() == self.reply_sockets.is_off() {
@@ -335,50 +334,50 @@ impl DatagramSockets {
             }
         }
         let spare: Vec<Arc<DatagramSocket>> = state
-            .ports
+            .sockets
             .iter()
-            .filter(|port| !port.is_closing() && !wanted.contains(&port.binding))
+            .filter(|socket| !socket.is_closing() && !wanted.contains(&socket.binding))
             .cloned()
             .collect();
-        for port in spare {
-            let _ = datagram::stop_steering(&port.socket);
-            port.closing.store(true, Relaxed);
-            let exit = RemovalTarget { port, ports: Arc::clone(self) };
+        for socket in spare {
+            let _ = datagram::stop_steering(&socket.udp);
+            socket.closing.store(true, Relaxed);
+            let exit = RemovalTarget { socket, sockets: Arc::clone(self) };
             state.closing.push(SocketRemoval::begin(exit));
         }
         state.steer();
-        self.table.replace(Table(state.ports.clone()));
+        self.table.replace(Table(state.sockets.clone()));
         state.log_changes(bind_errors);
         if let Err(error) = self.reply_sockets.fill(&addrs, state.buffer) {
             tracing::debug!(%error, "no sockets for sending only: replies leave as calls came");
         }
     }
 
-    /// Takes a socket that is empty out of everybody's sight; whoever uses it still closes it.
-    fn unregister(self: &Arc<Self>, port: &Arc<DatagramSocket>) {
+    /// Removes a socket that is empty from the epolls and the table; the last worker that uses it closes it.
+    fn unregister(self: &Arc<Self>, socket: &Arc<DatagramSocket>) {
         let mut state = lock(&self.state);
         for (_, epoll) in &state.pools {
-            let _ = epoll.delete(&port.socket);
+            let _ = epoll.delete(&socket.udp);
         }
-        state.ports.retain(|other| other.number != port.number);
-        if port.adopted
-            && let Ok(socket) = port.socket.try_clone()
+        state.sockets.retain(|other| other.number != socket.number);
+        if socket.adopted
+            && let Ok(udp) = socket.udp.try_clone()
         {
-            let _ = datagram::park(&socket);
-            state.out_of_service.push((port.binding.address, socket));
+            let _ = datagram::park(&udp);
+            state.out_of_service.push((socket.binding.address, udp));
         }
-        state.leave_single_group(port.binding);
-        // what had to wait until the group was at rest
+        state.leave_single_group(socket.binding);
+        // what had to wait until the group did not change
         self.reconcile(&mut state);
     }
 
-    /// Ends the keeper, and leaves inherited sockets as they came: their owner may start a server
+    /// Ends the maintenance thread, and leaves inherited sockets as they came: their owner may start a server
     /// when something arrives.
     pub fn stop(&self) {
         let state = lock(&self.state);
         let out_of_service = state.out_of_service.iter().map(|(_, socket)| socket);
-        let deaf = state.ports.iter().filter(|port| port.adopted && port.is_closing());
-        for socket in out_of_service.chain(deaf.map(|port| &port.socket)) {
+        let deaf = state.sockets.iter().filter(|socket| socket.adopted && socket.is_closing());
+        for socket in out_of_service.chain(deaf.map(|socket| &socket.udp)) {
             let _ = datagram::unpark(socket);
         }
         drop(state);
@@ -395,8 +394,11 @@ impl DatagramSockets {
     /// All sockets, for the operator.
     pub fn infos(&self) -> Vec<SocketInfo> {
         let state = lock(&self.state);
-        let mut infos: Vec<SocketInfo> =
-            state.ports.iter().map(|port| state.info(port, self.reply_sockets.open())).collect();
+        let mut infos: Vec<SocketInfo> = state
+            .sockets
+            .iter()
+            .map(|socket| state.info(socket, self.reply_sockets.open()))
+            .collect();
         infos.sort_by(|a, b| a.local.cmp(&b.local).then_with(|| a.interface.cmp(&b.interface)));
         infos
     }
@@ -404,15 +406,17 @@ impl DatagramSockets {
 
 impl State {
     fn has(&self, binding: Binding) -> bool {
-        self.ports.iter().any(|port| port.binding == binding && !port.is_closing())
+        self.sockets.iter().any(|socket| socket.binding == binding && !socket.is_closing())
     }
 
-    /// Whether a socket of the place's group is leaving.
+    /// Whether a socket of the same group is leaving.
     fn is_group_changing(&self, binding: Binding) -> bool {
-        self.ports.iter().any(|port| port.is_closing() && port.binding.is_same_group(&binding))
+        self.sockets
+            .iter()
+            .any(|socket| socket.is_closing() && socket.binding.is_same_group(&binding))
     }
 
-    /// Binds the socket of a place beside those that there are.
+    /// Binds a socket beside those that there are.
     fn bind(&mut self, binding: Binding) -> io::Result<()> {
         let Some(addr) = self.addresses.get(binding.address).copied() else { return Ok(()) };
         let out_of_service =
@@ -438,12 +442,12 @@ impl State {
 
     /// Which datagrams the base of an address is for.
     fn families(&self, address: usize) -> Families {
-        let base = self.ports.iter().find(|port| port.binding == Binding::base(address));
+        let base = self.sockets.iter().find(|socket| socket.binding == Binding::base(address));
         base.map_or(Families::Own, |base| base.families)
     }
 
-    /// Whether nobody else has the port of an address that has no base. Linux ends its search for
-    /// somebody at the first of our own sockets, so each interface that we have none on is tried.
+    /// Whether nobody else has bound the port of an address that has no base. Linux ends its search at the
+    /// first of our own sockets, so each interface that we have none on is tried.
     fn check_port_free(&self, address: usize, addr: SocketAddr) -> io::Result<()> {
         for link in &self.interfaces {
             let binding = Binding { address, interface: Some(link.index), member: 0 };
@@ -454,47 +458,50 @@ impl State {
         Ok(())
     }
 
-    /// Takes a socket in, and lets all pools watch it.
+    /// Adds a socket, and lets all pools watch it.
     fn add_socket(&mut self, socket: UdpSocket, binding: Binding, adopted: bool) -> io::Result<()> {
         if !adopted || self.buffer.is_some() {
             // as far as the sysctls allow
             let _ = size(&socket, self.buffer);
         }
         self.last_number = self.last_number.saturating_add(1);
-        let base = || self.ports.iter().find(|port| port.binding == Binding::base(binding.address));
+        let base =
+            || self.sockets.iter().find(|socket| socket.binding == Binding::base(binding.address));
         let reply_by =
             base().filter(|base| !binding.is_base() && base.binding.is_same_group(&binding));
-        let port =
+        let socket =
             DatagramSocket::new(self.last_number, socket, binding, reply_by.cloned(), adopted)?;
-        let port = Arc::new(port);
+        let socket = Arc::new(socket);
         for (_, epoll) in &self.pools {
-            epoll.add_exclusive(&port.socket, TOKEN_SOCKET | port.number)?;
+            epoll.add_exclusive(&socket.udp, TOKEN_SOCKET | socket.number)?;
         }
-        self.ports.push(port);
+        self.sockets.push(socket);
         Ok(())
     }
 
-    /// A base that is alone in its group is weighed by itself again.
+    /// Takes a base that is alone in its group out of the group.
     fn leave_single_group(&self, binding: Binding) {
         let scoped = self.addresses.get(binding.address).is_none_or(layout::is_scoped);
-        let mut group = self.ports.iter().filter(|port| port.binding.is_same_group(&binding));
+        let mut group = self.sockets.iter().filter(|socket| socket.binding.is_same_group(&binding));
         if let (Some(base), None, false) = (group.next(), group.next(), scoped)
             && base.binding.is_base()
         {
-            let _ = datagram::leave_group(&base.socket);
+            let _ = datagram::leave_group(&base.udp);
         }
     }
 
     /// Steers each group by CPU that has several members, none of them leaving.
     fn steer(&self) {
-        for first in self.ports.iter().filter(|port| port.binding.member == 0 && !port.is_closing())
+        for first in
+            self.sockets.iter().filter(|socket| socket.binding.member == 0 && !socket.is_closing())
         {
-            let group =
-                || self.ports.iter().filter(|port| port.binding.is_same_group(&first.binding));
+            let group = || {
+                self.sockets.iter().filter(|socket| socket.binding.is_same_group(&first.binding))
+            };
             let members = u32::try_from(group().count()).unwrap_or(u32::MAX);
             if members > 1
-                && !group().any(|port| port.is_closing())
-                && let Err(error) = datagram::steer_by_cpu(&first.socket, members)
+                && !group().any(|socket| socket.is_closing())
+                && let Err(error) = datagram::steer_by_cpu(&first.udp, members)
             {
                 tracing::warn!(%error, "cannot steer UDP by CPU: it is steered by a hash");
             }
@@ -506,7 +513,7 @@ impl State {
         reply_sockets.renew(if self.mode.is_many() { self.last_generation } else { 0 });
     }
 
-    /// Logs what has become different.
+    /// Logs what has changed.
     fn log_changes(&mut self, bind_errors: BTreeMap<Binding, String>) {
         for (binding, error) in &bind_errors {
             if self.bind_errors.get(binding) != Some(error) {
@@ -528,9 +535,11 @@ impl State {
         }
         self.bind_errors = bind_errors;
         let spread = |address: usize| {
-            // where one is leaving, its successor is bound in the pass after that
-            let mut ports = self.ports.iter();
-            ports.any(|port| port.binding.address == address && port.binding.interface.is_some())
+            // where one is leaving, its successor is bound in the next reconciliation
+            let mut sockets = self.sockets.iter();
+            sockets.any(|socket| {
+                socket.binding.address == address && socket.binding.interface.is_some()
+            })
         };
         let should = |address: &usize| {
             self.mode.by_interface() && !self.bound_to_interface.contains(address)
@@ -565,17 +574,17 @@ impl State {
         binding.interface.map_or_else(|| "all interfaces".to_owned(), |index| self.name_of(index))
     }
 
-    fn info(&self, port: &DatagramSocket, reply_sockets: usize) -> SocketInfo {
-        let traffic = port.totals();
-        let memory = datagram::memory(&port.socket);
+    fn info(&self, socket: &DatagramSocket, reply_sockets: usize) -> SocketInfo {
+        let traffic = socket.totals();
+        let memory = datagram::memory(&socket.udp);
         let steered =
-            self.ports.iter().filter(|p| p.binding.is_same_group(&port.binding)).count() > 1;
+            self.sockets.iter().filter(|p| p.binding.is_same_group(&socket.binding)).count() > 1;
         SocketInfo {
             transport: SocketKind::Udp,
-            local: port.local,
-            adopted: port.adopted,
-            interface: port.binding.interface.map(|index| self.name_of(index)),
-            cpu: steered.then_some(port.binding.member),
+            local: socket.local,
+            adopted: socket.adopted,
+            interface: socket.binding.interface.map(|index| self.name_of(index)),
+            cpu: steered.then_some(socket.binding.member),
             received: traffic.received,
             sent: traffic.sent,
             bytes_in: traffic.bytes_in,
@@ -583,20 +592,20 @@ impl State {
             drops: memory.drops,
             buffer_in: memory.buffers.receive,
             buffer_out: memory.buffers.send,
-            note: self.note(port, reply_sockets),
+            note: self.note(socket, reply_sockets),
         }
     }
 
     /// What the operator should know of a socket.
-    fn note(&self, port: &DatagramSocket, reply_sockets: usize) -> String {
-        if port.is_closing() {
+    fn note(&self, socket: &DatagramSocket, reply_sockets: usize) -> String {
+        if socket.is_closing() {
             return "closes when it is empty".to_owned();
         }
-        if !port.binding.is_base() {
+        if !socket.binding.is_base() {
             return String::new();
         }
         let mut notes = Vec::new();
-        let address = port.binding.address;
+        let address = socket.binding.address;
         if self.mode.by_interface() && self.without_interface_socket.contains(&address) {
             notes.push("serves all interfaces, as none has a socket".to_owned());
         } else if self.mode.by_interface() {

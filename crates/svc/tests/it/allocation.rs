@@ -63,7 +63,7 @@ fn a_warm_call_allocates_nothing() {
             udp.send(&call).unwrap();
             assert_eq!(udp.recv(&mut room).unwrap(), answer - 4);
         });
-        // other threads want memory now and then, and a turn that is cut, which on a busy machine is nearly
+        // other threads want memory now and then, and a round that ends early, which on a busy machine is nearly
         // each, keeps what is left of the calls
         let among_max = 100 * TOGETHER as u64;
         let told = format!("{name}: {alone} {among} {datagram}");

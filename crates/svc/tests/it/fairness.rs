@@ -1,4 +1,5 @@
-//! What one client asks for is paid by that client: others wait for a turn of it, not for all of it.
+//! A client that floods the server delays only itself: others wait for one of its service rounds, not for all
+//! of its calls.
 
 use crate::toy::{self, Client, SPIN, Toy, config, message, record, until};
 use bowline_svc::{Config, PoolMode};
@@ -9,7 +10,7 @@ use telemetry::Counter;
 
 /// Calls that the greedy client keeps in flight, as many as the Linux client sends on one mount.
 const IN_FLIGHT: u32 = 64;
-/// What one of them costs: 64 of them are far more than one turn.
+/// What one of them costs: 64 of them are far more than one round.
 const CALL_US: u32 = 40;
 /// Calls of one measurement.
 const CALLS: u32 = 400;
@@ -49,7 +50,7 @@ fn overtaken_by(toy: &Toy, client: &mut Client) -> u64 {
 }
 
 #[test]
-fn a_client_with_many_calls_in_flight_costs_others_one_turn() {
+fn a_client_with_many_calls_in_flight_costs_others_one_round() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
     let mut modest = toy.client();
     let enough = Arc::new(AtomicBool::new(false));
@@ -59,7 +60,7 @@ fn a_client_with_many_calls_in_flight_costs_others_one_turn() {
     enough.store(true, Relaxed);
     let done: u64 = others.into_iter().map(|other| other.join().unwrap()).sum();
     assert!(done > 0, "the greedy are served as well");
-    // Were all that a connection has sent answered in one turn, it would be that of two of them.
+    // If all that a connection has sent were answered in one round, it would be that of two of them.
     println!("{overtaken} calls of others run first, of batches of {IN_FLIGHT}");
     assert!(overtaken < u64::from(IN_FLIGHT / 4), "{overtaken}");
     toy.stop();

@@ -65,7 +65,7 @@ fn nobody_is_read_whose_replies_wait() {
         until("it is held up", || conn().queued_bytes > 0);
         let calls = conn().calls;
         std::thread::sleep(Duration::from_millis(300));
-        // what the turn under way had received
+        // what the round under way had received
         let conn = conn();
         assert!(conn.calls <= calls + 2 && conn.queued_bytes <= 3 * LEN, "{wake_policy}: {conn:?}");
         for _ in 0..CALLS {

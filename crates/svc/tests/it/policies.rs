@@ -50,10 +50,10 @@ fn mix(toy: &Toy, mut meanwhile: impl FnMut(usize)) {
             packets.join().unwrap();
             done.store(true, Ordering::Relaxed);
         });
-        let mut turn = 0;
+        let mut round = 0;
         while !done.load(Ordering::Relaxed) && !watch.is_finished() {
-            meanwhile(turn);
-            turn += 1;
+            meanwhile(round);
+            round += 1;
             std::thread::sleep(Duration::from_millis(3));
         }
         watch.join().unwrap();
@@ -109,7 +109,7 @@ fn every_policy_answers_every_call_once() {
 fn policies_change_under_load() {
     let toy = one_pool(WakePolicy::Adaptive, (2, 32));
     let all = [WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Chain, WakePolicy::Cap(3)];
-    mix(&toy, |turn| toy.server.set_wake_policy(all[turn % all.len()]).unwrap());
+    mix(&toy, |round| toy.server.set_wake_policy(all[round % all.len()]).unwrap());
     toy.server.set_wake_policy(WakePolicy::Adaptive).unwrap();
     mix(&toy, |_| ());
     until("connections of clients that have gone are gone", || toy.server.connections() == 0);
@@ -121,7 +121,7 @@ fn connections_go_over_to_other_pools_under_load() {
     let modes = [PoolMode::PerCpu, PoolMode::PerNode, PoolMode::Global, PoolMode::Auto];
     for policy in [WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Chain] {
         let toy = one_pool(policy, (4, 64));
-        mix(&toy, |turn| toy.server.set_pool_mode(modes[turn % modes.len()]).unwrap());
+        mix(&toy, |round| toy.server.set_pool_mode(modes[round % modes.len()]).unwrap());
         toy.server.set_pool_mode(PoolMode::Global).unwrap();
         until("the others are left", || toy.server.pools().len() == 1);
         let mut client = toy.client();

@@ -238,8 +238,8 @@ fn a_mix_of_everything_loses_nothing() {
     toy.stop();
 }
 
-/// The socket has room again while the connection is still out with the worker that the watchdog
-/// took the core from: nobody but that worker's successor hears of it.
+/// The socket has room again while the worker that the watchdog replaced as the leader still has the
+/// connection: only the new leader gets the event.
 #[test]
 fn room_for_a_reply_is_not_missed_after_a_rescue() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });

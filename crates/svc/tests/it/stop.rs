@@ -62,7 +62,7 @@ fn what_has_arrived_behind_a_long_batch_is_answered() {
         let (pool_mode, threads) = (PoolMode::Global, (1, 1));
         let toy = Toy::start(Config { wake_policy, pool_mode, threads, ..config() });
         let mut client = toy.client();
-        // each is a turn of its own, as long as it takes
+        // each is a round of its own, however long
         let batch = (0..60).map(|xid| record(&message(xid, SPIN, &2_000_u32.to_be_bytes())));
         client.0.write_all(&batch.collect::<Vec<_>>().concat()).unwrap();
         until("it has begun", || toy.state.calls.load(Ordering::Relaxed) > 0);

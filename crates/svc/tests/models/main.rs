@@ -1,4 +1,4 @@
-//! Every interleaving, within bounds, of the code by which work, cores and connections go from
+//! Every interleaving, within bounds, of the code by which work, event loops and connections go from
 //! thread to thread: the server's own `scheduler.rs` and `exclusive_slot.rs`, compiled here over loom's sync
 //! types.
 //!
@@ -97,7 +97,7 @@ impl Event {
     }
 }
 
-/// A pool whose core is a token that only one thread may have.
+/// A pool whose event loop is a token that only one thread may have.
 struct Pool {
     scheduler: Scheduler<Token, u32>,
     done: Done,
@@ -155,15 +155,15 @@ impl Pool {
         self.call(self.scheduler.enqueue(work, urgent, 0));
     }
 
-    /// Takes the core at the start and keeps it.
+    /// Takes the event loop at the start and keeps it.
     fn lead(&self) -> Token {
         let parker = Parker::started(Role::Worker, 0);
-        let Next::Lead(core, also) = self.scheduler.next_task(&parker, 0) else {
-            panic!("the core is free")
+        let Next::Lead(event_loop, also) = self.scheduler.next_task(&parker, 0) else {
+            panic!("the event loop is vacant")
         };
         self.call(also);
-        core.hold();
-        core
+        event_loop.hold();
+        event_loop
     }
 
     fn retire(&self) {
@@ -181,10 +181,10 @@ impl Pool {
                     self.call(also);
                     serve(self, work);
                 }
-                Next::Lead(core, also) => {
+                Next::Lead(event_loop, also) => {
                     self.call(also);
-                    core.hold();
-                    lead(self, core);
+                    event_loop.hold();
+                    lead(self, event_loop);
                 }
                 Next::Park { .. } => {
                     while !parker.is_woken() {
@@ -198,20 +198,22 @@ impl Pool {
 
     fn worker(self: &Arc<Self>, serve: impl Fn(&Self, u32) + 'static) -> thread::JoinHandle<()> {
         let pool = Arc::clone(self);
-        thread::spawn(move || pool.work(Role::Worker, serve, |_, _| panic!("the core is taken")))
+        thread::spawn(move || {
+            pool.work(Role::Worker, serve, |_, _| panic!("the event loop is taken"))
+        })
     }
 }
 
 /// All workers but the leader sleep when one more piece of work is queued that is not for it alone.
 #[test]
-fn a_leader_that_waits_is_told_of_what_is_queued() {
+fn a_leader_that_waits_is_notified_of_queued_work() {
     check(|| {
         let pool = Pool::new(1, WakePolicy::Adaptive);
-        let core = pool.lead();
+        let event_loop = pool.lead();
         let other = Arc::clone(&pool);
         let other = thread::spawn(move || other.enqueue(1, false));
-        let lease = pool.scheduler.begin_round(core);
-        let _core = pool.scheduler.end_round(lease).expect("nobody frees it");
+        let round = pool.scheduler.begin_round(event_loop);
+        let _event_loop = pool.scheduler.end_round(round).expect("nobody frees it");
         loop {
             match pool.scheduler.pop_for_leader(|| 0) {
                 Some(work) => break assert_eq!(work, 1),
@@ -227,14 +229,14 @@ fn no_work_is_lost_or_done_twice() {
     for policy in POLICIES {
         check(move || {
             let pool = Pool::new(2, policy);
-            let core = pool.lead();
+            let event_loop = pool.lead();
             let workers = [(); 2].map(|()| pool.worker(|pool, work| pool.done.tell(work)));
             pool.enqueue(1, false);
             pool.enqueue(2, false);
             pool.done.wait_for(1);
             pool.done.wait_for(2);
             assert!(pool.scheduler.is_empty() && pool.started.lock().unwrap().is_empty());
-            core.let_go();
+            event_loop.let_go();
             pool.retire();
             workers.into_iter().for_each(|worker| worker.join().unwrap());
         });
@@ -242,11 +244,11 @@ fn no_work_is_lost_or_done_twice() {
 }
 
 #[test]
-fn what_lies_behind_a_sleeper_is_taken_by_another() {
+fn work_behind_a_blocked_worker_is_taken_by_another() {
     for policy in POLICIES {
         check(move || {
             let pool = Pool::new(2, policy);
-            let core = pool.lead();
+            let event_loop = pool.lead();
             let workers = [(); 2].map(|()| {
                 pool.worker(|pool, work| {
                     if work == 1 {
@@ -261,7 +263,7 @@ fn what_lies_behind_a_sleeper_is_taken_by_another() {
             pool.enqueue(1, false);
             pool.enqueue(2, false);
             pool.done.wait_for(1);
-            core.let_go();
+            event_loop.let_go();
             pool.retire();
             workers.into_iter().for_each(|worker| worker.join().unwrap());
         });
@@ -273,7 +275,7 @@ fn when_all_are_blocked_one_is_started_and_not_before() {
     for policy in POLICIES {
         check(move || {
             let pool = Pool::with_range((1, 2), policy);
-            let core = pool.lead();
+            let event_loop = pool.lead();
             let serve = |pool: &Pool, work| {
                 if work == 1 {
                     pool.call(pool.scheduler.worker_blocks(0));
@@ -292,7 +294,7 @@ fn when_all_are_blocked_one_is_started_and_not_before() {
             assert_eq!(started, [Role::Worker], "{policy}");
             let second = pool.worker(serve);
             pool.done.wait_for(1);
-            core.let_go();
+            event_loop.let_go();
             pool.retire();
             [first, second].into_iter().for_each(|worker| worker.join().unwrap());
             assert_eq!(pool.scheduler.count().threads, 1, "the leader is pop_for_leader");
@@ -301,11 +303,11 @@ fn when_all_are_blocked_one_is_started_and_not_before() {
 }
 
 #[test]
-fn a_thread_that_leaves_is_not_called_and_one_that_is_woken_does_not_leave() {
+fn a_thread_ends_or_is_woken_and_never_both() {
     for policy in POLICIES {
         check(move || {
             let pool = Pool::with_range((0, 1), policy);
-            let core = pool.lead();
+            let event_loop = pool.lead();
             // One more than the fewest, which nobody called for a while when it parks.
             let theirs = Arc::clone(&pool);
             assert!(matches!(pool.scheduler.enqueue(1, false, 0), Wakeup::Start(Role::Worker)));
@@ -335,7 +337,7 @@ fn a_thread_that_leaves_is_not_called_and_one_that_is_woken_does_not_leave() {
                     assert!(worker.join().unwrap(), "and then leaves");
                 }
             }
-            core.let_go();
+            event_loop.let_go();
         });
     }
 }
@@ -352,7 +354,7 @@ fn a_policy_that_changes_loses_nothing_that_is_queued() {
         check(move || {
             // The leader and one worker.
             let pool = Pool::new(if before == WakePolicy::Adaptive { 2 } else { 1 }, before);
-            let core = pool.lead();
+            let event_loop = pool.lead();
             let worker = pool.worker(|pool, work| pool.done.tell(work));
             let theirs = Arc::clone(&pool);
             let operator =
@@ -368,7 +370,7 @@ fn a_policy_that_changes_loses_nothing_that_is_queued() {
             }
             pool.done.wait_for(1);
             pool.done.wait_for(2);
-            core.let_go();
+            event_loop.let_go();
             pool.retire();
             worker.join().unwrap();
         });
@@ -376,24 +378,24 @@ fn a_policy_that_changes_loses_nothing_that_is_queued() {
 }
 
 /// Leads, runs a call that says that it may sleep, and sleeps until somebody else has led.
-fn promote_follower(pool: &Pool, core: Token, first: &AtomicUsize) {
+fn promote_follower(pool: &Pool, event_loop: Token, first: &AtomicUsize) {
     if first.fetch_add(1, Ordering::SeqCst) > 0 {
-        core.let_go();
+        event_loop.let_go();
         // To stay: nobody else is to lead after this one.
         return pool.done.tell(2);
     }
-    core.let_go();
-    let lease = pool.scheduler.begin_round(core);
-    if let Some(core) = pool.scheduler.end_round(lease) {
-        assert!(pool.scheduler.end_round(lease).is_none(), "a lease fits once");
-        pool.call(pool.scheduler.promote_follower(core, 0));
+    event_loop.let_go();
+    let round = pool.scheduler.begin_round(event_loop);
+    if let Some(event_loop) = pool.scheduler.end_round(round) {
+        assert!(pool.scheduler.end_round(round).is_none(), "a round fits once");
+        pool.call(pool.scheduler.promote_follower(event_loop, 0));
     }
     pool.done.wait_for(2);
     pool.scheduler.worker_resumes();
 }
 
 #[test]
-fn a_follower_leads_while_the_leader_sleeps_whoever_was_quicker() {
+fn a_follower_leads_while_the_leader_blocks_whether_promoted_or_rescued() {
     check(|| {
         let pool = Pool::new(2, WakePolicy::Adaptive);
         let first = Arc::new(AtomicUsize::new(0));
@@ -401,7 +403,9 @@ fn a_follower_leads_while_the_leader_sleeps_whoever_was_quicker() {
             let (pool, first) = (Arc::clone(&pool), Arc::clone(&first));
             thread::spawn(move || {
                 let serve = |_: &Pool, _: u32| panic!("nothing is queued");
-                pool.work(Role::Worker, serve, |pool, core| promote_follower(pool, core, &first));
+                pool.work(Role::Worker, serve, |pool, event_loop| {
+                    promote_follower(pool, event_loop, &first)
+                });
             })
         });
         // The watchdog comes once, at any time.
@@ -418,22 +422,22 @@ fn a_follower_leads_while_the_leader_sleeps_whoever_was_quicker() {
 }
 
 #[test]
-fn a_reserve_leads_when_nobody_is_left_and_is_relieved() {
+fn a_reserve_thread_leads_when_all_are_blocked_and_is_relieved() {
     check(|| {
         let pool = Pool::new(1, WakePolicy::Adaptive);
-        let core = pool.lead();
-        core.let_go();
+        let event_loop = pool.lead();
+        event_loop.let_go();
         // The only thread is about to sleep.
-        let call = pool.scheduler.promote_follower(core, 0);
+        let call = pool.scheduler.promote_follower(event_loop, 0);
         assert!(matches!(call, Wakeup::Start(Role::Reserve)));
         let theirs = Arc::clone(&pool);
         let reserve = thread::spawn(move || {
-            let lead = |pool: &Pool, core: Token| {
+            let lead = |pool: &Pool, event_loop: Token| {
                 // An urgent call; then a worker comes back, and is served first.
                 pool.enqueue(1, true);
                 pool.done.wait_for(3);
-                core.let_go();
-                pool.call(pool.scheduler.resign(core, 0));
+                event_loop.let_go();
+                pool.call(pool.scheduler.resign(event_loop, 0));
             };
             theirs.work(Role::Reserve, |pool, work| pool.done.tell(work), lead);
         });
@@ -454,9 +458,9 @@ fn a_reserve_leads_when_nobody_is_left_and_is_relieved() {
                                 thread::park();
                             }
                         }
-                        Next::Lead(core, _) => {
-                            core.hold();
-                            core.let_go();
+                        Next::Lead(event_loop, _) => {
+                            event_loop.hold();
+                            event_loop.let_go();
                             return pool.done.tell(4);
                         }
                         Next::Exit | Next::Retired => panic!("the pool goes on"),
@@ -476,7 +480,7 @@ fn urgent_work_is_done_while_every_thread_is_blocked() {
     for policy in POLICIES {
         check(move || {
             let pool = Pool::new(1, policy);
-            let core = pool.lead();
+            let event_loop = pool.lead();
             let serve = |pool: &Pool, work: u32| {
                 if work == 1 {
                     pool.call(pool.scheduler.worker_blocks(0));
@@ -495,10 +499,10 @@ fn urgent_work_is_done_while_every_thread_is_blocked() {
             assert_eq!(*pool.started.lock().unwrap(), [Role::Reserve]);
             let theirs = Arc::clone(&pool);
             let reserve = thread::spawn(move || {
-                theirs.work(Role::Reserve, serve, |_, _| panic!("the core is taken"));
+                theirs.work(Role::Reserve, serve, |_, _| panic!("the event loop is taken"));
             });
             pool.done.wait_for(2);
-            core.let_go();
+            event_loop.let_go();
             pool.retire();
             worker.join().unwrap();
             reserve.join().unwrap();
@@ -539,7 +543,7 @@ impl Line {
 }
 
 #[test]
-fn what_arrives_while_a_connection_is_out_is_not_forgotten() {
+fn what_arrives_while_a_worker_has_the_connection_is_not_lost() {
     check(|| {
         let line = Arc::new(Line {
             home: ExclusiveSlot::new_taken(),
@@ -559,7 +563,7 @@ fn what_arrives_while_a_connection_is_out_is_not_forgotten() {
 }
 
 #[test]
-fn a_connection_that_is_struck_out_is_closed_by_exactly_one() {
+fn a_connection_that_is_removed_is_closed_by_exactly_one() {
     check(|| {
         let home = Arc::new(ExclusiveSlot::new_taken());
         let theirs = Arc::clone(&home);

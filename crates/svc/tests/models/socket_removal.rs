@@ -58,8 +58,8 @@ impl World {
         chosen.queue.lock().unwrap().push(datagram);
     }
 
-    /// A worker's turn; whether it found anything.
-    fn turn(&self) -> bool {
+    /// A worker's service round; whether it found anything.
+    fn round(&self) -> bool {
         let sockets = self.table.lock().unwrap().clone();
         let mut found = false;
         for socket in &sockets {
@@ -126,7 +126,7 @@ fn remove(patient: bool) {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 while !world.over.load(Ordering::Acquire) {
-                    if !world.turn() {
+                    if !world.round() {
                         thread::yield_now();
                     }
                 }
@@ -147,7 +147,7 @@ fn remove(patient: bool) {
         world.over.store(true, Ordering::Release);
         processor.join().unwrap();
         worker.join().unwrap();
-        while world.turn() {}
+        while world.round() {}
         assert_eq!(*world.answers.lock().unwrap(), [1; DATAGRAMS], "answered once each");
         assert_eq!(counts.closed.load(Ordering::Relaxed), 1, "the removed socket is closed");
     });
