@@ -68,7 +68,7 @@ const ENDS: [(&str, i32, &str); 65] = [
     ("bench run none", 2, "no such experiment"),
     ("bench run align --out good.exports", 1, "--out good.exports"),
     ("bench report none", 2, "cannot read none"),
-    ("bench report .", 2, "holds no results"),
+    ("bench report .", 2, "machine.json is missing"),
     ("bench mktree t --scale 0", 2, "a scale of 0"),
     ("bench mktree .", 2, "is not empty"),
 ];
