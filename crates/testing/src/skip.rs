@@ -37,6 +37,8 @@ pub enum Missing {
     Quotas,
     /// A limit (`ulimit`, sysctl, memory) that is too low or too high.
     Limit,
+    /// Socket buffers of any size: net.core.rmem_max is a setting of the whole machine.
+    SocketBuffers,
     /// Processor time: the host gives it to others.
     ProcessorTime,
     /// Nothing: the run is for something else (another wake policy, a plain `cargo test`).
@@ -44,8 +46,13 @@ pub enum Missing {
 }
 
 /// What the machine that CI runs on cannot have.
-pub const ABSENT_IN_CI: [Missing; 4] =
-    [Missing::KernelServer, Missing::Netem, Missing::ProcessorTime, Missing::Quotas];
+pub const ABSENT_IN_CI: [Missing; 5] = [
+    Missing::KernelServer,
+    Missing::Netem,
+    Missing::ProcessorTime,
+    Missing::Quotas,
+    Missing::SocketBuffers,
+];
 
 /// Reports that the calling test, or a part of it, does not run because something is `missing`.
 ///
