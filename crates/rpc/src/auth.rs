@@ -57,7 +57,7 @@ impl<'a> CallMessage<'a> {
     }
 }
 
-/// A call that a flavour lets through.
+/// A call that a flavour has accepted.
 pub enum Acceptance<'a> {
     /// Arguments and reply are as they are, the reply's verifier is that of AUTH_NONE.
     Plain(Credential<'a>),
@@ -65,7 +65,7 @@ pub enum Acceptance<'a> {
     Protected(Protection),
 }
 
-/// What becomes of a message that a flavour lets through to no procedure.
+/// Why a message reaches no procedure.
 #[derive(Debug)]
 pub enum NotAccepted {
     /// MSG_DENIED / AUTH_ERROR.
@@ -103,13 +103,12 @@ pub trait Flavor: Send + Sync {
     /// Checks a message of this flavour. Must not wait for anything.
     ///
     /// # Errors
-    /// What becomes of the message instead of a call.
+    /// [`NotAccepted`]: what is sent instead.
     fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted>;
 
-    /// Whether the same message may be asked about again, and when its arguments have not all
-    /// come: the condition for data to be taken before its record is whole
-    /// ([`crate::ArgumentSink`]). Not where a second time is a replay, or what has come cannot be
-    /// checked by itself.
+    /// Whether the flavour accepts the same message twice, and before all of its arguments have
+    /// arrived: the condition for using data before its record is whole ([`crate::ArgumentSink`]).
+    /// Not if the second time is a replay, or if the checksum is over the whole message.
     fn accepts_twice(&self) -> bool {
         false
     }
@@ -123,14 +122,14 @@ pub enum AddError {
     OutOfRange(u32),
     /// There is a flavour of this number already; remove it first.
     #[error("flavour {0} is there already")]
-    Taken(u32),
+    NumberInUse(u32),
 }
 
 /// A flavour; counts the tables that hold it.
 type Entry = Arc<Box<dyn Flavor>>;
 type Slots = [Option<Entry>; FLAVORS_MAX];
 
-/// The flavours in force.
+/// The flavours that are served.
 pub struct AuthTable {
     slots: Snapshot<Slots, ShortReads>,
     /// Guards the way from copying `slots` to swapping it.
@@ -153,7 +152,7 @@ impl AuthTable {
     ///
     /// # Errors
     /// AUTH_BADCRED for a flavour that is not there, AUTH_REJECTEDCRED if it is AUTH_SHORT: the
-    /// client then comes again with the whole credential (RFC 5531, appendix A). Else those of
+    /// client then sends the whole credential (RFC 5531, appendix A). Else those of
     /// the flavour.
     pub fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
         let slots = self.slots.load();
@@ -176,7 +175,7 @@ impl AuthTable {
         }
     }
 
-    /// Puts a flavour into force for all calls that come from now on.
+    /// Adds a flavour, for all calls that arrive from now on.
     ///
     /// # Errors
     /// [`AddError`].
@@ -187,7 +186,7 @@ impl AuthTable {
         let slot = index(number).and_then(|i| slots.get_mut(i));
         let slot = slot.ok_or(AddError::OutOfRange(number))?;
         if slot.is_some() {
-            return Err(AddError::Taken(number));
+            return Err(AddError::NumberInUse(number));
         }
         *slot = Some(Arc::new(flavor));
         self.slots.replace(slots);

@@ -1,4 +1,4 @@
-//! What a procedure knows of the call that it answers, and what it tells the server about it.
+//! A call as its procedure sees it, and what the procedure reports about it.
 
 use crate::auth::Protection;
 use crate::deferred::{Deferred, Line};
@@ -28,7 +28,7 @@ pub struct Peer {
     pub transport: Transport,
 }
 
-/// How a call tells its worker thread that it is about to block, so that other calls go on meanwhile.
+/// Announces to the worker thread that a call is about to block, so that other calls go on meanwhile.
 pub trait Blocking {
     /// To be called before a system call or a lock that may wait; cheap to call twice.
     fn will_block(&self);
@@ -73,7 +73,7 @@ pub enum Copied {
     Listing,
 }
 
-/// What a procedure tells the statistics about a call.
+/// What a procedure reports about a call for the statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
     /// The export that the call was for, by its index in the export table.
@@ -84,7 +84,7 @@ pub struct Outcome {
     pub bytes_read: u32,
     /// Payload bytes that a WRITE took.
     pub bytes_written: u32,
-    /// How many of them went from the socket to their place through a pipe; of the dispatcher's telling.
+    /// How many of them went from the socket to the file through a pipe; set by the dispatcher.
     pub bytes_piped: u32,
     /// The socket buffer sizes that the export asks for.
     pub buffers: SocketBufferSizes,
@@ -130,6 +130,26 @@ impl<'a> Call<'a> {
         Self { xid, peer, credential, blocking, outcome, pending: None }
     }
 
+    /// A call that a dispatcher has to answer; what it is counted as is not known yet.
+    #[inline]
+    pub(crate) fn pending(
+        xid: u32,
+        peer: Peer,
+        credential: Credential<'a>,
+        host: &'a dyn CallHost,
+        protection: Option<&'a Protection>,
+    ) -> Self {
+        let pending = Pending { host, ops: CallOps::default(), protection, ticket: None };
+        let (outcome, pending) = (Outcome::default(), Some(pending));
+        Self { xid, peer, credential, blocking: host, outcome, pending }
+    }
+
+    /// What the reply passes through.
+    #[inline]
+    pub(crate) fn protection(&self) -> Option<&'a Protection> {
+        self.pending.as_ref().and_then(|pending| pending.protection)
+    }
+
     /// Counts an operation that ran inside this call, by its place in
     /// [`crate::Version::operations`], and its status; the one that the call itself is counted as
     /// ([`crate::Plan::counted_as`]) is not to be counted here.
@@ -159,7 +179,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Why a procedure gives no result of its own.
+/// Why a procedure has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The arguments do not decode: the reply is GARBAGE_ARGS.
@@ -168,7 +188,7 @@ pub enum Fault {
     /// The server cannot answer: the reply is SYSTEM_ERR.
     #[error("the server cannot answer")]
     SystemErr,
-    /// The procedure's number stands for nothing in this version: the reply is PROC_UNAVAIL.
+    /// There is no procedure of this number in this version: the reply is PROC_UNAVAIL.
     #[error("no such procedure")]
     ProcUnavail,
     /// The credential is not good enough for this: the reply is AUTH_ERROR / AUTH_TOOWEAK.

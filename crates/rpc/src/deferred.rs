@@ -21,7 +21,7 @@ use xdr::Writer;
 /// The way to the client of one call whose reply is pending. Dropping it gives its place among the
 /// pending replies of the connection back.
 pub trait Line: Send {
-    /// Sends a reply (without record mark) or queues it, and counts the call as `done` tells. Never
+    /// Sends a reply (without record mark) or queues it, and counts the call by `done`. Never
     /// waits.
     fn post(self: Box<Self>, reply: Writer, done: &Done) -> Posted;
 }

@@ -16,12 +16,9 @@ mod large;
 mod programs;
 
 use crate::auth::{Acceptance, AuthTable, CallMessage, Protection};
-use crate::call::Pending;
-use crate::plan::CallOps;
-use crate::reply_cache::{CacheUse, Key, Lookup, ReplyCache};
+use crate::reply_cache::{Key, Lookup, ReplyCache, ReplyCacheUsage};
 use crate::{
-    Call, CallHost, Credential, Fault, OpIndex, OpName, Outcome, Peer, Program, SocketBufferSizes,
-    Transport,
+    Call, CallHost, Fault, OpIndex, OpName, Outcome, Peer, Program, SocketBufferSizes, Transport,
 };
 use answer::{accept, answer_missing, answer_not_accepted, answer_unreadable};
 use programs::{Found, Programs};
@@ -180,7 +177,7 @@ impl Dispatcher {
     }
 
     /// What the reply cache holds now.
-    pub fn reply_cache(&self) -> CacheUse {
+    pub fn reply_cache(&self) -> ReplyCacheUsage {
         self.replies.as_ref().map(|replies| replies.usage()).unwrap_or_default()
     }
 
@@ -200,79 +197,70 @@ impl Dispatcher {
             Err(error) => return answer_unreadable(&error, peer.transport, reply),
         };
         let xid = message.header.xid;
-        match self.auth.accept(&message) {
-            Ok(Acceptance::Plain(credential)) => {
-                let CallMessage { header, args, .. } = message;
-                let accepted = AcceptedCall { header, args, credential, protection: None };
-                self.answer(accepted, peer, now_ms, host, reply)
-            }
+        let credential = match self.auth.accept(&message) {
+            Ok(Acceptance::Plain(credential)) => credential,
             Ok(Acceptance::Protected(protection)) => {
-                self.answer_protected(message, &protection, peer, now_ms, host, reply)
+                return self.answer_protected(&message, &protection, peer, now_ms, host, reply);
             }
-            Err(not) => answer_not_accepted(reply, xid, peer.transport, not),
-        }
+            Err(not) => return answer_not_accepted(reply, xid, peer.transport, not),
+        };
+        let mut call = Call::pending(xid, peer, credential, host, None);
+        self.answer(&message.header, message.args, &mut call, now_ms, reply)
     }
 
     /// Answers a call whose arguments and reply pass through its flavour.
     #[cold]
+    #[inline(never)]
     fn answer_protected(
         &self,
-        message: CallMessage<'_>,
+        message: &CallMessage<'_>,
         protection: &Protection,
         peer: Peer,
         now_ms: u64,
         host: &dyn CallHost,
         reply: &mut Writer,
     ) -> Done {
-        let (mut buffer, header) = (Vec::new(), message.header);
+        let (mut buffer, xid) = (Vec::new(), message.header.xid);
         let Ok(args) = protection.unwrap(message.args.rest(), &mut buffer) else {
             let (status, reject) = (Accepted::GarbageArgs, Reject::GarbageArgs);
-            return accept(reply, header.xid, None, Some(protection), status, reject);
+            return accept(reply, xid, None, Some(protection), status, reject);
         };
         if !protection.allows_ranges() {
             reply.take_ranges(None);
         }
-        let (args, credential) = (Reader::new(args), protection.credential());
-        let accepted = AcceptedCall { header, args, credential, protection: Some(protection) };
-        self.answer(accepted, peer, now_ms, host, reply)
+        let credential = protection.credential();
+        let mut call = Call::pending(xid, peer, credential, host, Some(protection));
+        self.answer(&message.header, Reader::new(args), &mut call, now_ms, reply)
     }
 
-    /// Answers a call that its flavour has accepted.
-    #[inline]
-    fn answer(
-        &self,
-        accepted: AcceptedCall<'_>,
-        peer: Peer,
+    /// Answers a call that its flavour has accepted, its arguments unwrapped.
+    fn answer<'a>(
+        &'a self,
+        header: &CallHeader<'_>,
+        args: Reader<'_>,
+        call: &mut Call<'a>,
         now_ms: u64,
-        host: &dyn CallHost,
         reply: &mut Writer,
     ) -> Done {
-        let AcceptedCall { header, args, credential, protection } = accepted;
-        let CallHeader { xid, program, version, procedure, .. } = header;
-        let planned = self.programs.plan(program, version, procedure, args.rest(), peer.transport);
-        let found = match planned {
+        let CallHeader { xid, program, version, procedure, .. } = *header;
+        let transport = call.peer.transport;
+        let found = match self.programs.plan(program, version, procedure, args.rest(), transport) {
             Ok(found) => found,
-            Err(missing) => return answer_missing(reply, xid, protection, missing),
+            Err(missing) => return answer_missing(reply, xid, call.protection(), missing),
         };
-        let pending = Some(Pending { host, ops: found.ops, protection, ticket: None });
-        let mut call = Call { pending, ..Call::new(xid, peer, credential, host) };
-        match &self.replies {
-            Some(replies) if found.plan.keeps_reply(peer.transport) => {
-                let key = replies.key(&header, &call, args.rest());
-                let duplicate = begin_kept(replies, key, &mut call, now_ms, reply);
-                duplicate.unwrap_or_else(|| run(&found, call, args, protection, reply))
-            }
-            Some(_) | None => run(&found, call, args, protection, reply),
+        if let Some(pending) = &mut call.pending {
+            pending.ops = found.ops;
         }
+        if let Some(replies) = &self.replies
+            && found.plan.keeps_reply(transport)
+        {
+            let key = replies.key(header, call, args.rest());
+            if let Some(duplicate) = begin_kept(replies, key, call, now_ms, reply) {
+                return duplicate;
+            }
+        }
+        run(&found, call, args, reply)
     }
-}
-
-/// A call that its flavour has accepted, its arguments unwrapped.
-struct AcceptedCall<'a> {
-    header: CallHeader<'a>,
-    args: Reader<'a>,
-    credential: Credential<'a>,
-    protection: Option<&'a Protection>,
 }
 
 /// Takes a call whose reply is kept into the reply cache; or what became of it, if it is a
@@ -288,10 +276,10 @@ fn begin_kept<'a>(
     let mut known = replies.begin(key, now_ms);
     if call.peer.transport == Transport::Tcp
         && matches!(known, Lookup::Running)
-        && let Some(claim) = replies.claim(key)
+        && let Some(wait) = replies.duplicate_wait(key)
     {
         call.blocking.will_block();
-        claim.wait();
+        wait.wait();
         known = replies.begin(key, now_ms);
     }
     let pending = call.pending.as_mut()?;
@@ -319,43 +307,40 @@ fn begin_kept<'a>(
 }
 
 /// Runs a procedure and answers.
-fn run(
-    found: &Found<'_>,
-    call: Call<'_>,
-    mut args: Reader<'_>,
-    protection: Option<&Protection>,
-    reply: &mut Writer,
-) -> Done {
+fn run(found: &Found<'_>, call: &mut Call<'_>, mut args: Reader<'_>, reply: &mut Writer) -> Done {
     if found.plan.blocks() {
         call.blocking.will_block();
     }
-    run_with(call, found.ops, protection, reply, |call, reply| {
+    run_with(call, found.ops.call, reply, |call, reply| {
         found.program.run(found.row, call, &mut args, reply)
     })
 }
 
 /// Has `procedure` append the results of a call, or appends what there is to be said instead.
 #[inline]
-fn run_with(
-    mut call: Call<'_>,
-    ops: CallOps,
-    protection: Option<&Protection>,
+fn run_with<'a>(
+    call: &mut Call<'a>,
+    op: OpIndex,
     reply: &mut Writer,
-    procedure: impl FnOnce(&mut Call<'_>, &mut Writer) -> Result<(), Fault>,
+    procedure: impl FnOnce(&mut Call<'a>, &mut Writer) -> Result<(), Fault>,
 ) -> Done {
-    let (start, xid, op) = (reply.mark(), call.xid, ops.call);
-    put_accepted(reply, xid, protection, Accepted::Success);
+    let (start, xid) = (reply.mark(), call.xid);
+    put_accepted(reply, xid, call.protection(), Accepted::Success);
     let results = reply.mark();
     // What a panic leaves half done behind the references is the reply, which is thrown away,
     // and the call, of which only plain numbers are used again.
-    let ran = catch_unwind(AssertUnwindSafe(|| procedure(&mut call, reply)));
-    let Some(Pending { ticket, .. }) = call.pending else {
+    let ran = catch_unwind(AssertUnwindSafe(|| procedure(call, reply)));
+    let Some(pending) = &mut call.pending else {
         reply.rewind(start);
         return Done::new(Verdict::Deferred, Some(op), None);
     };
+    // Dropping the ticket forgets the call: a retransmission is a call of its own.
+    let (protection, ticket) = (pending.protection, pending.ticket.take());
     let done = match ran {
         Ok(Ok(())) => {
-            if let Some(ticket) = ticket.filter(|_| !reply.has_ranges()) {
+            if let Some(ticket) = ticket
+                && !reply.has_ranges()
+            {
                 ticket.finish(reply.since(results), call.outcome);
             }
             if let Some(protection) = protection {
@@ -363,7 +348,6 @@ fn run_with(
             }
             Done::new(Verdict::Reply, Some(op), None)
         }
-        // Dropping the ticket forgets the call: a retransmission is a call of its own.
         Ok(Err(fault)) => answer_fault(reply, start, xid, op, protection, fault),
         Err(_panic) => {
             reply.rewind(start);

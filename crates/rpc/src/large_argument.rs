@@ -223,7 +223,10 @@ impl LargeArgument {
     /// A sink took some of a piece; how many bytes.
     pub(crate) fn count(&mut self, consumed: Consumed, piece: Piece<'_>) -> usize {
         let bytes = match consumed {
-            Consumed::Bytes(bytes) => bytes.min(piece.len()),
+            Consumed::Bytes(bytes) => {
+                debug_assert!(bytes <= piece.len(), "took more than there was");
+                bytes.min(piece.len())
+            }
             Consumed::TooFew => 0,
             Consumed::NoMore => {
                 self.over = true;

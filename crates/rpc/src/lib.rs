@@ -27,6 +27,6 @@ pub use large_argument::{
 pub use plan::{KeepReply, OpIndex, OpName, Plan};
 pub use program::{Handler, Planner, Program, Row, RowId, RowInfo, Service, Version};
 pub use reply::{Refusal, Reply};
-pub use reply_cache::CacheUse;
+pub use reply_cache::ReplyCacheUsage;
 pub use request::Request;
 pub use socket_buffers::{SocketBufferSize, SocketBufferSizes};

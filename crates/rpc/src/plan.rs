@@ -91,11 +91,11 @@ impl Plan {
 
 /// The place of an operation in the list of all that a server counts; the statistics are arrays over
 /// it. An operation is a procedure, or one of those inside a procedure (of a COMPOUND).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct OpIndex(pub u16);
 
 /// What a call is counted as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CallOps {
     /// The call itself.
     pub call: OpIndex,

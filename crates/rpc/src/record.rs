@@ -1,12 +1,12 @@
 //! Record marking (RFC 5531 §11) without I/O: cuts a byte stream into records.
 //!
 //! A connection owns one [`Partial`]: the record under way, and nothing between records. The
-//! bytes come from a receive buffer that belongs to the worker; a record that lies there whole
+//! bytes come from a receive buffer that belongs to the worker; a record that is there whole
 //! and in one fragment is handed out where it lies. Only what a buffer's end cuts off, and what
 //! comes in several fragments, is copied together.
 //!
 //! Invariants:
-//! - Any chunking of any fragmenting of the same records gives the same records.
+//! - However a stream is cut into receives and its records into fragments, the records are the same.
 //! - Memory follows what has arrived: [`Partial::space`] is at most as long as what is there
 //!   already, or [`STEP`]; what a record mark claims reserves nothing.
 //! - A record is at most `max_record` bytes, in at most [`FRAGMENTS_MAX`] fragments.
@@ -73,7 +73,7 @@ impl Deref for Record<'_> {
     }
 }
 
-/// Where in a record the stream stands.
+/// The position of the stream within a record.
 #[derive(Debug, Clone, Copy)]
 enum At {
     /// In a record mark, of which the first `have` bytes are there.
@@ -106,7 +106,7 @@ impl Partial {
         Self { body: Writer::new(), at: Self::START, fragments: 0 }
     }
 
-    /// Whether the stream stands between two records.
+    /// Whether the stream is between two records.
     pub const fn is_empty(&self) -> bool {
         self.fragments == 0 && matches!(self.at, At::Mark { have: 0, .. })
     }
@@ -127,7 +127,7 @@ impl Partial {
         self.body.capacity()
     }
 
-    /// Takes memory for what is to come, if it is more than there is; its contents are forgotten.
+    /// Swaps in larger memory for the record under way; what `memory` held is discarded.
     pub fn reuse(&mut self, memory: &mut Writer) {
         if self.body.capacity() < memory.capacity() {
             memory.clear();
@@ -136,13 +136,13 @@ impl Partial {
         }
     }
 
-    /// Gives the memory up, if the stream stands between two records.
+    /// Gives the memory back, if the stream is between two records.
     pub fn release(&mut self) -> Option<Writer> {
         self.is_empty().then(|| std::mem::take(&mut self.body))
     }
 
-    /// The next complete record of the stream that goes on with `input`, and moves `input` behind
-    /// it. `None` means that all of `input` has been taken in and more is wanted.
+    /// The next complete record of the stream, of which `input` is the continuation; `input` is
+    /// advanced past it. `None`: all of `input` was consumed and more is needed.
     ///
     /// # Errors
     /// [`RecordError`]; the connection must be closed.
@@ -190,6 +190,7 @@ impl Partial {
     /// Takes in the first `len` bytes of the last [`Partial::space`]; [`Partial::next`] with no
     /// input then tells whether the record is complete.
     pub fn received(&mut self, len: usize) {
+        debug_assert!(self.is_within(len), "received beyond the fragment");
         if let At::Fragment { left, last } = self.at {
             let len = len.min(left);
             self.body.advance(len);
@@ -210,6 +211,7 @@ impl Partial {
 
     /// Keeps more bytes of the fragment under way.
     pub fn join(&mut self, bytes: &[u8]) {
+        debug_assert!(self.is_within(bytes.len()), "joined beyond the fragment");
         if let At::Fragment { left, last } = self.at {
             let bytes = bytes.get(..left).unwrap_or(bytes);
             self.body.raw(bytes);
@@ -220,6 +222,7 @@ impl Partial {
     /// So many more bytes of the fragment under way have arrived, and are somewhere else; `kept` is
     /// all that is to be kept of the record.
     pub fn arrived(&mut self, bytes: usize, kept: [&[u8]; 2]) {
+        debug_assert!(self.is_within(bytes), "arrived beyond the fragment");
         if let At::Fragment { left, last } = self.at {
             self.at = At::Fragment { left: left.saturating_sub(bytes), last };
         }
@@ -227,10 +230,15 @@ impl Partial {
         kept.into_iter().for_each(|part| self.body.raw(part));
     }
 
-    /// The record under way is whole, somewhere else: the stream stands behind it.
+    /// The record under way is complete in other memory: the stream is behind it.
     pub fn arrived_whole(&mut self) {
         (self.at, self.fragments) = (Self::START, 0);
         self.body.clear();
+    }
+
+    /// Whether so many bytes are missing of the fragment under way.
+    const fn is_within(&self, bytes: usize) -> bool {
+        matches!(self.at, At::Fragment { left, .. } if left >= bytes)
     }
 
     /// Adds bytes of `input` to a mark; the mark, if that completes it.
@@ -267,7 +275,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Hands the complete record out and stands at the next one's start.
+    /// Returns the complete record; the stream is at the start of the next one.
     fn finish(&mut self) -> Record<'static> {
         self.at = Self::START;
         self.fragments = 0;

@@ -1,4 +1,4 @@
-//! The client's half of a reply: whose it is, and its results or why there are none.
+//! The client's half of a reply: its xid, and its results or why there are none.
 
 use proto::rpc::{Accepted, AuthStat, Denied, ReplyBody, ReplyHeader};
 use xdr::{Error, Reader};
@@ -43,7 +43,7 @@ pub enum Refusal {
     /// GARBAGE_ARGS: the two ends do not agree on the arguments' layout.
     #[error("the server cannot decode the arguments")]
     GarbageArgs,
-    /// SYSTEM_ERR: the server's fault; its log may tell more.
+    /// SYSTEM_ERR: the server's fault; see its log.
     #[error("the server failed")]
     SystemErr,
 }

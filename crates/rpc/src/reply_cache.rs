@@ -2,28 +2,28 @@
 //!
 //! # What it is for
 //!
-//! A client that hears nothing sends its call again. For most calls that is harmless; a second
+//! A client that gets no reply sends its call again. For most calls that is harmless; a second
 //! REMOVE of the same name, though, finds nothing and tells the client that its file was never
-//! there. So calls that are not idempotent ([`crate::Plan::NON_IDEMPOTENT`]) are remembered, and a call that comes again gets the reply
-//! that it should have got.
+//! there. So the replies of calls that are not idempotent ([`crate::Plan::NON_IDEMPOTENT`]) are kept,
+//! and a call that comes again gets the reply that it should have got.
 //!
-//! A WRITE may be run twice at once, but not after another: its old data would take the place of
-//! the new. Such calls ([`crate::Plan::REPLAY_UNSAFE`]) are remembered over UDP, where a copy of a call that was sent again may
-//! wait in the socket or on another thread until after the next. Over TCP their
-//! copies come after a minute and over a new connection only, and a lock for each of them would cost more.
+//! A WRITE may run twice, but not after a later one: its old data would replace the new. The replies of
+//! such calls ([`crate::Plan::REPLAY_UNSAFE`]) are kept over UDP, where a copy of a call may wait in the
+//! socket or on another thread until after the next. Over TCP copies come after a minute and over a new
+//! connection only, and a lock for each of these calls would cost more.
 //!
 //! # Criteria
 //!
 //! 1. A false hit is worse than a false miss. A miss runs a call twice, which usually ends in a
-//!    wrong error; a hit on what is *not* a retransmission skips a call and lies about it.
+//!    wrong error; a hit on what is *not* a retransmission skips a call and answers with a lie.
 //! 2. Retransmissions come late and over another connection: a client on TCP waits a minute,
 //!    drops the connection, and sends all that is unanswered over a new one, from a new port.
-//! 3. A call that still runs must not be run again beside itself, however long it runs. Over UDP its
-//!    duplicates are dropped, the first will answer. Over TCP the first may answer over a connection
-//!    that is no more, and its client would wait for another minute: a duplicate waits until it has ended, and
-//!    gets its reply.
-//! 4. Memory is bounded, whatever clients do, and a client that floods pushes out the oldest
-//!    replies, never running calls.
+//! 3. A call that still runs must not run a second time beside itself, however long it runs. Over UDP its
+//!    duplicates are dropped: the first will answer. Over TCP the first may answer over a connection
+//!    that is closed, and its client would wait for another minute: one duplicate waits until the call has
+//!    ended, and gets its reply.
+//! 4. Memory is bounded, whatever clients do; a client that floods evicts the oldest replies, never
+//!    running calls.
 //!
 //! # How
 //!
@@ -31,37 +31,38 @@
 //! port* (2), the xid, program, version and procedure, the credential without its stamp, the
 //! length of the arguments and their first [`CHECKED`] bytes, which are nearly always all. The credential
 //! and the arguments keep two clients behind one address apart, and a client that counts its xids from the
-//! start again (1); the checksum's key is random, so that nobody can construct a collision. Of arguments that
-//! go on, as the data of a WRITE and long names, the key covers 64 bits of another seeded checksum, which reads
-//! many bytes at a time: a collision there would have to be between two calls of one client that begin alike.
+//! start again (1); the checksum's key is random, so that nobody can construct a collision. Of longer
+//! arguments, as the data of a WRITE and long names, the key covers 64 bits of another seeded checksum, which
+//! reads many bytes at a time: a collision there would have to be between two calls of one client that begin
+//! alike. The arguments are those that the call's flavour has unwrapped, and what is kept are the results
+//! before it wraps them: RPCSEC_GSS sends a retransmission with another sequence number and in another
+//! wrapping (RFC 2203 §5.3.3.1).
 //!
-//! A call that begins looks its key up. Running: drop it, or [claim](ReplyCache::claim) its end and
-//! [wait](Claim::wait) for it, which one thread may do for each running call, and [`WAITING_MAX`] in all.
-//! Answered: send the stored reply. Else
-//! it runs; when it has answered, it goes to the end of the shard's queue. Answers leave at the queue's
-//! front when they are old, or when the shard holds too much. The
-//! age counts from the answer, by the latest time that the shard has heard of: a call that
-//! took minutes is kept as long as any other. Running calls are in no queue; there are no more of them
-//! than threads, and replies that may be pending ([`crate::Deferred`]).
+//! A call that begins looks its key up. Running: it is dropped, or waits ([`DuplicateWait`]), which one
+//! duplicate of each running call may do, and [`WAITING_MAX`] in all. Answered: the stored results are sent.
+//! Else it runs; when it has answered, it goes to the end of the shard's queue. Answers leave at the queue's
+//! front when they are old, or when the shard is full. The age counts from the answer, by the latest time
+//! that the shard has been told: a call that took minutes is kept as long as any other. Running calls are in
+//! no queue; there are no more of them than threads, and replies that may be pending ([`crate::Deferred`]).
 //!
-//! A cache that is full takes one answer in and lets one go with each call, both of which the
-//! processor's caches have long forgotten. So answers lie in the order in which they go, in two rings
-//! that were allocated when the cache was made: one of what is known of each ([`shard`]), one of the replies'
-//! bytes ([`bytes`]). A ring becomes resident as a whole, so each has its share of the memory, and an answer goes when
-//! either is full. What a look-up goes through is a table of nothing but numbers in the queue ([`table`]), of
-//! which it touches one line. What the next call is known to need, the oldest answer and the room behind
-//! the newest, is asked of the memory when the call before ends.
+//! A cache that is full takes one answer in and evicts one with each call, and neither is in the processor's
+//! caches any more. So answers lie in the order in which they are evicted, in two rings that are
+//! allocated when the cache is made: one of what is known of each ([`shard`]), one of the results'
+//! bytes ([`byte_ring`]). A ring becomes resident as a whole, so each has its share of the memory, and an
+//! answer is evicted when either is full. The index is a table of nothing but numbers in the queue
+//! ([`table`]), of which a look-up touches one cache line. What the next call will need, the oldest answer
+//! and the space behind the newest, is prefetched when the call before it ends.
 //!
-//! A call that faulted, panicked, or stayed silent is forgotten, and so is results of more than
+//! A call that faulted, panicked, or stayed silent is forgotten, and so are results of more than
 //! [`RESULTS_MAX`] bytes.
 //!
 //! # Locks
 //!
-//! Each shard is under its own mutex, held for a look-up or for copying one reply of at most
-//! [`RESULTS_MAX`] bytes, and no longer. Nothing else is ever locked under it. Who waits for the end of a call
-//! waits for the shard's condition, which is signalled after a call that somebody has claimed.
+//! Each shard is under its own mutex, held for a look-up or for copying results of at most
+//! [`RESULTS_MAX`] bytes, and no longer. Nothing else is ever locked under it. A duplicate that waits
+//! waits for the shard's condition variable, which is signalled when the call that it waits for ends.
 
-mod bytes;
+mod byte_ring;
 mod shard;
 mod table;
 
@@ -119,7 +120,7 @@ pub(crate) enum Lookup<'c> {
 
 /// How full the reply cache is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CacheUse {
+pub struct ReplyCacheUsage {
     /// Calls remembered, running ones included.
     pub entries: usize,
     /// Bytes of memory.
@@ -127,21 +128,21 @@ pub struct CacheUse {
 }
 
 /// A shard and its lock.
-struct Guarded {
+struct LockedShard {
     shard: Mutex<Shard>,
-    /// A call that somebody has claimed has ended.
+    /// A call that a duplicate waits for has ended.
     ended: Condvar,
 }
 
 /// The cache.
 pub(crate) struct ReplyCache {
-    first: CachePadded<Guarded>,
-    others: Box<[CachePadded<Guarded>]>,
+    first: CachePadded<LockedShard>,
+    others: Box<[CachePadded<LockedShard>]>,
     age_ms: u64,
     secret: (u64, u64),
     /// The seeds of what the key covers of long arguments.
     long: foldhash::quality::RandomState,
-    /// How many ends are claimed.
+    /// How many duplicates wait.
     waiting: AtomicUsize,
 }
 
@@ -158,8 +159,8 @@ pub(crate) struct OwnedTicket {
     key: Key,
 }
 
-/// A duplicate's right to wait for the call that runs.
-pub(crate) struct Claim<'c> {
+/// A duplicate's permission to wait for the call that runs.
+pub(crate) struct DuplicateWait<'c> {
     cache: &'c ReplyCache,
     key: Key,
 }
@@ -171,8 +172,8 @@ impl ReplyCache {
         let random = RandomState::new();
         let shards = cpus.saturating_mul(SHARDS_PER_CPU).clamp(1, SHARDS_MAX);
         let shard = || {
-            let shard = Mutex::new(Shard::with_room(bytes / shards));
-            CachePadded::new(Guarded { shard, ended: Condvar::new() })
+            let shard = Mutex::new(Shard::with_capacity(bytes / shards));
+            CachePadded::new(LockedShard { shard, ended: Condvar::new() })
         };
         Arc::new(Self {
             first: shard(),
@@ -185,10 +186,10 @@ impl ReplyCache {
     }
 
     /// How full the cache is.
-    pub fn usage(&self) -> CacheUse {
-        let mut usage = CacheUse::default();
-        for guarded in self.shards() {
-            let shard = guarded.lock();
+    pub fn usage(&self) -> ReplyCacheUsage {
+        let mut usage = ReplyCacheUsage::default();
+        for locked in self.shards() {
+            let shard = locked.lock();
             usage.entries = usage.entries.saturating_add(shard.calls());
             usage.bytes = usage.bytes.saturating_add(shard.bytes());
         }
@@ -226,7 +227,7 @@ impl ReplyCache {
 
     /// Looks a call up that came at `now_ms`, and takes it in if it is new.
     pub fn begin(self: &Arc<Self>, key: Key, now_ms: u64) -> Lookup<'_> {
-        let mut shard = self.guarded(key).lock();
+        let mut shard = self.locked(key).lock();
         shard.expire(now_ms, self.age_ms);
         if let Some(stored) = shard.stored(key) {
             return Lookup::Answered(stored);
@@ -238,17 +239,17 @@ impl ReplyCache {
         Lookup::Fresh(Ticket { cache: self, key, finished: false })
     }
 
-    /// The right to wait for the end of a running call, unless somebody has it already, or too many wait.
-    pub fn claim(&self, key: Key) -> Option<Claim<'_>> {
-        let claim = Claim { cache: self, key };
-        // given back when the claim is dropped
+    /// Permission to wait for the end of a running call, unless another duplicate has it, or too many wait.
+    pub fn duplicate_wait(&self, key: Key) -> Option<DuplicateWait<'_>> {
+        let wait = DuplicateWait { cache: self, key };
+        // given back when it is dropped
         let before = self.waiting.fetch_add(1, Relaxed);
-        let free = match self.guarded(key).lock().runs(key) {
+        let free = match self.locked(key).lock().runs(key) {
             Some(call) => before < WAITING_MAX && !std::mem::replace(&mut call.awaited, true),
             // it has just ended
             None => true,
         };
-        free.then_some(claim)
+        free.then_some(wait)
     }
 
     /// Keeps the results of a call that ran; `false` if they are too long.
@@ -256,51 +257,51 @@ impl ReplyCache {
         if results.len() > RESULTS_MAX {
             return false;
         }
-        let guarded = self.guarded(key);
-        let mut shard = guarded.lock();
+        let locked = self.locked(key);
+        let mut shard = locked.lock();
         let call = shard.end(key);
         shard.answer(key, results, outcome);
         drop(shard);
-        guarded.ended(call);
+        locked.ended(call);
         true
     }
 
     /// Forgets a call that ran.
     fn forget(&self, key: Key) {
-        let guarded = self.guarded(key);
-        let call = guarded.lock().end(key);
-        guarded.ended(call);
+        let locked = self.locked(key);
+        let call = locked.lock().end(key);
+        locked.ended(call);
     }
 
-    fn shards(&self) -> impl Iterator<Item = &Guarded> {
-        std::iter::once(&self.first).chain(&self.others).map(|guarded| &**guarded)
+    fn shards(&self) -> impl Iterator<Item = &LockedShard> {
+        std::iter::once(&self.first).chain(&self.others).map(|locked| &**locked)
     }
 
-    fn guarded(&self, key: Key) -> &Guarded {
+    fn locked(&self, key: Key) -> &LockedShard {
         let count = (self.others.len() as u64).saturating_add(1);
         let before = usize::try_from(key.shard % count).ok().and_then(|at| at.checked_sub(1));
         before.and_then(|at| self.others.get(at)).unwrap_or(&self.first)
     }
 }
 
-impl Claim<'_> {
+impl DuplicateWait<'_> {
     /// Waits until the call has ended.
     pub fn wait(self) {
-        let guarded = self.cache.guarded(self.key);
-        let mut shard = guarded.lock();
+        let locked = self.cache.locked(self.key);
+        let mut shard = locked.lock();
         while shard.runs(self.key).is_some_and(|call| call.awaited) {
-            shard = guarded.ended.wait(shard).unwrap_or_else(PoisonError::into_inner);
+            shard = locked.ended.wait(shard).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for DuplicateWait<'_> {
     fn drop(&mut self) {
         self.cache.waiting.fetch_sub(1, Relaxed);
     }
 }
 
-impl Guarded {
+impl LockedShard {
     /// A shard is whole after every line that touches it, so that a poisoned one is as good.
     fn lock(&self) -> MutexGuard<'_, Shard> {
         self.shard.lock().unwrap_or_else(PoisonError::into_inner)

@@ -55,17 +55,17 @@ counters! {
     DuplicatesDropped = "duplicates-dropped",
     /// Retransmissions answered from the reply cache.
     DuplicatesReplayed = "duplicates-replayed",
-    /// Leaders that handed their loop on before a call that may sleep.
+    /// Leaders that promoted a follower before a call that may block.
     Promotions = "promotions",
     /// Promotions that found no follower and could start none.
     PromotionsFailed = "promotions-failed",
-    /// Leaders that the watchdog found stuck in a call that was not marked.
+    /// Leaders that the watchdog found blocked in a call that had not announced it.
     WatchdogRescues = "watchdog-rescues",
     /// Threads woken.
     Wakeups = "wakeups",
     /// Worker threads started.
     ThreadsStarted = "threads-started",
-    /// Times that a thread was wanted and none was to be had: the limits on processes, or memory.
+    /// Worker threads that could not be started: the limits on processes, or memory.
     ThreadsNotStarted = "threads-not-started",
     /// Worker threads ended.
     ThreadsExited = "threads-exited",
@@ -84,7 +84,7 @@ counters! {
     CopiedCold = "copied-cold",
     /// READs whose data was copied because their backend has no file that can be sent.
     CopiedNoFile = "copied-no-file",
-    /// READs whose data was copied because `zero-copy` is off, or the way of the reply takes no
+    /// READs whose data was copied because `zero-copy` is off, or the transport sends no
     /// ranges.
     CopiedNotTaken = "copied-not-taken",
     /// Pieces that were copied because the kernel refuses to send that file's pages.
@@ -95,8 +95,8 @@ counters! {
     RangesPadded = "ranges-padded",
     /// Replies that were half sent when their file had to be brought back into memory.
     RangesFetched = "ranges-fetched",
-    /// Turns of connections that ended before all calls received were answered, so that others
-    /// had theirs.
+    /// Service rounds of connections that ended before all received calls were answered, so that
+    /// other connections were served.
     TurnsCut = "turns-cut",
     /// Pieces of large WRITEs that were written before their record was whole.
     PiecesAhead = "pieces-ahead",

@@ -10,7 +10,7 @@ const OCTAVES: u64 = 30;
 /// How many buckets there are.
 pub const BUCKETS: usize = (STEPS * OCTAVES) as usize;
 
-/// The bucket of a duration; what is shorter or longer than all goes to the first or last.
+/// The bucket of a duration; shorter and longer ones than all buckets are in the first and last.
 pub const fn bucket_of(ns: u64) -> usize {
     if ns < 1 << FIRST_BIT {
         return 0;

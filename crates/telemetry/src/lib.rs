@@ -2,7 +2,7 @@
 //!
 //! Each worker thread owns one [`WorkerStats`] block and is its only writer: a relaxed load and a
 //! relaxed store, no locked instruction, no line that another worker writes. A reader adds all
-//! blocks up when somebody asks ([`Telemetry::snapshot`]) and never stops a writer. A block whose
+//! blocks up on request ([`Telemetry::snapshot`]) and never stops a writer. A block whose
 //! worker has left is kept and given to the next one, so totals never go backwards.
 
 mod block;

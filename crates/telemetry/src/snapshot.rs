@@ -55,7 +55,7 @@ pub struct OpRow {
     pub latency: Latency,
     /// The errors, most frequent first.
     pub errors: Vec<ErrorCount>,
-    /// Errors whose status is not told apart, because a worker had seen a dozen others.
+    /// Errors whose status is not listed, because a worker had seen a dozen others.
     pub other_errors: u64,
     /// How often it ran inside calls that are counted as another operation (of a COMPOUND): these
     /// are neither in `calls` nor in the latency.

@@ -4,8 +4,8 @@
 //! kernel fill it in place without clearing it first; it is cleared once, when it grows.
 //!
 //! A reply is a list of segments: bytes, and ranges of open files that stand between them. A range
-//! is written like opaque data, but nobody reads it: whoever sends the reply has the kernel take
-//! it from the page cache. Only a writer that was told so takes ranges
+//! is written like opaque data, but its bytes are not read here: the kernel sends them from the page
+//! cache. Only a writer that was told so takes ranges
 //! ([`Writer::take_ranges`]); all others hold nothing but bytes.
 
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub trait Encode {
     fn encode(&self, w: &mut Writer);
 }
 
-/// A position to come back to: for patching a length, or for undoing what follows.
+/// A position, for patching a length or for removing what follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     at: usize,
@@ -70,12 +70,12 @@ impl Writer {
         Self { buf: vec![0; capacity], ..Self::new() }
     }
 
-    /// Says from which length on ranges are taken; `None`: not at all, as at first.
+    /// Sets the shortest range that is taken; `None`, the default, takes none.
     pub const fn take_ranges(&mut self, shortest: Option<usize>) {
         self.range_min = shortest;
     }
 
-    /// From which length on ranges are taken.
+    /// The shortest range that is taken.
     pub const fn range_min(&self) -> Option<usize> {
         self.range_min
     }
@@ -83,6 +83,7 @@ impl Writer {
     /// Appends a range as it is, without length or padding. What takes no ranges ([`Self::range_min`])
     /// must not be given one.
     pub fn range(&mut self, range: FileRange) {
+        debug_assert!(self.range_min.is_some(), "a range for a reply that takes none");
         self.ranges.push((self.len, range));
     }
 
@@ -147,19 +148,21 @@ impl Writer {
 
     /// Takes a range of bytes out of what was written, which must hold no ranges of files.
     pub fn remove(&mut self, range: Range<usize>) {
+        debug_assert!(range.start <= range.end && range.end <= self.len, "{range:?}");
+        debug_assert!(self.ranges.is_empty(), "bytes before a range are removed");
         let end = range.end.min(self.len);
         let start = range.start.min(end);
         self.buf.copy_within(end..self.len, start);
         self.len = self.len.saturating_sub(end.saturating_sub(start));
     }
 
-    /// Forgets what was written and keeps the memory.
+    /// Removes what was written and keeps the memory.
     pub fn clear(&mut self) {
         self.len = 0;
         self.ranges.clear();
     }
 
-    /// Forgets what was written, and gives memory beyond `keep` bytes back.
+    /// Removes what was written, and frees memory beyond `keep` bytes.
     pub fn clear_to(&mut self, keep: usize) {
         self.clear();
         if self.buf.len() > keep {
@@ -175,11 +178,13 @@ impl Writer {
 
     /// How many bytes were written since `mark`, without ranges.
     pub const fn written_since(&self, mark: Mark) -> usize {
+        debug_assert!(mark.at <= self.len, "a mark behind the end");
         self.len.saturating_sub(mark.at)
     }
 
-    /// Undoes everything written since `mark`.
+    /// Removes everything written since `mark`.
     pub fn rewind(&mut self, mark: Mark) {
+        debug_assert!(mark.at <= self.len, "a mark behind the end");
         self.len = self.len.min(mark.at);
         self.ranges.truncate(mark.ranges);
     }
@@ -187,6 +192,7 @@ impl Writer {
     /// Overwrites the word at `mark`, which must have been written since.
     pub fn patch_u32(&mut self, mark: Mark, value: u32) {
         let place = self.buf.get_mut(mark.at..self.len).and_then(|b| b.first_chunk_mut::<4>());
+        debug_assert!(place.is_some(), "no word was written at the mark");
         if let Some(place) = place {
             *place = value.to_be_bytes();
         }
@@ -204,6 +210,7 @@ impl Writer {
 
     /// Takes the first `len` bytes of the last [`Writer::space`] into the reply.
     pub fn advance(&mut self, len: usize) {
+        debug_assert!(self.buf.len() - self.len >= len, "more than there is space for");
         self.len = self.len.saturating_add(len).min(self.buf.len());
     }
 
@@ -269,6 +276,7 @@ impl Writer {
 
     /// Variable-length opaque data: length, bytes, padding (RFC 4506 §4.10).
     pub fn opaque(&mut self, data: &[u8]) {
+        debug_assert!(u32::try_from(data.len()).is_ok(), "longer than XDR can say");
         self.u32(u32::try_from(data.len()).unwrap_or(u32::MAX));
         self.opaque_fixed(data);
     }
@@ -276,6 +284,7 @@ impl Writer {
     /// The same of the first `len` bytes of an array, which is copied in one piece: a length that is known
     /// costs no call.
     pub fn opaque_within<const N: usize>(&mut self, data: &[u8; N], len: usize) {
+        debug_assert!(len <= N, "{len} of {N} bytes");
         let len = len.min(N);
         self.u32(u32::try_from(len).unwrap_or(u32::MAX));
         let place = self.space(N.saturating_add(4));

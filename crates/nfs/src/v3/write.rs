@@ -46,13 +46,13 @@ pub(super) fn write(
     let stable = stability(a.stable);
     let written =
         nfs.on_object_v3(call, a.file.0, |file| verbs::write(file, a.offset, data, stable));
-    answer(call, reply, written)
+    answer(call, reply, &written)
 }
 
 fn answer(
     call: &mut Call<'_>,
     reply: &mut Writer,
-    written: Result<Written, Failed>,
+    written: &Result<Written, Failed>,
 ) -> Result<(), Fault> {
     let result = match written {
         Ok(written) => {
@@ -252,7 +252,7 @@ impl ArgumentSink for WriteSink {
         let written = self.write_rest(call.blocking, data);
         call.outcome.export = self.file.outcome.export;
         call.outcome.buffers = self.file.outcome.buffers;
-        answer(call, reply, written)
+        answer(call, reply, &written)
     }
 }
 

@@ -163,7 +163,7 @@ fn ask_quick(table: &AuthTable) -> Result<(), AuthStat> {
 fn numbers_are_checked_when_a_flavour_is_added() {
     let table = AuthTable::default();
     assert_eq!(table.add(Box::new(Numbered(8))), Err(AddError::OutOfRange(8)));
-    assert_eq!(table.add(Box::new(Numbered(1))), Err(AddError::Taken(1)));
+    assert_eq!(table.add(Box::new(Numbered(1))), Err(AddError::NumberInUse(1)));
     table.add(Box::new(Numbered(7))).unwrap();
     assert_eq!(ask(&table, 7, b""), Ok(()));
     assert_eq!(table.remove(7).map(|f| f.number()), Some(7));

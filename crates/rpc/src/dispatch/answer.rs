@@ -85,7 +85,7 @@ pub(super) fn answer_missing(
     accept(reply, xid, None, protection, status, reject)
 }
 
-/// Deals with a message that its flavour lets through to no procedure.
+/// Answers a message that its flavour has not accepted as a call.
 #[cold]
 pub(super) fn answer_not_accepted(
     reply: &mut Writer,
@@ -111,7 +111,7 @@ pub(super) fn answer_not_accepted(
     }
 }
 
-/// Deals with a record that is not a readable call.
+/// Answers a record that is not a readable call.
 pub(super) fn answer_unreadable(
     error: &HeaderError,
     transport: Transport,

@@ -1,5 +1,5 @@
-//! A call's header as a server reads it: field by field, because what it cannot serve it must
-//! still answer as far as it was readable.
+//! A call's header as a server reads it: field by field, because a call that cannot be served has
+//! to be answered as far as its header was readable.
 
 use crate::Transport;
 use crate::auth::CallMessage;
@@ -11,7 +11,7 @@ use xdr::{Error, Reader};
 pub(super) enum HeaderError {
     /// The record ends within the header.
     Short,
-    /// A reply; nobody here has asked.
+    /// A reply: there are no calls to clients that it could answer.
     Reply,
     /// Neither a call nor a reply.
     NotRpc,

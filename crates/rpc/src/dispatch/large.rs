@@ -4,9 +4,8 @@ use super::answer::{accept, deny};
 use super::programs::Found;
 use super::{Dispatcher, Done, Reject, Verdict, header, run_with};
 use crate::auth::CallMessage;
-use crate::call::Pending;
 use crate::large_argument::{Begun, LargeArgument, PartialRecord};
-use crate::{Blocking, Call, CallHost, Credential, Outcome, Peer, Transport};
+use crate::{Blocking, Call, CallHost, Credential, Peer, Transport};
 use proto::rpc::{Accepted, AuthStat, CallHeader};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -115,11 +114,14 @@ impl Dispatcher {
             let (status, reject) = (Accepted::SystemErr, Reject::Panicked);
             return accept(reply, xid, op, None, status, reject);
         };
-        let bytes_piped = u32::try_from(large.piped()).unwrap_or(u32::MAX);
-        let outcome = Outcome { bytes_piped, ..Outcome::default() };
-        let pending = Some(Pending { host, ops, protection: None, ticket: None });
-        let call = Call { outcome, pending, ..Call::new(xid, peer, credential, host) };
+        let mut call = Call::pending(xid, peer, credential, host, None);
+        call.outcome.bytes_piped = u32::try_from(large.piped()).unwrap_or(u32::MAX);
+        if let Some(pending) = &mut call.pending {
+            pending.ops = ops;
+        }
         let mut args = Reader::new(behind);
-        run_with(call, ops, None, reply, |call, reply| sink.finish(call, data, &mut args, reply))
+        run_with(&mut call, ops.call, reply, |call, reply| {
+            sink.finish(call, data, &mut args, reply)
+        })
     }
 }

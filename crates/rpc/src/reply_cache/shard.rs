@@ -1,11 +1,11 @@
 //! A part of the reply cache: which calls run, and what others were answered.
 //!
-//! Invariant: an answer in the queue has its reply among the bytes; what has left the queue has not.
+//! Invariant: the ring of bytes holds the results of the answers in the queue and nothing else.
 //!
 //! Nothing here is locked: the cache has each shard under a mutex.
 
-use super::bytes::Bytes;
-use super::table::{Live, Table};
+use super::byte_ring::ByteRing;
+use super::table::{QueueSpan, Table};
 use super::{Key, Stored};
 use crate::Outcome;
 use std::collections::VecDeque;
@@ -15,14 +15,14 @@ pub(crate) const ENTRY_COST: usize = size_of::<Answer>() + Table::COST;
 /// The part of the memory that this has; the rest is for the replies' bytes, of which there are about three
 /// times as many.
 const ENTRIES_PART: usize = 4;
-/// Bytes of a reply that are fetched before they are written: that many have CREATE's.
-const FETCHED: usize = 320;
+/// Bytes of results that are prefetched before they are written: those of CREATE have as many.
+const PREFETCHED: usize = 320;
 
 /// A call that runs.
 #[derive(Debug)]
 pub(super) struct Running {
     pub key: Key,
-    /// A duplicate wants to know when it ends.
+    /// A duplicate waits for its end.
     pub awaited: bool,
 }
 
@@ -40,7 +40,7 @@ struct Answer {
 /// The shard.
 #[derive(Debug)]
 pub(super) struct Shard {
-    /// No more than threads, which all shards share: looked through one by one.
+    /// As many as threads and pending replies, which all shards share: searched one by one.
     running: Vec<Running>,
     /// The numbers of the answered calls.
     numbers: Table,
@@ -48,8 +48,8 @@ pub(super) struct Shard {
     answers: VecDeque<Answer>,
     /// The number of the one in front.
     first: u32,
-    /// The replies of `answers`, one behind the other.
-    replies: Bytes,
+    /// The results of `answers`, in the same order.
+    replies: ByteRing,
     /// Answered calls at the most.
     answers_max: usize,
     /// The latest time that a look-up came with.
@@ -59,23 +59,23 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// One of so many bytes.
-    pub fn with_room(bytes: usize) -> Self {
+    /// A shard of `bytes` bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
         let entries = bytes / ENTRIES_PART;
         let answers_max = entries / ENTRY_COST;
         Self {
             running: Vec::new(),
-            numbers: Table::with_room(answers_max),
+            numbers: Table::with_capacity(answers_max),
             answers: VecDeque::with_capacity(answers_max),
             first: 0,
-            replies: Bytes::with_room(bytes.saturating_sub(entries)),
+            replies: ByteRing::with_capacity(bytes.saturating_sub(entries)),
             answers_max,
             now_ms: 0,
             expires_ms: 0,
         }
     }
 
-    /// How many it knows.
+    /// Running and answered calls.
     pub fn calls(&self) -> usize {
         self.running.len().saturating_add(self.answers.len())
     }
@@ -101,7 +101,7 @@ impl Shard {
         Some(self.running.swap_remove(at))
     }
 
-    /// Puts an answer behind the others, in the room of the oldest. Not kept: one that is longer than all the room.
+    /// Appends an answer, and evicts the oldest for it. Not kept: results longer than the whole ring.
     pub fn answer(&mut self, key: Key, reply: &[u8], outcome: Outcome) {
         while !self.has_room(reply.len()) && !self.answers.is_empty() {
             self.remove_oldest();
@@ -111,20 +111,20 @@ impl Shard {
         }
         let Some(start) = self.replies.push(reply) else { return };
         let answer = Answer { key, at_ms: self.now_ms, outcome, start, len: reply.len() };
-        self.numbers.put(key, self.live());
+        self.numbers.put(key, self.span());
         self.answers.push_back(answer);
-        self.fetch();
+        self.prefetch();
     }
 
-    /// What a call was answered, if it has not gone.
+    /// What a call was answered, if that is still kept.
     pub fn stored(&self, key: Key) -> Option<Stored> {
-        let known = self.numbers.find(key, self.live()).filter_map(|at| self.answers.get(at));
+        let known = self.numbers.find(key, self.span()).filter_map(|at| self.answers.get(at));
         let answer = known.into_iter().find(|answer| answer.key == key)?;
         let results = self.replies.get(answer.start, answer.len)?;
         Some(Stored { results, outcome: answer.outcome })
     }
 
-    /// It is `now_ms`, or later: takes out what is older than `age_ms`.
+    /// It is `now_ms`, or later: evicts what is older than `age_ms`.
     pub fn expire(&mut self, now_ms: u64, age_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
         while self.expires_ms <= self.now_ms {
@@ -137,8 +137,8 @@ impl Shard {
         }
     }
 
-    fn live(&self) -> Live {
-        Live { first: self.first, count: self.answers.len() }
+    fn span(&self) -> QueueSpan {
+        QueueSpan { first: self.first, count: self.answers.len() }
     }
 
     fn has_room(&self, reply: usize) -> bool {
@@ -148,15 +148,15 @@ impl Shard {
     fn remove_oldest(&mut self) {
         let Some(answer) = self.answers.pop_front() else { return };
         self.first = self.first.wrapping_add(1);
-        self.replies.leave(answer.start.saturating_add(answer.len as u64));
+        self.replies.remove_before(answer.start.saturating_add(answer.len as u64));
     }
 
-    /// Asks for what the next answer will need: the oldest, and the room of its reply.
-    fn fetch(&self) {
+    /// Prefetches what the next answer will need: the oldest, and the space of its results.
+    fn prefetch(&self) {
         if let Some(oldest) = self.answers.front() {
             sys::prefetch::for_reading(oldest);
         }
-        self.replies.fetch(FETCHED);
+        self.replies.prefetch(PREFETCHED);
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn answers_are_found_while_their_numbers_begin_again() {
-        let mut shard = Shard { first: u32::MAX - 20, ..Shard::with_room(ROOM) };
+        let mut shard = Shard { first: u32::MAX - 20, ..Shard::with_capacity(ROOM) };
         for n in 0..200_u64 {
             shard.begin(key(n));
             assert!(shard.end(key(n)).is_some_and(|call| !call.awaited));
@@ -196,11 +196,11 @@ mod tests {
 
     #[test]
     fn what_is_longer_than_all_the_room_is_not_kept() {
-        let mut shard = Shard::with_room(1000);
+        let mut shard = Shard::with_capacity(1000);
         shard.answer(key(1), &[1; 700], Outcome::default());
         shard.answer(key(2), &[1; 800], Outcome::default());
         assert!(shard.stored(key(2)).is_none());
-        let mut none = Shard::with_room(0);
+        let mut none = Shard::with_capacity(0);
         none.answer(key(1), b"reply", Outcome::default());
         assert_eq!(none.calls(), 0);
     }

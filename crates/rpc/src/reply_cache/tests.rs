@@ -143,21 +143,21 @@ fn one_may_wait_for_the_end_of_a_call_whatever_it_is() {
     for (xid, answered) in [(1, true), (2, false)] {
         let key = plain_key(&cache, xid);
         let Lookup::Fresh(ticket) = cache.begin(key, 0) else { panic!("fresh") };
-        let claim = cache.claim(key).unwrap();
-        assert!(cache.claim(key).is_none(), "another waits already");
+        let wait = cache.duplicate_wait(key).unwrap();
+        assert!(cache.duplicate_wait(key).is_none(), "another waits already");
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| claim.wait());
+            let waiting = scope.spawn(|| wait.wait());
             std::thread::sleep(std::time::Duration::from_millis(20));
-            assert!(!waits.is_finished());
+            assert!(!waiting.is_finished());
             if answered {
                 ticket.finish(b"late", Outcome::default());
             } else {
                 drop(ticket);
             }
-            waits.join().unwrap();
+            waiting.join().unwrap();
         });
         assert_eq!(stored(&cache, key, 0).is_some(), answered);
-        cache.claim(key).unwrap().wait();
+        cache.duplicate_wait(key).unwrap().wait();
     }
 }
 
@@ -166,11 +166,11 @@ fn not_all_may_wait() {
     let cache = cache();
     let keys: Vec<Key> = (0..=WAITING_MAX as u32).map(|xid| plain_key(&cache, xid)).collect();
     let running: Vec<Lookup<'_>> = keys.iter().map(|key| cache.begin(*key, 0)).collect();
-    let mut claims: Vec<_> = keys.iter().map(|key| cache.claim(*key)).collect();
-    assert!(claims.pop().unwrap().is_none());
-    assert!(claims.iter().all(Option::is_some));
-    drop(claims);
-    assert!(cache.claim(keys[WAITING_MAX]).is_some());
+    let mut waits: Vec<_> = keys.iter().map(|key| cache.duplicate_wait(*key)).collect();
+    assert!(waits.pop().unwrap().is_none());
+    assert!(waits.iter().all(Option::is_some));
+    drop(waits);
+    assert!(cache.duplicate_wait(keys[WAITING_MAX]).is_some());
     drop(running);
 }
 
