@@ -75,8 +75,8 @@ fn a_range_of_bytes_can_be_taken_out() {
     w.raw(b"abcdefgh");
     w.remove(2..5);
     assert_eq!(w.bytes(), b"abfgh");
-    w.remove(4..99);
-    w.remove(7..9);
+    w.remove(4..5);
+    w.remove(4..4);
     assert_eq!(w.bytes(), b"abfg");
     w.raw(b"i");
     assert_eq!(w.bytes(), b"abfgi");
@@ -101,6 +101,7 @@ fn ranges_stand_where_they_were_written() {
     let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
     let range = |offset, len| FileRange { file: Arc::clone(&file), offset, len };
     let mut w = Writer::new();
+    w.take_ranges(Some(1));
     w.raw(b"head");
     w.range(range(7, 5));
     w.pad(5);
