@@ -1,9 +1,9 @@
 //! `bowline bench`: a load generator for any NFS server, named experiments, and their report.
 //!
-//! The way of a measurement, each step one folder:
-//! `load/` makes calls and counts answers → `experiments/` starts servers, runs variants in turn
-//! and compares them → [`result`] is what they found, as data → `report/` draws it as one page.
-//! `lab/` has the networks that an experiment needs, `subject/` the servers under test.
+//! The path of a measurement, each step one folder:
+//! `load/` makes calls and counts replies → `experiments/` starts servers, runs variants alternately
+//! and compares them → [`result`] holds the results as data → `report/` renders them as one page.
+//! `lab/` has the networks that an experiment needs, `servers/` the servers under test.
 
 pub mod auth_table;
 pub mod canned;

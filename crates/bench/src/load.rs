@@ -1,10 +1,10 @@
 //! The load generator: simulated clients that call an NFS server and time its answers.
 //!
-//! The way of a call: `work/` decides what to ask → `seat` gives it a lane and an xid → `ask` encodes →
-//! `wire` sends; the answer comes back through `wire` → `seat` → `answer` → `tally`. `drive` is the loop of one
-//! thread; `scene` is what is prepared on the server beforehand.
+//! The path of a call: `generator/` chooses it → `sim_client` assigns a slot and an xid → `call` encodes it →
+//! `socket` sends it; the reply comes back through `socket` → `sim_client` → `reply` → `counters`. `thread_loop` is
+//! the loop of one thread; `file_set` is what is prepared on the server beforehand.
 //!
-//! Threads share nothing while they run but the scene, which is only read, and a flag to stop.
+//! Running threads share only the file set, which is read-only, and a stop flag.
 
 mod call;
 mod counters;

@@ -1,7 +1,7 @@
-//! Workloads: what a simulated client asks next, and what it makes of an answer.
+//! Workloads: the next call of a simulated client, and how it handles a reply.
 //!
-//! A client has as many **lanes** as calls may be under way; a lane is free, or has one call. One
-//! [`Work`] belongs to one client and one thread. It allocates nothing per call.
+//! A client has one **slot** for each call that may be outstanding; a slot is free or has one call. A
+//! [`CallGenerator`] belongs to one client and one thread. It allocates nothing per call.
 
 mod access;
 mod create;

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The server, or a word on why there is none.
 fn unless_unable(started: Result<TestServer, ServerError>, missing: Missing) -> Option<TestServer> {
     match started {
-        Ok(subject) => Some(subject),
+        Ok(server) => Some(server),
         Err(error) if matches!(error.outcome(), Outcome::Unable(_)) => {
             skip(missing, error);
             None
@@ -26,19 +26,19 @@ fn network() -> Option<Namespace> {
 }
 
 /// Mounts, reads the file `f` and compares it.
-fn judge(subject: &TestServer, data: &[u8]) {
+fn check_read(server: &TestServer, data: &[u8]) {
     let work = || {
         let root = Some(Identity::root());
-        let addr = (subject.nfs().ip(), subject.mount_port()).into();
+        let addr = (server.nfs().ip(), server.mount_port()).into();
         let mut mount = Client::tcp(addr, PATIENCE).unwrap();
         mount.set_identity(root.clone());
-        let handle = mount.mount(subject.export().as_bytes()).unwrap();
-        let mut nfs = Client::tcp(subject.nfs(), PATIENCE).unwrap();
+        let handle = mount.mount(server.export().as_bytes()).unwrap();
+        let mut nfs = Client::tcp(server.nfs(), PATIENCE).unwrap();
         nfs.set_identity(root);
         let file = nfs.lookup(&handle, b"f").unwrap().handle;
         assert_eq!(nfs.read(&file, 0, 1 << 16).unwrap().data, data);
     };
-    match subject.namespace() {
+    match server.namespace() {
         Some(namespace) => namespace.run(work).unwrap(),
         None => work(),
     }
@@ -58,20 +58,20 @@ fn ganesha_serves_a_directory_and_goes() {
     let scratch = ScratchDir::new().unwrap();
     scratch.file("f", "some words").unwrap();
     let place = Placement::inside(&namespace);
-    let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place), Missing::Program)
+    let Some(mut server) = unless_unable(ganesha::start(scratch.path(), &place), Missing::Program)
     else {
         return;
     };
-    let before = subject.reading().unwrap();
-    judge(&subject, b"some words");
-    let usage = subject.reading().unwrap().since(&before);
+    let before = server.reading().unwrap();
+    check_read(&server, b"some words");
+    let usage = server.reading().unwrap().since(&before);
     assert!(usage.cpu_ns > 0 && usage.threads > 1 && usage.rss_bytes > 1 << 20, "{usage:?}");
-    let name = std::fs::read_to_string(format!("/proc/{}/comm", subject.pid())).unwrap();
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", server.pid())).unwrap();
     assert!(name.starts_with("ganesha"), "{name}");
-    assert!(subject.set("threads", "1..2").unwrap_err().to_string().contains("control socket"));
-    let pid = subject.pid();
+    assert!(server.set("threads", "1..2").unwrap_err().to_string().contains("control socket"));
+    let pid = server.pid();
     let begun = Instant::now();
-    drop(subject);
+    drop(server);
     gone(pid);
     eprintln!("ganesha: {usage:?}, stopped in {:?}", begun.elapsed());
 }
@@ -81,21 +81,21 @@ fn a_server_that_dies_midway_is_found_dead() {
     let Some(namespace) = network() else { return };
     let scratch = ScratchDir::new().unwrap();
     let place = Placement::inside(&namespace);
-    let Some(mut subject) = unless_unable(ganesha::start(scratch.path(), &place), Missing::Program)
+    let Some(mut server) = unless_unable(ganesha::start(scratch.path(), &place), Missing::Program)
     else {
         return;
     };
-    sys::child::end(subject.pid(), sys::child::Ending::Kill).unwrap();
+    sys::child::end(server.pid(), sys::child::Ending::Kill).unwrap();
     let begun = Instant::now();
     let error = loop {
-        match subject.check() {
+        match server.check() {
             Ok(()) => assert!(begun.elapsed() < PATIENCE, "it lives"),
             Err(error) => break error,
         }
         std::thread::sleep(Duration::from_millis(5));
     };
     assert!(matches!(&error, ServerError::Died { name, .. } if name == "ganesha"), "{error}");
-    assert!(subject.reading().is_err());
+    assert!(server.reading().is_err());
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn the_kernels_server_serves_where_there_is_one() {
     let scratch = ScratchDir::new().unwrap();
     scratch.file("f", "kernel").unwrap();
     let started = knfsd::start(scratch.path(), &Placement::inside(&namespace));
-    let Some(mut subject) = unless_unable(started, Missing::KernelServer) else { return };
-    judge(&subject, b"kernel");
-    assert!(subject.reading().is_ok());
+    let Some(mut server) = unless_unable(started, Missing::KernelServer) else { return };
+    check_read(&server, b"kernel");
+    assert!(server.reading().is_ok());
 }
 
 #[test]
