@@ -64,9 +64,7 @@ fn source(tokens: TokenStream, found: &mut BTreeMap<String, usize>) {
 
 fn is_unwanted(name: &str) -> bool {
     let ends = |ending: &&str| name.ends_with(*ending);
-    TYPES.contains(&name)
-        || WORDS.contains(&name)
-        || EMPTY_ENDINGS.iter().any(|ending| ends(ending))
+    TYPES.contains(&name) || WORDS.contains(&name) || EMPTY_ENDINGS.iter().any(ends)
 }
 
 #[cfg(test)]

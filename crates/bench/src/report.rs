@@ -95,7 +95,7 @@ pub fn write(from: &Path) -> Result<PathBuf, ReportError> {
 /// Reads results as [`write`] does and writes them as one compact file, for a repository.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_compact(from: &Path, to: &Path) -> Result<(), ReportError> {
     let results = read::results(from)?;
     let text = compact::text(&results)

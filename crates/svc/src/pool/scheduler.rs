@@ -478,7 +478,7 @@ impl<C, W> Scheduler<C, W> {
     }
 
     /// Leaves the event loop to whoever comes first, as the calling worker will block; it says when it
-    /// blocks no more ([`Scheduler::resumes`]).
+    /// blocks no more ([`Scheduler::worker_resumes`]).
     pub fn promote_follower(&self, event_loop: C, now_ns: u64) -> Wakeup {
         let mut state = self.lock();
         state.event_loop = LoopSlot::Vacant(event_loop);
@@ -497,7 +497,7 @@ impl<C, W> Scheduler<C, W> {
 
     /// Makes the event loop of a leader that serves vacant if `is_stuck`, which is asked under the lock;
     /// `None` if it was not. The worker finds its round not current any more, and says when its call is over
-    /// ([`Scheduler::resumes`]).
+    /// ([`Scheduler::worker_resumes`]).
     pub fn rescue(&self, now_ns: u64, is_stuck: impl FnOnce() -> bool) -> Option<Wakeup> {
         let mut state = self.lock();
         match std::mem::replace(&mut state.event_loop, LoopSlot::WithLeader) {
