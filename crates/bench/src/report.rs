@@ -92,7 +92,7 @@ pub fn write(from: &Path) -> Result<PathBuf, ReportError> {
     Ok(path)
 }
 
-/// Reads results as [`write`] does and writes them as one compact file, for a repository.
+/// Reads results as [`write()`] does and writes them as one compact file, for a repository.
 ///
 /// # Errors
 /// As [`write()`].

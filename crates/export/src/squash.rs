@@ -77,14 +77,16 @@ impl Options {
             }
         };
         let uid = if self.is_squashed(sys.uid) { self.anonuid } else { sys.uid };
-        let groups = match listed {
-            Some(list) => Groups::Listed(list),
+        let gid = self.squash_group(sys.gid);
+        // made whole in each arm: most calls need no list, and do not copy the room for one
+        match listed {
+            Some(list) => SquashedCred { uid, gid, groups: Groups::Listed(list) },
             None if sys.groups().iter().any(|gid| self.is_squashed(*gid)) => {
-                Groups::Listed(GroupList::mapped(sys.groups(), |gid| self.squash_group(gid)))
+                let list = GroupList::mapped(sys.groups(), |gid| self.squash_group(gid));
+                SquashedCred { uid, gid, groups: Groups::Listed(list) }
             }
-            None => Groups::Sent(sys.groups()),
-        };
-        SquashedCred { uid, gid: self.squash_group(sys.gid), groups }
+            None => SquashedCred { uid, gid, groups: Groups::Sent(sys.groups()) },
+        }
     }
 
     /// The group that a group of a caller is mapped to.

@@ -72,9 +72,9 @@ impl LocalFs {
     /// Attributes before a change that has begun.
     fn stat_before(&self, change: &OngoingChange) -> Result<Attr> {
         let stat = sys::stat::basic_of_fd(change.path()).map_err(errno::from)?;
-        let attr = self.attr_if_alive(&stat, change)?;
+        check_alive(&stat, change)?;
         let before = || change.changes().count().wrapping_sub(1);
-        Ok(Attr { change: self.change_attr(&stat, before), ..attr })
+        Ok(convert(&stat, self.change_attr(&stat, before)))
     }
 
     /// A directory to hold on to.
@@ -102,9 +102,7 @@ impl LocalFs {
     /// # Errors
     /// [`Status::Stale`].
     pub(crate) fn attr_if_alive(&self, stat: &Stat, file: &OpenFile) -> Result<Attr> {
-        if stat.nlink == 0 && !file.is_pinned() {
-            return Err(Status::Stale);
-        }
+        check_alive(stat, file)?;
         Ok(self.attr_of(stat, file))
     }
 
@@ -207,6 +205,11 @@ impl LocalFs {
         }
         cx.blocking.will_block()
     }
+}
+
+/// Refuses an object without a name that nobody keeps.
+fn check_alive(stat: &Stat, file: &OpenFile) -> Result<()> {
+    if stat.nlink == 0 && !file.is_pinned() { Err(Status::Stale) } else { Ok(()) }
 }
 
 /// Whether a directory is the exported one or below it, as it is now.
