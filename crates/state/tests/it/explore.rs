@@ -11,7 +11,7 @@ use bowline_state::Mode;
 use clients::{Action, Env, Reached, Scope};
 use std::collections::HashSet;
 
-const SCOPES: [Scope; 4] = [
+const SCOPES: [Scope; 5] = [
     Scope {
         name: "one file, two bytes, a local program",
         files: 1,
@@ -20,6 +20,7 @@ const SCOPES: [Scope; 4] = [
         local: &[Mode::Read, Mode::Write],
         crashes: 0,
         leave: false,
+        recorded: false,
         flights_max: 9,
         states: 120_000,
     },
@@ -31,6 +32,7 @@ const SCOPES: [Scope; 4] = [
         local: &[],
         crashes: 0,
         leave: false,
+        recorded: false,
         flights_max: 2,
         states: 80_000,
     },
@@ -42,6 +44,19 @@ const SCOPES: [Scope; 4] = [
         local: &[Mode::Write],
         crashes: 2,
         leave: true,
+        recorded: false,
+        flights_max: 2,
+        states: 150_000,
+    },
+    Scope {
+        name: "one file, crashes, both hosts recorded",
+        files: 1,
+        first_range: 1,
+        tries: false,
+        local: &[],
+        crashes: 2,
+        leave: false,
+        recorded: true,
         flights_max: 2,
         states: 150_000,
     },
@@ -53,8 +68,9 @@ const SCOPES: [Scope; 4] = [
         local: &[Mode::Read, Mode::Write],
         crashes: 2,
         leave: true,
+        recorded: false,
         flights_max: 9,
-        states: 660_000,
+        states: 505_000,
     },
 ];
 

@@ -23,6 +23,8 @@ pub struct Scope {
     pub crashes: u8,
     /// Clients reboot, and the operator releases them.
     pub leave: bool,
+    /// Both hosts are recorded at the start.
+    pub recorded: bool,
     /// No client asks for more while so much is under way.
     pub flights_max: usize,
     /// How many states are looked at.
@@ -169,7 +171,18 @@ impl Env {
         };
         let records = env.recovery.start_records();
         records.iter().for_each(|record| env.recovery.apply(record));
+        (0..2).filter(|_| scope.recorded).for_each(|owner| env.visit(owner));
         env
+    }
+
+    /// A client locks and unlocks, and nothing else happens meanwhile.
+    fn visit(&mut self, owner: u8) {
+        for action in [Action::Ask(owner, 0, 1, Mode::Read, false), Action::Unlock(owner, 0, 1)] {
+            self.act(action);
+            while !self.flights.is_empty() {
+                self.act(Action::Step(0));
+            }
+        }
     }
 
     pub fn host(&self, owner: u8) -> Option<HostId> {
