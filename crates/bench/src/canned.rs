@@ -1,7 +1,7 @@
 //! The bound: a server that answers every call with a canned reply of the right size and does nothing
 //! else. What no server is spared it does as cheaply as the kernel can: the data of a WRITE goes to a file
 //! in memory, that of a READ comes out of one, by sendfile from [`SENDFILE_MIN`] on, and CREATE and REMOVE
-//! make and remove a file ([`making`]). There are as many files
+//! make and remove a file (`canned/created_files.rs`). There are as many files
 //! as the loads have, of the same length, and they are visited in the same order (a WRITE's one after the
 //! other in a file of the connection's own, a READ's at random): who reads or writes the same few pages all
 //! the time has them in the processor's caches, which no server has whose clients want their own data.

@@ -16,7 +16,7 @@
 //! has received stays. When all processors have passed a grace period ([`settle_arrivals`]), nobody
 //! still delivers to it. There are two ways:
 //!
-//! - [`strand`], for one that is bound to no interface: it is bound to one that nobody has. Nothing
+//! - [`bind_to_no_interface`], for one that is bound to no interface: it is bound to one that nobody has. Nothing
 //!   arrives there, and nothing can be sent.
 //! - [`hide`], for one that is bound to an interface, which only the privileged may change: it is
 //!   connected to a peer that does not exist. That gives it a local address, if it had none, for

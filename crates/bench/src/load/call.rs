@@ -1,6 +1,6 @@
 //! Calls as bytes: a header made once for each simulated client, and the arguments of either version.
 //!
-//! Invariant: after [`Head::put`] the buffer holds one whole call more, behind its record mark
+//! Invariant: after [`CallTemplate::put`] the buffer holds one whole call more, behind its record mark
 //! where the transport has one.
 
 use super::op::{Op, Version};

@@ -1,6 +1,6 @@
 //! What a thread counts while it makes calls, and how the counts of threads come together.
 //!
-//! Each thread owns its [`Tally`]; nothing is shared but [`LiveCounters`], one cache line a thread, for the
+//! Each thread owns its [`ThreadCounters`]; nothing is shared but [`LiveCounters`], one cache line a thread, for the
 //! progress bar.
 
 use super::op::Op;

@@ -4,7 +4,7 @@
 //! which calls under way are answered and no new ones go out. An answer counts if it comes in the
 //! counted time.
 //!
-//! Owns: its clients, its epoll and its tally. Shares: [`Stage`], read by all.
+//! Owns: its clients, its epoll and its counters. Shares: [`LoadShared`], read by all.
 
 use super::counters::{LiveCounters, ThreadCounters};
 use super::error::LoadError;

@@ -44,7 +44,7 @@ pub struct OpenFile {
     /// Shared with replies that send the file's pages.
     reader: OnceLock<Arc<OwnedFd>>,
     writer: OnceLock<OwnedFd>,
-    /// Second of the last use, of [`OpenFiles::now_s`].
+    /// Second of the last use, of `OpenFiles::now_s`.
     used_s: AtomicU32,
     /// Second of the last listing, plus one; 0 is never.
     listed_s: AtomicU32,
