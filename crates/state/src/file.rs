@@ -11,7 +11,7 @@
 //!   overlaps a pending question waits or comes back.
 //! - Outside of pending bytes the kernel shows at least the strongest mode held, except for ranges that it cannot show.
 //! - A pending question that takes a range keeps others from it, though it is not held yet; it ends in
-//!   [`settle`](Self::settle) and nowhere else.
+//!   [`settle`](crate::State::settle) and nowhere else.
 
 use crate::acquire::acquire;
 use crate::grace::Phase;

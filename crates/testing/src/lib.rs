@@ -2,7 +2,7 @@
 //!
 //! * [`in_child`] runs one test again in a process of its own, for tests that change or measure
 //!   what all threads of a process share: limits, credentials, memory, descriptors.
-//! * [`skip`] reports a test that cannot run here.
+//! * [`skip()`] reports a test that cannot run here.
 //! * [`is_root`] says whether tests that need root can run.
 #![allow(
     clippy::unwrap_used,
