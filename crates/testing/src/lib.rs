@@ -3,6 +3,7 @@
 //! * [`in_child`] runs one test again in a process of its own, for tests that change or measure
 //!   what all threads of a process share: limits, credentials, memory, descriptors.
 //! * [`skip()`] reports a test that cannot run here.
+//! * [`FuseTree`] is a file system whose operations hang or fail.
 //! * [`is_root`] says whether tests that need root can run.
 #![allow(
     clippy::unwrap_used,
@@ -10,8 +11,10 @@
     reason = "used by tests only: a failure is the test's"
 )]
 
+mod fuse;
 mod skip;
 
+pub use fuse::{FuseTree, Op as FuseOp};
 pub use skip::{ABSENT_IN_CI, Missing, log, skip};
 
 use std::os::unix::fs::MetadataExt;
