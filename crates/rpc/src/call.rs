@@ -1,12 +1,14 @@
 //! A call as its procedure sees it, and what the procedure reports about it.
 
 use crate::auth::Protection;
+use crate::back_channel::{BackChannel, ConnId};
 use crate::deferred::{Deferred, Line};
 use crate::plan::CallOps;
 use crate::reply_cache::Ticket;
 use crate::socket_buffers::SocketBufferSizes;
 use crate::{Credential, OpIndex};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// How a call came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,6 +56,16 @@ pub trait CallHost: Blocking {
     /// The way for a reply that is sent after the call has returned ([`Call::defer`]); `None` if
     /// there is none, or as many replies are pending there as may be.
     fn line(&self) -> Option<Box<dyn Line>> {
+        None
+    }
+
+    /// The way for messages to whom the call came from that are no replies ([`Call::back_channel`]).
+    fn back_channel(&self) -> Option<Arc<dyn BackChannel>> {
+        None
+    }
+
+    /// The connection that the call came by; `None` for a datagram.
+    fn conn(&self) -> Option<ConnId> {
         None
     }
 }
@@ -157,6 +169,18 @@ impl<'a> Call<'a> {
         if let Some(pending) = &self.pending {
             pending.host.count_operation(pending.ops.inside(operation), status);
         }
+    }
+
+    /// The way for messages to whom the call came from that are no replies: over its connection, or to
+    /// its address and port from the socket that it came to. It works before and after the call has
+    /// returned. `None` without a transport.
+    pub fn back_channel(&self) -> Option<Arc<dyn BackChannel>> {
+        self.pending.as_ref()?.host.back_channel()
+    }
+
+    /// The connection that the call came by; `None` for a datagram.
+    pub fn conn(&self) -> Option<ConnId> {
+        self.pending.as_ref()?.host.conn()
     }
 
     /// Takes over the duty to answer this call: the reply is sent when [`Deferred::complete`] is

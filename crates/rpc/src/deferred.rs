@@ -26,13 +26,15 @@ pub trait Line: Send {
     fn post(self: Box<Self>, reply: Writer, done: &Done) -> Posted;
 }
 
-/// What became of a reply that was posted.
+/// What became of a message that was posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Posted {
     /// It was sent, or waits for the connection to take it.
     Sent,
-    /// The connection is gone, or the reply could not be sent.
+    /// The connection is gone, or the message could not be sent.
     Gone,
+    /// The client has left so much unread that nothing is added to it; only for what is no reply.
+    Full,
 }
 
 /// The duty to answer a call.

@@ -18,13 +18,15 @@ mod programs;
 use crate::auth::{Acceptance, AuthTable, CallMessage, Protection};
 use crate::reply_cache::{Key, Lookup, ReplyCache, ReplyCacheUsage};
 use crate::{
-    Call, CallHost, Fault, OpIndex, OpName, Outcome, Peer, Program, SocketBufferSizes, Transport,
+    Call, CallHost, ConnId, Fault, OpIndex, OpName, Outcome, Peer, Program, Replies,
+    SocketBufferSizes, Transport,
 };
 use answer::{accept, answer_missing, answer_not_accepted, answer_unreadable};
+use header::HeaderError;
 use programs::{Found, Programs};
 use proto::rpc::{Accepted, AuthStat, CALL, CallHeader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use xdr::{Reader, Writer};
 
 pub(crate) use answer::{answer_fault, put_accepted};
@@ -131,6 +133,8 @@ pub struct Dispatcher {
     programs: Programs,
     auth: AuthTable,
     replies: Option<Arc<ReplyCache>>,
+    /// Who takes replies to calls of ours.
+    outbound_replies: OnceLock<Arc<dyn Replies>>,
 }
 
 impl Dispatcher {
@@ -144,6 +148,7 @@ impl Dispatcher {
                 let age_ms = settings.reply_cache_age_ms;
                 ReplyCache::new(settings.reply_cache_bytes, age_ms, cpus)
             }),
+            outbound_replies: OnceLock::new(),
         }
     }
 
@@ -171,6 +176,22 @@ impl Dispatcher {
         kind == CALL && plan().is_ok_and(|found| found.plan.is_urgent())
     }
 
+    /// Gives replies that arrive on clients' connections, and the ends of these, to somebody from now
+    /// on; once.
+    ///
+    /// # Errors
+    /// Somebody has them already.
+    pub fn set_replies(&self, replies: Arc<dyn Replies>) -> Result<(), Arc<dyn Replies>> {
+        self.outbound_replies.set(replies)
+    }
+
+    /// Tells who takes replies that a connection is closed.
+    pub fn conn_closed(&self, conn: ConnId) {
+        if let Some(replies) = self.outbound_replies.get() {
+            replies.closed(conn);
+        }
+    }
+
     /// The authentication flavours in force.
     pub const fn auth(&self) -> &AuthTable {
         &self.auth
@@ -194,7 +215,7 @@ impl Dispatcher {
     ) -> Done {
         let message = match header::read(record, peer.transport) {
             Ok(message) => message,
-            Err(error) => return answer_unreadable(&error, peer.transport, reply),
+            Err(error) => return self.take_reply(error, record, peer.transport, host, reply),
         };
         let xid = message.header.xid;
         let credential = match self.auth.accept(&message) {
@@ -206,6 +227,26 @@ impl Dispatcher {
         };
         let mut call = Call::pending(xid, peer, credential, host, None);
         self.answer(&message.header, message.args, &mut call, now_ms, reply)
+    }
+
+    /// Takes a record that is no readable call: a reply on a connection goes to whom it is for.
+    #[cold]
+    #[inline(never)]
+    fn take_reply(
+        &self,
+        error: HeaderError,
+        record: &[u8],
+        transport: Transport,
+        host: &dyn CallHost,
+        reply: &mut Writer,
+    ) -> Done {
+        if let HeaderError::Reply { xid } = error
+            && let (Some(replies), Some(conn)) = (self.outbound_replies.get(), host.conn())
+        {
+            replies.arrived(conn, xid, record);
+            return Done::new(Verdict::Silence, None, None);
+        }
+        answer_unreadable(&error, transport, reply)
     }
 
     /// Answers a call whose arguments and reply pass through its flavour.

@@ -4,11 +4,13 @@
 //! and the reply cache. Reads no clock and no socket: bytes, peers and times come in as arguments.
 
 pub mod auth;
+mod back_channel;
 mod call;
 mod credential;
 mod deferred;
 mod dispatch;
 pub mod large_argument;
+mod outbound;
 mod plan;
 mod program;
 pub mod record;
@@ -17,12 +19,17 @@ mod reply_cache;
 mod request;
 mod socket_buffers;
 
+pub use back_channel::{BackChannel, ConnId, Replies};
 pub use call::{Blocking, Call, CallHost, Copied, Fault, Outcome, Peer, Transport};
 pub use credential::{AuthSys, Credential, Principal};
 pub use deferred::{Deferred, Line, Posted};
 pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
 pub use large_argument::{
     ArgumentSink, BeginHandler, Begun, Consumed, LargeArgument, PartialRecord, Piece, Piped,
+};
+pub use outbound::{
+    CallCredential, CallFailure, CallId, CallTarget, CallerAddress, Completion, Outbound,
+    OutboundCall, ProgramPort,
 };
 pub use plan::{KeepReply, OpIndex, OpName, Plan};
 pub use program::{Handler, Planner, Program, Row, RowId, RowInfo, Service, Version};

@@ -56,6 +56,9 @@ pub(crate) const DATAGRAM_PATIENCE: Duration = Duration::from_secs(1);
 /// 300 bytes each.
 pub(crate) const DEFERRED_DATAGRAMS_MAX: usize = 16_384;
 
+/// Unsent bytes of a connection beyond which nothing but replies is added to them.
+pub(crate) const POSTED_BYTES_MAX: usize = 256 << 10;
+
 /// What the server takes from its peers at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

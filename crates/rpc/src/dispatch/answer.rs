@@ -118,7 +118,7 @@ pub(super) fn answer_unreadable(
     reply: &mut Writer,
 ) -> Done {
     match *error {
-        HeaderError::Short | HeaderError::Reply => {
+        HeaderError::Short | HeaderError::Reply { .. } => {
             Done::new(Verdict::Silence, None, Some(Reject::Malformed))
         }
         HeaderError::NotRpc => {

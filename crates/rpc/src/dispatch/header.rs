@@ -11,8 +11,11 @@ use xdr::{Error, Reader};
 pub(super) enum HeaderError {
     /// The record ends within the header.
     Short,
-    /// A reply: there are no calls to clients that it could answer.
-    Reply,
+    /// A reply, perhaps to a call of ours ([`crate::Replies`]).
+    Reply {
+        /// Which call it answers.
+        xid: u32,
+    },
     /// Neither a call nor a reply.
     NotRpc,
     /// A call of another version of RPC.
@@ -54,7 +57,7 @@ const fn check_first_words(xid: u32, kind: u32, rpc_version: u32) -> Result<(), 
     match kind {
         CALL if rpc_version == RPC_VERSION => Ok(()),
         CALL => Err(HeaderError::OtherRpc { xid }),
-        REPLY => Err(HeaderError::Reply),
+        REPLY => Err(HeaderError::Reply { xid }),
         _ => Err(HeaderError::NotRpc),
     }
 }

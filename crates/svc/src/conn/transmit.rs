@@ -86,6 +86,16 @@ impl Conn {
         }
     }
 
+    /// Sends a message that is no reply; `None` if more than `most` bytes wait to be sent already.
+    pub fn post(&self, stats: &WorkerStats, message: &[&Writer], most: usize) -> Option<Sent> {
+        let mut tx = lock(&self.tx);
+        match tx.pool.clone() {
+            Some(_) if !tx.dead && tx.queue.len() > most => None,
+            Some(pool) => Some(self.write(&mut tx, &pool, stats, message)),
+            None => Some(Sent::Broken),
+        }
+    }
+
     /// Counts one less, as [`Conn::end_detached_call`] does.
     pub fn end_deferred_call(&self) {
         self.end_call(lock(&self.tx));

@@ -7,6 +7,7 @@ use crate::pool::event_loop::EventLoop;
 use crate::pool::inbox::Message;
 use crate::pool::shared::Shared;
 use crate::pool::worker_pool::{Pool, Work};
+use rpc::ConnId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use telemetry::{Counter, WorkerStats};
@@ -106,6 +107,7 @@ pub(crate) fn close(pool: &Pool, stats: &WorkerStats, event_loop: &mut EventLoop
     }
     conn.close(&pool.handles);
     pool.shared.conns.remove(&conn);
+    pool.shared.dispatcher.conn_closed(ConnId(conn.id));
     pool.connections.fetch_sub(1, Relaxed);
     stats.add(Counter::ConnectionsClosed, 1);
 }

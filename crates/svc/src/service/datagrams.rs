@@ -12,6 +12,7 @@
 use crate::limits::DATAGRAM_PATIENCE;
 use crate::pool::event_loop::EventLoop;
 use crate::pool::inbox::Message;
+use crate::service::back_channel::DatagramBackChannel;
 use crate::service::datagram_ranges;
 use crate::service::datagram_reply::Reply;
 use crate::service::deferred::{CallStart, DatagramLine};
@@ -22,7 +23,7 @@ use crate::udp::reply_socket::ReplyPath;
 use crate::udp::socket::{DatagramSocket, Traffic};
 use crate::zero_copy::ReplyBatch;
 use rpc::record::Record;
-use rpc::{Blocking, CallHost, Done, Line, OpIndex, Peer, Transport, Verdict};
+use rpc::{BackChannel, Blocking, CallHost, Done, Line, OpIndex, Peer, Transport, Verdict};
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::mem;
@@ -169,7 +170,7 @@ impl<'b> Calls<'b> for DatagramCalls<'_, 'b> {
                 None => ReplyBatch::One,
                 Some(_) => ReplyBatch::Many,
             };
-            let peer = self.datagrams.peer(&datagram);
+            let peer = self.datagrams.peer(datagram.from, datagram.to);
             let record = Record::InPlace(datagram.bytes);
             return Ok(IncomingCall { record, argument: None, peer, batch, can_zero_copy: true });
         }
@@ -203,10 +204,10 @@ impl<'b> DatagramRound<'b> {
     }
 
     /// Both ends of a datagram.
-    fn peer(&self, datagram: &Datagram<'_>) -> Peer {
-        let local = datagram.to.ip.unwrap_or(self.socket.local.ip());
+    fn peer(&self, from: SocketAddr, to: Local) -> Peer {
+        let local = to.ip.unwrap_or(self.socket.local.ip());
         Peer {
-            addr: datagram.from,
+            addr: from,
             local: SocketAddr::new(local, self.socket.local.port()),
             transport: Transport::Udp,
         }
@@ -364,6 +365,18 @@ impl CallHost for DatagramRound<'_> {
         let (shared, call) = (&pool.shared, self.call.get());
         let line = DatagramLine::begin(self.socket, shared, pool.index, self.from.get()?, call)?;
         Some(Box::new(line))
+    }
+
+    fn back_channel(&self) -> Option<Arc<dyn BackChannel>> {
+        let (Round { pool, .. }, (to, from)) = (&self.round, self.from.get()?);
+        Some(Arc::new(DatagramBackChannel {
+            socket: Arc::downgrade(self.socket),
+            shared: Arc::downgrade(&pool.shared),
+            peer: self.peer(to, from),
+            to,
+            from,
+            pool: pool.index,
+        }))
     }
 }
 

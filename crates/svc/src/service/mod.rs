@@ -1,5 +1,6 @@
 //! One service round of a connection or of a datagram socket: receive, answer, send.
 
+pub(crate) mod back_channel;
 pub(crate) mod call_counters;
 pub(crate) mod datagram_ranges;
 pub(crate) mod datagram_reply;

@@ -19,6 +19,7 @@ use crate::pool::conn_return::{return_to_loop, return_without_loop};
 use crate::pool::event_loop::EventLoop;
 use crate::pool::inbox::Message;
 use crate::pool::unread;
+use crate::service::back_channel::ConnBackChannel;
 use crate::service::deferred::{CallStart, ConnLine};
 use crate::service::receive::{count_refused, next_step, receive, take_memory};
 use crate::service::round::{Calls, IncomingCall, Return, Round};
@@ -26,7 +27,9 @@ use crate::service::stream_round::{Received, RoundEnd, Step, StreamRound};
 use crate::service::worker_context::{ActiveRound, WorkerContext, keep_larger};
 use crate::zero_copy::ReplyBatch;
 use rpc::record::{Record, RecordError};
-use rpc::{Blocking, CallHost, Done, Line, OpIndex, SocketBufferSizes, Verdict};
+use rpc::{
+    BackChannel, Blocking, CallHost, ConnId, Done, Line, OpIndex, SocketBufferSizes, Verdict,
+};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::mem;
 use std::sync::Arc;
@@ -218,7 +221,7 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
 
 impl StreamRound<'_> {
     /// The connection, wherever it is.
-    fn conn(&self) -> Option<Arc<Conn>> {
+    fn any_conn(&self) -> Option<Arc<Conn>> {
         let rx = self.rx.borrow();
         rx.as_ref().map(|rx| &rx.conn).or(self.detached.get()).cloned()
     }
@@ -226,7 +229,7 @@ impl StreamRound<'_> {
     /// Whether the connection has as many calls under way as it may have.
     fn is_busy(&self) -> bool {
         let most = self.round.shared().limits.in_flight_max;
-        self.conn().is_none_or(|conn| conn.is_busy(most))
+        self.any_conn().is_none_or(|conn| conn.is_busy(most))
     }
 
     /// Gives the connection the socket buffers that the export of a call wants.
@@ -318,8 +321,17 @@ impl CallHost for StreamRound<'_> {
     }
 
     fn line(&self) -> Option<Box<dyn Line>> {
-        let line = ConnLine::begin(&self.conn()?, &self.round.pool.shared, self.call.get())?;
+        let line = ConnLine::begin(&self.any_conn()?, &self.round.pool.shared, self.call.get())?;
         Some(Box::new(line))
+    }
+
+    fn back_channel(&self) -> Option<Arc<dyn BackChannel>> {
+        Some(Arc::new(ConnBackChannel::new(&self.any_conn()?, &self.round.pool.shared)))
+    }
+
+    fn conn(&self) -> Option<ConnId> {
+        let rx = self.rx.borrow();
+        rx.as_ref().map(|rx| &rx.conn).or(self.detached.get()).map(|conn| ConnId(conn.id))
     }
 }
 

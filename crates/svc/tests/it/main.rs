@@ -11,6 +11,7 @@
 
 mod ahead;
 mod allocation;
+mod back_channel;
 mod blocked;
 mod buffers;
 mod calls;

@@ -3,9 +3,9 @@
 
 use bowline_svc::{Config, ConnInfo, Limits, PoolMode, Server, WakePolicy};
 use rpc::{
-    ArgumentSink, Begun, Blocking, Call, Consumed, Copied, Deferred, DispatchSettings, Dispatcher,
-    Fault, Piece, Piped, Plan, Program, Reply, Request, Row, Service, SocketBufferSize, Transport,
-    Version,
+    ArgumentSink, BackChannel, Begun, Blocking, Call, Consumed, Copied, Deferred, DispatchSettings,
+    Dispatcher, Fault, Piece, Piped, Plan, Program, Reply, Request, Row, Service, SocketBufferSize,
+    Transport, Version,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -64,8 +64,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Is answered with its argument when somebody completes it.
 pub const LATER: u32 = 15;
 
+/// Leaves the way back to its client with the test.
+pub const CALL_ME: u32 = 17;
+
 #[derive(Default)]
 pub struct State {
+    /// The ways back to clients that sent CALL_ME.
+    pub channels: Mutex<Vec<Arc<dyn BackChannel>>>,
     /// Calls of LATER that are pending, each with its argument.
     pub deferred: Mutex<Vec<(u32, Deferred)>>,
     pub calls: AtomicU64,
@@ -319,14 +324,22 @@ fn later(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writ
     Ok(())
 }
 
+fn call_me(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    let channel = call.back_channel().ok_or(Fault::SystemErr)?;
+    assert_eq!(channel.conn(), call.conn());
+    assert_eq!(channel.peer(), call.peer);
+    state.channels.lock().unwrap().push(channel);
+    Ok(args.end()?)
+}
+
 /// How many bytes TAKE takes together.
 pub const TAKEN_TOGETHER: usize = 1000;
 
-static ROWS: [Row<State>; 17] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
-static URGENT_ROWS: [Row<State>; 17] =
+static ROWS: [Row<State>; 18] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
+static URGENT_ROWS: [Row<State>; 18] =
     rows(Plan::IDEMPOTENT.urgent(), Plan::NON_IDEMPOTENT.urgent());
 
-const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 17] {
+const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 18] {
     [
         Row::new("NULL", plain, null),
         Row::new("ECHO", plain, echo),
@@ -345,6 +358,7 @@ const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 17] {
         Row::new("CALLS", plain, calls),
         Row::new("LATER", plain, later),
         Row::new("WAIT_IN", plain, wait_in),
+        Row::new("CALL_ME", plain, call_me),
     ]
 }
 static VERSIONS: [Version<State>; 1] = [Version::new(1, &ROWS)];
@@ -355,6 +369,7 @@ pub struct Toy {
     pub server: Server,
     pub telemetry: Arc<Telemetry>,
     pub state: Arc<State>,
+    pub dispatcher: Arc<Dispatcher>,
     pub tcp: SocketAddr,
     pub udp: SocketAddr,
 }
@@ -400,14 +415,15 @@ impl Toy {
             procedure: op.procedure,
         });
         let telemetry = Telemetry::new(names.collect());
-        let server = Server::start(config, dispatcher, Arc::clone(&telemetry)).unwrap();
+        let calls = Arc::clone(&dispatcher);
+        let server = Server::start(config, calls, Arc::clone(&telemetry)).unwrap();
         let addr = |transport| {
             let addrs = server.local_addrs();
             let found = addrs.iter().find(|(t, _)| *t == transport).map(|(_, a)| *a);
             found.unwrap_or_else(|| ([0, 0, 0, 0], 0).into())
         };
         let (tcp, udp) = (addr(Transport::Tcp), addr(Transport::Udp));
-        Self { server, telemetry, state, tcp, udp }
+        Self { server, telemetry, state, dispatcher, tcp, udp }
     }
 
     pub fn with_limits(limits: Limits) -> Self {
