@@ -1,5 +1,7 @@
 #!/bin/bash
-# do serve [DIR...]   build Bowline, serve DIR (or a demo directory), prove it over the wire, go on
+# do serve [OPTION...] [DIR...]
+#                     build Bowline, serve DIR (or a demo directory), prove it over the wire, go on;
+#                     the options are those of `bowline serve`
 # do release          build target/dist/bowline without debug information, and bowline.debug beside it
 # do test             install what the tests need and run every test, the kernel client's included
 # do check            format, lints, documentation, layers, house rules
@@ -9,7 +11,9 @@
 # do toolchain        install Rust and a C++ compiler, if they are missing
 # Works on a fresh Debian machine; what is missing is installed with apt (as root or with sudo).
 set -eu
+here=$PWD
 cd "$(dirname "$0")"
+root=$PWD
 export PATH="$HOME/.cargo/bin:$PATH:/usr/sbin:/sbin"
 
 say() { printf '%s\n' "do: $*" >&2; }
@@ -81,13 +85,75 @@ release() {
   )
 }
 
+# The options of `bowline serve`: those with a value, and the others. A test compares them with the program's.
+serve_values='--listen --port --client --exports --config --portmap --state-dir --control --set'
+serve_switches='--read-only --prove'
+
+wrong() { say "$*"; exit 2; }
+
+# check_serve ARGUMENT...: ends with status 2 if `bowline serve` would refuse the arguments in any case, as building
+# takes minutes. Sets named=1 if they name something to serve.
+check_serve() {
+  local word value
+  named=
+  while [ $# != 0 ]; do
+    word=$1
+    shift
+    case $word in
+      --help | -h)
+        say "do serve [OPTION...] [DIR|NAME=DIR...]; the options are those of \`bowline serve\`:" \
+          "$serve_values $serve_switches (packaging/generated/bowline-serve.1 describes them)"
+        exit 0 ;;
+      --) break ;;
+      --*=*) value=${word#*=} word=${word%%=*} ;;
+      --*)
+        case " $serve_switches " in *" $word "*) continue ;; esac
+        if [ $# != 0 ]; then value=$1; shift; else value=; fi ;;
+      -*) wrong "serve has no option $word; it has $serve_values $serve_switches" ;;
+      *) check_directory "$word"; named=1; continue ;;
+    esac
+    case " $serve_values " in
+      *" $word "*) ;;
+      *) wrong "serve has no option $word; it has $serve_values $serve_switches" ;;
+    esac
+    [ -n "$value" ] || wrong "the option $word needs a value: write $word VALUE"
+    case $word in
+      --port)
+        case $value in *[!0-9]* | ??????*) wrong "--port $value: write a number from 1 to 65535" ;; esac
+        { [ "$value" -ge 1 ] && [ "$value" -le 65535 ]; } || wrong "--port $value: write a number from 1 to 65535" ;;
+      --exports | --config)
+        [ -r "$value" ] || wrong "$word $value: there is no such file that you can read"
+        named=1 ;;
+    esac
+  done
+  for word; do check_directory "$word"; named=1; done
+}
+
+# check_directory WORD: DIR, NAME=DIR or NAME=SCHEME:TEXT
+check_directory() {
+  local dir=$1
+  case $dir in
+    */*=*) ;;
+    *=mem:*) return ;;
+    *=*) dir=${dir#*=} ;;
+  esac
+  [ -d "$dir" ] || wrong "$1: ${dir:-it} is not a directory: write DIR or NAME=DIR"
+}
+
+# Directories are relative to where the command was given.
 serve() {
-  release
-  if [ $# = 0 ]; then
-    demo "$PWD/target/demo"
-    set -- "$PWD/target/demo"
+  local demo=
+  cd "$here"
+  check_serve "$@"
+  if [ -z "$named" ]; then
+    demo=$root/target/demo
+    say "no directory is named: serving the demo directory $demo"
   fi
-  exec target/dist/bowline serve --prove "$@"
+  cd "$root"
+  release
+  [ -z "$demo" ] || demo "$demo"
+  cd "$here"
+  exec "$root/target/dist/bowline" serve --prove "$@" ${demo:+"$demo"}
 }
 
 for_tests() {

@@ -2,6 +2,8 @@
 //!
 //! It rejects everything that `serve` would reject: both use [`export_specs`].
 
+mod for_host;
+
 use crate::config::{self, FileError, ServeConfig};
 use crate::exports_files::{self, ExportsFile, ExportsFiles};
 use crate::output::{USAGE_STATUS, UsageError};
@@ -22,10 +24,12 @@ use vfs_mem::{MemFs, MemOptions};
 /// How long client names are looked up in all. A name service that does not answer takes seconds for each.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Checks files. The exit status is 0 if they are valid, else [`USAGE_STATUS`], as for `serve`.
-pub fn check(paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
+/// Checks files; with a host, prints also what it gets. The exit status is 0 if they are valid, else
+/// [`USAGE_STATUS`], as for `serve`.
+pub fn check(paths: &[PathBuf], for_host: Option<&str>) -> anyhow::Result<ExitCode> {
+    let host = for_host.map(for_host::find).transpose()?;
     let found = exports_files::read_all(paths).map_err(|error| UsageError::of(&error))?;
-    let mut report = Report::default();
+    let mut report = Report { host, ..Report::default() };
     let named = |file: &&ExportsFile| paths.contains(&file.path);
     let mut files = found.files.iter().filter(named);
     match files.find(|file| is_configuration(&file.path, &file.bytes)) {
@@ -113,9 +117,15 @@ fn configuration(path: &Path, report: &mut Report) -> anyhow::Result<()> {
 /// The result: exports and notes are printed at the end, errors at once.
 #[derive(Default)]
 struct Report {
+    /// The host of `--for-host`.
+    host: Option<for_host::Host>,
     exports: String,
+    /// What the host gets.
+    rights: String,
     notes: String,
     errors: usize,
+    /// How many exports there are.
+    count: usize,
 }
 
 impl Report {
@@ -137,6 +147,8 @@ impl Report {
 
     /// Adds the exports, and checks that their directories exist and that no two exports conflict.
     fn exports(&mut self, specs: &[ExportSpec]) -> anyhow::Result<()> {
+        self.count = specs.len();
+        self.rights = self.host.as_ref().map(|host| host.rights(specs)).unwrap_or_default();
         for spec in specs {
             self.spec(spec);
             if let Err(error) = export_specs::check_directory(spec) {
@@ -198,14 +210,15 @@ impl Report {
     }
 
     fn verdict(self, paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
-        let Self { exports, notes, errors } = self;
-        let verdict = match errors {
-            0 => "valid".to_owned(),
-            1 => "1 error".to_owned(),
-            errors => format!("{errors} errors"),
+        let Self { exports, rights, notes, errors, count, host: _ } = self;
+        let verdict = match (errors, count) {
+            (0, 1) => "OK, 1 export".to_owned(),
+            (0, count) => format!("OK, {count} exports"),
+            (1, _) => "1 error".to_owned(),
+            (errors, _) => format!("{errors} errors"),
         };
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        output::print(format!("{exports}{notes}{}: {verdict}\n", names.join(" ")))?;
+        output::print(format!("{exports}{rights}{notes}{}: {verdict}\n", names.join(" ")))?;
         Ok(if errors == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE_STATUS) })
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: one definition for parsing, help, man pages and completions.
 
 pub mod bench;
+pub mod errors;
 
 use crate::serve_options::ServeOptions;
 use crate::settings::{Assignment, AssignmentParser, KeyParser};
@@ -91,6 +92,10 @@ pub enum Command {
         /// A file, or a directory of exports files as for --exports; several are checked together
         #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
         files: Vec<PathBuf>,
+        /// Also print what this host gets of each export: the rule that applies to it and its options, and the
+        /// name by which rules know it
+        #[arg(long, value_name = "ADDRESS|NAME", value_hint = ValueHint::Hostname)]
+        for_host: Option<String>,
     },
     /// Measure NFS servers: loads, experiments, reports
     #[command(subcommand)]

@@ -183,15 +183,25 @@ pub fn check_directory(spec: &ExportSpec) -> anyhow::Result<()> {
 fn directory_error(path: &Path, error: &std::io::Error) -> anyhow::Error {
     let shown = path.display();
     match error.kind() {
-        ErrorKind::NotFound => {
-            anyhow!("{shown} does not exist: make the directory, or name another")
-        }
+        ErrorKind::NotFound => match name_before_colon(path) {
+            Some(named) => anyhow!(
+                "{shown} does not exist: to serve a directory under another name, write NAME=DIR, here {named}"
+            ),
+            None => anyhow!("{shown} does not exist: make the directory, or name another"),
+        },
         ErrorKind::PermissionDenied => {
             anyhow!("no permission for {shown}: run this as root or as the directory's owner")
         }
         ErrorKind::NotADirectory => anyhow!("{shown}: a part of the path is not a directory"),
         _ => anyhow!("cannot serve {shown}: {error}"),
     }
+}
+
+/// `NAME=DIR` for what was written as `/srv:/data` or `host:/data`.
+fn name_before_colon(path: &Path) -> Option<String> {
+    let (before, dir) = path.to_str()?.split_once(":/")?;
+    let name = before.rsplit('/').next().filter(|name| !name.is_empty())?;
+    Some(format!("{name}=/{dir}"))
 }
 
 /// The first of several errors, and the number of the others. Conflicting exports are a [`UsageError`].

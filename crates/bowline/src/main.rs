@@ -23,7 +23,7 @@ mod serve;
 mod serve_options;
 mod settings;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use cli::{Cli, Command};
 use output::{USAGE_STATUS, UsageError};
 use std::ffi::OsString;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(options) => serve::serve(*options),
-        Command::Check { files } => check::check(&files),
+        Command::Check { files, for_host } => check::check(&files, for_host.as_deref()),
         Command::Bench(command) => bench::bench(command),
         Command::Man { dir } => generate::man(&dir),
         Command::Completions { shell } => generate::completions(shell),
@@ -75,18 +75,6 @@ fn expand_help_command(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// `bowline` with the subcommands that these arguments name: the command whose `--help` applies.
-fn command_name(args: &[OsString]) -> String {
-    let mut name = "bowline".to_owned();
-    let mut command = Cli::command();
-    for word in args.iter().skip(1) {
-        let Some(found) = command.find_subcommand(word).cloned() else { break };
-        name = format!("{name} {}", found.get_name());
-        command = found;
-    }
-    name
-}
-
 /// Prints what clap returned instead of a command: help and version unchanged, an error as one line.
 fn report_parse_result(error: &clap::Error, args: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind as Kind;
@@ -101,28 +89,7 @@ fn report_parse_result(error: &clap::Error, args: &[OsString]) -> ExitCode {
                 }
             }
         }
-        Kind::DisplayHelpOnMissingArgumentOrSubcommand | Kind::MissingSubcommand => {
-            let command = command_name(args);
-            output::print_error(format!(
-                "no command: see `{command} --help`; `bowline serve DIR` serves DIR"
-            ));
-        }
-        _ => {
-            let message = parse_error_text(&error.to_string());
-            if message.contains(": see `") {
-                output::print_error(message);
-            } else {
-                output::print_error(format!("{message}: see `{} --help`", command_name(args)));
-            }
-        }
+        _ => output::print_error(cli::errors::text(error, args)),
     }
     ExitCode::from(USAGE_STATUS)
-}
-
-/// clap's error without its usage and help hints: the first paragraph is the error, the second a tip.
-fn parse_error_text(text: &str) -> String {
-    let error = text.split("\n\nUsage:").next().unwrap_or(text);
-    let error = error.split("\n\nFor more information").next().unwrap_or(error);
-    let error = error.strip_prefix("error: ").unwrap_or(error);
-    output::one_line(&error.replace("\n\n", "; "))
 }

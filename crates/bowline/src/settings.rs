@@ -17,10 +17,8 @@ pub use clap_parsers::{AssignmentParser, KeyParser};
 pub use row::{Assignment, Row};
 pub use table::{ROWS, Values, udp_buffer_bytes};
 
+use export::exports_file::nearest_name;
 use std::str::FromStr;
-
-/// The most edits by which a misspelled key is still recognised.
-const EDITS_MAX: usize = 3;
 
 /// The row of a key; a scope behind an `@` is ignored.
 ///
@@ -30,9 +28,15 @@ pub fn row(key: &str) -> Result<&'static Row, String> {
     let name = split_scope(key).0;
     ROWS.iter().find(|row| row.key == name).ok_or_else(|| {
         let names: Vec<&str> = ROWS.iter().map(|row| row.key).collect();
-        let nearest = names.iter().map(|known| (edits(known, name), known)).min();
-        let hint = nearest.filter(|(edits, _)| *edits <= EDITS_MAX);
-        let hint = hint.map_or_else(String::new, |(_, key)| format!("did you mean {key}? "));
+        let hint = match nearest_name(name.as_bytes(), names.iter().copied()) {
+            Some(key) => format!("did you mean {key}? "),
+            None if is_option(name) => {
+                format!(
+                    "{name} is an option of `bowline serve` and a key of its configuration file; "
+                )
+            }
+            None => String::new(),
+        };
         format!("no setting is called {name:?}: {hint}there are {}", names.join(", "))
     })
 }
@@ -72,23 +76,11 @@ fn split_scope(key: &str) -> (&str, Option<&str>) {
     key.split_once('@').map_or((key, None), |(name, scope)| (name, Some(scope)))
 }
 
-/// How many insertions, deletions and replacements turn one word into another (Levenshtein distance).
-fn edits(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.bytes().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, b) in row.iter_mut().skip(1).zip(to.bytes()) {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = *cell;
-            left = replaced.min(left + 1).min(*cell + 1);
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
+/// Whether `bowline serve` has an option of this name, which is set at the start only.
+fn is_option(name: &str) -> bool {
+    use clap::Args as _;
+    let serve = crate::serve_options::ServeOptions::augment_args(clap::Command::new("serve"));
+    serve.get_arguments().any(|option| option.get_long() == Some(name))
 }
 
 impl FromStr for Assignment {
@@ -96,14 +88,18 @@ impl FromStr for Assignment {
 
     /// `KEY=VALUE`, as on the command line.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (key, value) = text.rsplit_once('=').ok_or("write KEY=VALUE, as in max-read=64K")?;
-        parse(key.trim(), value.trim())
+        if let Some((key, value)) = text.rsplit_once('=') {
+            return parse(key.trim(), value.trim());
+        }
+        // a wrong key is the first thing to say
+        let row = row(text.trim())?;
+        Err(format!("a value is missing: write {}={} ({})", row.key, row.values, row.help))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Assignment, ROWS, Values, edits, parse, row, value_of};
+    use super::{Assignment, ROWS, Values, parse, row, value_of};
 
     #[test]
     fn every_default_can_be_set_again() {
@@ -138,10 +134,9 @@ mod tests {
         assert!(error.contains("did you mean max-read?"), "{error}");
         assert!(error.contains("max-read, max-write"), "{error}");
         assert!(!row("colour").err().unwrap().contains("did you mean"));
-        let known = [("", "abc", 3), ("kitten", "sitting", 3), ("flaw", "lawn", 2), ("a", "a", 0)];
-        for (from, to, distance) in known {
-            assert_eq!(edits(from, to), distance, "{from} {to}");
-        }
+        assert!(row("port").err().unwrap().contains("port is an option of `bowline serve`"));
+        let error = "threads".parse::<Assignment>().unwrap_err();
+        assert!(error.contains("write threads="), "{error}");
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod table;
 mod table_changes;
 
 pub use buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizeError, BufferSizes};
+pub use client_rules::{ClientRules, ResolvedRule};
 pub use clients::{Client, ClientError, Network, Pattern};
 pub use export::{
     ClientAccess, Export, ExportId, ExportSpec, Fsid, NotMounted, Rule, Source, uuid_text,
@@ -32,6 +33,7 @@ pub use groups::{GroupList, GroupService, UserGroups, UserLookup};
 pub use handle::{Handle, Key, OVERHEAD};
 pub use identity::{Identity, IdentityError, parse_uuid};
 pub use options::{ANONYMOUS_ID, Options, Squash};
+pub use resolver::{NameService, SystemNameService};
 pub use squash::SquashedCred;
 pub use table::{BuildError, EXPORTS_MAX, Exports, HeldTable, Table};
 pub use table_changes::table_changes;

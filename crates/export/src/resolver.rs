@@ -41,7 +41,8 @@ pub trait NameService: Send + Sync {
 }
 
 /// The services of this machine, as `nsswitch.conf` orders them.
-struct SystemNameService;
+#[derive(Debug, Clone, Copy)]
+pub struct SystemNameService;
 
 impl NameService for SystemNameService {
     fn names_of(&self, client: IpAddr) -> io::Result<Vec<String>> {

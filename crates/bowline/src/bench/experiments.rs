@@ -11,6 +11,7 @@ use bench::experiments::{ALL, Experiment, RunContext, named, run as run_one, sav
 use bench::report::ReportError;
 use bench::result::{Findings, Machine, Outcome};
 use bench::servers::ScratchDir;
+use export::exports_file::nearest_name;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -49,14 +50,20 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
             chosen.extend(ALL);
             continue;
         }
-        let known = || ALL.iter().map(|e| e.name).collect::<Vec<_>>().join(", ");
-        let found = named(name).ok_or_else(|| {
-            UsageError(format!("{name}: no such experiment; use all, or one of {}", known()))
-        })?;
+        let found = named(name).ok_or_else(|| unknown(name))?;
         chosen.push(found);
     }
     chosen.dedup_by_key(|e| e.name);
     Ok(chosen)
+}
+
+fn unknown(name: &str) -> UsageError {
+    let known: Vec<&str> = ALL.iter().map(|e| e.name).collect();
+    let hint = match nearest_name(name.as_bytes(), known.iter().copied()) {
+        Some(near) => format!("did you mean {near}? "),
+        None => String::new(),
+    };
+    UsageError(format!("{name}: no such experiment; {hint}use all, or one of {}", known.join(", ")))
 }
 
 /// Runs `bowline bench run`.

@@ -5,10 +5,20 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 /// Every command: what it is told, how it ends, and a part of its one line of error.
-const ENDS: [(&str, i32, &str); 65] = [
+const ENDS: [(&str, i32, &str); 75] = [
     ("serve", 2, "nothing to serve"),
     ("serve /a --prot 1", 2, "--port"),
     ("serve none", 2, "none does not exist"),
+    ("serve /srv:/none", 2, "write NAME=DIR, here srv=/none"),
+    ("stauts", 2, "did you mean status?"),
+    ("/usr", 2, "write `bowline serve /usr`"),
+    ("set threads 4", 2, "here `bowline set threads=4`"),
+    ("set threads", 2, "write threads=MIN..MAX"),
+    ("serve --config port.toml", 2, "port.toml:2:8: a number is written without quotes: 2049"),
+    ("check port.toml", 2, ""),
+    ("check good.exports --for-host 192.0.2.7", 0, ""),
+    ("check good.exports --for-host none.invalid", 2, "--for-host none.invalid: "),
+    ("check good.exports --for-hst x", 2, "did you mean --for-host?"),
     ("serve good.exports", 2, "not a directory"),
     ("serve x=", 2, "names no directory"),
     ("serve . --client 10.0.0.0/99", 2, "--client 10.0.0.0/99"),
@@ -87,7 +97,8 @@ const BENCH_ENDS: [(&str, i32, &str); 9] = [
 ];
 
 /// Files of all kinds of wrong.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
+    ("port.toml", "dirs = '/tmp'\nport = \"2049\"\n"),
     ("other.exports", "/usr *(ro)\n"),
     ("good.exports", "/var *(ro)\n"),
     ("wrong.exports", "/opt *(rw)\n/usr *(rw,fast)\n"),
@@ -260,7 +271,9 @@ fn check_says_what_a_good_file_exports() {
     let output = check("exports", "/tmp 10.0.0.0/8(rw,subtree_check) *.example.org(ro)\n");
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
-    for part in ["/tmp", "10.0.0.0/8", "*.example.org", "ro", "subtree_check"] {
+    for part in
+        ["/tmp", "10.0.0.0/8", "*.example.org", "ro", "subtree_check", "exports: OK, 1 export\n"]
+    {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let output = check("b.toml", "dirs = '/tmp'\nport = 3049\nclient = '10.0.0.0/8'\n");
@@ -269,6 +282,33 @@ fn check_says_what_a_good_file_exports() {
     for part in ["/tmp", "10.0.0.0/8", "3049"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+}
+
+#[test]
+fn check_says_what_a_host_gets() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("exports");
+    std::fs::write(
+        &path,
+        "/tmp 192.0.2.0/24(rw)\n/usr 192.0.2.7(ro,insecure) *(ro)\n/var 10.0.0.1(ro)\n",
+    )
+    .unwrap();
+    let output = bowline(&["check", path.to_str().unwrap(), "--for-host", "192.0.2.7"]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
+    for part in [
+        "a client with the address 192.0.2.7, ",
+        "  /tmp: by the rule for 192.0.2.0/24 (rw,",
+        "only from ports below 1024\n",
+        "  /usr: by the rule for 192.0.2.7 (ro,",
+        "  /var: nothing, no rule is for it\n",
+        "exports: OK, 3 exports\n",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let output = bowline(&["check", path.to_str().unwrap(), "--for-host", "localhost"]);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("127.0.0.1, named localhost"), "{shown}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod bench_subject;
 mod cli;
 mod containers;
 mod crash_restart;
+mod do_script;
 mod failing_disk;
 mod foreign_clients;
 mod idle_connections;

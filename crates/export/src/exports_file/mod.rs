@@ -22,6 +22,7 @@ use std::path::PathBuf;
 
 pub use options::{EXPORT_OPTIONS, ExportOption};
 pub use print::print;
+pub use suggestion::nearest_name;
 
 /// Most clients of one export; more would make each first call of a client slow.
 pub const RULES_MAX: usize = 4096;

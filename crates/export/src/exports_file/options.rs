@@ -4,7 +4,7 @@
 use super::Parsed;
 use super::lexer::Word;
 use super::sec::{Access, SecGroups};
-use super::suggestion::nearest;
+use super::suggestion::nearest_name;
 use crate::buffer_options::BufferSize;
 use crate::export::Fsid;
 use crate::identity::parse_uuid;
@@ -319,7 +319,7 @@ fn unknown_option(name: &[u8], shown: &str) -> String {
         b"refer" | b"replicas" | b"pnfs" | b"security_label" | b"nordirplus" => {
             format!("{shown} is not in this version: remove it")
         }
-        _ => match nearest(name, EXPORT_OPTIONS.iter().map(|option| option.name)) {
+        _ => match nearest_name(name, EXPORT_OPTIONS.iter().map(|option| option.name)) {
             Some(meant) => format!("unknown option {shown}: did you mean {meant}?"),
             None => format!("unknown option {shown}"),
         },

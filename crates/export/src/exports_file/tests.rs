@@ -188,6 +188,11 @@ fn mountpoint_is_the_export_or_another_directory() {
     let parsed = parse(zfs.as_bytes());
     assert_eq!(parsed.errors, []);
     assert_eq!(parsed.entries[0].mount_point, at("/tank/data"));
+    let notes: Vec<&str> = parsed.notes.iter().map(|note| note.text.as_str()).collect();
+    assert!(
+        notes.iter().all(|note| note.starts_with("crossmnt")),
+        "no_subtree_check is silent: {notes:?}"
+    );
     let two = parse(b"/a h(mp=/x) g(mp=/y)");
     assert_eq!(two.errors.len(), 1, "{:?}", two.errors);
 }
