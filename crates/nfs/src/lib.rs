@@ -2,11 +2,12 @@
 //!
 //! Owns: what an NFS call means. `object` turns a filehandle into an object that the caller may use;
 //! `verbs` work on such objects and know no wire type; `v3` and `v2` know wire types and call verbs;
-//! `mount` and `portmap` are programs of their own.
+//! `mount`, `nlm` and `portmap` are programs of their own.
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE allocate nothing here and take no lock.
 
 pub mod mount;
+pub mod nlm;
 pub mod object;
 pub mod portmap;
 mod settings;
@@ -16,6 +17,7 @@ pub mod verbs;
 
 use export::Exports;
 use rpc::{Service, Version};
+use state::State;
 use std::sync::Arc;
 
 pub use settings::{NfsSettings, TransferSize, TransferSizeError};
@@ -28,12 +30,22 @@ pub struct Nfs {
     pub settings: NfsSettings,
     /// Full handles and cookies for the short ones of version 2.
     pub v2: v2::State,
+    /// What clients hold: locks and shares.
+    pub state: Arc<State>,
 }
 
 impl Nfs {
-    /// The state of the program for these exports.
+    /// The state of the program for these exports; nobody holds anything, nor did before.
     pub fn new(exports: Arc<Exports>, settings: NfsSettings) -> Self {
-        Self { exports, settings, v2: v2::State::default() }
+        let limits = state::Limits::default();
+        let state = Arc::new(State::new(&state::Recovery::default(), state::Now(0), limits, 1));
+        Self { exports, settings, v2: v2::State::default(), state }
+    }
+
+    /// The same with what clients hold, which other programs share.
+    #[must_use]
+    pub fn with_state(self, state: Arc<State>) -> Self {
+        Self { state, ..self }
     }
 }
 

@@ -13,8 +13,8 @@
 
 use crate::Nfs;
 use export::{
-    BufferSize, BufferSizes, ClientAccess, Export, Exports, FlavorList, GroupList, Handle,
-    HeldTable, Options, SquashedCred, Table, UserLookup,
+    BufferSize, BufferSizes, ClientAccess, Export, ExportId, Exports, FlavorList, GroupList,
+    Handle, HeldTable, Options, SquashedCred, Table, UserLookup,
 };
 use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::cell::Cell;
@@ -264,6 +264,11 @@ impl<'c> Object<'c> {
         self.backend().getattr(&self.cx(), &self.fid, Want::STAT).ok()
     }
 
+    /// The number of the export in handles.
+    pub fn export_id(&self) -> ExportId {
+        self.export.id
+    }
+
     /// The security flavours that the export accepts from this client.
     pub const fn flavors(&self) -> FlavorList {
         self.options.flavors
@@ -299,6 +304,11 @@ impl OwnedObject {
     /// Whether its export is one of this table, and not one that a reload has replaced.
     pub fn is_of(&self, table: &Table) -> bool {
         table.by_id(self.export.id).is_some_and(|export| Arc::ptr_eq(export, &self.export))
+    }
+
+    /// The export's backend.
+    pub fn backend(&self) -> &dyn Backend {
+        self.export.backend.as_ref()
     }
 
     /// The object for verbs that a worker runs.

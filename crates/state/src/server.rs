@@ -325,6 +325,15 @@ impl State {
         (record, effects)
     }
 
+    /// Whether only what was held before the restart may be had now.
+    pub fn in_grace(&self, now: Now) -> bool {
+        let phase = || Phase::from_number(self.phase.load(Acquire));
+        if phase() == Phase::Reclaiming {
+            self.grace(|grace| grace.advance(now, &self.limits));
+        }
+        phase() == Phase::Reclaiming
+    }
+
     /// When [`tick`](Self::tick) has something to do next.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let retry = acquire(&self.retries).first().map(|(at_ms, _)| *at_ms);

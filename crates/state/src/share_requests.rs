@@ -4,14 +4,14 @@ use crate::acquire::acquire;
 use crate::file::{Cx, FileState, refused};
 use crate::hosts::Thing;
 use crate::key::{FileKey, Now};
-use crate::plan::{Conflict, Effects, Plan};
+use crate::plan::{Conflict, Effects, Kept, Plan};
 use crate::server::State;
 use crate::share::{Reserved, ShareBits, ShareMode, ShareOwner};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A request for a share reservation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ShareRequest<'a> {
     /// For whom.
     pub owner: ShareOwner<'a>,
@@ -23,17 +23,25 @@ pub struct ShareRequest<'a> {
     pub reclaim: bool,
     /// The host is to be recorded first.
     pub monitored: bool,
+    /// Keeps the file reachable; needed with the first state of a file, handed back with the last.
+    pub kept: Option<Kept>,
 }
 
 impl State {
     /// Reserves: [`Plan::Granted`], [`Plan::Denied`] and the reasons to come back or not to. Never blocked.
     pub fn share(&self, now: Now, file: &FileKey, request: &ShareRequest<'_>) -> (Plan, Effects) {
         let mut effects = Effects::default();
-        let ShareRequest { owner, reclaim, monitored, .. } = *request;
+        let ShareRequest { owner, reclaim, monitored, ref kept, .. } = *request;
         if let Some(plan) = self.refusal(now, owner.host, reclaim, monitored) {
             return (plan, effects);
         }
-        let plan = self.with_new(now, file, &mut effects, |state, cx| reserve(state, cx, request));
+        let plan = self.with_new(now, file, &mut effects, |state, cx| {
+            let plan = reserve(state, cx, request);
+            if state.kept.is_none() && !state.is_empty() {
+                state.kept.clone_from(kept);
+            }
+            plan
+        });
         let plan = plan.unwrap_or(Plan::NoRoom);
         if reclaim && matches!(plan, Plan::Granted) {
             self.note_reclaim(now, owner.host);

@@ -16,6 +16,7 @@ mod faults;
 mod groups;
 mod local_allocation;
 mod mount;
+mod nlm;
 mod object;
 mod portmap;
 mod same_xid;

@@ -22,6 +22,7 @@ fn share(world: &mut World, host: u8, oh: &[u8], access: u32, deny: u32) -> Plan
             mode: ShareMode { access: bits(access), deny: bits(deny) },
             reclaim: false,
             monitored: true,
+            kept: None,
         };
         match world.state.share(world.now, &file(0), &request).0 {
             Plan::Record(record) => world.store(&record),

@@ -1,0 +1,245 @@
+//! The files that are locked or being asked about: what keeps each reachable, and its locks in the kernel.
+//!
+//! There is one [`LockedFile`] for a file at a time, however many owners have locks in it, and so one description of
+//! the kernel's: two would conflict as strangers do. It lives while the core keeps it for the file's state, or a call
+//! has it in hand; the table finds it again without keeping it.
+//!
+//! Locks: the table's mutex is held for a map operation. Each file's mutex is held while the kernel sets its locks,
+//! which does not wait for a lock, and while the file is opened, which may wait for a disk; who finds it taken
+//! announces that he may block.
+
+use crate::object::{Object, OwnedObject};
+use export::ExportId;
+use rpc::Blocking;
+use state::{ByteRange, FileKey, KeptFile, LocalAnswer, LocalConflict, LocalOp, Mode, Piece};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use vfs::{Fid, FileLocks, LockChange, LockMode, LockOutcome, LockRange, Status};
+
+/// How often a change is tried whose conflict was gone when the kernel was asked about it.
+const TRIES: usize = 3;
+
+/// The core's name for a file of an export.
+pub(super) fn file_key(export: ExportId, fid: &Fid) -> Option<FileKey> {
+    let mut key = [0; FileKey::MAX];
+    let number = export.0.to_be_bytes();
+    let len = number.len().checked_add(fid.bytes().len())?;
+    let whole = key.get_mut(..len)?;
+    let (first, second) = whole.split_at_mut_checked(number.len())?;
+    first.copy_from_slice(&number);
+    second.copy_from_slice(fid.bytes());
+    FileKey::new(whole)
+}
+
+type Table = Mutex<HashMap<FileKey, Weak<LockedFile>>>;
+
+/// The table.
+#[derive(Default)]
+pub(super) struct LockedFiles(Arc<Table>);
+
+fn acquire<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // each critical section leaves the table consistent, also if it panics
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LockedFiles {
+    /// The file of a key, if anybody has it.
+    pub fn find(&self, key: &FileKey) -> Option<Arc<LockedFile>> {
+        acquire(&self.0).get(key)?.upgrade()
+    }
+
+    /// The file of this key, which is `object`, kept from now on.
+    ///
+    /// # Errors
+    /// Those of [`vfs::Backend::keep`], but that the backend cannot.
+    pub fn keep(&self, key: FileKey, object: Object<'_>) -> vfs::Result<Arc<LockedFile>> {
+        if let Some(file) = self.find(&key) {
+            return Ok(file);
+        }
+        let kept = match object.backend().keep(&object.cx(), &object.fid) {
+            Ok(kept) => Some(kept),
+            Err(Status::NotSupp) => None,
+            Err(status) => return Err(status),
+        };
+        let (table, locks) = (Arc::downgrade(&self.0), Mutex::default());
+        let object = object.into_owned();
+        let file = Arc::new(LockedFile { key, object, locks, _kept: kept, table });
+        let mut files = acquire(&self.0);
+        match files.entry(key) {
+            // another call was faster
+            Entry::Occupied(mut known) => match known.get().upgrade() {
+                Some(known) => {
+                    drop(files);
+                    Ok(known)
+                }
+                None => {
+                    known.insert(Arc::downgrade(&file));
+                    Ok(file)
+                }
+            },
+            Entry::Vacant(free) => {
+                free.insert(Arc::downgrade(&file));
+                Ok(file)
+            }
+        }
+    }
+}
+
+/// One file.
+pub(super) struct LockedFile {
+    pub key: FileKey,
+    pub object: OwnedObject,
+    /// Opened for the first lock that the kernel is shown.
+    locks: Mutex<Option<Box<dyn FileLocks>>>,
+    _kept: Option<vfs::Kept>,
+    table: Weak<Table>,
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let Some(table) = self.table.upgrade() else { return };
+        let mut files = acquire(&table);
+        // a call may have made another one for this file since nobody had this one
+        if files.get(&self.key).is_some_and(|file| file.strong_count() == 0) {
+            files.remove(&self.key);
+        }
+    }
+}
+
+/// How the kernel took an operation: the answer for the core, and the cause of a failure for the client.
+pub(super) struct LocalResult {
+    pub answer: LocalAnswer,
+    pub cause: Option<Status>,
+}
+
+impl From<LocalAnswer> for LocalResult {
+    fn from(answer: LocalAnswer) -> Self {
+        Self { answer, cause: None }
+    }
+}
+
+impl LockedFile {
+    /// What the core keeps for the file's state.
+    pub fn for_core(self: &Arc<Self>) -> state::Kept {
+        Arc::clone(self) as state::Kept
+    }
+
+    /// Whether there are local programs that could be excluded.
+    pub fn has_local_locks(&self) -> bool {
+        self.object.backend().locks().is_some()
+    }
+
+    /// The description of the kernel's, open; `None` if the backend has no locks.
+    ///
+    /// # Errors
+    /// [`Status::Jukebox`] if this would block and must not; those of [`vfs::Locks::open`].
+    fn with_locks<T>(
+        &self,
+        blocking: &dyn Blocking,
+        work: impl FnOnce(&mut dyn FileLocks, &vfs::Cx<'_>) -> vfs::Result<T>,
+    ) -> vfs::Result<Option<T>> {
+        let object = self.object.as_object(blocking);
+        let Some(locks) = object.backend().locks() else { return Ok(None) };
+        let cx = object.cx();
+        let mut held = self.acquire(&cx)?;
+        let open = match held.take() {
+            Some(open) => open,
+            None => locks.open(&cx, &object.fid)?,
+        };
+        let open = held.insert(open);
+        work(open.as_mut(), &cx).map(Some)
+    }
+
+    fn acquire(&self, cx: &vfs::Cx<'_>) -> vfs::Result<MutexGuard<'_, Option<Box<dyn FileLocks>>>> {
+        match self.locks.try_lock() {
+            Ok(held) => Ok(held),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                cx.blocking.will_block()?;
+                Ok(acquire(&self.locks))
+            }
+        }
+    }
+
+    /// Has the kernel show what the core asks for.
+    pub fn set(&self, blocking: &dyn Blocking, op: &LocalOp) -> LocalResult {
+        if op.last {
+            // closing the description unlocks all of it
+            let closed = acquire(&self.locks).take();
+            drop(closed);
+            return LocalAnswer::Done.into();
+        }
+        let changes: Vec<LockChange> = op.pieces.iter().map(change).collect();
+        let apply = |locks: &mut dyn FileLocks, cx: &vfs::Cx<'_>| {
+            let mut tries = std::iter::repeat_with(|| locks.apply(cx, &changes)).take(TRIES);
+            let mut last = Err(Status::Jukebox);
+            while let (Err(Status::Jukebox), Some(next)) = (&last, tries.next()) {
+                last = next;
+            }
+            last
+        };
+        match self.with_locks(blocking, apply) {
+            Ok(None | Some(LockOutcome::Done)) => LocalAnswer::Done.into(),
+            Ok(Some(LockOutcome::Conflict(found))) => {
+                LocalAnswer::Conflict(local_conflict(&found)).into()
+            }
+            // The server may not write to the file: it runs, or it is another user's and the server an ordinary
+            // one. Local programs cannot be excluded then, and clients still are.
+            Err(Status::Acces | Status::Perm) => LocalAnswer::NotShown.into(),
+            Err(status) => LocalResult { answer: LocalAnswer::Failed, cause: Some(status) },
+        }
+    }
+
+    /// What a local program holds that is in the way.
+    ///
+    /// # Errors
+    /// As of the backend; where the kernel cannot be asked there is nothing in the way.
+    pub fn local_conflict(
+        &self,
+        blocking: &dyn Blocking,
+        range: ByteRange,
+        mode: Mode,
+    ) -> vfs::Result<Option<LocalConflict>> {
+        let test = |locks: &mut dyn FileLocks, _: &vfs::Cx<'_>| {
+            lock_range(range).map_or(Ok(None), |range| locks.test(range, lock_mode(mode)))
+        };
+        match self.with_locks(blocking, test) {
+            Ok(found) => Ok(found.flatten().map(|found| local_conflict(&found))),
+            Err(Status::Acces | Status::Perm | Status::NotSupp) => Ok(None),
+            Err(status) => Err(status),
+        }
+    }
+}
+
+/// The file that the core let go; dropping it closes and lets go of what was kept for it.
+pub(super) fn let_go(kept: KeptFile) {
+    drop(kept);
+}
+
+const fn lock_mode(mode: Mode) -> LockMode {
+    match mode {
+        Mode::Read => LockMode::Read,
+        Mode::Write => LockMode::Write,
+    }
+}
+
+fn lock_range(range: ByteRange) -> Option<LockRange> {
+    LockRange::from_bounds(range.start(), range.end())
+}
+
+fn change(piece: &Piece) -> LockChange {
+    let range = lock_range(piece.range).unwrap_or(LockRange::ALL);
+    LockChange { range, mode: piece.to.map(lock_mode) }
+}
+
+fn local_conflict(found: &vfs::LockConflict) -> LocalConflict {
+    LocalConflict {
+        range: ByteRange::new(found.range.start(), found.range.last()).unwrap_or(ByteRange::ALL),
+        mode: match found.mode {
+            LockMode::Read => Mode::Read,
+            LockMode::Write => Mode::Write,
+        },
+        pid: found.pid.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0),
+    }
+}

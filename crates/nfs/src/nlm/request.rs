@@ -1,0 +1,143 @@
+//! Who calls, and about which file: what every procedure begins with.
+
+use super::Nlm;
+use super::locked_file::{LockedFile, file_key};
+use super::status;
+use crate::object::{Caller, Object};
+use proto::nlm::{Lock, Status, Versioned, Width};
+use rpc::{Call, Fault, Transport};
+use state::{ByteRange, FileKey, HostId, Mode, NotIdentified};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use vfs::{AccessMask, need_regular};
+use xdr::{Reader, Writer};
+
+/// The last byte that versions 1 and 3 can name.
+const OFFSET_MAX_32: u64 = i32::MAX as u64;
+
+/// How wide offsets are in this version of the program.
+pub(super) const fn width<const VERSION: u32>() -> Width {
+    match Width::of_version(VERSION) {
+        Some(width) => width,
+        None => Width::Bits64,
+    }
+}
+
+/// The arguments of a procedure, to the last byte.
+pub(super) fn arguments<'a, const VERSION: u32, T: Versioned<'a>>(
+    args: &mut Reader<'a>,
+) -> Result<T, Fault> {
+    let decoded = T::decode(args, width::<VERSION>())?;
+    args.end()?;
+    Ok(decoded)
+}
+
+/// Appends an answer and tells the statistics its status.
+pub(super) fn finish<'a, const VERSION: u32>(
+    call: &mut Call<'_>,
+    reply: &mut Writer,
+    answer: &impl Versioned<'a>,
+    status: Status,
+) {
+    call.outcome.status = status.number();
+    answer.encode(reply, width::<VERSION>());
+}
+
+/// The range and the mode that a request is about.
+///
+/// # Errors
+/// [`Status::TooBig`].
+pub(super) fn range(lock: &Lock<'_>, width: Width) -> Result<ByteRange, Status> {
+    let max_offset = match width {
+        Width::Bits32 => OFFSET_MAX_32,
+        Width::Bits64 => u64::MAX,
+    };
+    ByteRange::from_offset_len(lock.offset, lock.len, max_offset).map_err(|_| Status::TooBig)
+}
+
+pub(super) const fn mode(exclusive: bool) -> Mode {
+    if exclusive { Mode::Write } else { Mode::Read }
+}
+
+/// What a call says of its sender.
+#[derive(Clone, Copy)]
+pub(super) struct Sender<'a> {
+    /// What the client calls itself.
+    pub name: &'a [u8],
+    /// The version of the program.
+    pub version: u32,
+    /// The state number of its status monitor; 0 if the call has none.
+    pub nsm_state: i32,
+}
+
+impl Nlm {
+    /// The host that calls.
+    ///
+    /// # Errors
+    /// [`Status::DeniedNoLocks`] if there are too many.
+    pub(super) fn host(&self, call: &Call<'_>, sender: Sender<'_>) -> Result<HostId, Status> {
+        let caller = state::Caller {
+            addr: call.peer.addr.ip(),
+            name: sender.name,
+            local: call.peer.local.ip(),
+            nlm_version: u8::try_from(sender.version).unwrap_or(u8::MAX),
+            transport: match call.peer.transport {
+                Transport::Tcp => state::Transport::Tcp,
+                Transport::Udp => state::Transport::Udp,
+            },
+            nsm_state: sender.nsm_state,
+        };
+        self.state().identify(self.now(), &caller).map_err(|error| match error {
+            NotIdentified::NoRoom => Status::DeniedNoLocks,
+            NotIdentified::Leaving => status::LATER,
+        })
+    }
+
+    /// The core's name for the file of a handle, whether or not the caller may use it: enough to give something back.
+    ///
+    /// # Errors
+    /// [`Status::StaleHandle`].
+    pub(super) fn file_key(&self, handle: &[u8]) -> Result<FileKey, Status> {
+        let table = self.nfs.exports.load();
+        let (export, fid) = table.open(handle).map_err(status::of)?;
+        file_key(export.id, &fid).ok_or(Status::StaleHandle)
+    }
+
+    /// The file of a handle, for a caller who may lock it so.
+    ///
+    /// # Errors
+    /// The answer.
+    pub(super) fn file(
+        &self,
+        call: &mut Call<'_>,
+        handle: &[u8],
+        write: bool,
+    ) -> Result<Arc<LockedFile>, Status> {
+        let caller = Caller::new(&self.nfs.exports, call);
+        let object = caller.open(handle).map_err(status::of)?;
+        let key = file_key(object.export_id(), &object.fid).ok_or(Status::StaleHandle)?;
+        check(&object, write).map_err(status::of)?;
+        self.files.keep(key, object).map_err(status::of)
+    }
+
+    /// Whether local programs are to be excluded from a file.
+    pub(super) fn excludes_local(&self, file: &LockedFile) -> bool {
+        self.settings.local_locks.load(Relaxed) && file.has_local_locks()
+    }
+}
+
+/// Whether the caller may lock a file: who may read it, may write it or owns it, may. A lock for writing is one that
+/// only a file in a writable export can have.
+///
+/// The permission to read or write is enough for either kind, because flock(2) needs no particular one.
+fn check(object: &Object<'_>, write: bool) -> vfs::Result<()> {
+    let asked = AccessMask::READ | AccessMask::MODIFY;
+    let cx = object.cx();
+    let (granted, attr) = object.backend().access(&cx, &object.fid, asked)?;
+    need_regular(attr.ftype)?;
+    if write {
+        object.check_writable()?;
+    }
+    let some = granted.has(AccessMask::READ) || granted.has(AccessMask::MODIFY);
+    if some || attr.uid == cx.cred.uid { Ok(()) } else { Err(vfs::Status::Acces) }
+}

@@ -1,0 +1,6 @@
+//! NLM over two back ends, called as the dispatcher calls it.
+
+mod local;
+mod locks;
+mod rig;
+mod rights;

@@ -1,0 +1,68 @@
+//! Who may lock what.
+
+use super::rig::{A, NeverBlocks, Owner, Rig};
+use crate::support::exports;
+use proto::nlm::Status;
+use state::{Limits, Recovery};
+use std::sync::Arc;
+use vfs::{Backend, Create, Cred, Cx, Durability, Name, Right, SetAttr};
+
+/// Files of user 1000 with these modes, and a directory.
+fn backend(files: &[(&str, u32)]) -> Arc<dyn Backend> {
+    let backend = exports::mem();
+    let cx = Cx {
+        cred: Cred { uid: 0, gid: 0, groups: &[] },
+        blocking: &NeverBlocks,
+        durability: Durability::Async,
+        right: Right::Check,
+    };
+    let root = backend.root();
+    for (name, mode) in files {
+        let set =
+            SetAttr { mode: Some(*mode), uid: Some(1000), gid: Some(1000), ..SetAttr::default() };
+        let name = Name::new(name.as_bytes()).unwrap();
+        backend.create(&cx, &root, name, Create::Guarded(set)).unwrap();
+    }
+    let dir = Name::new(b"dir").unwrap();
+    backend.mkdir(&cx, &root, dir, &SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
+    backend
+}
+
+#[test]
+fn who_may_read_or_write_or_owns_a_file_may_lock_it() {
+    let rig = Rig::over(backend(&[("read", 0o604), ("write", 0o602), ("none", 0o600), ("own", 0)]));
+    let lock = |uid, name: &str| {
+        let (who, handle) = (Owner { uid, ..A }, rig.handle(name));
+        let status = rig.lock(who, true, who.lock(&handle, 0, 0));
+        assert_eq!(rig.unlock(who, who.lock(&handle, 0, 0)), Status::Granted);
+        status
+    };
+    assert_eq!(lock(2000, "read"), Status::Granted, "flock -x of a file that is open for reading");
+    assert_eq!(lock(2000, "write"), Status::Granted);
+    assert_eq!(lock(2000, "none"), Status::Failed);
+    assert_eq!(lock(2000, "own"), Status::Failed);
+    assert_eq!(lock(1000, "own"), Status::Granted);
+    assert_eq!(lock(2000, "dir"), Status::Failed);
+    assert_eq!(rig.nfs.state.totals().files, 0);
+}
+
+#[test]
+fn a_read_only_export_has_no_locks_for_writing() {
+    let files = backend(&[("read", 0o644)]);
+    let rig = Rig::with(files, exports::RO, &Recovery::default(), Limits::default());
+    let handle = rig.handle("read");
+    assert_eq!(rig.lock(A, true, A.lock(&handle, 0, 0)), Status::ReadOnly);
+    let v1 = Owner { version: 1, ..A };
+    assert_eq!(rig.lock(v1, true, A.lock(&handle, 0, 0)), Status::DeniedNoLocks);
+    assert_eq!(rig.lock(A, false, A.lock(&handle, 0, 0)), Status::Granted);
+}
+
+#[test]
+fn clients_that_the_export_is_not_for_lock_nothing() {
+    let rig = Rig::over(backend(&[("read", 0o644)]));
+    let handle = rig.handle("read");
+    let stranger = Owner { addr: "10.1.1.1:700", ..A };
+    assert_eq!(rig.lock(stranger, false, A.lock(&handle, 0, 0)), Status::Failed);
+    let high_port = Owner { addr: "127.0.0.1:7000", ..A };
+    assert_eq!(rig.lock(high_port, false, A.lock(&handle, 0, 0)), Status::Failed);
+}
