@@ -1,7 +1,7 @@
 //! The kernel's attributes in the backend trait's words.
 
 use sys::stat::Stat;
-use vfs::{Attr, FileType, Time};
+use vfs::{Attr, FileType, Time, permission_bits};
 
 /// The type bits of `st_mode`.
 const TYPE_MASK: u32 = 0o170_000;
@@ -24,7 +24,7 @@ pub fn convert(s: &Stat, change: u64) -> Attr {
     let time = |(sec, nsec): (i64, u32)| Time { sec, nsec };
     Attr {
         ftype: file_type(s.mode),
-        mode: s.mode & 0o7777,
+        mode: permission_bits(s.mode),
         nlink: s.nlink,
         uid: s.uid,
         gid: s.gid,
@@ -37,6 +37,6 @@ pub fn convert(s: &Stat, change: u64) -> Attr {
         mtime: time(s.mtime),
         ctime: time(s.ctime),
         change,
-        birth: s.btime.map(time),
+        birth: s.btime.map(time).into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::data::Data;
 use std::collections::BTreeMap;
-use vfs::{Attr, FileType, Time};
+use vfs::{Attr, FileType, Time, permission_bits};
 
 /// What an object holds.
 #[derive(Debug, Clone)]
@@ -112,7 +112,7 @@ impl Inode {
         };
         Attr {
             ftype: self.ftype(),
-            mode: self.mode,
+            mode: permission_bits(self.mode),
             nlink: self.nlink,
             uid: self.uid,
             gid: self.gid,
@@ -125,7 +125,7 @@ impl Inode {
             mtime: self.mtime,
             ctime: self.ctime,
             change: self.change,
-            birth: Some(self.birth),
+            birth: self.birth.into(),
         }
     }
 }

@@ -70,14 +70,15 @@ pub fn permits(attr: &Attr, acl: Option<&Acl>, cred: &Cred<'_>, want: Permission
 }
 
 fn by_mode(attr: &Attr, acl: Option<&Acl>, cred: &Cred<'_>, want: Permission) -> bool {
+    let mode = u32::from(attr.mode);
     if cred.uid == attr.uid {
-        return want.within(attr.mode >> 6);
+        return want.within(mode >> 6);
     }
     match acl {
         // the kernel looks at an ACL only where the group bits (its mask) leave something
-        Some(acl) if attr.mode & 0o070 != 0 => acl_permits(acl, attr, cred, want),
-        _ if cred.in_group(attr.gid) => want.within(attr.mode >> 3),
-        _ => want.within(attr.mode),
+        Some(acl) if mode & 0o070 != 0 => acl_permits(acl, attr, cred, want),
+        _ if cred.in_group(attr.gid) => want.within(mode >> 3),
+        _ => want.within(mode),
     }
 }
 

@@ -1,5 +1,11 @@
 //! Attributes of an object, in no protocol's words.
+//!
+//! They go by value through every layer, in results and beside statuses. What is copied in 128 bytes or less is copied by
+//! instructions in place, and what is larger by a call of memcpy, so their sizes are held below ([`Attr`] fits with a
+//! status beside it): times are packed to twelve bytes, the mode has the two that it needs, and the time of creation
+//! says its absence in its nanoseconds.
 
+use std::num::NonZeroU32;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What kind of object a file id names.
@@ -23,6 +29,7 @@ pub enum FileType {
 
 /// A moment: seconds since 1970 (negative before) and nanoseconds below one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(C, packed(4))]
 pub struct Time {
     /// Whole seconds.
     pub sec: i64,
@@ -39,13 +46,45 @@ impl Time {
     }
 }
 
+/// A moment that may be unknown, in no more room than one that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, packed(4))]
+pub struct MaybeTime {
+    sec: i64,
+    /// One more than the nanoseconds.
+    nsec_and_one: Option<NonZeroU32>,
+}
+
+impl MaybeTime {
+    /// Not known.
+    pub const UNKNOWN: Self = Self { sec: 0, nsec_and_one: None };
+
+    /// The moment, if it is known.
+    pub fn known(self) -> Option<Time> {
+        let nsec = self.nsec_and_one?.get().wrapping_sub(1);
+        Some(Time { sec: self.sec, nsec })
+    }
+}
+
+impl From<Time> for MaybeTime {
+    fn from(Time { sec, nsec }: Time) -> Self {
+        Self { sec, nsec_and_one: NonZeroU32::MIN.checked_add(nsec) }
+    }
+}
+
+impl From<Option<Time>> for MaybeTime {
+    fn from(time: Option<Time>) -> Self {
+        time.map_or(Self::UNKNOWN, Self::from)
+    }
+}
+
 /// All attributes that every protocol version asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attr {
     /// The kind of object.
     pub ftype: FileType,
     /// The twelve permission bits (07777), never the type bits.
-    pub mode: u32,
+    pub mode: u16,
     /// Number of hard links.
     pub nlink: u32,
     /// Owner.
@@ -72,7 +111,16 @@ pub struct Attr {
     /// told from two that differ says [`crate::Limits::change_kind`].
     pub change: u64,
     /// Creation, where the file system records it and [`crate::Want::BIRTH`] asked for it.
-    pub birth: Option<Time>,
+    pub birth: MaybeTime,
+}
+
+// With a status and whatever says that there are none, they are still copied in place.
+const _: () = assert!(size_of::<Attr>() <= 112 && size_of::<Option<Attr>>() == size_of::<Attr>());
+const _: () = assert!(size_of::<Result<Attr, crate::Status>>() == size_of::<Attr>());
+
+/// The twelve permission bits of a `mode_t`, or of what a client sent as one; other bits are dropped.
+pub const fn permission_bits(mode: u32) -> u16 {
+    (mode & 0o7777) as u16
 }
 
 /// The attributes that tell a client whether what it has cached is still good

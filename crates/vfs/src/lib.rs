@@ -16,7 +16,9 @@ mod name;
 mod quota;
 mod status;
 
-pub use attr::{Attr, ChangeKind, FileType, SetAttr, SetTime, Time, WccAttr};
+pub use attr::{
+    Attr, ChangeKind, FileType, MaybeTime, SetAttr, SetTime, Time, WccAttr, permission_bits,
+};
 pub use backend::{
     AccessMask, Backend, Blocking, Change, ChangeNumber, CopyReason, Create, Created, Cred, Cx,
     DirEntry, Durability, Found, IgnoreBlocking, Kept, Limits, ListArgs, Listing, NO_ID, Node,

@@ -70,7 +70,7 @@ pub(super) fn fattr2(attr: &Attr) -> Fattr2 {
     let (ftype, bits) = ftype(attr.ftype);
     Fattr2 {
         ftype,
-        mode: bits | (attr.mode & MODE_BITS),
+        mode: bits | u32::from(attr.mode),
         nlink: attr.nlink,
         uid: attr.uid,
         gid: attr.gid,

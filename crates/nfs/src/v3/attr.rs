@@ -47,7 +47,7 @@ const fn ftype(ftype: FileType) -> FileType3 {
 pub(super) fn fattr3(attr: &Attr) -> Fattr3 {
     Fattr3 {
         ftype: ftype(attr.ftype),
-        mode: attr.mode & MODE_BITS,
+        mode: u32::from(attr.mode),
         nlink: attr.nlink,
         uid: attr.uid,
         gid: attr.gid,

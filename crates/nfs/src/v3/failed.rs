@@ -49,16 +49,17 @@ impl Failed {
     }
 }
 
-/// RENAME or LINK that failed.
+/// RENAME or LINK that failed: twice the attributes, and boxed, as these failures are rare.
 pub(super) struct FailedOnTwo {
     pub first: Failed,
     /// The attributes of the second object.
     pub second: Option<Attr>,
 }
 
-impl From<Failed> for FailedOnTwo {
-    fn from(first: Failed) -> Self {
-        Self { first, second: None }
+impl FailedOnTwo {
+    /// The second object could not be opened.
+    fn before_second(first: Failed) -> Box<Self> {
+        Box::new(Self { first, second: None })
     }
 }
 
@@ -87,13 +88,17 @@ impl Nfs {
         call: &mut Call<'_>,
         (first, second): (&[u8], &[u8]),
         work: impl FnOnce(&Object<'_>, &Object<'_>) -> vfs::Result<T>,
-    ) -> Result<T, FailedOnTwo> {
+    ) -> Result<T, Box<FailedOnTwo>> {
         let caller = Caller::new(&self.exports, call);
-        let first = caller.open(first).map_err(Failed::from)?;
-        let second = caller.open(second).map_err(|status| Failed::on(&first, status))?;
-        work(&first, &second).map_err(|status| FailedOnTwo {
-            first: Failed::on(&first, status),
-            second: second.attributes(),
+        let first = caller
+            .open(first)
+            .map_err(|status| FailedOnTwo::before_second(Failed::from(status)))?;
+        let second = caller
+            .open(second)
+            .map_err(|status| FailedOnTwo::before_second(Failed::on(&first, status)))?;
+        work(&first, &second).map_err(|status| {
+            let failed = Failed::on(&first, status);
+            Box::new(FailedOnTwo { first: failed, second: second.attributes() })
         })
     }
 }

@@ -7,10 +7,6 @@
 //! (of a large WRITE those before the data, and that these fill the record exactly), and ends in
 //! [`finish`], which also tells the statistics the status.
 
-// A failure carries attributes by value: a failed LOOKUP is as hot as a successful one, and a box
-// would be an allocation.
-#![allow(clippy::result_large_err)]
-
 mod access;
 mod attr;
 mod commit;

@@ -52,7 +52,7 @@ pub fn attr(which: u8) -> Attr {
         mtime: Time { sec: 3, nsec: 4 },
         ctime: Time { sec: 5, nsec: 6 },
         change: 1,
-        birth: None,
+        birth: vfs::MaybeTime::UNKNOWN,
     }
 }
 

@@ -159,8 +159,9 @@ impl<'p> DirChange<'p> {
         rest.uid = set.uid.filter(|uid| *uid != made.uid && cred.uid == 0);
         rest.gid = set.gid.filter(|gid| *gid != made.gid && (cred.uid == 0 || cred.in_group(*gid)));
         let changes_owner = rest.uid.is_some() || rest.gid.is_some();
-        let lacks = special & !made.mode != 0 || special != 0 && changes_owner;
-        rest.mode = lacks.then_some(made.mode | special);
+        let made_mode = u32::from(made.mode);
+        let lacks = special & !made_mode != 0 || special != 0 && changes_owner;
+        rest.mode = lacks.then_some(made_mode | special);
         rest.size = set.size.filter(|size| made.ftype == FileType::Regular && *size != made.size);
         rest
     }

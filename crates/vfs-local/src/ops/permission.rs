@@ -8,7 +8,7 @@ use vfs::acl::Acl;
 use vfs::{Attr, Cred, Cx, FileType, Result, Status};
 
 /// The group bits of a mode, which are the mask of an ACL.
-const GROUP_BITS: u32 = 0o070;
+const GROUP_BITS: u16 = 0o070;
 
 /// Gives `check` the ACL of an object, if there is one that matters for this caller: the owner and
 /// root are not subject to it, and without group bits (its mask) it grants nothing.

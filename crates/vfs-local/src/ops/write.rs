@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use vfs::{Attr, Cx, Durability, Fid, Result, Stability, Status, WriteDone, need_regular};
 
 /// The bits that a write by somebody else than root takes away.
-const SET_ID: u32 = 0o6000;
+const SET_ID: u16 = 0o6000;
 
 /// See [`vfs::Backend::write`].
 pub fn write(

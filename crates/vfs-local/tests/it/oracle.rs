@@ -58,7 +58,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// What can be compared of an object: type, mode, links (of files), size (of files), owner.
-type Seen = (FileType, u32, u32, u64, u32, u32);
+type Seen = (FileType, u16, u32, u64, u32, u32);
 
 fn seen(attr: &Attr) -> Seen {
     let dir = attr.ftype == FileType::Directory;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use vfs::{Backend, Create, Created, Cx, Durability, FileType, Name, NodeKind, SetAttr, Status};
 
 /// The mode of a file that the one made who is not tested.
-const OTHERS: u32 = 0o640;
+const OTHERS: u16 = 0o640;
 /// Calls of either outcome in a race.
 const CALLS: usize = 200;
 /// As long as it may take: on a busy machine one of the two may have the processor alone.
@@ -39,7 +39,7 @@ fn beside(again: impl Fn() + Sync, calls: impl FnOnce()) {
 /// Makes a file and removes it, but no other's file.
 fn come_and_go(path: &Path) {
     let mut how = File::options();
-    how.write(true).create_new(true).mode(OTHERS);
+    how.write(true).create_new(true).mode(OTHERS.into());
     if how.open(path).is_ok() {
         fs::remove_file(path).unwrap();
     }

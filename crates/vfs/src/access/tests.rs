@@ -2,12 +2,12 @@
 
 use super::{Permission, data_access, granted, permits};
 use crate::acl::Acl;
-use crate::{AccessMask, Attr, Cred, FileType, Time};
+use crate::{AccessMask, Attr, Cred, FileType, MaybeTime, Time, permission_bits};
 
 fn attr(ftype: FileType, mode: u32) -> Attr {
     Attr {
         ftype,
-        mode,
+        mode: permission_bits(mode),
         nlink: 1,
         uid: 100,
         gid: 200,
@@ -20,7 +20,7 @@ fn attr(ftype: FileType, mode: u32) -> Attr {
         mtime: Time::default(),
         ctime: Time::default(),
         change: 0,
-        birth: None,
+        birth: MaybeTime::UNKNOWN,
     }
 }
 

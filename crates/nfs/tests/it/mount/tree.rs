@@ -64,7 +64,7 @@ impl Tree {
             mtime: time,
             ctime: time,
             change: 1,
-            birth: None,
+            birth: vfs::MaybeTime::UNKNOWN,
         }
     }
 
