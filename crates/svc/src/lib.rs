@@ -18,6 +18,7 @@
 //! - `pool`: a pool, its event loop, and which of its threads does what.
 //! - `service`: one service round: receive, answer the calls, send.
 //! - `worker`: a worker thread.
+//! - `outbound`: calls that the server makes to its clients' machines; uses none of the others.
 //! - `server`: starting, stopping and changing all of it; the acceptor and the watchdog.
 //!
 //! Locks, each held for a few instructions or one non-blocking system call, never two at a time
@@ -32,6 +33,7 @@ mod conn;
 mod epoll_tokens;
 mod errors;
 mod limits;
+mod outbound;
 mod pipes;
 mod pool;
 mod server;
@@ -51,6 +53,9 @@ pub use conn::link::{Limit, LinkInfo, LinkSamples};
 pub use conn::tcp_buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
 pub use errors::{SettingError, StartError};
 pub use limits::Limits;
+pub use outbound::{
+    OutboundCalls, OutboundConfig, OutboundCounters, OutboundInfo, OutboundLimits, UnansweringHost,
+};
 pub use pool::blocked_calls::BlockedExport;
 pub use pool::info::{Delay, Leader, PoolInfo};
 pub use server::config::{Adopted, Config, EXPORT_SHARE_DEFAULT};

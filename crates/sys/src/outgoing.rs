@@ -2,17 +2,104 @@
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream, UdpSocket};
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// Ports that only a privileged process may bind; the upper half, as rresvport(3) takes them.
-const RESERVED: RangeInclusive<u16> = 512..=1023;
+/// Ports that only a privileged process may bind; those that Linux's own clients take: below are some that network cards
+/// keep for remote management.
+const RESERVED: RangeInclusive<u16> = 665..=1023;
 
 fn unbound(to: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     Ok(rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
+}
+
+/// A port below 1024 is wanted, any, or none in particular and no address either.
+fn source_ports(from: Option<IpAddr>, reserved: bool) -> Vec<u16> {
+    match (from, reserved) {
+        (_, true) => RESERVED.rev().collect(),
+        (Some(_), false) => vec![0],
+        (None, false) => Vec::new(),
+    }
+}
+
+/// A non-blocking socket connected to `to`, or on its way there, from this address of ours and, if wanted, from a port
+/// below 1024.
+fn begin(
+    to: SocketAddr,
+    kind: SocketType,
+    from: Option<IpAddr>,
+    reserved: bool,
+) -> io::Result<OwnedFd> {
+    let from = from.filter(|ip| !ip.is_unspecified() && ip.is_ipv4() == to.is_ipv4());
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let new = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        rustix::net::socket_with(family, kind, flags, None)
+    };
+    for port in source_ports(from, reserved) {
+        let fd = new()?;
+        if kind == SocketType::STREAM {
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+        }
+        let source = match (from, to) {
+            (Some(IpAddr::V6(ip)), SocketAddr::V6(to)) => {
+                SocketAddr::V6(SocketAddrV6::new(ip, port, 0, to.scope_id()))
+            }
+            (Some(ip), _) => SocketAddr::new(ip, port),
+            (None, _) => any(to, port),
+        };
+        match rustix::net::bind(&fd, &source) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::ADDRINUSE) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        match rustix::net::connect(&fd, &to) {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => return Ok(fd),
+            Err(rustix::io::Errno::ADDRNOTAVAIL | rustix::io::Errno::ADDRINUSE) if reserved => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if from.is_some() || reserved {
+        return Err(io::ErrorKind::AddrInUse.into());
+    }
+    let fd = new()?;
+    match rustix::net::connect(&fd, &to) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(fd),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A connection that is being made, from this address of ours (if it is of the family of `to`) and, with `reserved`,
+/// from a port below 1024. Does not wait: it is writable once it is made or has failed, and
+/// [`TcpStream::take_error`] says which.
+///
+/// # Errors
+/// Permission denied without the privilege for the port; address not available if `from` is none of ours; as
+/// connect(2).
+pub fn begin_connect(
+    to: SocketAddr,
+    from: Option<IpAddr>,
+    reserved: bool,
+) -> io::Result<TcpStream> {
+    let stream = TcpStream::from(begin(to, SocketType::STREAM, from, reserved)?);
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// A non-blocking datagram socket that sends to `to` and hears only from there, and hears when nobody listens there;
+/// otherwise as [`begin_connect`].
+///
+/// # Errors
+/// As [`begin_connect`].
+pub fn connect_datagrams(
+    to: SocketAddr,
+    from: Option<IpAddr>,
+    reserved: bool,
+) -> io::Result<UdpSocket> {
+    Ok(UdpSocket::from(begin(to, SocketType::DGRAM, from, reserved)?))
 }
 
 fn any(to: SocketAddr, port: u16) -> SocketAddr {

@@ -22,6 +22,7 @@ mod fairness;
 mod hostile;
 mod idle;
 mod net;
+mod outbound;
 mod policies;
 mod ranges;
 mod sleep;
