@@ -127,6 +127,9 @@ pub struct Status {
     /// Exports with calls that are blocked in their file system now.
     #[serde(default)]
     pub blocked_exports: Vec<BlockedExport>,
+    /// Calls of the server to its clients' machines.
+    #[serde(default)]
+    pub outbound: OutboundStatus,
     /// Counters that are not zero.
     pub counters: Vec<Counter>,
     /// Warnings for the operator.
@@ -148,6 +151,44 @@ pub struct BlockedExport {
     pub oldest_call: String,
     /// Calls that were answered "try again later" since the start.
     pub refused: u64,
+}
+
+/// Calls of the server to its clients' machines: lock callbacks and notifications.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OutboundStatus {
+    /// Calls since the start.
+    pub calls: u64,
+    /// Calls that were answered.
+    pub answered: u64,
+    /// Calls that were not, cancelled and dropped ones included.
+    pub failed: u64,
+    /// Calls dropped because there were too many.
+    pub dropped: u64,
+    /// Calls that wait for their turn now.
+    pub waiting: u64,
+    /// Calls that are under way now.
+    pub under_way: u64,
+    /// Open connections and sockets.
+    pub sockets: u64,
+    /// Machines that did not answer the last time.
+    pub unanswering: u64,
+    /// Those that failed most often, at most 64.
+    pub unanswering_hosts: Vec<UnansweringHost>,
+}
+
+/// A machine that did not answer the last call of the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnansweringHost {
+    /// Its address.
+    pub address: String,
+    /// Failures in a row.
+    pub failures: u64,
+    /// The last failure.
+    pub last: String,
+    /// Calls that wait for it.
+    pub waiting: u64,
+    /// Time until it is called again.
+    pub next_in_ms: u64,
 }
 
 /// Memory of socket buffers.

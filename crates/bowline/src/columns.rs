@@ -82,6 +82,13 @@ pub const STATUS: [Column; 16] = [
 /// The first cell of each warning of `bowline status`.
 pub const WARNING: Column = left("warning", "A warning for the operator; one line each");
 
+/// The line about machines that do not answer.
+pub const OUTBOUND: Column = left(
+    "no answer",
+    "Clients' machines that did not answer the last call of the server, such as the callback for a lock, \
+     with the reason and how often in a row",
+);
+
 /// The first cell of each line of `bowline status` about a file system that does not answer.
 pub const BLOCKED: Column = left(
     "blocked",
@@ -209,7 +216,7 @@ pub const SETTINGS: [Column; 4] = [
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCKED, TABLES, WARNING};
+    use super::{BLOCKED, OUTBOUND, TABLES, WARNING};
     use crate::cli::Cli;
     use clap::CommandFactory;
 
@@ -220,7 +227,7 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), columns.len(), "{command}");
-            for column in columns.iter().chain([&WARNING, &BLOCKED]) {
+            for column in columns.iter().chain([&WARNING, &BLOCKED, &OUTBOUND]) {
                 let about = column.about;
                 assert!(about.len() > 7 && !about.ends_with('.'), "{command} {}", column.name);
             }

@@ -2,13 +2,13 @@
 //! table or as JSON.
 
 use crate::cli::ControlTarget;
-use crate::columns::{self, BLOCKED, COUNTERS, STATUS, WARNING, table};
+use crate::columns::{self, BLOCKED, COUNTERS, OUTBOUND, STATUS, WARNING, table};
 use crate::settings::Assignment;
 use crate::{default_paths, output};
 use admin::Align::Left;
 use admin::api::{
-    BlockedExport, Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, PoolRow,
-    Reloaded, Request, SettingRow, SocketRow, Status, TcpMemory,
+    BlockedExport, Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, OutboundStatus,
+    PoolRow, Reloaded, Request, SettingRow, SocketRow, Status, TcpMemory,
 };
 use admin::{Client, Table};
 use serde::Serialize;
@@ -303,6 +303,9 @@ fn status_page(s: &Status) -> String {
     for export in s.blocked_exports.iter().filter(|export| export.oldest_ms >= BLOCKED_SHOWN_MS) {
         table.row([BLOCKED.name, &blocked_text(export)]);
     }
+    if s.outbound.unanswering > 0 {
+        table.row([OUTBOUND.name, &outbound_text(&s.outbound)]);
+    }
     for warning in &s.warnings {
         table.row([WARNING.name, warning]);
     }
@@ -316,6 +319,19 @@ fn blocked_text(export: &BlockedExport) -> String {
     let BlockedExport { path, calls, waiting, oldest_ms, oldest_call, refused } = export;
     let age = admin::duration_s(oldest_ms / 1000);
     format!("{path}: {calls} calls, {waiting} waiting, {oldest_call} for {age}, {refused} refused")
+}
+
+/// Which machines do not answer calls of the server, the worst first.
+fn outbound_text(outbound: &OutboundStatus) -> String {
+    let shown = outbound.unanswering_hosts.iter().take(3);
+    let mut hosts: Vec<String> = shown
+        .map(|host| format!("{} ({}, {} times)", host.address, host.last, host.failures))
+        .collect();
+    let more = outbound.unanswering.saturating_sub(hosts.len() as u64);
+    if more > 0 {
+        hosts.push(format!("{more} more"));
+    }
+    format!("{}; clients that wait for a lock ask again by themselves", hosts.join(", "))
 }
 
 /// The values of the lines of [`STATUS`].

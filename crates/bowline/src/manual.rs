@@ -3,7 +3,7 @@
 //! Each is generated from the table that the program itself uses, so that they cannot disagree.
 
 use crate::cli::EXIT_STATUSES;
-use crate::columns::{BLOCKED, TABLES, WARNING};
+use crate::columns::{BLOCKED, OUTBOUND, TABLES, WARNING};
 use crate::settings::{ROWS, Values};
 use anyhow::Context;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -309,7 +309,7 @@ fn tables(roff: &mut Roff) {
     ]);
     for (command, columns) in TABLES {
         roff.control("SH", [format!("BOWLINE {}", command.to_uppercase()).as_str()]);
-        let more: &[_] = if command == "status" { &[BLOCKED, WARNING] } else { &[] };
+        let more: &[_] = if command == "status" { &[BLOCKED, OUTBOUND, WARNING] } else { &[] };
         for column in columns.iter().chain(more) {
             entry(roff, vec![bold(column.name)], column.about);
         }

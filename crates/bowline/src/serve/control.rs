@@ -97,6 +97,7 @@ impl Control for ServerControl {
             open_files_max: seen.open_files_max,
             tcp_memory: statistics::tcp_memory(self.parts.with_server(Server::buffer_totals)),
             blocked_exports: self.blocked_exports(),
+            outbound: statistics::outbound(&self.parts.outbound.info()),
             counters: statistics::counters(&snapshot),
             warnings: self.warnings.clone(),
         }

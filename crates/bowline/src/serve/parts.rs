@@ -10,7 +10,7 @@ use export::Exports;
 use nfs::Nfs;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use svc::{Server, SettingError, UdpSockets};
+use svc::{OutboundCalls, Server, SettingError, UdpSockets};
 
 /// Notes about a new value that was applied, or why it was not.
 pub type Applied = Result<Vec<String>, String>;
@@ -25,6 +25,8 @@ pub struct ServerParts {
     pub portmap: PortmapService,
     /// The log's level.
     pub log: LogHandle,
+    /// Calls to clients' machines.
+    pub outbound: Arc<OutboundCalls>,
     /// Sockets and threads.
     pub server: RwLock<Option<Server>>,
 }
@@ -69,5 +71,6 @@ impl ServerParts {
         if let Some(server) = server {
             server.stop(timeout);
         }
+        self.outbound.stop();
     }
 }

@@ -28,6 +28,12 @@ pub fn read() -> Process {
     }
 }
 
+/// The machine's name.
+pub fn host_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
 /// The user's name and id, or the id alone if `/etc/passwd` does not have it.
 pub fn user_name(uid: u32) -> String {
     let table = fs::read_to_string("/etc/passwd").unwrap_or_default();

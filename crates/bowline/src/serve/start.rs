@@ -8,8 +8,8 @@ use super::parts::ServerParts;
 use super::portmap::{self, Plan, PortmapService};
 use super::recent_calls::RecentCalls;
 use super::{
-    port_owner, refused_mounts, self_test, signals, startup_message, startup_warnings, state_dir,
-    systemd,
+    port_owner, process_info, refused_mounts, self_test, signals, startup_message,
+    startup_warnings, state_dir, systemd,
 };
 use crate::config::ServeConfig;
 use crate::export_specs::{self, ServerUser};
@@ -24,14 +24,14 @@ use export::{ExportSpec, Exports, Identity, Table};
 use nfs::mount::Mount;
 use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings};
-use rpc::{DispatchSettings, Dispatcher, Program};
+use rpc::{DispatchSettings, Dispatcher, Program, Replies};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
-use svc::{Adopted, Server, StartError, UdpSockets};
+use svc::{Adopted, OutboundCalls, OutboundConfig, Server, StartError, UdpSockets};
 use sys::descriptors::DescriptorBudget;
 use sys::identity::{Capability, Namespace};
 use sys::signal::{Signal, Signals, ignore_others};
@@ -70,7 +70,10 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let plan = portmap::plan(config.portmap, &listen)?;
     let services = Arc::new(Portmap::new(portmap::answers(&listen, &plan)));
     let programs = Programs::new(config, &exports);
+    let outbound = start_outbound()?;
     let dispatcher = Arc::new(dispatcher(&programs, Arc::clone(&services)));
+    // nobody else has asked for the replies
+    let _first = dispatcher.set_replies(Arc::clone(&outbound) as Arc<dyn Replies>);
     let Programs { nfs, mount } = programs;
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let calls = (dispatcher, Arc::clone(&telemetry));
@@ -83,7 +86,8 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     warnings.extend(settings::check_tcp_buffers(&config.values.buffers(), server.buffer_totals())?);
     let started = Instant::now();
     let log = process.log;
-    let parts = ServerParts { exports, nfs, portmap, log, server: RwLock::new(Some(server)) };
+    let parts =
+        ServerParts { exports, nfs, portmap, log, outbound, server: RwLock::new(Some(server)) };
     let control = Arc::new(ServerControl {
         parts,
         config: config.clone(),
@@ -217,6 +221,13 @@ impl Programs {
         let mount = Arc::new(mount.with_on_refused(Box::new(refused_mounts::log_refusals())));
         Self { nfs, mount }
     }
+}
+
+/// Starts the thread that calls clients' machines.
+fn start_outbound() -> anyhow::Result<Arc<OutboundCalls>> {
+    let machine_name = process_info::host_name().into_bytes();
+    OutboundCalls::start(OutboundConfig { machine_name, ..OutboundConfig::default() })
+        .context("cannot start the thread that calls clients' machines")
 }
 
 /// All programs are served on all sockets.

@@ -1,7 +1,8 @@
 //! Converts statistics of telemetry and svc to the rows of the control socket.
 
 use admin::api::{
-    BlockedExport, ClientRow, Counter, DelayRow, OpRow, PoolRow, SocketRow, TcpMemory,
+    BlockedExport, ClientRow, Counter, DelayRow, OpRow, OutboundStatus, PoolRow, SocketRow,
+    TcpMemory, UnansweringHost,
 };
 use nfs::mount::MountEntry;
 use proto::mount::MountError;
@@ -160,6 +161,28 @@ pub fn tcp_memory(totals: Option<BufferTotals>) -> TcpMemory {
         promised_bytes_max: totals.map_or(0, |totals| totals.promised_bytes_max),
         machine_bytes: sys::tcp::memory_in_use().unwrap_or(0),
         machine_bytes_pressure: pressure * sys::limits::page_bytes(),
+    }
+}
+
+/// Calls to clients' machines.
+pub fn outbound(info: &svc::OutboundInfo) -> OutboundStatus {
+    let host = |host: &svc::UnansweringHost| UnansweringHost {
+        address: host.addr.to_string(),
+        failures: host.failures.into(),
+        last: host.last.to_string(),
+        waiting: host.waiting as u64,
+        next_in_ms: host.next_in_ms,
+    };
+    OutboundStatus {
+        calls: info.counters.calls,
+        answered: info.counters.answered,
+        failed: info.counters.failed,
+        dropped: info.counters.dropped,
+        waiting: info.waiting as u64,
+        under_way: info.under_way as u64,
+        sockets: info.endpoints as u64,
+        unanswering: info.unanswering_hosts as u64,
+        unanswering_hosts: info.unanswering.iter().map(host).collect(),
     }
 }
 

@@ -45,6 +45,7 @@ fn status_describes_a_running_server() {
         "open_files_max",
         "worker_threads",
         "blocked_exports",
+        "outbound",
         "tcp_memory",
         "counters",
         "warnings",
