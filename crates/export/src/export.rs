@@ -231,10 +231,17 @@ impl Export {
     pub fn access_for(&self, client: IpAddr, client_port: u16) -> ClientAccess<'_> {
         /// Ports below this one take a privilege to use.
         const RESERVED_END: u16 = 1024;
-        match self.client_rules.find(client.to_canonical()) {
-            ClientMatch::Allowed(options) if options.secure && client_port >= RESERVED_END => {
+        match self.access_from_any_port(client) {
+            ClientAccess::Allowed(options) if options.secure && client_port >= RESERVED_END => {
                 ClientAccess::PortNotReserved
             }
+            access => access,
+        }
+    }
+
+    /// The same, whatever the port is.
+    pub fn access_from_any_port(&self, client: IpAddr) -> ClientAccess<'_> {
+        match self.client_rules.find(client.to_canonical()) {
             ClientMatch::Allowed(options) => ClientAccess::Allowed(options),
             ClientMatch::Denied => ClientAccess::NoRule,
             ClientMatch::Unknown => ClientAccess::Unresolved,

@@ -37,6 +37,10 @@ pub struct Options {
     /// Whether the groups of a user are those that this machine knows, not those that the client
     /// sends (`manage-gids`).
     pub manage_gids: bool,
+    /// Whether clients may see and set ACLs (`acl`, the default); they count in every check anyway.
+    pub acl: bool,
+    /// Whether who locks a file must be allowed to read it or own it (`auth_nlm`, `secure_locks`, the default).
+    pub auth_nlm: bool,
     /// The security flavours that calls may have (`sec=`).
     pub flavors: FlavorList,
     /// Buffers of the connections that the client uses the export over (`tcp-rcvbuf=`,
@@ -54,6 +58,8 @@ impl Default for Options {
             durability: Durability::Sync,
             secure: true,
             manage_gids: false,
+            acl: true,
+            auth_nlm: true,
             flavors: FlavorList::DEFAULT,
             buffers: BufferSizes::default(),
         }
@@ -77,6 +83,12 @@ impl Options {
         );
         if self.manage_gids {
             words.push("manage-gids".to_owned());
+        }
+        if !self.acl {
+            words.push("no_acl".to_owned());
+        }
+        if !self.auth_nlm {
+            words.push("no_auth_nlm".to_owned());
         }
         if self.flavors != FlavorList::DEFAULT {
             words.push(format!("sec={}", self.flavors));

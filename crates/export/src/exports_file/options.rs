@@ -156,8 +156,6 @@ const fn nothing(name: &'static str, about: &'static str) -> ExportOption {
 const TREE: &str = "handles are sealed and not looked for in the tree: a file that is moved out of the \
                     export stays reachable by its handle";
 const GATHERED: &str = "writes are gathered by the page cache";
-const ACLS: &str = "ACLs count in every check, and the ACL protocol is not served";
-const LOCKS: &str = "the lock protocol is not served in this version";
 const CROSSING: &str = "mount points inside an export are not crossed in this version; export each by a line \
                         of its own";
 const V4_ROOT: &str = "fsid=0 makes an export the root of NFS version 4, which is not in this version: \
@@ -265,12 +263,25 @@ pub const EXPORT_OPTIONS: [ExportOption; 38] = [
     nothing("no_subtree_check", TREE),
     ignored("wdelay", GATHERED),
     ignored("no_wdelay", GATHERED),
-    ignored("acl", ACLS),
-    ignored("no_acl", ACLS),
-    ignored("auth_nlm", LOCKS),
-    ignored("no_auth_nlm", LOCKS),
-    ignored("secure_locks", LOCKS),
-    ignored("insecure_locks", LOCKS),
+    switch("acl", "Clients see and set POSIX ACLs; the default", |set| set.options.acl = true),
+    switch(
+        "no_acl",
+        "ACLs are not shown to clients, which see the mode alone and cannot set any; they still decide \
+         who may do what",
+        |set| set.options.acl = false,
+    ),
+    switch(
+        "auth_nlm",
+        "Who locks a file must be allowed to read it, or own it; the default",
+        |set| {
+            set.options.auth_nlm = true;
+        },
+    ),
+    switch("no_auth_nlm", "Every user of the export's clients may lock its files", |set| {
+        set.options.auth_nlm = false;
+    }),
+    switch("secure_locks", "As auth_nlm", |set| set.options.auth_nlm = true),
+    switch("insecure_locks", "As no_auth_nlm", |set| set.options.auth_nlm = false),
     ignored("crossmnt", CROSSING),
     ignored("nohide", CROSSING),
 ];

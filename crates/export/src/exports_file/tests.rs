@@ -297,10 +297,10 @@ fn any_options() -> impl Strategy<Value = Options> {
     let squash = prop_oneof![Just(Squash::None), Just(Squash::Root), Just(Squash::All)];
     let ids = (0..u32::MAX, 0..u32::MAX);
     let sizes = (any_size(), any_size());
-    let flags = any::<[bool; 4]>();
+    let flags = any::<[bool; 6]>();
     let flavors = prop_oneof![Just("sys"), Just("none"), Just("sys:none"), Just("none:sys")];
     (flags, squash, ids, sizes, flavors).prop_map(|(flags, squash, ids, sizes, flavors)| {
-        let [read_only, sync, secure, manage_gids] = flags;
+        let [read_only, sync, secure, manage_gids, acl, auth_nlm] = flags;
         Options {
             read_only,
             squash,
@@ -309,6 +309,8 @@ fn any_options() -> impl Strategy<Value = Options> {
             durability: if sync { Durability::Sync } else { Durability::Async },
             secure,
             manage_gids,
+            acl,
+            auth_nlm,
             flavors: parse(format!("/a *(sec={flavors})").as_bytes()).entries[0].rules[0]
                 .options
                 .flavors,

@@ -17,6 +17,8 @@ pub const RW: Options = Options {
     durability: Durability::Sync,
     secure: true,
     manage_gids: false,
+    acl: true,
+    auth_nlm: true,
     flavors: FlavorList::DEFAULT,
     buffers: BufferSizes { receive: BufferSize::Unset, send: BufferSize::Unset },
 };
