@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """every_call.py PATH
-Each procedure of NFS 3 and 2, of MOUNT 1 to 3 and of the port mapper 2 to 4, once to succeed and
+Each procedure of NFS 3 and 2, NFSACL 3 and 2, rquota 1 and 2, MOUNT 1 to 3 and the port mapper 2 to 4, once to succeed and
 once to fail: over TCP in one fragment, over TCP in many, and over UDP. What is judged here is the
 status; the bytes of the replies are for a dissector that listens. Nothing of Bowline is used."""
 import itertools
@@ -10,8 +10,8 @@ import sys
 
 PATH = sys.argv[1].encode()
 HOST = "127.0.0.1"
-NFS, MOUNT, PMAP = 100003, 100005, 100000
-PORTS = {NFS: 2049, MOUNT: 2049, PMAP: 111}
+NFS, MOUNT, PMAP, ACL, QUOTA = 100003, 100005, 100000, 100227, 100011
+PORTS = {NFS: 2049, MOUNT: 2049, PMAP: 111, ACL: 2049, QUOTA: 2049}
 # far from those of other clients in the same capture, so that no reply is taken for theirs
 FIRST_XID = 0x4000_0000
 xids = itertools.count(FIRST_XID)
@@ -190,6 +190,47 @@ def nfs2(line, tag):
     bad(15, root + name("d2")), ok(14, home + name("e") + mode), ok(15, home + name("e"))
 
 
+def acl_and_quota(line, tag):
+    """NFSACL 2 and 3 and rquota 1 and 2, on a directory of their own."""
+    root2 = expect("MNT 1", line.call(MOUNT, 1, 1, opaque(PATH)), True)[4:36]
+    name = opaque(("acl" + tag).encode())
+    made = expect("v2 MKDIR", line.call(NFS, 2, 14, root2 + name + u32(0o755, *[-1] * 7)), True)
+    handle2, stale2 = made[4:36], bytes(32)
+    root = opaque(handle_at(expect("MNT 3", line.call(MOUNT, 3, 1, opaque(PATH)), True), 4))
+    handle = opaque(handle_at(expect("v3 LOOKUP", line.call(NFS, 3, 3, root + name), True), 4))
+    stale = opaque(bytes(24))
+
+    def entries(flag):
+        rows = ((1, 0, 7), (2, 1001, 5), (4, 0, 5), (8, 2001, 4), (16, 0, 7), (32, 0, 0))
+        return u32(len(rows), len(rows)) + b"".join(u32(kind | flag, who, bits) for kind, who, bits in rows)
+
+    lists = u32(5) + entries(0) + entries(0x1000)
+    for version, good, bad in ((3, handle, stale), (2, handle2, stale2)):
+        assert line.call(ACL, version, 0, b"") == (0, b"")
+        for mask in (0, 1, 10, 15):
+            expect(f"acl {version} GETACL", line.call(ACL, version, 1, good + u32(mask)), True)
+        expect(f"acl {version} SETACL", line.call(ACL, version, 2, good + lists), True)
+        got = expect(f"acl {version} GETACL", line.call(ACL, version, 1, good + u32(15)), True)
+        assert u32(2, 1001, 5) in got and u32(0x1008, 2001, 4) in got, got
+        fails(f"acl {version} GETACL", line, ACL, version, 1, bad + u32(15))
+        fails(f"acl {version} SETACL", line, ACL, version, 2, good + u32(1) + u32(1, 1, 64, 0, 7) + u32(0, 0))
+    expect("acl 2 GETATTR", line.call(ACL, 2, 3, handle2), True), fails("GETATTR", line, ACL, 2, 3, stale2)
+    expect("acl 2 ACCESS", line.call(ACL, 2, 4, handle2 + u32(63)), True), fails("ACCESS", line, ACL, 2, 4, stale2 + u32(1))
+    limits = u32(*range(8))
+    for version in (1, 2):
+        kind = u32(0) if version == 2 else b""
+        assert line.call(QUOTA, version, 0, b"") == (0, b"")
+        for number in (1, 2):
+            # the file system may have quotas or none
+            reply = line.call(QUOTA, version, number, opaque(PATH) + kind + u32(0))
+            assert status(reply) in (1, 2), reply
+            reply = line.call(QUOTA, version, number, opaque(b"/nowhere") + kind + u32(0))
+            assert status(reply) == 2, reply
+        for number in (3, 4):
+            args = u32(0) + opaque(PATH) + u32(7) + kind + limits
+            assert line.call(QUOTA, version, number, args) == (0, u32(3))
+
+
 def mount_and_port_mapper(line):
     def answered(program, version, number, args, results=None):
         accept, body = line.call(program, version, number, args)
@@ -238,6 +279,7 @@ for fragment, tag in ((1 << 20, "-whole"), (96, "-cut"), (0, "-udp")):
     transport = Line(fragment)
     nfs3(transport, tag)
     nfs2(transport, tag)
+    acl_and_quota(transport, tag)
     mount_and_port_mapper(transport)
     refusals(transport)
 print(f"{next(xids) - FIRST_XID} calls")

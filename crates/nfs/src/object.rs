@@ -95,6 +95,38 @@ impl<'c> Caller<'c> {
     pub fn open(&self, filehandle: &[u8]) -> vfs::Result<Object<'_>> {
         let (export, fid) = self.table.open(filehandle)?;
         let options = self.client_options(export)?;
+        self.object(export, options, fid)
+    }
+
+    /// Opens the root of an export for this caller, to ask for a quota: an ordinary user may do so from any port, and
+    /// only root needs one that is reserved where the export is `secure`.
+    ///
+    /// # Errors
+    /// Those of [`Caller::open`].
+    pub fn open_for_quota<'t>(&'t self, export: &'t Arc<Export>) -> vfs::Result<Object<'t>> {
+        let options = match self.client_options(export) {
+            Err(ClientRefused::Port) => {
+                let ClientAccess::Allowed(options) =
+                    export.access_from_any_port(self.peer.addr.ip())
+                else {
+                    return Err(Status::Acces);
+                };
+                options
+            }
+            allowed => return self.object(export, allowed?, export.backend.root()),
+        };
+        let object = self.object(export, options, export.backend.root())?;
+        if object.cx().cred.uid == 0 { Err(Status::Acces) } else { Ok(object) }
+    }
+
+    /// An object of an export, after the client was checked: the flavour, and the caller's credentials.
+    #[inline]
+    fn object<'t>(
+        &'t self,
+        export: &'t Arc<Export>,
+        options: &'t Options,
+        fid: Fid,
+    ) -> vfs::Result<Object<'t>> {
         if !options.flavors.accepts(self.credential) {
             return Err(Status::Acces);
         }
@@ -249,6 +281,16 @@ impl<'c> Object<'c> {
     /// [`Status::XDev`].
     pub fn check_same_export(&self, other: &Self) -> vfs::Result<()> {
         if self.export.id == other.export.id { Ok(()) } else { Err(Status::XDev) }
+    }
+
+    /// Whether clients may see and set ACLs here.
+    pub const fn shows_acls(&self) -> bool {
+        self.options.acl
+    }
+
+    /// Whether who locks the file must be allowed to read it, or own it (`auth_nlm`).
+    pub const fn locks_need_permission(&self) -> bool {
+        self.options.auth_nlm
     }
 
     /// The permissions that the export leaves, whatever the file system grants.

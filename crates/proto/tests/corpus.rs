@@ -10,8 +10,12 @@ mod mount_args;
 mod nfs2_args;
 #[path = "../../../fuzz/entry/nfs3_args.rs"]
 mod nfs3_args;
+#[path = "../../../fuzz/entry/nfsacl_args.rs"]
+mod nfsacl_args;
 #[path = "../../../fuzz/entry/portmap_args.rs"]
 mod portmap_args;
+#[path = "../../../fuzz/entry/rquota_args.rs"]
+mod rquota_args;
 
 /// Runs every committed input of a target, and every cut of it.
 fn replay(target: &str, run: fn(&[u8])) {
@@ -45,4 +49,14 @@ fn mount_args_seeds() {
 #[test]
 fn portmap_args_seeds() {
     replay("portmap_args", portmap_args::run);
+}
+
+#[test]
+fn nfsacl_args_seeds() {
+    replay("nfsacl_args", nfsacl_args::run);
+}
+
+#[test]
+fn rquota_args_seeds() {
+    replay("rquota_args", rquota_args::run);
 }

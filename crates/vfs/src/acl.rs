@@ -59,6 +59,18 @@ impl Acl {
         (valid && entries.len() <= ACL_ENTRIES_MAX).then_some(Self { entries })
     }
 
+    /// The three entries that are a mode.
+    pub fn of_mode(mode: u16) -> Self {
+        let entry =
+            |tag, bits: u16| AclEntry { tag, permissions: Permission::from_bits(bits.into()) };
+        let entries = vec![
+            entry(AclTag::UserObj, mode >> 6),
+            entry(AclTag::GroupObj, mode >> 3),
+            entry(AclTag::Other, mode),
+        ];
+        Self { entries }
+    }
+
     /// The entries, in the order of their tags.
     pub fn entries(&self) -> &[AclEntry] {
         &self.entries

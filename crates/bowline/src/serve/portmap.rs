@@ -21,8 +21,17 @@ use std::time::Duration;
 /// Longest wait for rpcbind, which runs on this machine.
 const RPCBIND_TIMEOUT: Duration = Duration::from_secs(2);
 /// Programs and versions that are announced.
-const PROGRAMS: [(u32, u32); 5] =
-    [(100_003, 2), (100_003, 3), (100_005, 1), (100_005, 2), (100_005, 3)];
+const PROGRAMS: [(u32, u32); 9] = [
+    (100_003, 2),
+    (100_003, 3),
+    (100_227, 2),
+    (100_227, 3),
+    (100_005, 1),
+    (100_005, 2),
+    (100_005, 3),
+    (100_011, 1),
+    (100_011, 2),
+];
 
 /// `--portmap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
@@ -217,13 +226,13 @@ fn rpcbind_answers() -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        ListenAddresses, Plan, PortmapMode, answers, plan, registered_with, registrations,
+        ListenAddresses, PROGRAMS, Plan, PortmapMode, answers, plan, registered_with, registrations,
     };
 
     #[test]
     fn every_program_is_registered_for_both_transports() {
         let list = registrations(&ListenAddresses::both(&["127.0.0.1:2049".parse().unwrap()]));
-        assert_eq!(list.len(), 10);
+        assert_eq!(list.len(), 2 * PROGRAMS.len());
         assert!(list.iter().all(|r| r.addr.port() == 2049));
     }
 
@@ -231,9 +240,12 @@ mod tests {
     fn rpcbind_gets_one_address_for_each_served_transport() {
         let addrs = ["127.0.0.1:2049".parse().unwrap(), "10.0.0.1:2049".parse().unwrap()];
         let listen = ListenAddresses::both(&addrs);
-        assert_eq!(registered_with(&listen, true).len(), 10);
+        assert_eq!(registered_with(&listen, true).len(), 2 * PROGRAMS.len());
         let tcp = registered_with(&listen, false);
-        assert!(tcp.len() == 5 && tcp.iter().all(|r| r.netid.is_tcp() && r.addr == addrs[0]));
+        assert!(
+            tcp.len() == PROGRAMS.len()
+                && tcp.iter().all(|r| r.netid.is_tcp() && r.addr == addrs[0])
+        );
     }
 
     #[test]
@@ -251,7 +263,7 @@ mod tests {
         let tcp: Vec<_> = ["0.0.0.0:7", "[::]:7"].iter().map(|a| a.parse().unwrap()).collect();
         let listen = ListenAddresses { tcp: tcp.clone(), udp: Vec::new() };
         assert!(registrations(&listen).iter().all(|r| r.netid.is_tcp() && tcp.contains(&r.addr)));
-        assert_eq!(registered_with(&listen, true).len(), 10, "one for each family");
+        assert_eq!(registered_with(&listen, true).len(), 2 * PROGRAMS.len(), "one for each family");
     }
 
     #[test]

@@ -234,6 +234,8 @@ fn start_outbound() -> anyhow::Result<Arc<OutboundCalls>> {
 fn dispatcher(programs: &Programs, services: Arc<Portmap>) -> Dispatcher {
     let programs: Vec<Box<dyn Program>> = vec![
         Box::new(nfs::nfs_program(Arc::clone(&programs.nfs))),
+        Box::new(nfs::acl::acl_program(Arc::clone(&programs.nfs))),
+        Box::new(nfs::rquota::rquota_program(Arc::clone(&programs.nfs))),
         Box::new(nfs::mount::mount_program(Arc::clone(&programs.mount))),
         Box::new(nfs::portmap::portmap_program(services)),
     ];

@@ -210,7 +210,9 @@ pub fn blocked_exports(
 fn call_name(ops: &[OpName], program: u32, version: u32, procedure: u32) -> String {
     let name = match program {
         proto::nfs3::PROGRAM => "nfs",
+        proto::nfsacl::PROGRAM => "nfsacl",
         proto::mount::PROGRAM => "mount",
+        proto::rquota::PROGRAM => "rquota",
         proto::portmap::PROGRAM => "portmap",
         _ => return format!("program {program} v{version} procedure {procedure}"),
     };
@@ -248,8 +250,11 @@ fn ranges(numbers: &[usize]) -> String {
 /// The protocol's name of a status, for example `NOENT`; the number if it has none.
 fn status_name(program: &str, status: u32) -> String {
     let name = match program {
-        "nfs" => Nfsstat3::from_number(status).map(|s| format!("{s:?}")),
+        "nfs" | "nfsacl" => Nfsstat3::from_number(status).map(|s| format!("{s:?}")),
         "mount" => MountError::from_number(status).map(|s| format!("{s:?}")),
+        "rquota" => {
+            ["NoQuota", "Perm"].get(status.wrapping_sub(2) as usize).map(ToString::to_string)
+        }
         _ => None,
     };
     name.map_or_else(|| status.to_string(), |name| name.to_uppercase())
@@ -272,6 +277,9 @@ mod tests {
         assert_eq!(status_name("nfs", 10_001), "BADHANDLE");
         assert_eq!(status_name("nfs", 99), "99");
         assert_eq!(status_name("mount", 13), "ACCES");
+        assert_eq!(status_name("nfsacl", 10_004), "NOTSUPP");
+        assert_eq!(status_name("rquota", 2), "NOQUOTA");
+        assert_eq!(status_name("rquota", 1), "1");
         assert_eq!(status_name("portmap", 13), "13");
     }
 

@@ -90,6 +90,11 @@ fn access_in_a_container() {
 }
 
 #[test]
+fn acls() {
+    guest("ext4", "acl", "", 240);
+}
+
+#[test]
 fn loss_in_a_container() {
     guest("container", "loss", "", 300);
 }

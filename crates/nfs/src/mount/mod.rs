@@ -9,7 +9,7 @@ mod dump;
 mod export;
 mod mnt;
 mod mount_list;
-mod path;
+pub(crate) mod path;
 mod refusal;
 mod umnt;
 mod walk;

@@ -3,7 +3,7 @@
 
 /// The path in its one normal form: one slash between components, none at the end, no `.` and no
 /// `..` (that of the root is the root). `None` for a path that is not absolute, or holds a NUL.
-pub(super) fn normalise(path: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn normalise(path: &[u8]) -> Option<Vec<u8>> {
     if path.first() != Some(&b'/') || path.contains(&0) {
         return None;
     }

@@ -66,7 +66,7 @@ fn time(time: Time) -> Timeval {
 }
 
 /// `fattr`. A file of 4 GiB or more shows the largest size there is.
-pub(super) fn fattr2(attr: &Attr) -> Fattr2 {
+pub(crate) fn fattr2(attr: &Attr) -> Fattr2 {
     let (ftype, bits) = ftype(attr.ftype);
     Fattr2 {
         ftype,

@@ -4,7 +4,7 @@
 //! ([`cookies`]), 32-bit sizes, 8 KiB transfers, no status for "try again later". One file per
 //! procedure.
 
-mod attr;
+pub(crate) mod attr;
 pub mod cookies;
 mod create;
 mod fifo_map;
@@ -85,7 +85,7 @@ fn void(_: &Nfs, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result
 }
 
 /// All arguments of a call.
-fn arguments<'a, T: Decode<'a>>(args: &mut Reader<'a>) -> Result<T, Fault> {
+pub(crate) fn arguments<'a, T: Decode<'a>>(args: &mut Reader<'a>) -> Result<T, Fault> {
     let all = args.get()?;
     args.end()?;
     Ok(all)
@@ -93,7 +93,7 @@ fn arguments<'a, T: Decode<'a>>(args: &mut Reader<'a>) -> Result<T, Fault> {
 
 /// Writes a result and notes its status. A temporary failure, for which version 2 has no status, is
 /// not answered: the client sends the call again.
-fn finish<T: Encode>(
+pub(crate) fn finish<T: Encode>(
     call: &mut Call<'_>,
     reply: &mut Writer,
     answer: &vfs::Result<T>,
@@ -111,7 +111,7 @@ fn finish<T: Encode>(
 }
 
 /// A procedure: arguments, `run`, result.
-fn serve<'a, A: Decode<'a>, T: Encode>(
+pub(crate) fn serve<'a, A: Decode<'a>, T: Encode>(
     nfs: &Nfs,
     call: &mut Call<'_>,
     args: &mut Reader<'a>,
@@ -144,7 +144,7 @@ fn created(nfs: &Nfs, (dir, name): (&Object<'_>, &[u8]), made: &Created) -> vfs:
 
 impl Nfs {
     /// Does `work` on the object of a handle of version 2.
-    fn on_object_v2<T>(
+    pub(crate) fn on_object_v2<T>(
         &self,
         call: &mut Call<'_>,
         short: &Fh2,

@@ -44,7 +44,7 @@ const fn ftype(ftype: FileType) -> FileType3 {
 }
 
 /// `fattr3`.
-pub(super) fn fattr3(attr: &Attr) -> Fattr3 {
+pub(crate) fn fattr3(attr: &Attr) -> Fattr3 {
     Fattr3 {
         ftype: ftype(attr.ftype),
         mode: u32::from(attr.mode),

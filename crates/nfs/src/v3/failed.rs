@@ -10,7 +10,7 @@ use vfs::{Attr, Status};
 
 /// A procedure on one object that failed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Failed {
+pub(crate) struct Failed {
     pub status: Status,
     /// The object's attributes after the failure, if the caller got so far and it is still there.
     pub attr: Option<Attr>,
@@ -68,7 +68,7 @@ impl Nfs {
     ///
     /// # Errors
     /// [`Failed`], without attributes if the object could not be opened.
-    pub(super) fn on_object_v3<T>(
+    pub(crate) fn on_object_v3<T>(
         &self,
         call: &mut Call<'_>,
         filehandle: &[u8],

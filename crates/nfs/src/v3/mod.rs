@@ -8,7 +8,7 @@
 //! [`finish`], which also tells the statistics the status.
 
 mod access;
-mod attr;
+pub(crate) mod attr;
 mod commit;
 mod create;
 mod failed;
@@ -89,14 +89,14 @@ fn null(_: &Nfs, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result
 }
 
 /// All arguments of a call.
-fn arguments<'a, T: Decode<'a>>(args: &mut Reader<'a>) -> Result<T, Fault> {
+pub(crate) fn arguments<'a, T: Decode<'a>>(args: &mut Reader<'a>) -> Result<T, Fault> {
     let all = args.get()?;
     args.end()?;
     Ok(all)
 }
 
 /// Writes the result and notes its status.
-fn finish<T: Encode, F: Encode>(
+pub(crate) fn finish<T: Encode, F: Encode>(
     call: &mut Call<'_>,
     reply: &mut Writer,
     result: &Res<T, F>,

@@ -6,6 +6,7 @@
 //! 3 send besides are fetched by those.
 
 mod access;
+mod acl;
 mod commit;
 mod create;
 mod fsinfo;
@@ -27,6 +28,7 @@ mod symlink;
 mod write;
 
 pub use access::access;
+pub use acl::{ObjectAcls, acls, set_acls};
 pub use commit::{Committed, commit};
 pub use create::create;
 pub use fsinfo::{FileSystemInfo, fsinfo};

@@ -12,6 +12,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod acl;
 mod faults;
 mod groups;
 mod local_allocation;
@@ -19,6 +20,7 @@ mod mount;
 mod nlm;
 mod object;
 mod portmap;
+mod rquota;
 mod same_xid;
 mod sec;
 mod v2_files;

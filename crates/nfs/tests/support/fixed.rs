@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, FileType,
-    Found, Limits, ListArgs, Listing, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability,
-    StatFs, Status, Time, Verifier, Want, WriteDone,
+    Found, Limits, ListArgs, Listing, Name, Node, NodeKind, Quota, QuotaKind, QuotaUsage, Quotas,
+    ReadDone, Result, SetAttr, Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
 /// The file's contents.
@@ -56,9 +56,30 @@ pub fn attr(which: u8) -> Attr {
     }
 }
 
+/// Users and groups may use a mebibyte for each unit of their id; projects have no quota.
+impl Quotas for Fixed {
+    fn quota(&self, cx: &Cx<'_>, _: &Fid, kind: QuotaKind, id: u32) -> Result<Option<Quota>> {
+        let own = match kind {
+            QuotaKind::User => cx.cred.uid == id,
+            QuotaKind::Group => cx.cred.in_group(id),
+            QuotaKind::Project => return Ok(None),
+        };
+        if !own && cx.cred.uid != 0 {
+            return Err(Status::Perm);
+        }
+        let hard = Some(u64::from(id) << 20);
+        let bytes = QuotaUsage { hard, used: 1500, ..QuotaUsage::default() };
+        Ok(Some(Quota { bytes, files: QuotaUsage { used: 3, ..QuotaUsage::default() } }))
+    }
+}
+
 impl Backend for Fixed {
     fn root(&self) -> Fid {
         self.fid(1)
+    }
+
+    fn quotas(&self) -> Option<&dyn Quotas> {
+        Some(self)
     }
 
     fn limits(&self) -> Limits {

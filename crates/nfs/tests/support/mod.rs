@@ -92,11 +92,22 @@ impl TestServer {
         self.root_of(0)
     }
 
-    /// Runs a procedure into `reply`.
+    /// Runs a procedure of NFS into `reply`.
     pub fn run(
         &self,
         version: u32,
         procedure: u32,
+        args: &[u8],
+        reply: &mut Writer,
+    ) -> Result<Outcome, Fault> {
+        self.run_of(&self.program, (version, procedure), args, reply)
+    }
+
+    /// Runs a procedure of another program over the same exports.
+    pub fn run_of(
+        &self,
+        program: &Service<Nfs>,
+        (version, procedure): (u32, u32),
         args: &[u8],
         reply: &mut Writer,
     ) -> Result<Outcome, Fault> {
@@ -107,9 +118,21 @@ impl TestServer {
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
         let mut call = Call::new(1, peer, Credential::Sys(sys), &Awake);
-        let row = self.program.row(version, procedure).unwrap().id;
-        self.program.run(row, &mut call, &mut Reader::new(args), reply)?;
+        let row = program.row(version, procedure).unwrap().id;
+        program.run(row, &mut call, &mut Reader::new(args), reply)?;
         Ok(call.outcome)
+    }
+
+    /// A procedure of another program over the same exports: its result.
+    pub fn of<T: Decode<'static>>(
+        &self,
+        program: &Service<Nfs>,
+        row: (u32, u32),
+        args: &impl Encode,
+    ) -> T {
+        let mut reply = Writer::new();
+        self.run_of(program, row, &wire(args), &mut reply).unwrap();
+        decoded(reply.bytes().to_vec())
     }
 
     pub fn try_call(&self, version: u32, procedure: u32, args: &[u8]) -> Result<Reply, Fault> {
