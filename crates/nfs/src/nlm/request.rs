@@ -126,7 +126,7 @@ impl Nlm {
     }
 }
 
-/// Whether the caller may lock a file: who may read it, may write it or owns it, may. A lock for writing is one that
+/// Whether the caller may lock a file: who may read it, may write it or owns it, may, and with `no_auth_nlm` everybody. A lock for writing is one that
 /// only a file in a writable export can have.
 ///
 /// The permission to read or write is enough for either kind, because flock(2) needs no particular one.
@@ -137,6 +137,9 @@ fn check(object: &Object<'_>, write: bool) -> vfs::Result<()> {
     need_regular(attr.ftype)?;
     if write {
         object.check_writable()?;
+    }
+    if !object.locks_need_permission() {
+        return Ok(());
     }
     let some = granted.has(AccessMask::READ) || granted.has(AccessMask::MODIFY);
     if some || attr.uid == cx.cred.uid { Ok(()) } else { Err(vfs::Status::Acces) }

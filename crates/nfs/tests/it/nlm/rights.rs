@@ -47,6 +47,19 @@ fn who_may_read_or_write_or_owns_a_file_may_lock_it() {
 }
 
 #[test]
+fn with_no_auth_nlm_everybody_may() {
+    let options = export::Options { auth_nlm: false, ..exports::RW };
+    let files = backend(&[("none", 0o600)]);
+    let rig = Rig::with(files, options, &Recovery::default(), Limits::default());
+    let who = Owner { uid: 2000, ..A };
+    let (none, dir) = (rig.handle("none"), rig.handle("dir"));
+    assert_eq!(rig.lock(who, true, who.lock(&none, 0, 0)), Status::Granted);
+    assert_eq!(rig.lock(who, true, who.lock(&dir, 0, 0)), Status::Failed);
+    let stranger = Owner { addr: "10.1.1.1:700", ..who };
+    assert_eq!(rig.lock(stranger, true, who.lock(&none, 0, 0)), Status::Failed);
+}
+
+#[test]
 fn a_read_only_export_has_no_locks_for_writing() {
     let files = backend(&[("read", 0o644)]);
     let rig = Rig::with(files, exports::RO, &Recovery::default(), Limits::default());
