@@ -158,7 +158,7 @@ fn words_below(dir: &Path) -> Result<BTreeSet<String>> {
     if !dir.exists() {
         return Ok(words);
     }
-    for file in crate::files(dir, "rs")? {
+    for file in crate::source_files::files(dir, "rs")? {
         let text = std::fs::read_to_string(file)?;
         let code = text.lines().map(|line| line.split("//").next().unwrap_or(line));
         for line in code {

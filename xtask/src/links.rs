@@ -6,7 +6,7 @@ use std::path::Path;
 /// Findings: relative links in Markdown files that lead nowhere.
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let mut findings = Vec::new();
-    for page in crate::files(root, "md")? {
+    for page in crate::source_files::files(root, "md")? {
         let text = std::fs::read_to_string(&page)?;
         let dir = page.parent().unwrap_or(root);
         for (number, line) in text.lines().enumerate() {

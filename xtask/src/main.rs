@@ -9,6 +9,7 @@ mod layers;
 mod links;
 mod lints;
 mod names;
+mod source_files;
 mod tidy;
 
 use anyhow::{Result, bail};
@@ -59,23 +60,4 @@ fn main() -> Result<()> {
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
-}
-
-/// All files below `dir` whose names end in `.ending`, without build output.
-fn files(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut todo = vec![dir.to_path_buf()];
-    while let Some(dir) = todo.pop() {
-        for entry in std::fs::read_dir(&dir)? {
-            let path = entry?.path();
-            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-            if path.is_dir() && !matches!(name, "target" | ".git" | "corpus" | "artifacts") {
-                todo.push(path);
-            } else if path.extension().is_some_and(|e| e == ending) {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }

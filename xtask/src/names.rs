@@ -31,7 +31,7 @@ const EMPTY_ENDINGS: [&str; 5] = ["Manager", "Helper", "Helpers", "Util", "Utils
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let mut findings = Vec::new();
     for dir in ["crates", "xtask", "fuzz"] {
-        for path in crate::files(&root.join(dir), "rs")? {
+        for path in crate::source_files::files(&root.join(dir), "rs")? {
             let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
             let text = std::fs::read_to_string(&path)?;
             let tokens: TokenStream = text.parse().map_err(|error| anyhow!("{shown}: {error}"))?;

@@ -14,7 +14,7 @@ const EMPTY_NAMES: [&str; 7] = ["util", "utils", "helper", "helpers", "common", 
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let mut findings = Vec::new();
     for dir in ["crates", "xtask", "fuzz"] {
-        for path in crate::files(&root.join(dir), "rs")? {
+        for path in crate::source_files::files(&root.join(dir), "rs")? {
             let text = std::fs::read_to_string(&path)?;
             let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
             findings.extend(source(&shown, &text));

@@ -11,6 +11,7 @@
 mod bars;
 mod compact;
 mod curves;
+mod error;
 mod figure;
 mod html;
 mod numbers;
@@ -24,61 +25,10 @@ mod series_style;
 mod svg;
 mod text_width;
 
+pub use error::ReportError;
 pub use figure::figure;
 
-use std::io;
 use std::path::{Path, PathBuf};
-
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// A file or the directory could not be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// A file does not hold what its name promises.
-    #[error("{}:{line}: {why}", path.display())]
-    Content {
-        /// Which file.
-        path: PathBuf,
-        /// Its line, from 1.
-        line: usize,
-        /// What is wrong there.
-        why: String,
-    },
-    /// A file is larger than any result.
-    #[error("{} has {bytes} bytes; a result has at most {}", path.display(), read::MAX_FILE_BYTES)]
-    Large {
-        /// Which file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-    },
-    /// There is nothing to report.
-    #[error("{} holds no results: `bowline bench run all --out DIR` writes them", dir.display())]
-    Empty {
-        /// The directory.
-        dir: PathBuf,
-    },
-    /// There are results, but nobody knows of which machine.
-    #[error("{} is missing: DIR must be what `bowline bench run --out DIR` wrote", path.display())]
-    NoMachine {
-        /// The file that should be there.
-        path: PathBuf,
-    },
-    /// The page could not be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The page.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
-}
 
 /// Reads `DIR/machine.json` and every other `DIR/*.json` and writes `DIR/report.html`; or reads a compact file
 /// `FILE.json` and writes `FILE.html` beside it. Returns the path of the page. An older page is replaced atomically.

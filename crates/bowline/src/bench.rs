@@ -5,13 +5,13 @@
 
 mod compare;
 mod experiments;
+mod json_file;
 mod load;
 mod mktree;
 mod progress;
 mod server_cost;
 
 use crate::cli::bench::Bench;
-use crate::output::print;
 use std::process::ExitCode;
 
 /// Runs one of the subcommands.
@@ -27,13 +27,4 @@ pub fn bench(command: Bench) -> anyhow::Result<ExitCode> {
             Ok(bench::canned::serve(port, loops, &files).map(|()| ExitCode::SUCCESS)?)
         }
     }
-}
-
-/// Writes data as JSON into a file; `-` is standard output.
-fn write_json(file: &std::path::Path, data: &impl serde::Serialize) -> anyhow::Result<()> {
-    let text = serde_json::to_string_pretty(data)? + "\n";
-    if file.as_os_str() == "-" {
-        return print(text);
-    }
-    std::fs::write(file, text).map_err(|e| anyhow::anyhow!("{}: {e}", file.display()))
 }

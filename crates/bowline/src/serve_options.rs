@@ -3,7 +3,10 @@
 //! Every option is a TOML key of the same name; `dirs` is the key for the directories that the command line
 //! names without an option. `config` exists on the command line only.
 
+mod names;
 mod parse;
+
+pub use names::NAMES;
 
 use crate::serve::portmap::PortmapMode;
 use crate::settings::{Assignment, AssignmentParser};
@@ -70,4 +73,17 @@ pub struct ServeOptions {
     /// with the disk, and print the result
     #[arg(long)]
     pub prove: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NAMES, ServeOptions};
+    use clap::Args;
+
+    #[test]
+    fn the_names_are_those_of_the_command_line() {
+        let serve = ServeOptions::augment_args(clap::Command::new("serve"));
+        let options = serve.get_arguments().filter_map(|option| option.get_long());
+        assert_eq!(options.collect::<Vec<_>>(), NAMES);
+    }
 }

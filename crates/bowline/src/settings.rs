@@ -30,7 +30,7 @@ pub fn row(key: &str) -> Result<&'static Row, String> {
         let names: Vec<&str> = ROWS.iter().map(|row| row.key).collect();
         let hint = match nearest_name(name.as_bytes(), names.iter().copied()) {
             Some(key) => format!("did you mean {key}? "),
-            None if is_option(name) => {
+            None if crate::serve_options::NAMES.contains(&name) => {
                 format!(
                     "{name} is an option of `bowline serve` and a key of its configuration file; "
                 )
@@ -74,13 +74,6 @@ pub fn value_of(values: &Values, key: &str) -> Result<(String, String), String> 
 
 fn split_scope(key: &str) -> (&str, Option<&str>) {
     key.split_once('@').map_or((key, None), |(name, scope)| (name, Some(scope)))
-}
-
-/// Whether `bowline serve` has an option of this name, which is set at the start only.
-fn is_option(name: &str) -> bool {
-    use clap::Args as _;
-    let serve = crate::serve_options::ServeOptions::augment_args(clap::Command::new("serve"));
-    serve.get_arguments().any(|option| option.get_long() == Some(name))
 }
 
 impl FromStr for Assignment {

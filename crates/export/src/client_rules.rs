@@ -5,7 +5,6 @@
 //! when it is the first to use an entry after a check.
 
 use crate::clients::Client;
-use crate::export::Rule;
 use crate::options::Options;
 use crate::resolver::NameService;
 use papaya::HashMap;
@@ -25,6 +24,15 @@ const DENIED_TTL: Duration = Duration::from_secs(30);
 const STALE_MAX: Duration = Duration::from_secs(3600);
 /// A client without a call for this number of checks (an hour) leaves the cache.
 const IDLE_CHECKS_MAX: u32 = 12;
+
+/// Clients and their options.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Rule {
+    /// The clients.
+    pub client: Client,
+    /// What they may do.
+    pub options: Options,
+}
 
 /// Whether a client matches a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! One export: as it is configured ([`ExportSpec`]) and as it is served ([`Export`]).
 
 use crate::buffer_options::{AtomicBufferSizes, BufferSizes};
-use crate::client_rules::{ClientMatch, ClientRules};
-use crate::clients::Client;
+use crate::client_rules::{ClientMatch, ClientRules, Rule};
 use crate::handle::{Handle, Key, Sealer};
 use crate::identity::{Identity, IdentityError};
 use crate::options::Options;
@@ -104,15 +103,6 @@ impl fmt::Display for Source {
             Self::Scheme { scheme, text } => write!(f, "{scheme}:{text}"),
         }
     }
-}
-
-/// Clients and their options.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Rule {
-    /// The clients.
-    pub client: Client,
-    /// What they may do.
-    pub options: Options,
 }
 
 /// What an export is configured to be.

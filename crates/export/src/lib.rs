@@ -23,11 +23,9 @@ mod table;
 mod table_changes;
 
 pub use buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizeError, BufferSizes};
-pub use client_rules::{ClientRules, ResolvedRule};
+pub use client_rules::{ClientRules, ResolvedRule, Rule};
 pub use clients::{Client, ClientError, Network, Pattern};
-pub use export::{
-    ClientAccess, Export, ExportId, ExportSpec, Fsid, NotMounted, Rule, Source, uuid_text,
-};
+pub use export::{ClientAccess, Export, ExportId, ExportSpec, Fsid, NotMounted, Source, uuid_text};
 pub use flavors::{Flavor, FlavorList};
 pub use groups::{GroupList, GroupService, UserGroups, UserLookup};
 pub use handle::{Handle, Key, OVERHEAD};

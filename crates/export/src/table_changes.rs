@@ -1,6 +1,7 @@
 //! What a reload changes, as text.
 
-use crate::export::{Export, Rule};
+use crate::client_rules::Rule;
+use crate::export::Export;
 use crate::table::Table;
 use std::sync::Arc;
 

@@ -11,45 +11,18 @@ pub mod mount;
 pub mod nlm;
 pub mod object;
 pub mod portmap;
+mod program_state;
 pub mod rquota;
 mod settings;
 pub mod v2;
 pub mod v3;
 pub mod verbs;
 
-use export::Exports;
 use rpc::{Service, Version};
-use state::State;
 use std::sync::Arc;
 
+pub use program_state::Nfs;
 pub use settings::{NfsSettings, TransferSize, TransferSizeError};
-
-/// What the procedures of NFS work on.
-pub struct Nfs {
-    /// The exports and their clients.
-    pub exports: Arc<Exports>,
-    /// What can be changed while the server runs.
-    pub settings: NfsSettings,
-    /// Full handles and cookies for the short ones of version 2.
-    pub v2: v2::State,
-    /// What clients hold: locks and shares.
-    pub state: Arc<State>,
-}
-
-impl Nfs {
-    /// The state of the program for these exports; nobody holds anything, nor did before.
-    pub fn new(exports: Arc<Exports>, settings: NfsSettings) -> Self {
-        let limits = state::Limits::default();
-        let state = Arc::new(State::new(&state::Recovery::default(), state::Now(0), limits, 1));
-        Self { exports, settings, v2: v2::State::default(), state }
-    }
-
-    /// The same with what clients hold, which other programs share.
-    #[must_use]
-    pub fn with_state(self, state: Arc<State>) -> Self {
-        Self { state, ..self }
-    }
-}
 
 static VERSIONS: [Version<Nfs>; 2] =
     [Version::new(proto::nfs2::VERSION, &v2::ROWS), Version::new(proto::nfs3::VERSION, &v3::ROWS)];

@@ -2,33 +2,11 @@
 
 use crate::auth::Protection;
 use crate::back_channel::{BackChannel, ConnId};
-use crate::deferred::{Deferred, Line};
+use crate::line::Line;
 use crate::plan::CallOps;
 use crate::reply_cache::Ticket;
-use crate::socket_buffers::SocketBufferSizes;
-use crate::{Credential, OpIndex};
-use std::net::SocketAddr;
+use crate::{Credential, OpIndex, Outcome, Peer};
 use std::sync::Arc;
-
-/// How a call came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Transport {
-    /// A record on a connection.
-    Tcp,
-    /// A datagram.
-    Udp,
-}
-
-/// The two ends of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
-    /// The client's address and port (an IPv4 client of an IPv6 socket shows as IPv4).
-    pub addr: SocketAddr,
-    /// The address and port that the call came to.
-    pub local: SocketAddr,
-    /// How it came.
-    pub transport: Transport,
-}
 
 /// Announces to the worker thread that a call is about to block, so that other calls go on meanwhile.
 pub trait Blocking {
@@ -68,40 +46,6 @@ pub trait CallHost: Blocking {
     fn conn(&self) -> Option<ConnId> {
         None
     }
-}
-
-/// Why a READ's or READDIR's data was copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Copied {
-    /// The way that the reply takes sends no ranges of files.
-    NotTaken,
-    /// It was shorter than what is worth sending as a range.
-    Short,
-    /// It was not in memory.
-    Cold,
-    /// There is no file behind it that can be sent.
-    NoFile,
-    /// It is a listing, which exists nowhere before it is encoded.
-    Listing,
-}
-
-/// What a procedure reports about a call for the statistics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outcome {
-    /// The export that the call was for, by its index in the export table.
-    pub export: Option<u16>,
-    /// The status of the protocol (`nfsstat3` and the like); 0 is success.
-    pub status: u32,
-    /// Payload bytes that a READ or READDIR sent.
-    pub bytes_read: u32,
-    /// Payload bytes that a WRITE took.
-    pub bytes_written: u32,
-    /// How many of them went from the socket to the file through a pipe; set by the dispatcher.
-    pub bytes_piped: u32,
-    /// The socket buffer sizes that the export asks for.
-    pub buffers: SocketBufferSizes,
-    /// Why what was read was copied; `None`: it is a range of a file, or there is none.
-    pub copied: Option<Copied>,
 }
 
 /// One call, as its procedure sees it.
@@ -181,25 +125,6 @@ impl<'a> Call<'a> {
     /// The connection that the call came by; `None` for a datagram.
     pub fn conn(&self) -> Option<ConnId> {
         self.pending.as_ref()?.host.conn()
-    }
-
-    /// Takes over the duty to answer this call: the reply is sent when [`Deferred::complete`] is
-    /// called, by any thread, and no thread waits meanwhile. What the procedure returns and has
-    /// written is then ignored. To the reply cache the call is running until it is completed.
-    ///
-    /// `None`, and the procedure has to answer by itself, if as many replies are pending on the
-    /// connection as may be, if there is no way to send one later, and after the first time.
-    pub fn defer(&mut self) -> Option<Deferred> {
-        let line = self.pending.as_ref()?.host.line()?;
-        let Pending { ops, protection, ticket, .. } = self.pending.take()?;
-        Some(Deferred {
-            xid: self.xid,
-            op: ops.call,
-            outcome: self.outcome,
-            line,
-            protection: protection.cloned(),
-            ticket: ticket.map(Ticket::into_owned),
-        })
     }
 }
 

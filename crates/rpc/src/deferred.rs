@@ -12,40 +12,43 @@
 //! - To a retransmission the call is running until then, whatever becomes of its connection.
 
 use crate::auth::Protection;
+use crate::call::Pending;
 use crate::dispatch::{answer_fault, put_accepted};
-use crate::reply_cache::OwnedTicket;
-use crate::{Done, Fault, OpIndex, Outcome, Verdict};
+use crate::reply_cache::{OwnedTicket, Ticket};
+use crate::{Call, Done, Fault, Line, OpIndex, Outcome, Posted, Verdict};
 use proto::rpc::Accepted;
 use xdr::Writer;
-
-/// The way to the client of one call whose reply is pending. Dropping it gives its place among the
-/// pending replies of the connection back.
-pub trait Line: Send {
-    /// Sends a reply (without record mark) or queues it, and counts the call by `done`. Never
-    /// waits.
-    fn post(self: Box<Self>, reply: Writer, done: &Done) -> Posted;
-}
-
-/// What became of a message that was posted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Posted {
-    /// It was sent, or waits for the connection to take it.
-    Sent,
-    /// The connection is gone, or the message could not be sent.
-    Gone,
-    /// The client has left so much unread that nothing is added to it; only for what is no reply.
-    Full,
-}
 
 /// The duty to answer a call.
 #[must_use = "a call whose `Deferred` is dropped is never answered"]
 pub struct Deferred {
-    pub(crate) xid: u32,
-    pub(crate) op: OpIndex,
-    pub(crate) outcome: Outcome,
-    pub(crate) line: Box<dyn Line>,
-    pub(crate) protection: Option<Protection>,
-    pub(crate) ticket: Option<OwnedTicket>,
+    xid: u32,
+    op: OpIndex,
+    outcome: Outcome,
+    line: Box<dyn Line>,
+    protection: Option<Protection>,
+    ticket: Option<OwnedTicket>,
+}
+
+impl Call<'_> {
+    /// Takes over the duty to answer this call: the reply is sent when [`Deferred::complete`] is
+    /// called, by any thread, and no thread waits meanwhile. What the procedure returns and has
+    /// written is then ignored. To the reply cache the call is running until it is completed.
+    ///
+    /// `None`, and the procedure has to answer by itself, if as many replies are pending on the
+    /// connection as may be, if there is no way to send one later, and after the first time.
+    pub fn defer(&mut self) -> Option<Deferred> {
+        let line = self.pending.as_ref()?.host.line()?;
+        let Pending { ops, protection, ticket, .. } = self.pending.take()?;
+        Some(Deferred {
+            xid: self.xid,
+            op: ops.call,
+            outcome: self.outcome,
+            line,
+            protection: protection.cloned(),
+            ticket: ticket.map(Ticket::into_owned),
+        })
+    }
 }
 
 impl Deferred {

@@ -18,13 +18,13 @@ mod programs;
 use crate::auth::{Acceptance, AuthTable, CallMessage, Protection};
 use crate::reply_cache::{Key, Lookup, ReplyCache, ReplyCacheUsage};
 use crate::{
-    Call, CallHost, ConnId, Fault, OpIndex, OpName, Outcome, Peer, Program, Replies,
-    SocketBufferSizes, Transport,
+    Call, CallHost, ConnId, Done, Duplicate, Fault, OpIndex, OpName, Outcome, Peer, Program,
+    Reject, Replies, Transport, Verdict,
 };
 use answer::{accept, answer_missing, answer_not_accepted, answer_unreadable};
 use header::HeaderError;
 use programs::{Found, Programs};
-use proto::rpc::{Accepted, AuthStat, CALL, CallHeader};
+use proto::rpc::{Accepted, CALL, CallHeader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use xdr::{Reader, Writer};
@@ -43,88 +43,6 @@ pub struct DispatchSettings {
 impl Default for DispatchSettings {
     fn default() -> Self {
         Self { reply_cache_bytes: 16 << 20, reply_cache_age_ms: 120_000 }
-    }
-}
-
-/// What to do with a record that was dispatched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Send the reply that was appended.
-    Reply,
-    /// Send nothing: a duplicate of a call that still runs, no call, or a procedure's choice.
-    Silence,
-    /// Send nothing now: the reply is sent later ([`crate::Deferred`]).
-    Deferred,
-    /// Send the reply that was appended; what follows on this connection is TLS (RFC 9289 §4.1).
-    /// Never for a datagram.
-    StartTls,
-    /// Close the connection: what comes over it is not RPC. Never for a datagram.
-    Close,
-}
-
-/// Why a call got no result of its procedure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reject {
-    /// Not a call, or cut short within its header; nothing is sent.
-    Malformed,
-    /// RPC_MISMATCH.
-    RpcMismatch,
-    /// AUTH_ERROR with its reason.
-    Auth(AuthStat),
-    /// PROG_UNAVAIL.
-    ProgUnavail,
-    /// PROG_MISMATCH.
-    ProgMismatch,
-    /// PROC_UNAVAIL.
-    ProcUnavail,
-    /// GARBAGE_ARGS.
-    GarbageArgs,
-    /// SYSTEM_ERR, as the procedure asked.
-    SystemErr,
-    /// SYSTEM_ERR, because the procedure panicked: a bug of ours.
-    Panicked,
-}
-
-/// What the reply cache did about a retransmission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Duplicate {
-    /// The first still runs; this one was dropped: over UDP, or because others wait already.
-    Dropped,
-    /// The reply to the first was sent again.
-    Replayed,
-}
-
-/// What became of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
-    /// What to do now.
-    pub verdict: Verdict,
-    /// The procedure, if there is one of that number.
-    pub op: Option<OpIndex>,
-    /// What the procedure told the statistics; a replayed reply counts no payload bytes.
-    pub outcome: Outcome,
-    /// Why there is no result.
-    pub rejected: Option<Reject>,
-    /// Whether the call was a retransmission that the reply cache knew.
-    pub duplicate: Option<Duplicate>,
-}
-
-impl Done {
-    pub(crate) const fn new(
-        verdict: Verdict,
-        op: Option<OpIndex>,
-        rejected: Option<Reject>,
-    ) -> Self {
-        let outcome = Outcome {
-            export: None,
-            status: 0,
-            bytes_read: 0,
-            bytes_written: 0,
-            bytes_piped: 0,
-            buffers: SocketBufferSizes::UNSET,
-            copied: None,
-        };
-        Self { verdict, op, outcome, rejected, duplicate: None }
     }
 }
 
@@ -295,7 +213,7 @@ impl Dispatcher {
         if let Some(replies) = &self.replies
             && found.plan.keeps_reply(transport)
         {
-            let key = replies.key(header, call, args.rest());
+            let key = replies.key(header, &call.peer, &call.credential, args.rest());
             if let Some(duplicate) = begin_kept(replies, key, call, now_ms, reply) {
                 return duplicate;
             }

@@ -10,7 +10,10 @@ mod credential;
 mod deferred;
 mod dispatch;
 pub mod large_argument;
+mod line;
 mod outbound;
+mod outcome;
+mod peer;
 mod plan;
 mod program;
 pub mod record;
@@ -20,17 +23,20 @@ mod request;
 mod socket_buffers;
 
 pub use back_channel::{BackChannel, ConnId, Replies};
-pub use call::{Blocking, Call, CallHost, Copied, Fault, Outcome, Peer, Transport};
+pub use call::{Blocking, Call, CallHost, Fault};
 pub use credential::{AuthSys, Credential, Principal};
-pub use deferred::{Deferred, Line, Posted};
-pub use dispatch::{DispatchSettings, Dispatcher, Done, Duplicate, Reject, Verdict};
+pub use deferred::Deferred;
+pub use dispatch::{DispatchSettings, Dispatcher};
 pub use large_argument::{
     ArgumentSink, BeginHandler, Begun, Consumed, LargeArgument, PartialRecord, Piece, Piped,
 };
+pub use line::{Line, Posted};
 pub use outbound::{
     CallCredential, CallFailure, CallId, CallTarget, CallerAddress, Completion, Outbound,
     OutboundCall, ProgramPort,
 };
+pub use outcome::{Copied, Done, Duplicate, Outcome, Reject, Verdict};
+pub use peer::{Peer, Transport};
 pub use plan::{KeepReply, OpIndex, OpName, Plan};
 pub use program::{Handler, Planner, Program, Row, RowId, RowInfo, Service, Version};
 pub use reply::{Refusal, Reply};

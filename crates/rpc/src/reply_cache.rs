@@ -66,7 +66,7 @@ mod byte_ring;
 mod shard;
 mod table;
 
-use crate::{Call, Credential, Outcome, Transport};
+use crate::{Credential, Outcome, Peer, Transport};
 use crossbeam_utils::CachePadded;
 use proto::rpc::CallHeader;
 use shard::{Running, Shard};
@@ -197,13 +197,19 @@ impl ReplyCache {
     }
 
     /// The key of a call with these arguments.
-    pub fn key(&self, header: &CallHeader<'_>, call: &Call<'_>, args: &[u8]) -> Key {
+    pub fn key(
+        &self,
+        header: &CallHeader<'_>,
+        peer: &Peer,
+        credential: &Credential<'_>,
+        args: &[u8],
+    ) -> Key {
         let mut hasher = SipHasher13::new_with_keys(self.secret.0, self.secret.1);
-        let transport = match call.peer.transport {
+        let transport = match peer.transport {
             Transport::Tcp => 0,
             Transport::Udp => 1,
         };
-        let address = match call.peer.addr.ip() {
+        let address = match peer.addr.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
             IpAddr::V6(ip) => ip,
         };
@@ -211,7 +217,7 @@ impl ReplyCache {
         let len = u32::try_from(args.len()).unwrap_or(u32::MAX);
         let CallHeader { xid, program, version, procedure, .. } = *header;
         write_words(&mut hasher, [transport, xid, program, version, procedure, len]);
-        hash_credential(&mut hasher, &call.credential);
+        hash_credential(&mut hasher, credential);
         match args.split_at_checked(CHECKED) {
             None => hasher.write(args),
             Some((first, rest)) => {

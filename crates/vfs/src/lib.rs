@@ -7,6 +7,7 @@ pub mod access;
 pub mod acl;
 mod attr;
 mod backend;
+mod call;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod factory;
@@ -19,10 +20,11 @@ mod status;
 pub use attr::{
     Attr, ChangeKind, FileType, MaybeTime, SetAttr, SetTime, Time, WccAttr, permission_bits,
 };
-pub use backend::{
-    AccessMask, Backend, Blocking, Change, ChangeNumber, CopyReason, Create, Created, Cred, Cx,
-    DirEntry, Durability, Found, IgnoreBlocking, Kept, Limits, ListArgs, Listing, NO_ID, Node,
-    NodeKind, OpenAccess, ReadDone, ReadRange, Right, Stability, StatFs, Verifier, Want, WriteDone,
+pub use backend::Backend;
+pub use call::{
+    AccessMask, Blocking, Change, ChangeNumber, CopyReason, Create, Created, Cred, Cx, DirEntry,
+    Durability, Found, IgnoreBlocking, Kept, Limits, ListArgs, Listing, NO_ID, Node, NodeKind,
+    OpenAccess, ReadDone, ReadRange, Right, Stability, StatFs, Verifier, Want, WriteDone,
     need_regular,
 };
 pub use factory::BackendFactory;

@@ -38,10 +38,16 @@ struct Modules {
     by_path: BTreeMap<ModulePath, Module>,
 }
 
-/// The uses among the files below `src`, which has a `lib.rs`.
+/// The file that the crate's root module is in: of a program without a library, `main.rs`.
+fn root_file(src: &Path) -> PathBuf {
+    let library = src.join("lib.rs");
+    if library.exists() { library } else { src.join("main.rs") }
+}
+
+/// The uses among the files below `src`, the folder of a library or a program.
 pub fn graph(src: &Path) -> Result<Graph> {
     let mut modules = Modules::default();
-    modules.read_file(src, &src.join("lib.rs"), Vec::new())?;
+    modules.read_file(src, &root_file(src), Vec::new())?;
     Ok(modules.graph())
 }
 

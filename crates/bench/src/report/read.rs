@@ -1,13 +1,10 @@
 //! Reads a directory of results or one compact file; errors name the file and the line.
 
-use super::ReportError;
+use super::error::{FILE_BYTES_MAX, ReportError};
 use crate::result::{Findings, Machine};
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::Path;
-
-/// A run's largest file is a window over time with 100,000 points, some 10 MB.
-pub(super) const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// What a directory holds.
 #[derive(Debug)]
@@ -62,7 +59,7 @@ fn parsed<T>(
 ) -> Result<T, ReportError> {
     let failed = |source: io::Error| ReportError::Read { path: path.to_path_buf(), source };
     let bytes = std::fs::metadata(path).map_err(failed)?.len();
-    if bytes > MAX_FILE_BYTES {
+    if bytes > FILE_BYTES_MAX {
         return Err(ReportError::Large { path: path.to_path_buf(), bytes });
     }
     let text = std::fs::read(path).map_err(failed)?;

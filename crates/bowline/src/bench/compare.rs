@@ -1,7 +1,7 @@
 //! `bowline bench compare`: runs the comparison and prints one table.
 
+use super::json_file::write_json;
 use super::progress::{Spinner, stop_on_signals};
-use super::write_json;
 use crate::cli::bench::CompareOptions;
 use crate::output::UsageError;
 use crate::output::{self, print};

@@ -1,7 +1,7 @@
 //! `bowline bench list` and `bowline bench run`.
 
+use super::json_file::write_json;
 use super::progress::{Spinner, stop_on_signals};
-use super::write_json;
 use crate::cli::bench::RunOptions;
 use crate::output::UsageError;
 use crate::output::print;

@@ -1,6 +1,7 @@
 //! `bowline bench load`: a load on one server, or on two alternately.
 
-use super::{progress, server_cost, write_json};
+use super::json_file::write_json;
+use super::{progress, server_cost};
 use crate::cli::bench::LoadOptions;
 use crate::output::UsageError;
 use crate::output::print;

@@ -1,8 +1,7 @@
 //! Which rule a client matches, and how long the cache keeps it.
 
-use super::{ClientMatch, ClientRules, IDLE_CHECKS_MAX, UNCACHED_RULES_MAX};
+use super::{ClientMatch, ClientRules, IDLE_CHECKS_MAX, Rule, UNCACHED_RULES_MAX};
 use crate::clients::Client;
-use crate::export::Rule;
 use crate::options::Options;
 use crate::resolver::NameService;
 use std::io;

@@ -10,8 +10,9 @@ mod print;
 mod sec;
 mod suggestion;
 
+use crate::client_rules::Rule;
 use crate::clients::Client;
-use crate::export::{ExportSpec, Fsid, Rule, Source};
+use crate::export::{ExportSpec, Fsid, Source};
 use crate::table::EXPORTS_MAX;
 use lexer::{Lexer, Word};
 use options::{MountPoint, OptionSet};

@@ -2,8 +2,9 @@
 
 use super::{DIAGNOSTICS_MAX, ENTRIES_MAX, EXPORT_OPTIONS, parse, print};
 use crate::buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizes};
+use crate::client_rules::Rule;
 use crate::clients::Client;
-use crate::export::{ExportSpec, Fsid, Rule, Source};
+use crate::export::{ExportSpec, Fsid, Source};
 use crate::options::{Options, Squash};
 use proptest::prelude::*;
 use std::os::unix::ffi::OsStringExt;

@@ -1,9 +1,9 @@
 //! Waiting for name services that are slow, fail or panic.
 
 use super::{NameService, QUEUE_MAX, Resolver, THREADS_MAX};
+use crate::client_rules::Rule;
 use crate::client_rules::{ClientMatch, ClientRules};
 use crate::clients::Client;
-use crate::export::Rule;
 use crate::options::Options;
 use std::io;
 use std::net::IpAddr;

@@ -1,8 +1,9 @@
 //! Tables over backends that are never called.
 
 use super::{BuildError, Exports, Table};
+use crate::client_rules::Rule;
 use crate::clients::Client;
-use crate::export::{ClientAccess, ExportId, ExportSpec, Fsid, Rule, Source};
+use crate::export::{ClientAccess, ExportId, ExportSpec, Fsid, Source};
 use crate::identity::Identity;
 use crate::options::Options;
 use crate::table_changes::table_changes;

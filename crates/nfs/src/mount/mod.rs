@@ -10,6 +10,7 @@ mod export;
 mod mnt;
 mod mount_list;
 pub(crate) mod path;
+mod procedures;
 mod refusal;
 mod umnt;
 mod walk;
@@ -17,13 +18,11 @@ mod walk;
 use crate::Nfs;
 use ::export::Exports;
 use mount_list::MountList;
-use proto::mount::PROGRAM;
-use rpc::{Call, Fault, Plan, Row, Service, Version};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use xdr::{Reader, Writer};
 
 pub use mount_list::{MOUNT_ENTRIES_MAX, MountEntry};
+pub use procedures::mount_program;
 pub use refusal::{RefusalReason, RefusedMount};
 
 /// Called with each refused mount, by the worker: must not block.
@@ -82,32 +81,4 @@ impl Mount {
     fn lock(&self) -> MutexGuard<'_, MountList> {
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The program for the dispatcher.
-pub fn mount_program(state: Arc<Mount>) -> Service<Mount> {
-    Service { number: PROGRAM, name: "mount", versions: &VERSIONS, state }
-}
-
-static VERSIONS: [Version<Mount>; 3] =
-    [Version::new(1, &V1), Version::new(2, &V2), Version::new(3, &V3)];
-
-const NULL: Row<Mount> = Row::new("NULL", Plan::IDEMPOTENT.urgent(), null);
-const DUMP: Row<Mount> = Row::new("DUMP", Plan::IDEMPOTENT.urgent(), dump::dump);
-const UMNT: Row<Mount> = Row::new("UMNT", Plan::IDEMPOTENT.urgent(), umnt::umnt);
-const UMNTALL: Row<Mount> = Row::new("UMNTALL", Plan::IDEMPOTENT.urgent(), umnt::umntall);
-const EXPORT: Row<Mount> = Row::new("EXPORT", Plan::IDEMPOTENT.urgent(), export::export);
-const EXPORTALL: Row<Mount> = Row { name: "EXPORTALL", ..EXPORT };
-
-/// MNT reads directories that may not be in memory.
-const fn mnt_row(run: rpc::Handler<Mount>) -> Row<Mount> {
-    Row::new("MNT", Plan::IDEMPOTENT.blocking().urgent(), run)
-}
-
-static V1: [Row<Mount>; 7] = [NULL, mnt_row(mnt::mnt1), DUMP, UMNT, UMNTALL, EXPORT, EXPORTALL];
-static V2: [Row<Mount>; 7] = [NULL, mnt_row(mnt::mnt2), DUMP, UMNT, UMNTALL, EXPORT, EXPORTALL];
-static V3: [Row<Mount>; 6] = [NULL, mnt_row(mnt::mnt3), DUMP, UMNT, UMNTALL, EXPORT];
-
-fn null(_: &Mount, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
-    Ok(())
 }

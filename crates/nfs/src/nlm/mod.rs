@@ -19,16 +19,17 @@ mod free_all;
 mod granted;
 mod lock;
 mod locked_file;
+mod procedures;
 mod request;
-mod rows;
 mod share;
 mod status;
 mod test;
 mod unlock;
 
+pub use procedures::nlm_program;
+
 use crate::Nfs;
 use locked_file::LockedFiles;
-use rpc::Service;
 use state::{Now, Record, State};
 use std::io;
 use std::sync::Arc;
@@ -88,9 +89,4 @@ impl Nlm {
     fn state(&self) -> &State {
         &self.nfs.state
     }
-}
-
-/// The program for the dispatcher.
-pub fn nlm_program(state: Arc<Nlm>) -> Service<Nlm> {
-    Service { number: proto::nlm::PROGRAM, name: "nlm", versions: &rows::VERSIONS, state }
 }

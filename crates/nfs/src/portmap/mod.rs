@@ -12,20 +12,11 @@ mod v2;
 use proto::portmap::PROGRAM;
 use rpc::{Call, Fault, Plan, Row, Service, Version};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use xdr::{Reader, Writer};
 
 pub use proto::portmap::Registration;
 pub use table::Portmap;
 pub(crate) use table::may_list;
-
-/// Seconds since 1970 for GETTIME.
-type Clock = fn() -> u32;
-
-fn system_clock() -> u32 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
-}
 
 const fn row(name: &'static str, run: rpc::Handler<Portmap>) -> Row<Portmap> {
     Row::new(name, Plan::IDEMPOTENT.urgent(), run)

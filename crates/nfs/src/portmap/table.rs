@@ -1,10 +1,18 @@
 //! The registrations and their look-up. Immutable after `new`, but for whether UDP is served.
 
-use super::{Clock, system_clock};
 use proto::portmap::{Netid, Registration};
 use rpc::{Call, Peer, Transport};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Seconds since 1970 for GETTIME.
+type Clock = fn() -> u32;
+
+fn system_clock() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
 
 /// The most registrations that are kept: three programs of at most three versions over four
 /// transports on a few addresses; a longer list would make DUMP amplify more.

@@ -13,6 +13,7 @@ pub mod handle;
 mod link;
 mod lookup;
 mod mkdir;
+mod procedures;
 mod read;
 mod readdir;
 mod readlink;
@@ -20,11 +21,14 @@ mod remove;
 mod rename;
 mod rmdir;
 mod setattr;
+mod state;
 mod statfs;
 mod status;
 mod symlink;
 mod write;
 
+pub use procedures::ROWS;
+pub use state::State;
 pub use status::nfsstat2;
 
 use crate::Nfs;
@@ -32,45 +36,9 @@ use crate::object::Object;
 use crate::verbs;
 use export::Handle;
 use proto::nfs2::{DirOpOk2, Fattr2, Fh2, Nfsstat2};
-use rpc::{Call, Fault, Plan, Row};
+use rpc::{Call, Fault};
 use vfs::{Change, Created};
 use xdr::{Decode, Encode, Reader, Writer};
-
-/// What version 2 stores between calls.
-#[derive(Debug, Default)]
-pub struct State {
-    /// Full handles by their aliases; MNT adds some as well.
-    pub aliases: handle::Aliases,
-    /// 64-bit cookies by their short forms.
-    pub cookies: cookies::Cookies,
-}
-
-const LOOK: Plan = Plan::IDEMPOTENT;
-const NAMES: Plan = Plan::NON_IDEMPOTENT;
-/// Always on disk before the answer (RFC 1094 §2.1), but safe to run twice until another has written there.
-const DATA: Plan = Plan::REPLAY_UNSAFE;
-
-/// The procedures, by number.
-pub static ROWS: [Row<Nfs>; 18] = [
-    Row::new("NULL", LOOK, void),
-    Row::new("GETATTR", LOOK, getattr::getattr),
-    Row::new("SETATTR", NAMES, setattr::setattr),
-    Row::new("ROOT", LOOK, void),
-    Row::new("LOOKUP", LOOK, lookup::lookup),
-    Row::new("READLINK", LOOK, readlink::readlink),
-    Row::new("READ", LOOK, read::read),
-    Row::new("WRITECACHE", LOOK, void),
-    Row::new("WRITE", DATA, write::write),
-    Row::new("CREATE", NAMES, create::create),
-    Row::new("REMOVE", NAMES, remove::remove),
-    Row::new("RENAME", NAMES, rename::rename),
-    Row::new("LINK", NAMES, link::link),
-    Row::new("SYMLINK", NAMES, symlink::symlink),
-    Row::new("MKDIR", NAMES, mkdir::mkdir),
-    Row::new("RMDIR", NAMES, rmdir::rmdir),
-    Row::new("READDIR", LOOK, readdir::readdir),
-    Row::new("STATFS", LOOK, statfs::statfs),
-];
 
 /// Decodes the arguments of a procedure as the server does; for tests that feed arbitrary bytes.
 ///
@@ -78,10 +46,6 @@ pub static ROWS: [Row<Nfs>; 18] = [
 /// What the server answers with GARBAGE_ARGS.
 pub fn decode_all_args(procedure: u32, bytes: &[u8]) -> Result<(), xdr::Error> {
     proto::nfs2::decode_args(procedure, bytes)
-}
-
-fn void(_: &Nfs, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
-    Ok(())
 }
 
 /// All arguments of a call.

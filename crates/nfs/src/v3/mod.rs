@@ -21,6 +21,7 @@ mod lookup;
 mod mkdir;
 mod mknod;
 mod pathconf;
+mod procedures;
 mod read;
 mod readdir;
 mod readdirplus;
@@ -33,48 +34,16 @@ mod status;
 mod symlink;
 mod write;
 
+pub use procedures::ROWS;
 pub use status::nfsstat3;
 
 use crate::Nfs;
 use crate::object::Object;
 use export::Handle;
 use proto::nfs3::{Bytes, MadeOk, Res};
-use rpc::{Call, Fault, Plan, Row};
+use rpc::{Call, Fault};
 use vfs::{Attr, Change, Created};
 use xdr::{Decode, Encode, Reader, Writer};
-
-const LOOK: Plan = Plan::IDEMPOTENT;
-/// A change of the name space: not to be run twice. Whether it waits for a disk depends on the export
-/// and its file system, and the backend says so.
-const NAMES: Plan = Plan::NON_IDEMPOTENT;
-/// May be run twice, but not after another has written there; whether it waits depends on `stable` as well.
-const DATA: Plan = Plan::REPLAY_UNSAFE;
-
-/// The procedures, by number.
-pub static ROWS: [Row<Nfs>; 22] = [
-    Row::new("NULL", LOOK, null),
-    Row::new("GETATTR", LOOK, getattr::getattr),
-    Row::new("SETATTR", NAMES, setattr::setattr),
-    Row::new("LOOKUP", LOOK, lookup::lookup),
-    Row::new("ACCESS", LOOK, access::access),
-    Row::new("READLINK", LOOK, readlink::readlink),
-    Row::new("READ", LOOK, read::read),
-    Row::new("WRITE", DATA, write::write).beginning_with(write::begin),
-    Row::new("CREATE", NAMES, create::create),
-    Row::new("MKDIR", NAMES, mkdir::mkdir),
-    Row::new("SYMLINK", NAMES, symlink::symlink),
-    Row::new("MKNOD", NAMES, mknod::mknod),
-    Row::new("REMOVE", NAMES, remove::remove),
-    Row::new("RMDIR", NAMES, rmdir::rmdir),
-    Row::new("RENAME", NAMES, rename::rename),
-    Row::new("LINK", NAMES, link::link),
-    Row::new("READDIR", LOOK, readdir::readdir),
-    Row::new("READDIRPLUS", LOOK, readdirplus::readdirplus),
-    Row::new("FSSTAT", LOOK, fsstat::fsstat),
-    Row::new("FSINFO", LOOK, fsinfo::fsinfo),
-    Row::new("PATHCONF", LOOK, pathconf::pathconf),
-    Row::new("COMMIT", LOOK, commit::commit),
-];
 
 /// Decodes the arguments of a procedure as the server does; for tests that feed arbitrary bytes.
 ///
@@ -82,10 +51,6 @@ pub static ROWS: [Row<Nfs>; 22] = [
 /// What the server answers with GARBAGE_ARGS.
 pub fn decode_all_args(procedure: u32, bytes: &[u8]) -> Result<(), xdr::Error> {
     proto::nfs3::decode_args(procedure, bytes)
-}
-
-fn null(_: &Nfs, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Result<(), Fault> {
-    Ok(())
 }
 
 /// All arguments of a call.

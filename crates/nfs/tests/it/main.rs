@@ -9,10 +9,15 @@
     reason = "a failure here is the test's"
 )]
 
+// the fuzz targets are also built without the workspace, where the crate has its full name
+extern crate rpc as bowline_rpc;
+
 #[path = "../support/mod.rs"]
 mod support;
 
 mod acl;
+#[allow(clippy::duplicate_mod, reason = "two fuzz targets use one toy program")]
+mod corpus;
 mod faults;
 mod groups;
 mod local_allocation;

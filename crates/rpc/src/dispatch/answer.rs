@@ -2,9 +2,8 @@
 
 use super::header::HeaderError;
 use super::programs::Missing;
-use super::{Done, Reject, Verdict};
 use crate::auth::{FlavorReply, NotAccepted, Protection};
-use crate::{Fault, OpIndex, Transport};
+use crate::{Done, Fault, OpIndex, Reject, Transport, Verdict};
 use proto::rpc::{Accepted, AuthStat, Denied, OpaqueAuth, RPC_VERSION, ReplyBody, ReplyHeader};
 use xdr::{Mark, Writer};
 

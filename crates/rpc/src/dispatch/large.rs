@@ -2,10 +2,10 @@
 
 use super::answer::{accept, deny};
 use super::programs::Found;
-use super::{Dispatcher, Done, Reject, Verdict, header, run_with};
+use super::{Dispatcher, header, run_with};
 use crate::auth::CallMessage;
 use crate::large_argument::{Begun, LargeArgument, PartialRecord};
-use crate::{Blocking, Call, CallHost, Credential, Peer, Transport};
+use crate::{Blocking, Call, CallHost, Credential, Done, Peer, Reject, Transport, Verdict};
 use proto::rpc::{Accepted, AuthStat, CallHeader};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};

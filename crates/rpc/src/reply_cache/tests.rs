@@ -2,19 +2,13 @@
 
 use super::shard::ENTRY_COST;
 use super::{CHECKED, Key, Lookup, RESULTS_MAX, ReplyCache, WAITING_MAX};
-use crate::{AuthSys, Blocking, Call, Credential, Outcome, Peer, Transport};
+use crate::{AuthSys, Credential, Outcome, Peer, Transport};
 use proto::rpc::{CallHeader, OpaqueAuth};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Shards of the caches here.
 const SHARDS: usize = 4;
-
-struct Awake;
-
-impl Blocking for Awake {
-    fn will_block(&self) {}
-}
 
 const HEADER: CallHeader<'_> = CallHeader {
     xid: 1,
@@ -29,10 +23,8 @@ fn addr(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-fn call<'a>(from: &str, credential: Credential<'a>) -> Call<'a> {
-    let local = addr("10.0.0.1:2049");
-    let peer = Peer { addr: addr(from), local, transport: Transport::Tcp };
-    Call::new(1, peer, credential, &Awake)
+fn peer(from: &str) -> Peer {
+    Peer { addr: addr(from), local: addr("10.0.0.1:2049"), transport: Transport::Tcp }
 }
 
 fn sys(name: &[u8], uid: u32) -> Credential<'_> {
@@ -40,7 +32,7 @@ fn sys(name: &[u8], uid: u32) -> Credential<'_> {
 }
 
 fn plain_key(cache: &Arc<ReplyCache>, xid: u32) -> Key {
-    cache.key(&CallHeader { xid, ..HEADER }, &call("10.0.0.2:700", Credential::Anonymous), b"args")
+    cache.key(&CallHeader { xid, ..HEADER }, &peer("10.0.0.2:700"), &Credential::Anonymous, b"args")
 }
 
 /// Runs a call to its end with this reply.
@@ -69,11 +61,11 @@ fn cache() -> Arc<ReplyCache> {
 #[test]
 fn a_retransmission_from_another_port_is_known() {
     let cache = cache();
-    let first = cache.key(&HEADER, &call("10.0.0.2:700", sys(b"box", 5)), b"args");
+    let first = cache.key(&HEADER, &peer("10.0.0.2:700"), &sys(b"box", 5), b"args");
     answer(&cache, first, 0, b"reply");
-    let again = cache.key(&HEADER, &call("10.0.0.2:701", sys(b"box", 5)), b"args");
+    let again = cache.key(&HEADER, &peer("10.0.0.2:701"), &sys(b"box", 5), b"args");
     assert_eq!(stored(&cache, again, 1).unwrap(), b"reply");
-    let mapped = cache.key(&HEADER, &call("[::ffff:10.0.0.2]:9", sys(b"box", 5)), b"args");
+    let mapped = cache.key(&HEADER, &peer("[::ffff:10.0.0.2]:9"), &sys(b"box", 5), b"args");
     assert_eq!(mapped, first, "an IPv4 client of an IPv6 socket is the same client");
 }
 
@@ -81,34 +73,33 @@ fn a_retransmission_from_another_port_is_known() {
 fn whatever_differs_makes_another_call() {
     let cache = cache();
     let here = "10.0.0.2:700";
-    let base = cache.key(&HEADER, &call(here, sys(b"box", 5)), b"args");
-    let mut udp = call(here, sys(b"box", 5));
-    udp.peer.transport = Transport::Udp;
+    let base = cache.key(&HEADER, &peer(here), &sys(b"box", 5), b"args");
+    let udp = Peer { transport: Transport::Udp, ..peer(here) };
     let others = [
-        cache.key(&CallHeader { xid: 2, ..HEADER }, &call(here, sys(b"box", 5)), b"args"),
-        cache.key(&CallHeader { program: 2, ..HEADER }, &call(here, sys(b"box", 5)), b"args"),
-        cache.key(&CallHeader { version: 2, ..HEADER }, &call(here, sys(b"box", 5)), b"args"),
-        cache.key(&CallHeader { procedure: 2, ..HEADER }, &call(here, sys(b"box", 5)), b"args"),
-        cache.key(&HEADER, &call("10.0.0.3:700", sys(b"box", 5)), b"args"),
-        cache.key(&HEADER, &call(here, sys(b"fox", 5)), b"args"),
-        cache.key(&HEADER, &call(here, sys(b"box", 6)), b"args"),
-        cache.key(&HEADER, &call(here, Credential::Anonymous), b"args"),
-        cache.key(&HEADER, &call(here, sys(b"box", 5)), b"arg5"),
-        cache.key(&HEADER, &call(here, sys(b"box", 5)), b"args\0\0\0\0"),
-        cache.key(&HEADER, &udp, b"args"),
+        cache.key(&CallHeader { xid: 2, ..HEADER }, &peer(here), &sys(b"box", 5), b"args"),
+        cache.key(&CallHeader { program: 2, ..HEADER }, &peer(here), &sys(b"box", 5), b"args"),
+        cache.key(&CallHeader { version: 2, ..HEADER }, &peer(here), &sys(b"box", 5), b"args"),
+        cache.key(&CallHeader { procedure: 2, ..HEADER }, &peer(here), &sys(b"box", 5), b"args"),
+        cache.key(&HEADER, &peer("10.0.0.3:700"), &sys(b"box", 5), b"args"),
+        cache.key(&HEADER, &peer(here), &sys(b"fox", 5), b"args"),
+        cache.key(&HEADER, &peer(here), &sys(b"box", 6), b"args"),
+        cache.key(&HEADER, &peer(here), &Credential::Anonymous, b"args"),
+        cache.key(&HEADER, &peer(here), &sys(b"box", 5), b"arg5"),
+        cache.key(&HEADER, &peer(here), &sys(b"box", 5), b"args\0\0\0\0"),
+        cache.key(&HEADER, &udp, &sys(b"box", 5), b"args"),
     ];
     for (n, key) in others.into_iter().enumerate() {
         assert_ne!(key, base, "number {n}");
     }
-    assert_eq!(base, cache.key(&HEADER, &call(here, sys(b"box", 5)), b"args"));
+    assert_eq!(base, cache.key(&HEADER, &peer(here), &sys(b"box", 5), b"args"));
     let other_secret = ReplyCache::new(1 << 20, 1000, SHARDS / 2);
-    assert_ne!(base, other_secret.key(&HEADER, &call(here, sys(b"box", 5)), b"args"));
+    assert_ne!(base, other_secret.key(&HEADER, &peer(here), &sys(b"box", 5), b"args"));
 }
 
 #[test]
 fn each_byte_and_the_length_of_the_arguments_count() {
     let cache = cache();
-    let key = |args: &[u8]| cache.key(&HEADER, &call("10.0.0.2:700", Credential::Anonymous), args);
+    let key = |args: &[u8]| cache.key(&HEADER, &peer("10.0.0.2:700"), &Credential::Anonymous, args);
     for len in [CHECKED - 8, CHECKED, CHECKED + 8, CHECKED + 300, 60_000] {
         let mut args = vec![0; len];
         let base = key(&args);

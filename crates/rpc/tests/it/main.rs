@@ -1,4 +1,4 @@
-//! The dispatcher over a small program, and the fuzz targets' seeds.
+//! The dispatcher over a small program.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,8 +9,6 @@
     reason = "a failure here is the test's"
 )]
 
-#[allow(clippy::duplicate_mod, reason = "a fuzz target brings the toy program with it")]
-mod corpus;
 mod deferred;
 mod dispatch;
 mod sealed;

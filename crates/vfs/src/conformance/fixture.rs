@@ -1,6 +1,5 @@
 //! What a check works with: a fresh backend, callers, and short ways to say what it does.
 
-use super::Capabilities;
 use crate::{
     Attr, Backend, Change, ChangeKind, Component, Create, Created, Cred, Cx, Durability, Fid,
     IgnoreBlocking, Name, Node, Result, Right, SetAttr, Stability, Status, Want, WccAttr,
@@ -9,6 +8,20 @@ use std::ops::ControlFlow;
 
 /// Root.
 pub const ROOT: Cred<'static> = Cred { uid: 0, gid: 0, groups: &[] };
+
+/// What the backend under test can do.
+#[derive(Debug, Clone, Copy)]
+pub struct Capabilities {
+    /// Calls act as their callers; else everybody is `own`.
+    pub acts_as_callers: bool,
+    /// Device nodes can be made.
+    pub device_nodes: bool,
+    /// User and group that own what the first caller makes: (0, 0) where calls act as callers.
+    pub own: (u32, u32),
+}
+
+/// A check.
+pub(crate) type Check = (&'static str, fn(&Fixture));
 
 /// A backend under test.
 pub struct Fixture {

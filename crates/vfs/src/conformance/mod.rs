@@ -23,23 +23,10 @@ mod opens;
 mod permissions;
 mod quotas;
 
-use fixture::Fixture;
+pub use fixture::Capabilities;
+use fixture::{Check, Fixture};
 
 use crate::Backend;
-
-/// What the backend under test can do.
-#[derive(Debug, Clone, Copy)]
-pub struct Capabilities {
-    /// Calls act as their callers; else everybody is `own`.
-    pub acts_as_callers: bool,
-    /// Device nodes can be made.
-    pub device_nodes: bool,
-    /// User and group that own what the first caller makes: (0, 0) where calls act as callers.
-    pub own: (u32, u32),
-}
-
-/// A check.
-pub(crate) type Check = (&'static str, fn(&Fixture));
 
 /// Runs every check that the capabilities allow; gives their names.
 pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, capabilities: Capabilities) -> Vec<&'static str> {

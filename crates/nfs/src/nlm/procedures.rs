@@ -4,7 +4,8 @@
 //! its UNLOCK would leave a lock for ever.
 
 use super::{Nlm, cancel, free_all, granted, lock, share, test, unlock};
-use rpc::{Call, Fault, Plan, Row, Version};
+use rpc::{Call, Fault, Plan, Row, Service, Version};
+use std::sync::Arc;
 use xdr::{Reader, Writer};
 
 /// Asks only.
@@ -12,8 +13,13 @@ const LOOK: Plan = Plan::IDEMPOTENT;
 /// Changes something.
 const CHANGE: Plan = Plan::NON_IDEMPOTENT;
 
+/// The program for the dispatcher.
+pub fn nlm_program(state: Arc<Nlm>) -> Service<Nlm> {
+    Service { number: proto::nlm::PROGRAM, name: "nlm", versions: &VERSIONS, state }
+}
+
 /// Version 2 was never one of this protocol.
-pub(super) static VERSIONS: [Version<Nlm>; 3] =
+static VERSIONS: [Version<Nlm>; 3] =
     [Version::new(1, &V1), Version::new(3, &V3), Version::new(4, &V4)];
 
 static V1: [Row<Nlm>; 6] = basic::<1>();

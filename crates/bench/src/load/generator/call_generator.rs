@@ -1,0 +1,42 @@
+//! The trait that every workload implements, and what several workloads need.
+
+use super::super::call::Call;
+use super::super::counters::DataCounters;
+use super::super::file_set::FileSet;
+use super::super::op::Version;
+use super::super::plan::Plan;
+use super::super::reply::Body;
+use client::Fh;
+
+/// What one client does.
+pub(crate) trait CallGenerator: Send {
+    /// The next call of a free lane; `None`: not before another lane's answer.
+    fn next(&mut self, slot: usize) -> Option<Call<'_>>;
+
+    /// Whether all is done that the plan asks for, so that there is nothing to wait for.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Takes the answer to a lane's call; `status` 0 is success.
+    fn on_reply(
+        &mut self,
+        slot: usize,
+        status: u32,
+        body: &Body<'_>,
+        data_counters: &mut DataCounters,
+    );
+}
+
+/// The most bytes that version and transport take in a piece of a directory.
+pub(super) const fn piece(plan: &Plan) -> u32 {
+    match plan.version {
+        Version::V2 if plan.size > 4096 => 4096,
+        Version::V2 | Version::V3 => plan.size,
+    }
+}
+
+/// The handle at `index`, or the root's.
+pub(super) fn own(handles: &[Fh], index: usize, file_set: &FileSet) -> Fh {
+    handles.get(index).copied().unwrap_or(file_set.root)
+}

@@ -1,0 +1,16 @@
+//! The names of the options of `bowline serve`, for messages of code that does not know the options.
+
+/// In the order of [`ServeOptions`](super::ServeOptions).
+pub const NAMES: [&str; 11] = [
+    "listen",
+    "port",
+    "read-only",
+    "client",
+    "exports",
+    "config",
+    "portmap",
+    "state-dir",
+    "control",
+    "set",
+    "prove",
+];

@@ -1,0 +1,432 @@
+//! What the calls of a [`Backend`](crate::Backend) carry and answer: who asks, what is changed, what was read.
+
+use crate::attr::{Attr, ChangeKind, FileType, SetAttr, WccAttr};
+use crate::fid::Fid;
+use crate::status::{Result, Status};
+use std::fmt;
+use std::ops::{BitAnd, BitOr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// The id that no user and no group has: to the system calls it means "leave it as it is".
+pub const NO_ID: u32 = u32::MAX;
+
+/// Who is asking, after squashing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cred<'a> {
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: &'a [u32],
+}
+
+impl Cred<'_> {
+    /// Whether the caller is in group `gid`.
+    pub fn in_group(&self, gid: u32) -> bool {
+        self.gid == gid || self.groups.contains(&gid)
+    }
+}
+
+/// How a backend tells the thread that runs a call that it will block, so that other calls can go on.
+pub trait Blocking {
+    /// Called before anything that may wait for a disk; after it the calling thread may sleep
+    /// without delaying other calls. Cheap to call twice.
+    ///
+    /// # Errors
+    /// [`Status::Jukebox`]: as many calls as may already block in this file system, and none of them ends.
+    /// Only the first time in a call, before which a backend changes nothing that it would have to undo.
+    fn will_block(&self) -> Result<()>;
+}
+
+/// A caller to whom blocking does not matter: tests and tools.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct IgnoreBlocking;
+
+impl Blocking for IgnoreBlocking {
+    fn will_block(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// When a change of the name space or of attributes may be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Durability {
+    /// After it is on disk (`sync`, the default; RFC 1813 §4.8 asks for it).
+    #[default]
+    Sync,
+    /// At once (`async`): a power cut may lose what was answered.
+    Async,
+}
+
+/// A set of ways in which a file is open (`OPEN4_SHARE_ACCESS`, RFC 8881 §18.16).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenAccess(u8);
+
+impl OpenAccess {
+    /// For reading data.
+    pub const READ: Self = Self(1);
+    /// For writing data.
+    pub const WRITE: Self = Self(2);
+    /// For both.
+    pub const BOTH: Self = Self(3);
+
+    /// Whether all of `other` is in the set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The permissions that it takes.
+    pub const fn as_mask(self) -> AccessMask {
+        let read = if self.has(Self::READ) { AccessMask::READ.0 } else { 0 };
+        let write = if self.has(Self::WRITE) { AccessMask::MODIFY.0 } else { 0 };
+        AccessMask(read | write)
+    }
+}
+
+/// What gives a call the right to read or write a file's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Right {
+    /// The file's mode and ACL as they are now: calls of versions 2 and 3, and of version 4 with a
+    /// special stateid.
+    #[default]
+    Check,
+    /// It was checked when the file was opened ([`Backend::may_open`]); the mode may have changed since.
+    /// What is not in the set is checked.
+    Opened(OpenAccess),
+}
+
+/// What every call carries.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    /// Who is asking.
+    pub cred: Cred<'a>,
+    /// How to say that this call will block.
+    pub blocking: &'a dyn Blocking,
+    /// What a successful answer promises.
+    pub durability: Durability,
+    /// What gives the right to data.
+    pub right: Right,
+}
+
+/// The extras that an answer shall carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Want(u32);
+
+impl Want {
+    /// What `stat` gives.
+    pub const STAT: Self = Self(0);
+    /// The time of creation.
+    pub const BIRTH: Self = Self(1);
+
+    /// Whether all of `other` is wanted.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Want {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A set of permissions to ask for or to grant (RFC 1813 §3.3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccessMask(pub u32);
+
+impl AccessMask {
+    /// Read data or list a directory.
+    pub const READ: Self = Self(0x01);
+    /// Look up a name in a directory.
+    pub const LOOKUP: Self = Self(0x02);
+    /// Change existing data or entries.
+    pub const MODIFY: Self = Self(0x04);
+    /// Write new data or add entries.
+    pub const EXTEND: Self = Self(0x08);
+    /// Delete an entry of a directory.
+    pub const DELETE: Self = Self(0x10);
+    /// Execute a file.
+    pub const EXECUTE: Self = Self(0x20);
+
+    /// Whether all of `other` is in the set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for AccessMask {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitAnd for AccessMask {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+/// An object with its attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// Its id.
+    pub fid: Fid,
+    /// Its attributes.
+    pub attr: Attr,
+}
+
+/// What LOOKUP found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The object.
+    pub node: Node,
+    /// The directory's attributes after the look-up.
+    pub dir: Attr,
+}
+
+/// The state of an object around a change (`wcc_data`, RFC 1813 §2.6). `before` is present only
+/// if nothing else can have changed the object in between, or the race is one that RFC 1813 §3.3
+/// allows a server to ignore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Change {
+    /// Just before.
+    pub before: Option<WccAttr>,
+    /// Just after.
+    pub after: Option<Attr>,
+}
+
+/// What a call made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Created {
+    /// The new object; none if it was made and is not to be found any more: somebody else has moved or
+    /// removed it by now.
+    pub node: Option<Node>,
+    /// The directory that it was made in.
+    pub dir: Change,
+}
+
+/// What READ did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadDone {
+    /// Bytes read, at the front of the buffer.
+    pub count: usize,
+    /// Whether the end of the file was reached.
+    pub eof: bool,
+    /// The file's attributes after the read.
+    pub attr: Attr,
+}
+
+/// What READ gives where the caller can send a file's pages itself.
+#[derive(Debug)]
+pub enum ReadRange {
+    /// The data is `done.count` bytes of this file, from the offset that was asked for. All of it
+    /// was in memory a moment ago.
+    File {
+        /// The file, open for reading.
+        file: Arc<OwnedFd>,
+        /// What there is.
+        done: ReadDone,
+    },
+    /// It has to be copied.
+    Copy(CopyReason),
+}
+
+/// Why data has to be copied although the caller would take a range of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyReason {
+    /// There is no file behind it, or not one that can be sent.
+    NoFile,
+    /// There are fewer bytes than it is worth the trouble for.
+    Short,
+    /// It has to come from the disk, and whoever sends must not wait for that.
+    Cold,
+}
+
+/// How safe written data is (`stable_how`, RFC 1813 §3.3.7), in rising order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stability {
+    /// In memory; a COMMIT must follow.
+    Unstable,
+    /// The data, and what is needed to read it back, is on disk.
+    DataSync,
+    /// Data and all attributes are on disk.
+    FileSync,
+}
+
+/// What WRITE did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteDone {
+    /// Bytes written, from the front of the data.
+    pub count: usize,
+    /// How safe they are: at least what was asked for.
+    pub committed: Stability,
+    /// The file around the write.
+    pub file: Change,
+    /// Which change of the file it was, if the backend counts them.
+    pub change_number: Option<ChangeNumber>,
+}
+
+/// Which of an object's changes one was. Attributes alone do not tell whether there was another between two: those that
+/// come within a tick of the clock have the same times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeNumber {
+    /// Who counts: no two that do at the same time have the same.
+    pub counter: usize,
+    /// How many there were before it.
+    pub number: u64,
+}
+
+impl ChangeNumber {
+    /// Whether nothing has changed the object through this server since `earlier`.
+    pub const fn follows(self, earlier: Self) -> bool {
+        self.counter == earlier.counter && self.number == earlier.number.wrapping_add(1)
+    }
+}
+
+/// How CREATE treats an existing name (RFC 1813 §3.3.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Create {
+    /// Take it, and set the attributes that are given (in practice: the size).
+    Unchecked(SetAttr),
+    /// Fail with [`Status::Exist`].
+    Guarded(SetAttr),
+    /// Fail unless it was made by the same verifier; the verifier survives a restart.
+    Exclusive([u8; 8]),
+}
+
+/// What MKNOD makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A block device with these major and minor numbers.
+    Block(u32, u32),
+    /// A character device with these major and minor numbers.
+    Char(u32, u32),
+    /// A named pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+}
+
+/// One entry of a directory, as the sink sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct DirEntry<'a> {
+    /// The name; `.` and `..` are entries as well.
+    pub name: &'a [u8],
+    /// Inode number.
+    pub fileid: u64,
+    /// Where to go on after this entry; never 0, the same for the life of the entry.
+    pub cookie: u64,
+    /// Id and attributes, if asked for and to be had (not for `..` of the root, not for an entry
+    /// that has just gone, not for a mount point).
+    pub node: Option<Node>,
+}
+
+/// What is wanted of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListArgs {
+    /// After which entry to begin; 0: at the start.
+    pub cookie: u64,
+    /// Whether entries carry id and attributes.
+    pub nodes: bool,
+    /// About how many bytes of entries will be taken, as READDIR encodes them (RFC 1813 §3.3.16 `entry3`):
+    /// what is fetched beyond that is fetched in vain. The sink alone says when it is enough.
+    pub room: usize,
+}
+
+impl ListArgs {
+    /// Everything after an entry.
+    pub const fn all(cookie: u64, nodes: bool) -> Self {
+        Self { cookie, nodes, room: usize::MAX }
+    }
+}
+
+/// How a listing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listing {
+    /// Whether the last entry was given to the sink and taken.
+    pub eof: bool,
+    /// The directory's attributes after the listing.
+    pub dir: Attr,
+}
+
+/// Space and inodes of the file system (`FSSTAT`, RFC 1813 §3.3.18).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatFs {
+    /// Bytes in all.
+    pub total_bytes: u64,
+    /// Bytes free.
+    pub free_bytes: u64,
+    /// Bytes free for an ordinary user.
+    pub avail_bytes: u64,
+    /// Inodes in all.
+    pub total_files: u64,
+    /// Inodes free.
+    pub free_files: u64,
+    /// Inodes free for an ordinary user.
+    pub avail_files: u64,
+    /// Attributes of the object that was asked about.
+    pub attr: Attr,
+}
+
+/// What the file system can do (`FSINFO` and `PATHCONF`, RFC 1813 §3.3.19, §3.3.20).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest name in bytes.
+    pub name_max: u32,
+    /// Most hard links to a file.
+    pub link_max: u32,
+    /// Largest file in bytes.
+    pub file_size_max: u64,
+    /// Granularity of times in nanoseconds.
+    pub time_delta_ns: u32,
+    /// Whether hard links can be made.
+    pub hard_links: bool,
+    /// Whether symbolic links can be made.
+    pub symlinks: bool,
+    /// Whether names that differ only in case are the same.
+    pub case_insensitive: bool,
+    /// Whether only a privileged user may give a file away.
+    pub chown_restricted: bool,
+    /// What the change attribute is made of.
+    pub change_kind: ChangeKind,
+}
+
+/// Changes whenever unstable data may have been lost (RFC 1813 §3.3.7 `verf`).
+pub type Verifier = [u8; 8];
+
+/// Keeps an open file: see [`Backend::keep`]. Dropping it never waits for a disk, but takes a lock.
+#[must_use = "the file is kept only as long as this lives"]
+pub struct Kept(#[expect(dead_code, reason = "dropped")] Box<dyn Send + Sync>);
+
+impl Kept {
+    /// Of what lets the file go when it is dropped.
+    pub fn new(guard: impl Send + Sync + 'static) -> Self {
+        Self(Box::new(guard))
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
+    }
+}
+
+/// What type an operation on data meets when the object is not a regular file.
+///
+/// # Errors
+/// [`Status::IsDir`], [`Status::Symlink`] or [`Status::WrongType`].
+pub const fn need_regular(ftype: FileType) -> Result<()> {
+    match ftype {
+        FileType::Regular => Ok(()),
+        FileType::Directory => Err(Status::IsDir),
+        FileType::Symlink => Err(Status::Symlink),
+        FileType::Block | FileType::Char | FileType::Fifo | FileType::Socket => {
+            Err(Status::WrongType)
+        }
+    }
+}
