@@ -85,6 +85,13 @@ impl FileState {
         true
     }
 
+    /// Whether a grant is open, and if so, whether another owner's request waits for some of its bytes.
+    pub fn open_grant(&self, tag: Tag) -> Option<bool> {
+        let grant = self.unconfirmed.find(tag)?;
+        let mut others = self.waiters.iter().filter(|waiter| waiter.holder != grant.holder);
+        Some(others.any(|waiter| waiter.range.overlaps(grant.range)))
+    }
+
     /// The client does not want, or was never told of, what it was granted. Nothing happens if it has asked for it
     /// again, confirmed it or unlocked it meanwhile.
     pub fn withdraw(&mut self, cx: &mut Cx<'_>, tag: Tag) -> bool {

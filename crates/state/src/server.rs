@@ -182,6 +182,18 @@ impl State {
         (went.unwrap_or(false), effects)
     }
 
+    /// Whether a request waits under this tag.
+    pub fn is_waiting(&self, file: &FileKey, tag: Tag) -> bool {
+        let waits = |state: &mut FileState| state.waiters.iter().any(|waiter| waiter.tag == tag);
+        self.files.with(file, waits).unwrap_or(false)
+    }
+
+    /// Whether a grant is neither confirmed, refused nor given back, and if so, whether another request waits for some
+    /// of its bytes.
+    pub fn open_grant(&self, file: &FileKey, tag: Tag) -> Option<bool> {
+        self.files.with(file, |state| state.open_grant(tag)).flatten()
+    }
+
     /// Why the grace period or the records do not allow this host a new lock or share.
     pub(crate) fn refusal(
         &self,

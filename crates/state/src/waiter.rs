@@ -80,6 +80,11 @@ impl UnconfirmedGrants {
         self.0.remove(at)
     }
 
+    /// The grant of this name.
+    pub fn find(&self, tag: Tag) -> Option<&Unconfirmed> {
+        self.0.iter().find(|grant| grant.tag == tag)
+    }
+
     /// The owner knows what he has of this range, or has given it back.
     pub fn confirm_overlapping(&mut self, who: &Who<'_>, range: ByteRange) {
         if !self.0.is_empty() {

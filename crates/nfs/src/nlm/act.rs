@@ -8,7 +8,7 @@ use super::{Nlm, status};
 use proto::nlm::Status;
 use rpc::Blocking;
 use state::{
-    Conflict, Effect, Effects, HostId, Leaving, LocalAnswer, LocalOp, Plan, Record, Ticket,
+    Conflict, Effect, Effects, HostId, Leaving, LocalAnswer, LocalOp, Plan, Record, Tag, Ticket,
 };
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(super) enum Answer {
     Status(Status),
     /// DENIED, because of this.
     Denied(Conflict),
+    /// BLOCKED: it waits under this tag.
+    Blocked(Tag),
 }
 
 impl Answer {
@@ -34,6 +36,7 @@ impl Answer {
         match self {
             Self::Status(status) => *status,
             Self::Denied(_) => Status::Denied,
+            Self::Blocked(_) => Status::Blocked,
         }
     }
 }
@@ -85,7 +88,7 @@ impl Nlm {
         let status = match plan {
             Plan::Granted => Status::Granted,
             Plan::Denied(conflict) => return Next::Answer(Answer::Denied(conflict)),
-            Plan::Blocked(_) => Status::Blocked,
+            Plan::Blocked(tag) => return Next::Answer(Answer::Blocked(tag)),
             Plan::Record(record) => return self.stored(blocking, &record),
             Plan::Silent(host) => return self.released(blocking, host),
             // what a settled question comes to is none
@@ -125,6 +128,11 @@ impl Nlm {
             }
             Leaving::Unknown => Next::Again,
         }
+    }
+
+    /// Takes everything from a host, if nothing is in the way.
+    pub(super) fn release(&self, blocking: &dyn Blocking, host: HostId) {
+        let _done = self.released(blocking, host);
     }
 
     /// Asks the kernel on behalf of a file with state.

@@ -41,7 +41,10 @@ impl Nlm {
         let (cancelled, effects) = self.state().cancel(self.now(), &key, &who, range, mode);
         self.run(call.blocking, effects);
         match cancelled {
-            Cancelled::Removed(_) => Status::Granted,
+            Cancelled::Removed(tag) => {
+                self.waiting.remove(tag);
+                Status::Granted
+            }
             Cancelled::Held | Cancelled::Unknown => Status::Denied,
         }
     }

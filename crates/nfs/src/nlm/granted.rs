@@ -1,11 +1,46 @@
-//! GRANTED: to a client whose request waited; and from a server that takes us for a client, which we never are.
+//! GRANTED and GRANTED_MSG: calls to a client whose request waited.
+//!
+//! The lock is the client's from the moment of the grant. The client is called by the procedure that fits its request,
+//! and after two calls without an answer by the other one, until it answers: after 2 s, then 4, 8, 16, and each 30 s.
+//! GRANTED confirms; anything else gives the lock back. Of a client that has not answered for a minute the lock is
+//! taken when somebody else waits for it: it may be gone, or a firewall be in between, and then it asks again and finds
+//! out.
+//!
+//! Answers arrive on threads that must not block. They are noted, and [`Nlm::tick`] does what follows from them.
 
 use super::Nlm;
 use super::request::{arguments, finish};
-use proto::nlm::{Answer, Status, TestArgs};
-use rpc::{Call, Fault};
-use state::Granted;
+use super::waiting::{Form, Grant, GrantAnswer, Reach};
+use proto::nlm::{Answer, Lock, Status, TestArgs, Versioned, Width, procedure};
+use rpc::{
+    Blocking, Call, CallCredential, CallFailure, CallTarget, Fault, OutboundCall, ProgramPort,
+};
+use state::{FileKey, Granted, Mode, Now, Tag, Who};
+use std::sync::Arc;
 use xdr::{Reader, Writer};
+
+/// Patience with a first call; it doubles with each.
+const PATIENCE_FIRST_MS: u64 = 2000;
+/// Patience at the most.
+const PATIENCE_MAX_MS: u64 = 30_000;
+/// A client that has not answered for so long loses the lock to others who wait.
+const SILENCE_MAX_MS: u64 = 60_000;
+/// Calls by one procedure before the other is tried.
+const CALLS_BY_ONE_FORM: u32 = 2;
+
+/// How long to wait for an answer after so many calls.
+pub(super) fn patience_ms(calls: u32) -> u64 {
+    let doubled = PATIENCE_FIRST_MS.checked_shl(calls.min(16)).unwrap_or(PATIENCE_MAX_MS);
+    doubled.min(PATIENCE_MAX_MS)
+}
+
+/// The procedure of the next call.
+const fn form_of(reach: &Reach, calls: u32) -> Form {
+    match (calls / CALLS_BY_ONE_FORM) % 2 {
+        0 => reach.form,
+        _ => reach.form.other(),
+    }
+}
 
 /// GRANTED from elsewhere: nothing here waits for a lock.
 pub(super) fn granted<const VERSION: u32>(
@@ -20,7 +55,128 @@ pub(super) fn granted<const VERSION: u32>(
     Ok(())
 }
 
+/// GRANTED_RES: the answer to a GRANTED_MSG of ours. It counts only from the address of the client and with the cookie
+/// that the client was given, so that nobody can give away another's lock.
+pub(super) fn granted_res<const VERSION: u32>(
+    nlm: &Nlm,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    _: &mut Writer,
+) -> Result<(), Fault> {
+    let answer: Answer<'_> = arguments::<VERSION, _>(args)?;
+    let tag = nlm.waiting.tag(answer.cookie);
+    if let Some(tag) = tag.filter(|tag| nlm.waiting.is_of(*tag, call.peer.addr.ip())) {
+        nlm.note_answer(tag, answer.status.into());
+    }
+    Ok(())
+}
+
 impl Nlm {
     /// Tells a client that its request was granted.
-    pub(super) fn tell(&self, _granted: &Granted) {}
+    pub(super) fn tell(&self, granted: &Granted) {
+        let now = self.now();
+        if self.waiting.granted(now, granted) {
+            self.call_about(now, granted.tag);
+            self.wake();
+        }
+    }
+
+    /// Makes the call about a grant that is due.
+    fn call_about(&self, now: Now, tag: Tag) {
+        let Some((grant, reach)) = self.waiting.next_call(now, tag) else { return };
+        let form = form_of(&reach, grant.calls);
+        let width = Width::of_version(reach.version).unwrap_or(Width::Bits64);
+        let done = self.answer_to(tag, form, width);
+        self.calls.call(OutboundCall {
+            target: CallTarget::Machine {
+                to: reach.to,
+                port: ProgramPort::AskPortmapper,
+                transport: reach.transport,
+            },
+            program: proto::nlm::PROGRAM,
+            version: reach.version,
+            procedure: match form {
+                Form::Sync => procedure::GRANTED,
+                Form::Message => procedure::GRANTED_MSG,
+            },
+            credential: CallCredential::Root,
+            args: self.grant_args(&grant, &reach, width),
+            timeout_ms: patience_ms(grant.calls),
+            expects_reply: form == Form::Sync,
+            done,
+        });
+    }
+
+    fn grant_args(&self, grant: &Grant, reach: &Reach, width: Width) -> Vec<u8> {
+        let Granted { tag, holder, range, mode, .. } = &grant.granted;
+        let Who::Nlm { svid, oh, .. } = holder.who();
+        let cookie = self.waiting.cookie(*tag);
+        let args = TestArgs {
+            cookie: &cookie,
+            exclusive: *mode == Mode::Write,
+            lock: Lock {
+                caller_name: &self.own_name,
+                handle: &reach.handle,
+                oh,
+                svid,
+                offset: range.start(),
+                len: range.wire_len(),
+            },
+        };
+        let mut w = Writer::new();
+        args.encode(&mut w, width);
+        w.bytes().to_vec()
+    }
+
+    /// What is done with the outcome of a call: an answer is noted; without one the next call comes in its time.
+    fn answer_to(&self, tag: Tag, form: Form, width: Width) -> rpc::Completion {
+        let answers = Arc::clone(&self.answers);
+        Box::new(move |outcome: Result<&[u8], CallFailure>| {
+            let answer = match outcome {
+                Ok(result) if form == Form::Sync => {
+                    Answer::decode(&mut Reader::new(result), width).ok()
+                }
+                Ok(_) | Err(_) => None,
+            };
+            if let Some(answer) = answer {
+                answers.note(tag, answer.status.into());
+            }
+        })
+    }
+
+    pub(super) fn note_answer(&self, tag: Tag, answer: GrantAnswer) {
+        self.answers.note(tag, answer);
+    }
+
+    /// Does what follows from the answers that have come.
+    pub(super) fn run_answers(&self, blocking: &dyn Blocking) {
+        for (tag, answer) in self.answers.take() {
+            let Some(file) = self.waiting.remove(tag) else { continue };
+            match answer {
+                GrantAnswer::Confirmed => self.state().confirm(&file, tag),
+                GrantAnswer::Refused => self.withdraw(blocking, &file, tag),
+            }
+        }
+    }
+
+    fn withdraw(&self, blocking: &dyn Blocking, file: &FileKey, tag: Tag) {
+        let (_went, effects) = self.state().withdraw(self.now(), file, tag);
+        self.run(blocking, effects);
+    }
+
+    /// Calls the clients again that have not answered.
+    pub(super) fn call_again(&self, blocking: &dyn Blocking, now: Now) {
+        for (tag, file, since) in self.waiting.due(now) {
+            let silent = now.0.saturating_sub(since.0) >= SILENCE_MAX_MS;
+            match self.state().open_grant(&file, tag) {
+                // it was given back, or asked for once more and thereby confirmed
+                None => drop(self.waiting.remove(tag)),
+                Some(others_wait) if silent && others_wait => {
+                    self.waiting.remove(tag);
+                    self.withdraw(blocking, &file, tag);
+                }
+                Some(_) => self.call_about(now, tag),
+            }
+        }
+    }
 }

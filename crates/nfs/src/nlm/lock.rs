@@ -4,9 +4,11 @@
 
 use super::Nlm;
 use super::act::Answer;
+use super::locked_file::LockedFile;
 use super::request::{Sender, arguments, finish, mode, range, width};
+use super::waiting::{Form, Reach};
 use proto::nlm::{self, LockArgs, Status};
-use rpc::{Call, Fault};
+use rpc::{Blocking, Call, CallerAddress, Fault};
 use state::{How, LockRequest, Who};
 use xdr::{Reader, Writer};
 
@@ -36,7 +38,7 @@ fn answered<const VERSION: u32>(
     monitored: bool,
 ) -> Result<(), Fault> {
     let args: LockArgs<'_> = arguments::<VERSION, _>(args)?;
-    let status = nlm.lock::<VERSION>(call, &args, monitored);
+    let status = nlm.lock::<VERSION>(call, &args, monitored, Form::Sync);
     finish::<VERSION>(call, reply, &nlm::Answer { cookie: args.cookie, status }, status);
     Ok(())
 }
@@ -48,8 +50,9 @@ impl Nlm {
         call: &mut Call<'_>,
         args: &LockArgs<'_>,
         monitored: bool,
+        form: Form,
     ) -> Status {
-        match self.try_lock::<VERSION>(call, args, monitored) {
+        match self.try_lock::<VERSION>(call, args, monitored, form) {
             Ok(answer) => answer.status(),
             Err(status) => status,
         }
@@ -60,8 +63,9 @@ impl Nlm {
         call: &mut Call<'_>,
         args: &LockArgs<'_>,
         monitored: bool,
+        form: Form,
     ) -> Result<Answer, Status> {
-        let LockArgs { lock, exclusive, reclaim, state, .. } = *args;
+        let LockArgs { block, lock, exclusive, reclaim, state, .. } = *args;
         let range = range(&lock, width::<VERSION>())?;
         let file = self.file(call, lock.handle, exclusive)?;
         let sender = Sender { name: lock.caller_name, version: VERSION, nsm_state: state };
@@ -73,6 +77,35 @@ impl Nlm {
         let request =
             LockRequest { who, range, mode: mode(exclusive), how, local, monitored, kept };
         let ask = || self.state().lock(self.now(), &file.key, &request);
-        Ok(self.decide(call.blocking, ask))
+        let answer = self.decide(call.blocking, ask);
+        if !block || !matches!(answer, Answer::Denied(_)) {
+            return Ok(answer);
+        }
+        let (to, transport) = (CallerAddress::of(&call.peer), call.peer.transport);
+        let reach = Reach { to, transport, version: VERSION, form, handle: lock.handle.into() };
+        Ok(self.wait(call.blocking, &file, request, reach).unwrap_or(answer))
+    }
+
+    /// Asks for a lock that may be waited for. `None` if there is no room for another request.
+    ///
+    /// A request that need not wait costs no entry: it was tried before.
+    fn wait(
+        &self,
+        blocking: &dyn Blocking,
+        file: &LockedFile,
+        request: LockRequest<'_>,
+        reach: Reach,
+    ) -> Option<Answer> {
+        let tag = self.waiting.add(self.now(), file.key, reach)?;
+        let request = LockRequest { how: How::Wait(tag), ..request };
+        let answer = self.decide(blocking, || self.state().lock(self.now(), &file.key, &request));
+        match &answer {
+            Answer::Blocked(own) if *own == tag => self.wake(),
+            // it waits already, under another tag, or has its answer
+            Answer::Blocked(_) | Answer::Denied(_) | Answer::Status(_) => {
+                self.waiting.remove(tag);
+            }
+        }
+        Some(answer)
     }
 }

@@ -3,7 +3,8 @@
 //! Owns: what a call of NLM means. Which lock excludes which, who waits and what a restart leaves is decided by the
 //! state core ([`state::State`]), which is shared with version 4. Here a call is decoded and its caller and file are
 //! found ([`request`]), what the core asks for is done (`act`: the kernel's locks, the recovery store), and the
-//! outcome is put in the version's words (`status`). One file per procedure; the versions differ in the width of
+//! outcome is put in the version's words (`status`). A client whose request waited is called back (`granted`), and what
+//! is due by time is done by one thread (`desk`). One file per procedure; the versions differ in the width of
 //! offsets and in the numbers of the answers only, which [`proto::nlm`] takes care of.
 //!
 //! NLM is described in X/Open's C702, which was not at hand, and for version 4 in RFC 1813 §6.3; what no description
@@ -15,26 +16,36 @@
 
 mod act;
 mod cancel;
+mod desk;
 mod free_all;
 mod granted;
 mod lock;
 mod locked_file;
+mod message;
 mod procedures;
 mod request;
+mod settings;
 mod share;
 mod status;
 mod test;
 mod unlock;
+mod waiting;
 
 pub use procedures::nlm_program;
 
 use crate::Nfs;
+use desk::Answers;
 use locked_file::LockedFiles;
+use rpc::Outbound;
 use state::{Now, Record, State};
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use waiting::Waiting;
+
+pub use desk::Waker;
+pub use settings::{LocalLocks, LocalLocksError, NlmSettings};
 
 /// Where the core's records go.
 pub trait Store: Send + Sync {
@@ -45,45 +56,61 @@ pub trait Store: Send + Sync {
     fn append(&self, record: &Record) -> io::Result<()>;
 }
 
-/// What an administrator can change while the server runs.
-#[derive(Debug)]
-pub struct NlmSettings {
-    /// Whether local programs are excluded as well (`local-locks`). A file that has locks keeps what held for the
-    /// first of them.
-    pub local_locks: AtomicBool,
-}
-
-impl Default for NlmSettings {
-    fn default() -> Self {
-        Self { local_locks: AtomicBool::new(true) }
-    }
-}
-
 /// The state of the program.
 pub struct Nlm {
     nfs: Arc<Nfs>,
     store: Arc<dyn Store>,
     /// What can be changed while the server runs.
     pub settings: NlmSettings,
+    /// Who calls clients.
+    calls: Arc<dyn Outbound>,
+    /// What this machine calls itself in calls to clients.
+    own_name: Box<[u8]>,
     files: LockedFiles,
+    waiting: Waiting,
+    answers: Arc<Answers>,
+    next_xid: AtomicU32,
+    next_sweep_ms: Mutex<u64>,
     begun: Instant,
+    /// What the clock is ahead of the machine's; only tests set it.
+    ahead_ms: AtomicU64,
 }
 
 impl Nlm {
-    /// The lock manager for the exports and the state of `nfs`, whose clock has just begun.
-    pub fn new(nfs: Arc<Nfs>, store: Arc<dyn Store>) -> Self {
+    /// The lock manager for the exports and the state of `nfs`, whose clock has just begun, on a machine of this name
+    /// (cut to [`proto::nlm::NAME_MAX`] bytes).
+    pub fn new(
+        nfs: Arc<Nfs>,
+        store: Arc<dyn Store>,
+        calls: Arc<dyn Outbound>,
+        own_name: &[u8],
+    ) -> Self {
+        let own_name = own_name.iter().take(proto::nlm::NAME_MAX).copied().collect();
         Self {
             nfs,
             store,
             settings: NlmSettings::default(),
+            calls,
+            own_name,
             files: LockedFiles::default(),
+            waiting: Waiting::default(),
+            answers: Arc::default(),
+            next_xid: AtomicU32::new(1),
+            next_sweep_ms: Mutex::default(),
             begun: Instant::now(),
+            ahead_ms: AtomicU64::new(0),
         }
     }
 
     /// The state core's time.
     pub fn now(&self) -> Now {
-        Now(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX))
+        let passed = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Now(passed.saturating_add(self.ahead_ms.load(Relaxed)))
+    }
+
+    /// Moves the clock forward, for tests that do not wait.
+    pub fn advance_clock_ms(&self, by_ms: u64) {
+        self.ahead_ms.fetch_add(by_ms, Relaxed);
     }
 
     fn state(&self) -> &State {

@@ -3,7 +3,7 @@
 //! All that changes something is kept in the reply cache, over both transports: a LOCK that arrives once more after
 //! its UNLOCK would leave a lock for ever.
 
-use super::{Nlm, cancel, free_all, granted, lock, share, test, unlock};
+use super::{Nlm, cancel, free_all, granted, lock, message, share, test, unlock};
 use rpc::{Call, Fault, Plan, Row, Service, Version};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
@@ -22,11 +22,11 @@ pub fn nlm_program(state: Arc<Nlm>) -> Service<Nlm> {
 static VERSIONS: [Version<Nlm>; 3] =
     [Version::new(1, &V1), Version::new(3, &V3), Version::new(4, &V4)];
 
-static V1: [Row<Nlm>; 6] = basic::<1>();
+static V1: [Row<Nlm>; 16] = basic::<1>();
 static V3: [Row<Nlm>; 24] = full::<3>();
 static V4: [Row<Nlm>; 24] = full::<4>();
 
-const fn basic<const VERSION: u32>() -> [Row<Nlm>; 6] {
+const fn basic<const VERSION: u32>() -> [Row<Nlm>; 16] {
     [
         Row::new("NULL", LOOK, null),
         Row::new("TEST", LOOK, test::test::<VERSION>),
@@ -34,28 +34,38 @@ const fn basic<const VERSION: u32>() -> [Row<Nlm>; 6] {
         Row::new("CANCEL", CHANGE, cancel::cancel::<VERSION>),
         Row::new("UNLOCK", CHANGE, unlock::unlock::<VERSION>),
         Row::new("GRANTED", LOOK, granted::granted::<VERSION>),
+        Row::new("TEST_MSG", LOOK, message::test_msg::<VERSION>),
+        Row::new("LOCK_MSG", CHANGE, message::lock_msg::<VERSION>),
+        Row::new("CANCEL_MSG", CHANGE, message::cancel_msg::<VERSION>),
+        Row::new("UNLOCK_MSG", CHANGE, message::unlock_msg::<VERSION>),
+        Row::new("GRANTED_MSG", LOOK, message::granted_msg::<VERSION>),
+        Row::new("TEST_RES", LOOK, message::test_res::<VERSION>),
+        Row::new("LOCK_RES", LOOK, message::other_res::<VERSION>),
+        Row::new("CANCEL_RES", LOOK, message::other_res::<VERSION>),
+        Row::new("UNLOCK_RES", LOOK, message::other_res::<VERSION>),
+        Row::new("GRANTED_RES", LOOK, granted::granted_res::<VERSION>),
     ]
 }
 
 const fn full<const VERSION: u32>() -> [Row<Nlm>; 24] {
-    let [null, test, lock, cancel, unlock, granted] = basic::<VERSION>();
+    let [n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15] = basic::<VERSION>();
     [
-        null,
-        test,
-        lock,
-        cancel,
-        unlock,
-        granted,
-        missing("TEST_MSG"),
-        missing("LOCK_MSG"),
-        missing("CANCEL_MSG"),
-        missing("UNLOCK_MSG"),
-        missing("GRANTED_MSG"),
-        missing("TEST_RES"),
-        missing("LOCK_RES"),
-        missing("CANCEL_RES"),
-        missing("UNLOCK_RES"),
-        missing("GRANTED_RES"),
+        n0,
+        n1,
+        n2,
+        n3,
+        n4,
+        n5,
+        n6,
+        n7,
+        n8,
+        n9,
+        n10,
+        n11,
+        n12,
+        n13,
+        n14,
+        n15,
         missing("SM_NOTIFY"),
         missing("17"),
         missing("18"),

@@ -8,7 +8,6 @@ use proto::nlm::{Lock, Status, Versioned, Width};
 use rpc::{Call, Fault, Transport};
 use state::{ByteRange, FileKey, HostId, Mode, NotIdentified};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use vfs::{AccessMask, need_regular};
 use xdr::{Reader, Writer};
 
@@ -122,7 +121,7 @@ impl Nlm {
 
     /// Whether local programs are to be excluded from a file.
     pub(super) fn excludes_local(&self, file: &LockedFile) -> bool {
-        self.settings.local_locks.load(Relaxed) && file.has_local_locks()
+        self.settings.local_locks() && file.has_local_locks()
     }
 }
 

@@ -100,7 +100,7 @@ impl Nlm {
                 let found = found.map_err(status::of)?.map(Conflict::Local);
                 Ok(found.map_or(Found::Other(Status::Granted), Found::Conflict))
             }
-            Answer::Status(status) => Ok(Found::Other(status)),
+            other => Ok(Found::Other(other.status())),
         }
     }
 }

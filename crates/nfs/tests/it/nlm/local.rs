@@ -1,6 +1,7 @@
 //! Clients and programs of this machine exclude each other, over a directory.
 
 use super::rig::{A, B, Rig};
+use bowline_nfs::nlm::LocalLocks;
 use proto::nlm::Status;
 use std::fs::File;
 use std::io::Write;
@@ -114,7 +115,7 @@ fn a_locked_file_that_loses_its_name_stays_locked_and_can_be_unlocked() {
 fn without_local_locks_the_table_is_all_there_is() {
     let Some(local) = local() else { return };
     let (rig, handle, program) = (&local.rig, local.rig.handle("file"), local.program());
-    rig.nlm().settings.local_locks.store(false, Ordering::Relaxed);
+    rig.nlm().settings.set_local_locks(LocalLocks::Off);
     ofd_lock::set(program.as_fd(), ALL, LockType::Write).unwrap();
     assert_eq!(rig.lock(A, true, A.lock(&handle, 0, 0)), Status::Granted);
     assert_eq!(rig.lock(B, true, B.lock(&handle, 0, 0)), Status::Denied);

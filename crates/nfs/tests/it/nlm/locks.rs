@@ -1,33 +1,17 @@
 //! What excludes what, over a backend that knows no local programs.
 
-use super::rig::{A, A2, B, NeverBlocks, Owner, Rig, try_args};
+use super::rig::{A, A2, B, Owner, Rig, file_in_memory, try_args};
 use crate::support::exports;
 use proto::nlm::{LockArgs, ShareAccess, ShareDeny, Status, procedure as p};
 use rpc::Fault;
 use state::{Limits, MonitoredHost, Record, Recovery, Transport};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use vfs::{Backend, Create, Cred, Cx, Durability, Name, Right, SetAttr};
 
 /// The rig, and the handle of an empty file.
 fn rig() -> (Rig, Vec<u8>) {
-    let rig = Rig::over(with_file());
+    let rig = Rig::over(file_in_memory());
     let handle = rig.handle("file");
     (rig, handle)
-}
-
-fn with_file() -> Arc<dyn Backend> {
-    let backend = exports::mem();
-    let cx = Cx {
-        cred: Cred { uid: 0, gid: 0, groups: &[] },
-        blocking: &NeverBlocks,
-        durability: Durability::Async,
-        right: Right::Check,
-    };
-    let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
-    let name = Name::new(b"file").unwrap();
-    backend.create(&cx, &backend.root(), name, Create::Guarded(set)).unwrap();
-    backend
 }
 
 fn is_idle(rig: &Rig) {
@@ -127,7 +111,7 @@ fn in_the_grace_period_only_what_was_held_before_is_granted() {
         nsm_state: 1,
     };
     let recovery = Recovery::of([Record::Instance(1), Record::NsmHost(host)]);
-    let rig = Rig::with(with_file(), exports::RW, &recovery, Limits::default());
+    let rig = Rig::with(file_in_memory(), exports::RW, &recovery, Limits::default());
     let file = rig.handle("file");
     let reclaim = |who: Owner| LockArgs { reclaim: true, ..try_args(who.lock(&file, 0, 9)) };
     assert_eq!(rig.lock(A, true, A.lock(&file, 0, 9)), Status::DeniedGracePeriod);
@@ -199,7 +183,7 @@ fn what_is_no_procedure_is_said_to_be_none() {
 #[test]
 fn limits_refuse_and_take_nothing_from_others() {
     let limits = Limits { ranges_per_host: 64, hosts: 8, ..Limits::default() };
-    let rig = Rig::with(with_file(), exports::RW, &Recovery::default(), limits);
+    let rig = Rig::with(file_in_memory(), exports::RW, &Recovery::default(), limits);
     let file = rig.handle("file");
     let granted = |n: u64| rig.lock(A, true, A.lock(&file, 2 * n, 1)) == Status::Granted;
     assert_eq!((0..100).filter(|n| granted(*n)).count(), 63);

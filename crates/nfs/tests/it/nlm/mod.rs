@@ -4,3 +4,4 @@ mod local;
 mod locks;
 mod rig;
 mod rights;
+mod waiting;

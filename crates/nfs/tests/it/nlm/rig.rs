@@ -8,7 +8,10 @@ use proto::nlm::{
     ShareDeny, Status, TestAnswer, TestArgs, TestResult, UnlockArgs, Versioned, Width,
     procedure as p,
 };
-use rpc::{AuthSys, Call, Credential, Fault, Peer, Program, Service, Transport};
+use rpc::{
+    AuthSys, Call, CallId, Credential, Fault, Outbound, OutboundCall, Peer, Program, Service,
+    Transport,
+};
 use state::{Limits, Now, Record, Recovery, State};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +40,27 @@ pub struct Rig {
     pub nfs: Arc<Nfs>,
     pub program: Service<Nlm>,
     pub store: Arc<Records>,
+    pub calls: Arc<Calls>,
+}
+
+/// Calls to clients, made as far as noting them.
+#[derive(Default)]
+pub struct Calls(Mutex<Vec<OutboundCall>>);
+
+impl Outbound for Calls {
+    fn call(&self, call: OutboundCall) -> CallId {
+        self.0.lock().unwrap().push(call);
+        CallId(0)
+    }
+
+    fn cancel(&self, _: CallId) {}
+}
+
+impl Calls {
+    /// What was called since the last look.
+    pub fn take(&self) -> Vec<OutboundCall> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
 }
 
 /// A lock owner of a client.
@@ -89,8 +113,11 @@ impl Rig {
         let state = Arc::new(State::new(recovery, Now(0), limits, 1));
         let nfs = Arc::new(Nfs::new(exports, NfsSettings::default()).with_state(state));
         let store = Arc::new(Records::default());
-        let nlm = Nlm::new(Arc::clone(&nfs), Arc::clone(&store) as Arc<dyn Store>);
-        Self { nfs, program: nlm_program(Arc::new(nlm)), store }
+        let calls = Arc::new(Calls::default());
+        let outbound = Arc::clone(&calls) as Arc<dyn Outbound>;
+        let records = Arc::clone(&store) as Arc<dyn Store>;
+        let nlm = Nlm::new(Arc::clone(&nfs), records, outbound, b"server");
+        Self { nfs, program: nlm_program(Arc::new(nlm)), store, calls }
     }
 
     pub fn nlm(&self) -> &Nlm {
@@ -223,4 +250,19 @@ impl vfs::Blocking for NeverBlocks {
     fn will_block(&self) -> vfs::Result<()> {
         Ok(())
     }
+}
+
+/// A file system in memory with one file.
+pub fn file_in_memory() -> Arc<dyn Backend> {
+    let backend = exports::mem();
+    let cx = vfs::Cx {
+        cred: vfs::Cred { uid: 0, gid: 0, groups: &[] },
+        blocking: &NeverBlocks,
+        durability: vfs::Durability::Async,
+        right: vfs::Right::Check,
+    };
+    let set = vfs::SetAttr { mode: Some(0o600), ..vfs::SetAttr::default() };
+    let name = vfs::Name::new(b"file").unwrap();
+    backend.create(&cx, &backend.root(), name, vfs::Create::Guarded(set)).unwrap();
+    backend
 }

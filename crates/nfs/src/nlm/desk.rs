@@ -1,0 +1,128 @@
+//! What happens by time and not by a call: requests are tried again that local programs held up, clients are called
+//! again, the grace period ends. One thread, the keeper, calls [`Nlm::tick`]; whatever makes something due earlier than
+//! it knows wakes it.
+
+use super::Nlm;
+use super::waiting::GrantAnswer;
+use rpc::Blocking;
+use state::{Reboot, Tag};
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Files whose requests are tried again in one tick.
+const RETRIES_PER_TICK: usize = 256;
+/// How often entries of requests are looked for that have ended, in milliseconds.
+const SWEEP_MS: u64 = 60_000;
+/// Hosts that are forgotten in one sweep because they hold nothing and have been silent.
+const IDLE_HOSTS_PER_SWEEP: usize = 64;
+
+/// Wakes the keeper. Must not block.
+pub type Waker = Box<dyn Fn() + Send + Sync>;
+
+/// Answers of clients, on their way to the keeper. The mutex is held for list operations.
+#[derive(Default)]
+pub(super) struct Answers {
+    list: Mutex<Vec<(Tag, GrantAnswer)>>,
+    waker: OnceLock<Waker>,
+}
+
+impl Answers {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Tag, GrantAnswer)>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an answer: at most one to each call that was made, so that the calls' limits bound the list.
+    pub fn note(&self, tag: Tag, answer: GrantAnswer) {
+        let mut list = self.lock();
+        if !list.contains(&(tag, answer)) {
+            list.push((tag, answer));
+        }
+        drop(list);
+        self.wake();
+    }
+
+    pub fn take(&self) -> Vec<(Tag, GrantAnswer)> {
+        std::mem::take(&mut self.lock())
+    }
+
+    pub fn wake(&self) {
+        if let Some(wake) = self.waker.get() {
+            wake();
+        }
+    }
+}
+
+/// The keeper has no other calls to announce blocking to.
+struct Keeper;
+
+impl Blocking for Keeper {
+    fn will_block(&self) {}
+}
+
+impl Nlm {
+    /// Has the keeper woken by `waker` from now on; the first one stays.
+    pub fn set_waker(&self, waker: Waker) {
+        let _set = self.answers.waker.set(waker);
+    }
+
+    pub(super) fn wake(&self) {
+        self.answers.wake();
+    }
+
+    /// Does what is due, and gives the time by which it is to be called again, in milliseconds of [`Nlm::now`]. May
+    /// block; never called by two threads at once.
+    pub fn tick(&self) -> Option<u64> {
+        let keeper = &Keeper;
+        self.run_answers(keeper);
+        let now = self.now();
+        let (record, effects) = self.state().tick(now, RETRIES_PER_TICK);
+        self.run(keeper, effects);
+        // a record that cannot be stored is tried again with the next lock
+        if let Some(record) = record
+            && self.store.append(&record).is_ok()
+        {
+            let effects = self.state().persisted(now, &record);
+            self.run(keeper, effects);
+        }
+        self.call_again(keeper, now);
+        let sweep_ms = self.sweep_if_due(keeper);
+        let due = [self.state().next_deadline_ms(), self.waiting.next_due_ms(), Some(sweep_ms)];
+        due.into_iter().flatten().min()
+    }
+
+    fn sweep_if_due(&self, keeper: &Keeper) -> u64 {
+        let now = self.now();
+        let mut next = self.next_sweep_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.0 < *next {
+            return *next;
+        }
+        *next = now.0.saturating_add(SWEEP_MS);
+        let due = *next;
+        drop(next);
+        self.sweep_waiting(now);
+        for host in self.state().idle_hosts(now, IDLE_HOSTS_PER_SWEEP) {
+            self.release(keeper, host);
+        }
+        due
+    }
+
+    /// SM_NOTIFY: the host of this name, from whose address the notification came, has rebooted. How many locks it
+    /// held; `None` if it is not believed.
+    pub fn client_rebooted(&self, from: IpAddr, name: &[u8], nsm_state: i32) -> Option<usize> {
+        match self.state().client_rebooted(self.now(), from, name, nsm_state) {
+            Reboot::Ignored => None,
+            Reboot::Dropped { record, ranges, effects } => {
+                self.run(&Keeper, effects);
+                // one that is lost costs a notification that is believed twice, of a host that has nothing
+                let _stored = self.store.append(&record);
+                Some(ranges)
+            }
+        }
+    }
+
+    /// A host of the boot list answered SM_NOTIFY.
+    pub fn notify_answered(&self, addr: IpAddr, name: &[u8]) {
+        self.state().notify_answered(self.now(), addr, name);
+        self.wake();
+    }
+}
