@@ -8,6 +8,16 @@ for i in $(seq 200); do (: </dev/tcp/$SERVER/2049) 2>/dev/null && break; sleep 0
 export_dir=$(cut -d' ' -f1 "$JOB/exports" | head -n 1)
 here=$(dirname "$(cat "$JOB/script")")
 o=proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,hard$extra
+case $checks in
+  locks*)
+    # a default mount: the server's port mapper is asked for everything, and the client's own lock and
+    # status managers are found by its
+    o=hard$extra
+    rpcbind -w
+    rpc.statd --no-notify
+    ;;
+  *) ;;
+esac
 case $o in
   *vers=2*)
     modprobe nfsv2

@@ -23,9 +23,11 @@ $export_dir/a       *(rw,no_root_squash,insecure)
 $export_dir/ro      *(ro,no_root_squash,insecure)
 $export_dir/squash  *(rw,root_squash,insecure)
 END
-run="$bowline serve --exports $KC_JOB/exports --listen 0.0.0.0 --port 2049 --portmap off \
+run="$bowline serve --exports $KC_JOB/exports --listen 0.0.0.0 --port 2049 \
   --state-dir $state --control $KC_JOB/control.sock $*"
 if [ "$kind" = user ]; then
+  # for the port mapper, which clients that lock have to ask
+  echo 111 >/proc/sys/net/ipv4/ip_unprivileged_port_start
   chmod 755 "$KC_JOB"
   chown -R 65534:65534 "$export_dir" "$state" "$KC_JOB/exports"
   install -d -o 65534 -g 65534 -m 700 "$KC_JOB/run"

@@ -8,12 +8,12 @@ mod connection_rows;
 mod control;
 mod limit_warnings;
 mod listen_addresses;
+mod lock_manager;
 pub mod parts;
 mod port_owner;
 pub mod portmap;
 mod process_info;
 mod recent_calls;
-#[allow(dead_code, reason = "the lock manager, which comes next, is its user")]
 pub mod recovery;
 mod refused_mounts;
 mod run;

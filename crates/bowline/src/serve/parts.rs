@@ -8,6 +8,7 @@ use crate::logging::LogHandle;
 use crate::output::error_text;
 use export::Exports;
 use nfs::Nfs;
+use nfs::nlm::Nlm;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use svc::{OutboundCalls, Server, SettingError, UdpSockets};
@@ -21,6 +22,8 @@ pub struct ServerParts {
     pub exports: Arc<Exports>,
     /// The NFS programs, with their live settings.
     pub nfs: Arc<Nfs>,
+    /// The lock manager.
+    pub nlm: Arc<Nlm>,
     /// How portmappers know the server.
     pub portmap: PortmapService,
     /// The log's level.

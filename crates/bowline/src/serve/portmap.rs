@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Longest wait for rpcbind, which runs on this machine.
 const RPCBIND_TIMEOUT: Duration = Duration::from_secs(2);
 /// Programs and versions that are announced.
-const PROGRAMS: [(u32, u32); 9] = [
+const PROGRAMS: [(u32, u32); 12] = [
     (100_003, 2),
     (100_003, 3),
     (100_227, 2),
@@ -31,6 +31,9 @@ const PROGRAMS: [(u32, u32); 9] = [
     (100_005, 3),
     (100_011, 1),
     (100_011, 2),
+    (100_021, 1),
+    (100_021, 3),
+    (100_021, 4),
 ];
 
 /// `--portmap`.

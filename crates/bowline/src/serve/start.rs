@@ -7,8 +7,9 @@ use super::listen_addresses::ListenAddresses;
 use super::parts::ServerParts;
 use super::portmap::{self, Plan, PortmapService};
 use super::recent_calls::RecentCalls;
+use super::recovery::RecoveryStore;
 use super::{
-    port_owner, process_info, refused_mounts, self_test, signals, startup_message,
+    lock_manager, port_owner, process_info, refused_mounts, self_test, signals, startup_message,
     startup_warnings, state_dir, systemd,
 };
 use crate::config::ServeConfig;
@@ -22,6 +23,7 @@ use admin::{Control, ControlServer};
 use anyhow::{Context, anyhow, bail};
 use export::{ExportSpec, Exports, Identity, Table};
 use nfs::mount::Mount;
+use nfs::nlm::Nlm;
 use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings};
 use rpc::{DispatchSettings, Dispatcher, Program, Replies};
@@ -69,12 +71,12 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let listen = ListenAddresses::of(&config.listen, config.port, &process.inherited)?;
     let plan = portmap::plan(config.portmap, &listen)?;
     let services = Arc::new(Portmap::new(portmap::answers(&listen, &plan)));
-    let programs = Programs::new(config, &exports);
     let outbound = start_outbound()?;
+    let programs = Programs::new(config, &exports, &outbound);
     let dispatcher = Arc::new(dispatcher(&programs, Arc::clone(&services)));
     // nobody else has asked for the replies
     let _first = dispatcher.set_replies(Arc::clone(&outbound) as Arc<dyn Replies>);
-    let Programs { nfs, mount } = programs;
+    let Programs { nfs, mount, nlm, recovery } = programs;
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let calls = (dispatcher, Arc::clone(&telemetry));
     let server =
@@ -84,10 +86,11 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let portmap = PortmapService::apply(&plan, &listen, services, udp)?;
     let mut warnings = startup_warnings::all(config, &listen, squash_to, &specs);
     warnings.extend(settings::check_tcp_buffers(&config.values.buffers(), server.buffer_totals())?);
+    warnings.extend(recovery.failure().map(|why| format!("clients get no locks: {why}")));
     let started = Instant::now();
     let log = process.log;
-    let parts =
-        ServerParts { exports, nfs, portmap, log, outbound, server: RwLock::new(Some(server)) };
+    let server = RwLock::new(Some(server));
+    let parts = ServerParts { exports, nfs, nlm, portmap, log, outbound, server };
     let control = Arc::new(ServerControl {
         parts,
         config: config.clone(),
@@ -210,16 +213,21 @@ fn build_exports(
 struct Programs {
     nfs: Arc<Nfs>,
     mount: Arc<Mount>,
+    nlm: Arc<Nlm>,
+    recovery: Arc<RecoveryStore>,
 }
 
 impl Programs {
-    fn new(config: &ServeConfig, exports: &Arc<Exports>) -> Self {
-        let nfs = Arc::new(Nfs::new(Arc::clone(exports), NfsSettings::default()));
+    fn new(config: &ServeConfig, exports: &Arc<Exports>, outbound: &Arc<OutboundCalls>) -> Self {
+        let (recovery, state) = lock_manager::open_state(&config.state_dir);
+        let nfs = Nfs::new(Arc::clone(exports), NfsSettings::default()).with_state(state);
+        let nfs = Arc::new(nfs);
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);
         nfs.settings.max_write.store(config.values.max_write.0.bytes(), Relaxed);
         let mount = Mount::new(Arc::clone(exports)).with_nfs(Arc::clone(&nfs));
         let mount = Arc::new(mount.with_on_refused(Box::new(refused_mounts::log_refusals())));
-        Self { nfs, mount }
+        let nlm = lock_manager::lock_manager(&nfs, &recovery, outbound, config.values.local_locks);
+        Self { nfs, mount, nlm, recovery }
     }
 }
 
@@ -237,6 +245,7 @@ fn dispatcher(programs: &Programs, services: Arc<Portmap>) -> Dispatcher {
         Box::new(nfs::acl::acl_program(Arc::clone(&programs.nfs))),
         Box::new(nfs::rquota::rquota_program(Arc::clone(&programs.nfs))),
         Box::new(nfs::mount::mount_program(Arc::clone(&programs.mount))),
+        Box::new(nfs::nlm::nlm_program(Arc::clone(&programs.nlm))),
         Box::new(nfs::portmap::portmap_program(services)),
     ];
     let defaults = DispatchSettings::default();

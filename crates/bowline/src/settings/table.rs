@@ -11,6 +11,7 @@ use super::tcp_buffers::{BufferSettings, ScopedSizes};
 use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
 use nfs::TransferSize;
+use nfs::nlm::LocalLocks;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
     Congestion, ExportShare, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets,
@@ -171,6 +172,16 @@ settings! {
         apply: Some(|parts, size, _| Ok(set_transfer(&parts.nfs.settings.max_write, *size, "WRITE"))),
         help: "largest WRITE that is offered to new mounts",
         manual: "4K to 4M, in steps of 4K. Over UDP at most 60K.",
+    }
+    local_locks: LocalLocks {
+        key: "local-locks",
+        values: "on|off",
+        default: LocalLocks::On,
+        default_text: None,
+        apply: Some(|parts, choice, _| { parts.nlm.settings.set_local_locks(*choice); Ok(Vec::new()) }),
+        help: "whether locks of clients and fcntl(2) locks of programs on this machine exclude each other",
+        manual: "With off, clients exclude only each other. A file that is locked keeps what held when its first \
+                 lock was granted.",
     }
     memory: Bytes<MemoryLimit> {
         key: "memory",

@@ -115,6 +115,16 @@ fn unprivileged() {
 }
 
 #[test]
+fn locks() {
+    guest("ext4", "locks", "", 180);
+}
+
+#[test]
+fn locks_of_an_ordinary_users_server() {
+    guest("user", "locks", "", 180);
+}
+
+#[test]
 fn settings_change_under_load() {
     guest("tmpfs", "stress", "", 240);
 }

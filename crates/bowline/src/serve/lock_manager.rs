@@ -1,0 +1,41 @@
+//! Builds the lock manager: the state that clients hold, the store by which it survives a restart, and NLM over both.
+
+use super::process_info;
+use super::recovery::RecoveryStore;
+use nfs::Nfs;
+use nfs::nlm::{LocalLocks, Nlm, Store};
+use rpc::Outbound;
+use state::{Limits, Now, Record, State};
+use std::io;
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+use svc::OutboundCalls;
+
+impl Store for RecoveryStore {
+    fn append(&self, record: &Record) -> io::Result<()> {
+        Self::append(self, record).map_err(io::Error::other)
+    }
+}
+
+/// Opens the store and makes the state of this instance from it.
+pub fn open_state(state_dir: &Path) -> (Arc<RecoveryStore>, Arc<State>) {
+    let (store, recovery) = RecoveryStore::open(state_dir);
+    let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let state = State::new(&recovery, Now(0), Limits::default(), cpus);
+    (Arc::new(store), Arc::new(state))
+}
+
+/// The lock manager of the exports and the state of `nfs`.
+pub fn lock_manager(
+    nfs: &Arc<Nfs>,
+    store: &Arc<RecoveryStore>,
+    outbound: &Arc<OutboundCalls>,
+    local_locks: LocalLocks,
+) -> Arc<Nlm> {
+    let store = Arc::clone(store) as Arc<dyn Store>;
+    let calls = Arc::clone(outbound) as Arc<dyn Outbound>;
+    let nlm = Nlm::new(Arc::clone(nfs), store, calls, process_info::host_name().as_bytes());
+    nlm.settings.set_local_locks(local_locks);
+    Arc::new(nlm)
+}
