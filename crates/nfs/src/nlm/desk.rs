@@ -3,11 +3,11 @@
 //! it knows wakes it.
 
 use super::Nlm;
-use super::waiting::GrantAnswer;
+use super::answers::Waker;
 use rpc::Blocking;
-use state::{Reboot, Tag};
+use state::Reboot;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::PoisonError;
 
 /// Files whose requests are tried again in one tick.
 const RETRIES_PER_TICK: usize = 256;
@@ -15,42 +15,6 @@ const RETRIES_PER_TICK: usize = 256;
 const SWEEP_MS: u64 = 60_000;
 /// Hosts that are forgotten in one sweep because they hold nothing and have been silent.
 const IDLE_HOSTS_PER_SWEEP: usize = 64;
-
-/// Wakes the keeper. Must not block.
-pub type Waker = Box<dyn Fn() + Send + Sync>;
-
-/// Answers of clients, on their way to the keeper. The mutex is held for list operations.
-#[derive(Default)]
-pub(super) struct Answers {
-    list: Mutex<Vec<(Tag, GrantAnswer)>>,
-    waker: OnceLock<Waker>,
-}
-
-impl Answers {
-    fn lock(&self) -> MutexGuard<'_, Vec<(Tag, GrantAnswer)>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes an answer: at most one to each call that was made, so that the calls' limits bound the list.
-    pub fn note(&self, tag: Tag, answer: GrantAnswer) {
-        let mut list = self.lock();
-        if !list.contains(&(tag, answer)) {
-            list.push((tag, answer));
-        }
-        drop(list);
-        self.wake();
-    }
-
-    pub fn take(&self) -> Vec<(Tag, GrantAnswer)> {
-        std::mem::take(&mut self.lock())
-    }
-
-    pub fn wake(&self) {
-        if let Some(wake) = self.waker.get() {
-            wake();
-        }
-    }
-}
 
 /// The keeper has no other calls to announce blocking to.
 struct Keeper;
@@ -62,7 +26,7 @@ impl Blocking for Keeper {
 impl Nlm {
     /// Has the keeper woken by `waker` from now on; the first one stays.
     pub fn set_waker(&self, waker: Waker) {
-        let _set = self.answers.waker.set(waker);
+        self.answers.set_waker(waker);
     }
 
     pub(super) fn wake(&self) {
@@ -99,7 +63,11 @@ impl Nlm {
         *next = now.0.saturating_add(SWEEP_MS);
         let due = *next;
         drop(next);
-        self.sweep_waiting(now);
+        for (tag, file) in self.waiting.old(now) {
+            if !self.state().is_waiting(&file, tag) {
+                self.waiting.remove(tag);
+            }
+        }
         for host in self.state().idle_hosts(now, IDLE_HOSTS_PER_SWEEP) {
             self.release(keeper, host);
         }

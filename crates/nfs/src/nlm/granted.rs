@@ -10,7 +10,7 @@
 
 use super::Nlm;
 use super::request::{arguments, finish};
-use super::waiting::{Form, Grant, GrantAnswer, Reach};
+use super::waiting::{Form, Grant, GrantAnswer, Reach, patience_ms};
 use proto::nlm::{Answer, Lock, Status, TestArgs, Versioned, Width, procedure};
 use rpc::{
     Blocking, Call, CallCredential, CallFailure, CallTarget, Fault, OutboundCall, ProgramPort,
@@ -19,20 +19,10 @@ use state::{FileKey, Granted, Mode, Now, Tag, Who};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
 
-/// Patience with a first call; it doubles with each.
-const PATIENCE_FIRST_MS: u64 = 2000;
-/// Patience at the most.
-const PATIENCE_MAX_MS: u64 = 30_000;
 /// A client that has not answered for so long loses the lock to others who wait.
 const SILENCE_MAX_MS: u64 = 60_000;
 /// Calls by one procedure before the other is tried.
 const CALLS_BY_ONE_FORM: u32 = 2;
-
-/// How long to wait for an answer after so many calls.
-pub(super) fn patience_ms(calls: u32) -> u64 {
-    let doubled = PATIENCE_FIRST_MS.checked_shl(calls.min(16)).unwrap_or(PATIENCE_MAX_MS);
-    doubled.min(PATIENCE_MAX_MS)
-}
 
 /// The procedure of the next call.
 const fn form_of(reach: &Reach, calls: u32) -> Form {

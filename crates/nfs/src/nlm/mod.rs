@@ -15,6 +15,7 @@
 //! anything is done.
 
 mod act;
+mod answers;
 mod cancel;
 mod desk;
 mod free_all;
@@ -34,7 +35,7 @@ mod waiting;
 pub use procedures::nlm_program;
 
 use crate::Nfs;
-use desk::Answers;
+use answers::Answers;
 use locked_file::LockedFiles;
 use rpc::Outbound;
 use state::{Now, Record, State};
@@ -44,7 +45,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use waiting::Waiting;
 
-pub use desk::Waker;
+pub use answers::Waker;
 pub use settings::{LocalLocks, LocalLocksError, NlmSettings};
 
 /// Where the core's records go.

@@ -5,7 +5,6 @@
 //! CANCEL or the grant's answer; what has no request any more (its host was dropped) goes when [`Waiting::sweep`] comes
 //! by. The mutex is held for map operations.
 
-use crate::nlm::Nlm;
 use proto::nlm::Status;
 use rpc::{CallerAddress, Transport};
 use siphasher::sip::SipHasher13;
@@ -23,6 +22,17 @@ const ENTRIES_MAX: usize = 131_072;
 const SWEEP_AGE_MS: u64 = 60_000;
 /// Bytes of a cookie of ours: the tag, and a keyed hash of it.
 const COOKIE_LEN: usize = 16;
+
+/// Patience with a first call; it doubles with each.
+const PATIENCE_FIRST_MS: u64 = 2000;
+/// Patience at the most.
+const PATIENCE_MAX_MS: u64 = 30_000;
+
+/// How long to wait for an answer after so many calls.
+pub(super) fn patience_ms(calls: u32) -> u64 {
+    let doubled = PATIENCE_FIRST_MS.checked_shl(calls.min(16)).unwrap_or(PATIENCE_MAX_MS);
+    doubled.min(PATIENCE_MAX_MS)
+}
 
 /// By which procedures a client wants to be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +133,7 @@ impl Waiting {
         let entry = entries.get_mut(&tag)?;
         let grant = entry.grant.as_mut().filter(|grant| grant.due_ms <= now.0)?;
         let call = grant.clone();
-        grant.due_ms = now.0.saturating_add(super::granted::patience_ms(grant.calls));
+        grant.due_ms = now.0.saturating_add(patience_ms(grant.calls));
         grant.calls = grant.calls.saturating_add(1);
         Some((call, Arc::clone(&entry.reach)))
     }
@@ -191,17 +201,6 @@ impl From<Status> for GrantAnswer {
             Status::Granted => Self::Confirmed,
             // a client that recovers from its own restart may want it still, and asks again
             _ => Self::Refused,
-        }
-    }
-}
-
-impl Nlm {
-    /// Removes what has no request any more.
-    pub(super) fn sweep_waiting(&self, now: Now) {
-        for (tag, file) in self.waiting.old(now) {
-            if !self.state().is_waiting(&file, tag) {
-                self.waiting.remove(tag);
-            }
         }
     }
 }

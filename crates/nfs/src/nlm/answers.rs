@@ -1,0 +1,46 @@
+//! Answers of clients to grants, on their way to the keeper, and how the keeper is woken.
+
+use super::waiting::GrantAnswer;
+use state::Tag;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Wakes the keeper. Must not block.
+pub type Waker = Box<dyn Fn() + Send + Sync>;
+
+/// Answers of clients, on their way to the keeper. The mutex is held for list operations.
+#[derive(Default)]
+pub(super) struct Answers {
+    list: Mutex<Vec<(Tag, GrantAnswer)>>,
+    waker: OnceLock<Waker>,
+}
+
+impl Answers {
+    /// Has the keeper woken by `waker`; the first one stays.
+    pub fn set_waker(&self, waker: Waker) {
+        let _set = self.waker.set(waker);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Tag, GrantAnswer)>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an answer: at most one to each call that was made, so that the calls' limits bound the list.
+    pub fn note(&self, tag: Tag, answer: GrantAnswer) {
+        let mut list = self.lock();
+        if !list.contains(&(tag, answer)) {
+            list.push((tag, answer));
+        }
+        drop(list);
+        self.wake();
+    }
+
+    pub fn take(&self) -> Vec<(Tag, GrantAnswer)> {
+        std::mem::take(&mut self.lock())
+    }
+
+    pub fn wake(&self) {
+        if let Some(wake) = self.waker.get() {
+            wake();
+        }
+    }
+}
