@@ -2,13 +2,14 @@
 //!
 //! Owns: what an NFS call means. `object` turns a filehandle into an object that the caller may use;
 //! `verbs` work on such objects and know no wire type; `v3` and `v2` know wire types and call verbs;
-//! `acl` is beside them, `mount`, `nlm`, `portmap` and `rquota` are programs of their own.
+//! `acl` is beside them, `mount`, `nlm`, `nsm`, `portmap` and `rquota` are programs of their own.
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE allocate nothing here and take no lock.
 
 pub mod acl;
 pub mod mount;
 pub mod nlm;
+pub mod nsm;
 pub mod object;
 pub mod portmap;
 mod program_state;

@@ -43,6 +43,17 @@ pub(crate) enum Admission {
     Store(Record),
 }
 
+/// A host that may reclaim in the grace period.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GraceHost {
+    /// Who it is.
+    pub name: HostName,
+    /// It has reclaimed something.
+    pub reclaimed: bool,
+    /// It has answered SM_NOTIFY.
+    pub answered: bool,
+}
+
 #[derive(Debug, Clone)]
 struct Listed {
     host: MonitoredHost,
@@ -58,6 +69,7 @@ pub(crate) struct Grace {
     phase: Phase,
     instance: u32,
     list: BTreeMap<HostName, Listed>,
+    began_ms: u64,
     ends_ms: u64,
     /// The last reclaim or the last first answer.
     active_ms: u64,
@@ -73,6 +85,7 @@ impl Grace {
             phase: if list.is_empty() { Phase::Over } else { Phase::Reclaiming },
             instance: recovery.instance().wrapping_add(1),
             list,
+            began_ms: now.0,
             ends_ms: now.0.saturating_add(limits.grace_ms),
             active_ms: now.0,
         }
@@ -89,6 +102,20 @@ impl Grace {
     /// When it ends at the latest.
     pub const fn ends_ms(&self) -> u64 {
         self.ends_ms
+    }
+
+    /// Changes how long it lasts at the most, counted from its beginning.
+    pub fn set_length(&mut self, grace_ms: u64) {
+        self.ends_ms = self.began_ms.saturating_add(grace_ms);
+    }
+
+    /// The hosts of the list, by name: who has reclaimed, and who has answered SM_NOTIFY.
+    pub fn hosts(&self) -> impl Iterator<Item = GraceHost> {
+        self.list.iter().map(|(name, listed)| GraceHost {
+            name: name.clone(),
+            reclaimed: listed.reclaimed,
+            answered: listed.answered,
+        })
     }
 
     /// Goes to the next phase if it is time.

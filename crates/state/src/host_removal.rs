@@ -65,6 +65,22 @@ impl State {
         Reboot::Dropped { record: Record::NsmState(name, nsm_state), ranges, effects }
     }
 
+    /// The host at this address that a status monitor means by a name: the one whose calls carry it, or else the only
+    /// one of which one of the two names is the other without its domain. A host that is known by another name is not
+    /// meant, even if it is the only one at its address: two machines may share one.
+    pub fn host_called(&self, addr: IpAddr, mon_name: &[u8]) -> Option<HostName> {
+        let hosts = acquire(&self.hosts);
+        if let Some(host) = hosts.by_name(addr, mon_name).and_then(|id| hosts.find(id)) {
+            return Some(host.info.host_name());
+        }
+        let addr = addr.to_canonical();
+        let mut alike = hosts
+            .iter()
+            .filter(|host| host.info.addr == addr && names_agree(&host.info.name, mon_name));
+        let only = alike.next()?;
+        alike.next().is_none().then(|| only.info.host_name())
+    }
+
     /// FREE_ALL: a host gives up everything. Its record stays: it has nothing that it could reclaim.
     pub fn free_all(&self, now: Now, id: HostId) -> Leaving {
         let removed = {
@@ -185,4 +201,14 @@ impl State {
     pub fn host_name(&self, id: HostId) -> Option<HostName> {
         acquire(&self.hosts).find(id).map(|host| host.info.host_name())
     }
+}
+
+/// Whether one name is the other without its domain. An address in digits has none.
+fn names_agree(a: &[u8], b: &[u8]) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let Some((head, rest)) = long.split_at_checked(short.len()) else { return false };
+    let is_host = |name: &[u8]| name.iter().any(u8::is_ascii_alphabetic) && !name.contains(&b'.');
+    is_host(short)
+        && head.eq_ignore_ascii_case(short)
+        && (rest.is_empty() || rest.first() == Some(&b'.'))
 }

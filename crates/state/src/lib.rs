@@ -56,7 +56,7 @@ mod waiter;
 mod waits;
 
 pub use file::{How, LockRequest, TestAnswer};
-pub use grace::Phase;
+pub use grace::{GraceHost, Phase};
 pub use holder::{Holder, Who};
 pub use host_removal::{Leaving, Reboot};
 pub use hosts::Caller;

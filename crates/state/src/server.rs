@@ -7,7 +7,7 @@ use crate::acquire::acquire;
 use crate::file::How;
 use crate::file::{Cx, FileState, LockRequest, TestAnswer};
 use crate::files::Files;
-use crate::grace::{Admission, Grace, Phase};
+use crate::grace::{Admission, Grace, GraceHost, Phase};
 use crate::holder::Who;
 use crate::hosts::{Caller, Hosts, Refusal};
 use crate::key::{FileKey, HostId, Now, Tag};
@@ -359,6 +359,19 @@ impl State {
         self.grace(|grace| {
             grace.end();
             grace.end_record()
+        })
+    }
+
+    /// Changes how long a grace period lasts at the most; the one that runs is counted from its beginning.
+    pub fn set_grace_ms(&self, grace_ms: u64) {
+        self.grace(|grace| grace.set_length(grace_ms));
+    }
+
+    /// Where the grace period stands, when it ends at the latest, and who may reclaim in it.
+    pub fn grace_period(&self, now: Now) -> (Phase, u64, Vec<GraceHost>) {
+        self.grace(|grace| {
+            grace.advance(now, &self.limits);
+            (grace.phase(), grace.ends_ms(), grace.hosts().collect())
         })
     }
 

@@ -1,0 +1,182 @@
+//! NSM, the network status monitor (program 100024, version 1): who restarts tells whom he had locks with.
+//!
+//! Owns: what a notification comes to ([`Nsm`]), and telling the clients of before a restart ([`Notifier`]). Described in
+//! X/Open's C702, chapter 11, which was not at hand; the behaviour is that of the clients in the field.
+//!
+//! # Who is believed
+//!
+//! A notification that a client has rebooted drops its locks, so that a forged one corrupts its data. It is believed if
+//! it comes from a port below 1024 of an address from which a monitored host of that name has called, with a state number
+//! that differs from the last. Linux's sm-notify and statd, and what goes back to the same sources, send from such a
+//! port. Everything else is answered in the same way, which is nothing, and only counted.
+//!
+//! # Names
+//!
+//! The name in a notification (`mon_name`) is what the sender calls itself. Linux's lockd fills `caller_name` of its calls
+//! with the machine's node name, and sm-notify sends what gethostname(2) gives, which is the same; but `sm-notify -v`
+//! and other systems may send it with a domain or without. So a name means the host whose calls carry it, or the one
+//! whose name is the same but for the domain ([`state::State::host_called`]). Names are never resolved.
+//!
+//! What we send is the machine's node name. Linux's statd compares it with the name by which it monitors us, and
+//! compares the address that the call comes from as well; others compare names only. So the address goes as a name in
+//! a second notification, and both come from the address that the client used.
+//!
+//! # What is not here
+//!
+//! SM_MON asks that others be monitored for the lock manager of this machine's kernel, which it needs as a client of
+//! other servers. That is rpc.statd's task: it is refused, and counted, so that the operator can be told.
+
+mod notifier;
+#[cfg(test)]
+mod tests;
+
+pub use notifier::{Notifier, NotifierProgress};
+
+use proto::nsm::{MonId, MyId, Name, Notify, Outcome, PROGRAM, Stat, StatResult};
+use rpc::{Call, Fault, Plan, Row, Service, Version};
+use state::State;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use xdr::{Reader, Writer};
+
+/// The first port that any user may send from.
+const UNRESERVED_PORT: u16 = 1024;
+
+/// Drops what a host held that has rebooted. May block.
+pub trait Reboots: Send + Sync {
+    /// The host of this name and address has this state number now. How many locks it held; `None` if it is not
+    /// monitored, or is known to have that number.
+    fn client_rebooted(&self, from: IpAddr, name: &[u8], nsm_state: i32) -> Option<usize>;
+}
+
+/// Numbers since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NsmCounters {
+    /// Notifications that were believed.
+    pub reboots: u64,
+    /// Locks that they dropped.
+    pub locks_dropped: u64,
+    /// Notifications that were not believed.
+    pub ignored: u64,
+    /// Requests to monitor another machine, which were refused.
+    pub monitor_refused: u64,
+}
+
+/// The state of the program.
+pub struct Nsm {
+    state: Arc<State>,
+    reboots: Arc<dyn Reboots>,
+    counts: [AtomicU64; 4],
+}
+
+const REBOOTS: usize = 0;
+const LOCKS_DROPPED: usize = 1;
+const IGNORED: usize = 2;
+const MONITOR_REFUSED: usize = 3;
+
+impl Nsm {
+    /// The status monitor over what clients hold.
+    pub fn new(state: Arc<State>, reboots: Arc<dyn Reboots>) -> Self {
+        Self { state, reboots, counts: Default::default() }
+    }
+
+    /// Numbers since the start.
+    pub fn counters(&self) -> NsmCounters {
+        let [reboots, locks_dropped, ignored, monitor_refused] =
+            [REBOOTS, LOCKS_DROPPED, IGNORED, MONITOR_REFUSED].map(|at| self.count(at, 0));
+        NsmCounters { reboots, locks_dropped, ignored, monitor_refused }
+    }
+
+    /// Adds to a counter; its value.
+    fn count(&self, at: usize, more: u64) -> u64 {
+        self.counts.get(at).map_or(0, |count| count.fetch_add(more, Relaxed).wrapping_add(more))
+    }
+
+    fn stat(&self) -> Stat {
+        Stat { state: self.state.nsm_state() }
+    }
+}
+
+/// The program for the dispatcher.
+pub fn nsm_program(state: Arc<Nsm>) -> Service<Nsm> {
+    Service { number: PROGRAM, name: "nsm", versions: &VERSIONS, state }
+}
+
+static VERSIONS: [Version<Nsm>; 1] = [Version::new(proto::nsm::VERSION, &ROWS)];
+
+/// All of them may run twice: a notification that is sent again has a state number that is known.
+static ROWS: [Row<Nsm>; 7] = [
+    Row::new("NULL", Plan::IDEMPOTENT, null),
+    Row::new("STAT", Plan::IDEMPOTENT, stat),
+    Row::new("MON", Plan::IDEMPOTENT, mon),
+    Row::new("UNMON", Plan::IDEMPOTENT, unmon),
+    Row::new("UNMON_ALL", Plan::IDEMPOTENT, unmon_all),
+    Row::new("SIMU_CRASH", Plan::IDEMPOTENT, null),
+    Row::new("NOTIFY", Plan::IDEMPOTENT, notify),
+];
+
+type Ran = Result<(), Fault>;
+
+/// NULL; and SIMU_CRASH, which would have us behave as if the machine had restarted: whoever wants that restarts us.
+fn null(_: &Nsm, _: &mut Call<'_>, _: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    Ok(())
+}
+
+/// Whether a host could be monitored: any could that has locks here.
+fn stat(nsm: &Nsm, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let Name(_) = args.get()?;
+    args.end()?;
+    reply.put(&StatResult { outcome: Outcome::Success, stat: nsm.stat() });
+    Ok(())
+}
+
+fn mon(nsm: &Nsm, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let _mon: proto::nsm::Mon<'_> = args.get()?;
+    args.end()?;
+    if call.peer.addr.ip().is_loopback() {
+        nsm.count(MONITOR_REFUSED, 1);
+    }
+    reply.put(&StatResult { outcome: Outcome::Fail, stat: nsm.stat() });
+    Ok(())
+}
+
+/// Nobody is monitored for anybody else: that it ends is no news.
+fn unmon(nsm: &Nsm, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let _of: MonId<'_> = args.get()?;
+    args.end()?;
+    reply.put(&nsm.stat());
+    Ok(())
+}
+
+fn unmon_all(nsm: &Nsm, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    let _of: MyId<'_> = args.get()?;
+    args.end()?;
+    reply.put(&nsm.stat());
+    Ok(())
+}
+
+fn notify(nsm: &Nsm, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    let Notify { name, state } = args.get()?;
+    args.end()?;
+    let from = call.peer.addr;
+    let host = match from.port() < UNRESERVED_PORT {
+        true => nsm.state.host_called(from.ip(), name),
+        false => None,
+    };
+    let dropped = host.and_then(|host| {
+        // the kernel's locks are released, and a record is stored
+        call.blocking.will_block();
+        nsm.reboots.client_rebooted(from.ip(), &host.name, state)
+    });
+    match dropped {
+        Some(locks) => {
+            nsm.count(REBOOTS, 1);
+            nsm.count(LOCKS_DROPPED, locks as u64);
+        }
+        None => {
+            nsm.count(IGNORED, 1);
+        }
+    }
+    Ok(())
+}
