@@ -426,12 +426,16 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__clients)
-            opts="-h --json --control --help"
+            opts="-h --watch --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --control)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
@@ -469,12 +473,16 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__conns)
-            opts="-h --json --control --help"
+            opts="-h --watch --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --control)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
@@ -498,12 +506,16 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__exports)
-            opts="-h --json --control --help"
+            opts="-h --watch --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --control)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
@@ -527,7 +539,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__get)
-            opts="-h --json --control --help threads export-threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion max-read max-write memory log-level"
+            opts="-h --json --control --help threads export-threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion max-read max-write local-locks memory log-level"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -570,12 +582,16 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__ops)
-            opts="-h --json --control --help"
+            opts="-h --watch --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --control)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
@@ -599,12 +615,16 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__pools)
-            opts="-h --json --control --help"
+            opts="-h --watch --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --control)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
@@ -721,7 +741,7 @@ _bowline() {
                     return 0
                     ;;
                 --set)
-                    COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= max-read= max-write= memory= log-level=" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= max-read= max-write= local-locks= memory= log-level=" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -732,7 +752,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__set)
-            opts="-h --json --control --help threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= max-read= max-write= memory= log-level="
+            opts="-h --json --control --help threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= max-read= max-write= local-locks= memory= log-level="
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -761,12 +781,16 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__sockets)
-            opts="-h --json --control --help"
+            opts="-h --watch --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --control)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
@@ -790,12 +814,16 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__status)
-            opts="-h --json --control --help"
+            opts="-v -h --verbose --watch --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --control)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then

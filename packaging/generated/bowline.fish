@@ -64,29 +64,38 @@ tcp-sndbuf=\t'smallest send buffer of a connection; for some connections with tc
 tcp-congestion=\t'congestion control of connections'
 max-read=\t'largest READ that is offered to new mounts'
 max-write=\t'largest WRITE that is offered to new mounts'
+local-locks=\t'whether locks of clients and fcntl(2) locks of programs on this machine exclude each other'
 memory=\t'most memory for calls that are being received and replies that clients have not taken'
 log-level=\t'least severity of messages that are logged'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Make all exports read-only, whatever the exports file says'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l prove -d 'After the start, mount the first export over the network, list it, read one file and compare it with the disk, and print the result'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand status" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
 complete -c bowline -n "__fish_bowline_using_subcommand status" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand status" -s v -l verbose -d 'Also print the counters for developers, see bowline-counters(7)'
 complete -c bowline -n "__fish_bowline_using_subcommand status" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand status" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand exports" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
 complete -c bowline -n "__fish_bowline_using_subcommand exports" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand exports" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand exports" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand clients" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
 complete -c bowline -n "__fish_bowline_using_subcommand clients" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand clients" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand clients" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand conns" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
 complete -c bowline -n "__fish_bowline_using_subcommand conns" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand conns" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand conns" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand sockets" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
 complete -c bowline -n "__fish_bowline_using_subcommand sockets" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand sockets" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand sockets" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand pools" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
 complete -c bowline -n "__fish_bowline_using_subcommand pools" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand pools" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand pools" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand ops" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
 complete -c bowline -n "__fish_bowline_using_subcommand ops" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand ops" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand ops" -s h -l help -d 'Print help'

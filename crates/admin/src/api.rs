@@ -234,6 +234,12 @@ pub struct ExportRow {
     pub bytes_read: u64,
     /// Data bytes written.
     pub bytes_written: u64,
+    /// Calls, MNT included, that it refused since the start, because of the client, its port or its flavour.
+    #[serde(default)]
+    pub refused: u64,
+    /// Why it refused the last one.
+    #[serde(default)]
+    pub last_refusal: Option<String>,
 }
 
 /// One rule of an export.
@@ -260,6 +266,13 @@ pub struct ClientRow {
     pub bytes_out: u64,
     /// The paths that it has mounted, as far as MOUNT calls tell.
     pub mounts: Vec<String>,
+    /// Calls, MNT included, that were refused since the start, because of the client, its port, its flavour or
+    /// the path.
+    #[serde(default)]
+    pub refused: u64,
+    /// What was refused last, and why.
+    #[serde(default)]
+    pub last_refusal: Option<String>,
 }
 
 /// One connection.
@@ -285,15 +298,29 @@ pub struct ConnRow {
     pub in_flight: u64,
     /// Bytes of replies that the client has not taken.
     pub unsent_bytes: u64,
+    /// The oldest of its calls that sleep in a file system now.
+    #[serde(default)]
+    pub oldest_blocked: Option<BlockedCallRow>,
     /// What limits it, measured for a quarter of a second; missing if it has just been closed.
     #[serde(default)]
     pub link: Option<LinkRow>,
 }
 
+/// A call that sleeps in a file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedCallRow {
+    /// The path of the export.
+    pub export: String,
+    /// The call, for example `nfs v3 READ`.
+    pub call: String,
+    /// For how long.
+    pub age_ms: u64,
+}
+
 /// What limits a connection now.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LinkRow {
-    /// The limit: `idle`, `client` (it asks for no more), `server` (received data is not read),
+    /// The limit: `idle`, `disk` (a call sleeps in the file system), `client` (it asks for no more), `server` (received data is not read),
     /// `receive-window`, `send-buffer`, `client-window`, `congestion`.
     pub limit: String,
     /// The setting that would raise the limit, for example `tcp-rcvbuf=2M`.

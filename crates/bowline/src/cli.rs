@@ -5,8 +5,10 @@ pub mod errors;
 
 use crate::serve_options::ServeOptions;
 use crate::settings::{Assignment, AssignmentParser, KeyParser};
+use crate::watch;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The exit statuses of all commands.
 pub const EXIT_STATUSES: [(u8, &str); 3] = [
@@ -43,22 +45,29 @@ pub enum Command {
     /// server at once.
     Serve(Box<ServeOptions>),
     /// Show the state of the server
-    Status(ControlTarget),
+    Status {
+        /// Also print the counters for developers, see bowline-counters(7)
+        #[arg(long, short)]
+        verbose: bool,
+        /// The server.
+        #[command(flatten)]
+        to: TableTarget,
+    },
     /// Show the exports and their clients
-    Exports(ControlTarget),
+    Exports(TableTarget),
     /// Show current and recent clients
     ///
     /// Calls and bytes are counted over TCP since the start of the server, including closed connections.
     /// The last 4,096 clients without an open connection are remembered.
-    Clients(ControlTarget),
+    Clients(TableTarget),
     /// Show the connections
-    Conns(ControlTarget),
+    Conns(TableTarget),
     /// Show the listening and UDP sockets
-    Sockets(ControlTarget),
+    Sockets(TableTarget),
     /// Show the thread pools
-    Pools(ControlTarget),
+    Pools(TableTarget),
     /// Show calls, errors and latencies of each procedure
-    Ops(ControlTarget),
+    Ops(TableTarget),
     /// Change a setting of the running server
     Set {
         /// The setting and its new value, for example max-read=64K; `bowline get` lists the settings
@@ -114,6 +123,17 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// A command that prints a table about a server.
+#[derive(Debug, Args)]
+pub struct TableTarget {
+    /// Print it again every N seconds, until Ctrl-C
+    #[arg(long, value_name = "N", value_parser = watch::interval)]
+    pub watch: Option<Duration>,
+    /// The server.
+    #[command(flatten)]
+    pub server: ControlTarget,
 }
 
 /// The server to ask, and the output format.

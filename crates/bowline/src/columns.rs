@@ -76,7 +76,7 @@ pub const STATUS: [Column; 16] = [
          machine hold",
     ),
     left("open files", "Descriptors in use, and the limit"),
-    left(COUNTERS, "Counters that are not zero: see bowline-counters(7)"),
+    left(COUNTERS, "With -v: counters that are not zero, see bowline-counters(7)"),
 ];
 
 /// The first cell of each warning of `bowline status`.
@@ -97,7 +97,7 @@ pub const BLOCKED: Column = left(
 );
 
 /// `bowline exports`.
-pub const EXPORTS: [Column; 8] = [
+pub const EXPORTS: [Column; 9] = [
     left("PATH", "The path that clients mount"),
     left("DIRECTORY", "The directory with its files; mem: is in memory"),
     left("CLIENTS", "Clients that may mount it; one line for those with the same options"),
@@ -106,20 +106,28 @@ pub const EXPORTS: [Column; 8] = [
     right("ERRORS", "Calls answered with a status other than success"),
     right("READ", "Bytes of files and directory listings"),
     right("WRITTEN", "Bytes of files"),
+    left(
+        "REFUSED",
+        "Calls that it refused because of the client, its port or its security flavour, and the last reason",
+    ),
 ];
 
 /// `bowline clients`.
-pub const CLIENTS: [Column; 6] = [
+pub const CLIENTS: [Column; 7] = [
     left("CLIENT", "Address of the client"),
     right("CONNS", "Open connections"),
     right("CALLS", "Calls over TCP since the start of the server, including closed connections"),
     right("IN", "Bytes received on them"),
     right("OUT", "Bytes sent on them"),
     left("MOUNTS", "Paths that it has mounted; a client that disappears does not unmount them"),
+    left(
+        "REFUSED",
+        "Calls that were refused because of the client, its port, its security flavour or the path, and the last one",
+    ),
 ];
 
 /// `bowline conns`.
-pub const CONNS: [Column; 17] = [
+pub const CONNS: [Column; 18] = [
     left("PEER", "The client's end"),
     left("LOCAL", "The server's end"),
     right("POOL", "The pool of threads that serves it"),
@@ -127,6 +135,7 @@ pub const CONNS: [Column; 17] = [
     right("IDLE", "Time since the client last sent data"),
     right("CALLS", "Calls received"),
     right("RUNNING", "Calls that are blocked now, for example waiting for a disk"),
+    right("OLDEST", "Age of the oldest call that sleeps in a file system now"),
     right("IN", "Bytes received"),
     right("OUT", "Bytes sent"),
     right("UNSENT", "Bytes of replies that the client has not taken"),
@@ -139,7 +148,11 @@ pub const CONNS: [Column; 17] = [
     right("SNDBUF", "The same for the send buffer"),
     right("RETRANS", "Segments that the server retransmitted"),
     right("NOW", "Bytes per second, in the busier direction"),
-    left("LIMIT", "What limits the connection now, and a setting that would raise the limit"),
+    left(
+        "LIMIT",
+        "What limits the connection now, and a setting that would raise the limit; disk: a call sleeps in the file \
+         system",
+    ),
 ];
 
 /// `bowline sockets`.

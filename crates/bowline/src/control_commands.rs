@@ -1,14 +1,14 @@
 //! The commands that use the control socket of a running server: one request each, the answer printed as a
 //! table or as JSON.
 
-use crate::cli::ControlTarget;
+use crate::cli::{ControlTarget, TableTarget};
 use crate::columns::{self, BLOCKED, COUNTERS, OUTBOUND, STATUS, WARNING, table};
 use crate::settings::Assignment;
-use crate::{default_paths, output};
+use crate::{default_paths, output, watch};
 use admin::Align::Left;
 use admin::api::{
-    BlockedExport, Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow, OutboundStatus,
-    PoolRow, Reloaded, Request, SettingRow, SocketRow, Status, TcpMemory,
+    BlockedCallRow, BlockedExport, Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow,
+    OutboundStatus, PoolRow, Reloaded, Request, SettingRow, SocketRow, Status, TcpMemory,
 };
 use admin::{Client, Table};
 use serde::Serialize;
@@ -18,13 +18,13 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 /// `bowline status`.
-pub fn status(to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    show(to, &Request::Status, status_page)
+pub fn status(to: &TableTarget, verbose: bool) -> anyhow::Result<ExitCode> {
+    watch_table(to, "bowline status", &Request::Status, |status| status_page(status, verbose))
 }
 
 /// `bowline exports`.
-pub fn exports(to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    show(to, &Request::Exports, |rows: &Vec<ExportRow>| {
+pub fn exports(to: &TableTarget) -> anyhow::Result<ExitCode> {
+    watch_table(to, "bowline exports", &Request::Exports, |rows: &Vec<ExportRow>| {
         let mut table = table(&columns::EXPORTS);
         for row in rows {
             let numbers = [
@@ -32,6 +32,7 @@ pub fn exports(to: &ControlTarget) -> anyhow::Result<ExitCode> {
                 admin::count(row.errors),
                 admin::bytes(row.bytes_read),
                 admin::bytes(row.bytes_written),
+                refusals(row.refused, row.last_refusal.as_ref()),
             ];
             for (index, rule) in row.rules.iter().enumerate() {
                 if index == 0 {
@@ -47,8 +48,8 @@ pub fn exports(to: &ControlTarget) -> anyhow::Result<ExitCode> {
 }
 
 /// `bowline clients`.
-pub fn clients(to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    show(to, &Request::Clients, |rows: &Vec<ClientRow>| {
+pub fn clients(to: &TableTarget) -> anyhow::Result<ExitCode> {
+    watch_table(to, "bowline clients", &Request::Clients, |rows: &Vec<ClientRow>| {
         let mut table = table(&columns::CLIENTS);
         for row in rows {
             table.row([
@@ -58,6 +59,7 @@ pub fn clients(to: &ControlTarget) -> anyhow::Result<ExitCode> {
                 &admin::bytes(row.bytes_in),
                 &admin::bytes(row.bytes_out),
                 &row.mounts.join(" "),
+                &refusals(row.refused, row.last_refusal.as_ref()),
             ]);
         }
         table.to_string()
@@ -65,8 +67,8 @@ pub fn clients(to: &ControlTarget) -> anyhow::Result<ExitCode> {
 }
 
 /// `bowline conns`.
-pub fn conns(to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    show(to, &Request::Conns, |rows: &Vec<ConnRow>| {
+pub fn conns(to: &TableTarget) -> anyhow::Result<ExitCode> {
+    watch_table(to, "bowline conns", &Request::Conns, |rows: &Vec<ConnRow>| {
         let mut table = table(&columns::CONNS);
         for row in rows {
             let cells = [
@@ -77,6 +79,7 @@ pub fn conns(to: &ControlTarget) -> anyhow::Result<ExitCode> {
                 admin::duration_s(row.idle_s),
                 admin::count(row.calls),
                 row.in_flight.to_string(),
+                row.oldest_blocked.as_ref().map_or_else(String::new, oldest),
                 admin::bytes(row.bytes_in),
                 admin::bytes(row.bytes_out),
                 admin::bytes(row.unsent_bytes),
@@ -86,6 +89,16 @@ pub fn conns(to: &ControlTarget) -> anyhow::Result<ExitCode> {
         }
         table.to_string()
     })
+}
+
+/// The count of refused calls and the last one; empty if there was none.
+fn refusals(count: u64, last: Option<&String>) -> String {
+    last.map_or_else(String::new, |last| format!("{}: {last}", admin::count(count)))
+}
+
+/// The age of a blocked call.
+fn oldest(blocked: &BlockedCallRow) -> String {
+    admin::duration_ns(blocked.age_ms.saturating_mul(1_000_000))
 }
 
 /// What limits a connection, and what would raise the limit.
@@ -122,8 +135,8 @@ fn buffer(wanted: &str, bytes: u64, cut_by: Option<&String>) -> String {
 }
 
 /// `bowline sockets`.
-pub fn sockets(to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    show(to, &Request::Sockets, |rows: &Vec<SocketRow>| {
+pub fn sockets(to: &TableTarget) -> anyhow::Result<ExitCode> {
+    watch_table(to, "bowline sockets", &Request::Sockets, |rows: &Vec<SocketRow>| {
         let mut table = table(&columns::SOCKETS);
         for row in rows {
             let from = if row.adopted { "systemd" } else { "bowline" };
@@ -173,8 +186,8 @@ fn microseconds(ns: u64) -> String {
 }
 
 /// `bowline pools`.
-pub fn pools(to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    show(to, &Request::Pools, |rows: &Vec<PoolRow>| {
+pub fn pools(to: &TableTarget) -> anyhow::Result<ExitCode> {
+    watch_table(to, "bowline pools", &Request::Pools, |rows: &Vec<PoolRow>| {
         let mut table = table(&columns::POOLS);
         for row in rows {
             let cpus = if row.cpus.is_empty() { "any" } else { &row.cpus };
@@ -205,8 +218,8 @@ pub fn pools(to: &ControlTarget) -> anyhow::Result<ExitCode> {
 }
 
 /// `bowline ops`.
-pub fn ops(to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    show(to, &Request::Ops, |rows: &Vec<OpRow>| {
+pub fn ops(to: &TableTarget) -> anyhow::Result<ExitCode> {
+    watch_table(to, "bowline ops", &Request::Ops, |rows: &Vec<OpRow>| {
         let mut table = table(&columns::OPS);
         for row in rows {
             table.row([
@@ -272,20 +285,45 @@ pub fn reload_text(done: &Reloaded) -> String {
     text
 }
 
+/// Sends a request and prints the answer; with `--watch`, again and again.
+fn watch_table<T: DeserializeOwned + Serialize>(
+    to: &TableTarget,
+    title: &str,
+    request: &Request,
+    page: impl Fn(&T) -> String,
+) -> anyhow::Result<ExitCode> {
+    let Some(interval) = to.watch else { return show(&to.server, request, page) };
+    watch::repeat(interval, title, || {
+        let answer: T = ask(&to.server, request)?;
+        // a line for each answer, for programs
+        let text = if to.server.json { serde_json::to_string(&answer)? } else { page(&answer) };
+        Ok(with_line_end(text))
+    })
+}
+
 /// Sends a request and prints the answer.
 fn show<T: DeserializeOwned + Serialize>(
     to: &ControlTarget,
     request: &Request,
     page: impl FnOnce(&T) -> String,
 ) -> anyhow::Result<ExitCode> {
+    let answer: T = ask(to, request)?;
+    let text = if to.json { serde_json::to_string_pretty(&answer)? } else { page(&answer) };
+    output::print(with_line_end(text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sends a request on a connection of its own.
+pub fn ask<T: DeserializeOwned>(to: &ControlTarget, request: &Request) -> anyhow::Result<T> {
     let path = to.control.clone().unwrap_or_else(default_paths::control_socket);
-    let answer: T = Client::connect(&path)?.ask(request)?;
-    let mut text = if to.json { serde_json::to_string_pretty(&answer)? } else { page(&answer) };
+    Ok(Client::connect(&path)?.ask(request)?)
+}
+
+fn with_line_end(mut text: String) -> String {
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    output::print(text)?;
-    Ok(ExitCode::SUCCESS)
+    text
 }
 
 fn counters(list: &[Counter]) -> String {
@@ -293,10 +331,10 @@ fn counters(list: &[Counter]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-fn status_page(s: &Status) -> String {
+fn status_page(s: &Status, verbose: bool) -> String {
     let mut table = Table::new(&[("bowline", Left), (&s.version, Left)]);
     for (line, value) in STATUS.iter().zip(status_values(s)) {
-        if line.name != COUNTERS || !s.counters.is_empty() {
+        if line.name != COUNTERS || verbose {
             table.row([line.name, &value]);
         }
     }
@@ -419,15 +457,19 @@ mod tests {
             pid: 42,
             listen: vec!["tcp 127.0.0.1:2049".into()],
             warnings: vec!["look here".into()],
+            threads: 23,
+            worker_threads: 14,
             blocked_exports: vec![blocked(7000, "/hung"), blocked(1000, "/slow")],
             ..Status::default()
         };
-        let page = status_page(&status);
+        let page = status_page(&status, false);
         assert!(
             page.contains("/hung: 3 calls, 2 waiting, nfs v3 READ for 7 s, 1 refused"),
             "{page}"
         );
         assert!(!page.contains("/slow"), "{page}");
+        assert!(!page.contains("counters") && status_page(&status, true).contains("counters"));
+        assert!(page.contains("14 workers, 9 others"), "{page}");
         for part in ["1.2.3", "42", "tcp 127.0.0.1:2049", "not privileged", "look here"] {
             assert!(page.contains(part), "{part}: {page}");
         }

@@ -22,6 +22,7 @@ mod output;
 mod serve;
 mod serve_options;
 mod settings;
+mod watch;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -52,7 +53,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(command) => bench::bench(command),
         Command::Man { dir } => generate::man(&dir),
         Command::Completions { shell } => generate::completions(shell),
-        Command::Status(to) => control_commands::status(&to),
+        Command::Status { verbose, to } => control_commands::status(&to, verbose),
         Command::Exports(to) => control_commands::exports(&to),
         Command::Clients(to) => control_commands::clients(&to),
         Command::Conns(to) => control_commands::conns(&to),

@@ -15,6 +15,7 @@ pub mod portmap;
 mod process_info;
 mod recent_calls;
 pub mod recovery;
+mod refusals;
 mod refused_mounts;
 mod run;
 mod self_test;
@@ -26,6 +27,7 @@ mod state_dir;
 mod statistics;
 mod sweeper;
 mod systemd;
+mod unserved_calls;
 
 use crate::config;
 use crate::output::UsageError;

@@ -8,7 +8,8 @@ use crate::Nothing;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::message::Target;
-use proto::portmap::{PORT, Registration};
+use crate::portmap::Listed;
+use proto::portmap::{Mapping, Netid, PORT, Registration};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -137,6 +138,37 @@ impl Registered {
         Ok(())
     }
 
+    /// Registers one more service.
+    ///
+    /// # Errors
+    /// [`RegisterError`]; the others stay registered.
+    pub fn add(&mut self, service: &Registration) -> std::result::Result<(), RegisterError> {
+        let mut session = Session::open(&self.rpcbind).map_err(RegisterError::NoRpcbind)?;
+        if session.can_say(service) && !self.services.contains(service) {
+            session.register(service)?;
+            self.services.push(*service);
+        }
+        Ok(())
+    }
+
+    /// Registers again what rpcbind has lost because it was restarted; the number of services.
+    ///
+    /// # Errors
+    /// [`RegisterError`]: the first one ends the attempt, what was done until then stays.
+    pub fn restore(&self) -> std::result::Result<usize, RegisterError> {
+        let mut session = Session::open(&self.rpcbind).map_err(RegisterError::NoRpcbind)?;
+        let listed = session.list()?;
+        let lost = self.services.iter().filter(|service| !listed.contains(&service_key(service)));
+        let mut restored = 0;
+        for service in lost {
+            if session.can_say(service) {
+                session.register(service)?;
+                restored += 1;
+            }
+        }
+        Ok(restored)
+    }
+
     /// Takes all of it back. What is already gone is no error.
     ///
     /// # Errors
@@ -145,6 +177,13 @@ impl Registered {
         let mut session = Session::open(&self.rpcbind)?;
         self.services.iter().try_for_each(|service| session.unset(service).map(|_| ()))
     }
+}
+
+/// What only one service can have: program, version, and the protocol and family of the transport.
+type ServiceKey = (u32, u32, Netid);
+
+const fn service_key(service: &Registration) -> ServiceKey {
+    (service.program, service.version, service.netid)
 }
 
 /// A connection to rpcbind, and what it speaks there.
@@ -183,6 +222,25 @@ impl Session {
         match self {
             Self::V4(client) => client.rpcb_unset(service, OWNER),
             Self::V2(client) => client.pmap_unset(service),
+        }
+    }
+
+    /// The places that are held, by whomever.
+    fn list(&mut self) -> Result<Vec<ServiceKey>> {
+        match self {
+            Self::V4(client) => {
+                let list = client.registrations()?;
+                let row =
+                    |r: &Listed| Some((r.program, r.version, Netid::parse(r.netid.as_bytes())?));
+                Ok(list.iter().filter_map(row).collect())
+            }
+            Self::V2(client) => {
+                let v4 = [Netid::Tcp, Netid::Udp];
+                let netid = |protocol| v4.into_iter().find(|netid| netid.protocol() == protocol);
+                let list = client.mappings()?;
+                let row = |m: &Mapping| Some((m.program, m.version, netid(m.protocol)?));
+                Ok(list.iter().filter_map(row).collect())
+            }
         }
     }
 

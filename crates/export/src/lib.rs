@@ -33,5 +33,5 @@ pub use identity::{Identity, IdentityError, parse_uuid};
 pub use options::{ANONYMOUS_ID, Options, Squash};
 pub use resolver::{NameService, SystemNameService};
 pub use squash::SquashedCred;
-pub use table::{BuildError, EXPORTS_MAX, Exports, HeldTable, Table};
+pub use table::{BuildError, EXPORTS_MAX, Exports, HeldTable, RefusalObserver, Table};
 pub use table_changes::table_changes;

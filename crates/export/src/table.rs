@@ -8,7 +8,8 @@ use crate::handle::Envelope;
 use crate::identity::{Identity, IdentityError};
 use crate::resolver::Resolver;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 use sys::snapshot::{Held, LongReads, Snapshot};
 use vfs::{Backend, Fid, Status};
 
@@ -224,18 +225,36 @@ pub type HeldTable<'e> = Held<'e, Table, LongReads>;
 pub struct Exports {
     table: Snapshot<Table, LongReads>,
     users: UserGroups,
+    refused: OnceLock<RefusalObserver>,
 }
+
+/// Is told of each call that an export refuses: the export, the client's address and port, and why.
+pub type RefusalObserver = Box<dyn Fn(&Export, SocketAddr, &'static str) + Send + Sync>;
 
 impl Exports {
     /// Serves a table.
     pub fn new(table: Table) -> Self {
-        Self { table: Snapshot::new(table), users: UserGroups::default() }
+        Self { table: Snapshot::new(table), users: UserGroups::default(), refused: OnceLock::new() }
     }
 
     /// The same with other services that know the groups of users.
     #[must_use]
     pub fn with_group_service(self, service: Box<dyn GroupService>) -> Self {
         Self { users: UserGroups::new(service), ..self }
+    }
+
+    /// Has an observer told of each refusal from now on; the first one stays. It must not wait.
+    pub fn observe_refusals(&self, observer: RefusalObserver) {
+        // a second one is a mistake of the caller that costs statistics only
+        let _ = self.refused.set(observer);
+    }
+
+    /// Tells the observer that an export refuses a client.
+    #[cold]
+    pub fn refused(&self, export: &Export, client: SocketAddr, why: &'static str) {
+        if let Some(observer) = self.refused.get() {
+            observer(export, client, why);
+        }
     }
 
     /// The groups of users, for exports with `manage-gids`.

@@ -49,13 +49,23 @@ pub enum ClientRefused {
 
 impl fmt::Display for ClientRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.write_str(self.text())
+    }
+}
+
+impl ClientRefused {
+    /// The reason, for the operator.
+    pub const fn text(self) -> &'static str {
+        match self {
             Self::NotForClient => "not a client of this export",
             Self::Port => "its port is not below 1024 (option insecure)",
             Self::NoAnswer => "the name services do not say who this client is",
-        })
+        }
     }
 }
+
+/// The reason why a call of a client that may use the export is refused, for the operator.
+const FLAVOR_REFUSED: &str = "its security flavour is not accepted (option sec)";
 
 impl From<ClientRefused> for Status {
     fn from(refused: ClientRefused) -> Self {
@@ -128,6 +138,7 @@ impl<'c> Caller<'c> {
         fid: Fid,
     ) -> vfs::Result<Object<'t>> {
         if !options.flavors.accepts(self.credential) {
+            self.exports.refused(export, self.peer.addr, FLAVOR_REFUSED);
             return Err(Status::Acces);
         }
         let groups = if options.manage_gids { self.listed_groups(options)? } else { None };
@@ -162,8 +173,8 @@ impl<'c> Caller<'c> {
         let options = match export.access_for(ip, port) {
             ClientAccess::Allowed(options) => options,
             ClientAccess::Unresolved => self.resolved_options(export)?,
-            ClientAccess::NoRule => return Err(ClientRefused::NotForClient),
-            ClientAccess::PortNotReserved => return Err(ClientRefused::Port),
+            ClientAccess::NoRule => return Err(self.refused(export, ClientRefused::NotForClient)),
+            ClientAccess::PortNotReserved => return Err(self.refused(export, ClientRefused::Port)),
         };
         self.buffers.set(socket_buffer_sizes(export.buffers_for(options)));
         Ok(options)
@@ -175,12 +186,20 @@ impl<'c> Caller<'c> {
         let (ip, port) = (self.peer.addr.ip(), self.peer.addr.port());
         self.blocking.will_block();
         export.resolve_blocking(ip);
-        match export.access_for(ip, port) {
-            ClientAccess::Allowed(options) => Ok(options),
-            ClientAccess::NoRule => Err(ClientRefused::NotForClient),
-            ClientAccess::PortNotReserved => Err(ClientRefused::Port),
-            ClientAccess::Unresolved => Err(ClientRefused::NoAnswer),
-        }
+        let refused = match export.access_for(ip, port) {
+            ClientAccess::Allowed(options) => return Ok(options),
+            ClientAccess::NoRule => ClientRefused::NotForClient,
+            ClientAccess::PortNotReserved => ClientRefused::Port,
+            ClientAccess::Unresolved => ClientRefused::NoAnswer,
+        };
+        Err(self.refused(export, refused))
+    }
+
+    /// Tells who counts refusals.
+    #[cold]
+    fn refused(&self, export: &Export, why: ClientRefused) -> ClientRefused {
+        self.exports.refused(export, self.peer.addr, why.text());
+        why
     }
 
     /// The groups that this machine knows the caller's user to be in, squashed; `None` if it does

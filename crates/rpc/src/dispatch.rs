@@ -25,6 +25,7 @@ use answer::{accept, answer_missing, answer_not_accepted, answer_unreadable};
 use header::HeaderError;
 use programs::{Found, Programs};
 use proto::rpc::{Accepted, CALL, CallHeader};
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use xdr::{Reader, Writer};
@@ -46,11 +47,16 @@ impl Default for DispatchSettings {
     }
 }
 
+/// Is told the caller's address, the program and the version of a call of something that is not served.
+pub type UnservedObserver = Box<dyn Fn(SocketAddr, u32, u32) + Send + Sync>;
+
 /// Answers calls. One for the whole server, shared by all workers.
 pub struct Dispatcher {
     programs: Programs,
     auth: AuthTable,
     replies: Option<Arc<ReplyCache>>,
+    /// Who is told of calls of programs, versions and procedures that are not served.
+    unserved: Option<UnservedObserver>,
     /// Who takes replies to calls of ours.
     outbound_replies: OnceLock<Arc<dyn Replies>>,
 }
@@ -66,8 +72,16 @@ impl Dispatcher {
                 let age_ms = settings.reply_cache_age_ms;
                 ReplyCache::new(settings.reply_cache_bytes, age_ms, cpus)
             }),
+            unserved: None,
             outbound_replies: OnceLock::new(),
         }
+    }
+
+    /// The same, which tells this observer of each call of a program, version or procedure that is not
+    /// served. The observer must not wait.
+    #[must_use]
+    pub fn with_unserved_observer(self, observer: UnservedObserver) -> Self {
+        Self { unserved: Some(observer), ..self }
     }
 
     /// All that is counted by itself; the place in the list is the [`OpIndex`].
@@ -205,7 +219,12 @@ impl Dispatcher {
         let transport = call.peer.transport;
         let found = match self.programs.plan(program, version, procedure, args.rest(), transport) {
             Ok(found) => found,
-            Err(missing) => return answer_missing(reply, xid, call.protection(), missing),
+            Err(missing) => {
+                if let Some(observer) = &self.unserved {
+                    observer(call.peer.addr, program, version);
+                }
+                return answer_missing(reply, xid, call.protection(), missing);
+            }
         };
         if let Some(pending) = &mut call.pending {
             pending.ops = found.ops;

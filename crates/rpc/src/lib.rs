@@ -26,7 +26,7 @@ pub use back_channel::{BackChannel, ConnId, Replies};
 pub use call::{Blocking, Call, CallHost, Fault};
 pub use credential::{AuthSys, Credential, Principal};
 pub use deferred::Deferred;
-pub use dispatch::{DispatchSettings, Dispatcher};
+pub use dispatch::{DispatchSettings, Dispatcher, UnservedObserver};
 pub use large_argument::{
     ArgumentSink, BeginHandler, Begun, Consumed, LargeArgument, PartialRecord, Piece, Piped,
 };

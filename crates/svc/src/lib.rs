@@ -48,7 +48,7 @@ mod zero_copy;
 
 pub use conn::clients::ClientTotals;
 pub use conn::congestion::Congestion;
-pub use conn::info::{ClientInfo, ConnInfo};
+pub use conn::info::{BlockedCallInfo, ClientInfo, ConnInfo};
 pub use conn::link::{Limit, LinkInfo, LinkSamples};
 pub use conn::tcp_buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
 pub use errors::{SettingError, StartError};

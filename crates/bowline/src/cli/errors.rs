@@ -127,7 +127,10 @@ mod tests {
             ("bowline serve /a --prot 1", "serve has no option --prot: did you mean --port?"),
             ("bowline exports --jsn", "did you mean --json?"),
             ("bowline bench load --sever x", "did you mean --server?"),
-            ("bowline status --fast", "status has no option --fast; it has --json"),
+            (
+                "bowline status --fast",
+                "status has no option --fast; it has --verbose, --watch, --json",
+            ),
             ("bowline status extra", "status takes no argument extra; see `bowline status --help`"),
             ("bowline set threads 4", "here `bowline set threads=4`"),
             ("bowline set --json threads= 4 --control c", "here `bowline set threads=4`"),

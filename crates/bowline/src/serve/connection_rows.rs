@@ -1,16 +1,23 @@
 //! The rows of `bowline conns`: a connection's counters, and what limits it.
 
+use super::statistics::call_name;
 use crate::settings::ByteSize;
-use admin::api::{ConnRow, LinkRow};
+use admin::api::{BlockedCallRow, ConnRow, LinkRow};
 use std::time::Duration;
-use svc::{BufferInfo, ConnInfo, Cut, Limit, LinkInfo};
+use svc::{BlockedCallInfo, BufferInfo, ConnInfo, Cut, Limit, LinkInfo};
 use sys::tcp::Side;
+use telemetry::OpName;
 
 /// How long connections are watched to find what limits them: several round trips of a long path.
 pub const WATCH: Duration = Duration::from_millis(250);
 
-/// Rows of all connections, the one with the most calls first.
-pub fn rows(infos: &[ConnInfo]) -> Vec<ConnRow> {
+/// Rows of all connections, the one with the most calls first. `path` names an export by its index.
+pub fn rows(infos: &[ConnInfo], ops: &[OpName], path: impl Fn(u16) -> String) -> Vec<ConnRow> {
+    let blocked = |info: &BlockedCallInfo| BlockedCallRow {
+        export: path(info.export),
+        call: call_name(ops, info.program, info.version, info.procedure),
+        age_ms: info.age_ms,
+    };
     let row = |info: &ConnInfo| ConnRow {
         peer: info.peer.to_string(),
         local: info.local.to_string(),
@@ -22,7 +29,8 @@ pub fn rows(infos: &[ConnInfo]) -> Vec<ConnRow> {
         bytes_out: info.bytes_out,
         in_flight: info.in_flight,
         unsent_bytes: info.queued_bytes as u64,
-        link: info.link.as_ref().map(link_row),
+        oldest_blocked: info.oldest_blocked.as_ref().map(blocked),
+        link: info.link.as_ref().map(|link| link_row(link, info.oldest_blocked.is_some())),
     };
     let mut rows: Vec<ConnRow> = infos.iter().map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
@@ -30,13 +38,18 @@ pub fn rows(infos: &[ConnInfo]) -> Vec<ConnRow> {
 }
 
 /// What limits a connection, as the control socket shows it.
-fn link_row(link: &LinkInfo) -> LinkRow {
+fn link_row(link: &LinkInfo, sleeps_in_file_system: bool) -> LinkRow {
     let lift = link.lift_bytes.map(|bytes| {
         let name = if link.limit == Limit::SendBuffer { "tcp-sndbuf" } else { "tcp-rcvbuf" };
         format!("{name}={}", ByteSize(bytes))
     });
     LinkRow {
-        limit: limit(link.limit).to_owned(),
+        limit: match link.limit {
+            // nothing arrives or leaves because the answer is not there yet
+            Limit::Idle | Limit::Client | Limit::Server if sleeps_in_file_system => "disk",
+            other => limit(other),
+        }
+        .to_owned(),
         lift,
         in_bytes_per_s: link.in_per_s,
         out_bytes_per_s: link.out_per_s,

@@ -5,6 +5,7 @@
 
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
+use super::refusals::{RefusalCount, Refusals, What};
 use super::{connection_rows, process_info, statistics, systemd};
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
@@ -49,6 +50,8 @@ pub struct ServerControl {
     pub open: OpenBackend,
     /// Who mounted what.
     pub mount: Arc<Mount>,
+    /// Who was refused.
+    pub refusals: Arc<Refusals>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
     /// The settings in force.
@@ -77,7 +80,7 @@ impl Control for ServerControl {
             privileged: self.squash_to.is_none(),
             uid: self.uid,
             state_dir: self.config.state_dir.display().to_string(),
-            portmap: self.parts.portmap.how.clone(),
+            portmap: self.parts.portmap.how(),
             exports: self.parts.exports.load().exports().len() as u64,
             connections: self.server(Server::connections) as u64,
             calls: totals.calls,
@@ -110,6 +113,7 @@ impl Control for ServerControl {
             let used = snapshot.exports.iter().find(|row| row.index == export.index);
             let rules = export_specs::rules_text(export.rules(), export.fsid);
             let rule = |(clients, options)| RuleRow { clients, options };
+            let refused = self.refusals.of_export(export.index);
             ExportRow {
                 path: export.path_text(),
                 directory: export.source.to_string(),
@@ -120,19 +124,27 @@ impl Control for ServerControl {
                 errors: used.map_or(0, |row| row.failed),
                 bytes_read: used.map_or(0, |row| row.bytes_read),
                 bytes_written: used.map_or(0, |row| row.bytes_written),
+                refused: refused.as_ref().map_or(0, |refused| refused.count),
+                last_refusal: refused.map(|refused| refused.why.to_owned()),
             }
         };
         table.exports().iter().map(row).collect()
     }
 
     fn clients(&self) -> Vec<ClientRow> {
-        statistics::clients(&self.server(Server::clients), &self.mount.mounted())
+        let refused = self.refusals.of_clients();
+        let refused: Vec<_> = refused
+            .into_iter()
+            .map(|(client, refused)| (client, refused.count, self.refusal_text(&refused)))
+            .collect();
+        statistics::clients(&self.server(Server::clients), &self.mount.mounted(), refused)
     }
 
     fn conns(&self) -> Vec<ConnRow> {
         let samples = self.server(Server::link_samples);
         std::thread::sleep(connection_rows::WATCH);
-        connection_rows::rows(&self.server(|server| server.conns_since(&samples)))
+        let infos = self.server(|server| server.conns_since(&samples));
+        connection_rows::rows(&infos, self.telemetry.ops(), |index| self.export_path(index))
     }
 
     fn sockets(&self) -> Vec<SocketRow> {
@@ -186,14 +198,26 @@ impl Control for ServerControl {
 }
 
 impl ServerControl {
+    /// The path of an export, by its index.
+    fn export_path(&self, index: u16) -> String {
+        let table = self.parts.exports.load();
+        let export = table.exports().iter().find(|export| export.index == index);
+        export.map_or_else(|| "(removed)".to_owned(), |export| export.path_text())
+    }
+
+    /// What was refused last, and why.
+    fn refusal_text(&self, refused: &RefusalCount) -> String {
+        let what = match &refused.what {
+            What::Export(index) => self.export_path(*index),
+            What::Path(path) => path.clone(),
+        };
+        format!("{what}: {}", refused.why)
+    }
+
     /// Exports with blocked calls, the one with the oldest call first.
     fn blocked_exports(&self) -> Vec<admin::api::BlockedExport> {
-        let table = self.parts.exports.load();
-        let path = |index| {
-            let export = table.exports().iter().find(|export| export.index == index);
-            export.map_or_else(|| "(removed)".to_owned(), |export| export.path_text())
-        };
-        statistics::blocked_exports(&self.server(Server::blocked_calls), self.telemetry.ops(), path)
+        let infos = self.server(Server::blocked_calls);
+        statistics::blocked_exports(&infos, self.telemetry.ops(), |index| self.export_path(index))
     }
 
     /// Asks the server; a default once it has been stopped.
@@ -219,6 +243,7 @@ impl ServerControl {
         let config = config::resolve(self.options.clone())?;
         let mut specs = export_specs::load(&config, self.squash_to)?;
         specs.notes.extend(self.config.restart_notes(&config));
+        specs.notes.extend(self.parts.portmap.check());
         let old = self.parts.exports.load();
         let open = |spec: &ExportSpec| (self.open)(spec);
         let table = Table::build(&specs.specs, &self.identity, &open, Some(&old))

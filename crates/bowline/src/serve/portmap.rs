@@ -3,6 +3,9 @@
 //! `auto` registers with a running rpcbind. Without one, it answers port 111 itself, but only if other machines
 //! can reach the server, because a loopback server on port 111 would only keep a later rpcbind from starting,
 //! and only if the port is free and permitted. Registrations are removed at the end.
+//!
+//! rpcbind forgets everything when it is restarted, so a thread asks it every [`CHECK_EVERY`] and registers again
+//! what is missing. Lock: `Service::state`; held while rpcbind is asked, never taken by a call of a client.
 
 use super::listen_addresses::ListenAddresses;
 use crate::output::error_text;
@@ -15,7 +18,8 @@ use proto::portmap::{Netid, PORT, Registration};
 use serde::Deserialize;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Longest wait for rpcbind, which runs on this machine.
@@ -66,15 +70,33 @@ pub enum Plan {
     Neither(String),
 }
 
+/// How often rpcbind is asked whether it still has the registrations.
+const CHECK_EVERY: Duration = Duration::from_secs(10);
+/// Programs that another server of this machine may have, such as the kernel's lock manager: NLM, NSM, rquota.
+const SHARED_PROGRAMS: [u32; 3] = [100_021, 100_024, 100_011];
+
 /// The applied plan.
 pub struct PortmapService {
-    /// The result, for the operator.
-    pub how: String,
+    service: Arc<Service>,
+    /// Ends the thread that asks rpcbind.
+    watch: Mutex<Option<Sender<()>>>,
+}
+
+/// What is announced.
+struct Service {
     listen: ListenAddresses,
     /// The portmapper program of this server.
     own: Arc<Portmap>,
-    /// The registrations with rpcbind. Locked while they are changed.
-    registered: Mutex<Option<Registered>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The registrations with rpcbind.
+    registered: Option<Registered>,
+    /// For the operator: what was done, and what other servers hold.
+    how: String,
+    /// What is wrong with rpcbind now.
+    trouble: Option<String>,
 }
 
 impl PortmapService {
@@ -88,17 +110,40 @@ impl PortmapService {
         own: Arc<Portmap>,
         udp: bool,
     ) -> anyhow::Result<Self> {
+        Self::apply_with(plan, listen, own, udp, &Rpcbind::default())
+    }
+
+    fn apply_with(
+        plan: &Plan,
+        listen: &ListenAddresses,
+        own: Arc<Portmap>,
+        udp: bool,
+        rpcbind: &Rpcbind,
+    ) -> anyhow::Result<Self> {
         own.set_udp(udp);
         let (registered, how) = match plan {
             Plan::Neither(why) => (None, why.clone()),
             Plan::Serve(_) => (None, "this server answers port 111".to_owned()),
-            Plan::Register { must } => match register(listen, udp) {
-                Ok(done) => (Some(done), "registered with rpcbind".to_owned()),
+            Plan::Register { must } => match register(listen, udp, rpcbind) {
+                Ok((done, left)) => (Some(done), registered_text(&left)),
                 Err(error) if *must => return Err(error),
                 Err(error) => (None, format!("none ({})", error_text(&error))),
             },
         };
-        Ok(Self { how, listen: listen.clone(), own, registered: Mutex::new(registered) })
+        let watched = registered.is_some();
+        let state = Mutex::new(State { registered, how, trouble: None });
+        let service = Arc::new(Service { listen: listen.clone(), own, state });
+        let watch = if watched { watch(&service) } else { None };
+        Ok(Self { service, watch: Mutex::new(watch) })
+    }
+
+    /// The result, for the operator.
+    pub fn how(&self) -> String {
+        let state = self.service.lock();
+        match &state.trouble {
+            Some(trouble) => format!("{}; {trouble}", state.how),
+            None => state.how.clone(),
+        }
     }
 
     /// Announces the services over UDP, or no longer.
@@ -106,22 +151,91 @@ impl PortmapService {
     /// # Errors
     /// rpcbind refuses or does not answer; its registrations stay as they are.
     pub fn set_udp(&self, udp: bool) -> anyhow::Result<()> {
-        self.own.set_udp(udp);
-        let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(registered) = &mut *registered else { return Ok(()) };
+        self.service.own.set_udp(udp);
+        let mut state = self.service.lock();
+        let Some(registered) = &mut state.registered else { return Ok(()) };
+        let (needed, shared) = registered_with(&self.service.listen, udp);
+        // those that are registered stay; the others may be another server's
+        let held: Vec<Registration> =
+            shared.iter().filter(|one| registered.services().contains(one)).copied().collect();
         registered
-            .change(&registered_with(&self.listen, udp))
-            .context("cannot change the registration with rpcbind")
+            .change(&[needed, held].concat())
+            .context("cannot change the registration with rpcbind")?;
+        for service in &shared {
+            // left to whoever has it
+            let _ = registered.add(service);
+        }
+        Ok(())
+    }
+
+    /// Registers again what rpcbind has lost; a note if there is something to say.
+    pub fn check(&self) -> Option<String> {
+        self.service.check()
     }
 
     /// Removes the registrations.
     pub fn unregister(&self) {
-        let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let registered = self.service.lock().registered.take();
         if let Some(registered) = registered
             && let Err(error) = registered.unregister()
         {
             tracing::warn!(%error, "cannot remove a registration with rpcbind");
         }
+    }
+}
+
+impl Service {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers again what is missing; what has changed since the last time.
+    fn check(&self) -> Option<String> {
+        let mut state = self.lock();
+        let restored = state.registered.as_ref()?.restore();
+        let (trouble, news) = match restored {
+            Ok(0) => (None, state.trouble.is_some().then(|| "rpcbind answers again".to_owned())),
+            Ok(count) => {
+                let news = format!("rpcbind had lost {count} services, which are registered again");
+                (None, Some(news))
+            }
+            Err(error) => {
+                let trouble = format!("{error}; trying again every {} s", CHECK_EVERY.as_secs());
+                let same = state.trouble.as_ref() == Some(&trouble);
+                (Some(trouble.clone()), (!same).then_some(trouble))
+            }
+        };
+        state.trouble = trouble;
+        news
+    }
+}
+
+/// Starts the thread that asks rpcbind; it ends when the sender is dropped. Without it, where the kernel refuses a
+/// thread, a reload registers again.
+fn watch(service: &Arc<Service>) -> Option<Sender<()>> {
+    let (stop, stopped) = channel::<()>();
+    let service = Arc::clone(service);
+    let thread = std::thread::Builder::new().name("rpcbind".into()).spawn(move || {
+        while stopped.recv_timeout(CHECK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            if let Some(news) = service.check() {
+                tracing::warn!("portmapper: {news}");
+            }
+        }
+    });
+    match thread {
+        Ok(_) => Some(stop),
+        Err(error) => {
+            tracing::warn!("rpcbind is not watched: {error}");
+            None
+        }
+    }
+}
+
+fn registered_text(left: &[String]) -> String {
+    match left {
+        [] => "registered with rpcbind".to_owned(),
+        left => format!("registered with rpcbind, except {}", left.join(", ")),
     }
 }
 
@@ -192,17 +306,31 @@ pub fn answers(listen: &ListenAddresses, plan: &Plan) -> Vec<Registration> {
     list
 }
 
-/// Registers the services with rpcbind.
+/// Registers the services with rpcbind. Returns also what was left to other servers.
 ///
 /// # Errors
-/// rpcbind does not run, or another server is registered; nothing stays registered then.
-fn register(listen: &ListenAddresses, udp: bool) -> anyhow::Result<Registered> {
-    rpcbind::register(&registered_with(listen, udp), Rpcbind::default())
-        .context("cannot register (--portmap off avoids this)")
+/// rpcbind does not run, or another server is registered for NFS or MOUNT; nothing stays registered then.
+fn register(
+    listen: &ListenAddresses,
+    udp: bool,
+    rpcbind: &Rpcbind,
+) -> anyhow::Result<(Registered, Vec<String>)> {
+    let (needed, shared) = registered_with(listen, udp);
+    let mut registered = rpcbind::register(&needed, rpcbind.clone())
+        .context("cannot register (--portmap off avoids this)")?;
+    let mut left = Vec::new();
+    for service in &shared {
+        if let Err(error) = registered.add(service) {
+            left.push(error.to_string());
+        }
+    }
+    left.dedup();
+    Ok((registered, left))
 }
 
-/// The registrations for rpcbind, which keeps one address per program, version and transport: the first.
-fn registered_with(listen: &ListenAddresses, udp: bool) -> Vec<Registration> {
+/// The registrations for rpcbind, which keeps one address per program, version and transport: the first. Those
+/// that a server must have, and those that another server of this machine may have instead.
+fn registered_with(listen: &ListenAddresses, udp: bool) -> (Vec<Registration>, Vec<Registration>) {
     let mut list: Vec<Registration> = Vec::new();
     for service in registrations(listen) {
         let served = udp || service.netid.is_tcp();
@@ -210,7 +338,7 @@ fn registered_with(listen: &ListenAddresses, udp: bool) -> Vec<Registration> {
             list.push(service);
         }
     }
-    list
+    list.into_iter().partition(|service| !SHARED_PROGRAMS.contains(&service.program))
 }
 
 fn same_service(a: &Registration, b: &Registration) -> bool {
@@ -243,8 +371,12 @@ mod tests {
     fn rpcbind_gets_one_address_for_each_served_transport() {
         let addrs = ["127.0.0.1:2049".parse().unwrap(), "10.0.0.1:2049".parse().unwrap()];
         let listen = ListenAddresses::both(&addrs);
-        assert_eq!(registered_with(&listen, true).len(), 2 * PROGRAMS.len());
-        let tcp = registered_with(&listen, false);
+        let all = |udp| {
+            let (needed, shared) = registered_with(&listen, udp);
+            [needed, shared].concat()
+        };
+        assert_eq!(all(true).len(), 2 * PROGRAMS.len());
+        let tcp = all(false);
         assert!(
             tcp.len() == PROGRAMS.len()
                 && tcp.iter().all(|r| r.netid.is_tcp() && r.addr == addrs[0])
@@ -266,7 +398,21 @@ mod tests {
         let tcp: Vec<_> = ["0.0.0.0:7", "[::]:7"].iter().map(|a| a.parse().unwrap()).collect();
         let listen = ListenAddresses { tcp: tcp.clone(), udp: Vec::new() };
         assert!(registrations(&listen).iter().all(|r| r.netid.is_tcp() && tcp.contains(&r.addr)));
-        assert_eq!(registered_with(&listen, true).len(), 2 * PROGRAMS.len(), "one for each family");
+        assert_eq!(
+            registered_with(&listen, true).0.len() + registered_with(&listen, true).1.len(),
+            2 * PROGRAMS.len(),
+            "one for each family"
+        );
+    }
+
+    #[test]
+    fn the_lock_manager_may_be_another_servers() {
+        let (needed, shared): (Vec<u32>, Vec<u32>) = [100_003, 100_005, 100_021, 100_024]
+            .into_iter()
+            .partition(|program| !super::SHARED_PROGRAMS.contains(program));
+        assert_eq!((needed, shared), (vec![100_003, 100_005], vec![100_021, 100_024]));
+        let taken = ["program 100021 version 4 (tcp) is registered by another".to_owned()];
+        assert!(super::registered_text(&taken).starts_with("registered with rpcbind, except "));
     }
 
     #[test]

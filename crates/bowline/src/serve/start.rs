@@ -8,9 +8,10 @@ use super::parts::ServerParts;
 use super::portmap::{self, Plan, PortmapService};
 use super::recent_calls::RecentCalls;
 use super::recovery::RecoveryStore;
+use super::refusals::Refusals;
 use super::{
     lock_manager, port_owner, process_info, refused_mounts, self_test, signals, startup_message,
-    startup_warnings, state_dir, systemd,
+    startup_warnings, state_dir, systemd, unserved_calls,
 };
 use crate::config::ServeConfig;
 use crate::export_specs::{self, ServerUser};
@@ -71,8 +72,10 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let listen = ListenAddresses::of(&config.listen, config.port, &process.inherited)?;
     let plan = portmap::plan(config.portmap, &listen)?;
     let services = Arc::new(Portmap::new(portmap::answers(&listen, &plan)));
+    let refusals = Arc::new(Refusals::default());
+    observe_refusals(&exports, &refusals);
     let outbound = start_outbound()?;
-    let programs = Programs::new(config, &exports, &outbound);
+    let programs = Programs::new(config, &exports, &outbound, &refusals);
     let dispatcher = Arc::new(dispatcher(&programs, Arc::clone(&services)));
     // nobody else has asked for the replies
     let _first = dispatcher.set_replies(Arc::clone(&outbound) as Arc<dyn Replies>);
@@ -102,6 +105,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         identity,
         open,
         mount,
+        refusals,
         telemetry,
         values: Mutex::new(config.values.clone()),
         recent_calls: Mutex::new(RecentCalls::new(started)),
@@ -218,14 +222,23 @@ struct Programs {
 }
 
 impl Programs {
-    fn new(config: &ServeConfig, exports: &Arc<Exports>, outbound: &Arc<OutboundCalls>) -> Self {
+    fn new(
+        config: &ServeConfig,
+        exports: &Arc<Exports>,
+        outbound: &Arc<OutboundCalls>,
+        refusals: &Arc<Refusals>,
+    ) -> Self {
         let (recovery, state) = lock_manager::open_state(&config.state_dir);
         let nfs = Nfs::new(Arc::clone(exports), NfsSettings::default()).with_state(state);
         let nfs = Arc::new(nfs);
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);
         nfs.settings.max_write.store(config.values.max_write.0.bytes(), Relaxed);
         let mount = Mount::new(Arc::clone(exports)).with_nfs(Arc::clone(&nfs));
-        let mount = Arc::new(mount.with_on_refused(Box::new(refused_mounts::log_refusals())));
+        let (log, refusals) = (refused_mounts::log_refusals(), Arc::clone(refusals));
+        let mount = Arc::new(mount.with_on_refused(Box::new(move |refused| {
+            refusals.mount(refused);
+            log(refused);
+        })));
         let nlm = lock_manager::lock_manager(&nfs, &recovery, outbound, config.values.local_locks);
         Self { nfs, mount, nlm, recovery }
     }
@@ -236,6 +249,14 @@ fn start_outbound() -> anyhow::Result<Arc<OutboundCalls>> {
     let machine_name = process_info::host_name().into_bytes();
     OutboundCalls::start(OutboundConfig { machine_name, ..OutboundConfig::default() })
         .context("cannot start the thread that calls clients' machines")
+}
+
+/// Has what exports refuse counted.
+fn observe_refusals(exports: &Exports, refusals: &Arc<Refusals>) {
+    let refusals = Arc::clone(refusals);
+    exports.observe_refusals(Box::new(move |export, client, why| {
+        refusals.by_export(export.index, client.ip(), why);
+    }));
 }
 
 /// All programs are served on all sockets.
@@ -251,7 +272,9 @@ fn dispatcher(programs: &Programs, services: Arc<Portmap>) -> Dispatcher {
     let defaults = DispatchSettings::default();
     let shares = MemoryShares::of_this_process();
     let reply_cache_bytes = shares.reply_cache(defaults.reply_cache_bytes);
+    let log_clients = unserved_calls::log_clients("versions 2 and 3");
     Dispatcher::new(programs, DispatchSettings { reply_cache_bytes, ..defaults })
+        .with_unserved_observer(Box::new(log_clients))
 }
 
 fn op_names(dispatcher: &Dispatcher) -> Vec<OpName> {

@@ -2,11 +2,11 @@
 //! control socket.
 
 use super::control::ServerControl;
-use super::listen_addresses::ListenAddresses;
+use super::listen_addresses::{ListenAddresses, MountServer};
 use crate::export_specs;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// The content of the message.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ const LISTED_MAX: usize = 20;
 
 impl StartupMessage {
     /// The text; clients reach the server `at` this address.
-    pub fn text(&self, at: Option<SocketAddr>) -> String {
+    pub fn text(&self, at: Option<MountServer>) -> String {
         let mut text = String::new();
         let version = env!("CARGO_PKG_VERSION");
         let _ =
@@ -89,14 +89,15 @@ pub fn print(control: &ServerControl, listen: &ListenAddresses) {
     let message = StartupMessage {
         listen: listen.clone(),
         exports: control.parts.exports.load().exports().iter().map(line).collect(),
-        portmap: control.parts.portmap.how.clone(),
+        portmap: control.parts.portmap.how(),
         state_dir: config.state_dir.display().to_string(),
         control: config.control.display().to_string(),
         notes: control.warnings.clone(),
     };
-    // if only this machine may mount, clients use the loopback address
-    let local_only = config.clients.is_empty() && !config.dirs.is_empty();
-    print_text(&message.text(listen.address_for_clients(local_only)));
+    let table = control.parts.exports.load();
+    let rules = table.exports().first().map(|export| export.rules()).unwrap_or_default();
+    let clients: Vec<_> = rules.iter().map(|rule| &rule.client).collect();
+    print_text(&message.text(listen.mount_server(&clients)));
 }
 
 /// Writes to standard output. The server goes on if that is closed.
@@ -106,11 +107,13 @@ pub fn print_text(text: &str) {
 }
 
 /// The command that mounts `path`, without a portmapper and without a lock manager.
-pub fn mount_command(proto: &str, server: SocketAddr, path: &str) -> String {
-    let (port, family) = (server.port(), if server.is_ipv6() { "6" } else { "" });
-    let server = match server.ip() {
-        IpAddr::V4(addr) => addr.to_string(),
-        IpAddr::V6(addr) => format!("[{addr}]"),
+pub fn mount_command(proto: &str, server: MountServer, path: &str) -> String {
+    let MountServer { host, port, v6 } = server;
+    let family = if v6 { "6" } else { "" };
+    let server = match host {
+        Some(IpAddr::V4(addr)) => addr.to_string(),
+        Some(IpAddr::V6(addr)) => format!("[{addr}]"),
+        None => "SERVER".to_owned(),
     };
     let options = format!(
         "vers=3,proto={proto}{family},port={port},mountproto={proto}{family},mountport={port},nolock"
@@ -130,18 +133,19 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ExportLine, ListenAddresses, StartupMessage, mount_command};
-    use std::net::SocketAddr;
+    use super::{ExportLine, ListenAddresses, MountServer, StartupMessage, mount_command};
 
     #[test]
     fn the_mount_command_has_every_option_a_client_needs() {
-        let v4: SocketAddr = "127.0.0.1:20049".parse().unwrap();
+        let v4 = MountServer { host: "127.0.0.1".parse().ok(), port: 20049, v6: false };
         assert_eq!(
             mount_command("tcp", v4, "/srv/a"),
             "mount -t nfs -o vers=3,proto=tcp,port=20049,mountproto=tcp,mountport=20049,nolock \
              127.0.0.1:/srv/a /mnt"
         );
-        let v6: SocketAddr = "[::1]:2049".parse().unwrap();
+        let unknown = mount_command("tcp", MountServer { host: None, ..v4 }, "/a");
+        assert!(unknown.ends_with(",nolock SERVER:/a /mnt"), "{unknown}");
+        let v6 = MountServer { host: "::1".parse().ok(), port: 2049, v6: true };
         let command = mount_command("tcp", v6, "/it's here");
         assert!(command.ends_with(r"'[::1]:/it'\''s here' /mnt"), "{command}");
         assert!(command.contains("proto=tcp6,"), "{command}");
@@ -149,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_message_lists_exports_clients_and_addresses() {
-        let at = "10.1.2.3:2049".parse().ok();
+        let at = Some(MountServer { host: "10.1.2.3".parse().ok(), port: 2049, v6: false });
         let message = StartupMessage {
             listen: ListenAddresses::both(&["0.0.0.0:2049".parse().unwrap()]),
             exports: vec![ExportLine {

@@ -52,7 +52,12 @@ pub fn counter(snapshot: &Snapshot, name: &str) -> u64 {
 }
 
 /// Clients that are or were connected, and those with an entry in the mount list.
-pub fn clients(infos: &[ClientInfo], mounted: &[MountEntry]) -> Vec<ClientRow> {
+/// `refused` has how often each client was refused, and what the last time.
+pub fn clients(
+    infos: &[ClientInfo],
+    mounted: &[MountEntry],
+    refused: Vec<(IpAddr, u64, String)>,
+) -> Vec<ClientRow> {
     let mut rows: BTreeMap<IpAddr, ClientRow> = BTreeMap::new();
     let empty = |address: IpAddr| ClientRow {
         address: address.to_string(),
@@ -61,6 +66,8 @@ pub fn clients(infos: &[ClientInfo], mounted: &[MountEntry]) -> Vec<ClientRow> {
         bytes_in: 0,
         bytes_out: 0,
         mounts: Vec::new(),
+        refused: 0,
+        last_refusal: None,
     };
     for info in infos {
         let address = info.address.to_canonical();
@@ -73,6 +80,11 @@ pub fn clients(infos: &[ClientInfo], mounted: &[MountEntry]) -> Vec<ClientRow> {
     for mount in mounted {
         let row = rows.entry(mount.client).or_insert_with(|| empty(mount.client));
         row.mounts.push(mount.path.clone());
+    }
+    for (client, count, last) in refused {
+        let row = rows.entry(client).or_insert_with(|| empty(client));
+        row.refused = count;
+        row.last_refusal = Some(last);
     }
     rows.into_values().collect()
 }
@@ -207,7 +219,7 @@ pub fn blocked_exports(
 }
 
 /// A call as `nfs v3 READ`. The procedures of a version are listed in the order of their numbers.
-fn call_name(ops: &[OpName], program: u32, version: u32, procedure: u32) -> String {
+pub fn call_name(ops: &[OpName], program: u32, version: u32, procedure: u32) -> String {
     let name = match program {
         proto::nfs3::PROGRAM => "nfs",
         proto::nfsacl::PROGRAM => "nfsacl",
@@ -300,8 +312,11 @@ mod tests {
             transport: "tcp",
             since_unix_s: 1,
         };
-        let rows = clients(&[], &[mount]);
-        assert_eq!(rows.len(), 1);
+        let refused =
+            ("10.0.0.2".parse().unwrap(), 3, "/b: not a client of this export".to_owned());
+        let rows = clients(&[], &[mount], vec![refused]);
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[1].address.as_str(), rows[1].refused), ("10.0.0.2", 3));
         assert_eq!((rows[0].connections, rows[0].mounts.as_slice()), (0, &["/a".to_owned()][..]));
     }
 

@@ -13,6 +13,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// A call that blocks in a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BlockedCallInfo {
+    /// The export's index in the export table.
+    pub export: u16,
+    /// For how long it has blocked, in milliseconds.
+    pub age_ms: u64,
+    /// Its program.
+    pub program: u32,
+    /// Its version.
+    pub version: u32,
+    /// Its procedure.
+    pub procedure: u32,
+}
+
 /// One open connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConnInfo {
@@ -40,6 +55,8 @@ pub struct ConnInfo {
     pub partial_bytes: usize,
     /// Calls that run detached now.
     pub in_flight: u64,
+    /// The oldest of its calls that block in a file system now, if that was asked for.
+    pub oldest_blocked: Option<BlockedCallInfo>,
     /// Its pool.
     pub pool: usize,
     /// The state of its TCP, if that was asked for.
@@ -62,6 +79,7 @@ impl ConnInfo {
             queued_bytes: conn.counters.queued.load(Relaxed),
             partial_bytes: conn.counters.partial.load(Relaxed),
             in_flight: conn.counters.in_flight.load(Relaxed),
+            oldest_blocked: None,
             pool: conn.pool.load(Relaxed),
             link: None,
         }

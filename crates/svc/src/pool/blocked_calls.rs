@@ -10,6 +10,7 @@
 //! Only a call that is about to block comes here. The lock guards a list for each export and is held for a
 //! few instructions.
 
+use crate::conn::info::BlockedCallInfo;
 use crate::sync::lock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -83,6 +84,8 @@ struct BlockedCall {
     id: u64,
     since: Instant,
     procedure: Procedure,
+    /// The number of the connection that it came by.
+    conn: Option<u64>,
 }
 
 impl ExportCalls {
@@ -131,14 +134,19 @@ impl BlockedCalls {
 
     /// A call is about to block in an export. Waits if too many do; `None` if the export is hung. The caller
     /// must not lead its pool.
-    pub fn enter(&self, export: u16, procedure: Procedure) -> Option<BlockPermit<'_>> {
+    pub fn enter(
+        &self,
+        export: u16,
+        procedure: Procedure,
+        conn: Option<u64>,
+    ) -> Option<BlockPermit<'_>> {
         let mut exports = lock(&self.exports);
         loop {
             let calls = exports.entry(export).or_default();
             if calls.calls.len() < self.share.load(Relaxed) {
                 calls.last_id = calls.last_id.wrapping_add(1);
                 let id = calls.last_id;
-                calls.calls.push(BlockedCall { id, since: Instant::now(), procedure });
+                calls.calls.push(BlockedCall { id, since: Instant::now(), procedure, conn });
                 return Some(BlockPermit { blocked: self, export, id });
             }
             let age = calls.oldest().map_or(Duration::ZERO, |call| call.since.elapsed());
@@ -155,6 +163,23 @@ impl BlockedCalls {
         }
     }
 
+    /// The oldest blocked call of each connection that has one.
+    pub fn oldest_of_conns(&self) -> HashMap<u64, BlockedCallInfo> {
+        let exports = lock(&self.exports);
+        let mut oldest: HashMap<u64, BlockedCallInfo> = HashMap::new();
+        for (export, calls) in exports.iter() {
+            for call in &calls.calls {
+                let Some(conn) = call.conn else { continue };
+                let info = call.info(*export);
+                let kept = oldest.entry(conn).or_insert(info);
+                if info.age_ms > kept.age_ms {
+                    *kept = info;
+                }
+            }
+        }
+        oldest
+    }
+
     /// The exports in which calls block or were refused, by number.
     pub fn exports(&self) -> Vec<BlockedExport> {
         let exports = lock(&self.exports);
@@ -166,6 +191,14 @@ impl BlockedCalls {
         drop(exports);
         all.sort_unstable_by_key(|info| info.export);
         all
+    }
+}
+
+impl BlockedCall {
+    fn info(&self, export: u16) -> BlockedCallInfo {
+        let Procedure { program, version, procedure } = self.procedure;
+        let age_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        BlockedCallInfo { export, age_ms, program, version, procedure }
     }
 }
 
@@ -197,10 +230,11 @@ mod tests {
     #[test]
     fn calls_beyond_the_share_wait_for_others_to_end() {
         let blocked = Arc::new(BlockedCalls::new(1));
-        let first = blocked.enter(7, Procedure::default()).unwrap();
-        assert!(blocked.enter(8, Procedure::default()).is_some(), "another export");
+        let first = blocked.enter(7, Procedure::default(), None).unwrap();
+        assert!(blocked.enter(8, Procedure::default(), None).is_some(), "another export");
         let theirs = Arc::clone(&blocked);
-        let second = std::thread::spawn(move || theirs.enter(7, Procedure::default()).is_some());
+        let second =
+            std::thread::spawn(move || theirs.enter(7, Procedure::default(), None).is_some());
         while blocked.exports()[0].waiting == 0 {
             std::thread::yield_now();
         }
@@ -213,18 +247,39 @@ mod tests {
     fn calls_beyond_the_share_of_a_hung_export_are_refused() {
         let blocked = BlockedCalls::new(2);
         let read = Procedure { program: 100_003, version: 3, procedure: 6 };
-        let held = [blocked.enter(1, read).unwrap(), blocked.enter(1, read).unwrap()];
+        let held = [blocked.enter(1, read, None).unwrap(), blocked.enter(1, read, None).unwrap()];
         let start = Instant::now();
-        assert!(blocked.enter(1, read).is_none());
+        assert!(blocked.enter(1, read, None).is_none());
         assert!(start.elapsed() > HUNG_AFTER / 2, "it waited first");
-        assert!(blocked.enter(1, read).is_none(), "at once");
+        assert!(blocked.enter(1, read, None).is_none(), "at once");
         let info = blocked.exports()[0];
         assert_eq!((info.export, info.calls, info.refused, info.procedure), (1, 2, 2, 6));
         assert!(u128::from(info.oldest_ms) >= HUNG_AFTER.as_millis());
         blocked.set_share(3);
-        assert!(blocked.enter(1, read).is_some());
+        assert!(blocked.enter(1, read, None).is_some());
         drop(held);
         assert_eq!(blocked.exports()[0].calls, 0);
+    }
+
+    #[test]
+    fn the_oldest_call_of_each_connection_is_found() {
+        let blocked = BlockedCalls::new(9);
+        let read = Procedure { program: 100_003, version: 3, procedure: 6 };
+        let first = blocked.enter(1, read, Some(4));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let later = [
+            blocked.enter(2, Procedure::default(), Some(4)),
+            blocked.enter(2, read, Some(5)),
+            blocked.enter(2, read, None),
+        ];
+        let oldest = blocked.oldest_of_conns();
+        assert_eq!(oldest.len(), 2);
+        assert_eq!((oldest[&4].export, oldest[&4].procedure), (1, 6));
+        assert!(oldest[&4].age_ms >= 20 && oldest[&4].age_ms >= oldest[&5].age_ms);
+        drop(first);
+        assert_eq!(blocked.oldest_of_conns()[&4].export, 2);
+        drop(later);
+        assert!(blocked.oldest_of_conns().is_empty());
     }
 
     #[test]

@@ -44,8 +44,12 @@ impl Server {
     /// callers do not disturb each other: each compares with its own samples.
     pub fn conns_since(&self, samples: &LinkSamples) -> Vec<ConnInfo> {
         let now_ms = self.state.shared.clock.now_ms();
-        let info =
-            |conn: &Arc<Conn>| ConnInfo { link: samples.link(conn), ..ConnInfo::new(conn, now_ms) };
+        let blocked = self.state.shared.blocked.oldest_of_conns();
+        let info = |conn: &Arc<Conn>| ConnInfo {
+            link: samples.link(conn),
+            oldest_blocked: blocked.get(&conn.id).copied(),
+            ..ConnInfo::new(conn, now_ms)
+        };
         self.sorted_conns().iter().map(info).collect()
     }
 

@@ -394,6 +394,6 @@ impl Blocking for DatagramRound<'_> {
 
     fn will_block_in(&self, export: u16) -> bool {
         self.will_block();
-        self.round.enter_export(export)
+        self.round.enter_export(export, None)
     }
 }

@@ -234,10 +234,10 @@ impl<'w> Round<'w> {
 
     /// The call under way will block in an export; the worker has stepped aside. `false`: as many calls as
     /// may block there do, and it hangs.
-    pub fn enter_export(&self, export: u16) -> bool {
+    pub fn enter_export(&self, export: u16, conn: Option<u64>) -> bool {
         let mut permit = self.permit.borrow_mut();
         if permit.is_none() {
-            *permit = self.shared().blocked.enter(export, self.procedure.get());
+            *permit = self.shared().blocked.enter(export, self.procedure.get(), conn);
         }
         permit.is_some()
     }

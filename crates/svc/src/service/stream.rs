@@ -353,6 +353,6 @@ impl Blocking for StreamRound<'_> {
 
     fn will_block_in(&self, export: u16) -> bool {
         self.will_block();
-        self.round.enter_export(export)
+        self.round.enter_export(export, self.detached.get().map(|conn| conn.id))
     }
 }

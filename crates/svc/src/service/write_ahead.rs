@@ -186,6 +186,6 @@ impl Blocking for PieceBlocking<'_, '_> {
 
     fn will_block_in(&self, export: u16) -> bool {
         self.will_block();
-        self.stream.round.enter_export(export)
+        self.stream.round.enter_export(export, Some(self.conn.id))
     }
 }

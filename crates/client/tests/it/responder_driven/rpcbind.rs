@@ -127,6 +127,36 @@ fn our_own_from_an_earlier_run_is_taken_over() {
 }
 
 #[test]
+fn what_a_restarted_port_mapper_has_lost_is_registered_again() {
+    let table = Table::default();
+    let services = [service(100_003, true, "0.0.0.0:9"), service(100_005, true, "0.0.0.0:9")];
+    let registered = register(&services, port_mapper(table.clone(), 0)).unwrap();
+    assert_eq!(registered.restore().unwrap(), 0);
+    table.lock().unwrap().remove(0);
+    assert_eq!(registered.restore().unwrap(), 1);
+    table.lock().unwrap().clear();
+    assert_eq!(registered.restore().unwrap(), 2);
+    assert_eq!(*table.lock().unwrap(), [mapping(100_003, 6, 9), mapping(100_005, 6, 9)]);
+    registered.unregister().unwrap();
+}
+
+#[test]
+fn a_service_that_another_holds_is_added_or_left() {
+    let live: SocketAddr =
+        super::responder::tcp(|call| super::responder::marked(&reply_to(call, b"")));
+    let table = Table::default();
+    table.lock().unwrap().push(mapping(100_021, 6, u32::from(live.port())));
+    let nfs = service(100_003, true, "0.0.0.0:9");
+    let mut registered = register(&[nfs], port_mapper(table.clone(), 0)).unwrap();
+    let error = registered.add(&service(100_021, true, "0.0.0.0:9")).unwrap_err();
+    assert!(matches!(error, RegisterError::Taken { program: 100_021, .. }), "{error:?}");
+    registered.add(&service(100_024, true, "0.0.0.0:9")).unwrap();
+    assert_eq!(registered.services().len(), 2);
+    registered.unregister().unwrap();
+    assert_eq!(table.lock().unwrap().len(), 1, "the other's stays");
+}
+
+#[test]
 fn no_rpcbind_is_said_so() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let addr = socket.local_addr().unwrap();

@@ -1,0 +1,149 @@
+//! Who was refused and why: for each export and each client how often, and the last reason.
+//!
+//! Lock: `Refusals::tables`. Only calls that are refused take it, for a map operation. At most [`CLIENTS_MAX`]
+//! clients are remembered; there are as many exports as the table has.
+
+use nfs::mount::{RefusalReason, RefusedMount};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The most clients that are remembered.
+const CLIENTS_MAX: usize = 4096;
+/// The most characters of a path that is no export.
+const PATH_MAX: usize = 100;
+
+/// What was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A call for the export with this index.
+    Export(u16),
+    /// The mount of a path that is no export.
+    Path(String),
+}
+
+/// How often, and the last time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusalCount {
+    /// RefusalCount calls since the start.
+    pub count: u64,
+    /// The last one was for this.
+    pub what: What,
+    /// The reason of the last one.
+    pub why: &'static str,
+}
+
+#[derive(Default)]
+struct Tables {
+    exports: HashMap<u16, RefusalCount>,
+    clients: HashMap<IpAddr, RefusalCount>,
+}
+
+/// All refusals since the start.
+#[derive(Default)]
+pub struct Refusals {
+    tables: Mutex<Tables>,
+}
+
+impl Refusals {
+    /// An export refused a client.
+    pub fn by_export(&self, export: u16, client: IpAddr, why: &'static str) {
+        let mut tables = self.lock();
+        count(tables.exports.entry(export), What::Export(export), why);
+        tables.count_client(client, What::Export(export), why);
+    }
+
+    /// A mount was refused. What an export refuses is counted by [`Refusals::by_export`].
+    pub fn mount(&self, refused: &RefusedMount<'_>) {
+        let why = match refused.reason {
+            RefusalReason::Client(_) => return,
+            RefusalReason::NoPath => "not a path that begins with /",
+            RefusalReason::NoExport => "no such export",
+            RefusalReason::Tree(_) => "no such directory in the export, or no permission for it",
+        };
+        let path = String::from_utf8_lossy(refused.path);
+        let path = path.chars().take(PATH_MAX).collect();
+        self.lock().count_client(refused.client.ip(), What::Path(path), why);
+    }
+
+    /// Those of an export.
+    pub fn of_export(&self, export: u16) -> Option<RefusalCount> {
+        self.lock().exports.get(&export).cloned()
+    }
+
+    /// Those of all clients.
+    pub fn of_clients(&self) -> Vec<(IpAddr, RefusalCount)> {
+        self.lock().clients.iter().map(|(ip, refused)| (*ip, refused.clone())).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    fn count_client(&mut self, client: IpAddr, what: What, why: &'static str) {
+        let client = client.to_canonical();
+        if self.clients.len() >= CLIENTS_MAX && !self.clients.contains_key(&client) {
+            // any other: one that goes on being refused comes back
+            let other = self.clients.keys().next().copied();
+            other.and_then(|other| self.clients.remove(&other));
+        }
+        count(self.clients.entry(client), what, why);
+    }
+}
+
+fn count<K>(
+    entry: std::collections::hash_map::Entry<'_, K, RefusalCount>,
+    what: What,
+    why: &'static str,
+) {
+    let refused = entry.or_insert(RefusalCount { count: 0, what: What::Export(0), why });
+    refused.count = refused.count.saturating_add(1);
+    refused.what = what;
+    refused.why = why;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CLIENTS_MAX, Refusals, What};
+    use nfs::mount::{RefusalReason, RefusedMount};
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn client(number: u32) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number))
+    }
+
+    #[test]
+    fn the_last_reason_is_kept() {
+        let refusals = Refusals::default();
+        refusals.by_export(3, client(1), "first");
+        refusals.by_export(3, client(2), "second");
+        refusals.by_export(4, client(1), "third");
+        let export = refusals.of_export(3).unwrap();
+        assert_eq!((export.count, export.why), (2, "second"));
+        let clients = refusals.of_clients();
+        let (_, first) = clients.iter().find(|(ip, _)| *ip == client(1)).unwrap();
+        assert_eq!((first.count, first.why, &first.what), (2, "third", &What::Export(4)));
+        let mount = RefusedMount {
+            client: "[::ffff:10.0.0.1]:7".parse().unwrap(),
+            path: &[b'x'; 4000],
+            reason: RefusalReason::NoExport,
+        };
+        refusals.mount(&mount);
+        let clients = refusals.of_clients();
+        let (_, first) = clients.iter().find(|(ip, _)| *ip == client(1)).unwrap();
+        assert_eq!((first.count, first.why), (3, "no such export"));
+        assert!(matches!(&first.what, What::Path(path) if path.len() == 100));
+    }
+
+    #[test]
+    fn clients_are_bounded() {
+        let refusals = Refusals::default();
+        for number in 0..u32::try_from(CLIENTS_MAX).unwrap() + 9 {
+            refusals.by_export(0, client(number), "x");
+        }
+        assert_eq!(refusals.of_clients().len(), CLIENTS_MAX);
+        assert_eq!(refusals.of_export(0).unwrap().count, CLIENTS_MAX as u64 + 9);
+    }
+}

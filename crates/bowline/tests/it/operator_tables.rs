@@ -1,0 +1,190 @@
+//! What an operator finds out about trouble: a call that sleeps, a client that is refused or wants another version,
+//! an rpcbind that was restarted.
+
+use crate::rig::{BOWLINE, Server, text};
+use client::{Client, Target};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use testing::{FuseOp, FuseTree, Missing, is_root, skip};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn connect(server: &Server) -> Client {
+    let at: SocketAddr = ([127, 0, 0, 1], server.port).into();
+    match sys::outgoing::connect_reserved(at) {
+        Ok(stream) => Client::over_tcp(stream, PATIENCE).unwrap(),
+        Err(_) => Client::tcp(at, PATIENCE).unwrap(),
+    }
+}
+
+#[test]
+fn conns_names_the_oldest_call_that_sleeps_in_a_file_system() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mount = dir.path().join("tree");
+    let Some(tree) = FuseTree::mount(&mount, &[("a", b"data")]) else { return };
+    let server = Server::start(&[&format!("slow={}", mount.display())]);
+    let mut client = connect(&server);
+    let root = client.mount(b"/slow").unwrap();
+    let file = client.lookup(&root, b"a").unwrap().handle;
+    tree.hang(&[FuseOp::Read]);
+    let reader = std::thread::spawn(move || client.read(&file, 0, 4).map(|done| done.data.len()));
+    tree.wait_until_held(FuseOp::Read, 1);
+    std::thread::sleep(Duration::from_millis(300));
+    let conns = server.json("conns");
+    let row = &conns[0];
+    assert_eq!(row["oldest_blocked"]["call"], "nfs v3 READ", "{row}");
+    assert_eq!(row["oldest_blocked"]["export"], "/slow", "{row}");
+    assert!(row["oldest_blocked"]["age_ms"].as_u64().unwrap() >= 300, "{row}");
+    assert_eq!(row["link"]["limit"], "disk", "{row}");
+    let page = text(&server.ask(&["conns"]).stdout);
+    assert!(page.contains("OLDEST") && page.contains("  disk"), "{page}");
+    tree.release();
+    assert_eq!(reader.join().unwrap().unwrap(), 4);
+    assert!(server.json("conns")[0]["oldest_blocked"].is_null());
+}
+
+#[test]
+fn exports_and_clients_say_who_was_refused_and_why() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let file = dir.path().join("exports");
+    let path = dir.path().to_str().unwrap();
+    std::fs::write(&file, format!("{path} 192.0.2.1(ro)\n")).unwrap();
+    let server = Server::start(&["--exports", file.to_str().unwrap()]);
+    let mut client = connect(&server);
+    for _ in 0..2 {
+        client.mount(path.as_bytes()).unwrap_err();
+    }
+    let exports = server.json("exports");
+    let row = exports.as_array().unwrap().iter().find(|row| row["path"] == path).unwrap();
+    assert_eq!(
+        (row["refused"].as_u64(), row["last_refusal"].as_str()),
+        (Some(2), Some("not a client of this export"))
+    );
+    client.mount(b"/none").unwrap_err();
+    let clients = server.json("clients");
+    assert_eq!(clients[0]["refused"], 3, "{clients}");
+    assert_eq!(clients[0]["last_refusal"], "/none: no such export", "{clients}");
+    let page = text(&server.ask(&["clients"]).stdout);
+    assert!(page.contains("REFUSED") && page.contains("3: /none: no such export"), "{page}");
+    assert!(text(&server.ask(&["exports"]).stdout).contains("2: not a client of this export"));
+    // a call by a handle from before a reload that removed the client
+    let mut mounted = connect(&server);
+    let served = server.served();
+    std::fs::write(&file, format!("{path} 127.0.0.1(ro,insecure)\n")).unwrap();
+    assert!(server.ask(&["reload"]).status.success());
+    let root = mounted.mount(path.as_bytes()).unwrap();
+    std::fs::write(&file, format!("{path} 192.0.2.1(ro)\n")).unwrap();
+    assert!(server.ask(&["reload"]).status.success());
+    mounted.getattr(&root).unwrap_err();
+    let exports = server.json("exports");
+    let row = exports.as_array().unwrap().iter().find(|row| row["path"] == path).unwrap();
+    assert_eq!(row["refused"], 3, "{row}");
+    assert!(served.exists());
+}
+
+#[test]
+fn a_client_that_asks_for_another_version_is_named_once() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let mut server = Server::start_with(&[], |command| {
+        command.stderr(log.reopen().unwrap());
+    });
+    let mut client = connect(&server);
+    for version in [9, 9, 10] {
+        let target = Target { program: 100_003, version, procedure: 0 };
+        client.call(target, &client::Nothing).unwrap_err();
+    }
+    server.signal("-TERM");
+    assert_eq!(server.ended(), Some(0));
+    let lines = std::fs::read_to_string(log.path()).unwrap();
+    let named: Vec<_> =
+        lines.lines().filter(|line| line.contains("asks for NFS version")).collect();
+    assert_eq!(named.len(), 1, "{lines}");
+    assert!(
+        named[0].contains("127.0.0.1 asks for NFS version 9") && named[0].contains("option vers=3")
+    );
+}
+
+#[test]
+fn a_watched_table_is_printed_again_and_again() {
+    let server = Server::start(&[]);
+    let mut commands = Vec::new();
+    for table in ["status", "exports", "clients", "conns", "ops", "pools", "sockets"] {
+        let mut command = Command::new(BOWLINE);
+        command.args([table, "--json", "--watch", "0.1", "--control"]).arg(server.control());
+        commands.push((table, command.stdout(Stdio::piped()).spawn().unwrap()));
+    }
+    for (table, mut child) in commands {
+        let lines: Vec<String> = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .take(3)
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(lines.len(), 3, "{table}");
+        for line in &lines {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(value.is_array() || value.is_object());
+        }
+        // nobody reads any more: it ends by itself
+        let begun = Instant::now();
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if begun.elapsed() > PATIENCE => panic!("{table} goes on"),
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        assert!(status.success(), "{table}");
+    }
+}
+
+/// Restarts rpcbind twice under a server: the first time a reload registers it again, the second time it does so by
+/// itself.
+const RPCBIND_SCRIPT: &str = r#"
+    set -e
+    ip link set lo up
+    mount -t tmpfs none /run
+    mkdir /run/rpcbind
+    begin() {
+        rpcbind -f & rpcbind=$!
+        for i in $(seq 100); do rpcinfo -p 127.0.0.1 >/dev/null 2>&1 && return; sleep 0.05; done
+    }
+    registered() { rpcinfo -p 127.0.0.1 | grep -c "100003 .*2049 " || true; }
+    again() { kill $rpcbind; wait $rpcbind || true; begin; [ "$(registered)" = 0 ]; }
+    begin
+    "$1" serve m=mem: --portmap register --state-dir "$2/s" --control "$2/c" >"$2/out" 2>"$2/log" & server=$!
+    trap 'kill $server $rpcbind; wait' EXIT
+    for i in $(seq 200); do grep -q ^control: "$2/out" && break; sleep 0.05; done
+    [ "$(registered)" = 4 ]
+    again
+    "$1" reload --control "$2/c"
+    [ "$(registered)" = 4 ]
+    again
+    for i in $(seq 300); do [ "$(registered)" = 4 ] && break; sleep 0.1; done
+    [ "$(registered)" = 4 ]
+    cat "$2/log"
+    echo done
+"#;
+
+#[test]
+fn a_restarted_rpcbind_gets_the_services_again() {
+    if !is_root() || !Path::new("/usr/sbin/rpcbind").exists() {
+        skip(Missing::Program, "root and rpcbind");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new("unshare")
+        .args(["-n", "-m", "sh", "-c", RPCBIND_SCRIPT, "sh", BOWLINE])
+        .arg(dir.path())
+        .output()
+        .unwrap();
+    let (told, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && told.ends_with("done\n"), "{told}\n{errors}");
+    assert!(told.contains("note: rpcbind had lost"), "the reload says so: {told}");
+    assert!(told.contains("portmapper: rpcbind had lost"), "the log says so: {told}");
+}
