@@ -46,6 +46,13 @@ pub trait CallHost: Blocking {
     fn conn(&self) -> Option<ConnId> {
         None
     }
+
+    /// Whether another connection is open at both ends and its client has got the replies that it is owed. May
+    /// wait for a few seconds to learn that, which the caller has announced; what it cannot learn is `false`.
+    fn lives(&self, conn: ConnId) -> bool {
+        let _ = conn;
+        false
+    }
 }
 
 /// One call, as its procedure sees it.
@@ -146,4 +153,9 @@ pub enum Fault {
     /// No reply at all is right (a client that tries again will be answered).
     #[error("no reply")]
     Silence,
+    /// The call cannot be answered now, and its program has no status that says so. The client has to
+    /// send it again: over UDP it does that by itself, over TCP only when its connection ends, which is
+    /// therefore closed.
+    #[error("not now")]
+    NotNow,
 }

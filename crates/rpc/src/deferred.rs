@@ -81,7 +81,11 @@ impl Deferred {
         };
         match done.verdict {
             Verdict::Reply => Some(line.post(reply, &Done { outcome, ..done })),
-            Verdict::Silence | Verdict::Deferred | Verdict::StartTls | Verdict::Close => None,
+            Verdict::Close => {
+                line.close();
+                None
+            }
+            Verdict::Silence | Verdict::Deferred | Verdict::StartTls => None,
         }
     }
 }

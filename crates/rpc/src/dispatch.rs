@@ -16,7 +16,7 @@ mod large;
 mod programs;
 
 use crate::auth::{Acceptance, AuthTable, CallMessage, Protection};
-use crate::reply_cache::{Key, Lookup, ReplyCache, ReplyCacheUsage};
+use crate::reply_cache::{Key, Lookup, Origin, ReplyCache, ReplyCacheUsage};
 use crate::{
     Call, CallHost, ConnId, Done, Duplicate, Fault, OpIndex, OpName, Outcome, Peer, Program,
     Reject, Replies, Transport, Verdict,
@@ -242,8 +242,7 @@ impl Dispatcher {
 }
 
 /// Takes a call whose reply is kept into the reply cache; or what became of it, if it is a
-/// retransmission. A duplicate over TCP of a call that runs waits for it: the first answers over its
-/// own connection, which may be no more.
+/// retransmission.
 fn begin_kept<'a>(
     replies: &'a Arc<ReplyCache>,
     key: Key,
@@ -251,22 +250,25 @@ fn begin_kept<'a>(
     now_ms: u64,
     reply: &mut Writer,
 ) -> Option<Done> {
-    let mut known = replies.begin(key, now_ms);
-    if call.peer.transport == Transport::Tcp
-        && matches!(known, Lookup::Running)
-        && let Some(wait) = replies.duplicate_wait(key)
-    {
-        call.blocking.will_block();
-        wait.wait();
-        known = replies.begin(key, now_ms);
-    }
     let pending = call.pending.as_mut()?;
-    let (op, protection) = (pending.ops.call, pending.protection);
+    let (host, op, protection) = (pending.host, pending.ops.call, pending.protection);
     let duplicate = |verdict, outcome, duplicate| {
         Some(Done { outcome, duplicate: Some(duplicate), ..Done::new(verdict, Some(op), None) })
     };
+    let origin = Origin::of(host.conn());
+    let mut known = replies.begin(key, origin, now_ms);
+    if let Lookup::Elsewhere(_) = known {
+        host.will_block();
+        match replies.begin_copy(key, origin, |conn| host.lives(conn), now_ms) {
+            Some(settled) => known = settled,
+            // on an open connection its client would wait for an answer without end
+            None => return duplicate(Verdict::Close, Outcome::default(), Duplicate::Dropped),
+        }
+    }
     match known {
-        Lookup::Running => duplicate(Verdict::Silence, Outcome::default(), Duplicate::Dropped),
+        Lookup::Running | Lookup::Elsewhere(_) => {
+            duplicate(Verdict::Silence, Outcome::default(), Duplicate::Dropped)
+        }
         Lookup::Answered(stored) => {
             put_accepted(reply, call.xid, protection, Accepted::Success);
             let results = reply.mark();
@@ -326,7 +328,14 @@ fn run_with<'a>(
             }
             Done::new(Verdict::Reply, Some(op), None)
         }
-        Ok(Err(fault)) => answer_fault(reply, start, xid, op, protection, fault),
+        Ok(Err(fault)) => {
+            let done = answer_fault(reply, start, xid, op, protection, fault);
+            match (done.verdict, call.peer.transport) {
+                // the client sends again by itself
+                (Verdict::Close, Transport::Udp) => Done { verdict: Verdict::Silence, ..done },
+                _ => done,
+            }
+        }
         Err(_panic) => {
             reply.rewind(start);
             let (status, reject) = (Accepted::SystemErr, Reject::Panicked);

@@ -9,6 +9,9 @@ pub trait Line: Send {
     /// Sends a reply (without record mark) or queues it, and counts the call by `done`. Never
     /// waits.
     fn post(self: Box<Self>, reply: Writer, done: &Done) -> Posted;
+
+    /// Closes the connection instead of an answer ([`crate::Fault::NotNow`]); nothing for a datagram.
+    fn close(self: Box<Self>) {}
 }
 
 /// What became of a message that was posted.

@@ -49,7 +49,8 @@ pub enum Verdict {
     /// Send the reply that was appended; what follows on this connection is TLS (RFC 9289 §4.1).
     /// Never for a datagram.
     StartTls,
-    /// Close the connection: what comes over it is not RPC. Never for a datagram.
+    /// Close the connection: what comes over it is not RPC, or its client has to send the call again. Never
+    /// for a datagram.
     Close,
 }
 
@@ -79,7 +80,8 @@ pub enum Reject {
 /// What the reply cache did about a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Duplicate {
-    /// The first still runs; this one was dropped: over UDP, or because others wait already.
+    /// The first still runs and will answer; or too many copies wait already, and this one's connection is
+    /// closed.
     Dropped,
     /// The reply to the first was sent again.
     Replayed,

@@ -16,19 +16,20 @@
 //!
 //! 1. A false hit is worse than a false miss. A miss runs a call twice, which usually ends in a
 //!    wrong error; a hit on what is *not* a retransmission skips a call and answers with a lie.
-//! 2. Retransmissions come late and over another connection: a client on TCP waits a minute,
-//!    drops the connection, and sends all that is unanswered over a new one, from a new port.
+//! 2. Over TCP a retransmission comes late and usually over another connection: a client waits a minute, drops
+//!    the connection, and sends all that is unanswered over a new one. Two processes of one host, on the other
+//!    hand, may send equal calls with equal xids by connections of their own (clients begin to count at the
+//!    clock's second), and each has to be told what its own call did.
 //! 3. A call that still runs must not run a second time beside itself, however long it runs. Over UDP its
-//!    duplicates are dropped: the first will answer. Over TCP the first may answer over a connection
-//!    that is closed, and its client would wait for another minute: one duplicate waits until the call has
-//!    ended, and gets its reply.
+//!    duplicates are dropped: the first will answer. So are those by the same connection. A copy by another
+//!    connection, whose client may hear nothing by the first, waits until the call has ended.
 //! 4. Memory is bounded, whatever clients do; a client that floods evicts the oldest replies, never
 //!    running calls.
 //!
 //! # How
 //!
 //! The key is a keyed 128-bit checksum over the transport, the client's *address without the
-//! port* (2), the xid, program, version and procedure, the credential without its stamp, the
+//! port* (a client that connects again may have another), the xid, program, version and procedure, the credential without its stamp, the
 //! length of the arguments and their first [`CHECKED`] bytes, which are nearly always all. The credential
 //! and the arguments keep two clients behind one address apart, and a client that counts its xids from the
 //! start again (1); the checksum's key is random, so that nobody can construct a collision. Of longer
@@ -38,12 +39,42 @@
 //! before it wraps them: RPCSEC_GSS sends a retransmission with another sequence number and in another
 //! wrapping (RFC 2203 §5.3.3.1).
 //!
-//! A call that begins looks its key up. Running: it is dropped, or waits ([`DuplicateWait`]), which one
-//! duplicate of each running call may do, and [`WAITING_MAX`] in all. Answered: the stored results are sent.
-//! Else it runs; when it has answered, it goes to the end of the shard's queue. Answers leave at the queue's
-//! front when they are old, or when the shard is full. The age counts from the answer, by the latest time
-//! that the shard has been told: a call that took minutes is kept as long as any other. Running calls are in
-//! no queue; there are no more of them than threads, and replies that may be pending ([`crate::Deferred`]).
+//! Beside the key it is kept by which connection a call came ([`Origin`]); a call of one key may be there
+//! several times, with different origins. A call that begins looks its key up. Nothing: it runs. The same
+//! origin, or any for datagrams: it is a copy; if the call runs it is dropped, else the stored results are sent.
+//! Another origin: see below. A call that ran and was answered goes to the end of the shard's queue.
+//!
+//! # Copies by another connection
+//!
+//! It is a retransmission if the first connection has ended, and a call of its own if the first lives. Which
+//! of them is so, the kernel knows better than our own table of connections, in which one may be that ended a
+//! moment ago or whose end nobody could tell us of:
+//!
+//! - The client that connects again from the same port (Linux does, and knfsd relies on it: its key has the
+//!   port) can do that only when the first connection is no more: the new SYN makes the kernel ask whether the old
+//!   connection is still there, the client says no, and the kernel ends ours before it accepts the new one.
+//! - From another port, and the first was closed in order: the FIN or RST came before the new connection's data
+//!   or is on its way on the same path; the kernel has ended the first, or half of it, which is as good: a client
+//!   that has closed its half does not read what it asked for by other means.
+//! - From another port, and the FIN was lost (a cable, a firewall that forgot): to the kernel the first is
+//!   established. But a client sends again only what it has got no reply to. So it is waited until the first call
+//!   has ended and its reply was sent; the reply is acknowledged by a client that lives, answered with RST
+//!   by one that has closed, or not acknowledged at all. Only the first of these is a living connection.
+//!   What has not become clear after a while counts as ended ([`crate::CallHost::lives`]).
+//!
+//! So a false miss needs a client that has acknowledged a reply to the connection that it then gives up without
+//! having read it, and the loss of its FIN. A copy that was answered from the cache takes the entry over: it is
+//! now by the connection that the answer went to, and the next copy is compared with that; one that was
+//! waiting for the same call gets the answer as well.
+//!
+//! Copies that wait, for a call's end or to learn of a connection, hold a thread each, [`WAITING_MAX`] in all.
+//! One more has its connection closed, so that its client sends it again later; it is never left without an
+//! answer on a connection that stays open.
+//!
+//! Answers leave at the queue's front when they are old, or when the shard is full. The age counts from the
+//! answer, by the latest time that the shard has been told: a call that took minutes is kept as long as any
+//! other. Running calls are in no queue; there are no more of them than threads, and replies that may be pending
+//! ([`crate::Deferred`]).
 //!
 //! A cache that is full takes one answer in and evicts one with each call, and neither is in the processor's
 //! caches any more. So answers lie in the order in which they are evicted, in two rings that are
@@ -59,13 +90,16 @@
 //! # Locks
 //!
 //! Each shard is under its own mutex, held for a look-up or for copying results of at most
-//! [`RESULTS_MAX`] bytes, and no longer. Nothing else is ever locked under it. A duplicate that waits
-//! waits for the shard's condition variable, which is signalled when the call that it waits for ends.
+//! [`RESULTS_MAX`] bytes, and no longer. Nothing else is ever locked under it. A copy that waits
+//! waits for the shard's condition variable, which is signalled when the call that it waits for ends. The
+//! transport is asked whether a connection lives with no lock held.
 
 mod byte_ring;
+mod copies;
 mod shard;
 mod table;
 
+use crate::back_channel::ConnId;
 use crate::{Credential, Outcome, Peer, Transport};
 use crossbeam_utils::CachePadded;
 use proto::rpc::CallHeader;
@@ -73,15 +107,15 @@ use shard::{Running, Shard};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of arguments that are a part of the key's own checksum: all handles, and most names.
 const CHECKED: usize = 256;
 /// The longest results that are kept, in bytes; those of non-idempotent calls have a few hundred.
 pub(crate) const RESULTS_MAX: usize = 2048;
-/// Duplicates that wait for running calls at the most: each holds a thread, and a disk that answers nobody must
-/// not come to hold twice as many.
+/// Copies that wait at the most: each holds a thread, and a disk that answers nobody must not come to hold
+/// twice as many.
 pub(crate) const WAITING_MAX: usize = 8;
 /// Shards for each CPU, so that workers seldom meet. More would cost more than the meetings: each writes to
 /// places of its own in three rings, which neither caches nor page tables keep for many.
@@ -98,6 +132,21 @@ pub(crate) struct Key {
     place: u64,
 }
 
+/// By which connection a call came: its number, or 0 for a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin(pub u64);
+
+impl Origin {
+    /// Of a call that came by this connection.
+    pub fn of(conn: Option<ConnId>) -> Self {
+        Self(conn.map_or(0, |conn| conn.0))
+    }
+
+    const fn conn(self) -> Option<ConnId> {
+        if self.0 == 0 { None } else { Some(ConnId(self.0)) }
+    }
+}
+
 /// A reply that was sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
@@ -112,10 +161,20 @@ pub(crate) struct Stored {
 pub(crate) enum Lookup<'c> {
     /// Nothing: run it.
     Fresh(Ticket<'c>),
-    /// It is running.
+    /// It is running, and came the same way.
     Running,
     /// It was answered.
     Answered(Stored),
+    /// The same call came by another connection.
+    Elsewhere(Elsewhere),
+}
+
+/// A call that came by another connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    pub origin: Origin,
+    /// It was not answered yet.
+    pub runs: bool,
 }
 
 /// How full the reply cache is.
@@ -142,7 +201,7 @@ pub(crate) struct ReplyCache {
     secret: (u64, u64),
     /// The seeds of what the key covers of long arguments.
     long: foldhash::quality::RandomState,
-    /// How many duplicates wait.
+    /// How many copies wait, or may.
     waiting: AtomicUsize,
 }
 
@@ -150,6 +209,7 @@ pub(crate) struct ReplyCache {
 pub(crate) struct Ticket<'c> {
     cache: &'c Arc<ReplyCache>,
     key: Key,
+    origin: Origin,
     finished: bool,
 }
 
@@ -157,12 +217,7 @@ pub(crate) struct Ticket<'c> {
 pub(crate) struct OwnedTicket {
     cache: Arc<ReplyCache>,
     key: Key,
-}
-
-/// A duplicate's permission to wait for the call that runs.
-pub(crate) struct DuplicateWait<'c> {
-    cache: &'c ReplyCache,
-    key: Key,
+    origin: Origin,
 }
 
 impl ReplyCache {
@@ -232,50 +287,54 @@ impl ReplyCache {
     }
 
     /// Looks a call up that came at `now_ms`, and takes it in if it is new.
-    pub fn begin(self: &Arc<Self>, key: Key, now_ms: u64) -> Lookup<'_> {
-        let mut shard = self.locked(key).lock();
-        shard.expire(now_ms, self.age_ms);
-        if let Some(stored) = shard.stored(key) {
-            return Lookup::Answered(stored);
-        }
-        if shard.runs(key).is_some() {
-            return Lookup::Running;
-        }
-        shard.begin(key);
-        Lookup::Fresh(Ticket { cache: self, key, finished: false })
+    pub fn begin(self: &Arc<Self>, key: Key, origin: Origin, now_ms: u64) -> Lookup<'_> {
+        self.begin_beside(key, origin, &[], now_ms)
     }
 
-    /// Permission to wait for the end of a running call, unless another duplicate has it, or too many wait.
-    pub fn duplicate_wait(&self, key: Key) -> Option<DuplicateWait<'_>> {
-        let wait = DuplicateWait { cache: self, key };
-        // given back when it is dropped
-        let before = self.waiting.fetch_add(1, Relaxed);
-        let free = match self.locked(key).lock().runs(key) {
-            Some(call) => before < WAITING_MAX && !std::mem::replace(&mut call.awaited, true),
-            // it has just ended
-            None => true,
-        };
-        free.then_some(wait)
+    /// The same; those that came by `others` are other calls.
+    fn begin_beside(
+        self: &Arc<Self>,
+        key: Key,
+        origin: Origin,
+        others: &[Origin],
+        now_ms: u64,
+    ) -> Lookup<'_> {
+        let mut shard = self.locked(key).lock();
+        shard.expire(now_ms, self.age_ms);
+        if !shard.is_unknown(key) {
+            if let Some(stored) = shard.stored(key, origin) {
+                return Lookup::Answered(stored);
+            }
+            if shard.runs(key, origin).is_some() {
+                return Lookup::Running;
+            }
+            let copy = shard.origins(key).find(|(origin, _)| !others.contains(origin));
+            if let Some((origin, runs)) = copy {
+                return Lookup::Elsewhere(Elsewhere { origin, runs });
+            }
+        }
+        shard.begin(key, origin);
+        Lookup::Fresh(Ticket { cache: self, key, origin, finished: false })
     }
 
     /// Keeps the results of a call that ran; `false` if they are too long.
-    fn finish(&self, key: Key, results: &[u8], outcome: Outcome) -> bool {
+    fn finish(&self, key: Key, origin: Origin, results: &[u8], outcome: Outcome) -> bool {
         if results.len() > RESULTS_MAX {
             return false;
         }
         let locked = self.locked(key);
         let mut shard = locked.lock();
-        let call = shard.end(key);
-        shard.answer(key, results, outcome);
+        let call = shard.end(key, origin);
+        shard.answer(key, origin, results, outcome);
         drop(shard);
         locked.ended(call);
         true
     }
 
     /// Forgets a call that ran.
-    fn forget(&self, key: Key) {
+    fn forget(&self, key: Key, origin: Origin) {
         let locked = self.locked(key);
-        let call = locked.lock().end(key);
+        let call = locked.lock().end(key, origin);
         locked.ended(call);
     }
 
@@ -287,23 +346,6 @@ impl ReplyCache {
         let count = (self.others.len() as u64).saturating_add(1);
         let before = usize::try_from(key.shard % count).ok().and_then(|at| at.checked_sub(1));
         before.and_then(|at| self.others.get(at)).unwrap_or(&self.first)
-    }
-}
-
-impl DuplicateWait<'_> {
-    /// Waits until the call has ended.
-    pub fn wait(self) {
-        let locked = self.cache.locked(self.key);
-        let mut shard = locked.lock();
-        while shard.runs(self.key).is_some_and(|call| call.awaited) {
-            shard = locked.ended.wait(shard).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-impl Drop for DuplicateWait<'_> {
-    fn drop(&mut self) {
-        self.cache.waiting.fetch_sub(1, Relaxed);
     }
 }
 
@@ -324,20 +366,20 @@ impl LockedShard {
 impl Ticket<'_> {
     /// Keeps the results, unless they are too long.
     pub fn finish(mut self, results: &[u8], outcome: Outcome) {
-        self.finished = self.cache.finish(self.key, results, outcome);
+        self.finished = self.cache.finish(self.key, self.origin, results, outcome);
     }
 
     /// The same for a call that has not ended when its procedure returns.
     pub fn into_owned(mut self) -> OwnedTicket {
         self.finished = true;
-        OwnedTicket { cache: Arc::clone(self.cache), key: self.key }
+        OwnedTicket { cache: Arc::clone(self.cache), key: self.key, origin: self.origin }
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         if !self.finished {
-            self.cache.forget(self.key);
+            self.cache.forget(self.key, self.origin);
         }
     }
 }
@@ -346,13 +388,13 @@ impl OwnedTicket {
     /// As [`Ticket::finish`].
     pub fn finish(self, results: &[u8], outcome: Outcome) {
         // dropping it then finds nothing to forget
-        let _ = self.cache.finish(self.key, results, outcome);
+        let _ = self.cache.finish(self.key, self.origin, results, outcome);
     }
 }
 
 impl Drop for OwnedTicket {
     fn drop(&mut self) {
-        self.cache.forget(self.key);
+        self.cache.forget(self.key, self.origin);
     }
 }
 

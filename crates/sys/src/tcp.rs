@@ -248,9 +248,25 @@ pub fn unread(socket: impl AsFd) -> u64 {
     if done == 0 { u64::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
+/// How far a connection is, as far as a server cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum State {
+    /// Open at both ends, as far as the kernel knows.
+    Established,
+    /// Not open yet, or one of the ends has closed it.
+    #[default]
+    Other,
+}
+
 /// How a connection does (TCP_INFO); what an older kernel does not tell is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Info {
+    /// How far it is.
+    pub state: State,
+    /// Milliseconds since data last arrived.
+    pub last_data_received_ms: u32,
+    /// Milliseconds since an acknowledgement last arrived.
+    pub last_ack_received_ms: u32,
     /// The window scale of what this side offers.
     pub window_scale: u8,
     /// Whether the last delivery rate was bounded by what there was to send.
@@ -303,8 +319,12 @@ pub fn info(socket: impl AsFd) -> io::Result<Info> {
 
 /// Offsets as in `struct tcp_info` of linux/tcp.h, which only ever grows at its end.
 fn parse_info(told: &[u8]) -> Info {
+    const TCP_ESTABLISHED: u8 = 1;
     let byte = |at: usize| told.get(at).copied().unwrap_or(0);
     Info {
+        state: if byte(0) == TCP_ESTABLISHED { State::Established } else { State::Other },
+        last_data_received_ms: u32_at(told, 52),
+        last_ack_received_ms: u32_at(told, 56),
         window_scale: byte(6) >> 4,
         app_limited: byte(7) & 1 == 1,
         send_mss: u32_at(told, 16),

@@ -55,6 +55,7 @@ impl LocalFs {
     }
 
     /// An object that the call is going to change, held on to, with its attributes before that.
+    #[inline]
     pub(crate) fn begin_change(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(OngoingChange, Attr)> {
         let key = self.key(fid);
         let file = match self.files.with(&key, Arc::clone) {

@@ -243,6 +243,7 @@ impl Backend for MemFs {
             for (at, name, ino) in batch {
                 let above = name == b".." && ino != ROOT;
                 let node = if nodes && !above { self.lock().node(ino).ok() } else { None };
+                let node = node.as_ref();
                 let entry = DirEntry { name: &name, fileid: ino, cookie: at, node };
                 if sink(&entry).is_break() {
                     return Ok(Listing { eof: false, dir: attr });

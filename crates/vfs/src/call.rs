@@ -323,7 +323,7 @@ pub struct DirEntry<'a> {
     pub cookie: u64,
     /// Id and attributes, if asked for and to be had (not for `..` of the root, not for an entry
     /// that has just gone, not for a mount point).
-    pub node: Option<Node>,
+    pub node: Option<&'a Node>,
 }
 
 /// What is wanted of a directory.

@@ -55,8 +55,8 @@ pub(crate) fn arguments<'a, T: Decode<'a>>(args: &mut Reader<'a>) -> Result<T, F
     Ok(all)
 }
 
-/// Writes a result and notes its status. A temporary failure, for which version 2 has no status, is
-/// not answered: the client sends the call again.
+/// Writes a result and notes its status. After a temporary failure, for which version 2 has no status, the
+/// client is made to send the call again.
 pub(crate) fn finish<T: Encode>(
     call: &mut Call<'_>,
     reply: &mut Writer,
@@ -64,7 +64,7 @@ pub(crate) fn finish<T: Encode>(
 ) -> Result<(), Fault> {
     let status = match answer {
         Ok(_) => Nfsstat2::Ok,
-        Err(status) => nfsstat2(*status).ok_or(Fault::Silence)?,
+        Err(status) => nfsstat2(*status).ok_or(Fault::NotNow)?,
     };
     call.outcome.status = status.number();
     reply.put(&status);

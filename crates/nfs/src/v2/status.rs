@@ -3,8 +3,8 @@
 use proto::nfs2::Nfsstat2;
 use vfs::Status;
 
-/// The code of a failure; `None` for a temporary one, for which version 2 has no code: the call is
-/// not answered. Others without a code are NFSERR_IO.
+/// The code of a failure; `None` for a temporary one, for which version 2 has no code: the call gets no
+/// reply ([`rpc::Fault::NotNow`]). Others without a code are NFSERR_IO.
 pub const fn nfsstat2(status: Status) -> Option<Nfsstat2> {
     Some(match status {
         Status::Perm => Nfsstat2::Perm,

@@ -68,7 +68,7 @@ impl List<'_> {
         let [high, low] = hyper(entry.fileid);
         self.reply.words([1, high, low]);
         self.reply.opaque(entry.name);
-        match &entry.node {
+        match entry.node {
             Some(node) if self.plus => {
                 self.append_object(entry.cookie, &dir.seal(&node.fid), &node.attr)
             }

@@ -177,7 +177,7 @@ fn jukebox_is_not_answered_in_version_2() {
     let server = server(false);
     let args = SetattrArgs2 { file: file(&server), set: Sattr2 { mode: 0, ..Sattr2::default() } };
     let result = server.try_call(2, p::SETATTR, &wire(&args));
-    assert!(matches!(result, Err(Fault::Silence)));
+    assert!(matches!(result, Err(Fault::NotNow)));
 }
 
 #[test]

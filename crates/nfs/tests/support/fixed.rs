@@ -205,6 +205,7 @@ impl Backend for Fixed {
         let names: [(&[u8], u8); 3] = [(b".", 1), (b"..", 1), (b"file", 2)];
         for (at, (name, which)) in (COOKIES + 1..).zip(names) {
             let node = if nodes && name != b".." { Some(self.node(which)) } else { None };
+            let node = node.as_ref();
             let entry = DirEntry { name, fileid: u64::from(which), cookie: at, node };
             if at > cookie && sink(&entry).is_break() {
                 return Ok(Listing { eof: false, dir: attr(1) });

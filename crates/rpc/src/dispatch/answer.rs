@@ -47,7 +47,7 @@ pub(super) fn deny(reply: &mut Writer, xid: u32, op: Option<OpIndex>, stat: Auth
     Done::new(Verdict::Reply, op, Some(Reject::Auth(stat)))
 }
 
-/// Replaces what a procedure wrote by the answer to its fault.
+/// Replaces what a procedure wrote by the answer to its fault. The verdict is as for a connection.
 pub(crate) fn answer_fault(
     reply: &mut Writer,
     start: Mark,
@@ -63,6 +63,7 @@ pub(crate) fn answer_fault(
         Fault::ProcUnavail => (Accepted::ProcUnavail, Reject::ProcUnavail),
         Fault::TooWeak => return deny(reply, xid, Some(op), AuthStat::TooWeak),
         Fault::Silence => return Done::new(Verdict::Silence, Some(op), None),
+        Fault::NotNow => return Done::new(Verdict::Close, Some(op), None),
     };
     accept(reply, xid, Some(op), protection, status, reject)
 }

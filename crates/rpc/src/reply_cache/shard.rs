@@ -6,7 +6,7 @@
 
 use super::byte_ring::ByteRing;
 use super::table::{QueueSpan, Table};
-use super::{Key, Stored};
+use super::{Key, Origin, Stored};
 use crate::Outcome;
 use std::collections::VecDeque;
 
@@ -22,7 +22,9 @@ const PREFETCHED: usize = 320;
 #[derive(Debug)]
 pub(super) struct Running {
     pub key: Key,
-    /// A duplicate waits for its end.
+    /// How it came.
+    pub origin: Origin,
+    /// A copy of it waits for its end.
     pub awaited: bool,
 }
 
@@ -30,11 +32,21 @@ pub(super) struct Running {
 #[derive(Debug)]
 struct Answer {
     key: Key,
+    /// How it came.
+    first: Origin,
+    /// How its last copy came that was answered, if any.
+    last: Origin,
     at_ms: u64,
     outcome: Outcome,
     /// Where its reply is.
     start: u64,
     len: usize,
+}
+
+impl Answer {
+    fn came_by(&self, origin: Origin) -> bool {
+        self.first == origin || self.last == origin
+    }
 }
 
 /// The shard.
@@ -86,23 +98,36 @@ impl Shard {
     }
 
     /// A call begins.
-    pub fn begin(&mut self, key: Key) {
-        self.running.push(Running { key, awaited: false });
+    pub fn begin(&mut self, key: Key, origin: Origin) {
+        self.running.push(Running { key, origin, awaited: false });
     }
 
     /// A call that runs.
-    pub fn runs(&mut self, key: Key) -> Option<&mut Running> {
-        self.running.iter_mut().find(|call| call.key == key)
+    pub fn runs(&mut self, key: Key, origin: Origin) -> Option<&mut Running> {
+        self.running.iter_mut().find(|call| call.key == key && call.origin == origin)
     }
 
     /// Takes a call out that has run.
-    pub fn end(&mut self, key: Key) -> Option<Running> {
-        let at = self.running.iter().position(|call| call.key == key)?;
+    pub fn end(&mut self, key: Key, origin: Origin) -> Option<Running> {
+        let is_it = |call: &Running| call.key == key && call.origin == origin;
+        let at = self.running.iter().position(is_it)?;
         Some(self.running.swap_remove(at))
     }
 
+    /// How the calls with this key came that run, each with `true`, and that were answered, the oldest first.
+    pub fn origins(&self, key: Key) -> impl Iterator<Item = (Origin, bool)> {
+        let answered = self.found(key).map(|answer| (answer.last, false));
+        let running = self.running.iter().filter(move |call| call.key == key);
+        answered.chain(running.map(|call| (call.origin, true)))
+    }
+
+    /// Whether nothing is known of calls with this key.
+    pub fn is_unknown(&self, key: Key) -> bool {
+        self.origins(key).next().is_none()
+    }
+
     /// Appends an answer, and evicts the oldest for it. Not kept: results longer than the whole ring.
-    pub fn answer(&mut self, key: Key, reply: &[u8], outcome: Outcome) {
+    pub fn answer(&mut self, key: Key, origin: Origin, reply: &[u8], outcome: Outcome) {
         while !self.has_room(reply.len()) && !self.answers.is_empty() {
             self.remove_oldest();
         }
@@ -110,18 +135,36 @@ impl Shard {
             return;
         }
         let Some(start) = self.replies.push(reply) else { return };
-        let answer = Answer { key, at_ms: self.now_ms, outcome, start, len: reply.len() };
+        let (at_ms, len) = (self.now_ms, reply.len());
+        let answer = Answer { key, first: origin, last: origin, at_ms, outcome, start, len };
         self.numbers.put(key, self.span());
         self.answers.push_back(answer);
         self.prefetch();
     }
 
     /// What a call was answered, if that is still kept.
-    pub fn stored(&self, key: Key) -> Option<Stored> {
-        let known = self.numbers.find(key, self.span()).filter_map(|at| self.answers.get(at));
-        let answer = known.into_iter().find(|answer| answer.key == key)?;
+    pub fn stored(&self, key: Key, origin: Origin) -> Option<Stored> {
+        let answer = self.found(key).find(|answer| answer.came_by(origin))?;
         let results = self.replies.get(answer.start, answer.len)?;
         Some(Stored { results, outcome: answer.outcome })
+    }
+
+    /// What a call was answered that came by `from` and has been sent again by another connection, `to`.
+    pub fn take_over(&mut self, key: Key, from: Origin, to: Origin) -> Option<Stored> {
+        let stored = self.stored(key, from)?;
+        let is_it = |at: &usize| {
+            self.answers.get(*at).is_some_and(|answer| answer.key == key && answer.came_by(from))
+        };
+        let at = self.numbers.find(key, self.span()).find(is_it);
+        if let Some(answer) = at.and_then(|at| self.answers.get_mut(at)) {
+            answer.last = to;
+        }
+        Some(stored)
+    }
+
+    fn found(&self, key: Key) -> impl Iterator<Item = &Answer> {
+        let known = self.numbers.find(key, self.span()).filter_map(|at| self.answers.get(at));
+        known.filter(move |answer| answer.key == key)
     }
 
     /// It is `now_ms`, or later: evicts what is older than `age_ms`.
@@ -162,11 +205,13 @@ impl Shard {
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, Shard};
+    use super::{Key, Origin, Shard};
     use crate::Outcome;
 
     const ROOM: usize = 8192;
     const KEPT: usize = ROOM / super::ENTRIES_PART / super::ENTRY_COST;
+
+    const HERE: Origin = Origin(1);
 
     fn key(n: u64) -> Key {
         // as far from each other as can be, so that all find room in the table
@@ -177,13 +222,13 @@ mod tests {
     fn answers_are_found_while_their_numbers_begin_again() {
         let mut shard = Shard { first: u32::MAX - 20, ..Shard::with_capacity(ROOM) };
         for n in 0..200_u64 {
-            shard.begin(key(n));
-            assert!(shard.end(key(n)).is_some_and(|call| !call.awaited));
-            shard.answer(key(n), &n.to_be_bytes(), Outcome::default());
+            shard.begin(key(n), HERE);
+            assert!(shard.end(key(n), HERE).is_some_and(|call| !call.awaited));
+            shard.answer(key(n), HERE, &n.to_be_bytes(), Outcome::default());
             let first = (n + 1).saturating_sub(KEPT as u64);
-            assert!(first == 0 || shard.stored(key(first - 1)).is_none());
+            assert!(first == 0 || shard.stored(key(first - 1), HERE).is_none());
             for n in first..=n {
-                assert_eq!(*shard.stored(key(n)).unwrap().results, n.to_be_bytes());
+                assert_eq!(*shard.stored(key(n), HERE).unwrap().results, n.to_be_bytes());
             }
         }
         assert_eq!(shard.calls(), KEPT);
@@ -191,17 +236,17 @@ mod tests {
         assert_eq!(shard.calls(), KEPT);
         shard.expire(1001, 1001);
         assert_eq!((shard.calls(), shard.bytes()), (0, 0));
-        assert!((0..200).all(|n| shard.stored(key(n)).is_none()));
+        assert!((0..200).all(|n| shard.stored(key(n), HERE).is_none()));
     }
 
     #[test]
     fn what_is_longer_than_all_the_room_is_not_kept() {
         let mut shard = Shard::with_capacity(1000);
-        shard.answer(key(1), &[1; 700], Outcome::default());
-        shard.answer(key(2), &[1; 800], Outcome::default());
-        assert!(shard.stored(key(2)).is_none());
+        shard.answer(key(1), HERE, &[1; 700], Outcome::default());
+        shard.answer(key(2), HERE, &[1; 800], Outcome::default());
+        assert!(shard.stored(key(2), HERE).is_none());
         let mut none = Shard::with_capacity(0);
-        none.answer(key(1), b"reply", Outcome::default());
+        none.answer(key(1), HERE, b"reply", Outcome::default());
         assert_eq!(none.calls(), 0);
     }
 }

@@ -1,12 +1,14 @@
 //! The reply cache against its criteria: no false hit, no second run, bounded memory.
 
 use super::shard::ENTRY_COST;
-use super::{CHECKED, Key, Lookup, RESULTS_MAX, ReplyCache, WAITING_MAX};
+use super::{CHECKED, Key, Lookup, Origin, RESULTS_MAX, ReplyCache, WAITING_MAX};
 use crate::{AuthSys, Credential, Outcome, Peer, Transport};
 use proto::rpc::{CallHeader, OpaqueAuth};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// By which connection calls come.
+const HERE: Origin = Origin(1);
 /// Shards of the caches here.
 const SHARDS: usize = 4;
 
@@ -37,20 +39,22 @@ fn plain_key(cache: &Arc<ReplyCache>, xid: u32) -> Key {
 
 /// Runs a call to its end with this reply.
 fn answer(cache: &Arc<ReplyCache>, key: Key, now_ms: u64, reply: &[u8]) {
-    match cache.begin(key, now_ms) {
+    match cache.begin(key, HERE, now_ms) {
         Lookup::Fresh(ticket) => ticket.finish(reply, Outcome::default()),
-        Lookup::Running | Lookup::Answered(_) => panic!("the call is known already"),
+        Lookup::Running | Lookup::Answered(_) | Lookup::Elsewhere(_) => {
+            panic!("the call is known already")
+        }
     }
 }
 
 fn is_fresh(cache: &Arc<ReplyCache>, key: Key, now_ms: u64) -> bool {
-    matches!(cache.begin(key, now_ms), Lookup::Fresh(_))
+    matches!(cache.begin(key, HERE, now_ms), Lookup::Fresh(_))
 }
 
 fn stored(cache: &Arc<ReplyCache>, key: Key, now_ms: u64) -> Option<Vec<u8>> {
-    match cache.begin(key, now_ms) {
+    match cache.begin(key, HERE, now_ms) {
         Lookup::Answered(stored) => Some(stored.results.to_vec()),
-        Lookup::Fresh(_) | Lookup::Running => None,
+        Lookup::Fresh(_) | Lookup::Running | Lookup::Elsewhere(_) => None,
     }
 }
 
@@ -118,9 +122,9 @@ fn each_byte_and_the_length_of_the_arguments_count() {
 fn a_running_call_is_not_run_beside_itself_however_long_it_takes() {
     let cache = cache();
     let key = plain_key(&cache, 1);
-    let Lookup::Fresh(ticket) = cache.begin(key, 0) else { panic!("fresh") };
+    let Lookup::Fresh(ticket) = cache.begin(key, HERE, 0) else { panic!("fresh") };
     for now_ms in [0, 999, 1000, 1_000_000] {
-        assert!(matches!(cache.begin(key, now_ms), Lookup::Running));
+        assert!(matches!(cache.begin(key, HERE, now_ms), Lookup::Running));
     }
     // It is kept for as long as any other, from its answer on.
     ticket.finish(b"late", Outcome::default());
@@ -129,47 +133,42 @@ fn a_running_call_is_not_run_beside_itself_however_long_it_takes() {
 }
 
 #[test]
-fn one_may_wait_for_the_end_of_a_call_whatever_it_is() {
+fn a_call_is_waited_for_until_it_ends_whatever_the_end_is() {
     let cache = cache();
     for (xid, answered) in [(1, true), (2, false)] {
         let key = plain_key(&cache, xid);
-        let Lookup::Fresh(ticket) = cache.begin(key, 0) else { panic!("fresh") };
-        let wait = cache.duplicate_wait(key).unwrap();
-        assert!(cache.duplicate_wait(key).is_none(), "another waits already");
+        let Lookup::Fresh(ticket) = cache.begin(key, HERE, 0) else { panic!("fresh") };
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| wait.wait());
+            let waiting = [(); 2].map(|()| scope.spawn(|| cache.wait_for_end(key, HERE)));
             std::thread::sleep(std::time::Duration::from_millis(20));
-            assert!(!waiting.is_finished());
+            assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
             if answered {
                 ticket.finish(b"late", Outcome::default());
             } else {
                 drop(ticket);
             }
-            waiting.join().unwrap();
+            waiting.into_iter().for_each(|waiting| waiting.join().unwrap());
         });
         assert_eq!(stored(&cache, key, 0).is_some(), answered);
-        cache.duplicate_wait(key).unwrap().wait();
+        cache.wait_for_end(key, HERE);
     }
 }
 
 #[test]
 fn not_all_may_wait() {
     let cache = cache();
-    let keys: Vec<Key> = (0..=WAITING_MAX as u32).map(|xid| plain_key(&cache, xid)).collect();
-    let running: Vec<Lookup<'_>> = keys.iter().map(|key| cache.begin(*key, 0)).collect();
-    let mut waits: Vec<_> = keys.iter().map(|key| cache.duplicate_wait(*key)).collect();
-    assert!(waits.pop().unwrap().is_none());
-    assert!(waits.iter().all(Option::is_some));
-    drop(waits);
-    assert!(cache.duplicate_wait(keys[WAITING_MAX]).is_some());
-    drop(running);
+    let mut permits: Vec<_> = (0..=WAITING_MAX).map(|_| cache.wait_permit()).collect();
+    assert!(permits.pop().unwrap().is_none());
+    assert!(permits.iter().all(Option::is_some));
+    drop(permits);
+    assert!(cache.wait_permit().is_some());
 }
 
 #[test]
 fn a_call_without_an_answer_is_forgotten() {
     let cache = cache();
     let key = plain_key(&cache, 1);
-    let Lookup::Fresh(ticket) = cache.begin(key, 0) else { panic!("fresh") };
+    let Lookup::Fresh(ticket) = cache.begin(key, HERE, 0) else { panic!("fresh") };
     assert_eq!(cache.usage().entries, 1);
     drop(ticket);
     assert_eq!((cache.usage().entries, cache.usage().bytes), (0, 0));
@@ -212,13 +211,13 @@ fn a_flood_pushes_out_old_replies_and_never_running_calls() {
     let bytes = 256 * SHARDS * ENTRY_COST;
     let cache = ReplyCache::new(bytes, 1000, SHARDS / 2);
     let running = plain_key(&cache, u32::MAX);
-    let Lookup::Fresh(ticket) = cache.begin(running, 0) else { panic!("fresh") };
+    let Lookup::Fresh(ticket) = cache.begin(running, HERE, 0) else { panic!("fresh") };
     for xid in 0..20_000 {
         answer(&cache, plain_key(&cache, xid), 0, &[7; 200]);
         assert!(cache.usage().bytes <= bytes);
     }
     assert!(cache.usage().entries > 60 * SHARDS, "the memory is made use of");
-    assert!(matches!(cache.begin(running, 0), Lookup::Running));
+    assert!(matches!(cache.begin(running, HERE, 0), Lookup::Running));
     assert!(stored(&cache, plain_key(&cache, 19_999), 0).is_some());
     assert!(is_fresh(&cache, plain_key(&cache, 0), 0));
     ticket.finish(b"reply", Outcome::default());
@@ -250,13 +249,13 @@ fn of_many_at_once_exactly_one_runs() {
             .map(|_| {
                 scope.spawn(|| {
                     barrier.wait();
-                    match cache.begin(key, 0) {
+                    match cache.begin(key, HERE, 0) {
                         Lookup::Fresh(ticket) => {
                             std::thread::sleep(std::time::Duration::from_millis(5));
                             ticket.finish(b"reply", Outcome::default());
                             1
                         }
-                        Lookup::Running | Lookup::Answered(_) => 0,
+                        Lookup::Running | Lookup::Answered(_) | Lookup::Elsewhere(_) => 0,
                     }
                 })
             })

@@ -2,7 +2,7 @@
 
 use crate::toy::{PENDING_MAX, Toy, peer, procedure};
 use bowline_rpc::{
-    Deferred, DispatchSettings, Done, Duplicate, Fault, OpIndex, Posted, Reject, Request,
+    Deferred, DispatchSettings, Done, Duplicate, Fault, OpIndex, Peer, Posted, Reject, Request,
     Transport, Verdict,
 };
 use std::sync::atomic::Ordering::SeqCst;
@@ -20,8 +20,12 @@ fn call(xid: u32, procedure: u32) -> Vec<u8> {
 }
 
 fn ask(toy: &Toy, transport: Transport, record: &[u8]) -> (Done, Vec<u8>) {
+    ask_from(toy, peer(transport, 700), record)
+}
+
+fn ask_from(toy: &Toy, peer: Peer, record: &[u8]) -> (Done, Vec<u8>) {
     let mut reply = Writer::new();
-    let done = toy.dispatch_from(peer(transport, 700), record, &mut reply);
+    let done = toy.dispatch_from(peer, record, &mut reply);
     (done, reply.bytes().to_vec())
 }
 
@@ -95,7 +99,7 @@ fn a_duplicate_over_tcp_waits_for_the_thread_that_completes() {
     let record = call(9, procedure::LATER_ONCE);
     ask(&toy, Transport::Tcp, &record);
     std::thread::scope(|scope| {
-        let duplicate = scope.spawn(|| ask(&toy, Transport::Tcp, &record));
+        let duplicate = scope.spawn(|| ask_from(&toy, peer(Transport::Tcp, 701), &record));
         while toy.slept() == 0 {
             std::thread::yield_now();
         }

@@ -3,8 +3,8 @@
 
 use crate::toy::{OTHER, PROGRAM, Toy, peer, procedure};
 use bowline_rpc::{
-    AuthSys, DispatchSettings, Done, Duplicate, LargeArgument, OpIndex, Outcome, Reject, Request,
-    Transport, Verdict,
+    AuthSys, ConnId, DispatchSettings, Done, Duplicate, LargeArgument, OpIndex, Outcome, Reject,
+    Request, Transport, Verdict,
 };
 use proto::rpc::AuthStat;
 use std::sync::atomic::Ordering::SeqCst;
@@ -75,12 +75,12 @@ fn procedures_are_numbered_without_a_gap() {
     let toy = toy();
     let ops = toy.dispatcher.ops();
     let names: Vec<_> = ops.iter().map(|o| (o.program, o.version, o.procedure)).collect();
-    assert_eq!(names.len(), 25);
-    assert_eq!(names[20], ("toy", 1, "NOTHING"), "operations follow the procedures");
+    assert_eq!(names.len(), 26);
+    assert_eq!(names[21], ("toy", 1, "NOTHING"), "operations follow the procedures");
     assert_eq!(names[2], ("toy", 1, "COUNT"));
-    assert_eq!(names[23..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
+    assert_eq!(names[24..], [("other", 2, "NULL"), ("other", 4, "NULL")]);
     let (done, _) = answer(&toy, &words(&[XID, 0, 2, OTHER, 4, 0, 0, 0, 0, 0]));
-    assert_eq!(done.op, Some(OpIndex(24)));
+    assert_eq!(done.op, Some(OpIndex(25)));
     let served: Vec<_> = toy.dispatcher.served().collect();
     assert_eq!(served, [(PROGRAM, 1), (OTHER, 2), (OTHER, 4)]);
 }
@@ -120,7 +120,7 @@ fn programs_versions_and_procedures_are_told_apart() {
     for version in [1, 3, 5] {
         refused(&of(OTHER, version, 0), Reject::ProgMismatch, None, &[0, 0, 0, 2, 2, 4]);
     }
-    for procedure in [20, u32::MAX] {
+    for procedure in [21, u32::MAX] {
         refused(&of(PROGRAM, 1, procedure), Reject::ProcUnavail, None, &[0, 0, 0, 3]);
     }
     refused(&of(PROGRAM, 1, procedure::HOLE), Reject::ProcUnavail, Some(8), &[0, 0, 0, 3]);
@@ -283,7 +283,7 @@ fn a_plan_may_depend_on_the_arguments() {
 #[test]
 fn a_call_counts_as_its_main_operation_and_the_others_are_counted_inside() {
     let toy = toy();
-    let (first, add, fail) = (20, OpIndex(21), OpIndex(22));
+    let (first, add, fail) = (21, OpIndex(22), OpIndex(23));
     let (done, _) = answer(&toy, &call(procedure::COMPOUND, &words(&[3, 0, 1, 0])));
     assert_eq!((done.op, done.outcome.status), (Some(add), 0));
     let nothing = (OpIndex(first), 0);
@@ -348,30 +348,135 @@ fn until(what: &str, done: impl Fn() -> bool) {
     }
 }
 
+/// What a call by the connection of this port gets.
+fn by_port(toy: &Toy, port: u16, record: &[u8]) -> (Verdict, Option<Duplicate>, Vec<u8>) {
+    let mut reply = Writer::new();
+    let done = toy.dispatch_from(peer(Transport::Tcp, port), record, &mut reply);
+    (done.verdict, done.duplicate, reply.bytes().to_vec())
+}
+
+fn set_alive(toy: &Toy, ports: &[u64]) {
+    *toy.state.alive.lock().unwrap() = ports.iter().map(|port| ConnId(*port)).collect();
+}
+
 #[test]
-fn one_duplicate_over_tcp_waits_for_the_call_that_runs() {
+fn each_copy_by_another_connection_waits_for_the_call_that_runs() {
     let toy = toy();
     let record = call(procedure::HELD, b"");
-    let from = |transport, port| {
-        let mut reply = Writer::new();
-        let done = toy.dispatch_from(peer(transport, port), &record, &mut reply);
-        (done.verdict, done.duplicate, reply.bytes().to_vec())
-    };
     toy.state.hold.store(true, SeqCst);
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| from(Transport::Tcp, 700));
+        let first = scope.spawn(|| by_port(&toy, 700, &record));
         until("it runs", || toy.count() == 1);
-        let second = scope.spawn(|| from(Transport::Tcp, 701));
-        until("it waits, and says that it sleeps", || toy.slept() == 1);
-        let third = from(Transport::Tcp, 702);
-        assert_eq!(third, (Verdict::Silence, Some(Duplicate::Dropped), vec![]));
-        assert!(!second.is_finished());
+        let copy = |port| {
+            let (toy, record) = (&toy, &record);
+            scope.spawn(move || by_port(toy, port, record))
+        };
+        let copies = [copy(701), copy(702)];
+        until("both wait, and say that they sleep", || toy.slept() == 2);
+        let same = by_port(&toy, 700, &record);
+        assert_eq!(same, (Verdict::Silence, Some(Duplicate::Dropped), vec![]), "the first answers");
+        assert!(copies.iter().all(|copy| !copy.is_finished()));
         toy.state.hold.store(false, SeqCst);
-        let (first, second) = (first.join().unwrap(), second.join().unwrap());
+        let first = first.join().unwrap();
         assert_eq!((first.0, first.1), (Verdict::Reply, None));
-        assert_eq!(second, (Verdict::Reply, Some(Duplicate::Replayed), first.2));
+        for copy in copies {
+            let expected = (Verdict::Reply, Some(Duplicate::Replayed), first.2.clone());
+            assert_eq!(copy.join().unwrap(), expected);
+        }
     });
     assert_eq!(toy.count(), 1);
+}
+
+#[test]
+fn a_copy_that_may_not_wait_has_its_connection_closed() {
+    let toy = toy();
+    let record = call(procedure::HELD, b"");
+    toy.state.hold.store(true, SeqCst);
+    std::thread::scope(|scope| {
+        let ports = 700..=708;
+        let calls: Vec<_> = ports
+            .map(|port| {
+                let (toy, record) = (&toy, &record);
+                let asks = scope.spawn(move || by_port(toy, port, record).0);
+                until("it runs or waits", || {
+                    toy.count() == 1 && toy.slept() == port as usize - 700
+                });
+                asks
+            })
+            .collect();
+        let more = by_port(&toy, 709, &record);
+        assert_eq!(more, (Verdict::Close, Some(Duplicate::Dropped), vec![]));
+        toy.state.hold.store(false, SeqCst);
+        assert!(calls.into_iter().all(|call| call.join().unwrap() == Verdict::Reply));
+    });
+    assert_eq!(by_port(&toy, 710, &record).1, Some(Duplicate::Replayed), "now there is room");
+    assert_eq!(toy.count(), 1);
+}
+
+#[test]
+fn equal_calls_by_connections_that_live_are_each_run_once() {
+    let toy = toy();
+    let record = call(procedure::COUNT, b"");
+    set_alive(&toy, &[700, 701, 702]);
+    let replies: Vec<_> = (700..=702).map(|port| by_port(&toy, port, &record)).collect();
+    assert!(replies.iter().all(|reply| (reply.0, reply.1) == (Verdict::Reply, None)));
+    assert_eq!(toy.count(), 3);
+    for (port, first) in (700..=702).zip(&replies) {
+        let again = by_port(&toy, port, &record);
+        assert_eq!(again, (Verdict::Reply, Some(Duplicate::Replayed), first.2.clone()));
+    }
+    assert_eq!(toy.count(), 3);
+}
+
+#[test]
+fn what_was_answered_by_a_connection_that_ended_is_the_next_ones() {
+    let toy = toy();
+    let record = call(procedure::COUNT, b"");
+    set_alive(&toy, &[700, 701]);
+    let first = [700, 701].map(|port| by_port(&toy, port, &record).2);
+    set_alive(&toy, &[701, 702]);
+    let again = by_port(&toy, 702, &record);
+    assert_eq!(again, (Verdict::Reply, Some(Duplicate::Replayed), first[0].clone()));
+    assert_eq!(by_port(&toy, 701, &record).2, first[1], "the other's is still its own");
+    // the reply has gone to 702, which lives: for 703 there is nothing, whose call is its own
+    set_alive(&toy, &[701, 702, 703]);
+    assert_eq!(by_port(&toy, 703, &record).1, None);
+    assert_eq!(toy.count(), 3);
+}
+
+#[test]
+fn of_equal_calls_at_once_each_is_told_what_its_own_did() {
+    let toy = toy();
+    let record = call(procedure::HELD, b"");
+    set_alive(&toy, &[700, 701, 702, 703]);
+    toy.state.hold.store(true, SeqCst);
+    std::thread::scope(|scope| {
+        let call = |port| {
+            let (toy, record) = (&toy, &record);
+            scope.spawn(move || by_port(toy, port, record))
+        };
+        let first = call(700);
+        until("it runs", || toy.count() == 1);
+        let others = [call(701), call(702), call(703)];
+        until("they wait for it", || toy.slept() == 3);
+        toy.state.hold.store(false, SeqCst);
+        let mut replies: Vec<_> = others.into_iter().map(|call| call.join().unwrap().2).collect();
+        replies.push(first.join().unwrap().2);
+        replies.sort();
+        replies.dedup();
+        assert_eq!((replies.len(), toy.count()), (4, 4));
+    });
+}
+
+#[test]
+fn what_cannot_be_answered_now_ends_the_connection_and_runs_again() {
+    let toy = toy();
+    let record = call(procedure::NOT_NOW, b"");
+    assert_eq!(by_port(&toy, 700, &record), (Verdict::Close, None, vec![]));
+    assert_eq!(by_port(&toy, 701, &record), (Verdict::Close, None, vec![]));
+    let mut reply = Writer::new();
+    let done = toy.dispatch_from(peer(Transport::Udp, 700), &record, &mut reply);
+    assert_eq!((done.verdict, reply.len(), toy.count()), (Verdict::Silence, 0, 3));
 }
 
 #[test]
@@ -429,7 +534,7 @@ fn data_that_was_taken_early_is_part_of_the_call_and_so_is_what_follows_it() {
             assert_eq!((done, reply.bytes()), (whole, &expected[..]), "cut at {cut}");
             assert_eq!(taken, cut.saturating_sub(head).min(103) / 4 * 4);
             let counted = toy.operations.lock().unwrap().drain(..).next();
-            let expected = (behind > 0 && taken > 0).then_some((OpIndex(21), 0));
+            let expected = (behind > 0 && taken > 0).then_some((OpIndex(22), 0));
             assert_eq!(counted, expected, "an operation behind the data");
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod connection;
 pub(crate) mod exclusive_slot;
 pub(crate) mod info;
 pub(crate) mod link;
+pub(crate) mod liveness;
 pub(crate) mod pool_handles;
 pub(crate) mod send_queue;
 pub(crate) mod table;

@@ -1,7 +1,7 @@
 //! All open connections of the server, how many each client has, and what it did on those that closed.
 //!
-//! The lock is taken when a connection opens or closes, by the sweep and when somebody asks;
-//! never by a call.
+//! The lock is taken when a connection opens or closes, by the sweep and when somebody asks; by a call only
+//! where one that seems to be the same came by another connection.
 
 use crate::conn::clients::{ClientTotals, Clients};
 use crate::conn::connection::Conn;
@@ -71,6 +71,11 @@ impl ConnTable {
             self.descriptors.set_connections(state.conns.len());
             state.clients.closed(conn.peer.addr.ip(), conn.counters.totals());
         }
+    }
+
+    /// The one with this number, if it is open.
+    pub fn find(&self, id: u64) -> Option<Arc<Conn>> {
+        lock(&self.state).conns.get(&id).map(Arc::clone)
     }
 
     /// All of them, and the totals of closed connections for each client that is remembered.

@@ -72,6 +72,10 @@ impl Line for ConnLine {
             Sent::Broken => Posted::Gone,
         }
     }
+
+    fn close(self: Box<Self>) {
+        self.conn.shut_down();
+    }
 }
 
 impl Drop for ConnLine {

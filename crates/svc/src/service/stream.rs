@@ -202,6 +202,9 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             round.resumed();
             let sent = conn.end_detached_call(round.stats, reply);
             unread::account(sent, conn, round.shared(), round.stats);
+            if done.verdict == Verdict::Close {
+                conn.shut_down();
+            }
             return Some(RoundEnd::Detached);
         }
         match done.verdict {
@@ -332,6 +335,11 @@ impl CallHost for StreamRound<'_> {
     fn conn(&self) -> Option<ConnId> {
         let rx = self.rx.borrow();
         rx.as_ref().map(|rx| &rx.conn).or(self.detached.get()).map(|conn| ConnId(conn.id))
+    }
+
+    fn lives(&self, conn: ConnId) -> bool {
+        let conn = self.round.shared().conns.find(conn.0);
+        conn.is_some_and(|conn| conn.waits_for_no_reply())
     }
 }
 

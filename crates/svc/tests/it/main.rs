@@ -16,6 +16,7 @@ mod blocked;
 mod buffers;
 mod calls;
 mod congestion;
+mod copies;
 mod deferred;
 mod descriptors;
 mod fairness;

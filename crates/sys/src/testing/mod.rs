@@ -5,3 +5,4 @@ pub mod counting_allocator;
 pub mod lease;
 pub mod single_step;
 pub mod syscall_filter;
+pub mod tcp;

@@ -107,7 +107,7 @@ impl Lister<'_> {
             // the parent of the root is the root: what is above is nobody's business
             let above = name == b".." && *self.dir == self.local.root_fid;
             let fileid = if above { self.attr.fileid } else { entry.ino };
-            sink(&DirEntry { name, fileid, cookie: entry.next, node })
+            sink(&DirEntry { name, fileid, cookie: entry.next, node: node.as_ref() })
         });
         match (end, failed) {
             (_, Some(status)) => Err(status),

@@ -143,7 +143,7 @@ impl Fixture {
                 if entries.len() == limit {
                     return ControlFlow::Break(());
                 }
-                entries.push((entry.name.to_vec(), entry.cookie, entry.node));
+                entries.push((entry.name.to_vec(), entry.cookie, entry.node.copied()));
                 ControlFlow::Continue(())
             },
         )?;

@@ -1,7 +1,7 @@
 //! A small program for tests of the dispatcher: every way in which a procedure can end.
 
 use bowline_rpc::{
-    ArgumentSink, Begun, Blocking, Call, CallHost, Consumed, Credential, Deferred,
+    ArgumentSink, Begun, Blocking, Call, CallHost, ConnId, Consumed, Credential, Deferred,
     DispatchSettings, Dispatcher, Done, Fault, LargeArgument, Line, OpIndex, Outcome,
     PartialRecord, Peer, Piece, Plan, Posted, Row, Service, Transport, Version,
 };
@@ -59,6 +59,8 @@ pub mod procedure {
     pub const BURST_LATER: u32 = 18;
     /// Gives the length from which on its reply takes ranges of files.
     pub const RANGES: u32 = 19;
+    /// Cannot be answered now; not idempotent.
+    pub const NOT_NOW: u32 = 20;
 }
 
 /// What the toy's procedures work on.
@@ -68,6 +70,8 @@ pub struct State {
     pub count: AtomicU32,
     /// That HELD may not end.
     pub hold: AtomicBool,
+    /// The connections that live.
+    pub alive: Mutex<Vec<ConnId>>,
     /// Calls of LATER and LATER_ONCE that are pending.
     pub deferred: Mutex<Vec<Deferred>>,
 }
@@ -136,6 +140,12 @@ fn who(_: &State, call: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -
             Ok(())
         }
     }
+}
+
+fn not_now(state: &State, _: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    state.count.fetch_add(1, Ordering::SeqCst);
+    reply.u64(u64::MAX);
+    Err(Fault::NotNow)
 }
 
 fn silent(state: &State, _: &mut Call<'_>, _: &mut Reader<'_>, reply: &mut Writer) -> Ran {
@@ -271,7 +281,7 @@ fn plan_mixed(_: &State, args: &[u8], _: Transport) -> Plan {
     if first >= 4 { plan.urgent() } else { plan }
 }
 
-static ROWS: [Row<State>; 20] = [
+static ROWS: [Row<State>; 21] = [
     Row::new("NULL", PLAIN, null),
     Row::new("ECHO", PLAIN, echo),
     Row::new("COUNT", KEPT, count),
@@ -292,6 +302,7 @@ static ROWS: [Row<State>; 20] = [
     Row::new("LATER_ONCE", KEPT, later),
     Row::new("BURST_LATER", PLAIN, panics).beginning_with(begin_burst_later),
     Row::new("RANGES", PLAIN, ranges),
+    Row::new("NOT_NOW", KEPT, not_now),
 ];
 static VERSIONS: [Version<State>; 1] =
     [Version { number: 1, rows: &ROWS, operations: &OPERATIONS }];
@@ -361,6 +372,36 @@ impl CallHost for Toy {
     }
 }
 
+/// The host of a call that came by a connection.
+struct CallFrom<'t> {
+    toy: &'t Toy,
+    conn: Option<ConnId>,
+}
+
+impl Blocking for CallFrom<'_> {
+    fn will_block(&self) {
+        self.toy.will_block();
+    }
+}
+
+impl CallHost for CallFrom<'_> {
+    fn line(&self) -> Option<Box<dyn Line>> {
+        self.toy.line()
+    }
+
+    fn count_operation(&self, op: OpIndex, status: u32) {
+        self.toy.count_operation(op, status);
+    }
+
+    fn conn(&self) -> Option<ConnId> {
+        self.conn
+    }
+
+    fn lives(&self, conn: ConnId) -> bool {
+        self.toy.state.alive.lock().unwrap().contains(&conn)
+    }
+}
+
 impl Toy {
     /// A toy with these settings.
     pub fn new(settings: DispatchSettings) -> Self {
@@ -392,9 +433,11 @@ impl Toy {
         self.dispatch_from(peer(Transport::Tcp, 700), record, reply)
     }
 
-    /// Dispatches at time 0.
+    /// Dispatches at time 0. Over TCP each of the client's ports is a connection with that number.
     pub fn dispatch_from(&self, peer: Peer, record: &[u8], reply: &mut Writer) -> Done {
-        self.dispatcher.dispatch(record, peer, 0, self, reply)
+        let conn = ConnId(peer.addr.port().into());
+        let host = CallFrom { toy: self, conn: (peer.transport == Transport::Tcp).then_some(conn) };
+        self.dispatcher.dispatch(record, peer, 0, &host, reply)
     }
 
     /// Dispatches a record that arrives in two parts, of which data is taken as soon as the first

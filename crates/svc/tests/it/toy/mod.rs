@@ -67,6 +67,9 @@ pub const LATER: u32 = 15;
 /// Leaves the way back to its client with the test.
 pub const CALL_ME: u32 = 17;
 
+/// Cannot be answered now, and says that it blocks first if its argument is 1.
+pub const NOT_NOW: u32 = 18;
+
 #[derive(Default)]
 pub struct State {
     /// The ways back to clients that sent CALL_ME.
@@ -165,6 +168,13 @@ fn once_only(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &
     wait_until_told(state);
     reply.u32(u32::try_from(run).unwrap());
     Ok(args.end()?)
+}
+
+fn not_now(_: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
+    if args.u32()? == 1 {
+        call.blocking.will_block();
+    }
+    Err(Fault::NotNow)
 }
 
 fn wait(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
@@ -335,11 +345,11 @@ fn call_me(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Wr
 /// How many bytes TAKE takes together.
 pub const TAKEN_TOGETHER: usize = 1000;
 
-static ROWS: [Row<State>; 18] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
-static URGENT_ROWS: [Row<State>; 18] =
+static ROWS: [Row<State>; 19] = rows(Plan::IDEMPOTENT, Plan::NON_IDEMPOTENT);
+static URGENT_ROWS: [Row<State>; 19] =
     rows(Plan::IDEMPOTENT.urgent(), Plan::NON_IDEMPOTENT.urgent());
 
-const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 18] {
+const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 19] {
     [
         Row::new("NULL", plain, null),
         Row::new("ECHO", plain, echo),
@@ -359,6 +369,7 @@ const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 18] {
         Row::new("LATER", plain, later),
         Row::new("WAIT_IN", plain, wait_in),
         Row::new("CALL_ME", plain, call_me),
+        Row::new("NOT_NOW", plain, not_now),
     ]
 }
 static VERSIONS: [Version<State>; 1] = [Version::new(1, &ROWS)];
