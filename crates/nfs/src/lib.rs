@@ -7,6 +7,7 @@
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE allocate nothing here and take no lock.
 
 pub mod acl;
+mod file_key;
 pub mod mount;
 pub mod nlm;
 pub mod nsm;
@@ -15,6 +16,7 @@ pub mod portmap;
 mod program_state;
 pub mod rquota;
 mod settings;
+mod share_denial;
 pub mod v2;
 pub mod v3;
 pub mod verbs;

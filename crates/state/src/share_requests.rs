@@ -66,11 +66,17 @@ impl State {
         effects
     }
 
+    /// Whether anybody denies anything.
+    #[inline]
+    pub fn has_denials(&self) -> bool {
+        self.denials.load(Relaxed) != 0
+    }
+
     /// Whether a client at this address may not read or write the file without a reservation, because somebody denies
     /// it. Costs one load while nobody denies anything.
     pub fn share_denies(&self, file: &FileKey, addr: IpAddr, access: ShareBits) -> bool {
         let denies = |state: &mut FileState| state.shares.denies(addr.to_canonical(), access);
-        self.denials.load(Relaxed) != 0 && self.files.with(file, denies).unwrap_or(false)
+        self.has_denials() && self.files.with(file, denies).unwrap_or(false)
     }
 }
 

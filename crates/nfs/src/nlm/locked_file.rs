@@ -9,28 +9,15 @@
 //! announces that he may block.
 
 use crate::object::{Object, OwnedObject};
-use export::ExportId;
 use rpc::Blocking;
 use state::{ByteRange, FileKey, KeptFile, LocalAnswer, LocalConflict, LocalOp, Mode, Piece};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
-use vfs::{Fid, FileLocks, LockChange, LockMode, LockOutcome, LockRange, Status};
+use vfs::{FileLocks, LockChange, LockMode, LockOutcome, LockRange, Status};
 
 /// How often a change is tried whose conflict was gone when the kernel was asked about it.
 const TRIES: usize = 3;
-
-/// The core's name for a file of an export.
-pub(super) fn file_key(export: ExportId, fid: &Fid) -> Option<FileKey> {
-    let mut key = [0; FileKey::MAX];
-    let number = export.0.to_be_bytes();
-    let len = number.len().checked_add(fid.bytes().len())?;
-    let whole = key.get_mut(..len)?;
-    let (first, second) = whole.split_at_mut_checked(number.len())?;
-    first.copy_from_slice(&number);
-    second.copy_from_slice(fid.bytes());
-    FileKey::new(whole)
-}
 
 type Table = Mutex<HashMap<FileKey, Weak<LockedFile>>>;
 

@@ -1,8 +1,9 @@
 //! Who calls, and about which file: what every procedure begins with.
 
 use super::Nlm;
-use super::locked_file::{LockedFile, file_key};
+use super::locked_file::LockedFile;
 use super::status;
+use crate::file_key::file_key;
 use crate::object::{Caller, Object};
 use proto::nlm::{Lock, Status, Versioned, Width};
 use rpc::{Call, Fault, Transport};

@@ -1,6 +1,7 @@
 //! CREATE (RFC 1094 §2.2.10).
 
 use super::{attr, created, serve};
+use crate::share_denial::ShareDenial;
 use crate::{Nfs, verbs};
 use proto::nfs2::CreateArgs2;
 use rpc::{Call, Fault};
@@ -15,9 +16,14 @@ pub(super) fn create(
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: CreateArgs2<'_>| {
         let (name, set) = (a.place.name.0, attr::set(&a.set));
+        let denial = ShareDenial::of(nfs, call);
         nfs.on_object_v2(call, &a.place.dir, |dir| {
             let new = match attr::special(&a.set)? {
-                None => verbs::create(dir, name, set.map(Create::Unchecked))?,
+                None => {
+                    let how = set.map(Create::Unchecked);
+                    denial.check_create(nfs, dir, name, &how)?;
+                    verbs::create(dir, name, how)?
+                }
                 Some(kind) => {
                     // The size was the device number.
                     let what = set.map(|set| (kind, SetAttr { size: None, ..set }));

@@ -3,10 +3,12 @@
 
 use super::{arguments, attr, finish};
 use crate::Nfs;
+use crate::share_denial::ShareDenial;
 use crate::verbs::{self, ReadData, ReadRequest};
 use proto::nfs2::{MAXDATA, Nfsstat2, ReadArgs2};
 use proto::nfs3::NoBody;
 use rpc::{Call, Fault};
+use state::ShareBits;
 use xdr::{FileRange, Reader, Writer};
 
 /// What comes before the data: status, attributes, the data's length.
@@ -24,7 +26,9 @@ pub(super) fn read(
     let start = reply.mark();
     reply.space(HEAD);
     reply.advance(HEAD);
+    let denial = ShareDenial::of(nfs, call);
     let read = nfs.on_object_v2(call, &a.file, |file| {
+        denial.check(nfs, file, ShareBits::READ)?;
         verbs::read(file, &request, |count| reply.space(count))
     });
     reply.rewind(start);

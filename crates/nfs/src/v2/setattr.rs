@@ -1,6 +1,7 @@
 //! SETATTR (RFC 1094 §2.2.3).
 
 use super::{after, attr, serve};
+use crate::share_denial::ShareDenial;
 use crate::{Nfs, verbs};
 use proto::nfs2::SetattrArgs2;
 use rpc::{Call, Fault};
@@ -13,8 +14,11 @@ pub(super) fn setattr(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: SetattrArgs2| {
+        let denial = ShareDenial::of(nfs, call);
         nfs.on_object_v2(call, &a.file, |file| {
-            let change = verbs::setattr(file, attr::set(&a.set), None)?;
+            let set = attr::set(&a.set);
+            denial.check_set(nfs, file, &set)?;
+            let change = verbs::setattr(file, set, None)?;
             after(file, &change)
         })
     })

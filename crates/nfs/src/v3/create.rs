@@ -1,6 +1,7 @@
 //! CREATE (RFC 1813 §3.3.8).
 
 use super::{arguments, attr, create_object};
+use crate::share_denial::ShareDenial;
 use crate::{Nfs, verbs};
 use proto::nfs3::{CreateArgs, CreateHow3};
 use rpc::{Call, Fault};
@@ -19,5 +20,9 @@ pub(super) fn create(
         CreateHow3::Guarded(set) => attr::set(set).map(Create::Guarded),
         CreateHow3::Exclusive(verifier) => Ok(Create::Exclusive(*verifier)),
     };
-    create_object(nfs, call, reply, a.place.dir.0, |dir| verbs::create(dir, a.place.name.0, how))
+    let (denial, name) = (ShareDenial::of(nfs, call), a.place.name.0);
+    create_object(nfs, call, reply, a.place.dir.0, |dir| {
+        denial.check_create(nfs, dir, name, &how)?;
+        verbs::create(dir, name, how)
+    })
 }

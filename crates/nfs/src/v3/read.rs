@@ -6,9 +6,11 @@
 
 use super::{arguments, attr, finish, status};
 use crate::Nfs;
+use crate::share_denial::ShareDenial;
 use crate::verbs::{self, ReadData, ReadRequest};
 use proto::nfs3::{FATTR3_LEN, Nfsstat3, NoBody, ReadArgs, Res};
 use rpc::{Call, Fault};
+use state::ShareBits;
 use vfs::ReadDone;
 use xdr::{FileRange, Reader, Writer};
 
@@ -28,7 +30,9 @@ pub(super) fn read(
     let start = reply.mark();
     reply.space(HEAD);
     reply.advance(HEAD);
+    let denial = ShareDenial::of(nfs, call);
     let read = nfs.on_object_v3(call, a.file.0, |file| {
+        denial.check(nfs, file, ShareBits::READ)?;
         verbs::read(file, &request, |count| reply.space(count))
     });
     reply.rewind(start);

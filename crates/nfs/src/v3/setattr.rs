@@ -1,6 +1,7 @@
 //! SETATTR (RFC 1813 §3.3.2).
 
 use super::{arguments, attr, finish};
+use crate::share_denial::ShareDenial;
 use crate::{Nfs, verbs};
 use proto::nfs3::{Res, SetattrArgs};
 use rpc::{Call, Fault};
@@ -17,7 +18,11 @@ pub(super) fn setattr(
         Ok(guard) => (attr::set(&a.set), guard),
         Err(status) => (Err(status), None),
     };
-    let changed = nfs.on_object_v3(call, a.object.0, |object| verbs::setattr(object, set, guard));
+    let denial = ShareDenial::of(nfs, call);
+    let changed = nfs.on_object_v3(call, a.object.0, |object| {
+        denial.check_set(nfs, object, &set)?;
+        verbs::setattr(object, set, guard)
+    });
     let result = match changed {
         Ok(change) => Res::Ok(attr::wcc(&change)),
         Err(failed) => failed.wcc(),

@@ -21,12 +21,14 @@
 use super::failed::Failed;
 use super::{arguments, attr, finish, status};
 use crate::object::{Caller, Object, OwnedObject};
+use crate::share_denial::ShareDenial;
 use crate::verbs::Written;
 use crate::{Nfs, verbs};
 use proto::nfs3::{FHSIZE, Res, StableHow, WriteArgs, WriteHead, WriteOk};
 use rpc::{
     ArgumentSink, AuthSys, Begun, Blocking, Call, Consumed, Credential, Fault, Outcome, Peer, Piece,
 };
+use state::ShareBits;
 use std::sync::Arc;
 use vfs::{Change, ChangeNumber, Stability, Status, Verifier, WriteDone};
 use xdr::{Reader, Writer};
@@ -44,8 +46,11 @@ pub(super) fn write(
     let most = nfs.settings.write_max(call.peer.transport) as usize;
     let data = a.data.0.get(..most).unwrap_or(a.data.0);
     let stable = stability(a.stable);
-    let written =
-        nfs.on_object_v3(call, a.file.0, |file| verbs::write(file, a.offset, data, stable));
+    let denial = ShareDenial::of(nfs, call);
+    let written = nfs.on_object_v3(call, a.file.0, |file| {
+        denial.check(nfs, file, ShareBits::WRITE)?;
+        verbs::write(file, a.offset, data, stable)
+    });
     answer(call, reply, &written)
 }
 
@@ -151,7 +156,9 @@ impl WriteFile {
         }
         let file = self.opened.as_ref().map_err(|status| Failed::from(*status))?;
         let object = file.as_object(blocking);
-        work(&object).map_err(|status| Failed::on(&object, status))
+        let denial = ShareDenial::for_client(&self.nfs, self.peer.addr.ip());
+        let checked = denial.check(&self.nfs, &object, ShareBits::WRITE);
+        checked.and_then(|()| work(&object)).map_err(|status| Failed::on(&object, status))
     }
 }
 

@@ -35,12 +35,20 @@ pub fn of(rows: &[Row<'_>]) -> Exports {
 
 /// A table of these exports, with the same filehandles each time.
 pub fn table(rows: &[Row<'_>]) -> Table {
+    table_for(rows, &["127.0.0.1"])
+}
+
+/// The same to clients of these addresses.
+pub fn table_for(rows: &[Row<'_>], clients: &[&str]) -> Table {
     let specs = rows.iter().zip(1..).map(|((path, _, options), number)| ExportSpec {
         path: path.as_bytes().to_vec(),
         source: Source::scheme("mem", ""),
         fsid: Some(Fsid::Number(number)),
         mount_point: None,
-        rules: vec![Rule { client: Client::parse("127.0.0.1").unwrap(), options: *options }],
+        rules: clients
+            .iter()
+            .map(|client| Rule { client: Client::parse(client).unwrap(), options: *options })
+            .collect(),
     });
     let specs: Vec<ExportSpec> = specs.collect();
     let open = |spec: &ExportSpec| -> Result<Arc<dyn Backend>, Infallible> {

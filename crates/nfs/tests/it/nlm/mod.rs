@@ -4,4 +4,5 @@ mod local;
 mod locks;
 mod rig;
 mod rights;
+mod shares;
 mod waiting;

@@ -124,6 +124,18 @@ impl Rig {
         &self.program.state
     }
 
+    /// The backend of the export.
+    pub fn backend(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.nfs.exports.load().exports()[0].backend)
+    }
+
+    /// The handle of the root.
+    pub fn root(&self) -> Vec<u8> {
+        let table = self.nfs.exports.load();
+        let export = &table.exports()[0];
+        export.seal(&export.backend.root()).bytes().to_vec()
+    }
+
     /// The handle of an entry of the root.
     pub fn handle(&self, name: &str) -> Vec<u8> {
         let table = self.nfs.exports.load();

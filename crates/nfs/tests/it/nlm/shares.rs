@@ -1,0 +1,84 @@
+//! What a share reservation denies to the NFS calls of other clients.
+
+use super::rig::{A, Owner, Rig, file_in_memory};
+use crate::support::{Awake, at, exports, wire};
+use bowline_nfs::nfs_program;
+use proto::nfs3::{
+    Bytes, CreateArgs, CreateHow3, Nfsstat3, ReadArgs, Sattr3, SetattrArgs, StableHow, WriteArgs,
+    procedure as p3,
+};
+use proto::nlm::{ShareAccess, ShareDeny, Status, procedure as p};
+use rpc::{AuthSys, Call, Credential, Peer, Program, Transport};
+use std::sync::Arc;
+use xdr::{Encode, Reader, Writer};
+
+const OTHER: &str = "127.0.0.2:700";
+
+/// The status of a call of version 3 from this address.
+fn status(rig: &Rig, addr: &str, procedure: u32, args: &impl Encode) -> u32 {
+    let peer = Peer {
+        addr: addr.parse().unwrap(),
+        local: "127.0.0.1:2049".parse().unwrap(),
+        transport: Transport::Tcp,
+    };
+    let sys = AuthSys::new(b"test", 0, 0, &[]).unwrap();
+    let mut call = Call::new(1, peer, Credential::Sys(sys), &Awake);
+    let program = nfs_program(Arc::clone(&rig.nfs));
+    let row = program.row(3, procedure).unwrap().id;
+    let mut reply = Writer::new();
+    program.run(row, &mut call, &mut Reader::new(&wire(args)), &mut reply).unwrap();
+    Reader::new(reply.bytes()).u32().unwrap()
+}
+
+#[test]
+fn others_may_not_do_what_a_reservation_denies() {
+    let rig = Rig::over(file_in_memory());
+    rig.nfs.exports.replace(exports::table_for(
+        &[("/e", rig.backend(), exports::RW)],
+        &["127.0.0.1", "127.0.0.2"],
+    ));
+    let handle = rig.handle("file");
+    let file = Bytes(handle.as_slice());
+    let root = rig.root();
+    let empty = Sattr3 { size: Some(0), ..Sattr3::default() };
+    let mode = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+    let all = |addr: &str| {
+        let stable = StableHow::Unstable;
+        let create = |how| CreateArgs { place: at(&root, b"file"), how };
+        [
+            status(&rig, addr, p3::READ, &ReadArgs { file, offset: 0, count: 10 }),
+            status(
+                &rig,
+                addr,
+                p3::WRITE,
+                &WriteArgs { file, offset: 0, stable, data: Bytes(b"x") },
+            ),
+            status(&rig, addr, p3::SETATTR, &SetattrArgs { object: file, set: empty, guard: None }),
+            status(&rig, addr, p3::CREATE, &create(CreateHow3::Unchecked(empty))),
+            // neither reads nor writes data
+            status(&rig, addr, p3::SETATTR, &SetattrArgs { object: file, set: mode, guard: None }),
+            status(&rig, addr, p3::CREATE, &create(CreateHow3::Unchecked(mode))),
+        ]
+    };
+    let (ok, no) = (Nfsstat3::Ok.number(), Nfsstat3::Acces.number());
+    assert_eq!(all(OTHER), [ok; 6]);
+    let share = |deny| {
+        assert_eq!(rig.share(A, p::SHARE, &handle, (ShareAccess::Both, deny)), Status::Granted);
+    };
+    let unshare = |deny| {
+        assert_eq!(rig.share(A, p::UNSHARE, &handle, (ShareAccess::Both, deny)), Status::Granted);
+    };
+    share(ShareDeny::Write);
+    assert_eq!(all(OTHER), [ok, no, no, no, ok, ok]);
+    assert_eq!(all(A.addr), [ok; 6], "its own reservation");
+    unshare(ShareDeny::Write);
+    share(ShareDeny::Read);
+    assert_eq!(all(OTHER), [no, ok, ok, ok, ok, ok]);
+    unshare(ShareDeny::Read);
+    share(ShareDeny::None);
+    assert_eq!(all(OTHER), [ok; 6]);
+    assert!(!rig.nfs.state.has_denials());
+    let elsewhere = Owner { addr: OTHER, ..A };
+    rig.free_all(elsewhere, A.addr.as_bytes());
+    assert_eq!(rig.nfs.state.totals().files, 1, "not the other's to give up");
+}
