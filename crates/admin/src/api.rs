@@ -39,6 +39,13 @@ pub enum Request {
     },
     /// [`Reloaded`].
     Reload,
+    /// A list of [`LockRow`].
+    Locks,
+    /// [`Released`].
+    Release {
+        /// A client's address or name, or the path of a file on the server's machine.
+        what: String,
+    },
 }
 
 /// An answer.
@@ -527,4 +534,45 @@ pub struct Reloaded {
     pub exports: u64,
     /// Notes, for example about options without effect.
     pub notes: Vec<String>,
+}
+
+/// A lock, a request that waits for one, or a share reservation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockRow {
+    /// The client's address.
+    pub address: String,
+    /// What the client calls itself.
+    pub client: String,
+    /// The process on the client and its owner handle.
+    pub owner: String,
+    /// The path of the export; empty if it is not served any more.
+    pub export: String,
+    /// The file on the server's machine, or its number if its path is not known.
+    pub file: String,
+    /// `lock`, `waiting` or `share`.
+    pub kind: String,
+    /// `read` or `write`; of a share what is wanted and denied.
+    pub mode: String,
+    /// The first byte.
+    pub start: u64,
+    /// The last byte; missing if the range goes to the end of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<u64>,
+    /// How long the request has been waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_ms: Option<u64>,
+    /// A request is held up by a program on the server's machine, or by a limit.
+    #[serde(default)]
+    pub blocked_locally: bool,
+}
+
+/// What a release took away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Released {
+    /// Clients that lost everything.
+    pub clients: u64,
+    /// Files that are not locked any more.
+    pub files: u64,
+    /// Locks.
+    pub locks: u64,
 }

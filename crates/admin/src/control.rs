@@ -4,7 +4,8 @@
 //! worker thread.
 
 use crate::api::{
-    Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded,
+    SettingRow, SocketRow, Status,
 };
 
 /// A valid request that failed; the text says why and what to do.
@@ -43,4 +44,11 @@ pub trait Control: Send + Sync {
     /// # Errors
     /// [`Refused`]: what is wrong with the new exports; the old ones stay in force.
     fn reload(&self) -> Result<Reloaded, Refused>;
+    /// Locks, requests that wait and share reservations.
+    fn locks(&self) -> Vec<LockRow>;
+    /// Takes the locks of a client or a file away.
+    ///
+    /// # Errors
+    /// [`Refused`]: nobody of this name holds anything.
+    fn release(&self, what: &str) -> Result<Released, Refused>;
 }

@@ -329,6 +329,8 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Set { key, value } => answer_of(control.set(key, value)),
         Request::Get { key } => answer_of(control.settings(key.as_deref())),
         Request::Reload => answer_of(control.reload()),
+        Request::Locks => success(control.locks()),
+        Request::Release { what } => answer_of(control.release(what)),
     }
 }
 
@@ -355,8 +357,8 @@ fn line_of<T: Serialize>(answer: &Answer<T>) -> Vec<u8> {
 mod tests {
     use super::{ClientSlot, Waiting, serve_waiting};
     use crate::api::{
-        Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, SettingRow, SocketRow,
-        Status,
+        Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded,
+        SettingRow, SocketRow, Status,
     };
     use crate::control::{Control, Refused};
     use std::io::{BufRead, BufReader, Write};
@@ -395,6 +397,12 @@ mod tests {
         }
         fn settings(&self, _: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
             Ok(Vec::new())
+        }
+        fn locks(&self) -> Vec<LockRow> {
+            Vec::new()
+        }
+        fn release(&self, what: &str) -> Result<Released, Refused> {
+            Err(Refused(what.to_owned()))
         }
         fn reload(&self) -> Result<Reloaded, Refused> {
             Ok(Reloaded::default())

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, Request, SettingRow,
-    SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded, Request,
+    SettingRow, SocketRow, Status,
 };
 use admin::{Client, ClientError, Control, ControlServer, Refused, ServerError};
 use bowline_admin as admin;
@@ -43,6 +43,12 @@ impl Control for TestControl {
     }
     fn settings(&self, _: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
         Ok(Vec::new())
+    }
+    fn locks(&self) -> Vec<LockRow> {
+        Vec::new()
+    }
+    fn release(&self, what: &str) -> Result<Released, Refused> {
+        Err(Refused(format!("nobody of the name {what}")))
     }
     fn reload(&self) -> Result<Reloaded, Refused> {
         Ok(Reloaded { exports: 3, ..Reloaded::default() })

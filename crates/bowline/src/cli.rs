@@ -62,6 +62,20 @@ pub enum Command {
     Clients(TableTarget),
     /// Show the connections
     Conns(TableTarget),
+    /// Show the locks that clients hold or wait for, and share reservations
+    Locks(TableTarget),
+    /// Take all locks from a client, or of a file
+    ///
+    /// For a client that holds locks and is gone for good. A client that lives is not told: programs on it
+    /// go on as if they held their locks.
+    Release {
+        /// The client's address or name as `bowline locks` shows it, or the path of the file on this machine
+        #[arg(value_name = "HOST|FILE")]
+        what: String,
+        /// The server.
+        #[command(flatten)]
+        to: ControlTarget,
+    },
     /// Show the listening and UDP sockets
     Sockets(TableTarget),
     /// Show the thread pools

@@ -29,11 +29,12 @@ pub fn table(columns: &[Column]) -> Table {
 }
 
 /// All tables, by the command that prints them.
-pub const TABLES: [(&str, &[Column]); 8] = [
+pub const TABLES: [(&str, &[Column]); 9] = [
     ("status", &STATUS),
     ("exports", &EXPORTS),
     ("clients", &CLIENTS),
     ("conns", &CONNS),
+    ("locks", &LOCKS),
     ("sockets", &SOCKETS),
     ("pools", &POOLS),
     ("ops", &OPS),
@@ -225,6 +226,23 @@ pub const SETTINGS: [Column; 4] = [
     left("VALUE", "The value in force"),
     left("CHANGES", "When a change takes effect; live: at once, in the running server"),
     left("WHAT", "Values and purpose"),
+];
+
+/// `bowline locks`.
+pub const LOCKS: [Column; 7] = [
+    left("client", "The client: its address, and what it calls itself"),
+    left(
+        "owner",
+        "The process on the client, and the owner handle by which its lock manager knows it",
+    ),
+    left("file", "The file on this machine, or its number in hexadecimal if its path is not known"),
+    left("kind", "lock, waiting (for one), or share (a DOS share reservation)"),
+    left("mode", "read or write; of a share what the client wants, and what it denies others"),
+    left("range", "The first and the last byte; the whole file is all"),
+    right(
+        "waiting",
+        "How long the request has been waiting; local if a program on this machine is in the way",
+    ),
 ];
 
 #[cfg(test)]

@@ -286,7 +286,7 @@ pub fn reload_text(done: &Reloaded) -> String {
 }
 
 /// Sends a request and prints the answer; with `--watch`, again and again.
-fn watch_table<T: DeserializeOwned + Serialize>(
+pub fn watch_table<T: DeserializeOwned + Serialize>(
     to: &TableTarget,
     title: &str,
     request: &Request,
@@ -302,7 +302,7 @@ fn watch_table<T: DeserializeOwned + Serialize>(
 }
 
 /// Sends a request and prints the answer.
-fn show<T: DeserializeOwned + Serialize>(
+pub fn show<T: DeserializeOwned + Serialize>(
     to: &ControlTarget,
     request: &Request,
     page: impl FnOnce(&T) -> String,

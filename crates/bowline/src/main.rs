@@ -15,6 +15,7 @@ mod export_specs;
 mod exports_files;
 mod generate;
 mod local_addresses;
+mod lock_commands;
 mod logging;
 mod manual;
 mod memory_shares;
@@ -57,6 +58,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Exports(to) => control_commands::exports(&to),
         Command::Clients(to) => control_commands::clients(&to),
         Command::Conns(to) => control_commands::conns(&to),
+        Command::Locks(to) => lock_commands::locks(&to),
+        Command::Release { what, to } => lock_commands::release(&what, &to),
         Command::Sockets(to) => control_commands::sockets(&to),
         Command::Pools(to) => control_commands::pools(&to),
         Command::Ops(to) => control_commands::ops(&to),

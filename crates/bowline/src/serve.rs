@@ -9,6 +9,7 @@ mod control;
 mod limit_warnings;
 mod listen_addresses;
 mod lock_manager;
+mod lock_rows;
 pub mod parts;
 mod port_owner;
 pub mod portmap;

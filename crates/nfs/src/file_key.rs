@@ -15,3 +15,8 @@ pub fn file_key(export: ExportId, fid: &Fid) -> Option<FileKey> {
     second.copy_from_slice(fid.bytes());
     FileKey::new(whole)
 }
+
+/// The export in a key.
+pub fn export_of(key: &FileKey) -> Option<ExportId> {
+    key.bytes().first_chunk().map(|number| ExportId(u32::from_be_bytes(*number)))
+}

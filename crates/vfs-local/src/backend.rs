@@ -3,7 +3,8 @@
 use crate::fs::LocalFs;
 use crate::ops;
 use std::ops::ControlFlow;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::PathBuf;
 use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
@@ -66,6 +67,11 @@ impl Backend for LocalFs {
 
     fn locks(&self) -> Option<&dyn Locks> {
         Some(self)
+    }
+
+    fn local_path(&self, cx: &Cx<'_>, fid: &Fid) -> Option<PathBuf> {
+        let (file, _) = self.hold(cx, fid).ok()?;
+        std::fs::read_link(format!("/proc/self/fd/{}", file.path().as_raw_fd())).ok()
     }
 
     fn acls(&self) -> Option<&dyn Acls> {

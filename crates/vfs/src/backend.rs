@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 
 /// A file system that can be exported. Each call names objects by [`Fid`]; an id of an object
 /// that is gone gives [`Status::Stale`], one that was never this backend's [`Status::BadHandle`].
@@ -92,6 +93,13 @@ pub trait Backend: Send + Sync {
     /// The locks of others than NFS clients; `None` if there are none, so that the lock table of the server is
     /// all there is.
     fn locks(&self) -> Option<&dyn Locks> {
+        None
+    }
+
+    /// Where programs of this machine find the object now, to show it to the operator; `None` if nobody knows. May
+    /// wait.
+    fn local_path(&self, cx: &Cx<'_>, fid: &Fid) -> Option<PathBuf> {
+        let _ = (cx, fid);
         None
     }
 

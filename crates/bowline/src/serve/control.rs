@@ -6,19 +6,20 @@
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
-use super::{connection_rows, process_info, statistics, systemd};
+use super::{connection_rows, lock_rows, process_info, statistics, systemd};
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
 use crate::output::error_text;
 use crate::serve_options::ServeOptions;
 use crate::settings::{self, Assignment, ROWS, Values};
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExportRow, OpRow, PoolRow, Reloaded, RuleRow, SettingRow,
-    SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded, RuleRow,
+    SettingRow, SocketRow, Status,
 };
 use admin::{Control, Refused};
 use export::{ExportSpec, Identity, Table};
 use nfs::mount::Mount;
+use nfs::nlm::Taken;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use svc::Server;
@@ -195,6 +196,23 @@ impl Control for ServerControl {
         systemd::ready("serving");
         done.map_err(|error| Refused(error_text(&error)))
     }
+
+    fn locks(&self) -> Vec<LockRow> {
+        lock_rows::rows(&self.parts.nlm.held())
+    }
+
+    fn release(&self, what: &str) -> Result<Released, Refused> {
+        let nlm = &self.parts.nlm;
+        let taken = nlm.release_hosts(what).or_else(|| nlm.release_path(what));
+        let Some(taken) = taken else {
+            let hint = "`bowline locks` shows who holds what";
+            return Err(Refused(format!("no client and no locked file is called {what}: {hint}")));
+        };
+        tracing::info!("released {what}: {} locks are gone", taken.locks);
+        let number = |n: usize| n as u64;
+        let Taken { hosts, files, locks } = taken;
+        Ok(Released { clients: number(hosts), files: number(files), locks: number(locks) })
+    }
 }
 
 impl ServerControl {
@@ -244,6 +262,7 @@ impl ServerControl {
         let mut specs = export_specs::load(&config, self.squash_to)?;
         specs.notes.extend(self.config.restart_notes(&config));
         specs.notes.extend(self.parts.portmap.check());
+        let mut notes = std::mem::take(&mut specs.notes);
         let old = self.parts.exports.load();
         let open = |spec: &ExportSpec| (self.open)(spec);
         let table = Table::build(&specs.specs, &self.identity, &open, Some(&old))
@@ -253,6 +272,11 @@ impl ServerControl {
         drop(old);
         settings::size_exports(&table, &lock(&self.values).buffers());
         self.parts.exports.replace(table);
-        Ok(Reloaded { changes, exports, notes: specs.notes })
+        let dropped = self.parts.nlm.release_removed_exports();
+        if dropped.files > 0 {
+            let Taken { files, locks, .. } = dropped;
+            notes.push(format!("{locks} locks in {files} files of removed exports are gone"));
+        }
+        Ok(Reloaded { changes, exports, notes })
     }
 }

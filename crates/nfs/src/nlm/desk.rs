@@ -16,8 +16,8 @@ const SWEEP_MS: u64 = 60_000;
 /// Hosts that are forgotten in one sweep because they hold nothing and have been silent.
 const IDLE_HOSTS_PER_SWEEP: usize = 64;
 
-/// The keeper has no other calls to announce blocking to.
-struct Keeper;
+/// The keeper and the operator have no other calls to announce blocking to.
+pub(super) struct Keeper;
 
 impl Blocking for Keeper {
     fn will_block(&self) {}

@@ -30,6 +30,7 @@ mod share;
 mod status;
 mod test;
 mod unlock;
+mod view;
 mod waiting;
 
 pub use procedures::nlm_program;
@@ -47,6 +48,7 @@ use waiting::Waiting;
 
 pub use answers::Waker;
 pub use settings::{LocalLocks, LocalLocksError, NlmSettings};
+pub use view::{HeldKind, HeldRow, Taken};
 
 /// Where the core's records go.
 pub trait Store: Send + Sync {

@@ -160,6 +160,11 @@ impl Waiting {
         entries.get(&tag).is_some_and(|entry| entry.reach.to.addr() == addr)
     }
 
+    /// Since when a request waits.
+    pub fn since(&self, tag: Tag) -> Option<Now> {
+        self.lock().get(&tag).map(|entry| entry.since)
+    }
+
     /// The entries that have stood here for a while without a grant: candidates for a sweep.
     pub fn old(&self, now: Now) -> Vec<(Tag, FileKey)> {
         let entries = self.lock();
