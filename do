@@ -2,6 +2,9 @@
 # do serve [OPTION...] [DIR...]
 #                     build Bowline, serve DIR (or a demo directory), prove it over the wire, go on;
 #                     the options are those of `bowline serve`
+# do install          build, and install program, manual, completions and systemd unit below $PREFIX (/usr/local);
+#                     $DESTDIR goes before all paths, for packages
+# do uninstall        remove what that installed; configuration and state stay
 # do release          build target/dist/bowline without debug information, and bowline.debug beside it
 # do test             install what the tests need and run every test, the kernel client's included
 # do check            format, lints, documentation, layers, house rules
@@ -156,6 +159,71 @@ serve() {
   exec "$root/target/dist/bowline" serve --prove "$@" ${demo:+"$demo"}
 }
 
+# What is installed: mode, file here, path below $PREFIX. The unit needs a system's manager, so that a prefix in
+# somebody's home has none.
+installed() {
+  local page section
+  echo "755 target/dist/bowline bin/bowline"
+  for page in packaging/generated/*.[157]; do
+    section=${page##*.}
+    echo "644 $page share/man/man$section/${page##*/}"
+  done
+  echo "644 packaging/generated/bowline.bash share/bash-completion/completions/bowline"
+  echo "644 packaging/generated/_bowline share/zsh/site-functions/_bowline"
+  echo "644 packaging/generated/bowline.fish share/fish/vendor_completions.d/bowline.fish"
+  for page in README.md SECURITY.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT exports.example packaging/bowline.toml; do
+    echo "644 $page share/doc/bowline/${page##*/}"
+  done
+  [ -n "$at_home" ] || echo "644 packaging/bowline.service lib/systemd/system/bowline.service"
+  [ -n "$at_home" ] || echo "644 packaging/bowline.socket lib/systemd/system/bowline.socket"
+}
+
+# Sets prefix and at_home; ends where this user may not write there.
+install_place() {
+  [ $# = 0 ] || wrong "install and uninstall take no arguments: write PREFIX=/some/dir ./do install"
+  prefix=${PREFIX:-/usr/local} at_home=
+  case $prefix in /*) ;; *) wrong "PREFIX=$prefix: write a full path" ;; esac
+  [ "$(id -u)" = 0 ] || case $prefix in "$HOME" | "$HOME"/*) at_home=1 ;; esac
+  local dir=${DESTDIR:-}$prefix
+  while [ ! -e "$dir" ]; do dir=$(dirname "$dir"); done
+  [ -w "$dir" ] || wrong "no permission to write $dir: run it as root (after ./do release, root needs no Rust)," \
+    "or choose another place, as in PREFIX=\$HOME/.local ./do install"
+}
+
+do_install() {
+  install_place "$@"
+  if [ -x target/dist/bowline ] && ! command -v cargo >/dev/null; then
+    say "no cargo here: installing target/dist/bowline as it is"
+  else
+    release
+  fi
+  local mode from to
+  installed | while read -r mode from to; do
+    command install -D -m "$mode" "$from" "${DESTDIR:-}$prefix/$to"
+  done
+  if [ -z "$at_home" ]; then
+    sed -i "s|/usr/bin/bowline|$prefix/bin/bowline|" "${DESTDIR:-}$prefix/lib/systemd/system/bowline.service"
+    local config=${DESTDIR:-}/etc/bowline/bowline.toml
+    [ -e "$config" ] || command install -D -m 644 packaging/bowline.toml "$config"
+    [ -n "${DESTDIR:-}" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload
+    say "installed in ${DESTDIR:-}$prefix. To serve what /etc/exports names, look at $config, then:"
+    say "  bowline check /etc/bowline/bowline.toml && systemctl enable --now bowline"
+  else
+    say "installed in $prefix. To serve a directory: $prefix/bin/bowline serve DIR"
+  fi
+}
+
+do_uninstall() {
+  install_place "$@"
+  local mode from to
+  if [ -z "${DESTDIR:-}" ] && [ -z "$at_home" ] && [ -d /run/systemd/system ]; then
+    systemctl disable --now bowline.service bowline.socket 2>/dev/null || true
+  fi
+  installed | while read -r mode from to; do rm -f "${DESTDIR:-}$prefix/$to"; done
+  rmdir "${DESTDIR:-}$prefix/share/doc/bowline" 2>/dev/null || true
+  say "removed from ${DESTDIR:-}$prefix; /etc/bowline and /var/lib/bowline are left"
+}
+
 for_tests() {
   toolchain
   install linux.uml:user-mode-linux mount.nfs:nfs-common rpcbind:rpcbind busybox:busybox-static ip:iproute2 \
@@ -237,6 +305,8 @@ instructions() {
 
 case ${1:-} in
   serve) shift; serve "$@" ;;
+  install) shift; do_install "$@" ;;
+  uninstall) shift; do_uninstall "$@" ;;
   release) release ;;
   test) test_all ;;
   check) check ;;

@@ -29,6 +29,7 @@ pub use measured_load::{MeasuredLoad, measure_load, require_clean, target_server
 pub use rounds::{Rounds, axis, fact, line, measures, median, spread};
 pub use run_context::{Experiment, RunContext, RunError};
 
+use crate::machine_load::LoadBefore;
 use crate::result::{Findings, Outcome};
 use std::path::Path;
 use std::time::Instant;
@@ -60,10 +61,17 @@ pub fn named(name: &str) -> Option<&'static Experiment> {
 pub fn run(experiment: &Experiment, ctx: &RunContext<'_>) -> Findings {
     let began = Instant::now();
     let mut findings = rounds::empty(experiment, ctx.quick);
+    let load = LoadBefore::watch();
     let end = (experiment.run)(ctx, &mut findings);
     findings.took_s = began.elapsed().as_secs_f64();
     findings.noise = rounds::noise(&findings.trials);
     findings.setup.extend(rounds::stolen(&findings.trials));
+    // what did not run has no figures that a load could change
+    if !findings.trials.is_empty() {
+        let (load, remark) = load.report();
+        findings.setup.push(load);
+        findings.notes.extend(remark);
+    }
     findings.outcome = match end {
         Ok(()) => Outcome::Done,
         Err(RunError::Unable(why)) => Outcome::Unable(why),

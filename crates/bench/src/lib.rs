@@ -12,6 +12,7 @@ pub mod experiments;
 pub mod lab;
 pub mod load;
 pub mod machine;
+mod machine_load;
 pub mod mktree;
 pub mod report;
 pub mod result;

@@ -5,6 +5,7 @@
 //! error. So a run waits until the machine is clean, and says so if it does not become so.
 
 use super::LabError;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What TCP holds on this machine.
@@ -28,18 +29,30 @@ impl TcpMemory {
 
 /// Orphans that do no harm: connections in their last round trips.
 const ORPHANS_MAX: u64 = 8;
+const SOCKETS: &str = "/proc/net/sockstat";
+const LIMITS: &str = "/proc/sys/net/ipv4/tcp_mem";
 /// How often it is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What TCP holds now.
 ///
 /// # Errors
-/// [`LabError::Failed`] without `/proc`.
+/// [`LabError::Unable`] inside a network namespace, [`LabError::Failed`] without `/proc`.
 pub fn now() -> Result<TcpMemory, LabError> {
     let read = |path: &str| {
-        std::fs::read_to_string(path).map_err(|e| LabError::Failed(format!("{path}: {e}")))
+        std::fs::read_to_string(path).map_err(|e| match e.kind() {
+            // its memory is the machine's, which does not show the limits to other networks
+            std::io::ErrorKind::NotFound if path == LIMITS && Path::new(SOCKETS).exists() => {
+                LabError::Unable(
+                    "net.ipv4.tcp_mem is not visible in a network namespace (a container): run this in the \
+                     machine's own network"
+                        .to_owned(),
+                )
+            }
+            _ => LabError::Failed(format!("{path}: {e}")),
+        })
     };
-    let parsed = parse(&read("/proc/net/sockstat")?, &read("/proc/sys/net/ipv4/tcp_mem")?);
+    let parsed = parse(&read(SOCKETS)?, &read(LIMITS)?);
     parsed.ok_or_else(|| LabError::Failed("/proc/net/sockstat has another form".into()))
 }
 

@@ -124,6 +124,9 @@ fn summary(findings: &Findings) -> String {
     };
     let noise = findings.noise.map_or_else(String::new, |n| format!(", noise {:.0} %", n * 100.0));
     let _ = writeln!(text, "{}: {outcome} ({:.0} s{noise})", findings.name, findings.took_s);
+    for note in &findings.notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
     for target in &findings.targets {
         let verdict = if target.held { "held" } else { "MISSED" };
         let _ = writeln!(text, "  {verdict}: {}: {}", target.wish, target.found);

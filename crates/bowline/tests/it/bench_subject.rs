@@ -15,6 +15,31 @@ fn program() -> Option<PathBuf> {
 }
 
 #[test]
+fn wan_write_in_a_network_namespace_is_unable() {
+    if !testing::is_root() {
+        skip(Missing::Root, "a network namespace");
+        return;
+    }
+    let out = tempfile::tempdir().unwrap();
+    let mut run = std::process::Command::new("unshare");
+    run.args([
+        "-n",
+        env!("CARGO_BIN_EXE_bowline"),
+        "bench",
+        "run",
+        "wan-write",
+        "--quick",
+        "--out",
+    ]);
+    let output = run.arg(out.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("wan-write: cannot run here: "), "{text}");
+    assert!(text.contains("net.ipv4.tcp_mem is not visible in a network namespace"), "{text}");
+    let findings = std::fs::read_to_string(out.path().join("wan-write.json")).unwrap();
+    assert!(findings.contains("\"unable\""), "{findings}");
+}
+
+#[test]
 fn a_server_starts_takes_settings_is_measured_and_stops() {
     let scratch = ScratchDir::new().unwrap();
     scratch.file("f", "words").unwrap();

@@ -99,3 +99,86 @@ fn it_knows_the_options_of_the_program() {
         assert!(help.contains(&format!("{option} <")), "{option} has a value");
     }
 }
+
+/// A copy of what `./do install` needs, with a cargo that gives the program under test.
+fn tree_to_install(dir: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let files = [
+        "do",
+        "packaging",
+        "README.md",
+        "SECURITY.md",
+        "CHANGELOG.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+    ];
+    let mut copy = Command::new("cp");
+    copy.arg("-r")
+        .args(files.map(|file| root.join(file)))
+        .arg(root.join("exports.example"))
+        .arg(dir);
+    assert!(copy.status().unwrap().success());
+    let bin = dir.join(".cargo/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let program = crate::rig::BOWLINE;
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] || {{ mkdir -p target/release; cp {program} target/release; }}\n"
+    );
+    std::fs::write(bin.join("cargo"), script).unwrap();
+    std::fs::set_permissions(bin.join("cargo"), std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn files_below(dir: &Path) -> Vec<String> {
+    let output = Command::new("find").args([".", "-type", "f"]).current_dir(dir).output().unwrap();
+    let mut files: Vec<String> = text(&output.stdout).lines().map(str::to_owned).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn it_installs_and_uninstalls_the_same_files() {
+    let dir = tempfile::tempdir().unwrap();
+    tree_to_install(dir.path());
+    let dest = dir.path().join("dest");
+    std::fs::create_dir(&dest).unwrap();
+    let run = |what: &str, prefix: &str| {
+        let mut command = Command::new(dir.path().join("do"));
+        command.arg(what).env("HOME", dir.path()).env("DESTDIR", &dest).env("PREFIX", prefix);
+        command.current_dir(dir.path()).output().unwrap()
+    };
+    let output = run("install", "/opt/b");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let files = files_below(&dest);
+    for wanted in [
+        "./opt/b/bin/bowline",
+        "./opt/b/share/man/man1/bowline.1",
+        "./opt/b/share/man/man5/bowline-exports.5",
+        "./opt/b/share/man/man7/bowline-settings.7",
+        "./opt/b/share/bash-completion/completions/bowline",
+        "./opt/b/share/zsh/site-functions/_bowline",
+        "./opt/b/share/fish/vendor_completions.d/bowline.fish",
+        "./opt/b/share/doc/bowline/exports.example",
+        "./opt/b/lib/systemd/system/bowline.socket",
+        "./etc/bowline/bowline.toml",
+    ] {
+        assert!(files.iter().any(|file| file == wanted), "{wanted}: {files:?}");
+    }
+    let unit =
+        std::fs::read_to_string(dest.join("opt/b/lib/systemd/system/bowline.service")).unwrap();
+    assert!(
+        unit.contains("ExecStart=/opt/b/bin/bowline serve") && !unit.contains("/usr/bin/bowline"),
+        "{unit}"
+    );
+    let version = Command::new(dest.join("opt/b/bin/bowline")).arg("--version").output().unwrap();
+    assert!(version.status.success());
+    // an edited configuration stays
+    let config = dest.join("etc/bowline/bowline.toml");
+    std::fs::write(&config, "port = 3049\n").unwrap();
+    assert!(run("install", "/opt/b").status.success());
+    assert!(run("uninstall", "/opt/b").status.success());
+    assert_eq!(files_below(&dest), ["./etc/bowline/bowline.toml"]);
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), "port = 3049\n");
+    let relative = run("install", "opt");
+    assert_eq!(relative.status.code(), Some(2), "{}", text(&relative.stderr));
+    assert!(text(&relative.stderr).contains("write a full path"));
+}
