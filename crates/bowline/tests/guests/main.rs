@@ -17,6 +17,7 @@ mod random;
 
 mod kernel_client;
 mod power_cut;
+mod quota;
 
 use std::sync::{Condvar, Mutex, PoisonError};
 

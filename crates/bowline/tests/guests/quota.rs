@@ -1,0 +1,47 @@
+//! rquota as judged by quota(1), over an ext4 and an xfs that count: a user-mode Linux guest has a kernel with quotas, and
+//! is the server and the client. Needs root, TUN and the Debian package quota.
+
+use crate::GuestSlot;
+use std::path::Path;
+use std::process::Command;
+use testing::{Missing, is_root, log, skip};
+
+fn quotas_on(fs: &str) {
+    if !is_root() || !Path::new("/dev/net/tun").exists() {
+        return skip(Missing::Tun, format_args!("root and /dev/net/tun for the quotas of {fs}"));
+    }
+    let has = |program: &str| Path::new(program).exists();
+    if !has("/usr/bin/quota") || !has(&format!("/usr/sbin/mkfs.{fs}")) {
+        return skip(Missing::Program, format_args!("quota, mkfs.{fs}"));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let disk = dir.path().join("disk");
+    std::fs::File::create(&disk).unwrap().set_len(400 << 20).unwrap();
+    let rig = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel");
+    let slot = GuestSlot::wait();
+    let output = Command::new(rig.join("kernel-client.sh"))
+        .args(["-t", "180", "-d"])
+        .arg(&disk)
+        .arg("exec sleep 600")
+        .arg(rig.join("quota.sh"))
+        .args([fs, env!("CARGO_BIN_EXE_bowline")])
+        .output()
+        .unwrap();
+    drop(slot);
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "quotas of {fs}: {}", output.status);
+    let passed = text.lines().filter(|line| line.starts_with("ok ")).count();
+    assert_eq!(passed, 8, "quotas of {fs}");
+    log("kernel-client-checks", &format!("{passed} {fs} quota"));
+}
+
+#[test]
+fn quotas_of_ext4() {
+    quotas_on("ext4");
+}
+
+#[test]
+fn quotas_of_xfs() {
+    quotas_on("xfs");
+}
