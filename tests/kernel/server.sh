@@ -16,6 +16,7 @@ case $kind in
   small) mount -t tmpfs -o size=8m tmpfs "$export_dir" ;;
   *) ;;
 esac
+env | grep '^LOCK_' >"$KC_JOB/environment" # of whoever runs the test, for the guests
 mkdir -p "$export_dir/a" "$export_dir/ro" "$export_dir/squash"
 chmod 1777 "$export_dir/a" "$export_dir/squash"
 cat >"$KC_JOB/exports" <<END

@@ -16,6 +16,11 @@ fn can_run() -> bool {
 
 /// Runs `checks` on an export of `kind`; every check must pass, and at least one must have run.
 fn guest(kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
+    guests(1, kind, checks, mount_options, limit_s);
+}
+
+/// The same in several guests at the same time, against one server.
+fn guests(count: u32, kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
     if !can_run() {
         skip(Missing::Tun, format_args!("root and /dev/net/tun for the {checks} checks"));
         return;
@@ -24,7 +29,7 @@ fn guest(kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
     let rig = rig();
     let server = format!("{}/server.sh {} {kind}", rig.display(), env!("CARGO_BIN_EXE_bowline"));
     let output = Command::new(rig.join("kernel-client.sh"))
-        .args(["-t", &limit_s.to_string(), &server])
+        .args(["-n", &count.to_string(), "-t", &limit_s.to_string(), &server])
         .arg(rig.join("guest.sh"))
         .args([checks, mount_options])
         .output()
@@ -92,6 +97,12 @@ fn access_in_a_container() {
 #[test]
 fn acls() {
     guest("ext4", "acl", "", 240);
+}
+
+/// `LOCK_KILLS` for more kills of the server, `LOCK_ROUNDS` for more of everything else, `LOCK_CHECKS` for some checks.
+#[test]
+fn locks_of_two_clients() {
+    guests(2, "ext4", "locks_two", "", 400);
 }
 
 #[test]

@@ -1,0 +1,364 @@
+"""Two clients on one export, over default mounts: locks of one exclude the other, and programs that use them keep their data.
+
+Both guests run each check at the same time; `ME` is 1 or 2, `meet` waits for the other. A check that fails in one guest
+goes on in the other until it waits for the first, which has then gone to the end as well."""
+
+import errno
+import fcntl
+import os
+import shutil
+import sqlite3
+import struct
+import subprocess
+import sys
+import time
+import traceback
+
+from check import JOB, ask, restart_server, sh
+
+ENVIRONMENT = dict(line.rstrip("\n").split("=", 1) for line in open(JOB + "/environment"))
+ME, OTHER = (1, 2) if os.environ["GUEST"] == "1" else (2, 1)
+# a limit on waiting that keeps a failure from hanging
+LIMIT_S = 100
+# increments of each process of a guest, and kills of the server
+ROUNDS = int(ENVIRONMENT.get("LOCK_ROUNDS", "30"))
+KILLS = int(ENVIRONMENT.get("LOCK_KILLS", "0"))
+HELD = 50
+
+
+def meet(name):
+    """Waits until both guests are here."""
+    open("%s/met.%s.%d" % (JOB, name, ME), "w").close()
+    await_file("met.%s.%d" % (name, OTHER))
+
+
+def await_file(name):
+    end = time.time() + LIMIT_S
+    while not os.path.exists(JOB + "/" + name):
+        assert time.time() < end, "waited in vain for " + name
+        time.sleep(0.01)
+
+
+def tell(name, value):
+    with open(JOB + "/" + name + ".part", "w") as f:
+        f.write(repr(value))
+    os.rename(JOB + "/" + name + ".part", JOB + "/" + name)
+
+
+def told(name):
+    await_file(name)
+    with open(JOB + "/" + name) as f:
+        return eval(f.read())  # of the other guest
+
+
+def fcntl_lock(fd, kind, wait, start=0, length=0):
+    command = fcntl.F_SETLKW if wait else fcntl.F_SETLK
+    fcntl.fcntl(fd, command, struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0))
+
+
+def whole(how, fd, kind, wait=False):
+    """Locks a whole file (or unlocks it) by flock(2) or fcntl(2)."""
+    if how == "fcntl":
+        return fcntl_lock(fd, {"x": fcntl.F_WRLCK, "s": fcntl.F_RDLCK, "u": fcntl.F_UNLCK}[kind], wait)
+    what = {"x": fcntl.LOCK_EX, "s": fcntl.LOCK_SH, "u": fcntl.LOCK_UN}[kind]
+    return fcntl.flock(fd, what | (0 if wait or kind == "u" else fcntl.LOCK_NB))
+
+
+def is_refused(function, *args):
+    try:
+        function(*args)
+    except OSError as error:
+        assert error.errno in (errno.EAGAIN, errno.EACCES), error
+        return True
+    return False
+
+
+def opened(name):
+    return os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
+
+
+def each_excludes_the_other():
+    for how in ("flock", "fcntl"):
+        fd = opened(how)
+        meet(how + "-open")
+        for holder in (1, 2):
+            for held, asked, free in (("x", "x", False), ("x", "s", False), ("s", "x", False), ("s", "s", True)):
+                step = "%s-%d-%s%s" % (how, holder, held, asked)
+                if ME == holder:
+                    whole(how, fd, held)
+                meet(step + "-held")
+                if ME != holder:
+                    assert is_refused(whole, how, fd, asked) != free, step
+                    whole(how, fd, "u")
+                meet(step + "-asked")
+                if ME == holder:
+                    whole(how, fd, "u")
+                meet(step + "-over")
+
+
+def a_waiter_is_granted_when_the_holder_lets_go():
+    waited_ms = []
+    for how in ("flock", "fcntl"):
+        fd = opened(how)
+        for turn in range(4):
+            holder = 1 + turn % 2
+            step = "wait-%s-%d" % (how, turn)
+            if ME == holder:
+                whole(how, fd, "x")
+                meet(step)
+                time.sleep(0.7)
+                let_go = time.time()
+                whole(how, fd, "u")
+                granted = told(step + "-granted")
+                waited_ms.append(int((granted - let_go) * 1000))
+            else:
+                meet(step)
+                whole(how, fd, "x", wait=True)
+                tell(step + "-granted", time.time())
+                whole(how, fd, "u")
+            meet(step + "-over")
+    tell("waited-%d" % ME, waited_ms)
+    both = waited_ms + told("waited-%d" % OTHER)
+    # each has measured from the other's clock to its own, so that the difference of the clocks is in both, once either way
+    print("a waiter had the lock %.0f ms after it was let go, the mean of %d" % (sum(both) / len(both), len(both)))
+    # without a call back a client asks again after 30 s
+    assert sum(both) / len(both) < 10_000, both
+
+
+def increments(path, how, rounds, offset=0):
+    """Counts in a file under an exclusive lock: reads, adds one, writes."""
+    fd = opened(path)
+    for _ in range(rounds):
+        if how == "flock":
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        else:
+            fcntl_lock(fd, fcntl.F_WRLCK, True, offset, 8)
+        (count,) = struct.unpack("q", os.pread(fd, 8, offset) or bytes(8))
+        os.pwrite(fd, struct.pack("q", count + 1), offset)
+        if how == "flock":
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        else:
+            fcntl_lock(fd, fcntl.F_UNLCK, True, offset, 8)
+    os.close(fd)
+
+
+def in_processes(works):
+    """Runs each in a process of its own; all must come to their end."""
+    children = []
+    for work in works:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                work()
+                code = 0
+            except BaseException:
+                traceback.print_exc(file=sys.stdout)
+                sys.stdout.flush()
+            os._exit(code)
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert not any(codes), codes
+
+
+def count_of(path, offset=0):
+    fd = opened(path)
+    fcntl_lock(fd, fcntl.F_RDLCK, True, offset, 8)
+    (count,) = struct.unpack("q", os.pread(fd, 8, offset))
+    os.close(fd)
+    return count
+
+
+def counters_miss_nothing():
+    meet("count")
+    in_processes([lambda how=how: increments("count-" + how, how, ROUNDS) for how in ("flock", "fcntl") for _ in range(2)])
+    meet("counted")
+    for how in ("flock", "fcntl"):
+        assert count_of("count-" + how) == 4 * ROUNDS, (how, count_of("count-" + how))
+
+
+def sqlite_keeps_every_row():
+    if ME == 1:
+        with sqlite3.connect("db") as db:
+            db.execute("create table t (who int, n int)")
+    meet("sqlite")
+    db = sqlite3.connect("db", timeout=LIMIT_S)
+    assert db.execute("pragma journal_mode").fetchone() == ("delete",)
+    for n in range(ROUNDS):
+        with db:
+            db.execute("begin immediate")
+            (rows,) = db.execute("select count(*) from t").fetchone()
+            db.execute("insert into t values (?, ?)", (ME, rows))
+    meet("sqlite-done")
+    assert db.execute("pragma integrity_check").fetchone() == ("ok",)
+    assert [n for (n,) in db.execute("select n from t order by n")] == list(range(2 * ROUNDS))
+
+
+def git_keeps_every_commit():
+    os.environ.update(GIT_CONFIG_GLOBAL="/tmp/gitconfig", GIT_CONFIG_NOSYSTEM="1")
+    sh("git config --global user.email a@b.c; git config --global user.name n; "
+       "git config --global --add safe.directory '*'; git config --global init.defaultBranch main")
+    if ME == 1:
+        sh("git init -q --bare bare; git clone -q bare first 2>/dev/null; cd first; git commit -q --allow-empty -m 0; "
+           "git push -q origin HEAD:main")
+    meet("git")
+    sh("""git clone -q bare mine%d; cd mine%d
+          for n in $(seq 3); do
+            echo $n >f%d-$n; git add .; git commit -qm "%d $n"
+            until git push -q 2>/dev/null; do git pull -q --rebase; done
+          done""" % (ME, ME, ME, ME))
+    meet("git-done")
+    if ME == 1:
+        assert sh("cd bare && git fsck --strict >/dev/null && git rev-list --count main").split() == ["7"]
+    meet("git-over")
+
+
+def dotlock(path):
+    """Locks as mail programs do it over NFS (see open(2), O_EXCL): a link to a file of one's own."""
+    own = "%s.%d.%d" % (path, ME, os.getpid())
+    os.close(os.open(own, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    end = time.time() + LIMIT_S
+    while True:
+        try:
+            os.link(own, path + ".lock")
+        except FileExistsError:
+            pass
+        if os.stat(own).st_nlink == 2:
+            break
+        assert time.time() < end, "no dotlock"
+        time.sleep(0.01)
+    os.unlink(own)
+
+
+def dotlocks_exclude():
+    meet("dotlock")
+
+    def work():
+        for _ in range(ROUNDS // 3):
+            dotlock("count")
+            count = int(open("count").read()) if os.path.exists("count") else 0
+            with open("count.new", "w") as f:
+                f.write(str(count + 1))
+                f.flush()
+                os.fsync(f.fileno())
+            os.rename("count.new", "count")
+            os.unlink("count.lock")
+
+    in_processes([work, work])
+    meet("dotlock-done")
+    assert int(open("count").read()) == 4 * (ROUNDS // 3)
+
+
+def one_makes_the_pid_file():
+    """As PostgreSQL makes postmaster.pid: who creates it is the one."""
+    made = []
+    for n in range(ROUNDS):
+        meet("pid-%d" % n)
+        try:
+            fd = os.open("postmaster.pid.%d" % n, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            os.write(fd, b"%d\n" % ME)
+            os.fsync(fd)
+            os.close(fd)
+            made.append(n)
+        except FileExistsError:
+            pass
+    tell("pid-made-%d" % ME, made)
+    other = told("pid-made-%d" % OTHER)
+    assert sorted(made + other) == list(range(ROUNDS)), (made, other)
+    for n in range(ROUNDS):
+        assert open("postmaster.pid.%d" % n).read() == "%d\n" % (ME if n in made else OTHER)
+
+
+def maildir_loses_no_mail():
+    for d in ("tmp", "new", "cur"):
+        os.makedirs(d, exist_ok=True)
+    meet("maildir")
+    for n in range(ROUNDS):
+        name = "%d.%d.kc%d" % (time.time(), n, ME)
+        with open("tmp/" + name, "w") as f:
+            f.write("mail %d of %d\n" % (n, ME) * 100)
+            f.flush()
+            os.fsync(f.fileno())
+        os.link("tmp/" + name, "new/" + name)
+        os.unlink("tmp/" + name)
+        # and reads its share, as a mail program does
+        for mail in os.listdir("new")[:1]:
+            try:
+                os.rename("new/" + mail, "cur/" + mail + ":2,S")
+            except FileNotFoundError:
+                pass
+    meet("maildir-done")
+    mails = [d + "/" + mail for d in ("new", "cur") for mail in os.listdir(d)]
+    assert len(mails) == 2 * ROUNDS and not os.listdir("tmp"), mails
+    for mail in mails:
+        lines = open(mail).read().splitlines()
+        assert len(lines) == 100 and len(set(lines)) == 1, mail
+    meet("maildir-over")
+
+
+def locks_outlive_kills_of_the_server():
+    """Each guest holds locks over all kills; the other never gets one of them; counters under locks miss nothing."""
+    fd = opened("held")
+    base = ME * 1000
+    for n in range(HELD):
+        fcntl_lock(fd, fcntl.F_WRLCK, True, base + n * 2, 1)
+    meet("held")
+    for kill in range(KILLS):
+        if ME == 1:
+            restart_server()
+        meet("killed-%d" % kill)
+        in_processes([lambda: increments("count", "fcntl", 5), lambda: increments("count", "fcntl", 5, 8)])
+        for n in range(HELD):
+            start = OTHER * 1000 + n * 2
+            probe = os.open("held", os.O_RDWR)
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if is_refused(fcntl_lock, probe, fcntl.F_WRLCK, False, start, 1) else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the lock at %d was lost" % start
+            os.close(probe)
+        meet("looked-%d" % kill)
+    for offset in (0, 8):
+        assert count_of("count", offset) == 2 * 5 * KILLS, (offset, count_of("count", offset))
+    meet("kills-over")
+    # and nothing stays behind
+    os.close(fd)
+    meet("let-go")
+    fd = opened("held")
+    for n in range(HELD):
+        fcntl_lock(fd, fcntl.F_WRLCK, False, OTHER * 1000 + n * 2, 1)
+    meet("taken")
+    os.close(fd)
+
+
+CHECKS = [each_excludes_the_other, a_waiter_is_granted_when_the_holder_lets_go, counters_miss_nothing,
+          sqlite_keeps_every_row, git_keeps_every_commit, dotlocks_exclude, one_makes_the_pid_file,
+          maildir_loses_no_mail] + [locks_outlive_kills_of_the_server] * (KILLS > 0)
+
+
+def main():
+    only = ENVIRONMENT.get("LOCK_CHECKS", "").split()
+    failed = 0
+    checks = [check for check in CHECKS if not only or check.__name__ in only]
+    for check in checks:
+        name, started = check.__name__, time.time()
+        place = "/mnt/a/" + name
+        try:
+            os.makedirs(place, exist_ok=True)
+            os.chmod(place, 0o777)
+            os.chdir(place)
+            meet("begin-" + name)
+            check()
+            print("ok %s (guest %d, %.1f s)" % (name, ME, time.time() - started), flush=True)
+        except BaseException:
+            failed += 1
+            traceback.print_exc(file=sys.stdout)
+            print("not ok %s (guest %d)" % (name, ME), flush=True)
+            # the other one shall not wait for what does not come
+            break
+        finally:
+            os.chdir("/")
+    print("%d of %d kernel-client checks passed in guest %d" % (len(checks) - failed, len(checks), ME), flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()
