@@ -262,6 +262,7 @@ impl FileState {
         let LockRequest { range, mode, how, .. } = *request;
         let pieces = self.needed(range, mode);
         if pieces.is_empty() {
+            self.end_request(cx, holder, range, mode);
             if self.hold(cx, holder, range, mode) {
                 self.update_kernel(cx, range);
                 self.promote(cx);

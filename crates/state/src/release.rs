@@ -7,6 +7,7 @@ use crate::key::Tag;
 use crate::limits::UNLOCKED_MAX;
 use crate::plan::Plan;
 use crate::range::{ByteRange, Mode};
+use crate::sync::Arc;
 
 /// What CANCEL finds.
 #[must_use]
@@ -72,6 +73,16 @@ impl FileState {
         match self.ranges.held(who, range) {
             Some(held) if held >= mode => Cancelled::Held,
             _ => Cancelled::Unknown,
+        }
+    }
+
+    /// The owner has got by asking again what he waits for: the request ends, or he would be given later what he has
+    /// given back by then.
+    pub fn end_request(&mut self, cx: &Cx<'_>, holder: &Arc<Holder>, range: ByteRange, mode: Mode) {
+        let who = holder.who();
+        let waiting = self.waiters.iter().position(|waiter| waiter.is(&who, range, mode));
+        if let Some(waiter) = waiting.and_then(|at| self.dequeue(cx, at)) {
+            self.cancel_takes(|take| take.origin == Origin::Queue(waiter.tag));
         }
     }
 

@@ -53,8 +53,9 @@ impl FileState {
 
     /// The kernel agreed.
     fn taken(&mut self, cx: &mut Cx<'_>, take: &Take) -> Plan {
-        if let Origin::Queue(tag) = take.origin {
-            self.grant_from_queue(cx, tag);
+        match take.origin {
+            Origin::Queue(tag) => self.grant_from_queue(cx, tag),
+            Origin::Request(_) => self.end_request(cx, &take.holder, take.range, take.mode),
         }
         let _weakened = self.hold(cx, &take.holder, take.range, take.mode);
         for range in &take.unlocked {

@@ -148,6 +148,18 @@ fn a_request_that_waits_and_asks_again_is_one_request() {
 }
 
 #[test]
+fn a_request_that_is_granted_when_it_is_asked_again_does_not_wait_any_more() {
+    let mut world = World::new(true);
+    world.kernel.local.entry(file(0)).or_insert_with(|| vec![None; 64])[3] = Some(Mode::Write);
+    blocked(&world.lock(A, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    world.kernel.local.remove(&file(0));
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    granted(&world.unlock(A, file(0), ALL));
+    assert!(world.told.is_empty(), "nobody waits");
+    assert_eq!(world.state.totals().files, 0);
+}
+
+#[test]
 fn two_readers_that_both_want_to_write_do_not_wait_for_ever() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
