@@ -37,6 +37,9 @@ _bowline() {
             bowline,get)
                 cmd="bowline__subcmd__get"
                 ;;
+            bowline,locks)
+                cmd="bowline__subcmd__locks"
+                ;;
             bowline,man)
                 cmd="bowline__subcmd__man"
                 ;;
@@ -45,6 +48,9 @@ _bowline() {
                 ;;
             bowline,pools)
                 cmd="bowline__subcmd__pools"
+                ;;
+            bowline,release)
+                cmd="bowline__subcmd__release"
                 ;;
             bowline,reload)
                 cmd="bowline__subcmd__reload"
@@ -89,7 +95,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --help --version serve status exports clients conns sockets pools ops set get reload check bench man completions"
+            opts="-h -V --help --version serve status exports clients conns locks release sockets pools ops set get reload check bench man completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -567,6 +573,39 @@ _bowline() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        bowline__subcmd__locks)
+            opts="-h --watch --json --control --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         bowline__subcmd__man)
             opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -625,6 +664,35 @@ _bowline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --control)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__release)
+            opts="-h --json --control --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --control)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then

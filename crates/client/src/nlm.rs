@@ -1,0 +1,144 @@
+//! NLM (version 4 with NFS version 3; 1 and 3 with version 2) from the client's side: what tests use of it.
+
+use crate::client::{Client, Reply};
+use crate::error::{Error, Result};
+use crate::message::Target;
+use proto::nlm::{
+    Answer, CancelArgs, LockArgs, PROGRAM, Status, TestAnswer, TestArgs, TestResult, UnlockArgs,
+    Versioned, Width, procedure as p,
+};
+use xdr::{Encode, Reader, Writer};
+
+pub use proto::nlm::Lock as NlmLock;
+
+/// What is in the way of a lock, as TEST describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NlmHolder {
+    /// A write lock.
+    pub exclusive: bool,
+    /// The process.
+    pub svid: i32,
+    /// The owner handle.
+    pub oh: Vec<u8>,
+    /// The first byte.
+    pub offset: u64,
+    /// How many bytes; 0: to the end of the file.
+    pub len: u64,
+}
+
+/// Arguments in the form of a version.
+struct Wire<'v, T> {
+    value: &'v T,
+    width: Width,
+}
+
+impl<'a, T: Versioned<'a>> Encode for Wire<'_, T> {
+    fn encode(&self, w: &mut Writer) {
+        self.value.encode(w, self.width);
+    }
+}
+
+/// The form of a version; of one that is none, that of version 4.
+fn width(version: u32) -> Width {
+    Width::of_version(version).unwrap_or(Width::Bits64)
+}
+
+fn decoded<'a, T: Versioned<'a>>(
+    reply: &'a Reply,
+    operation: &'static str,
+    version: u32,
+) -> Result<T> {
+    reply.decode_with(operation, |r: &mut Reader<'a>| T::decode(r, width(version)))
+}
+
+/// The cookie of all calls: a client that waits for each answer needs no more.
+const COOKIE: &[u8] = b"1";
+
+impl Client {
+    fn nlm<'a>(
+        &mut self,
+        version: u32,
+        procedure: u32,
+        value: &impl Versioned<'a>,
+    ) -> Result<Reply> {
+        let target = Target { program: PROGRAM, version, procedure };
+        self.call(target, &Wire { value, width: width(version) })
+    }
+
+    fn nlm_status<'a>(
+        &mut self,
+        version: u32,
+        (procedure, operation): (u32, &'static str),
+        args: &impl Versioned<'a>,
+    ) -> Result<Status> {
+        let reply = self.nlm(version, procedure, args)?;
+        let answer: Answer<'_> = decoded(&reply, operation, version)?;
+        if answer.cookie != COOKIE {
+            let source = xdr::Error::NotMember { what: "the call's cookie", value: 0 };
+            return Err(Error::Garbled { operation, source });
+        }
+        Ok(answer.status)
+    }
+
+    /// LOCK; with `block` the answer may be BLOCKED.
+    ///
+    /// # Errors
+    /// Any but a status, which is the result.
+    pub fn nlm_lock(
+        &mut self,
+        version: u32,
+        lock: NlmLock<'_>,
+        exclusive: bool,
+        block: bool,
+    ) -> Result<Status> {
+        let args = LockArgs { cookie: COOKIE, block, exclusive, lock, reclaim: false, state: 1 };
+        self.nlm_status(version, (p::LOCK, "LOCK"), &args)
+    }
+
+    /// UNLOCK.
+    ///
+    /// # Errors
+    /// As [`Client::nlm_lock`].
+    pub fn nlm_unlock(&mut self, version: u32, lock: NlmLock<'_>) -> Result<Status> {
+        self.nlm_status(version, (p::UNLOCK, "UNLOCK"), &UnlockArgs { cookie: COOKIE, lock })
+    }
+
+    /// CANCEL of a LOCK with `block`.
+    ///
+    /// # Errors
+    /// As [`Client::nlm_lock`].
+    pub fn nlm_cancel(
+        &mut self,
+        version: u32,
+        lock: NlmLock<'_>,
+        exclusive: bool,
+    ) -> Result<Status> {
+        let args = CancelArgs { cookie: COOKIE, block: true, exclusive, lock };
+        self.nlm_status(version, (p::CANCEL, "CANCEL"), &args)
+    }
+
+    /// TEST: what is in the way, if the answer is DENIED.
+    ///
+    /// # Errors
+    /// As [`Client::nlm_lock`].
+    pub fn nlm_test(
+        &mut self,
+        version: u32,
+        lock: NlmLock<'_>,
+        exclusive: bool,
+    ) -> Result<std::result::Result<Status, NlmHolder>> {
+        let args = TestArgs { cookie: COOKIE, exclusive, lock };
+        let reply = self.nlm(version, p::TEST, &args)?;
+        let answer: TestAnswer<'_> = decoded(&reply, "TEST", version)?;
+        Ok(match answer.result {
+            TestResult::Other(status) => Ok(status),
+            TestResult::Denied(holder) => Err(NlmHolder {
+                exclusive: holder.exclusive,
+                svid: holder.svid,
+                oh: holder.oh.to_vec(),
+                offset: holder.offset,
+                len: holder.len,
+            }),
+        })
+    }
+}
