@@ -1,5 +1,5 @@
 //! How many instructions a hot call takes in user space, from its record to its reply over a Linux
-//! directory, each with the limit that it must not pass. Callgrind counts them, gungraun compares.
+//! directory, each with the limit that it must not pass. Each call is made in a process of its own under Callgrind.
 //!
 //! Invariants:
 //! - One call is counted and nothing else. What it needs is made in [`ready`], where calls of its
@@ -20,26 +20,26 @@
 //! `./do instructions` counts. Where the instructions of a call go:
 //!
 //! ```text
-//! cd target/gungraun/bowline-nfs/instructions/counted/calls/call.getattr
-//! callgrind_annotate --auto=no --inclusive=yes callgrind.call.getattr.out
+//! callgrind_annotate --auto=no --inclusive=yes target/tmp/instructions/getattr.out
 //! ```
 #![allow(
     clippy::unwrap_used,
-    missing_docs,
-    reason = "a failure is the measurement's; what is public is gungraun's"
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failure is the measurement's, the counts are its output"
 )]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use gungraun::prelude::*;
-use gungraun::{Callgrind, EventKind};
 use proto::nfs3::{
     AccessArgs, Bytes, CommitArgs, CreateArgs, CreateHow3, Fh, ReadArgs, ReaddirArgs,
     ReaddirplusArgs, Sattr3, StableHow, WriteArgs, procedure as p,
 };
 use rpc::Verdict;
 use std::os::unix::fs::chown;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
 use support::dispatched::Dispatched;
@@ -61,33 +61,40 @@ const FILLING: u32 = 256;
 /// After that time READDIRPLUS knows an object again that is not open.
 const OLD: Duration = Duration::from_secs(3);
 
-#[library_benchmark(setup = ready, teardown = check)]
-#[bench::null(args = (null), config = at_most(680))]
-#[bench::getattr(args = (getattr), config = at_most(2_120))]
-#[bench::lookup(args = (lookup), config = at_most(4_180))]
-#[bench::access(args = (access), config = at_most(2_540))]
-#[bench::read(args = (read), config = at_most(2_750))]
-#[bench::read_range(args = (read_range), config = at_most(2_870))]
-#[bench::write(args = (write), config = at_most(3_280))]
-#[bench::commit(args = (commit), config = at_most(3_070))]
-#[bench::create(args = (create), config = at_most(8_440))]
-#[bench::remove(args = (remove), config = at_most(5_220))]
-#[bench::readdir(args = (readdir), config = at_most(24_050))]
-#[bench::readdirplus(args = (readdirplus), config = at_most(81_100))]
-fn call(mut ready: Box<Ready>) -> Box<Ready> {
-    ready.verdict = Some(ready.server.answer(&ready.record, &mut ready.reply));
-    ready
+/// A call that is counted.
+struct Counted {
+    name: &'static str,
+    /// Its instructions; one more fails the run.
+    limit: u64,
+    calls: fn(&Served) -> Calls,
 }
 
-library_benchmark_group!(name = calls, benchmarks = call);
+const fn counted(name: &'static str, limit: u64, calls: fn(&Served) -> Calls) -> Counted {
+    Counted { name, limit, calls }
+}
 
-/// As many instructions; one more fails the run.
-fn at_most(instructions: u64) -> LibraryBenchmarkConfig {
-    let mut callgrind = Callgrind::with_args(["--cache-sim=no"]);
-    callgrind.hard_limits([(EventKind::Ir, instructions)]).format([EventKind::Ir]);
-    let mut config = LibraryBenchmarkConfig::default();
-    config.tool(callgrind);
-    config
+const COUNTED: [Counted; 12] = [
+    counted("null", 680, null),
+    counted("getattr", 2_120, getattr),
+    counted("lookup", 4_180, lookup),
+    counted("access", 2_540, access),
+    counted("read", 2_750, read),
+    counted("read_range", 2_870, read_range),
+    counted("write", 3_280, write),
+    counted("commit", 3_070, commit),
+    counted("create", 8_440, create),
+    counted("remove", 5_220, remove),
+    counted("readdir", 24_050, readdir),
+    counted("readdirplus", 81_100, readdirplus),
+];
+
+/// In the environment of the process that is counted: the call's name.
+const CHILD: &str = "BOWLINE_COUNTED";
+
+/// The function that Callgrind counts, by its name in the program.
+#[inline(never)]
+fn counted_call(ready: &mut Ready) {
+    ready.verdict = Some(ready.server.answer(&ready.record, &mut ready.reply));
 }
 
 /// A server's directory, and what is in it.
@@ -164,7 +171,7 @@ fn local(dir: &TempDir) -> LocalFs {
 }
 
 /// Everything up to the call that is counted.
-fn ready(calls: fn(&Served) -> Calls) -> Box<Ready> {
+fn ready(calls: fn(&Served) -> Calls) -> Ready {
     let served = serve();
     served.fill_replies();
     let Calls { before, counted, range_min } = calls(&served);
@@ -180,12 +187,11 @@ fn ready(calls: fn(&Served) -> Calls) -> Box<Ready> {
     let shape = shape.unwrap();
     assert_eq!(shape.ranges, range_min.is_some(), "a range is given where it is wanted");
     let Served { server, dir, .. } = served;
-    Box::new(Ready { server, record: counted, reply, verdict: None, shape, _dir: dir })
+    Ready { server, record: counted, reply, verdict: None, shape, _dir: dir }
 }
 
 /// Whether the call that was counted did what the one before it did.
-#[expect(clippy::needless_pass_by_value, reason = "gungraun gives what was returned")]
-fn check(done: Box<Ready>) {
+fn check(done: &Ready) {
     // Callgrind, in the same thread, writes its counts as the user that the thread is
     sys::identity::act_as_process().unwrap();
     assert_eq!(done.verdict, Some(Verdict::Reply));
@@ -298,30 +304,57 @@ fn readdirplus(served: &Served) -> Calls {
     served.repeated(p::READDIRPLUS, &wire(&args))
 }
 
-/// gungraun's own `main`, which begins the count, and is what the counted process begins with.
-mod counted {
-    use super::calls;
-    use gungraun::main;
-
-    main!(library_benchmark_groups = calls);
-
-    pub fn begin() {
-        main();
-    }
+/// Runs one call under Callgrind; the number of its instructions.
+fn count(name: &str, folder: &Path) -> u64 {
+    let counts = folder.join(format!("{name}.out"));
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--cache-sim=no", "--collect-atstart=no"])
+        .arg("--toggle-collect=*counted_call*")
+        .arg(format!("--callgrind-out-file={}", counts.display()))
+        .arg(std::env::current_exe().unwrap())
+        .env(CHILD, name)
+        .output()
+        .unwrap_or_else(|error| panic!("valgrind does not start ({error}): install it"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {}\n{said}", output.status);
+    let text = std::fs::read_to_string(&counts).unwrap();
+    let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+    let total = total.unwrap_or_else(|| panic!("{}: no totals\n{said}", counts.display()));
+    total.trim().parse().unwrap()
 }
 
-fn main() {
-    let told = |word: &str| std::env::args().any(|arg| arg == word);
-    if told("--gungraun-run") {
-        return counted::begin();
+/// Counts all calls; whether each is within its limit.
+fn count_all() -> bool {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instructions");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut within = true;
+    for Counted { name, limit, .. } in &COUNTED {
+        let instructions = count(name, &folder);
+        // nothing was counted if the function's name was not found
+        let holds = (1..=*limit).contains(&instructions);
+        let verdict = if holds { "" } else { "  OUTSIDE OF ITS LIMIT" };
+        println!("{name:12} {instructions:6} instructions, at most {limit:6}{verdict}");
+        within &= holds;
     }
-    if !told("--bench") {
+    within
+}
+
+fn main() -> ExitCode {
+    if let Ok(name) = std::env::var(CHILD) {
+        let call = COUNTED.iter().find(|call| call.name == name).unwrap();
+        let mut ready = ready(call.calls);
+        counted_call(&mut ready);
+        check(&ready);
+        return ExitCode::SUCCESS;
+    }
+    if !std::env::args().any(|arg| arg == "--bench") {
         skip(Missing::Purpose, "only `cargo bench` counts instructions, under Valgrind");
     } else if !cfg!(target_arch = "x86_64") || !is_root() {
         skip(Missing::Root, "x86_64 and a server that finds files by handle");
     } else if local(&place()).naming() != Naming::Handles {
         skip(Missing::FileSystem, "file handles (name_to_handle_at)");
-    } else {
-        counted::begin();
+    } else if !count_all() {
+        return ExitCode::FAILURE;
     }
+    ExitCode::SUCCESS
 }
