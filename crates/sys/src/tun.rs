@@ -41,7 +41,7 @@ impl Tun {
         // SAFETY: all fields of ifreq are plain numbers, for which zero bytes are valid.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = from.cast_signed();
+            *to = libc::c_char::from_ne_bytes([from]);
         }
         let flags = libc::IFF_TUN | libc::IFF_NO_PI | if offload { libc::IFF_VNET_HDR } else { 0 };
         request.ifr_ifru.ifru_flags = i16::try_from(flags).unwrap_or(0);
