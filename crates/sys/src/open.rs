@@ -157,6 +157,16 @@ pub fn create_new(dir: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result<Own
     Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode & 0o7777))?)
 }
 
+/// Makes a regular file in a directory that has no name there yet, see [`crate::namespace::make_link`]: it is gone
+/// when nobody has it open. Opened for reading and writing.
+///
+/// # Errors
+/// What the kernel says; many, where the file system cannot do it (open(2), `O_TMPFILE`).
+pub fn create_unnamed(dir: BorrowedFd<'_>, mode: u32) -> io::Result<OwnedFd> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(dir, ".", flags, Mode::from_raw_mode(mode & 0o7777))?)
+}
+
 /// Forgets the process's file mode mask, so that a client's modes are taken as they are.
 pub fn clear_umask() {
     rustix::process::umask(Mode::empty());

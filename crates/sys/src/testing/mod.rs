@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod counting_allocator;
+pub mod kill_at;
 pub mod lease;
 pub mod single_step;
 pub mod syscall_filter;

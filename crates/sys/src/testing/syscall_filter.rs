@@ -25,6 +25,14 @@ pub fn refuse_openat2() -> io::Result<()> {
     calls(&[libc::SYS_openat2], libc::EPERM)
 }
 
+/// From now on the calling thread may make no hard links, as under some security modules.
+///
+/// # Errors
+/// As [`refuse_file_handles`].
+pub fn refuse_links() -> io::Result<()> {
+    calls(&[libc::SYS_linkat], libc::EPERM)
+}
+
 /// From now on each of these system calls of the calling thread fails with `errno`.
 fn calls(numbers: &[libc::c_long], errno: i32) -> io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };

@@ -4,6 +4,11 @@
 //! cannot lose them, in the new file's times: the first four bytes as the seconds of atime, the last
 //! four as those of mtime. A client sets the real times right afterwards. A retry finds the name
 //! taken, by a file with these times and no data: that is its own.
+//!
+//! A server may be killed between any two system calls, and must not leave a file without its verifier: nobody
+//! would ever be told that he has made it. So the file gets its times before it has a name (`O_TMPFILE`,
+//! linkat(2)). Where the file system or a sandbox does not allow that, the times are the first thing after
+//! the name.
 
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -11,8 +16,10 @@ use crate::fs::LocalFs;
 use crate::ops::dir_change::{DirChange, exists};
 use crate::ops::entry::{cache_entry, entry_status};
 use crate::ops::setattr;
-use std::os::fd::AsFd;
-use sys::open::{How, create_new, open_entry};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use sys::namespace::{make_link, set_times};
+use sys::open::{How, create_new, create_unnamed, open_entry};
 use vfs::{
     Attr, Create, Created, Cx, Fid, FileType, Name, Node, Result, SetAttr, SetTime, Status, Time,
 };
@@ -52,28 +59,76 @@ fn create_or_use_existing(
         Create::Exclusive(verifier) => times_of(verifier),
     };
     let mode = set.mode.unwrap_or(MODE_DEFAULT);
-    let taken =
-        match dir_change.as_caller(|| create_new(dir_change.file.path(), name.bytes(), mode)) {
-            // The very file that was made, whatever its name leads to by now; it stays open for the
-            // writing that usually follows.
-            Ok(made) => {
-                let stat = sys::stat::of_fd(made.as_fd()).map_err(errno::from)?;
-                let file = OpenFile::created(made, &stat, dir_change.local.files.now_s());
-                return dir_change.finish_open(name, file, &stat, &set).map(Some);
-            }
-            Err(Status::Exist) => match how {
-                Create::Guarded(_) => return Err(Status::Exist),
-                Create::Unchecked(set) => use_existing(dir_change, name, &set),
-                Create::Exclusive(verifier) => retried_exclusive(dir_change, name, verifier),
-            },
-            // nothing can be made in a directory that has been removed
-            Err(Status::NoEnt) => return Err(Status::Stale),
-            Err(status) => return Err(exists(status)),
-        };
+    let dir = dir_change.file.path();
+    let (made, rest) = match how {
+        Create::Unchecked(_) | Create::Guarded(_) => {
+            (dir_change.as_caller(|| create_new(dir, name.bytes(), mode)), set)
+        }
+        Create::Exclusive(_) => {
+            let make = || create_with_times(dir, name.bytes(), mode, &set);
+            (dir_change.as_caller(make), SetAttr::default())
+        }
+    };
+    let taken = match made {
+        // The very file that was made, whatever its name leads to by now; it stays open for the
+        // writing that usually follows.
+        Ok(made) => {
+            let stat = sys::stat::of_fd(made.as_fd()).map_err(errno::from)?;
+            let file = OpenFile::created(made, &stat, dir_change.local.files.now_s());
+            return dir_change.finish_open(name, file, &stat, &rest).map(Some);
+        }
+        Err(Status::Exist) => match how {
+            Create::Guarded(_) => return Err(Status::Exist),
+            Create::Unchecked(set) => use_existing(dir_change, name, &set),
+            Create::Exclusive(verifier) => retried_exclusive(dir_change, name, verifier),
+        },
+        // nothing can be made in a directory that has been removed
+        Err(Status::NoEnt) => return Err(Status::Stale),
+        Err(status) => return Err(exists(status)),
+    };
     match taken {
         Err(Status::NoEnt | Status::Stale) => Ok(None),
         taken => taken.map(Some),
     }
+}
+
+/// Makes a file that has these times as soon as it has its name, wherever that can be done.
+fn create_with_times(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    mode: u32,
+    set: &SetAttr,
+) -> io::Result<OwnedFd> {
+    let set_times = |file: &OwnedFd| {
+        set_times(file.as_fd(), setattr::when(set.atime), setattr::when(set.mtime))
+    };
+    let named = create_unnamed(dir, mode).and_then(|made| {
+        set_times(&made)?;
+        make_link(made.as_fd(), dir, name)?;
+        Ok(made)
+    });
+    match named {
+        Err(error) if !is_final(&error) => {
+            let made = create_new(dir, name, mode)?;
+            set_times(&made)?;
+            Ok(made)
+        }
+        named => named,
+    }
+}
+
+/// Whether making a file by its name would end in the same error. The other errors are those of file systems,
+/// sandboxes and security modules without `O_TMPFILE` or linkat(2), which are too many to be told apart.
+fn is_final(error: &io::Error) -> bool {
+    matches!(
+        errno::status(error),
+        Status::Exist
+            | Status::NoSpc
+            | Status::DQuot
+            | Status::Io
+            | Status::RoFs
+            | Status::NameTooLong
+    ) || errno::out_of_descriptors(error)
 }
 
 /// The verifier as times.

@@ -142,7 +142,7 @@ fn times(local: &LocalFs, cx: &Cx<'_>, file: &OpenFile, attr: &Attr, set: &SetAt
     }
 }
 
-fn when(time: SetTime) -> When {
+pub(super) fn when(time: SetTime) -> When {
     match time {
         SetTime::Keep => When::Keep,
         SetTime::Now => When::Now,

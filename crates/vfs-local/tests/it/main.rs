@@ -18,6 +18,7 @@ mod escape;
 mod full_disk;
 mod hints;
 mod journal;
+mod killed;
 mod lease;
 mod listing;
 mod oracle;
