@@ -5,6 +5,7 @@ pub mod list;
 pub mod mount;
 pub mod nfs2;
 pub mod nfs3;
+pub mod nfs4;
 pub mod nfsacl;
 pub mod nlm;
 pub mod nsm;

@@ -14,6 +14,8 @@ mod mount_args;
 mod nfs2_args;
 #[path = "../../../../fuzz/entry/nfs3_args.rs"]
 mod nfs3_args;
+#[path = "../../../../fuzz/entry/nfs4_args.rs"]
+mod nfs4_args;
 #[path = "../../../../fuzz/entry/nfsacl_args.rs"]
 mod nfsacl_args;
 #[path = "../../../../fuzz/entry/portmap_args.rs"]
@@ -65,6 +67,7 @@ replayed! {
     mount_args mount_args_inputs,
     nfs2_args nfs2_args_inputs,
     nfs3_args nfs3_args_inputs,
+    nfs4_args nfs4_args_inputs,
     nfsacl_args nfsacl_args_inputs,
     portmap_args portmap_args_inputs,
     record record_inputs,

@@ -1,0 +1,85 @@
+//! The frame of a COMPOUND (RFC 8881 §16.2), and a decoder of single operations for tests that feed arbitrary bytes.
+
+use super::{
+    AccessArgs, BackchannelCtlArgs, BindConnArgs, CloseArgs, CommitArgs, CreateArgs,
+    CreateSessionArgs, ExchangeIdArgs, Fattr4, FreeStateidArgs, GetattrArgs, LinkArgs, LookupArgs,
+    OpenArgs, OpenDowngradeArgs, PutfhArgs, ReadArgs, ReaddirArgs, ReclaimCompleteArgs, RemoveArgs,
+    RenameArgs, SecinfoArgs, SecinfoNoNameArgs, SequenceArgs, SessionId, SetattrArgs, TAG_MAX,
+    TestStateidArgs, WriteArgs, op,
+};
+use xdr::{Decode, Encode, Error, Reader, Writer};
+
+/// What stands before the operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompoundHead<'a> {
+    /// Any bytes; the reply has them again.
+    pub tag: &'a [u8],
+    /// The minor version.
+    pub minor: u32,
+    /// How many operations follow.
+    pub count: u32,
+}
+
+impl<'a> Decode<'a> for CompoundHead<'a> {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        let tag = r.opaque(TAG_MAX)?;
+        let [minor, count] = r.words()?;
+        Ok(Self { tag, minor, count })
+    }
+}
+
+impl Encode for CompoundHead<'_> {
+    fn encode(&self, w: &mut Writer) {
+        w.opaque(self.tag);
+        w.words([self.minor, self.count]);
+    }
+}
+
+/// Decodes the arguments of an operation as a server does. `None`: the server has no decoder for it.
+///
+/// # Errors
+/// What a server answers with NFS4ERR_BADXDR.
+pub fn decode_op_args(number: u32, r: &mut Reader<'_>) -> Option<Result<(), Error>> {
+    fn all<'a, T: Decode<'a>>(r: &mut Reader<'a>) -> Result<(), Error> {
+        T::decode(r).map(drop)
+    }
+    Some(match number {
+        op::ACCESS => all::<AccessArgs>(r),
+        op::CLOSE => all::<CloseArgs>(r),
+        op::COMMIT => all::<CommitArgs>(r),
+        op::CREATE => all::<CreateArgs<'_>>(r),
+        op::GETATTR => all::<GetattrArgs>(r),
+        op::LINK => all::<LinkArgs<'_>>(r),
+        op::LOOKUP => all::<LookupArgs<'_>>(r),
+        op::VERIFY | op::NVERIFY => all::<Fattr4<'_>>(r),
+        op::OPEN => all::<OpenArgs<'_>>(r),
+        op::OPEN_DOWNGRADE => all::<OpenDowngradeArgs>(r),
+        op::PUTFH => all::<PutfhArgs<'_>>(r),
+        op::READ => all::<ReadArgs>(r),
+        op::READDIR => all::<ReaddirArgs>(r),
+        op::REMOVE => all::<RemoveArgs<'_>>(r),
+        op::RENAME => all::<RenameArgs<'_>>(r),
+        op::SECINFO => all::<SecinfoArgs<'_>>(r),
+        op::SECINFO_NO_NAME => all::<SecinfoNoNameArgs>(r),
+        op::SETATTR => all::<SetattrArgs<'_>>(r),
+        op::WRITE => all::<WriteArgs<'_>>(r),
+        op::BACKCHANNEL_CTL => all::<BackchannelCtlArgs>(r),
+        op::BIND_CONN_TO_SESSION => all::<BindConnArgs>(r),
+        op::EXCHANGE_ID => all::<ExchangeIdArgs<'_>>(r),
+        op::CREATE_SESSION => all::<CreateSessionArgs>(r),
+        op::DESTROY_SESSION => all::<SessionId>(r),
+        op::DESTROY_CLIENTID => all::<u64>(r),
+        op::FREE_STATEID => all::<FreeStateidArgs>(r),
+        op::SEQUENCE => all::<SequenceArgs>(r),
+        op::TEST_STATEID => all::<TestStateidArgs<'_>>(r),
+        op::RECLAIM_COMPLETE => all::<ReclaimCompleteArgs>(r),
+        op::GETFH
+        | op::LOOKUPP
+        | op::PUTROOTFH
+        | op::PUTPUBFH
+        | op::READLINK
+        | op::RESTOREFH
+        | op::SAVEFH => Ok(()),
+        _ => return None,
+    })
+}
