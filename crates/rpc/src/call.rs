@@ -117,9 +117,12 @@ impl<'a> Call<'a> {
     /// [`crate::Version::operations`], and its status; the one that the call itself is counted as
     /// ([`crate::Plan::counted_as`]) is not to be counted here.
     pub fn count_operation(&self, operation: u16, status: u32) {
-        if let Some(pending) = &self.pending {
-            pending.host.count_operation(pending.ops.inside(operation), status);
-        }
+        self.operation_counter().count(operation, status);
+    }
+
+    /// The same for a procedure that borrows the call while it runs operations.
+    pub fn operation_counter(&self) -> OperationCounter<'a> {
+        OperationCounter(self.pending.as_ref().map(|pending| (pending.host, pending.ops)))
     }
 
     /// The way for messages to whom the call came from that are no replies: over its connection, or to
@@ -132,6 +135,19 @@ impl<'a> Call<'a> {
     /// The connection that the call came by; `None` for a datagram.
     pub fn conn(&self) -> Option<ConnId> {
         self.pending.as_ref()?.host.conn()
+    }
+}
+
+/// Counts the operations inside a call: see [`Call::count_operation`].
+#[derive(Clone, Copy)]
+pub struct OperationCounter<'a>(Option<(&'a dyn CallHost, CallOps)>);
+
+impl OperationCounter<'_> {
+    /// Counts an operation that ran.
+    pub fn count(&self, operation: u16, status: u32) {
+        if let Some((host, ops)) = &self.0 {
+            host.count_operation(ops.inside(operation), status);
+        }
     }
 }
 

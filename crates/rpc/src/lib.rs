@@ -23,7 +23,7 @@ mod request;
 mod socket_buffers;
 
 pub use back_channel::{BackChannel, ConnId, Replies};
-pub use call::{Blocking, Call, CallHost, Fault};
+pub use call::{Blocking, Call, CallHost, Fault, OperationCounter};
 pub use credential::{AuthSys, Credential, Principal};
 pub use deferred::Deferred;
 pub use dispatch::{DispatchSettings, Dispatcher, UnservedObserver};
@@ -38,7 +38,9 @@ pub use outbound::{
 pub use outcome::{Copied, Done, Duplicate, Outcome, Reject, Verdict};
 pub use peer::{Peer, Transport};
 pub use plan::{KeepReply, OpIndex, OpName, Plan};
-pub use program::{Handler, Planner, Program, Row, RowId, RowInfo, Service, Version};
+pub use program::{
+    Handler, Planner, Program, Row, RowId, RowInfo, ServedVersions, Service, Switched, Version,
+};
 pub use reply::{Refusal, Reply};
 pub use reply_cache::ReplyCacheUsage;
 pub use request::Request;

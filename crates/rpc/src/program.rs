@@ -5,6 +5,8 @@
 
 use crate::{BeginHandler, Begun, Call, Fault, Plan, Transport};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use xdr::{Reader, Writer};
 
 /// Runs one procedure: reads the arguments, appends the result (from the first byte after
@@ -98,6 +100,10 @@ pub trait Program: Send + Sync {
     fn name(&self) -> &'static str;
     /// The version numbers, rising.
     fn versions(&self) -> Vec<u32>;
+    /// Which of them are served now; `None`: always all of them, over every transport.
+    fn served_versions(&self) -> Option<Arc<ServedVersions>> {
+        None
+    }
     /// A procedure's row.
     fn row(&self, version: u32, procedure: u32) -> Option<RowInfo>;
     /// The names of the operations inside a version's procedures that are counted by themselves.
@@ -123,6 +129,107 @@ pub trait Program: Send + Sync {
         args: &mut Reader<'_>,
         missing: usize,
     ) -> Begun;
+}
+
+/// Which versions of a program are served over which transport. Can be changed at any time, and counts from the next
+/// call on.
+#[derive(Debug)]
+pub struct ServedVersions {
+    /// A bit for each version.
+    tcp: AtomicU32,
+    udp: AtomicU32,
+}
+
+impl ServedVersions {
+    /// These versions, each below 32.
+    pub const fn new(tcp: &[u32], udp: &[u32]) -> Self {
+        Self { tcp: AtomicU32::new(bits(tcp)), udp: AtomicU32::new(bits(udp)) }
+    }
+
+    /// Changes which versions are served.
+    pub fn set(&self, tcp: &[u32], udp: &[u32]) {
+        self.tcp.store(bits(tcp), Relaxed);
+        self.udp.store(bits(udp), Relaxed);
+    }
+
+    /// Whether a version is served over a transport.
+    #[inline]
+    pub fn has(&self, version: u32, transport: Transport) -> bool {
+        let served = match transport {
+            Transport::Tcp => &self.tcp,
+            Transport::Udp => &self.udp,
+        };
+        version < 32 && served.load(Relaxed) >> version & 1 != 0
+    }
+}
+
+const fn bits(versions: &[u32]) -> u32 {
+    let (mut bits, mut rest) = (0, versions);
+    while let [version, tail @ ..] = rest {
+        if *version < 32 {
+            bits |= 1 << *version;
+        }
+        rest = tail;
+    }
+    bits
+}
+
+/// A program of which not all versions are served.
+pub struct Switched<P> {
+    /// The program.
+    pub program: P,
+    /// What is served of it.
+    pub served: Arc<ServedVersions>,
+}
+
+impl<P: Program> Program for Switched<P> {
+    fn number(&self) -> u32 {
+        self.program.number()
+    }
+
+    fn name(&self) -> &'static str {
+        self.program.name()
+    }
+
+    fn versions(&self) -> Vec<u32> {
+        self.program.versions()
+    }
+
+    fn served_versions(&self) -> Option<Arc<ServedVersions>> {
+        Some(Arc::clone(&self.served))
+    }
+
+    fn row(&self, version: u32, procedure: u32) -> Option<RowInfo> {
+        self.program.row(version, procedure)
+    }
+
+    fn operations(&self, version: u32) -> &'static [&'static str] {
+        self.program.operations(version)
+    }
+
+    fn plan(&self, row: RowId, args: &[u8], transport: Transport) -> Plan {
+        self.program.plan(row, args, transport)
+    }
+
+    fn run(
+        &self,
+        row: RowId,
+        call: &mut Call<'_>,
+        args: &mut Reader<'_>,
+        reply: &mut Writer,
+    ) -> std::result::Result<(), Fault> {
+        self.program.run(row, call, args, reply)
+    }
+
+    fn begin(
+        &self,
+        row: RowId,
+        call: &mut Call<'_>,
+        args: &mut Reader<'_>,
+        missing: usize,
+    ) -> Begun {
+        self.program.begin(row, call, args, missing)
+    }
 }
 
 /// A program made of tables over shared state.

@@ -5,7 +5,8 @@
 //! version its procedures, then the operations inside them.
 
 use crate::plan::CallOps;
-use crate::{OpIndex, OpName, Plan, Program, RowId, Transport};
+use crate::{OpIndex, OpName, Plan, Program, RowId, ServedVersions, Transport};
+use std::sync::Arc;
 
 /// All programs of a server.
 pub(super) struct Programs {
@@ -17,9 +18,28 @@ pub(super) struct Programs {
 struct Entry {
     number: u32,
     program: Box<dyn Program>,
-    low: u32,
-    high: u32,
     versions: Vec<Version>,
+    /// Which of them are served now, if that can change.
+    served: Option<Arc<ServedVersions>>,
+}
+
+impl Entry {
+    /// Whether a version is served over a transport.
+    #[inline]
+    fn serves(&self, version: u32, transport: Transport) -> bool {
+        self.served.as_ref().is_none_or(|served| served.has(version, transport))
+    }
+
+    /// What to answer to a version that is not served.
+    #[cold]
+    fn mismatch(&self, transport: Transport) -> Missing {
+        let numbers = self.versions.iter().map(|v| v.number);
+        let served = || numbers.clone().filter(|version| self.serves(*version, transport));
+        match (served().min(), served().max()) {
+            (Some(low), Some(high)) => Missing::Version { low, high },
+            _ => Missing::Program,
+        }
+    }
 }
 
 /// One version of a program.
@@ -76,13 +96,12 @@ impl Programs {
         for program in programs {
             let number = program.number();
             let numbers = program.versions();
-            let (low, high) = (numbers.iter().min().copied(), numbers.iter().max().copied());
-            let (Some(low), Some(high)) = (low, high) else { continue };
-            if all.programs.iter().any(|p| p.number == number) {
+            if numbers.is_empty() || all.programs.iter().any(|p| p.number == number) {
                 continue;
             }
             let versions = numbers.iter().map(|v| all.version(program.as_ref(), *v)).collect();
-            all.programs.push(Entry { number, program, low, high, versions });
+            let served = program.served_versions();
+            all.programs.push(Entry { number, program, versions, served });
         }
         all
     }
@@ -136,7 +155,8 @@ impl Programs {
     ) -> Result<Found<'_>, Missing> {
         let entry = self.programs.iter().find(|p| p.number == program).ok_or(Missing::Program)?;
         let found = entry.versions.iter().find(|v| v.number == version);
-        let found = found.ok_or(Missing::Version { low: entry.low, high: entry.high })?;
+        let found = found.filter(|_| entry.serves(version, transport));
+        let found = found.ok_or_else(|| entry.mismatch(transport))?;
         let row = usize::try_from(procedure).ok().and_then(|p| found.rows.get(p));
         let Row { id, op, mut plan, by_arguments } = *row.ok_or(Missing::Procedure)?;
         let mut ops = CallOps { call: op, first: found.operations };
