@@ -51,6 +51,7 @@ mod share_requests;
 mod sync;
 mod table;
 mod tree;
+pub mod v4;
 mod view;
 mod waiter;
 mod waits;

@@ -13,4 +13,5 @@ mod explore;
 mod model;
 mod records;
 mod shares_and_limits;
+mod v4;
 mod world;

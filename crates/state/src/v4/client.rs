@@ -1,0 +1,118 @@
+//! A client, and what it has (RFC 8881 §18.35.4).
+
+use super::open_entry::Open;
+use super::stateid::SessionId;
+use crate::acquire::acquire;
+use crate::key::Now;
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+/// Who sends a request, as far as client ids are concerned: the flavour, and the user that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Principal {
+    /// The number of the flavour.
+    pub flavor: u32,
+    /// The user's number, or a hash of the proven name.
+    pub user: u64,
+}
+
+/// A client record.
+pub(super) struct Client {
+    pub id: u64,
+    pub owner: Box<[u8]>,
+    pub verifier: [u8; 8],
+    pub principal: Principal,
+    /// When it last renewed its lease.
+    renewed_ms: AtomicU64,
+    reclaimed: AtomicUsize,
+    /// Taken with the lock of the table of clients held.
+    sessions: Mutex<Vec<SessionId>>,
+    opens: Mutex<ClientOpens>,
+}
+
+#[derive(Default)]
+struct ClientOpens {
+    /// The client has been removed: nothing is added any more.
+    ended: bool,
+    opens: BTreeMap<[u8; 12], Arc<Open>>,
+}
+
+impl Client {
+    pub fn new(id: u64, owner: &[u8], verifier: [u8; 8], principal: Principal, now: Now) -> Self {
+        Self {
+            id,
+            owner: owner.into(),
+            verifier,
+            principal,
+            renewed_ms: AtomicU64::new(now.0),
+            reclaimed: AtomicUsize::new(0),
+            sessions: Mutex::default(),
+            opens: Mutex::default(),
+        }
+    }
+
+    /// Renews the lease. The line is written once a second at the most.
+    pub fn renew(&self, now: Now) {
+        if now.0 / 1000 != self.renewed_ms.load(Relaxed) / 1000 {
+            self.renewed_ms.store(now.0, Relaxed);
+        }
+    }
+
+    pub fn silent_ms(&self, now: Now) -> u64 {
+        now.since(self.renewed_ms.load(Relaxed))
+    }
+
+    pub fn complete_reclaim(&self) -> bool {
+        self.reclaimed.swap(1, AcqRel) == 0
+    }
+
+    pub fn has_reclaimed(&self) -> bool {
+        self.reclaimed.load(Relaxed) != 0
+    }
+
+    pub fn session_count(&self) -> usize {
+        acquire(&self.sessions).len()
+    }
+
+    pub fn add_session(&self, id: SessionId) {
+        acquire(&self.sessions).push(id);
+    }
+
+    pub fn forget_session(&self, id: &SessionId) {
+        acquire(&self.sessions).retain(|session| session != id);
+    }
+
+    pub fn take_sessions(&self) -> Vec<SessionId> {
+        std::mem::take(&mut *acquire(&self.sessions))
+    }
+
+    pub fn open_count(&self) -> usize {
+        acquire(&self.opens).opens.len()
+    }
+
+    /// Adds an open; false if the client has been removed or has too many.
+    pub fn add_open(&self, open: &Arc<Open>, most: usize) -> bool {
+        let mut opens = acquire(&self.opens);
+        if opens.ended || opens.opens.len() >= most {
+            return false;
+        }
+        opens.opens.insert(open.other, Arc::clone(open));
+        true
+    }
+
+    pub fn forget_open(&self, other: &[u8; 12]) {
+        acquire(&self.opens).opens.remove(other);
+    }
+
+    /// Takes all opens; none is added after that.
+    pub fn take_opens(&self) -> Vec<Arc<Open>> {
+        let mut opens = acquire(&self.opens);
+        opens.ended = true;
+        std::mem::take(&mut opens.opens).into_values().collect()
+    }
+
+    pub fn has_state(&self) -> bool {
+        self.open_count() > 0
+    }
+}

@@ -1,0 +1,112 @@
+//! The records of all clients (RFC 8881 §18.35.4).
+
+use super::client::Client;
+use super::limits::V4Limits;
+use super::session::Created;
+use crate::key::Now;
+use crate::sync::Arc;
+use std::collections::BTreeMap;
+
+/// What became of the last CREATE_SESSION of a client.
+#[derive(Debug, Clone)]
+pub(super) struct CreateSlot {
+    /// The number that the next one has.
+    pub next: u32,
+    /// The reply of the last one.
+    pub last: Option<Created>,
+}
+
+/// A client, for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientRow {
+    /// Its id.
+    pub id: u64,
+    /// What it calls itself.
+    pub owner: Box<[u8]>,
+    /// Whether it has confirmed its id.
+    pub confirmed: bool,
+    /// How long ago it last renewed its lease, in milliseconds.
+    pub silent_ms: u64,
+    /// How many sessions it has.
+    pub sessions: usize,
+    /// How many opens it has.
+    pub opens: usize,
+}
+
+/// A record with what only the table's lock guards.
+pub(super) struct Record {
+    pub client: Arc<Client>,
+    pub confirmed: bool,
+    pub create: CreateSlot,
+}
+
+/// All records. Of an owner there is one that is confirmed, one that is not, or both.
+#[derive(Default)]
+pub(super) struct Clients {
+    records: BTreeMap<u64, Record>,
+}
+
+impl Clients {
+    pub fn get(&self, id: u64) -> Option<&Record> {
+        self.records.get(&id)
+    }
+
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut Record> {
+        self.records.get_mut(&id)
+    }
+
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub fn insert(&mut self, client: Client) {
+        let create = CreateSlot { next: 1, last: None };
+        let record = Record { client: Arc::new(client), confirmed: false, create };
+        self.records.insert(record.client.id, record);
+    }
+
+    pub fn remove(&mut self, id: u64) -> Option<Record> {
+        self.records.remove(&id)
+    }
+
+    /// The record of an owner that is confirmed, or the one that is not.
+    pub fn of_owner(&self, owner: &[u8], confirmed: bool) -> Option<&Record> {
+        let mut records = self.records.values();
+        records.find(|record| record.confirmed == confirmed && *record.client.owner == *owner)
+    }
+
+    /// The confirmed record of an owner that is not this one.
+    pub fn others_of(&self, owner: &[u8], id: u64) -> Option<u64> {
+        let mut records = self.records.values().filter(|record| record.confirmed);
+        let found = records.find(|record| record.client.id != id && *record.client.owner == *owner);
+        found.map(|record| record.client.id)
+    }
+
+    /// Takes out the records that have ended by themselves.
+    pub fn take_expired(&mut self, now: Now, limits: &V4Limits) -> Vec<Arc<Client>> {
+        let is_over = |record: &Record| {
+            let silent_ms = record.client.silent_ms(now);
+            let kept_ms = if record.confirmed && record.client.has_state() {
+                limits.courtesy_ms
+            } else {
+                limits.lease_ms
+            };
+            silent_ms > kept_ms
+        };
+        let over: Vec<u64> =
+            self.records.iter().filter(|(_, record)| is_over(record)).map(|(id, _)| *id).collect();
+        over.iter().filter_map(|id| self.records.remove(id)).map(|record| record.client).collect()
+    }
+
+    pub fn rows(&self, now: Now) -> Vec<ClientRow> {
+        let row = |record: &Record| ClientRow {
+            id: record.client.id,
+            owner: record.client.owner.clone(),
+            confirmed: record.confirmed,
+            silent_ms: record.client.silent_ms(now),
+            sessions: record.client.session_count(),
+            opens: record.client.open_count(),
+        };
+        self.records.values().map(row).collect()
+    }
+}

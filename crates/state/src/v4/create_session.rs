@@ -1,0 +1,144 @@
+//! CREATE_SESSION, DESTROY_SESSION and DESTROY_CLIENTID (RFC 8881 §18.36, §18.37, §18.50).
+
+use super::client::Principal;
+use super::server::{Entry, V4State};
+use super::session::{ChannelLimits, Created, Session, SessionId};
+use crate::acquire::acquire;
+use crate::key::Now;
+use crate::sync::Arc;
+
+/// A request for a session.
+#[derive(Debug, Clone, Copy)]
+pub struct CreateSession {
+    /// Of which client.
+    pub client_id: u64,
+    /// The request's number.
+    pub sequence: u32,
+    /// Who sends it.
+    pub principal: Principal,
+    /// What is granted of what the client wants of requests; the number of slots is bounded here.
+    pub limits: ChannelLimits,
+}
+
+/// Why there is no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CreateSessionError {
+    /// There is no such client.
+    StaleClientId,
+    /// The request's number is neither the last one nor the next.
+    Misordered,
+    /// Another principal has made the client known.
+    InUse,
+    /// The client has too many.
+    NoRoom,
+}
+
+/// Why a session or a client cannot be destroyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DestroyError {
+    /// There is none of this name.
+    Unknown,
+    /// The client has sessions or state.
+    Busy,
+}
+
+impl V4State {
+    /// Makes a session, and confirms the client with the first one; or gives the answer to the same request again.
+    ///
+    /// # Errors
+    /// [`CreateSessionError`]; then nothing has changed.
+    pub fn create_session(
+        &self,
+        now: Now,
+        want: &CreateSession,
+    ) -> Result<Created, CreateSessionError> {
+        self.sweep(now);
+        let mut clients = acquire(&self.clients);
+        let record = clients.get_mut(want.client_id).ok_or(CreateSessionError::StaleClientId)?;
+        if want.sequence == record.create.next.wrapping_sub(1)
+            && let Some(last) = record.create.last
+        {
+            return Ok(last);
+        }
+        if want.sequence != record.create.next {
+            return Err(CreateSessionError::Misordered);
+        }
+        if !record.confirmed && record.client.principal != want.principal {
+            return Err(CreateSessionError::InUse);
+        }
+        if record.client.session_count() >= self.limits.sessions_per_client {
+            return Err(CreateSessionError::NoRoom);
+        }
+        let limits = ChannelLimits {
+            slots: want.limits.slots.clamp(1, self.limits.slots),
+            cached_bytes: want.limits.cached_bytes.min(self.limits.cached_reply_bytes),
+            ..want.limits
+        };
+        let id = self.session_id();
+        let made = Created { session: id, sequence: want.sequence, limits };
+        let client = Arc::clone(&record.client);
+        client.renew(now);
+        client.add_session(id);
+        let session = Arc::new(Session::new(id, Arc::clone(&client), limits));
+        self.entries.pin().insert(id, Entry::Session(session));
+        record.create.next = record.create.next.wrapping_add(1);
+        record.create.last = Some(made);
+        let first = !std::mem::replace(&mut record.confirmed, true);
+        // an earlier life of the client ends now (RFC 8881 §18.36.3)
+        let mut before = None;
+        if first {
+            let old = clients.others_of(&client.owner, client.id);
+            before = old.and_then(|id| clients.remove(id));
+        }
+        drop(clients);
+        if let Some(before) = before {
+            self.end_client(&before.client);
+        }
+        Ok(made)
+    }
+
+    /// A name that nobody can guess: 4 bytes of the instance, 4 of a serial number, 8 random ones.
+    fn session_id(&self) -> SessionId {
+        let mut id = [0; 16];
+        let serial = (self.serial() & 0xffff_ffff) as u32;
+        let random = (self.random)();
+        // the last word tells a session from a stateid
+        let random = if random as u32 == u32::MAX { random ^ 1 } else { random };
+        let words = [self.instance, serial, (random >> 32) as u32, random as u32];
+        for (place, word) in id.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *place = word.to_be_bytes();
+        }
+        id
+    }
+
+    /// Ends a session. Requests that run on it go on.
+    ///
+    /// # Errors
+    /// [`DestroyError::Unknown`].
+    pub fn destroy_session(&self, id: &SessionId) -> Result<(), DestroyError> {
+        let clients = acquire(&self.clients);
+        let entries = self.entries.pin();
+        let Some(Entry::Session(session)) = entries.get(id) else {
+            return Err(DestroyError::Unknown);
+        };
+        session.client.forget_session(id);
+        session.end();
+        entries.remove(id);
+        drop(clients);
+        Ok(())
+    }
+
+    /// Ends a client that has nothing.
+    ///
+    /// # Errors
+    /// [`DestroyError`].
+    pub fn destroy_client(&self, client_id: u64) -> Result<(), DestroyError> {
+        let mut clients = acquire(&self.clients);
+        let record = clients.get(client_id).ok_or(DestroyError::Unknown)?;
+        if record.client.session_count() > 0 || record.client.open_count() > 0 {
+            return Err(DestroyError::Busy);
+        }
+        clients.remove(client_id);
+        Ok(())
+    }
+}

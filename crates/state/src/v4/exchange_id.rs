@@ -1,0 +1,119 @@
+//! EXCHANGE_ID: the nine cases of RFC 8881 §18.35.4.
+
+use super::client::{Client, Principal};
+use super::clients::Record;
+use super::server::V4State;
+use crate::acquire::acquire;
+use crate::key::Now;
+use crate::sync::Arc;
+
+/// What a client says of itself.
+#[derive(Debug, Clone, Copy)]
+pub struct ExchangeId<'a> {
+    /// Its name for itself (`co_ownerid`).
+    pub owner: &'a [u8],
+    /// Changes when it restarts (`co_verifier`).
+    pub verifier: [u8; 8],
+    /// Who sends the request.
+    pub principal: Principal,
+    /// Whether properties of a confirmed record are to be updated (`EXCHGID4_FLAG_UPD_CONFIRMED_REC_A`).
+    pub update: bool,
+}
+
+/// The answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchanged {
+    /// The client's id.
+    pub client_id: u64,
+    /// The number that its next CREATE_SESSION has.
+    pub sequence: u32,
+    /// Whether the record is confirmed already.
+    pub confirmed: bool,
+}
+
+/// Why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExchangeIdError {
+    /// Another principal has a client of this name, with state or a lease.
+    InUse,
+    /// There is nothing to update.
+    NoEnt,
+    /// An update with another verifier.
+    NotSame,
+    /// An update by another principal.
+    Perm,
+    /// There are too many clients.
+    NoRoom,
+}
+
+impl V4State {
+    /// Makes a client known, or finds it again.
+    ///
+    /// # Errors
+    /// [`ExchangeIdError`].
+    pub fn exchange_id(
+        &self,
+        now: Now,
+        who: &ExchangeId<'_>,
+    ) -> Result<Exchanged, ExchangeIdError> {
+        self.sweep(now);
+        let mut ended = None;
+        let answer = self.exchange(now, who, &mut ended);
+        if let Some(client) = ended {
+            self.end_client(&client);
+        }
+        answer
+    }
+
+    /// The cases, by their numbers in the RFC. What is to be dropped without the lock goes to `ended`.
+    fn exchange(
+        &self,
+        now: Now,
+        who: &ExchangeId<'_>,
+        ended: &mut Option<Arc<Client>>,
+    ) -> Result<Exchanged, ExchangeIdError> {
+        let mut clients = acquire(&self.clients);
+        let confirmed = clients.of_owner(who.owner, true);
+        if who.update {
+            // 7, 9, 8, 6
+            let record = confirmed.ok_or(ExchangeIdError::NoEnt)?;
+            if record.client.principal != who.principal {
+                return Err(ExchangeIdError::Perm);
+            }
+            if record.client.verifier != who.verifier {
+                return Err(ExchangeIdError::NotSame);
+            }
+            return Ok(found(record));
+        }
+        if let Some(record) = confirmed {
+            if record.client.principal != who.principal {
+                // 3
+                let lives = record.client.silent_ms(now) <= self.limits.lease_ms;
+                if lives && (record.client.open_count() > 0 || record.client.session_count() > 0) {
+                    return Err(ExchangeIdError::InUse);
+                }
+                let id = record.client.id;
+                *ended = clients.remove(id).map(|record| record.client);
+            } else if record.client.verifier == who.verifier {
+                // 2
+                return Ok(found(record));
+            }
+            // 5: the old record stays until CREATE_SESSION confirms the new one
+        }
+        // 4
+        if let Some(old) = clients.of_owner(who.owner, false).map(|record| record.client.id) {
+            clients.remove(old);
+        }
+        // 1
+        if clients.len() >= self.limits.clients {
+            return Err(ExchangeIdError::NoRoom);
+        }
+        let client_id = u64::from(self.instance) << 32 | (self.serial() & 0xffff_ffff);
+        clients.insert(Client::new(client_id, who.owner, who.verifier, who.principal, now));
+        Ok(Exchanged { client_id, sequence: 1, confirmed: false })
+    }
+}
+
+fn found(record: &Record) -> Exchanged {
+    Exchanged { client_id: record.client.id, sequence: record.create.next, confirmed: true }
+}

@@ -1,0 +1,37 @@
+//! What the state of version 4 may grow to. What goes beyond is refused, and nobody else's state is touched.
+
+/// What the state may grow to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct V4Limits {
+    /// The lease, in milliseconds.
+    pub lease_ms: u64,
+    /// How long the state of a client that is silent is kept when nobody wants it.
+    pub courtesy_ms: u64,
+    /// Client records, confirmed or not.
+    pub clients: usize,
+    /// Sessions of one client.
+    pub sessions_per_client: usize,
+    /// Slots of a session.
+    pub slots: u32,
+    /// The longest reply that a slot keeps.
+    pub cached_reply_bytes: u32,
+    /// Opens of one client.
+    pub opens_per_client: usize,
+    /// Opens in all.
+    pub opens: usize,
+}
+
+impl Default for V4Limits {
+    fn default() -> Self {
+        Self {
+            lease_ms: 90_000,
+            courtesy_ms: 24 * 3_600_000,
+            clients: 4096,
+            sessions_per_client: 64,
+            slots: 64,
+            cached_reply_bytes: 8192,
+            opens_per_client: 262_144,
+            opens: 1_000_000,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The state of NFS version 4.1: client ids, sessions with their slots, and opens.
+//!
+//! Pure as the rest of the crate: no I/O, no clock, no wire types. What a file's back end needs to keep an open file
+//! is held as an opaque guard and dropped by the caller.
+//!
+//! # Which lock guards what
+//!
+//! - [`V4State::clients`](V4State): the records of clients; taken by EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION and
+//!   DESTROY_CLIENTID only.
+//! - A shard of the files: which opens there are of its files. Taken by OPEN, OPEN_DOWNGRADE, CLOSE, and by access
+//!   with a special stateid while somebody denies something.
+//! - A client's opens: which opens it has. Taken after a shard, never before one.
+//! - A slot's reply: its bytes; taken when a reply is kept and when one is replayed.
+//!
+//! SEQUENCE and the check of a stateid take none of them: sessions and opens are found in one map that is protected by
+//! epochs, and a slot is taken by one compare-exchange on a line of its own.
+
+mod client;
+mod clients;
+mod create_session;
+mod exchange_id;
+mod files;
+mod limits;
+mod open;
+mod open_access;
+mod open_entry;
+mod server;
+mod session;
+mod slot;
+mod stateid;
+
+pub use client::Principal;
+pub use clients::ClientRow;
+pub use create_session::{CreateSession, CreateSessionError, DestroyError};
+pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
+pub use limits::V4Limits;
+pub use open::{DowngradeError, OpenError, OpenRequest, Opened};
+pub use open_access::OpenRef;
+pub use server::{Random, Reading, V4State};
+pub use session::{ChannelLimits, Created, SequenceError, Session, SessionId, SlotTicket, Started};
+pub use stateid::{Stateid, StateidError};

@@ -1,0 +1,249 @@
+//! Opens with their share reservations (RFC 8881 §9.7, §18.16).
+//!
+//! An owner has one open of a file; opening it again widens that open, and its stateid gets another seqid. What the
+//! open wants and denies is one word, which readers load without a lock; it changes under the lock of the file's shard.
+
+use super::client::Client;
+use super::open_access::OpenRef;
+use super::open_entry::{ENDED, Guard, Open, combination, conflicts, meets, mode_of, union};
+use super::server::{Entry, Reading, V4State};
+use super::session::Session;
+use super::stateid::{Stateid, StateidError, key_of};
+use crate::acquire::acquire;
+use crate::key::{FileKey, Now};
+use crate::share::{ShareBits, ShareMode};
+use crate::sync::{Arc, AtomicUsize};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// An open that is asked for. The caller has checked that its user may open the file so.
+pub struct OpenRequest<'a> {
+    /// The file.
+    pub file: FileKey,
+    /// Who opens it, within the client.
+    pub owner: &'a [u8],
+    /// What is wanted and denied.
+    pub mode: ShareMode,
+}
+
+/// An open that was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// Its stateid.
+    pub stateid: Stateid,
+    /// Whether the owner had the file open before.
+    pub again: bool,
+}
+
+/// Why a file is not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenError {
+    /// Another's share reservation conflicts.
+    ShareDenied,
+    /// There are too many opens, or the client has just been removed.
+    NoRoom,
+}
+
+/// Why an open is not narrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DowngradeError {
+    /// The stateid gives no right.
+    Stateid(StateidError),
+    /// It was never opened with a combination of opens that comes to this (RFC 8881 §18.18.3).
+    Inval,
+}
+
+impl V4State {
+    /// Opens a file for an owner of the session's client. `keep` is called if the owner does not have it open yet, and
+    /// what it gives is held as long as the open lives; it must not wait.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(
+        &self,
+        now: Now,
+        session: &Session,
+        request: &OpenRequest<'_>,
+        kept: Guard,
+    ) -> Result<Opened, OpenError> {
+        self.end_expired_holders(now, &request.file, request.mode, &session.client);
+        let client = &session.client;
+        let shard = self.files.shard(&request.file).ok_or(OpenError::NoRoom)?;
+        let mut files = acquire(shard);
+        let opens = files.get(&request.file).map_or(&[][..], Vec::as_slice);
+        let mut others = opens.iter().filter(|open| !open.is_of(client, request.owner));
+        if others.any(|open| conflicts(open.mode(), request.mode)) {
+            return Err(OpenError::ShareDenied);
+        }
+        if let Some(open) = opens.iter().find(|open| open.is_of(client, request.owner)) {
+            let before = open.mode();
+            let mode = union(before, request.mode);
+            self.count_denial(before, mode);
+            open.set_mode(mode);
+            open.combinations.fetch_or(1 << combination(request.mode), Relaxed);
+            let stateid = open.bump();
+            drop(files);
+            drop(kept);
+            return Ok(Opened { stateid, again: true });
+        }
+        if self.opens.load(Relaxed) >= self.limits.opens {
+            return Err(OpenError::NoRoom);
+        }
+        let open = Arc::new(Open {
+            other: self.other(),
+            seqid: AtomicU32::new(1),
+            file: request.file,
+            client: Arc::clone(client),
+            owner: request.owner.into(),
+            mode: AtomicUsize::new(combination(request.mode)),
+            combinations: AtomicUsize::new(1 << combination(request.mode)),
+            _kept: kept,
+        });
+        if !client.add_open(&open, self.limits.opens_per_client) {
+            return Err(OpenError::NoRoom);
+        }
+        self.opens.fetch_add(1, Relaxed);
+        self.count_denial(mode_of(0), request.mode);
+        let other = open.other;
+        self.entries.pin().insert(key_of(&other), Entry::Open(Arc::clone(&open)));
+        files.entry(request.file).or_default().push(open);
+        Ok(Opened { stateid: Stateid { seqid: 1, other }, again: false })
+    }
+
+    /// A state's name: the instance, and what nobody can guess.
+    fn other(&self) -> [u8; 12] {
+        let serial = (self.serial() & 0xffff_ffff) as u32;
+        let words = [self.instance, serial, (self.random)() as u32];
+        let mut other = [0; 12];
+        for (place, word) in other.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *place = word.to_be_bytes();
+        }
+        other
+    }
+
+    fn count_denial(&self, before: ShareMode, after: ShareMode) {
+        match (before.deny == ShareBits::NONE, after.deny == ShareBits::NONE) {
+            (true, false) => drop(self.denials.fetch_add(1, Relaxed)),
+            (false, true) => drop(self.denials.fetch_sub(1, Relaxed)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn any_denials(&self) -> bool {
+        self.denials.load(Relaxed) != 0
+    }
+
+    /// Whether an open denies this access to those who have none.
+    pub(super) fn denies(&self, now: Now, file: &FileKey, access: ShareBits) -> bool {
+        let Some(shard) = self.files.shard(file) else { return false };
+        let files = acquire(shard);
+        let opens = files.get(file).map_or(&[][..], Vec::as_slice);
+        let lives = |open: &Arc<Open>| open.client.silent_ms(now) <= self.limits.lease_ms;
+        opens.iter().any(|open| meets(open.mode().deny, access) && lives(open))
+    }
+
+    /// Ends the clients whose lease is over and whose opens are in the way (RFC 8881 §8.4.2.4).
+    fn end_expired_holders(&self, now: Now, file: &FileKey, mode: ShareMode, own: &Client) {
+        let Some(shard) = self.files.shard(file) else { return };
+        let over: Vec<Arc<Client>> = {
+            let files = acquire(shard);
+            let opens = files.get(file).map_or(&[][..], Vec::as_slice);
+            let in_the_way = |open: &&Arc<Open>| {
+                open.client.id != own.id
+                    && conflicts(open.mode(), mode)
+                    && open.client.silent_ms(now) > self.limits.lease_ms
+            };
+            opens.iter().filter(in_the_way).map(|open| Arc::clone(&open.client)).collect()
+        };
+        for client in over {
+            acquire(&self.clients).remove(client.id);
+            self.end_client(&client);
+        }
+    }
+
+    /// Narrows an open.
+    ///
+    /// # Errors
+    /// [`DowngradeError`].
+    pub fn downgrade(
+        &self,
+        reading: &Reading<'_>,
+        client_id: u64,
+        (stateid, file): (Stateid, &FileKey),
+        mode: ShareMode,
+    ) -> Result<Stateid, DowngradeError> {
+        let OpenRef { open } = of_file(reading.find_open(client_id, stateid), file)
+            .map_err(DowngradeError::Stateid)?;
+        let gone = DowngradeError::Stateid(StateidError::Bad);
+        let shard = self.files.shard(&open.file).ok_or(gone)?;
+        let _files = acquire(shard);
+        if open.is_ended() {
+            return Err(gone);
+        }
+        let before = open.mode();
+        let combinations = open.combinations.load(Relaxed);
+        // what the opens come to that are within the wanted mode
+        let within = (0..16)
+            .filter(|at| combinations & 1 << at != 0 && (at & !combination(mode)) == 0)
+            .fold(0, |all, at| all | at);
+        if within != combination(mode) || mode.access == ShareBits::NONE {
+            return Err(DowngradeError::Inval);
+        }
+        let left =
+            (0..16).filter(|at| combinations & 1 << at != 0 && (at & !combination(mode)) == 0);
+        open.combinations.store(left.fold(0, |all, at| all | 1 << at), Relaxed);
+        self.count_denial(before, mode);
+        open.set_mode(mode);
+        Ok(open.bump())
+    }
+
+    /// Closes an open.
+    ///
+    /// # Errors
+    /// [`StateidError`].
+    pub fn close(
+        &self,
+        reading: &Reading<'_>,
+        client_id: u64,
+        stateid: Stateid,
+        file: &FileKey,
+    ) -> Result<(), StateidError> {
+        let OpenRef { open } = of_file(reading.find_open(client_id, stateid), file)?;
+        open.client.forget_open(&open.other);
+        if self.remove_open(open) { Ok(()) } else { Err(StateidError::Bad) }
+    }
+
+    /// Takes an open out of all tables but its client's; false if somebody else has.
+    pub(super) fn remove_open(&self, open: &Arc<Open>) -> bool {
+        let Some(shard) = self.files.shard(&open.file) else { return false };
+        let mut files = acquire(shard);
+        let before = open.mode.fetch_or(ENDED, Relaxed);
+        if before & ENDED != 0 {
+            return false;
+        }
+        self.count_denial(mode_of(before), mode_of(0));
+        if let Some(opens) = files.get_mut(&open.file) {
+            opens.retain(|other| !Arc::ptr_eq(other, open));
+            if opens.is_empty() {
+                files.remove(&open.file);
+            }
+        }
+        drop(files);
+        self.opens.fetch_sub(1, Relaxed);
+        self.entries.pin().remove(&key_of(&open.other));
+        true
+    }
+
+    /// How many opens there are.
+    pub fn open_count(&self) -> usize {
+        self.opens.load(Relaxed)
+    }
+}
+
+/// An open that was found, if it is of this file.
+fn of_file<'r>(
+    found: Result<OpenRef<'r>, StateidError>,
+    file: &FileKey,
+) -> Result<OpenRef<'r>, StateidError> {
+    found.and_then(|open| if open.file() == file { Ok(open) } else { Err(StateidError::Bad) })
+}

@@ -1,0 +1,89 @@
+//! What a stateid gives the right to: the check that READ and WRITE make (RFC 8881 §8.2).
+
+use super::open_entry::Open;
+use super::server::{Reading, V4State};
+use super::stateid::{Stateid, StateidError};
+use crate::key::{FileKey, Now};
+use crate::share::ShareBits;
+use crate::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
+
+/// An open that a stateid names, as long as the map is read.
+#[derive(Clone, Copy)]
+pub struct OpenRef<'r> {
+    pub(super) open: &'r Arc<Open>,
+}
+
+impl OpenRef<'_> {
+    /// What the file is open for.
+    pub fn access(&self) -> ShareBits {
+        self.open.mode().access
+    }
+
+    /// The file.
+    pub fn file(&self) -> &FileKey {
+        &self.open.file
+    }
+
+    /// The stateid as it is now.
+    pub fn stateid(&self) -> Stateid {
+        Stateid { seqid: self.open.seqid.load(Acquire), other: self.open.other }
+    }
+
+    /// What others may not open the file for.
+    pub fn deny(&self) -> ShareBits {
+        self.open.mode().deny
+    }
+}
+
+impl Reading<'_> {
+    /// The open of a client's stateid.
+    ///
+    /// # Errors
+    /// [`StateidError::Bad`], [`StateidError::Old`].
+    pub fn find_open(&self, client_id: u64, stateid: Stateid) -> Result<OpenRef<'_>, StateidError> {
+        let open = self.open(&stateid.other).ok_or(StateidError::Bad)?;
+        if open.client_id() != client_id || open.is_ended() {
+            return Err(StateidError::Bad);
+        }
+        let current = open.seqid.load(Acquire);
+        match stateid.seqid {
+            0 => {}
+            seqid if seqid == current => {}
+            // the number wraps from the highest to 1
+            seqid if current.wrapping_sub(seqid) < 1 << 31 => return Err(StateidError::Old),
+            _ => return Err(StateidError::Bad),
+        }
+        Ok(OpenRef { open })
+    }
+
+    /// What a stateid lets a client do with a file: all that the file is open for, if that includes `access`.
+    ///
+    /// # Errors
+    /// [`StateidError`].
+    pub fn check_access(
+        &self,
+        client_id: u64,
+        stateid: Stateid,
+        file: &FileKey,
+        access: ShareBits,
+    ) -> Result<ShareBits, StateidError> {
+        let open = self.find_open(client_id, stateid)?;
+        if open.file() != file {
+            return Err(StateidError::Bad);
+        }
+        let granted = open.access();
+        if granted.number() & access.number() == access.number() {
+            Ok(granted)
+        } else {
+            Err(StateidError::OpenMode)
+        }
+    }
+}
+
+impl V4State {
+    /// Whether somebody's open denies this access to those who have none: true if NFS4ERR_LOCKED is to be answered.
+    pub fn is_denied(&self, now: Now, file: &FileKey, access: ShareBits) -> bool {
+        self.any_denials() && self.denies(now, file, access)
+    }
+}

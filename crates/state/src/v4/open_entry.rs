@@ -1,0 +1,84 @@
+//! An open: what it is for is one word, which readers load without a lock.
+
+use super::client::Client;
+use super::stateid::Stateid;
+use crate::key::FileKey;
+use crate::share::{ShareBits, ShareMode};
+use crate::sync::{Arc, AtomicUsize};
+use std::any::Any;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// The bit of [`Open::mode`] that says that it is no more.
+pub(super) const ENDED: usize = 1 << 8;
+
+/// What keeps an open file's object reachable; dropped with the open.
+pub(super) type Guard = Box<dyn Any + Send + Sync>;
+
+/// An open.
+pub(super) struct Open {
+    pub(super) other: [u8; 12],
+    pub(super) seqid: AtomicU32,
+    pub(super) file: FileKey,
+    pub(super) client: Arc<Client>,
+    pub(super) owner: Box<[u8]>,
+    /// Access and deny bits, and [`ENDED`].
+    pub(super) mode: AtomicUsize,
+    /// Which combinations it was opened with: a bit each. Under the shard's lock.
+    pub(super) combinations: AtomicUsize,
+    pub(super) _kept: Guard,
+}
+
+pub(super) const fn combination(mode: ShareMode) -> usize {
+    (mode.access.number() as usize) << 2 | mode.deny.number() as usize
+}
+
+pub(super) fn mode_of(word: usize) -> ShareMode {
+    let bits =
+        |number: usize| ShareBits::from_number((number & 3) as u32).unwrap_or(ShareBits::NONE);
+    ShareMode { access: bits(word >> 2), deny: bits(word) }
+}
+
+impl Open {
+    pub(super) fn mode(&self) -> ShareMode {
+        mode_of(self.mode.load(Acquire))
+    }
+
+    pub(super) fn client_id(&self) -> u64 {
+        self.client.id
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.mode.load(Acquire) & ENDED != 0
+    }
+
+    pub(super) fn set_mode(&self, mode: ShareMode) {
+        self.mode.store(combination(mode), Release);
+    }
+
+    /// The next version of the stateid; never 0.
+    pub(super) fn bump(&self) -> Stateid {
+        let next = match self.seqid.load(Relaxed).wrapping_add(1) {
+            0 => 1,
+            next => next,
+        };
+        self.seqid.store(next, Release);
+        Stateid { seqid: next, other: self.other }
+    }
+
+    pub(super) fn is_of(&self, client: &Client, owner: &[u8]) -> bool {
+        self.client.id == client.id && *self.owner == *owner
+    }
+}
+
+pub(super) const fn meets(a: ShareBits, b: ShareBits) -> bool {
+    a.number() & b.number() != 0
+}
+
+pub(super) const fn conflicts(a: ShareMode, b: ShareMode) -> bool {
+    meets(a.access, b.deny) || meets(a.deny, b.access)
+}
+
+pub(super) fn union(a: ShareMode, b: ShareMode) -> ShareMode {
+    mode_of(combination(a) | combination(b))
+}

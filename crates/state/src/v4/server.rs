@@ -1,0 +1,123 @@
+//! All clients, sessions and opens.
+
+use super::client::Client;
+use super::clients::{ClientRow, Clients};
+use super::files::Files;
+use super::limits::V4Limits;
+use super::open_entry::Open;
+use super::session::{Session, SessionId};
+use super::stateid::{Key, key_of};
+use crate::acquire::acquire;
+use crate::key::Now;
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the map holds.
+pub(super) enum Entry {
+    Session(Arc<Session>),
+    Open(Arc<Open>),
+}
+
+/// Numbers that nobody can guess; the crate has no source of its own.
+pub type Random = fn() -> u64;
+
+/// The state of version 4.1.
+pub struct V4State {
+    pub(super) limits: V4Limits,
+    /// Differs from that of every earlier life of the server.
+    pub(super) instance: u32,
+    pub(super) random: Random,
+    pub(super) clients: Mutex<Clients>,
+    pub(super) entries: papaya::HashMap<Key, Entry>,
+    pub(super) files: Files,
+    /// How many opens deny something.
+    pub(super) denials: AtomicUsize,
+    /// How many opens there are.
+    pub(super) opens: AtomicUsize,
+    serials: AtomicU64,
+}
+
+impl V4State {
+    /// Without any client. `instance` must differ from that of every earlier life of the server whose clients may
+    /// still come.
+    pub fn new(instance: u32, random: Random, limits: V4Limits) -> Self {
+        Self {
+            limits,
+            instance,
+            random,
+            clients: Mutex::new(Clients::default()),
+            entries: papaya::HashMap::new(),
+            files: Files::default(),
+            denials: AtomicUsize::new(0),
+            opens: AtomicUsize::new(0),
+            serials: AtomicU64::new(1),
+        }
+    }
+
+    /// The limits in force.
+    pub const fn limits(&self) -> &V4Limits {
+        &self.limits
+    }
+
+    /// Opens the map for reading, as long as the result lives: what is found does not go meanwhile.
+    pub fn read(&self) -> Reading<'_> {
+        Reading { entries: self.entries.pin() }
+    }
+
+    pub(super) fn serial(&self) -> u64 {
+        self.serials.fetch_add(1, Relaxed)
+    }
+
+    /// Ends what has ended by itself: unconfirmed records and clients without state a lease after their last call,
+    /// those with state after the courtesy time. To be called now and then.
+    pub fn sweep(&self, now: Now) {
+        let gone = acquire(&self.clients).take_expired(now, &self.limits);
+        for client in gone {
+            self.end_client(&client);
+        }
+    }
+
+    /// Drops everything of a client whose record is no longer in the table.
+    pub(super) fn end_client(&self, client: &Client) {
+        for session in client.take_sessions() {
+            self.remove_session(&session);
+        }
+        for open in client.take_opens() {
+            self.remove_open(&open);
+        }
+    }
+
+    fn remove_session(&self, id: &SessionId) {
+        let entries = self.entries.pin();
+        if let Some(Entry::Session(session)) = entries.remove(id) {
+            session.end();
+        }
+    }
+
+    /// The clients, for the operator.
+    pub fn client_rows(&self, now: Now) -> Vec<ClientRow> {
+        acquire(&self.clients).rows(now)
+    }
+}
+
+/// The sessions and opens, as long as it lives.
+pub struct Reading<'s> {
+    entries: papaya::HashMapRef<'s, Key, Entry, std::hash::RandomState, papaya::LocalGuard<'s>>,
+}
+
+impl Reading<'_> {
+    /// A session.
+    pub fn session(&self, id: &SessionId) -> Option<&Session> {
+        match self.entries.get(id)? {
+            Entry::Session(session) => Some(session),
+            Entry::Open(_) => None,
+        }
+    }
+
+    pub(super) fn open(&self, other: &[u8; 12]) -> Option<&Arc<Open>> {
+        match self.entries.get(&key_of(other))? {
+            Entry::Open(open) => Some(open),
+            Entry::Session(_) => None,
+        }
+    }
+}

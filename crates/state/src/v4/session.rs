@@ -1,0 +1,168 @@
+//! A session, and SEQUENCE (RFC 8881 §18.46).
+
+use super::client::Client;
+use super::slot::{Begin, Slot};
+use crate::key::Now;
+use crate::sync::{Arc, AtomicUsize};
+use std::sync::atomic::Ordering::Relaxed;
+
+pub use super::stateid::SessionId;
+
+/// What requests of a session are like: what was granted of what the client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChannelLimits {
+    /// The longest request, with its RPC header.
+    pub request_bytes: u32,
+    /// The longest reply.
+    pub response_bytes: u32,
+    /// The longest reply that is kept.
+    pub cached_bytes: u32,
+    /// The most operations of a COMPOUND.
+    pub operations: u32,
+    /// The number of slots.
+    pub slots: u32,
+}
+
+/// A session that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Created {
+    /// Its name.
+    pub session: SessionId,
+    /// The request's number.
+    pub sequence: u32,
+    /// What was granted.
+    pub limits: ChannelLimits,
+}
+
+/// Why SEQUENCE fails; the slot is as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SequenceError {
+    /// There is no slot of this number.
+    BadSlot,
+    /// The highest slot that the client uses is none.
+    BadHighSlot,
+    /// The request's number is neither the last one of its slot nor the next.
+    Misordered,
+    /// The request runs already.
+    Running,
+    /// It has run, and its reply was not kept.
+    Uncached,
+    /// Another request with its number has run.
+    FalseRetry,
+    /// The session is no more.
+    Dead,
+}
+
+/// How SEQUENCE went.
+#[derive(Debug)]
+pub enum Started<'s> {
+    /// The request runs now.
+    Run(SlotTicket<'s>),
+    /// The request has run; this was its reply.
+    Replay(Vec<u8>),
+}
+
+/// A session.
+pub struct Session {
+    pub(super) id: SessionId,
+    pub(super) client: Arc<Client>,
+    limits: ChannelLimits,
+    slots: Box<[Slot]>,
+    /// Not 0 once it has been destroyed.
+    ended: AtomicUsize,
+}
+
+impl Session {
+    pub(super) fn new(id: SessionId, client: Arc<Client>, limits: ChannelLimits) -> Self {
+        let slots = (0..limits.slots).map(|_| Slot::new()).collect();
+        Self { id, client, limits, slots, ended: AtomicUsize::new(0) }
+    }
+
+    /// Its name.
+    pub const fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// What its requests are like.
+    pub const fn limits(&self) -> &ChannelLimits {
+        &self.limits
+    }
+
+    /// The client that it belongs to.
+    pub fn client_id(&self) -> u64 {
+        self.client.id
+    }
+
+    /// Takes a slot for a request; `request` is a hash of it and of who sends it. The client's lease is renewed.
+    ///
+    /// # Errors
+    /// [`SequenceError`]; then nothing has changed.
+    pub fn sequence(
+        &self,
+        now: Now,
+        (slot, number): (u32, u32),
+        highest_slot: u32,
+        request: u64,
+    ) -> Result<Started<'_>, SequenceError> {
+        let found = usize::try_from(slot).ok().and_then(|slot| self.slots.get(slot));
+        let slot = found.ok_or(SequenceError::BadSlot)?;
+        if highest_slot >= self.limits.slots {
+            return Err(SequenceError::BadHighSlot);
+        }
+        if self.ended.load(Relaxed) != 0 {
+            return Err(SequenceError::Dead);
+        }
+        match slot.begin(number, request) {
+            Begin::Run => {
+                self.client.renew(now);
+                Ok(Started::Run(SlotTicket { slot: Some(slot) }))
+            }
+            Begin::Replay(reply) => {
+                self.client.renew(now);
+                Ok(Started::Replay(reply))
+            }
+            Begin::Running => Err(SequenceError::Running),
+            Begin::Uncached => Err(SequenceError::Uncached),
+            Begin::FalseRetry => Err(SequenceError::FalseRetry),
+            Begin::Misordered => Err(SequenceError::Misordered),
+        }
+    }
+
+    /// RECLAIM_COMPLETE: false if the client had sent it before.
+    pub fn complete_reclaim(&self) -> bool {
+        self.client.complete_reclaim()
+    }
+
+    /// Whether the client has sent RECLAIM_COMPLETE: it opens nothing new before (RFC 8881 §18.51.3).
+    pub fn has_reclaimed(&self) -> bool {
+        self.client.has_reclaimed()
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(1, Relaxed);
+    }
+}
+
+/// The slot of a request that runs. Dropped without [`SlotTicket::finish`], as by a panic, it ends the request without
+/// a reply to keep.
+#[derive(Debug)]
+pub struct SlotTicket<'s> {
+    slot: Option<&'s Slot>,
+}
+
+impl SlotTicket<'_> {
+    /// Ends the request, and keeps its reply if there is one to keep.
+    pub fn finish(mut self, reply: Option<&[u8]>) {
+        if let Some(slot) = self.slot.take() {
+            slot.finish(reply);
+        }
+    }
+}
+
+impl Drop for SlotTicket<'_> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            slot.finish(None);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A slot of a session: exactly once (RFC 8881 §2.10.6).
+//!
+//! The state is one word: the number of the last request, and what became of it. A request takes the slot by one
+//! compare-exchange, so that of two that come at once one runs. Whoever has taken it writes the rest:
+//!
+//! - `request`, before the reply: a hash of the request, by which a retry is told from another request of the
+//!   same number.
+//! - `reply`, under its mutex, while the word still says that the request runs. A replay looks at the word again
+//!   under the mutex: as long as it says "kept", the bytes are those of that request.
+
+use crate::acquire::acquire;
+use crate::sync::{AtomicU64, Mutex};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+/// The request runs.
+const RUNS: u64 = 0;
+/// It has ended, and its reply is not kept.
+const UNCACHED: u64 = 1;
+/// It has ended, and its reply is kept.
+const KEPT: u64 = 2;
+
+/// How a request found its slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// The slot is this request's; [`Slot::finish`] must follow.
+    Run,
+    /// It has run; this was its reply.
+    Replay(Vec<u8>),
+    /// It runs.
+    Running,
+    /// It has run, and its reply was not kept.
+    Uncached,
+    /// Another request with its number has run.
+    FalseRetry,
+    /// Its number is neither the last one nor the next.
+    Misordered,
+}
+
+/// One slot, on a cache line of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Slot {
+    /// The number of the last request, and above it what became of it.
+    word: AtomicU64,
+    request: AtomicU64,
+    reply: Mutex<Vec<u8>>,
+}
+
+const fn word(seqid: u32, phase: u64) -> u64 {
+    phase << 32 | seqid as u64
+}
+
+const fn seqid(word: u64) -> u32 {
+    word as u32
+}
+
+impl Slot {
+    /// A slot whose first request has the number 1: "the request of number 0" has no reply.
+    pub fn new() -> Self {
+        Self {
+            word: AtomicU64::new(word(0, UNCACHED)),
+            request: AtomicU64::new(0),
+            reply: Mutex::default(),
+        }
+    }
+
+    /// Takes the slot for a request, or says why not. Anything but [`Begin::Run`] leaves it as it is.
+    pub fn begin(&self, number: u32, request: u64) -> Begin {
+        let seen = self.word.load(Acquire);
+        let last = seqid(seen);
+        if number == last {
+            return self.again(seen, request);
+        }
+        if number != last.wrapping_add(1) {
+            return Begin::Misordered;
+        }
+        if seen >> 32 == RUNS {
+            // the client uses the slot for another request before it has the reply
+            return Begin::Misordered;
+        }
+        match self.word.compare_exchange(seen, word(number, RUNS), AcqRel, Acquire) {
+            Ok(_) => {
+                self.request.store(request, Relaxed);
+                Begin::Run
+            }
+            Err(_) => Begin::Running,
+        }
+    }
+
+    /// A request with the number of the last one.
+    fn again(&self, seen: u64, request: u64) -> Begin {
+        match seen >> 32 {
+            RUNS => Begin::Running,
+            // nothing has run on a new slot
+            _ if seen == word(0, UNCACHED) && self.request.load(Relaxed) == 0 => Begin::Misordered,
+            _ if self.request.load(Relaxed) != request => Begin::FalseRetry,
+            UNCACHED => Begin::Uncached,
+            _ => {
+                let reply = acquire(&self.reply);
+                if self.word.load(Acquire) == seen {
+                    Begin::Replay(reply.clone())
+                } else {
+                    Begin::Misordered
+                }
+            }
+        }
+    }
+
+    /// Ends the request that has the slot, and keeps its reply if there is one to keep.
+    pub fn finish(&self, reply: Option<&[u8]>) {
+        let number = seqid(self.word.load(Relaxed));
+        let phase = match reply {
+            None => UNCACHED,
+            Some(bytes) => {
+                let mut kept = acquire(&self.reply);
+                kept.clear();
+                kept.extend_from_slice(bytes);
+                KEPT
+            }
+        };
+        self.word.store(word(number, phase), Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Begin, Slot};
+
+    #[test]
+    fn a_request_runs_once() {
+        let slot = Slot::new();
+        assert_eq!(slot.begin(0, 7), Begin::Misordered, "nothing has run");
+        assert_eq!(slot.begin(2, 7), Begin::Misordered);
+        assert_eq!(slot.begin(1, 7), Begin::Run);
+        assert_eq!(slot.begin(1, 7), Begin::Running);
+        assert_eq!(slot.begin(2, 8), Begin::Misordered, "its reply was not sent");
+        slot.finish(Some(b"first"));
+        assert_eq!(slot.begin(1, 7), Begin::Replay(b"first".to_vec()));
+        assert_eq!(slot.begin(1, 9), Begin::FalseRetry);
+        assert_eq!(slot.begin(0, 7), Begin::Misordered);
+        assert_eq!(slot.begin(3, 7), Begin::Misordered);
+        assert_eq!(slot.begin(1, 7), Begin::Replay(b"first".to_vec()), "failures change nothing");
+        assert_eq!(slot.begin(2, 8), Begin::Run);
+        slot.finish(None);
+        assert_eq!(slot.begin(2, 8), Begin::Uncached);
+        assert_eq!(slot.begin(1, 7), Begin::Misordered);
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let slot = Slot::new();
+        slot.word.store(super::word(u32::MAX, super::UNCACHED), super::Relaxed);
+        assert_eq!(slot.begin(0, 1), Begin::Run);
+        slot.finish(Some(b"wrapped"));
+        assert_eq!(slot.begin(0, 1), Begin::Replay(b"wrapped".to_vec()));
+        assert_eq!(slot.begin(1, 1), Begin::Run);
+    }
+}

@@ -1,0 +1,382 @@
+//! Clients, sessions and opens of version 4.1: the cases of the RFC as tables, and a model of the share reservations.
+
+use bowline_state::v4::{
+    ChannelLimits, CreateSession, CreateSessionError, Created, DestroyError, DowngradeError,
+    ExchangeId, ExchangeIdError, Exchanged, OpenError, OpenRequest, Opened, Principal,
+    SequenceError, Session, Started, Stateid, StateidError, V4Limits, V4State,
+};
+use bowline_state::{FileKey, Now, ShareBits, ShareMode};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const LEASE: u64 = 90_000;
+const LIMITS: ChannelLimits = ChannelLimits {
+    request_bytes: 4096,
+    response_bytes: 4096,
+    cached_bytes: 1024,
+    operations: 16,
+    slots: 4,
+};
+
+fn random() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn state() -> V4State {
+    V4State::new(7, random, V4Limits::default())
+}
+
+const ALICE: Principal = Principal { flavor: 1, user: 0 };
+const BOB: Principal = Principal { flavor: 1, user: 1000 };
+
+fn exchange(
+    state: &V4State,
+    now: u64,
+    verifier: u8,
+    principal: Principal,
+    update: bool,
+) -> Result<Exchanged, ExchangeIdError> {
+    let who = ExchangeId { owner: b"client", verifier: [verifier; 8], principal, update };
+    state.exchange_id(Now(now), &who)
+}
+
+fn session_of(
+    state: &V4State,
+    now: u64,
+    known: Exchanged,
+    principal: Principal,
+) -> Result<Created, CreateSessionError> {
+    let want = CreateSession {
+        client_id: known.client_id,
+        sequence: known.sequence,
+        principal,
+        limits: LIMITS,
+    };
+    state.create_session(Now(now), &want)
+}
+
+/// A confirmed client of another name, and its session.
+fn client(state: &V4State, name: &[u8]) -> Created {
+    let who = ExchangeId { owner: name, verifier: [1; 8], principal: ALICE, update: false };
+    let known = state.exchange_id(Now(0), &who).unwrap();
+    session_of(state, 0, known, ALICE).unwrap()
+}
+
+#[test]
+fn exchange_id_has_nine_cases() {
+    use ExchangeIdError::{InUse, NoEnt, NotSame, Perm};
+    let state = state();
+    // 7: nothing to update
+    assert_eq!(exchange(&state, 0, 1, ALICE, true), Err(NoEnt));
+    // 1: a new owner
+    let first = exchange(&state, 0, 1, ALICE, false).unwrap();
+    assert!(!first.confirmed);
+    assert_eq!(
+        exchange(&state, 0, 1, ALICE, true),
+        Err(NoEnt),
+        "an unconfirmed record is not updated"
+    );
+    // 4: the unconfirmed record is replaced, whoever made it
+    let second = exchange(&state, 0, 2, BOB, false).unwrap();
+    assert_ne!(second.client_id, first.client_id);
+    assert_eq!(session_of(&state, 0, first, ALICE), Err(CreateSessionError::StaleClientId));
+    assert_eq!(session_of(&state, 0, second, ALICE), Err(CreateSessionError::InUse));
+    session_of(&state, 0, second, BOB).unwrap();
+    // 2: the same client again
+    let again = exchange(&state, 0, 2, BOB, false).unwrap();
+    assert_eq!(again, Exchanged { client_id: second.client_id, sequence: 2, confirmed: true });
+    // 6, 8, 9: updates
+    assert_eq!(exchange(&state, 0, 2, BOB, true), Ok(again));
+    assert_eq!(exchange(&state, 0, 3, BOB, true), Err(NotSame));
+    assert_eq!(exchange(&state, 0, 2, ALICE, true), Err(Perm));
+    // 3: another principal, as long as the client lives
+    assert_eq!(exchange(&state, 0, 2, ALICE, false), Err(InUse));
+    // 5: the client has restarted; what it had stays until the new record is confirmed
+    let restarted = exchange(&state, 0, 4, BOB, false).unwrap();
+    assert!(!restarted.confirmed && restarted.client_id != second.client_id);
+    assert_eq!(exchange(&state, 0, 2, BOB, false), Ok(again), "2 again");
+    let restarted = exchange(&state, 0, 4, BOB, false).unwrap();
+    session_of(&state, 0, restarted, BOB).unwrap();
+    assert_eq!(session_of(&state, 0, again, BOB), Err(CreateSessionError::StaleClientId));
+    // 3 once more: after the lease nothing stands in the way
+    assert!(!exchange(&state, LEASE + 1, 5, ALICE, false).unwrap().confirmed);
+}
+
+#[test]
+fn create_session_answers_the_same_request_again() {
+    let state = state();
+    let known = exchange(&state, 0, 1, ALICE, false).unwrap();
+    let early = Exchanged { sequence: 0, ..known };
+    assert_eq!(
+        session_of(&state, 0, early, ALICE),
+        Err(CreateSessionError::Misordered),
+        "none has run"
+    );
+    let late = Exchanged { sequence: 2, ..known };
+    assert_eq!(session_of(&state, 0, late, ALICE), Err(CreateSessionError::Misordered));
+    let made = session_of(&state, 0, known, ALICE).unwrap();
+    assert_eq!(session_of(&state, 0, known, ALICE), Ok(made));
+    assert_ne!(session_of(&state, 0, late, ALICE).unwrap().session, made.session);
+    assert_eq!(session_of(&state, 0, known, ALICE), Err(CreateSessionError::Misordered));
+}
+
+#[test]
+fn an_id_that_is_not_confirmed_within_a_lease_is_forgotten() {
+    let state = state();
+    let known = exchange(&state, 0, 1, ALICE, false).unwrap();
+    assert_eq!(session_of(&state, LEASE + 1, known, ALICE), Err(CreateSessionError::StaleClientId));
+}
+
+#[test]
+fn a_client_goes_when_it_has_nothing() {
+    let state = state();
+    let made = client(&state, b"a");
+    let id = state.read().session(&made.session).unwrap().client_id();
+    assert_eq!(state.destroy_client(id), Err(DestroyError::Busy));
+    assert_eq!(state.destroy_session(&made.session), Ok(()));
+    assert_eq!(state.destroy_session(&made.session), Err(DestroyError::Unknown));
+    assert!(state.read().session(&made.session).is_none());
+    assert_eq!(state.destroy_client(id), Ok(()));
+    assert_eq!(state.destroy_client(id), Err(DestroyError::Unknown));
+}
+
+fn run(
+    session: &Session,
+    slot: u32,
+    number: u32,
+    request: u64,
+) -> Result<Option<Vec<u8>>, SequenceError> {
+    match session.sequence(Now(1), (slot, number), 0, request)? {
+        Started::Run(ticket) => {
+            ticket.finish(Some(&request.to_be_bytes()));
+            Ok(None)
+        }
+        Started::Replay(reply) => Ok(Some(reply)),
+    }
+}
+
+#[test]
+fn errors_of_sequence_leave_the_slot_as_it_was() {
+    use SequenceError::{BadHighSlot, BadSlot, Dead, FalseRetry, Misordered, Running, Uncached};
+    let state = state();
+    let made = client(&state, b"a");
+    let reading = state.read();
+    let session = reading.session(&made.session).unwrap();
+    assert_eq!(run(session, 4, 1, 5), Err(BadSlot));
+    assert_eq!(session.sequence(Now(1), (0, 1), 4, 5).err(), Some(BadHighSlot));
+    assert_eq!(run(session, 0, 2, 5), Err(Misordered));
+    assert_eq!(run(session, 0, 1, 5), Ok(None), "none of them has changed the slot");
+    assert_eq!(run(session, 0, 1, 5), Ok(Some(5_u64.to_be_bytes().to_vec())));
+    assert_eq!(run(session, 0, 1, 6), Err(FalseRetry));
+    assert_eq!(run(session, 0, 0, 5), Err(Misordered));
+    let Ok(Started::Run(ticket)) = session.sequence(Now(1), (0, 2), 0, 7) else { panic!() };
+    assert_eq!(run(session, 0, 2, 7), Err(Running));
+    assert_eq!(run(session, 1, 1, 8), Ok(None), "another slot");
+    // as after a panic
+    drop(ticket);
+    assert_eq!(run(session, 0, 2, 7), Err(Uncached));
+    assert_eq!(run(session, 0, 3, 9), Ok(None));
+    state.destroy_session(&made.session).unwrap();
+    assert_eq!(run(session, 0, 4, 10), Err(Dead));
+}
+
+#[test]
+fn a_slot_runs_each_request_once_whatever_threads_ask() {
+    let state = Arc::new(state());
+    let made = client(&state, b"a");
+    let ran = Arc::new(AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let (state, ran) = (Arc::clone(&state), Arc::clone(&ran));
+            scope.spawn(move || {
+                let reading = state.read();
+                let session = reading.session(&made.session).unwrap();
+                for number in 1..=2000 {
+                    // until somebody has run it
+                    loop {
+                        match session.sequence(Now(1), (0, number), 0, number.into()) {
+                            Ok(Started::Run(ticket)) => {
+                                ran.fetch_add(1, Relaxed);
+                                ticket.finish(Some(&number.to_be_bytes()));
+                                break;
+                            }
+                            Ok(Started::Replay(reply)) => {
+                                assert_eq!(reply, number.to_be_bytes());
+                                break;
+                            }
+                            Err(SequenceError::Running) => std::hint::spin_loop(),
+                            // another thread is ahead
+                            Err(SequenceError::Misordered) => break,
+                            Err(other) => panic!("{other:?}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(ran.load(Relaxed), 2000);
+}
+
+fn bits(number: u32) -> ShareBits {
+    ShareBits::from_number(number).unwrap()
+}
+
+fn mode(access: u32, deny: u32) -> ShareMode {
+    ShareMode { access: bits(access), deny: bits(deny) }
+}
+
+fn file(number: u8) -> FileKey {
+    FileKey::new(&[number]).unwrap()
+}
+
+fn open(
+    state: &V4State,
+    now: u64,
+    of: &Created,
+    owner: &[u8],
+    at: u8,
+    mode: ShareMode,
+) -> Result<Opened, OpenError> {
+    let reading = state.read();
+    let session = reading.session(&of.session).unwrap();
+    session.sequence(Now(now), (3, u32::MAX), 0, 0).err();
+    state.open(Now(now), session, &OpenRequest { file: file(at), owner, mode }, Box::new(()))
+}
+
+#[test]
+fn a_stateid_is_good_for_its_client_its_file_and_what_it_was_opened_for() {
+    let state = state();
+    let (a, b) = (client(&state, b"a"), client(&state, b"b"));
+    let opened = open(&state, 0, &a, b"owner", 1, mode(1, 0)).unwrap();
+    let reading = state.read();
+    let id = |of: &Created| reading.session(&of.session).unwrap().client_id();
+    let check =
+        |who, stateid, at, access| reading.check_access(who, stateid, &file(at), bits(access));
+    let Stateid { seqid, other } = opened.stateid;
+    assert_eq!(check(id(&a), opened.stateid, 1, 1), Ok(ShareBits::READ));
+    assert_eq!(check(id(&a), Stateid { seqid: 0, other }, 1, 1), Ok(ShareBits::READ));
+    assert_eq!(check(id(&a), opened.stateid, 1, 2), Err(StateidError::OpenMode));
+    assert_eq!(check(id(&a), opened.stateid, 2, 1), Err(StateidError::Bad));
+    assert_eq!(check(id(&b), opened.stateid, 1, 1), Err(StateidError::Bad));
+    assert_eq!(check(id(&a), Stateid { seqid: seqid + 1, other }, 1, 1), Err(StateidError::Bad));
+    // the same owner again: wider, and another version
+    let wider = open(&state, 0, &a, b"owner", 1, mode(2, 0)).unwrap();
+    assert_eq!((wider.stateid.other, wider.again), (other, true));
+    assert_eq!(check(id(&a), opened.stateid, 1, 1), Err(StateidError::Old));
+    assert_eq!(check(id(&a), wider.stateid, 1, 3), Ok(ShareBits::BOTH));
+    // narrower: only to what it was opened with
+    let narrow = |stateid, to| state.downgrade(&reading, id(&a), (stateid, &file(1)), to);
+    assert_eq!(narrow(wider.stateid, mode(1, 1)), Err(DowngradeError::Inval));
+    let narrowed = narrow(wider.stateid, mode(2, 0)).unwrap();
+    assert_eq!(check(id(&a), narrowed, 1, 1), Err(StateidError::OpenMode));
+    assert_eq!(state.close(&reading, id(&b), narrowed, &file(1)), Err(StateidError::Bad));
+    assert_eq!(state.close(&reading, id(&a), narrowed, &file(1)), Ok(()));
+    assert_eq!(check(id(&a), narrowed, 1, 2), Err(StateidError::Bad));
+    assert_eq!(state.open_count(), 0);
+}
+
+#[test]
+fn a_silent_client_keeps_its_opens_until_somebody_wants_the_file() {
+    let state = state();
+    let (a, b) = (client(&state, b"a"), client(&state, b"b"));
+    open(&state, 0, &a, b"o", 1, mode(3, 3)).unwrap();
+    assert_eq!(open(&state, LEASE, &b, b"o", 1, mode(1, 0)), Err(OpenError::ShareDenied));
+    assert!(state.is_denied(Now(LEASE), &file(1), ShareBits::READ));
+    assert!(state.read().session(&a.session).is_some());
+    assert!(!state.is_denied(Now(LEASE + 2000), &file(1), ShareBits::READ));
+    assert!(open(&state, LEASE + 2000, &b, b"o", 1, mode(1, 0)).is_ok());
+    assert!(state.read().session(&a.session).is_none(), "the silent client has ended");
+    assert_eq!(state.open_count(), 1);
+}
+
+#[test]
+fn a_client_that_restarts_loses_its_opens() {
+    let state = state();
+    let known = exchange(&state, 0, 1, ALICE, false).unwrap();
+    let made = session_of(&state, 0, known, ALICE).unwrap();
+    open(&state, 0, &made, b"o", 1, mode(3, 3)).unwrap();
+    let restarted = exchange(&state, 0, 2, ALICE, false).unwrap();
+    assert_eq!(state.open_count(), 1);
+    session_of(&state, 0, restarted, ALICE).unwrap();
+    assert_eq!(state.open_count(), 0);
+}
+
+/// What each owner has of each file: the combinations it was opened with.
+type Model = BTreeMap<(usize, u8), (Stateid, Vec<ShareMode>)>;
+
+fn whole(modes: &[ShareMode]) -> ShareMode {
+    let both = |of: fn(&ShareMode) -> ShareBits| {
+        bits(modes.iter().fold(0, |all, mode| all | of(mode).number()))
+    };
+    ShareMode { access: both(|mode| mode.access), deny: both(|mode| mode.deny) }
+}
+
+fn conflict(a: ShareMode, b: ShareMode) -> bool {
+    (a.access.number() & b.deny.number()) | (a.deny.number() & b.access.number()) != 0
+}
+
+proptest! {
+    #[test]
+    fn opens_are_those_of_the_model(
+        steps in proptest::collection::vec((0..3_usize, 0..2_u8, 1..4_u32, 0..4_u32, 0..4_u8), 1..80),
+    ) {
+        let state = state();
+        // two owners of one client, and another client's
+        let (a, b) = (client(&state, b"a"), client(&state, b"b"));
+        let owners: [(&Created, &[u8]); 3] = [(&a, b"x"), (&a, b"y"), (&b, b"x")];
+        let mut model = Model::new();
+        for (who, at, access, deny, what) in steps {
+            let (of, owner) = owners[who];
+            let wanted = mode(access, deny);
+            let reading = state.read();
+            let id = reading.session(&of.session).unwrap().client_id();
+            let key = (who, at);
+            if what < 2 {
+                let others = model.iter().filter(|((other, file), _)| *file == at && *other != who);
+                let denied = others.clone().any(|(_, (_, modes))| conflict(whole(modes), wanted));
+                let opened = open(&state, 0, of, owner, at, wanted);
+                prop_assert_eq!(opened.is_err(), denied);
+                if let Ok(opened) = opened {
+                    let entry = model.entry(key).or_insert((opened.stateid, Vec::new()));
+                    prop_assert_eq!(opened.again, !entry.1.is_empty());
+                    entry.0 = opened.stateid;
+                    entry.1.push(wanted);
+                }
+            } else if let Some((stateid, modes)) = model.get_mut(&key) {
+                if what == 2 {
+                    let inside = |mode: &ShareMode| {
+                        mode.access.number() & !access == 0 && mode.deny.number() & !deny == 0
+                    };
+                    let left: Vec<ShareMode> = modes.iter().copied().filter(inside).collect();
+                    let narrowed = state.downgrade(&reading, id, (*stateid, &file(at)), wanted);
+                    prop_assert_eq!(narrowed.is_ok(), whole(&left) == wanted);
+                    if let Ok(narrowed) = narrowed {
+                        *stateid = narrowed;
+                        *modes = left;
+                    }
+                } else {
+                    prop_assert_eq!(state.close(&reading, id, *stateid, &file(at)), Ok(()));
+                    model.remove(&key);
+                }
+            }
+            prop_assert_eq!(state.open_count(), model.len());
+            for ((who, at), (stateid, modes)) in &model {
+                let id = reading.session(&owners[*who].0.session).unwrap().client_id();
+                let found = reading.find_open(id, *stateid).unwrap();
+                prop_assert_eq!((found.access(), found.deny()), (whole(modes).access, whole(modes).deny));
+                prop_assert_eq!(found.file(), &file(*at));
+            }
+            for at in 0..2 {
+                let denies = |access: u32| {
+                    let mut of_file = model.iter().filter(|((_, file), _)| *file == at);
+                    of_file.any(|(_, (_, modes))| whole(modes).deny.number() & access != 0)
+                };
+                prop_assert_eq!(state.is_denied(Now(0), &file(at), ShareBits::READ), denies(1));
+                prop_assert_eq!(state.is_denied(Now(0), &file(at), ShareBits::WRITE), denies(2));
+            }
+        }
+    }
+}
