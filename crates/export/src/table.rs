@@ -4,10 +4,13 @@
 
 use crate::export::{Export, ExportId, ExportSpec, NotMounted};
 use crate::groups::{GroupService, UserGroups};
-use crate::handle::Envelope;
+use crate::handle::{Envelope, Key};
 use crate::identity::{Identity, IdentityError};
+use crate::pseudo::Pseudo;
 use crate::resolver::Resolver;
+use siphasher::sip::SipHasher24;
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use sys::snapshot::{Held, LongReads, Snapshot};
@@ -71,6 +74,9 @@ pub struct Table {
     /// The statistics index of every UUID that this process has served.
     indices: BTreeMap<[u8; 16], u16>,
     pub(crate) resolver: Arc<Resolver>,
+    key: Key,
+    /// Made when the first call of version 4 comes.
+    pseudo: OnceLock<Pseudo>,
 }
 
 impl Default for Table {
@@ -86,6 +92,8 @@ impl Table {
             by_id: Vec::new(),
             indices: BTreeMap::new(),
             resolver: Arc::clone(resolver),
+            key: Key([0; 16]),
+            pseudo: OnceLock::new(),
         }
     }
 
@@ -113,6 +121,7 @@ impl Table {
         }
         let mut table = Self::with_resolver(&previous.resolver);
         table.indices.clone_from(&previous.indices);
+        table.key = identity.key();
         let mut errors = Vec::new();
         for spec in specs {
             match table.build_export(spec, identity, open, previous) {
@@ -194,6 +203,33 @@ impl Table {
         let found = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         let (_, place) = self.by_id.get(found)?;
         self.exports.get(*place)
+    }
+
+    /// The pseudo file system of version 4.
+    pub fn pseudo(&self) -> &Pseudo {
+        self.pseudo.get_or_init(|| Pseudo::new(&self.exports, self.key, &self.resolver))
+    }
+
+    /// Sixteen bytes that are the same for all tables of a server, over restarts as well, and no other server's.
+    pub fn server_id(&self) -> [u8; 16] {
+        let mut id = [0; 16];
+        for (place, part) in id.as_chunks_mut::<8>().0.iter_mut().zip([b"server 1", b"server 2"]) {
+            let mut hasher = SipHasher24::new_with_key(&self.key.0);
+            hasher.write(part);
+            *place = hasher.finish().to_be_bytes();
+        }
+        id
+    }
+
+    /// The object that a wire handle names, which may be one of the pseudo file system.
+    ///
+    /// # Errors
+    /// As [`Table::open`].
+    pub fn open_v4(&self, handle: &[u8]) -> Result<(&Arc<Export>, Fid), Status> {
+        let envelope = Envelope::parse(handle)?;
+        let pseudo = || Some(self.pseudo().export()).filter(|export| export.id.0 == envelope.id);
+        let export = self.by_id(ExportId(envelope.id)).or_else(pseudo).ok_or(Status::Stale)?;
+        Ok((export, export.sealer.open(&envelope)?))
     }
 
     /// The object that a wire handle names.

@@ -30,6 +30,6 @@ pub use call::{
 pub use factory::BackendFactory;
 pub use fid::Fid;
 pub use locks::{FileLocks, LockChange, LockConflict, LockMode, LockOutcome, LockRange, Locks};
-pub use name::{Component, Name};
+pub use name::{Component, NAME_MAX, Name};
 pub use quota::{Quota, QuotaKind, QuotaUsage, Quotas};
 pub use status::{Result, Status};
