@@ -64,6 +64,7 @@ zero-copy=\t'whether READ sends file pages without copying them, and large WRITE
 tcp-rcvbuf=\t'smallest receive buffer of a connection; for some connections with tcp-rcvbuf@NETWORK or tcp-rcvbuf@/EXPORT'
 tcp-sndbuf=\t'smallest send buffer of a connection; for some connections with tcp-sndbuf@NETWORK or tcp-sndbuf@/EXPORT'
 tcp-congestion=\t'congestion control of connections'
+versions=\t'versions of NFS that are served'
 max-read=\t'largest READ that is offered to new mounts'
 max-write=\t'largest WRITE that is offered to new mounts'
 local-locks=\t'whether locks of clients and fcntl(2) locks of programs on this machine exclude each other'

@@ -1,7 +1,7 @@
 //! The NFS programs: version-neutral verbs, and the versions that translate to them.
 //!
 //! Owns: what an NFS call means. `object` turns a filehandle into an object that the caller may use;
-//! `verbs` work on such objects and know no wire type; `v3` and `v2` know wire types and call verbs;
+//! `verbs` work on such objects and know no wire type; `v4`, `v3` and `v2` know wire types and call verbs;
 //! `acl` is beside them, `mount`, `nlm`, `nsm`, `portmap` and `rquota` are programs of their own.
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE allocate nothing here and take no lock.
@@ -19,18 +19,22 @@ mod settings;
 mod share_denial;
 pub mod v2;
 pub mod v3;
+pub mod v4;
 pub mod verbs;
 
 use rpc::{Service, Version};
 use std::sync::Arc;
 
 pub use program_state::Nfs;
-pub use settings::{NfsSettings, TransferSize, TransferSizeError};
+pub use settings::{NfsSettings, NfsVersions, NfsVersionsError, TransferSize, TransferSizeError};
 
-static VERSIONS: [Version<Nfs>; 2] =
-    [Version::new(proto::nfs2::VERSION, &v2::ROWS), Version::new(proto::nfs3::VERSION, &v3::ROWS)];
+static VERSIONS: [Version<Nfs>; 3] = [
+    Version::new(proto::nfs2::VERSION, &v2::ROWS),
+    Version::new(proto::nfs3::VERSION, &v3::ROWS),
+    Version { number: proto::nfs4::VERSION, rows: &v4::ROWS, operations: &v4::OPERATIONS },
+];
 
-/// NFS, versions 2 and 3, for the dispatcher.
+/// NFS, all versions, for the dispatcher; [`NfsSettings::served`] says which of them are served.
 pub fn nfs_program(state: Arc<Nfs>) -> Service<Nfs> {
     Service { number: proto::nfs3::PROGRAM, name: "nfs", versions: &VERSIONS, state }
 }

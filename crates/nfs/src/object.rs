@@ -19,7 +19,7 @@ use export::{
 use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::cell::Cell;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 use vfs::{AccessMask, Attr, Backend, Cx, Fid, Status, Want};
 
@@ -66,6 +66,31 @@ impl ClientRefused {
 
 /// The reason why a call of a client that may use the export is refused, for the operator.
 const FLAVOR_REFUSED: &str = "its security flavour is not accepted (option sec)";
+
+/// Why an object is not opened for version 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The export does not accept the security flavour of the call.
+    Flavor,
+    /// Any other reason.
+    Status(Status),
+}
+
+impl From<Status> for Refused {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl From<ClientRefused> for Refused {
+    fn from(refused: ClientRefused) -> Self {
+        Self::Status(refused.into())
+    }
+}
+
+/// What a client may do with the pseudo file system.
+static PSEUDO_OPTIONS: LazyLock<Options> =
+    LazyLock::new(|| Options { secure: false, ..Options::default() });
 
 impl From<ClientRefused> for Status {
     fn from(refused: ClientRefused) -> Self {
@@ -141,9 +166,66 @@ impl<'c> Caller<'c> {
             self.exports.refused(export, self.peer.addr, FLAVOR_REFUSED);
             return Err(Status::Acces);
         }
+        self.accepted_object(export, options, fid)
+    }
+
+    /// The same for version 4, which has a pseudo file system, and an error of its own for a security flavour.
+    ///
+    /// # Errors
+    /// As [`Caller::open`], but [`Refused::Flavor`] for the flavour.
+    pub fn open_v4(&self, filehandle: &[u8]) -> Result<Object<'_>, Refused> {
+        let (export, fid) = self.table.open_v4(filehandle)?;
+        self.enter(export, fid)
+    }
+
+    /// An object that was not named by a handle: the root of an export that is walked into, a node of the pseudo file
+    /// system.
+    ///
+    /// # Errors
+    /// As [`Caller::open_v4`].
+    pub fn enter<'t>(&'t self, export: &'t Arc<Export>, fid: Fid) -> Result<Object<'t>, Refused> {
+        if self.table.pseudo().is(export) {
+            return Ok(self.pseudo_object(fid));
+        }
+        let options = self.client_options(export)?;
+        if !options.flavors.accepts(self.credential) {
+            self.exports.refused(export, self.peer.addr, FLAVOR_REFUSED);
+            return Err(Refused::Flavor);
+        }
+        Ok(self.accepted_object(export, options, fid)?)
+    }
+
+    /// A node of the pseudo file system, which everybody may read.
+    pub fn pseudo_object(&self, fid: Fid) -> Object<'_> {
+        let export = self.table.pseudo().export();
+        let options = &PSEUDO_OPTIONS;
+        let cred = options.squash(self.credential, None);
+        let (blocking, right) = (self.blocking_in(export), vfs::Right::Check);
+        Object { fid, right, export, options, cred, blocking }
+    }
+
+    /// The address and port of the client.
+    pub const fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// Who is asking, before squashing.
+    pub const fn credential(&self) -> &'c Credential<'c> {
+        self.credential
+    }
+
+    /// An object, after the flavour was checked as well.
+    #[inline]
+    fn accepted_object<'t>(
+        &'t self,
+        export: &'t Arc<Export>,
+        options: &'t Options,
+        fid: Fid,
+    ) -> vfs::Result<Object<'t>> {
         let groups = if options.manage_gids { self.listed_groups(options)? } else { None };
         let cred = options.squash(self.credential, groups);
-        Ok(Object { fid, export, options, cred, blocking: self.blocking_in(export) })
+        let (blocking, right) = (self.blocking_in(export), vfs::Right::Check);
+        Ok(Object { fid, right, export, options, cred, blocking })
     }
 
     /// Opens the root of an export with the server's own credentials: that a client may mount a
@@ -155,7 +237,8 @@ impl<'c> Caller<'c> {
     pub fn open_root<'t>(&'t self, export: &'t Arc<Export>) -> Result<Object<'t>, ClientRefused> {
         let options = self.client_options(export)?;
         let (fid, cred) = (export.backend.root(), SquashedCred::ROOT);
-        Ok(Object { fid, export, options, cred, blocking: self.blocking_in(export) })
+        let (blocking, right) = (self.blocking_in(export), vfs::Right::Check);
+        Ok(Object { fid, right, export, options, cred, blocking })
     }
 
     fn blocking_in(&self, export: &Export) -> WorkerBlocking<'c> {
@@ -239,6 +322,7 @@ const fn socket_buffer_sizes(sizes: BufferSizes) -> SocketBufferSizes {
 }
 
 /// The worker's [`rpc::Blocking`] as the backend wants it.
+#[derive(Clone)]
 struct WorkerBlocking<'c> {
     worker: &'c dyn Blocking,
     /// The export that the call works in, by its index.
@@ -257,13 +341,16 @@ impl vfs::Blocking for WorkerBlocking<'_> {
 /// An object of an export, opened for one caller: what every verb receives.
 ///
 /// It is what the current and the saved filehandle of a COMPOUND (RFC 8881 §2.10.1.4, §16.2.3.1)
-/// are: it can be kept over the operations of a call, moved to another object of its export by
+/// are: it can be copied, kept over the operations of a call, moved to another object of its export by
 /// setting `fid` (LOOKUP, CREATE), and replaced by one of another export (PUTFH). A node of
 /// version 4's pseudo file system is one whose export has a read-only backend that is made of the
 /// export table.
+#[derive(Clone)]
 pub struct Object<'c> {
     /// The object in the export's backend.
     pub fid: Fid,
+    /// What gives the right to its data.
+    pub right: vfs::Right,
     export: &'c Arc<Export>,
     options: &'c Options,
     cred: SquashedCred<'c>,
@@ -282,7 +369,7 @@ impl<'c> Object<'c> {
             cred: self.cred.cred(),
             blocking: &self.blocking,
             durability: self.options.durability,
-            right: vfs::Right::Check,
+            right: self.right,
         }
     }
 
@@ -340,6 +427,11 @@ impl<'c> Object<'c> {
         self.export.seal(fid)
     }
 
+    /// The export that it is in.
+    pub fn export(&self) -> &'c Arc<Export> {
+        self.export
+    }
+
     /// The same object, to be kept after the call's own data is gone, or handed to another thread.
     pub fn into_owned(self) -> OwnedObject {
         OwnedObject {
@@ -376,6 +468,7 @@ impl OwnedObject {
     pub fn as_object<'o>(&'o self, blocking: &'o dyn Blocking) -> Object<'o> {
         Object {
             fid: self.fid,
+            right: vfs::Right::Check,
             export: &self.export,
             options: &self.options,
             cred: self.cred.borrow(),

@@ -2,6 +2,7 @@
 
 use crate::settings::NfsSettings;
 use crate::v2;
+use crate::v4::V4;
 use export::Exports;
 use state::State;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub struct Nfs {
     pub v2: v2::State,
     /// What clients hold: locks and shares.
     pub state: Arc<State>,
+    /// Clients, sessions and opens of version 4.
+    pub v4: V4,
 }
 
 impl Nfs {
@@ -23,7 +26,7 @@ impl Nfs {
     pub fn new(exports: Arc<Exports>, settings: NfsSettings) -> Self {
         let limits = state::Limits::default();
         let state = Arc::new(State::new(&state::Recovery::default(), state::Now(0), limits, 1));
-        Self { exports, settings, v2: v2::State::default(), state }
+        Self { exports, settings, v2: v2::State::default(), state, v4: V4::default() }
     }
 
     /// The same with what clients hold, which other programs share.

@@ -2,8 +2,10 @@
 //!
 //! Each value is read once per call, relaxed: a change counts for the calls that come after it.
 
-use rpc::Transport;
+use rpc::{ServedVersions, Transport};
 use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Sizes that FSINFO advises should be multiples of this; also the least that can be set.
@@ -63,9 +65,96 @@ impl From<TransferSize> for u64 {
     }
 }
 
+/// A version of NFS as operators write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum NfsVersion {
+    V2,
+    V3,
+    V41,
+}
+
+/// Every version, and how it is written.
+const VERSIONS: [(NfsVersion, &str); 3] =
+    [(NfsVersion::V2, "2"), (NfsVersion::V3, "3"), (NfsVersion::V41, "4.1")];
+
+/// The versions that are served (`versions`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NfsVersions(Vec<NfsVersion>);
+
+/// A text that [`NfsVersions`] does not understand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NfsVersionsError {
+    unknown: String,
+}
+
+impl fmt::Display for NfsVersionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.unknown.as_str() {
+            "" => f.write_str("name at least one version: 2, 3, 4.1"),
+            "4" | "4.0" | "4.2" => {
+                write!(f, "version {} is not served yet: choose of 2, 3, 4.1", self.unknown)
+            }
+            other => write!(f, "{other} is no version of NFS: choose of 2, 3, 4.1"),
+        }
+    }
+}
+
+impl std::error::Error for NfsVersionsError {}
+
+impl Default for NfsVersions {
+    /// Version 4.1 is left out as long as it has no locks and forgets its opens at a restart.
+    fn default() -> Self {
+        Self(vec![NfsVersion::V2, NfsVersion::V3])
+    }
+}
+
+impl FromStr for NfsVersions {
+    type Err = NfsVersionsError;
+
+    fn from_str(text: &str) -> Result<Self, NfsVersionsError> {
+        let mut versions = Vec::new();
+        for word in text.split(',').map(str::trim) {
+            let known = VERSIONS.iter().find(|(_, name)| *name == word);
+            let (version, _) =
+                known.ok_or_else(|| NfsVersionsError { unknown: word.to_owned() })?;
+            versions.push(*version);
+        }
+        versions.sort_unstable();
+        versions.dedup();
+        Ok(Self(versions))
+    }
+}
+
+impl fmt::Display for NfsVersions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |version: &NfsVersion| VERSIONS.iter().find(|(known, _)| known == version);
+        let names = self.0.iter().filter_map(name).map(|(_, name)| *name);
+        f.write_str(&names.collect::<Vec<_>>().join(","))
+    }
+}
+
+impl NfsVersions {
+    /// The version numbers of the program; version 4 is not for UDP (RFC 8881 §2.9.1).
+    fn numbers(&self, transport: Transport) -> Vec<u32> {
+        let number = |version: &NfsVersion| match version {
+            NfsVersion::V2 => Some(2),
+            NfsVersion::V3 => Some(3),
+            NfsVersion::V41 => (transport == Transport::Tcp).then_some(4),
+        };
+        self.0.iter().filter_map(number).collect()
+    }
+
+    /// Whether version 4.1 is among them.
+    pub fn has_v41(&self) -> bool {
+        self.0.contains(&NfsVersion::V41)
+    }
+}
+
 /// The live settings.
 #[derive(Debug)]
 pub struct NfsSettings {
+    /// Which versions are served; the dispatcher looks at it.
+    pub served: Arc<ServedVersions>,
     /// The most bytes of a READ's data or of a directory listing (`max-read`).
     pub max_read: AtomicU32,
     /// The most bytes of a WRITE's data (`max-write`); what is longer is written in part.
@@ -74,7 +163,11 @@ pub struct NfsSettings {
 
 impl Default for NfsSettings {
     fn default() -> Self {
-        Self { max_read: AtomicU32::new(TRANSFER), max_write: AtomicU32::new(TRANSFER) }
+        Self {
+            served: Arc::new(ServedVersions::new(&[2, 3], &[2, 3])),
+            max_read: AtomicU32::new(TRANSFER),
+            max_write: AtomicU32::new(TRANSFER),
+        }
     }
 }
 
@@ -89,6 +182,16 @@ fn bounded(setting: &AtomicU32, transport: Transport) -> u32 {
 }
 
 impl NfsSettings {
+    /// Changes which versions are served; counts from the next call on.
+    pub fn set_versions(&self, versions: &NfsVersions) {
+        self.served.set(&versions.numbers(Transport::Tcp), &versions.numbers(Transport::Udp));
+    }
+
+    /// Whether a minor version of version 4 is served, if that is served at all.
+    pub const fn serves_minor(&self, minor: u32) -> bool {
+        minor == 1
+    }
+
     /// The most bytes that a READ may give: a multiple of [`BLOCK`].
     pub fn read_max(&self, transport: Transport) -> u32 {
         bounded(&self.max_read, transport)
@@ -102,7 +205,26 @@ impl NfsSettings {
 
 #[cfg(test)]
 mod tests {
-    use super::{AtomicU32, DATAGRAM_MAX, NfsSettings, TransferSize, Transport};
+    use super::{AtomicU32, DATAGRAM_MAX, NfsSettings, NfsVersions, TransferSize, Transport};
+
+    #[test]
+    fn versions_are_a_list() {
+        let versions: NfsVersions = "4.1, 3,3".parse().unwrap();
+        assert_eq!(versions.to_string(), "3,4.1");
+        assert_eq!(NfsVersions::default().to_string(), "2,3");
+        for (text, problem) in
+            [("", "at least one"), ("4.2", "not served yet"), ("5", "no version")]
+        {
+            let error = text.parse::<NfsVersions>().unwrap_err().to_string();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+        let settings = NfsSettings::default();
+        assert!(!settings.served.has(4, Transport::Tcp));
+        settings.set_versions(&versions);
+        let served = |transport| [2, 3, 4].map(|version| settings.served.has(version, transport));
+        assert_eq!(served(Transport::Tcp), [false, true, true]);
+        assert_eq!(served(Transport::Udp), [false, true, false]);
+    }
 
     #[test]
     fn transfer_sizes_are_whole_blocks_up_to_4_mib() {
@@ -116,8 +238,11 @@ mod tests {
 
     #[test]
     fn sizes_are_whole_blocks_within_what_the_transport_carries() {
-        let settings =
-            NfsSettings { max_read: AtomicU32::new(70_000), max_write: AtomicU32::new(u32::MAX) };
+        let settings = NfsSettings {
+            max_read: AtomicU32::new(70_000),
+            max_write: AtomicU32::new(u32::MAX),
+            ..NfsSettings::default()
+        };
         assert_eq!(settings.read_max(Transport::Tcp), 69_632);
         assert_eq!(settings.read_max(Transport::Udp), DATAGRAM_MAX);
         assert_eq!(settings.write_max(Transport::Tcp), 16 * 1024 * 1024);

@@ -27,7 +27,7 @@ use nfs::mount::Mount;
 use nfs::nlm::Nlm;
 use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings};
-use rpc::{DispatchSettings, Dispatcher, Program, Replies};
+use rpc::{DispatchSettings, Dispatcher, Program, Replies, Switched};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -231,6 +231,7 @@ impl Programs {
         let (recovery, state) = lock_manager::open_state(&config.state_dir);
         let nfs = Nfs::new(Arc::clone(exports), NfsSettings::default()).with_state(state);
         let nfs = Arc::new(nfs);
+        nfs.settings.set_versions(&config.values.versions);
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);
         nfs.settings.max_write.store(config.values.max_write.0.bytes(), Relaxed);
         let mount = Mount::new(Arc::clone(exports)).with_nfs(Arc::clone(&nfs));
@@ -262,7 +263,10 @@ fn observe_refusals(exports: &Exports, refusals: &Arc<Refusals>) {
 /// All programs are served on all sockets.
 fn dispatcher(programs: &Programs, services: Arc<Portmap>) -> Dispatcher {
     let programs: Vec<Box<dyn Program>> = vec![
-        Box::new(nfs::nfs_program(Arc::clone(&programs.nfs))),
+        Box::new(Switched {
+            program: nfs::nfs_program(Arc::clone(&programs.nfs)),
+            served: Arc::clone(&programs.nfs.settings.served),
+        }),
         Box::new(nfs::acl::acl_program(Arc::clone(&programs.nfs))),
         Box::new(nfs::rquota::rquota_program(Arc::clone(&programs.nfs))),
         Box::new(nfs::mount::mount_program(Arc::clone(&programs.mount))),

@@ -10,8 +10,8 @@ use super::row::settings;
 use super::tcp_buffers::{BufferSettings, ScopedSizes};
 use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
-use nfs::TransferSize;
 use nfs::nlm::LocalLocks;
+use nfs::{Nfs, NfsVersions, TransferSize};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
     Congestion, ExportShare, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets,
@@ -41,6 +41,18 @@ fn set_transfer(setting: &AtomicU32, size: Bytes<TransferSize>, call: &str) -> V
         )
     };
     (size.0.bytes() < before).then(note).into_iter().collect()
+}
+
+/// Sets which versions are served. Clients that have mounted with one that no longer is get PROG_MISMATCH.
+fn set_versions(nfs: &Nfs, versions: &NfsVersions) -> Vec<String> {
+    nfs.settings.set_versions(versions);
+    let clients = nfs.v4.state.client_rows(nfs.v4.now()).len();
+    let note = || {
+        format!(
+            "{clients} clients that have mounted with version 4.1 get errors until it is served again"
+        )
+    };
+    (clients > 0 && !versions.has_v41()).then(note).into_iter().collect()
 }
 
 settings! {
@@ -154,6 +166,17 @@ settings! {
         manual: "system is the sysctl net.ipv4.tcp_congestion_control. auto is the same, except that clients on \
                  this machine get one that does not pace. NAME is one of \
                  net.ipv4.tcp_available_congestion_control.",
+    }
+    versions: NfsVersions {
+        key: "versions",
+        values: "2,3,4.1",
+        default: NfsVersions::default(),
+        default_text: None,
+        apply: Some(|parts, versions, _| Ok(set_versions(&parts.nfs, versions))),
+        help: "versions of NFS that are served",
+        manual: "A list. 4.1 is served over TCP only and is not complete: it has no byte-range locks and no \
+                 delegations, its share reservations do not meet those of NLM, and after a restart of the server \
+                 clients open their files again instead of reclaiming them.",
     }
     max_read: Bytes<TransferSize> {
         key: "max-read",

@@ -33,5 +33,6 @@ mod v2_wire;
 mod v3_allocation;
 mod v3_files;
 mod v3_wire;
+mod v4;
 mod wire_oracle;
 mod write_ahead;

@@ -1,0 +1,346 @@
+//! Attributes on the wire (RFC 8881 §5): which are supported, and their values.
+
+use super::frame::Frame;
+use super::status::Failed;
+use crate::object::Object;
+use export::Export;
+use proto::nfs4::{ATTRS, Bitmap4, ChangeInfo4, FileType4, Nfsstat4, attr as a};
+use vfs::{Attr, Change, Fid, FileType, Limits, StatFs, Time};
+use xdr::{Writer, hyper};
+
+/// The attributes that this server has.
+pub(super) static SUPPORTED: Bitmap4 = Bitmap4::of(&[
+    a::SUPPORTED_ATTRS,
+    a::TYPE,
+    a::FH_EXPIRE_TYPE,
+    a::CHANGE,
+    a::SIZE,
+    a::LINK_SUPPORT,
+    a::SYMLINK_SUPPORT,
+    a::NAMED_ATTR,
+    a::FSID,
+    a::UNIQUE_HANDLES,
+    a::LEASE_TIME,
+    a::RDATTR_ERROR,
+    a::ACLSUPPORT,
+    a::CANSETTIME,
+    a::CASE_INSENSITIVE,
+    a::CASE_PRESERVING,
+    a::CHOWN_RESTRICTED,
+    a::FILEHANDLE,
+    a::FILEID,
+    a::FILES_AVAIL,
+    a::FILES_FREE,
+    a::FILES_TOTAL,
+    a::HOMOGENEOUS,
+    a::MAXFILESIZE,
+    a::MAXLINK,
+    a::MAXNAME,
+    a::MAXREAD,
+    a::MAXWRITE,
+    a::MODE,
+    a::NO_TRUNC,
+    a::NUMLINKS,
+    a::OWNER,
+    a::OWNER_GROUP,
+    a::RAWDEV,
+    a::SPACE_AVAIL,
+    a::SPACE_FREE,
+    a::SPACE_TOTAL,
+    a::SPACE_USED,
+    a::TIME_ACCESS,
+    a::TIME_ACCESS_SET,
+    a::TIME_DELTA,
+    a::TIME_METADATA,
+    a::TIME_MODIFY,
+    a::TIME_MODIFY_SET,
+    a::MOUNTED_ON_FILEID,
+    a::SUPPATTR_EXCLCREAT,
+]);
+
+/// What EXCLUSIVE4_1 sets at once: not the times, which hold its verifier.
+pub(super) static EXCLUSIVE: Bitmap4 = Bitmap4::of(&[a::SIZE, a::MODE, a::OWNER, a::OWNER_GROUP]);
+
+/// Attributes of the file system's space.
+static SPACE: Bitmap4 = Bitmap4::of(&[
+    a::FILES_AVAIL,
+    a::FILES_FREE,
+    a::FILES_TOTAL,
+    a::SPACE_AVAIL,
+    a::SPACE_FREE,
+    a::SPACE_TOTAL,
+]);
+
+/// Attributes that say what the file system can do.
+static LIMITS: Bitmap4 = Bitmap4::of(&[
+    a::LINK_SUPPORT,
+    a::SYMLINK_SUPPORT,
+    a::CASE_INSENSITIVE,
+    a::CHOWN_RESTRICTED,
+    a::MAXFILESIZE,
+    a::MAXLINK,
+    a::MAXNAME,
+    a::TIME_DELTA,
+]);
+
+/// Attributes that can only be set.
+static WRITE_ONLY: Bitmap4 = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET]);
+
+/// Refuses attributes that can only be set; those that are not supported are left out of the answer.
+///
+/// # Errors
+/// NFS4ERR_INVAL.
+pub(super) fn check_readable(asked: &Bitmap4) -> Result<(), Failed> {
+    if asked.meets(&WRITE_ONLY) { Err(Nfsstat4::Inval.into()) } else { Ok(()) }
+}
+
+/// What the values of one object are made of.
+pub(super) struct Facts<'a> {
+    pub fid: &'a Fid,
+    pub attr: &'a Attr,
+    pub export: &'a Export,
+    /// The file id of the directory that the object covers, or its own.
+    pub mounted_on: u64,
+    /// Of the file system, if asked for.
+    pub shared: &'a Shared,
+}
+
+/// What the objects of one file system have in common.
+pub(super) struct Shared {
+    pub is_pseudo: bool,
+    pub limits: Option<Limits>,
+    pub space: Option<StatFs>,
+    pub lease_s: u32,
+    pub max_read: u32,
+    pub max_write: u32,
+}
+
+impl Shared {
+    /// What these attributes need of the file system of an object.
+    ///
+    /// # Errors
+    /// Those of asking for its space.
+    pub fn of(frame: &Frame<'_>, object: &Object<'_>, asked: &Bitmap4) -> Result<Self, Failed> {
+        let backend = object.backend();
+        let space = if asked.meets(&SPACE) {
+            Some(backend.statfs(&object.cx(), &object.fid)?)
+        } else {
+            None
+        };
+        let transport = frame.caller.peer().transport;
+        let lease_s = frame.v4().state.limits().lease_ms / 1000;
+        Ok(Self {
+            is_pseudo: frame.caller.table().pseudo().is(object.export()),
+            limits: asked.meets(&LIMITS).then(|| backend.limits()),
+            space,
+            lease_s: u32::try_from(lease_s).unwrap_or(u32::MAX),
+            max_read: frame.nfs.settings.read_max(transport),
+            max_write: frame.nfs.settings.write_max(transport),
+        })
+    }
+}
+
+/// Appends `fattr4` of an object with the attributes that are asked for and supported.
+///
+/// # Errors
+/// Those of asking for the file system's space.
+pub(super) fn put(
+    frame: &Frame<'_>,
+    object: &Object<'_>,
+    attr: &Attr,
+    asked: &Bitmap4,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let given = asked.and(&SUPPORTED);
+    let shared = Shared::of(frame, object, &given)?;
+    let mounted_on = mounted_on(frame, object, attr);
+    let facts =
+        Facts { fid: &object.fid, attr, export: object.export(), mounted_on, shared: &shared };
+    put_facts(&facts, &given, reply);
+    Ok(())
+}
+
+/// The file id of the directory that an object covers: for the root of an export that of its node.
+pub(super) fn mounted_on(frame: &Frame<'_>, object: &Object<'_>, attr: &Attr) -> u64 {
+    let export = object.export();
+    if object.fid != export.backend.root() {
+        return attr.fileid;
+    }
+    let table = frame.caller.table();
+    table.pseudo().covered_fileid(export, table.exports()).unwrap_or(attr.fileid)
+}
+
+/// Appends `fattr4` with these attributes, all of which are supported.
+pub(super) fn put_facts(facts: &Facts<'_>, given: &Bitmap4, reply: &mut Writer) {
+    reply.put(given);
+    let len = reply.mark();
+    reply.u32(0);
+    let values = reply.mark();
+    for number in given.iter() {
+        put_value(facts, number, reply);
+    }
+    let bytes = reply.written_since(values);
+    reply.patch_u32(len, u32::try_from(bytes).unwrap_or(u32::MAX));
+}
+
+/// Appends one value.
+fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
+    let Facts { fid, attr, export, shared, .. } = facts;
+    match number {
+        a::SUPPORTED_ATTRS => w.put(&SUPPORTED),
+        a::TYPE => w.put(&file_type(attr.ftype)),
+        // filehandles are persistent
+        a::FH_EXPIRE_TYPE => w.u32(0),
+        a::CHANGE => w.u64(attr.change),
+        a::SIZE => w.u64(attr.size),
+        // there are no named attributes; nothing is known of ACLs
+        a::NAMED_ATTR | a::ACLSUPPORT => w.u32(0),
+        a::FSID => put_fsid(export, shared.is_pseudo, w),
+        a::UNIQUE_HANDLES | a::CANSETTIME | a::CASE_PRESERVING | a::HOMOGENEOUS | a::NO_TRUNC => {
+            w.bool(true);
+        }
+        a::LEASE_TIME => w.u32(shared.lease_s),
+        a::RDATTR_ERROR => w.u32(0),
+        a::FILEHANDLE => {
+            let handle = export.seal(fid);
+            let (bytes, len) = handle.padded();
+            w.opaque_within(bytes, len);
+        }
+        a::FILEID => w.u64(attr.fileid),
+        a::MAXREAD => w.u64(shared.max_read.into()),
+        a::MAXWRITE => w.u64(shared.max_write.into()),
+        a::MODE => w.u32(u32::from(attr.mode) & 0o7777),
+        a::NUMLINKS => w.u32(attr.nlink),
+        a::OWNER => put_id(attr.uid, w),
+        a::OWNER_GROUP => put_id(attr.gid, w),
+        a::RAWDEV => w.words([attr.rdev.0, attr.rdev.1]),
+        a::SPACE_USED => w.u64(attr.used),
+        a::TIME_ACCESS => put_time(attr.atime, w),
+        a::TIME_METADATA => put_time(attr.ctime, w),
+        a::TIME_MODIFY => put_time(attr.mtime, w),
+        a::MOUNTED_ON_FILEID => w.u64(facts.mounted_on),
+        a::SUPPATTR_EXCLCREAT => w.put(&EXCLUSIVE),
+        _ => put_file_system_value(shared, number, w),
+    }
+}
+
+/// Appends a value that the whole file system has.
+fn put_file_system_value(shared: &Shared, number: u32, w: &mut Writer) {
+    if let Some(limits) = &shared.limits {
+        match number {
+            a::LINK_SUPPORT => return w.bool(limits.hard_links),
+            a::SYMLINK_SUPPORT => return w.bool(limits.symlinks),
+            a::CASE_INSENSITIVE => return w.bool(limits.case_insensitive),
+            a::CHOWN_RESTRICTED => return w.bool(limits.chown_restricted),
+            a::MAXFILESIZE => return w.u64(limits.file_size_max),
+            a::MAXLINK => return w.u32(limits.link_max),
+            a::MAXNAME => return w.u32(limits.name_max),
+            a::TIME_DELTA => return put_time(Time { sec: 0, nsec: limits.time_delta_ns }, w),
+            _ => {}
+        }
+    }
+    if let Some(space) = &shared.space {
+        match number {
+            a::FILES_AVAIL => w.u64(space.avail_files),
+            a::FILES_FREE => w.u64(space.free_files),
+            a::FILES_TOTAL => w.u64(space.total_files),
+            a::SPACE_AVAIL => w.u64(space.avail_bytes),
+            a::SPACE_FREE => w.u64(space.free_bytes),
+            a::SPACE_TOTAL => w.u64(space.total_bytes),
+            _ => {}
+        }
+    }
+}
+
+/// The export's UUID, which a restart does not change; zeros for the pseudo file system.
+fn put_fsid(export: &Export, is_pseudo: bool, w: &mut Writer) {
+    if is_pseudo { w.words([0; 4]) } else { w.raw(&export.uuid) }
+}
+
+fn put_time(time: Time, w: &mut Writer) {
+    let [high, low] = hyper(time.sec.cast_unsigned());
+    w.words([high, low, time.nsec]);
+}
+
+/// An owner or group: its number in decimal digits (RFC 8881 §5.9).
+fn put_id(id: u32, w: &mut Writer) {
+    let mut digits = [0; 10];
+    let mut rest = id;
+    let mut len = 0;
+    for place in digits.iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        len += 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    let begin = digits.len() - len;
+    w.opaque(digits.get(begin..).unwrap_or_default());
+}
+
+const fn file_type(ftype: FileType) -> FileType4 {
+    match ftype {
+        FileType::Regular => FileType4::Reg,
+        FileType::Directory => FileType4::Dir,
+        FileType::Symlink => FileType4::Lnk,
+        FileType::Block => FileType4::Blk,
+        FileType::Char => FileType4::Chr,
+        FileType::Fifo => FileType4::Fifo,
+        FileType::Socket => FileType4::Sock,
+    }
+}
+
+/// What a change did to the change attribute of a directory. Without both sides it is not atomic, and a client reads the
+/// attributes again.
+pub(super) fn change_info(change: &Change) -> ChangeInfo4 {
+    let (before, after) =
+        (change.before.map(|attr| attr.change), change.after.map(|attr| attr.change));
+    ChangeInfo4 {
+        atomic: before.is_some() && after.is_some(),
+        before: before.unwrap_or_default(),
+        after: after.unwrap_or_default(),
+    }
+}
+
+/// Refuses attributes of VERIFY and NVERIFY that cannot be compared.
+///
+/// # Errors
+/// NFS4ERR_ATTRNOTSUPP; NFS4ERR_INVAL for attributes that can only be set, and for `rdattr_error`.
+pub(super) fn check_comparable(asked: &Bitmap4) -> Result<(), Failed> {
+    check_readable(asked)?;
+    if asked.has(a::RDATTR_ERROR) {
+        return Err(Nfsstat4::Inval.into());
+    }
+    if SUPPORTED.covers(asked) { Ok(()) } else { Err(Nfsstat4::AttrNotSupp.into()) }
+}
+
+/// Whether an attribute of this number can be set at all in version 4.1.
+pub(super) fn is_settable(number: u32) -> bool {
+    let row = usize::try_from(number).ok().and_then(|number| ATTRS.get(number));
+    row.is_some_and(|row| row.settable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ATTRS, SUPPORTED, Writer, put_id};
+
+    #[test]
+    fn ids_are_digits() {
+        for id in [0, 7, 10, 65_534, u32::MAX] {
+            let mut w = Writer::new();
+            put_id(id, &mut w);
+            let mut expected = Writer::new();
+            expected.opaque(id.to_string().as_bytes());
+            assert_eq!(w.bytes(), expected.bytes());
+        }
+    }
+
+    #[test]
+    fn required_attributes_are_supported() {
+        // RFC 8881 §5.6
+        let required = (0..=11).chain([19, 75]);
+        assert!(required.clone().all(|number| SUPPORTED.has(number)));
+        assert!(SUPPORTED.iter().all(|number| (number as usize) < ATTRS.len()));
+    }
+}

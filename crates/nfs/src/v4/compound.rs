@@ -1,0 +1,262 @@
+//! COMPOUND (RFC 8881 §16.2): decode, check, run and encode one operation after the other.
+//!
+//! The reply is written as the operations run: status and number of results are patched at the end, the status of an
+//! operation when it has run. An operation that fails has no results but what its row says.
+//!
+//! In a session (SEQUENCE first) each request runs exactly once; without one only the operations that make sessions run,
+//! each alone. At the end the reply is kept in the slot if the client asked for it, and also if it is short and something
+//! was changed: a retry of CREATE is then answered rightly even by clients that do not ask.
+
+use super::frame::Frame;
+use super::ops::{self, OpRow, Position};
+use super::status::Failed;
+use crate::Nfs;
+use crate::object::Caller;
+use proto::nfs4::{CompoundHead, Nfsstat4, OPS_MAX, op, op_info};
+use rpc::{Call, Fault, OperationCounter, Plan, Transport};
+use xdr::{Mark, Reader, Writer};
+
+/// Sessions see retransmissions, not the reply cache of RPC.
+pub(super) const PLAN: Plan = Plan::IDEMPOTENT;
+/// The longest reply that is kept although the client did not ask for it, if something was changed.
+const SHORT_REPLY: usize = 1024;
+/// Bytes of a request by which a retry is told from another request; with its length and its sender.
+const HASHED: usize = 512;
+
+/// Plans a COMPOUND: it is counted as its first operation that does something, which is found without decoding the
+/// operations behind it.
+pub(super) fn plan(_: &Nfs, args: &[u8], _: Transport) -> Plan {
+    let main = main_op(args).and_then(ops::place_of);
+    main.map_or(PLAN, |place| PLAN.counted_as(place))
+}
+
+/// The first operation that is not SEQUENCE and does more than to set the current filehandle.
+fn main_op(args: &[u8]) -> Option<u32> {
+    let mut args = Reader::new(args);
+    let head: CompoundHead<'_> = args.get().ok()?;
+    let mut last = None;
+    for _ in 0..head.count.min(8) {
+        let number = args.u32().ok()?;
+        last = Some(number);
+        match number {
+            op::SEQUENCE => drop(args.words::<8>().ok()?),
+            op::PUTFH => drop(args.opaque(proto::nfs4::FHSIZE).ok()?),
+            op::PUTROOTFH | op::SAVEFH => {}
+            _ => break,
+        }
+    }
+    last
+}
+
+/// A hash of a request: fast, and good enough to tell the requests of an honest client apart.
+fn hash_of(request: &[u8], caller: state::v4::Principal) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
+    let mut hash = mix(request.len() as u64, u64::from(caller.flavor) << 32 ^ caller.user);
+    let (words, rest) = request.get(..HASHED).unwrap_or(request).as_chunks::<8>();
+    for word in words {
+        hash = mix(hash, u64::from_le_bytes(*word));
+    }
+    for byte in rest {
+        hash = mix(hash, u64::from(*byte));
+    }
+    // 0 means that there was none
+    hash | 1
+}
+
+/// Where the parts of the reply are that are known at the end only.
+struct Marks {
+    status: Mark,
+    count: Mark,
+}
+
+pub(super) fn compound(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let request = args.rest();
+    let head: CompoundHead<'_> = args.get()?;
+    let status = reply.mark();
+    reply.u32(0);
+    reply.opaque(head.tag);
+    let count = reply.mark();
+    reply.u32(0);
+    let marks = Marks { status, count };
+    if head.minor != 1 || !nfs.settings.serves_minor(head.minor) {
+        reply.patch_u32(marks.status, Nfsstat4::MinorVersMismatch.number());
+        call.outcome.status = Nfsstat4::MinorVersMismatch.number();
+        return Ok(());
+    }
+    let counter = call.operation_counter();
+    let main = main_op(request);
+    let v4 = &nfs.v4;
+    let reading = v4.state.read();
+    let mut outcome = call.outcome;
+    let mut operations = Reader::new(args.rest());
+    {
+        let caller = Caller::new(&nfs.exports, call);
+        let principal = super::frame::principal_of(caller.credential());
+        let mut frame = Frame {
+            nfs,
+            caller: &caller,
+            reading: &reading,
+            now: v4.now(),
+            current: None,
+            saved: None,
+            running: None,
+            replay: None,
+            position: 0,
+            count: head.count,
+            request_bytes: request.len().saturating_add(CALL_HEADER),
+            request_hash: hash_of(request, principal),
+            changed: false,
+            range_bytes: 0,
+            start: status,
+            bytes_read: 0,
+            bytes_written: 0,
+            copied: None,
+        };
+        let (done, status) = run_all(&mut frame, &mut operations, reply, (counter, main));
+        finish(frame, reply, &marks, (done, status), &mut outcome);
+    }
+    call.outcome.status = outcome.status;
+    call.outcome.bytes_read = outcome.bytes_read;
+    call.outcome.bytes_written = outcome.bytes_written;
+    call.outcome.copied = outcome.copied;
+    Ok(())
+}
+
+/// Bytes of a call's RPC header with an AUTH_SYS credential without groups: what is missing of the real length is at most
+/// a few hundred bytes, by which a request may exceed what was agreed on.
+const CALL_HEADER: usize = 40;
+
+/// Runs the operations until one fails; how many results there are, and the last status.
+fn run_all<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
+    (counter, mut main): (OperationCounter<'_>, Option<u32>),
+) -> (u32, Nfsstat4) {
+    for position in 0..frame.count.min(OPS_MAX) {
+        frame.position = position;
+        let Ok(number) = args.u32() else {
+            // the number cannot be told: that of an illegal operation stands for it
+            reply.words([op::ILLEGAL, Nfsstat4::BadXdr.number()]);
+            return (position + 1, Nfsstat4::BadXdr);
+        };
+        let status = run_one(frame, number, args, reply);
+        if frame.replay.is_some() {
+            return (0, Nfsstat4::Ok);
+        }
+        match main {
+            // counted with its latency, as the whole call
+            Some(counted) if counted == number => main = None,
+            _ => {
+                if let Some(place) = ops::place_of(number) {
+                    counter.count(place, status.number());
+                }
+            }
+        }
+        if status != Nfsstat4::Ok {
+            return (position + 1, status);
+        }
+    }
+    (frame.count.min(OPS_MAX), Nfsstat4::Ok)
+}
+
+/// Runs one operation and writes its result.
+fn run_one<'f>(
+    frame: &mut Frame<'f>,
+    number: u32,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
+) -> Nfsstat4 {
+    let before = reply.mark();
+    let row = ops::row(number);
+    reply.u32(if row.is_some() || op_info(number).is_some() { number } else { op::ILLEGAL });
+    let status = reply.mark();
+    reply.u32(0);
+    let body = reply.mark();
+    let ranges = frame.range_bytes;
+    let ended = match check(frame, number, row, reply) {
+        Ok(row) => (row.run)(frame, args, reply),
+        Err(failed) => Err(failed),
+    };
+    let code = match ended {
+        Ok(()) => Nfsstat4::Ok,
+        Err(failed) => {
+            reply.rewind(body);
+            frame.range_bytes = ranges;
+            if number == op::SETATTR {
+                // the attributes that were set: none
+                reply.u32(0);
+            }
+            failed.status(number)
+        }
+    };
+    debug_assert!(reply.written_since(before) >= 8);
+    if code != Nfsstat4::Ok {
+        reply.patch_u32(status, code.number());
+    }
+    code
+}
+
+/// What is checked of every operation before it runs.
+fn check(
+    frame: &Frame<'_>,
+    number: u32,
+    row: Option<&'static OpRow>,
+    reply: &Writer,
+) -> Result<&'static OpRow, Failed> {
+    let Some(row) = row else {
+        let known = op_info(number).is_some_and(|info| info.since <= 1);
+        return Err(if known { Nfsstat4::NotSupp } else { Nfsstat4::OpIllegal }.into());
+    };
+    if frame.running.is_none() {
+        match row.position {
+            Position::First => {}
+            Position::InsideOrOnly | Position::OnlyOperation if frame.position == 0 => {
+                if frame.count > 1 {
+                    return Err(Nfsstat4::NotOnlyOp.into());
+                }
+            }
+            _ => return Err(Nfsstat4::OpNotInSession.into()),
+        }
+        return Ok(row);
+    }
+    match row.position {
+        Position::First => return Err(Nfsstat4::SequencePos.into()),
+        Position::OnlyOperation => return Err(Nfsstat4::NotOnlyOp.into()),
+        Position::InsideOrOnly | Position::Inside => {}
+    }
+    let (room, too_big) = frame.room(reply);
+    if room < row.most as usize { Err(too_big.into()) } else { Ok(row) }
+}
+
+/// Completes the reply, and ends the request on its slot.
+fn finish(
+    frame: Frame<'_>,
+    reply: &mut Writer,
+    marks: &Marks,
+    (done, status): (u32, Nfsstat4),
+    outcome: &mut rpc::Outcome,
+) {
+    if let Some(kept) = frame.replay {
+        reply.rewind(marks.status);
+        reply.raw(&kept);
+        return;
+    }
+    reply.patch_u32(marks.status, status.number());
+    reply.patch_u32(marks.count, done);
+    outcome.status = status.number();
+    outcome.bytes_read = frame.bytes_read;
+    outcome.bytes_written = frame.bytes_written;
+    outcome.copied = frame.copied;
+    let Some(running) = frame.running else { return };
+    let written = reply.since(marks.status);
+    let is_whole = frame.range_bytes == 0;
+    let keep = is_whole && (running.cachethis || frame.changed && written.len() <= SHORT_REPLY);
+    running.ticket.finish(keep.then_some(written));
+}

@@ -1,0 +1,184 @@
+//! What the operations of a COMPOUND work on (RFC 8881 §16.2.3.1).
+
+use super::server_state::V4;
+use super::status::Failed;
+use crate::Nfs;
+use crate::object::{Caller, Object};
+use proto::nfs4::{Nfsstat4, Stateid4};
+use rpc::{Copied, Credential};
+use siphasher::sip::SipHasher13;
+use state::v4::{Principal, Reading, Session, SlotTicket, Stateid};
+use state::{FileKey, Now};
+use std::hash::Hasher;
+use xdr::Writer;
+
+/// Bytes of the RPC header of a reply, with the largest that a flavour's verifier may be here.
+pub(super) const REPLY_HEADER: usize = 24;
+
+/// The current filehandle, and the stateid that goes with it.
+#[derive(Clone)]
+pub(super) struct CurrentObject<'f> {
+    pub object: Object<'f>,
+    pub stateid: Option<Stateid4>,
+}
+
+/// The session of a COMPOUND, and the slot that it runs on.
+pub(super) struct Running<'f> {
+    pub session: &'f Session,
+    pub ticket: SlotTicket<'f>,
+    /// Whether the client wants the reply to be kept.
+    pub cachethis: bool,
+}
+
+/// A COMPOUND that runs.
+pub(super) struct Frame<'f> {
+    pub nfs: &'f Nfs,
+    pub caller: &'f Caller<'f>,
+    /// The sessions and opens, which do not go while it lives.
+    pub reading: &'f Reading<'f>,
+    pub now: Now,
+    pub current: Option<CurrentObject<'f>>,
+    pub saved: Option<CurrentObject<'f>>,
+    pub running: Option<Running<'f>>,
+    /// The reply to send instead of what was written: this request has run before.
+    pub replay: Option<Vec<u8>>,
+    /// The place of the operation that runs, and how many there are.
+    pub position: u32,
+    pub count: u32,
+    /// Bytes of the request, with its RPC header.
+    pub request_bytes: usize,
+    /// The hash by which a retry is known.
+    pub request_hash: u64,
+    /// Whether something was changed that a second run would change again.
+    pub changed: bool,
+    /// Bytes of ranges of files in the reply.
+    pub range_bytes: usize,
+    /// Where the reply begins.
+    pub start: xdr::Mark,
+    pub bytes_read: u32,
+    pub bytes_written: u32,
+    pub copied: Option<Copied>,
+}
+
+impl<'f> Frame<'f> {
+    pub const fn v4(&self) -> &'f V4 {
+        &self.nfs.v4
+    }
+
+    /// The current filehandle's object.
+    pub fn object(&self) -> Result<&Object<'f>, Failed> {
+        let place = self.current.as_ref().ok_or(Nfsstat4::NoFilehandle)?;
+        Ok(&place.object)
+    }
+
+    /// The saved filehandle's object.
+    pub fn saved_object(&self) -> Result<&Object<'f>, Failed> {
+        let place = self.saved.as_ref().ok_or(Nfsstat4::NoFilehandle)?;
+        Ok(&place.object)
+    }
+
+    /// Makes another object the current filehandle; there is no current stateid then.
+    pub fn set_current(&mut self, object: Object<'f>) {
+        self.current = Some(CurrentObject { object, stateid: None });
+    }
+
+    /// Moves the current filehandle to another object of its export.
+    pub fn move_to(&mut self, fid: vfs::Fid) {
+        if let Some(place) = &mut self.current {
+            place.object.fid = fid;
+            place.stateid = None;
+        }
+    }
+
+    /// Sets the current stateid.
+    pub fn set_stateid(&mut self, stateid: Stateid4) {
+        if let Some(place) = &mut self.current {
+            place.stateid = Some(stateid);
+        }
+    }
+
+    /// The session: there is one wherever an operation needs one.
+    pub fn session(&self) -> Result<&'f Session, Failed> {
+        let running = self.running.as_ref().ok_or(Nfsstat4::OpNotInSession)?;
+        Ok(running.session)
+    }
+
+    /// The stateid that an argument names: the current one, if it says so (RFC 8881 §8.2.3).
+    pub fn named_stateid(&self, argument: Stateid4) -> Result<Stateid4, Failed> {
+        if argument != Stateid4::CURRENT {
+            return Ok(argument);
+        }
+        let stateid = self.current.as_ref().and_then(|place| place.stateid);
+        stateid.ok_or_else(|| Nfsstat4::BadStateid.into())
+    }
+
+    /// The name of the current file in the tables of the state.
+    pub fn file_key(&self) -> Result<FileKey, Failed> {
+        let object = self.object()?;
+        file_key(object.export().id.0, &object.fid).ok_or_else(|| Nfsstat4::ServerFault.into())
+    }
+
+    /// Bytes that the reply may still have.
+    ///
+    /// # Errors
+    /// The second: what it fails with that needs more.
+    pub fn room(&self, reply: &Writer) -> (usize, Nfsstat4) {
+        let written = reply.written_since(self.start).saturating_add(self.range_bytes);
+        let used = written.saturating_add(REPLY_HEADER);
+        match &self.running {
+            Some(running) => {
+                let limits = running.session.limits();
+                let whole = (limits.response_bytes as usize).saturating_sub(used);
+                let kept = (limits.cached_bytes as usize).saturating_sub(used);
+                if running.cachethis && kept < whole {
+                    (kept, Nfsstat4::RepTooBigToCache)
+                } else {
+                    (whole, Nfsstat4::RepTooBig)
+                }
+            }
+            None => (usize::MAX, Nfsstat4::RepTooBig),
+        }
+    }
+
+    /// Whether the reply will be kept because the client asked for it.
+    pub fn is_cached(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.cachethis)
+    }
+
+    /// Who sends the request, as far as client ids are concerned.
+    pub fn principal(&self) -> Principal {
+        principal_of(self.caller.credential())
+    }
+}
+
+/// A file's name in the tables of the state.
+pub(super) fn file_key(export: u32, fid: &vfs::Fid) -> Option<FileKey> {
+    let mut key = [0; 4 + vfs::Fid::MAX];
+    let bytes = fid.bytes();
+    *key.first_chunk_mut::<4>()? = export.to_be_bytes();
+    key.get_mut(4..)?.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    FileKey::new(key.get(..4_usize.saturating_add(bytes.len()))?)
+}
+
+pub(super) fn principal_of(credential: &Credential<'_>) -> Principal {
+    let user = match credential {
+        Credential::Anonymous => 0,
+        Credential::Sys(sys) => u64::from(sys.uid),
+        Credential::Principal(principal) => {
+            let mut hasher = SipHasher13::new_with_keys(0, 6);
+            hasher.write(&principal.name);
+            hasher.finish()
+        }
+    };
+    Principal { flavor: credential.flavor(), user }
+}
+
+/// A stateid as the state has it.
+pub(super) const fn stateid_of(wire: Stateid4) -> Stateid {
+    Stateid { seqid: wire.seqid, other: wire.other }
+}
+
+/// A stateid as the wire has it.
+pub(super) const fn wire_stateid(stateid: Stateid) -> Stateid4 {
+    Stateid4 { seqid: stateid.seqid, other: stateid.other }
+}

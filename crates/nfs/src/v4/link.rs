@@ -1,0 +1,23 @@
+//! LINK (RFC 8881 §18.9): of the saved file, into the current directory.
+
+use super::attr::change_info;
+use super::frame::Frame;
+use super::name;
+use super::status::Failed;
+use crate::verbs;
+use proto::nfs4::LinkArgs;
+use xdr::{Reader, Writer};
+
+pub(super) fn link<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let LinkArgs { name } = args.get()?;
+    let (file, dir) = (frame.saved_object()?, frame.object()?);
+    name::check(name.0)?;
+    let linked = verbs::link(file, (dir, name.0))?;
+    reply.put(&change_info(&linked.dir));
+    frame.changed = true;
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! NFS version 4.1 (RFC 8881): one procedure, COMPOUND, whose operations are one file each.
+//!
+//! [`compound`] decodes, checks, runs and encodes one operation after the other, with no list of decoded operations and
+//! none of results; [`ops`] has a row for each operation; [`frame`] is what an operation works on: the current and the
+//! saved filehandle as opened objects, and the session. Operations call the same verbs as version 3.
+//!
+//! Not served yet: byte-range locks, delegations and callbacks, reclaim after a restart, versions 4.0 and 4.2.
+//!
+//! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE inside a COMPOUND take no lock and allocate nothing.
+
+mod access;
+mod attr;
+mod close;
+mod commit;
+mod compound;
+mod create;
+mod exchange_id;
+mod filehandles;
+mod frame;
+mod getattr;
+mod link;
+mod lock;
+mod lookup;
+mod name;
+mod op_errors;
+mod open;
+mod open_create;
+mod ops;
+mod procedures;
+mod read;
+mod readdir;
+mod readlink;
+mod remove;
+mod rename;
+mod secinfo;
+mod sequence;
+mod server_state;
+mod session_ops;
+mod set_attr;
+mod setattr;
+mod stateids;
+mod status;
+mod verify;
+mod write;
+
+pub use ops::OPERATIONS;
+pub use procedures::ROWS;
+pub use server_state::V4;
+pub use status::nfsstat4;

@@ -1,0 +1,193 @@
+//! OPEN (RFC 8881 §18.16).
+//!
+//! What the file may be opened for is checked here as open(2) does, and the share reservation is made; READ and WRITE
+//! with the stateid check nothing of both again. Opening reserves no descriptor: the file is kept reachable, and its data
+//! goes through the same cache of open files as that of version 3.
+//!
+//! Claims of delegations and of opens from before a restart are refused: there are neither.
+
+use super::frame::{Frame, file_key, wire_stateid};
+use super::lookup;
+use super::name;
+use super::open_create::{self, Found};
+use super::status::Failed;
+use crate::object::Object;
+use proto::nfs4::{Bitmap4, ChangeInfo4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, share};
+use state::v4::{OpenError, OpenRequest, Opened};
+use state::{ShareBits, ShareMode};
+use std::any::Any;
+use vfs::{OpenAccess, Right, SetAttr, Status, Want};
+use xdr::{Reader, Writer};
+
+/// A file that was opened.
+pub(super) struct OpenedFile {
+    pub opened: Opened,
+    /// The directory around it.
+    pub dir: ChangeInfo4,
+    /// The attributes that were set.
+    pub set: Bitmap4,
+}
+
+pub(super) fn open<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let a: OpenArgs<'_> = args.get()?;
+    let mode = share_mode(&a)?;
+    let dir_or_file = frame.object()?.clone();
+    let owner = a.owner.owner.0;
+    let reclaims = matches!(a.claim, OpenClaim4::Previous(_));
+    if !reclaims && !frame.session()?.has_reclaimed() {
+        return Err(Nfsstat4::Grace.into());
+    }
+    let file = match (a.claim, a.how) {
+        (OpenClaim4::Null(name), how) => {
+            name::check(name.0)?;
+            match how {
+                OpenHow4::NoCreate => open_name(frame, &dir_or_file, name.0, owner, mode)?,
+                OpenHow4::Create(how) => {
+                    open_create::open_or_create(frame, &dir_or_file, name.0, owner, mode, how)?
+                }
+            }
+        }
+        (OpenClaim4::Fh, OpenHow4::NoCreate) => {
+            let opened = reserve(frame, &dir_or_file, owner, mode, Found::There)?;
+            let same = ChangeInfo4 { atomic: false, before: 0, after: 0 };
+            OpenedFile { opened, dir: same, set: Bitmap4::NONE }
+        }
+        (OpenClaim4::Previous(_), OpenHow4::NoCreate) => return Err(Nfsstat4::NoGrace.into()),
+        (OpenClaim4::DelegateCur(..) | OpenClaim4::DelegCurFh(_), OpenHow4::NoCreate) => {
+            return Err(Nfsstat4::BadStateid.into());
+        }
+        (OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh, OpenHow4::NoCreate) => {
+            return Err(Nfsstat4::NotSupp.into());
+        }
+        (_, OpenHow4::Create(_)) => return Err(Nfsstat4::Inval.into()),
+    };
+    frame.changed = true;
+    let stateid = wire_stateid(file.opened.stateid);
+    frame.set_stateid(stateid);
+    reply.put(&stateid);
+    reply.put(&file.dir);
+    // no flags: there are no byte-range locks yet
+    reply.u32(0);
+    reply.put(&file.set);
+    put_no_delegation(a.share_access, reply);
+    Ok(())
+}
+
+/// What is wanted and denied.
+fn share_mode(args: &OpenArgs<'_>) -> Result<ShareMode, Failed> {
+    let want = args.share_access & share::WANT_MASK;
+    let known = share::ACCESS_MASK | share::WANT_MASK | share::WANT_SIGNALS;
+    if args.share_access & !known != 0 || want > share::WANT_CANCEL {
+        return Err(Nfsstat4::Inval.into());
+    }
+    let access = ShareBits::from_number(args.share_access & share::ACCESS_MASK);
+    let deny = ShareBits::from_number(args.share_deny);
+    match (access, deny) {
+        (Some(access), Some(deny)) if access != ShareBits::NONE => Ok(ShareMode { access, deny }),
+        _ => Err(Nfsstat4::Inval.into()),
+    }
+}
+
+/// Opens a file that is there.
+fn open_name<'f>(
+    frame: &mut Frame<'f>,
+    dir: &Object<'f>,
+    name: &[u8],
+    owner: &[u8],
+    mode: ShareMode,
+) -> Result<OpenedFile, Failed> {
+    let found = lookup::find(dir, name)?;
+    if lookup::cross(frame.caller, dir, &found)?.is_some() {
+        return Err(Nfsstat4::IsDir.into());
+    }
+    let mut file = dir.clone();
+    file.fid = found;
+    let opened = reserve(frame, &file, owner, mode, Found::There)?;
+    frame.move_to(found);
+    Ok(OpenedFile { opened, dir: unchanged(dir), set: Bitmap4::NONE })
+}
+
+/// `change_info4` of a directory that nothing was made in.
+pub(super) fn unchanged(dir: &Object<'_>) -> ChangeInfo4 {
+    let change = dir.attributes().map_or(0, |attr| attr.change);
+    ChangeInfo4 { atomic: change != 0, before: change, after: change }
+}
+
+/// What the file system is asked for.
+pub(super) const fn access_of(mode: ShareMode) -> OpenAccess {
+    match mode.access {
+        ShareBits::READ => OpenAccess::READ,
+        ShareBits::WRITE => OpenAccess::WRITE,
+        _ => OpenAccess::BOTH,
+    }
+}
+
+/// Makes the share reservation of a file, once its mode allows it to be opened so; who has just made it may.
+pub(super) fn reserve(
+    frame: &Frame<'_>,
+    file: &Object<'_>,
+    owner: &[u8],
+    mode: ShareMode,
+    found: Found,
+) -> Result<Opened, Failed> {
+    if access_of(mode).has(OpenAccess::WRITE) {
+        file.check_writable()?;
+    }
+    if found == Found::There {
+        file.backend().may_open(&file.cx(), &file.fid, access_of(mode))?;
+    }
+    let kept: Box<dyn Any + Send + Sync> = match file.backend().keep(&file.cx(), &file.fid) {
+        Ok(kept) => Box::new(kept),
+        // a back end that keeps nothing: the file goes with its last name
+        Err(Status::NotSupp) => Box::new(()),
+        Err(status) => return Err(status.into()),
+    };
+    let key = file_key(file.export().id.0, &file.fid).ok_or(Nfsstat4::ServerFault)?;
+    let request = OpenRequest { file: key, owner, mode };
+    let opened = frame.v4().state.open(frame.now, frame.session()?, &request, kept);
+    opened.map_err(|error| match error {
+        OpenError::ShareDenied => Nfsstat4::ShareDenied.into(),
+        OpenError::NoRoom => Nfsstat4::Delay.into(),
+    })
+}
+
+/// Cuts a file that OPEN was told to, after its reservation was made.
+pub(super) fn cut(file: &Object<'_>, mode: ShareMode) -> Result<(), Failed> {
+    let mut file = file.clone();
+    // open(2) with O_TRUNC wants the right to write, whatever the open is for
+    if !access_of(mode).has(OpenAccess::WRITE) {
+        file.backend().may_open(&file.cx(), &file.fid, OpenAccess::WRITE)?;
+    }
+    file.right = Right::Opened(OpenAccess::WRITE);
+    let set = SetAttr { size: Some(0), ..SetAttr::default() };
+    crate::verbs::setattr(&file, Ok(set), None)?;
+    Ok(())
+}
+
+/// There are no delegations. Whoever asked for one is told so.
+fn put_no_delegation(share_access: u32, reply: &mut Writer) {
+    /// `OPEN_DELEGATE_NONE`, `OPEN_DELEGATE_NONE_EXT`.
+    const NONE: u32 = 0;
+    const NONE_EXT: u32 = 3;
+    /// `WND4_NOT_WANTED`, `WND4_RESOURCE`, `WND4_CANCELLED`.
+    const NOT_WANTED: u32 = 0;
+    const RESOURCE: u32 = 2;
+    const CANCELLED: u32 = 7;
+    match share_access & share::WANT_MASK {
+        0 => reply.u32(NONE),
+        share::WANT_NO_DELEG => reply.words([NONE_EXT, NOT_WANTED]),
+        share::WANT_CANCEL => reply.words([NONE_EXT, CANCELLED]),
+        // and the server will not signal when there are some
+        _ => reply.words([NONE_EXT, RESOURCE, 0]),
+    }
+}
+
+/// Whether an object is a regular file, or why it cannot be opened.
+pub(super) fn check_regular(file: &Object<'_>) -> Result<(), Failed> {
+    let attr = file.backend().getattr(&file.cx(), &file.fid, Want::STAT)?;
+    Ok(vfs::need_regular(attr.ftype)?)
+}

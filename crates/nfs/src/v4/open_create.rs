@@ -1,0 +1,161 @@
+//! OPEN that makes the file (RFC 8881 §18.16.3).
+//!
+//! A file that is there already is never created over: it is looked up, its reservation is made, and only then is it cut.
+//! One that is not is made so that it fails if somebody else was faster, and is then looked up again.
+
+use super::attr::change_info;
+use super::frame::Frame;
+use super::lookup;
+use super::open::{OpenedFile, check_regular, cut, reserve, unchanged};
+use super::set_attr;
+use super::status::Failed;
+use crate::object::Object;
+use crate::verbs;
+use proto::nfs4::{Bitmap4, Createhow4, Nfsstat4, attr as a};
+use state::ShareMode;
+use vfs::{Create, Created, SetAttr, Status};
+
+/// Whether a file was there, or was just made by whoever opens it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    There,
+    Made,
+}
+
+/// How often a file that comes and goes is looked for.
+const TRIES: usize = 4;
+
+pub(super) fn open_or_create<'f>(
+    frame: &mut Frame<'f>,
+    dir: &Object<'f>,
+    name: &[u8],
+    owner: &[u8],
+    mode: ShareMode,
+    how: Createhow4<'_>,
+) -> Result<OpenedFile, Failed> {
+    match how {
+        Createhow4::Guarded(attrs) => {
+            let set = set_attr::parse(&attrs)?;
+            let made = verbs::create(dir, name, Ok(Create::Guarded(set)))?;
+            open_made(frame, dir, &made, owner, mode, set_attr::mask_of(&set))
+        }
+        Createhow4::Unchecked(attrs) => {
+            unchecked(frame, dir, name, owner, mode, set_attr::parse(&attrs)?)
+        }
+        Createhow4::Exclusive(verifier) => {
+            exclusive(frame, dir, name, owner, mode, (verifier, SetAttr::default()))
+        }
+        Createhow4::Exclusive41(verifier, attrs) => {
+            if !super::attr::EXCLUSIVE.covers(&attrs.mask) {
+                set_attr::parse(&attrs)?;
+                return Err(Nfsstat4::Inval.into());
+            }
+            exclusive(frame, dir, name, owner, mode, (verifier, set_attr::parse(&attrs)?))
+        }
+    }
+}
+
+fn unchecked<'f>(
+    frame: &mut Frame<'f>,
+    dir: &Object<'f>,
+    name: &[u8],
+    owner: &[u8],
+    mode: ShareMode,
+    set: SetAttr,
+) -> Result<OpenedFile, Failed> {
+    for _ in 0..TRIES {
+        match verbs::lookup(dir, name) {
+            Ok(found) => {
+                if lookup::cross(frame.caller, dir, &found.node.fid)?.is_some() {
+                    return Err(Nfsstat4::IsDir.into());
+                }
+                let mut file = dir.clone();
+                file.fid = found.node.fid;
+                check_regular(&file)?;
+                return open_there(frame, dir, &file, owner, mode, set.size);
+            }
+            Err(Status::NoEnt) => {}
+            Err(_) => return Err(lookup::find(dir, name).err().unwrap_or(Nfsstat4::Delay.into())),
+        }
+        match verbs::create(dir, name, Ok(Create::Guarded(set))) {
+            Err(Status::Exist) => {}
+            made => return open_made(frame, dir, &made?, owner, mode, set_attr::mask_of(&set)),
+        }
+    }
+    Err(Nfsstat4::Delay.into())
+}
+
+/// Opens a file that is there. Of the attributes only a size of 0 counts then.
+fn open_there<'f>(
+    frame: &mut Frame<'f>,
+    dir: &Object<'f>,
+    file: &Object<'f>,
+    owner: &[u8],
+    mode: ShareMode,
+    size: Option<u64>,
+) -> Result<OpenedFile, Failed> {
+    let opened = reserve(frame, file, owner, mode, Found::There)?;
+    let mut set = Bitmap4::NONE;
+    if size == Some(0) {
+        if let Err(failed) = cut(file, mode) {
+            give_back(frame, file, opened);
+            return Err(failed);
+        }
+        set = Bitmap4::of(&[a::SIZE]);
+    }
+    let dir = unchanged(dir);
+    frame.move_to(file.fid);
+    Ok(OpenedFile { opened, dir, set })
+}
+
+/// Closes what was opened only for a request that fails after all. An open that was there before stays as it is now.
+fn give_back(frame: &Frame<'_>, file: &Object<'_>, opened: state::v4::Opened) {
+    if opened.again {
+        return;
+    }
+    let key = super::frame::file_key(file.export().id.0, &file.fid);
+    if let (Some(key), Ok(session)) = (key, frame.session()) {
+        let _gone =
+            frame.v4().state.close(frame.reading, session.client_id(), opened.stateid, &key);
+    }
+}
+
+fn exclusive<'f>(
+    frame: &mut Frame<'f>,
+    dir: &Object<'f>,
+    name: &[u8],
+    owner: &[u8],
+    mode: ShareMode,
+    (verifier, set): ([u8; 8], SetAttr),
+) -> Result<OpenedFile, Failed> {
+    let made = verbs::create(dir, name, Ok(Create::Exclusive(verifier)))?;
+    // the times hold the verifier: the client sets them
+    let times = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET]);
+    if let Some(node) = made.node
+        && !set.is_empty()
+    {
+        let mut file = dir.clone();
+        file.fid = node.fid;
+        file.right = vfs::Right::Opened(vfs::OpenAccess::WRITE);
+        verbs::setattr(&file, Ok(set), None)?;
+    }
+    open_made(frame, dir, &made, owner, mode, set_attr::mask_of(&set).or(&times))
+}
+
+/// Opens a file that was just made.
+fn open_made<'f>(
+    frame: &mut Frame<'f>,
+    dir: &Object<'f>,
+    made: &Created,
+    owner: &[u8],
+    mode: ShareMode,
+    set: Bitmap4,
+) -> Result<OpenedFile, Failed> {
+    frame.changed = true;
+    let node = made.node.ok_or(Nfsstat4::Delay)?;
+    let mut file = dir.clone();
+    file.fid = node.fid;
+    let opened = reserve(frame, &file, owner, mode, Found::Made)?;
+    frame.move_to(node.fid);
+    Ok(OpenedFile { opened, dir: change_info(&made.dir), set })
+}

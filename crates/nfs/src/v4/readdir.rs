@@ -1,0 +1,165 @@
+//! READDIR (RFC 8881 §18.23): entries with the attributes that are asked for, encoded straight into the reply.
+//!
+//! `.` and `..` are not entries here. The verifier of cookies is zero: a cookie keeps its meaning as long as its entry is
+//! there. What attributes cannot be had of says so in `rdattr_error` if that is asked for, and is left out if not: mount
+//! points inside an export are such entries.
+
+use super::attr::{self, Facts, SUPPORTED, Shared};
+use super::frame::Frame;
+use super::lookup;
+use super::status::Failed;
+use crate::object::Object;
+use crate::verbs;
+use proto::nfs4::{Bitmap4, Nfsstat4, ReaddirArgs, attr as a};
+use rpc::Copied;
+use std::ops::ControlFlow;
+use vfs::{DirEntry, ListArgs};
+use xdr::{Mark, Writer};
+
+/// What comes before the entries: the verifier of cookies.
+const HEAD: usize = 8;
+/// What comes after them: the end of the list, and eof.
+const TAIL: usize = 4 + 4;
+/// About how many times as long as a name with its cookie an entry with attributes is.
+const ATTRS_FACTOR: usize = 4;
+
+struct List<'a, 'f> {
+    frame: &'a Frame<'f>,
+    dir: &'a Object<'f>,
+    asked: Bitmap4,
+    shared: Shared,
+    is_pseudo: bool,
+    first: Mark,
+    room: usize,
+    has_entries: bool,
+}
+
+impl List<'_, '_> {
+    /// Appends an entry, or breaks if it does not fit.
+    fn append(&mut self, entry: &DirEntry<'_>, reply: &mut Writer) -> ControlFlow<()> {
+        if matches!(entry.name, b"." | b"..") {
+            return ControlFlow::Continue(());
+        }
+        let before = reply.mark();
+        reply.u32(1);
+        reply.u64(entry.cookie);
+        reply.opaque(entry.name);
+        if !self.put_attrs(entry, reply) {
+            reply.rewind(before);
+            return ControlFlow::Continue(());
+        }
+        if reply.written_since(self.first) > self.room {
+            reply.rewind(before);
+            return ControlFlow::Break(());
+        }
+        self.has_entries = true;
+        ControlFlow::Continue(())
+    }
+
+    /// Appends the attributes of an entry; false if it is to be left out.
+    fn put_attrs(&self, entry: &DirEntry<'_>, reply: &mut Writer) -> bool {
+        let Some(node) = &entry.node else {
+            if self.asked.is_empty() {
+                // no attributes, of which there are no bytes
+                reply.words([0, 0]);
+                return true;
+            }
+            return self.put_error(Nfsstat4::Access, reply);
+        };
+        if self.is_pseudo {
+            match lookup::cross(self.frame.caller, self.dir, &node.fid) {
+                Ok(None) => {}
+                Ok(Some(root)) => return self.put_root(&root, entry, reply),
+                Err(Failed::As(Nfsstat4::NoEnt)) => return false,
+                Err(failed) => {
+                    return self.put_error(failed.status(proto::nfs4::op::LOOKUP), reply);
+                }
+            }
+        }
+        let (fid, found) = (&node.fid, &node.attr);
+        let export = self.dir.export();
+        let facts =
+            Facts { fid, attr: found, export, mounted_on: entry.fileid, shared: &self.shared };
+        attr::put_facts(&facts, &self.asked, reply);
+        true
+    }
+
+    /// Appends the attributes of the root of an export.
+    fn put_root(&self, root: &Object<'_>, entry: &DirEntry<'_>, reply: &mut Writer) -> bool {
+        let shared = Shared::of(self.frame, root, &self.asked);
+        let found = verbs::getattr(root).map_err(Failed::from);
+        match (shared, found) {
+            (Ok(shared), Ok(found)) => {
+                let (fid, export) = (&root.fid, root.export());
+                let facts =
+                    Facts { fid, attr: &found, export, mounted_on: entry.fileid, shared: &shared };
+                attr::put_facts(&facts, &self.asked, reply);
+                true
+            }
+            (Err(failed), _) | (_, Err(failed)) => {
+                self.put_error(failed.status(proto::nfs4::op::GETATTR), reply)
+            }
+        }
+    }
+
+    /// Appends the error in place of attributes, if that was asked for.
+    fn put_error(&self, status: Nfsstat4, reply: &mut Writer) -> bool {
+        if self.asked.has(a::RDATTR_ERROR) {
+            reply.put(&Bitmap4::of(&[a::RDATTR_ERROR]));
+            reply.words([4, status.number()]);
+        }
+        self.asked.has(a::RDATTR_ERROR)
+    }
+}
+
+pub(super) fn readdir<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut xdr::Reader<'f>,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let a: ReaddirArgs = args.get()?;
+    let dir = frame.object()?;
+    attr::check_readable(&a.attrs)?;
+    check_cookie(&a)?;
+    let asked = a.attrs.and(&SUPPORTED);
+    let (room, too_big) = frame.room(reply);
+    let most = (frame.nfs.settings.read_max(frame.caller.peer().transport).min(a.maxcount)
+        as usize)
+        .min(room);
+    reply.u64(0);
+    let shared = Shared::of(frame, dir, &asked)?;
+    let mut list = List {
+        is_pseudo: shared.is_pseudo,
+        frame,
+        dir,
+        asked,
+        shared,
+        first: reply.mark(),
+        room: most.saturating_sub(HEAD + TAIL),
+        has_entries: false,
+    };
+    let nodes = !asked.is_empty();
+    let args =
+        ListArgs { cookie: a.cookie, nodes: nodes || list.is_pseudo, room: most / ATTRS_FACTOR };
+    let listing = verbs::readdir(dir, args, &mut |entry| list.append(entry, reply))?;
+    if most < HEAD + TAIL || !list.has_entries && !listing.eof {
+        // not even one entry fits
+        let by_client = (a.maxcount as usize) <= room;
+        return Err(if by_client { Nfsstat4::TooSmall } else { too_big }.into());
+    }
+    let bytes = reply.written_since(list.first);
+    reply.words([0, u32::from(listing.eof)]);
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    frame.bytes_read = frame.bytes_read.saturating_add(bytes);
+    frame.copied = Some(Copied::Listing);
+    Ok(())
+}
+
+/// Refuses cookies that were never given out: 1 and 2 are reserved (RFC 8881 §18.23.3), and the verifier is zero.
+fn check_cookie(args: &ReaddirArgs) -> Result<(), Failed> {
+    match args.cookie {
+        1 | 2 => Err(Nfsstat4::BadCookie.into()),
+        cookie if cookie != 0 && args.cookieverf != [0; 8] => Err(Nfsstat4::NotSame.into()),
+        _ => Ok(()),
+    }
+}

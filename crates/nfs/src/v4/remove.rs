@@ -1,0 +1,27 @@
+//! REMOVE (RFC 8881 §18.25): of a file or of an empty directory.
+
+use super::attr::change_info;
+use super::frame::Frame;
+use super::name;
+use super::status::Failed;
+use crate::verbs;
+use proto::nfs4::RemoveArgs;
+use vfs::Status;
+use xdr::{Reader, Writer};
+
+pub(super) fn remove<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let RemoveArgs { name } = args.get()?;
+    let dir = frame.object()?;
+    name::check(name.0)?;
+    let removed = match verbs::remove(dir, name.0) {
+        Err(Status::IsDir) => verbs::rmdir(dir, name.0),
+        removed => removed,
+    };
+    reply.put(&change_info(&removed?));
+    frame.changed = true;
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! RENAME (RFC 8881 §18.26): from the saved filehandle to the current one.
+
+use super::attr::change_info;
+use super::frame::Frame;
+use super::name;
+use super::status::Failed;
+use crate::verbs;
+use proto::nfs4::RenameArgs;
+use xdr::{Reader, Writer};
+
+pub(super) fn rename<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let RenameArgs { old, new } = args.get()?;
+    let (from, to) = (frame.saved_object()?, frame.object()?);
+    name::check(old.0)?;
+    name::check(new.0)?;
+    let renamed = verbs::rename((from, old.0), (to, new.0))?;
+    reply.put(&change_info(&renamed.from));
+    reply.put(&change_info(&renamed.to));
+    frame.changed = true;
+    Ok(())
+}

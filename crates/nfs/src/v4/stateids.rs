@@ -1,0 +1,97 @@
+//! What a stateid gives the right to (RFC 8881 §8.2), and TEST_STATEID, FREE_STATEID and DELEGRETURN (§18.48, §18.38,
+//! §18.6).
+
+use super::frame::{Frame, stateid_of};
+use super::status::Failed;
+use proto::nfs4::{FreeStateidArgs, Nfsstat4, Stateid4, TestStateidArgs};
+use state::ShareBits;
+use state::v4::StateidError;
+use vfs::{OpenAccess, Right};
+use xdr::{Reader, Writer};
+
+/// What is to be done with a file's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DataAccess {
+    Read,
+    Write,
+}
+
+/// What gives the right to read or write the current file: its permissions for a special stateid, the open for any other.
+///
+/// # Errors
+/// NFS4ERR_LOCKED if somebody's open denies what a special stateid is used for; those of a stateid that is not good.
+pub(super) fn data_right(
+    frame: &Frame<'_>,
+    argument: Stateid4,
+    access: DataAccess,
+) -> Result<Right, Failed> {
+    let file = frame.file_key()?;
+    let stateid = frame.named_stateid(argument)?;
+    let bits = match access {
+        DataAccess::Read => ShareBits::READ,
+        DataAccess::Write => ShareBits::WRITE,
+    };
+    match stateid {
+        // reads what is locked or denied as well
+        Stateid4::BYPASS if access == DataAccess::Read => return Ok(Right::Check),
+        Stateid4::ANONYMOUS | Stateid4::BYPASS => {
+            let denied = frame.v4().state.is_denied(frame.now, &file, bits);
+            return if denied { Err(Nfsstat4::Locked.into()) } else { Ok(Right::Check) };
+        }
+        _ => {}
+    }
+    let client = frame.session()?.client_id();
+    let granted = frame.reading.check_access(client, stateid_of(stateid), &file, bits)?;
+    Ok(Right::Opened(match granted {
+        ShareBits::READ => OpenAccess::READ,
+        ShareBits::WRITE => OpenAccess::WRITE,
+        _ => OpenAccess::BOTH,
+    }))
+}
+
+pub(super) fn test_stateid<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let stateids: TestStateidArgs<'_> = args.get()?;
+    let client = frame.session()?.client_id();
+    let (room, too_big) = frame.room(reply);
+    if room / 4 <= stateids.count() {
+        return Err(too_big.into());
+    }
+    reply.u32(u32::try_from(stateids.count()).unwrap_or(u32::MAX));
+    for stateid in stateids.iter() {
+        let status = match frame.reading.find_open(client, stateid_of(stateid)) {
+            Ok(_) => Nfsstat4::Ok,
+            Err(StateidError::Old) => Nfsstat4::OldStateid,
+            Err(_) => Nfsstat4::BadStateid,
+        };
+        reply.u32(status.number());
+    }
+    Ok(())
+}
+
+/// Frees what nothing is open with; an open is closed, not freed.
+pub(super) fn free_stateid<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    _: &mut Writer,
+) -> Result<(), Failed> {
+    let FreeStateidArgs { stateid } = args.get()?;
+    let stateid = frame.named_stateid(stateid)?;
+    let client = frame.session()?.client_id();
+    frame.reading.find_open(client, stateid_of(stateid))?;
+    Err(Nfsstat4::LocksHeld.into())
+}
+
+/// There are no delegations, so there is none of this stateid.
+pub(super) fn delegreturn<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    _: &mut Writer,
+) -> Result<(), Failed> {
+    let _stateid: Stateid4 = args.get()?;
+    frame.object()?;
+    Err(Nfsstat4::BadStateid.into())
+}
