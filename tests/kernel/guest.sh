@@ -23,6 +23,7 @@ case $o in
     modprobe nfsv2
     attach() { python3 "$here/mount_v2.py" "$1" "$2" "$o,addr=$SERVER,mountaddr=$SERVER"; }
     ;;
+  *vers=4*) attach() { mount -t nfs -o "proto=tcp,port=2049,hard$extra" "$1" "$2"; } ;;
   *) attach() { mount -t nfs -o "vers=3,$o" "$1" "$2"; } ;;
 esac
 mkdir -p /mnt/a /mnt/ro /mnt/squash

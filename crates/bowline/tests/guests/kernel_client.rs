@@ -75,6 +75,26 @@ fn data_over_version_2() {
 }
 
 #[test]
+fn objects_over_version_4() {
+    guest("ext4 --set versions=2,3,4.1", "objects", "vers=4.1", 240);
+}
+
+#[test]
+fn data_over_version_4() {
+    guest("ext4 --set versions=2,3,4.1", "data", "vers=4.1", 240);
+}
+
+#[test]
+fn tools_over_version_4() {
+    guest("ext4 --set versions=2,3,4.1", "tools", "vers=4.1", 300);
+}
+
+#[test]
+fn access_over_version_4() {
+    guest("ext4 --set versions=2,3,4.1", "access", "vers=4.1", 240);
+}
+
+#[test]
 fn tools() {
     guest("ext4", "tools", "", 300);
 }
