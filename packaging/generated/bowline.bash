@@ -67,6 +67,9 @@ _bowline() {
             bowline,status)
                 cmd="bowline__subcmd__status"
                 ;;
+            bowline,top)
+                cmd="bowline__subcmd__top"
+                ;;
             bowline__subcmd__bench,canned)
                 cmd="bowline__subcmd__bench__subcmd__canned"
                 ;;
@@ -95,7 +98,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --help --version serve status exports clients conns locks release sockets pools ops set get reload check bench man completions"
+            opts="-h -V --help --version serve status exports clients conns locks release sockets pools ops top set get reload check bench man completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -889,6 +892,43 @@ _bowline() {
             fi
             case "${prev}" in
                 --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__top)
+            opts="-h --once --json --view --interval --control --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --view)
+                    COMPREPLY=($(compgen -W "clients exports operations connections pools" -- "${cur}"))
+                    return 0
+                    ;;
+                --interval)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -36,6 +36,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "release" -d 'Take a
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "sockets" -d 'Show the listening and UDP sockets'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "pools" -d 'Show the thread pools'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "ops" -d 'Show calls, errors and latencies of each procedure'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "top" -d 'Show what the server does now: calls and bytes per second, latencies, and who causes them'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a setting of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show settings of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again and apply all of them, or none if one is wrong'
@@ -109,6 +110,16 @@ complete -c bowline -n "__fish_bowline_using_subcommand ops" -l watch -d 'Print 
 complete -c bowline -n "__fish_bowline_using_subcommand ops" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand ops" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand ops" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l view -d 'Begin with this view' -r -f -a "clients\t'Clients, by address'
+exports\t'Exports'
+operations\t'Procedures'
+connections\t'TCP connections, and what limits each'
+pools\t'Pools of threads'"
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l interval -d 'The time between two updates, in seconds' -r
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l once -d 'Print the figures of one interval as text and end'
+complete -c bowline -n "__fish_bowline_using_subcommand top" -l json -d 'With --once: print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand set" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand set" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand set" -s h -l help -d 'Print help'

@@ -4,7 +4,7 @@
 //! worker thread.
 
 use crate::api::{
-    Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded,
+    Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded, Sample,
     SettingRow, SocketRow, Status,
 };
 
@@ -29,6 +29,8 @@ pub trait Control: Send + Sync {
     fn pools(&self) -> Vec<PoolRow>;
     /// Procedures that have been called.
     fn ops(&self) -> Vec<OpRow>;
+    /// All counters at one moment; with the connections if asked for.
+    fn sample(&self, conns: bool) -> Sample;
     /// Changes a run-time setting.
     ///
     /// # Errors

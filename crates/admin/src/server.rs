@@ -331,6 +331,7 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Reload => answer_of(control.reload()),
         Request::Locks => success(control.locks()),
         Request::Release { what } => answer_of(control.release(what)),
+        Request::Sample { conns } => success(control.sample(*conns)),
     }
 }
 
@@ -358,7 +359,7 @@ mod tests {
     use super::{ClientSlot, Waiting, serve_waiting};
     use crate::api::{
         Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded,
-        SettingRow, SocketRow, Status,
+        Sample, SettingRow, SocketRow, Status,
     };
     use crate::control::{Control, Refused};
     use std::io::{BufRead, BufReader, Write};
@@ -391,6 +392,9 @@ mod tests {
         }
         fn ops(&self) -> Vec<OpRow> {
             Vec::new()
+        }
+        fn sample(&self, _: bool) -> Sample {
+            Sample::default()
         }
         fn set(&self, key: &str, _: &str) -> Result<Changed, Refused> {
             Err(Refused(key.to_owned()))

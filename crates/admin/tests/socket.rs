@@ -38,6 +38,9 @@ impl Control for TestControl {
     fn ops(&self) -> Vec<OpRow> {
         Vec::new()
     }
+    fn sample(&self, _: bool) -> admin::api::Sample {
+        admin::api::Sample::default()
+    }
     fn set(&self, key: &str, _: &str) -> Result<Changed, Refused> {
         Err(Refused(format!("no setting {key}")))
     }

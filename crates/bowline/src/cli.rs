@@ -5,6 +5,7 @@ pub mod errors;
 
 use crate::serve_options::ServeOptions;
 use crate::settings::{Assignment, AssignmentParser, KeyParser};
+use crate::top::view::View;
 use crate::watch;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use std::path::PathBuf;
@@ -82,6 +83,10 @@ pub enum Command {
     Pools(TableTarget),
     /// Show calls, errors and latencies of each procedure
     Ops(TableTarget),
+    /// Show what the server does now: calls and bytes per second, latencies, and who causes them
+    ///
+    /// Tab changes between clients, exports, operations, connections and pools; F1 shows all keys.
+    Top(TopOptions),
     /// Change a setting of the running server
     Set {
         /// The setting and its new value, for example max-read=64K; `bowline get` lists the settings
@@ -148,6 +153,27 @@ pub struct TableTarget {
     /// The server.
     #[command(flatten)]
     pub server: ControlTarget,
+}
+
+/// The options of `bowline top`.
+#[derive(Debug, Args)]
+pub struct TopOptions {
+    /// Print the figures of one interval as text and end
+    #[arg(long)]
+    pub once: bool,
+    /// With --once: print JSON, for programs
+    #[arg(long, requires = "once")]
+    pub json: bool,
+    /// Begin with this view
+    #[arg(long, value_enum, value_name = "VIEW", default_value_t = View::Clients)]
+    pub view: View,
+    /// The time between two updates, in seconds
+    #[arg(long, value_name = "N", value_parser = watch::interval, default_value = "1")]
+    pub interval: Duration,
+    /// Control socket of the server [default: /run/bowline/control.sock, for an ordinary user
+    /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
 }
 
 /// The server to ask, and the output format.

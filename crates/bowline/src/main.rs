@@ -23,6 +23,7 @@ mod output;
 mod serve;
 mod serve_options;
 mod settings;
+mod top;
 mod watch;
 
 use clap::Parser;
@@ -63,6 +64,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sockets(to) => control_commands::sockets(&to),
         Command::Pools(to) => control_commands::pools(&to),
         Command::Ops(to) => control_commands::ops(&to),
+        Command::Top(options) => top::top(&options),
         Command::Set { change, to } => control_commands::set(&change, &to),
         Command::Get { key, to } => control_commands::settings(key, &to),
         Command::Reload(to) => control_commands::reload(&to),

@@ -36,7 +36,12 @@ pub fn repeat(
     loop {
         let text = output()?;
         let screen = match terminal {
-            true => screen(&text, title, interval, crossterm::terminal::size().unwrap_or((80, 24))),
+            true => screen(
+                &text,
+                title,
+                interval,
+                ratatui::crossterm::terminal::size().unwrap_or((80, 24)),
+            ),
             false => text,
         };
         let mut out = io::stdout().lock();

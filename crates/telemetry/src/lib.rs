@@ -13,7 +13,9 @@ mod snapshot;
 pub use block::{Block, Call, EXPORTS_MAX, STATUS_SLOTS};
 pub use counter::Counter;
 pub use histogram::{BUCKETS, bucket_of, middle_ns, upper_ns};
-pub use snapshot::{ErrorCount, ExportRow, Latency, OTHER_EXPORTS, OpRow, Snapshot, Totals};
+pub use snapshot::{
+    Buckets, ErrorCount, ExportRow, Latency, OTHER_EXPORTS, OpRow, Snapshot, Totals,
+};
 
 use std::cell;
 use std::marker::PhantomData;

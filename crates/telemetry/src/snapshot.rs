@@ -25,6 +25,16 @@ pub struct Latency {
     pub max_us: f64,
 }
 
+/// Calls by latency: a bucket of the histogram and how many calls are in it, for those that are not empty. The
+/// difference of two tells what happened in between.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Buckets {
+    /// Nanoseconds of all calls together.
+    pub total_ns: u64,
+    /// Number of the bucket ([`crate::upper_ns`]), calls in it.
+    pub counts: Vec<(usize, u64)>,
+}
+
 /// How often a status was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCount {
@@ -53,6 +63,8 @@ pub struct OpRow {
     pub bytes_out: u64,
     /// How long they took.
     pub latency: Latency,
+    /// How long each took.
+    pub buckets: Buckets,
     /// The errors, most frequent first.
     pub errors: Vec<ErrorCount>,
     /// Errors whose status is not listed, because a worker had seen a dozen others.
@@ -83,6 +95,8 @@ pub struct ExportRow {
     pub bytes_written: u64,
     /// How long its calls took.
     pub latency: Latency,
+    /// How long each took.
+    pub buckets: Buckets,
     /// Calls by procedure (`nfs3.READ`), those that were called.
     pub ops: BTreeMap<String, u64>,
 }
@@ -163,6 +177,7 @@ fn op_row<'b>(name: &OpName, parts: impl Iterator<Item = &'b Op>) -> OpRow {
         bytes_in,
         bytes_out,
         latency: sum.latency(),
+        buckets: sum.filled_buckets(),
         errors,
         other_errors,
         nested: 0,
@@ -185,6 +200,7 @@ fn export_rows(names: &[OpName], blocks: &[Arc<Block>]) -> Vec<ExportRow> {
                     bytes_read: 0,
                     bytes_written: 0,
                     latency: Latency::default(),
+                    buckets: Buckets::default(),
                     ops: BTreeMap::new(),
                 },
             )
@@ -199,7 +215,12 @@ fn export_rows(names: &[OpName], blocks: &[Arc<Block>]) -> Vec<ExportRow> {
         }
     }
     rows.into_values()
-        .map(|(sum, row)| ExportRow { calls: sum.calls, latency: sum.latency(), ..row })
+        .map(|(sum, row)| ExportRow {
+            calls: sum.calls,
+            latency: sum.latency(),
+            buckets: sum.filled_buckets(),
+            ..row
+        })
         .collect()
 }
 
@@ -225,6 +246,11 @@ impl Sum {
         for (sum, bucket) in self.buckets.iter_mut().zip(&timing.buckets) {
             *sum += bucket.read();
         }
+    }
+
+    fn filled_buckets(&self) -> Buckets {
+        let counts = self.buckets.iter().copied().enumerate().filter(|(_, count)| *count > 0);
+        Buckets { total_ns: self.total_ns, counts: counts.collect() }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "shown to three digits")]

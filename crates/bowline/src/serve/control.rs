@@ -14,7 +14,7 @@ use crate::serve_options::ServeOptions;
 use crate::settings::{self, Assignment, ROWS, Values};
 use admin::api::{
     Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded, RuleRow,
-    SettingRow, SocketRow, Status,
+    Sample, SettingRow, SocketRow, Status,
 };
 use admin::{Control, Refused};
 use export::{ExportSpec, Identity, Table};
@@ -158,6 +158,31 @@ impl Control for ServerControl {
 
     fn ops(&self) -> Vec<OpRow> {
         statistics::ops(&self.telemetry.snapshot())
+    }
+
+    fn sample(&self, conns: bool) -> Sample {
+        let (conns, held) = match conns {
+            true => (self.conns(), self.parts.nlm.held()),
+            false => (Vec::new(), Vec::new()),
+        };
+        let snapshot = self.telemetry.snapshot();
+        let at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let table = self.parts.exports.load();
+        let refused = |index| self.refusals.of_export(index).map_or(0, |refused| refused.count);
+        let exports = table.exports().iter().map(|export| {
+            let used = snapshot.exports.iter().find(|row| row.index == export.index);
+            statistics::export_sample(export.path_text(), used, refused(export.index))
+        });
+        Sample {
+            at_ms,
+            ops: statistics::op_samples(&snapshot),
+            exports: exports.collect(),
+            clients: self.clients(),
+            conns,
+            pools: self.pools(),
+            lock_requests_waiting: lock_rows::waiting(&held),
+            status: self.status(),
+        }
     }
 
     fn set(&self, key: &str, value: &str) -> Result<Changed, Refused> {

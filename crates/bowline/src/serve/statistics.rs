@@ -1,8 +1,8 @@
 //! Converts statistics of telemetry and svc to the rows of the control socket.
 
 use admin::api::{
-    BlockedExport, ClientRow, Counter, DelayRow, OpRow, OutboundStatus, PoolRow, SocketRow,
-    TcpMemory, UnansweringHost,
+    BlockedExport, ClientRow, Counter, DelayRow, ExportSample, Histogram, OpRow, OpSample,
+    OutboundStatus, PoolRow, SocketRow, TcpMemory, UnansweringHost,
 };
 use nfs::mount::MountEntry;
 use proto::mount::MountError;
@@ -38,6 +38,43 @@ fn op_row(op: &telemetry::OpRow) -> OpRow {
         bytes_in: op.bytes_in,
         bytes_out: op.bytes_out,
     }
+}
+
+/// The counters of procedures that have been called.
+pub fn op_samples(snapshot: &Snapshot) -> Vec<OpSample> {
+    let called = snapshot.ops.iter().filter(|op| op.calls > 0);
+    let sample = |op: &telemetry::OpRow| OpSample {
+        program: op.program.clone(),
+        version: op.version,
+        procedure: op.procedure.clone(),
+        calls: op.calls,
+        errors: op.failed,
+        bytes_in: op.bytes_in,
+        bytes_out: op.bytes_out,
+        latency: histogram(&op.buckets),
+    };
+    called.map(sample).collect()
+}
+
+/// The counters of an export; all zero if it has not been used.
+pub fn export_sample(
+    path: String,
+    used: Option<&telemetry::ExportRow>,
+    refused: u64,
+) -> ExportSample {
+    ExportSample {
+        path,
+        calls: used.map_or(0, |row| row.calls),
+        errors: used.map_or(0, |row| row.failed),
+        bytes_read: used.map_or(0, |row| row.bytes_read),
+        bytes_written: used.map_or(0, |row| row.bytes_written),
+        refused,
+        latency: used.map(|row| histogram(&row.buckets)).unwrap_or_default(),
+    }
+}
+
+fn histogram(buckets: &telemetry::Buckets) -> Histogram {
+    Histogram { total_ns: buckets.total_ns, buckets: buckets.counts.clone() }
 }
 
 /// Counters that are not zero.

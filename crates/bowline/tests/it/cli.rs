@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 /// Every command: what it is told, how it ends, and a part of its one line of error.
-const ENDS: [(&str, i32, &str); 75] = [
+const ENDS: [(&str, i32, &str); 82] = [
     ("serve", 2, "nothing to serve"),
     ("serve /a --prot 1", 2, "--port"),
     ("serve none", 2, "none does not exist"),
@@ -62,6 +62,13 @@ const ENDS: [(&str, i32, &str); 75] = [
     ("pools", 1, "bowline serve"),
     ("pools extra", 2, "see `bowline pools --help`"),
     ("ops", 1, "bowline serve"),
+    ("locks", 1, "bowline serve"),
+    ("locks extra", 2, "see `bowline locks --help`"),
+    ("release 192.0.2.1", 1, "bowline serve"),
+    ("release", 2, "see `bowline release --help`"),
+    ("top --once", 1, "bowline serve"),
+    ("top --json", 2, "--once"),
+    ("top --interval 0", 2, "write a number of seconds"),
     ("ops extra", 2, "see `bowline ops --help`"),
     ("reload", 1, "bowline serve"),
     ("reload extra", 2, "see `bowline reload --help`"),

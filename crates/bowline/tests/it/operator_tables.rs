@@ -188,3 +188,49 @@ fn a_restarted_rpcbind_gets_the_services_again() {
     assert!(told.contains("note: rpcbind had lost"), "the reload says so: {told}");
     assert!(told.contains("portmapper: rpcbind had lost"), "the log says so: {told}");
 }
+
+#[test]
+fn top_shows_what_happens_now() {
+    let server = Server::start(&["m=mem:"]);
+    let at = server.control();
+    let mut top = Command::new(BOWLINE);
+    top.args(["top", "--once", "--json", "--interval", "1", "--control"]).arg(&at);
+    let top = top.stdout(Stdio::piped()).spawn().unwrap();
+    let mut client = connect(&server);
+    let root = client.mount(b"/m").unwrap();
+    let begun = Instant::now();
+    let mut calls = 0_u32;
+    while begun.elapsed() < Duration::from_millis(2500) {
+        client.getattr(&root).unwrap();
+        calls += 1;
+    }
+    let output = top.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let rates: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = |view: &str, name: &str| {
+        let rows = rates[view].as_array().unwrap();
+        rows.iter().find(|row| row["name"].as_str().unwrap().starts_with(name)).cloned().unwrap()
+    };
+    let per_s = f64::from(calls) / 2.5;
+    for (view, name) in [
+        ("clients", "127.0.0.1"),
+        ("exports", "/m"),
+        ("operations", "nfs v3 GETATTR"),
+        ("connections", "127.0.0.1:"),
+        ("pools", "pool 0"),
+    ] {
+        let row = found(view, name);
+        let rate = row["calls_per_s"].as_f64().unwrap();
+        assert!(rate > per_s / 3.0 && rate < per_s * 3.0, "{view}: {rate} of {per_s}");
+    }
+    let getattr = found("operations", "nfs v3 GETATTR");
+    let (p50, p99) = (getattr["p50_ns"].as_u64().unwrap(), getattr["p99_ns"].as_u64().unwrap());
+    assert!(0 < p50 && p50 <= p99 && p99 < 10_000_000_000, "{getattr}");
+    let text =
+        text(&server.ask(&["top", "--once", "--view", "exports", "--interval", "0.2"]).stdout);
+    assert!(text.contains("exports, over 0.") && text.contains("/m"), "{text}");
+    let no_terminal = server.ask(&["top"]);
+    assert_eq!(no_terminal.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&no_terminal.stderr).into_owned();
+    assert!(error.contains("write `bowline top --once`"), "{error}");
+}

@@ -1,0 +1,450 @@
+//! What happened between two samples of a server's counters: rates and latencies.
+//!
+//! Counters of what came or went in between begin at 0, and none runs backwards, even if the server was restarted.
+
+use super::view::View;
+use admin::api::{ClientRow, ConnRow, ExportSample, Histogram, OpSample, PoolRow, Sample};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// The figures of one interval.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Rates {
+    /// Its length.
+    pub interval_s: f64,
+    /// The whole server.
+    pub total: Row,
+    /// One line about the server, and its warnings.
+    pub server: Server,
+    /// By client.
+    pub clients: Vec<Row>,
+    /// By export.
+    pub exports: Vec<Row>,
+    /// By procedure.
+    pub operations: Vec<Row>,
+    /// By connection.
+    pub connections: Vec<Row>,
+    /// By pool.
+    pub pools: Vec<Row>,
+}
+
+/// The server's state at the end of the interval.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Server {
+    /// Its version.
+    pub version: String,
+    /// Seconds since its start.
+    pub uptime_s: u64,
+    /// Open connections.
+    pub connections: u64,
+    /// Threads that process calls.
+    pub worker_threads: u64,
+    /// Resident memory.
+    pub memory_bytes: u64,
+    /// What calls wait for now.
+    pub waits: Waits,
+    /// What is wrong: exports whose file system does not answer, then the warnings of `bowline status`.
+    pub problems: Vec<String>,
+}
+
+/// What calls and connections wait for at the end of the interval.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Waits {
+    /// Calls that sleep in a file system.
+    pub disk_calls: u64,
+    /// The longest of these sleeps.
+    pub disk_oldest_ms: u64,
+    /// Calls that wait because too many sleep in their export already.
+    pub share_calls: u64,
+    /// Connections and datagrams that wait for a thread.
+    pub threads: u64,
+    /// Connections with replies that the network or the client does not take yet.
+    pub network_connections: u64,
+    /// Requests of clients that wait for a lock of another.
+    pub lock_requests: u64,
+}
+
+impl Waits {
+    fn of(sample: &Sample) -> Self {
+        let blocked = &sample.status.blocked_exports;
+        Self {
+            disk_calls: blocked.iter().map(|export| export.calls).sum(),
+            disk_oldest_ms: blocked.iter().map(|export| export.oldest_ms).max().unwrap_or(0),
+            share_calls: blocked.iter().map(|export| export.waiting).sum(),
+            threads: sample.pools.iter().map(|pool| pool.queued).sum(),
+            network_connections: sample.conns.iter().filter(|conn| conn.unsent_bytes > 0).count()
+                as u64,
+            lock_requests: sample.lock_requests_waiting,
+        }
+    }
+}
+
+/// What one client, export, procedure, connection or pool did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Calls per second.
+    pub calls_per_s: f64,
+    /// Calls per second that ended with an error; none where it is not counted.
+    pub errors_per_s: Option<f64>,
+    /// Bytes per second to the server: of calls, or of data written to an export.
+    pub in_bytes_per_s: f64,
+    /// Bytes per second from the server: of replies, or of data read from an export.
+    pub out_bytes_per_s: f64,
+    /// Half of the calls were faster; none without calls, or where it is not measured.
+    pub p50_ns: Option<u64>,
+    /// 99 of 100 calls were faster.
+    pub p99_ns: Option<u64>,
+    /// What else is to be known: what limits it, what it has mounted.
+    pub note: String,
+}
+
+/// From this age on, a blocked export is a problem.
+const BLOCKED_MS: u64 = 2000;
+
+impl Rates {
+    /// The figures of the time between two samples.
+    pub fn between(before: &Sample, after: &Sample) -> Self {
+        // another server, which began anew
+        let none = Sample::default();
+        let before = if before.status.pid == after.status.pid { before } else { &none };
+        let interval_s = after.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
+        let per = PerSecond(interval_s);
+        let operations = operations(before, after, per);
+        Self {
+            interval_s,
+            total: total(before, after, per),
+            server: server(after),
+            clients: clients(before, after, per),
+            exports: exports(before, after, per),
+            operations,
+            connections: connections(before, after, per),
+            pools: pools(before, after, per),
+        }
+    }
+
+    /// The rows of a view.
+    pub fn rows(&self, view: View) -> &[Row] {
+        match view {
+            View::Clients => &self.clients,
+            View::Exports => &self.exports,
+            View::Operations => &self.operations,
+            View::Connections => &self.connections,
+            View::Pools => &self.pools,
+        }
+    }
+}
+
+/// Differences of counters per second.
+#[derive(Clone, Copy)]
+struct PerSecond(f64);
+
+impl PerSecond {
+    fn of(self, before: u64, after: u64) -> f64 {
+        after.saturating_sub(before) as f64 / self.0
+    }
+}
+
+fn server(after: &Sample) -> Server {
+    let status = &after.status;
+    let hung = status.blocked_exports.iter().filter(|export| export.oldest_ms >= BLOCKED_MS);
+    let hung = hung.map(|export| {
+        let age = admin::duration_s(export.oldest_ms / 1000);
+        format!("{} does not answer: {} for {age}", export.path, export.oldest_call)
+    });
+    Server {
+        version: status.version.clone(),
+        uptime_s: status.uptime_s,
+        connections: status.connections,
+        worker_threads: status.worker_threads,
+        memory_bytes: status.memory_bytes,
+        waits: Waits::of(after),
+        problems: hung.chain(status.warnings.iter().cloned()).collect(),
+    }
+}
+
+fn total(before: &Sample, after: &Sample, per: PerSecond) -> Row {
+    let mut calls = Calls::default();
+    let known: HashMap<_, _> = before.ops.iter().map(|op| (op_key(op), op)).collect();
+    for op in &after.ops {
+        calls.add(&op.latency, known.get(&op_key(op)).map(|op| &op.latency));
+    }
+    let (old, new) = (&before.status, &after.status);
+    Row {
+        name: "all".to_owned(),
+        calls_per_s: per.of(old.calls, new.calls),
+        errors_per_s: Some(per.of(old.errors, new.errors)),
+        in_bytes_per_s: per.of(old.bytes_in, new.bytes_in),
+        out_bytes_per_s: per.of(old.bytes_out, new.bytes_out),
+        p50_ns: calls.quantile(500),
+        p99_ns: calls.quantile(990),
+        note: String::new(),
+    }
+}
+
+fn op_key(op: &OpSample) -> (String, u32, String) {
+    (op.program.clone(), op.version, op.procedure.clone())
+}
+
+fn operations(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
+    let known: HashMap<_, _> = before.ops.iter().map(|op| (op_key(op), op)).collect();
+    let row = |op: &OpSample| {
+        let old = known.get(&op_key(op)).copied();
+        let was = |of: fn(&OpSample) -> u64| old.map_or(0, of);
+        let mut calls = Calls::default();
+        calls.add(&op.latency, old.map(|op| &op.latency));
+        Row {
+            name: format!("{} v{} {}", op.program, op.version, op.procedure),
+            calls_per_s: per.of(was(|op| op.calls), op.calls),
+            errors_per_s: Some(per.of(was(|op| op.errors), op.errors)),
+            in_bytes_per_s: per.of(was(|op| op.bytes_in), op.bytes_in),
+            out_bytes_per_s: per.of(was(|op| op.bytes_out), op.bytes_out),
+            p50_ns: calls.quantile(500),
+            p99_ns: calls.quantile(990),
+            note: format!("{} in all", admin::count(op.calls)),
+        }
+    };
+    sorted(after.ops.iter().map(row).collect())
+}
+
+fn exports(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
+    let known: HashMap<_, _> = before.exports.iter().map(|e| (e.path.as_str(), e)).collect();
+    let row = |export: &ExportSample| {
+        let old = known.get(export.path.as_str()).copied();
+        let was = |of: fn(&ExportSample) -> u64| old.map_or(0, of);
+        let mut calls = Calls::default();
+        calls.add(&export.latency, old.map(|export| &export.latency));
+        let hung =
+            after.status.blocked_exports.iter().find(|b| b.path == export.path && b.calls > 0);
+        let blocked = hung.map(|hung| {
+            let age = admin::duration_ns(hung.oldest_ms.saturating_mul(1_000_000));
+            format!("{} calls sleep on disk, oldest {} {age}", hung.calls, hung.oldest_call)
+        });
+        let refused =
+            (export.refused > 0).then(|| format!("{} refused", admin::count(export.refused)));
+        Row {
+            name: export.path.clone(),
+            calls_per_s: per.of(was(|e| e.calls), export.calls),
+            errors_per_s: Some(per.of(was(|e| e.errors), export.errors)),
+            in_bytes_per_s: per.of(was(|e| e.bytes_written), export.bytes_written),
+            out_bytes_per_s: per.of(was(|e| e.bytes_read), export.bytes_read),
+            p50_ns: calls.quantile(500),
+            p99_ns: calls.quantile(990),
+            note: blocked.into_iter().chain(refused).collect::<Vec<_>>().join("; "),
+        }
+    };
+    sorted(after.exports.iter().map(row).collect())
+}
+
+fn clients(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
+    let known: HashMap<_, _> = before.clients.iter().map(|c| (c.address.as_str(), c)).collect();
+    let row = |client: &ClientRow| {
+        let old = known.get(client.address.as_str()).copied();
+        let was = |of: fn(&ClientRow) -> u64| old.map_or(0, of);
+        let conns = match client.connections {
+            1 => "1 connection".to_owned(),
+            n => format!("{n} connections"),
+        };
+        let mounts = (!client.mounts.is_empty()).then(|| client.mounts.join(" "));
+        let refused = client.last_refusal.as_ref().map(|last| format!("refused {last}"));
+        Row {
+            name: client.address.clone(),
+            calls_per_s: per.of(was(|c| c.calls), client.calls),
+            in_bytes_per_s: per.of(was(|c| c.bytes_in), client.bytes_in),
+            out_bytes_per_s: per.of(was(|c| c.bytes_out), client.bytes_out),
+            note: [Some(conns), mounts, refused]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; "),
+            ..Row::default()
+        }
+    };
+    sorted(after.clients.iter().map(row).collect())
+}
+
+fn connections(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
+    let known: HashMap<_, _> =
+        before.conns.iter().map(|c| ((c.peer.as_str(), c.local.as_str()), c)).collect();
+    let row = |conn: &ConnRow| {
+        // a younger one with the same ends is another connection
+        let old = known.get(&(conn.peer.as_str(), conn.local.as_str())).copied();
+        let old = old.filter(|old| old.age_s <= conn.age_s);
+        let was = |of: fn(&ConnRow) -> u64| old.map_or(0, of);
+        Row {
+            name: conn.peer.clone(),
+            calls_per_s: per.of(was(|c| c.calls), conn.calls),
+            in_bytes_per_s: per.of(was(|c| c.bytes_in), conn.bytes_in),
+            out_bytes_per_s: per.of(was(|c| c.bytes_out), conn.bytes_out),
+            note: connection_note(conn),
+            ..Row::default()
+        }
+    };
+    sorted(after.conns.iter().map(row).collect())
+}
+
+/// What limits a connection.
+fn connection_note(conn: &ConnRow) -> String {
+    let limit = conn.link.as_ref().map_or("closed", |link| &link.limit);
+    let lift = conn.link.as_ref().and_then(|link| link.lift.as_ref());
+    let lift = lift.map_or_else(String::new, |lift| format!(": try {lift}"));
+    let oldest = conn.oldest_blocked.as_ref().map_or_else(String::new, |blocked| {
+        let age = admin::duration_ns(blocked.age_ms.saturating_mul(1_000_000));
+        format!(", {} in {} for {age}", blocked.call, blocked.export)
+    });
+    format!("{limit}{lift}{oldest}")
+}
+
+fn pools(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
+    let row = |pool: &PoolRow| {
+        let old = before.pools.iter().find(|old| old.pool == pool.pool);
+        Row {
+            name: format!("pool {}", pool.pool),
+            calls_per_s: per.of(old.map_or(0, |old| old.calls), pool.calls),
+            note: format!(
+                "{} connection{}, {} threads, {} idle, leader {}",
+                pool.connections,
+                if pool.connections == 1 { "" } else { "s" },
+                pool.threads,
+                pool.parked,
+                pool.leader
+            ),
+            ..Row::default()
+        }
+    };
+    after.pools.iter().map(row).collect()
+}
+
+/// The busiest first, then by name.
+fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort_by(|a, b| b.calls_per_s.total_cmp(&a.calls_per_s).then_with(|| a.name.cmp(&b.name)));
+    rows
+}
+
+/// The calls of an interval by latency.
+#[derive(Default)]
+struct Calls {
+    buckets: Vec<(usize, u64)>,
+}
+
+impl Calls {
+    /// Adds those that came to a histogram.
+    fn add(&mut self, after: &Histogram, before: Option<&Histogram>) {
+        let old: HashMap<usize, u64> =
+            before.map(|before| before.buckets.iter().copied().collect()).unwrap_or_default();
+        for (bucket, count) in &after.buckets {
+            let new = count.saturating_sub(old.get(bucket).copied().unwrap_or(0));
+            if new > 0 {
+                self.buckets.push((*bucket, new));
+            }
+        }
+    }
+
+    /// The middle of the bucket in which `per_mille` of the calls are reached; none without calls.
+    fn quantile(&self, per_mille: u64) -> Option<u64> {
+        let mut buckets = self.buckets.clone();
+        buckets.sort_unstable();
+        let all: u64 = buckets.iter().map(|(_, count)| count).sum();
+        let wanted = (all * per_mille).div_ceil(1000).max(1);
+        let mut seen = 0;
+        buckets.iter().find_map(|(bucket, count)| {
+            seen += count;
+            (seen >= wanted).then(|| telemetry::middle_ns(*bucket))
+        })
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::{Rates, View};
+    use admin::api::{ClientRow, ExportSample, Histogram, OpSample, Sample, Status};
+
+    /// A sample of a server with one client, export and procedure that has answered so many calls: fast ones, and one
+    /// slow one in ten.
+    pub fn sample(at_ms: u64, calls: u64) -> Sample {
+        let latency = Histogram {
+            total_ns: calls * 1000,
+            buckets: vec![
+                (telemetry::bucket_of(100_000), calls - calls / 10),
+                (telemetry::bucket_of(9_000_000), calls / 10),
+            ],
+        };
+        let status = Status {
+            version: "1.2.3".into(),
+            pid: 7,
+            uptime_s: at_ms / 1000,
+            calls,
+            bytes_in: calls * 100,
+            bytes_out: calls * 1000,
+            connections: 1,
+            warnings: vec!["look here".into()],
+            ..Status::default()
+        };
+        Sample {
+            at_ms,
+            status,
+            ops: vec![OpSample {
+                program: "nfs".into(),
+                version: 3,
+                procedure: "READ".into(),
+                calls,
+                errors: calls / 100,
+                bytes_in: calls * 100,
+                bytes_out: calls * 1000,
+                latency: latency.clone(),
+            }],
+            exports: vec![ExportSample {
+                path: "/srv/data".into(),
+                calls,
+                errors: 0,
+                bytes_read: calls * 900,
+                bytes_written: 0,
+                refused: 2,
+                latency,
+            }],
+            clients: vec![ClientRow {
+                address: "192.0.2.7".into(),
+                connections: 1,
+                calls,
+                bytes_in: calls * 100,
+                bytes_out: calls * 1000,
+                mounts: vec!["/srv/data".into()],
+                refused: 0,
+                last_refusal: None,
+            }],
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn rates_are_differences() {
+        let rates = Rates::between(&sample(10_000, 1000), &sample(12_000, 3000));
+        assert!((rates.interval_s - 2.0).abs() < 1e-9);
+        for view in [View::Clients, View::Exports, View::Operations] {
+            let row = &rates.rows(view)[0];
+            assert!((row.calls_per_s - 1000.0).abs() < 1e-6, "{row:?}");
+        }
+        let total = &rates.total;
+        assert!((total.in_bytes_per_s - 100_000.0).abs() < 1e-3, "{total:?}");
+        let near = |ns: Option<u64>, wanted: u64| ns.unwrap().abs_diff(wanted) * 16 <= wanted;
+        assert!(near(total.p50_ns, 100_000) && near(total.p99_ns, 9_000_000), "{total:?}");
+        assert!(rates.exports[0].note.contains("2 refused"));
+        assert_eq!(rates.server.problems, ["look here"]);
+    }
+
+    #[test]
+    fn an_idle_interval_has_no_latency() {
+        let rates = Rates::between(&sample(1000, 500), &sample(2000, 500));
+        assert_eq!((rates.total.p50_ns, rates.operations[0].p99_ns), (None, None));
+        assert!(rates.total.calls_per_s.abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_restarted_server_begins_anew() {
+        let mut after = sample(1000, 10);
+        after.status.pid = 8;
+        let rates = Rates::between(&sample(50_000, 1000), &after);
+        assert!((rates.total.calls_per_s - 10.0).abs() < 1e-6, "{:?}", rates.total);
+    }
+}
