@@ -127,9 +127,13 @@ pub struct Status {
     pub worker_threads: u64,
     /// Resident memory of the process.
     pub memory_bytes: u64,
-    /// The memory limit: of the control group, or the machine's memory.
+    /// The memory limit: of the control group or the address space, or the machine's memory.
     #[serde(default)]
     pub memory_bytes_max: u64,
+    /// What calls under way and unread replies may take: the setting `memory`, or less where address space is
+    /// limited.
+    #[serde(default)]
+    pub call_memory_bytes_max: u64,
     /// Open descriptors of the process.
     pub open_files: u64,
     /// The limit of open descriptors.

@@ -69,7 +69,8 @@ pub const STATUS: [Column; 16] = [
     left("threads", "Threads that process calls, and other threads of the process"),
     left(
         "memory",
-        "Resident memory of the process, and the limit of its control group or the machine's memory",
+        "Resident memory of the process, the limit of its control group or address space or the machine's memory, \
+         and what calls under way and unread replies may take of it",
     ),
     left(
         "tcp buffers",

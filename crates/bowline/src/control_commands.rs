@@ -395,7 +395,12 @@ fn status_values(s: &Status) -> [String; STATUS.len()] {
             s.worker_threads,
             s.threads - s.worker_threads.min(s.threads)
         ),
-        format!("{} of {}", admin::bytes(s.memory_bytes), admin::bytes(s.memory_bytes_max)),
+        format!(
+            "{} of {}, {} for calls",
+            admin::bytes(s.memory_bytes),
+            admin::bytes(s.memory_bytes_max),
+            admin::bytes(s.call_memory_bytes_max)
+        ),
         tcp_memory(&s.tcp_memory),
         format!("{} of {}", s.open_files, s.open_files_max),
         counters(&s.counters),

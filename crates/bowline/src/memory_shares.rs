@@ -1,9 +1,11 @@
-//! Default limits for the parts of a server, as shares of the memory of the machine or the control group.
+//! Default limits for the parts of a server, as shares of the memory of the machine or the control group, or of the
+//! address space that the process may have (RLIMIT_AS, `ulimit -v`) without what it has mapped anyway.
 //!
 //! With 64 MiB these are 16 MiB for calls in progress (`memory`), 16 MiB for threads, 8 MiB for open files and
 //! 4 MiB for the reply cache; the rest is left to the program, the kernel's socket buffers and the page cache.
 //! From 2 GiB on, the parts are limited by what they can use, not by their shares, unless there are many CPUs.
 
+use crate::settings::ByteSize;
 use std::sync::OnceLock;
 use svc::{MEMORY_MIN_BYTES, MemoryLimit};
 
@@ -22,17 +24,52 @@ const OPEN_FILE_BYTES: u64 = 2 << 10;
 /// The reply cache gets a sixteenth.
 const REPLY_CACHE_DIVISOR: u64 = 16;
 
+/// Of limited address space this is for stacks of threads that are no workers, which map 2 MiB each, and for what
+/// libraries map later.
+const ADDRESS_RESERVE_BYTES: u64 = 32 << 20;
+/// What has to be left at the least, for four threads and a few calls.
+const ADDRESS_LEFT_MIN_BYTES: u64 = 24 << 20;
+/// Where address space is limited, `memory` is at most this part of what is left: an allocation that fails is not one
+/// call's failure only.
+const ADDRESS_CALLS_DIVISOR: u64 = 3;
+
 /// The memory that is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryShares {
     bytes: u64,
+    /// Address space that is left for all parts, if it is limited.
+    address: Option<AddressSpace>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AddressSpace {
+    limit_bytes: u64,
+    left_bytes: u64,
 }
 
 impl MemoryShares {
-    /// For the memory limit of this process; read once, so that defaults do not change at a reload.
+    /// For the memory limit of this process; read once, before the first thread is started, so that defaults do
+    /// not change at a reload.
     pub fn of_this_process() -> Self {
         static SHARES: OnceLock<MemoryShares> = OnceLock::new();
-        *SHARES.get_or_init(|| Self { bytes: sys::limits::memory_bytes_max() })
+        *SHARES.get_or_init(|| {
+            let mapped_bytes = sys::limits::address_bytes();
+            Self::of(
+                sys::limits::memory_bytes_max(),
+                sys::limits::address_bytes_max(),
+                mapped_bytes,
+            )
+        })
+    }
+
+    fn of(memory_bytes_max: u64, address_bytes_max: Option<u64>, mapped_bytes: u64) -> Self {
+        let taken = mapped_bytes.saturating_add(ADDRESS_RESERVE_BYTES);
+        let address = address_bytes_max.map(|limit| AddressSpace {
+            limit_bytes: limit,
+            left_bytes: limit.saturating_sub(taken),
+        });
+        let left = address.map_or(u64::MAX, |address| address.left_bytes);
+        Self { bytes: memory_bytes_max.min(left), address }
     }
 
     /// The memory limit in bytes.
@@ -43,6 +80,37 @@ impl MemoryShares {
     /// The default of `memory`, in whole MiB.
     pub fn memory(self) -> MemoryLimit {
         MemoryLimit::default_of(((self.bytes / CALLS_DIVISOR) >> 20 << 20).max(MEMORY_MIN_BYTES))
+    }
+
+    /// Why the process cannot serve with the address space that it may have.
+    pub fn too_little(self) -> Option<String> {
+        let AddressSpace { limit_bytes, left_bytes } = self.address?;
+        let missing_bytes =
+            ADDRESS_LEFT_MIN_BYTES.checked_sub(left_bytes).filter(|missing| *missing > 0)?;
+        Some(format!(
+            "the address space is limited to {} (RLIMIT_AS), and {} more are needed: raise `ulimit -v` or LimitAS=",
+            admin::bytes(limit_bytes),
+            admin::bytes(missing_bytes),
+        ))
+    }
+
+    /// What `memory` comes to where so much is `wanted`, in bytes, and a note where that is less.
+    pub fn memory_in_force(self, wanted: MemoryLimit) -> (usize, Option<String>) {
+        let Some(AddressSpace { limit_bytes, left_bytes }) = self.address else {
+            return (wanted.bytes(), None);
+        };
+        let most = count(left_bytes / ADDRESS_CALLS_DIVISOR);
+        if wanted.bytes() <= most {
+            return (wanted.bytes(), None);
+        }
+        let note = format!(
+            "memory={} is more than the address space has room for, which is limited to {} (RLIMIT_AS): {} are \
+             used; raise `ulimit -v` or LimitAS=",
+            ByteSize(wanted.into()),
+            admin::bytes(limit_bytes),
+            admin::bytes(most as u64),
+        );
+        (most, Some(note))
     }
 
     /// The default for the most threads, where the CPUs would have `wanted`.
@@ -68,11 +136,11 @@ fn count(number: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::MemoryShares;
+    use super::{MemoryLimit, MemoryShares};
     use crate::settings::ByteSize;
 
     fn of(mib: u64) -> MemoryShares {
-        MemoryShares { bytes: mib << 20 }
+        MemoryShares::of(mib.saturating_mul(1 << 20), None, 20 << 20)
     }
 
     #[test]
@@ -88,6 +156,27 @@ mod tests {
             let all: usize = parts.iter().sum();
             assert!(all as u64 <= shares.bytes() / 4 * 3, "{mib} MiB: {parts:?}");
         }
+    }
+
+    #[test]
+    fn limited_address_space_bounds_what_is_used() {
+        let limit = |mib: u64| MemoryLimit::try_from(mib << 20).unwrap();
+        let shares = MemoryShares::of(8 << 30, Some(112 << 20), 20 << 20);
+        assert_eq!(shares.bytes(), 60 << 20);
+        assert_eq!(shares.threads(512), 7);
+        assert_eq!(shares.memory_in_force(limit(16)), (16 << 20, None));
+        let (bytes, note) = shares.memory_in_force(limit(512));
+        assert_eq!(bytes, 20 << 20);
+        let note = note.unwrap();
+        assert!(note.contains("memory=512M") && note.contains("112.0 MiB"), "{note}");
+        assert_eq!(shares.too_little(), None);
+        let why = MemoryShares::of(8 << 30, Some(70 << 20), 20 << 20).too_little().unwrap();
+        assert!(why.contains("70.0 MiB") && why.contains("6.0 MiB more"), "{why}");
+        // none is left: what there is cannot become negative
+        let none = MemoryShares::of(8 << 30, Some(30 << 20), 20 << 20);
+        assert_eq!((none.bytes(), none.memory_in_force(limit(16)).0), (0, 0));
+        let free = MemoryShares::of(8 << 30, None, 20 << 20);
+        assert_eq!(free.memory_in_force(limit(512)), (512 << 20, None));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub const MARK_LEN: usize = 4;
 /// The bit of a record mark that says "last fragment".
 const LAST: u32 = 1 << 31;
 
-/// Why a stream cannot be cut any further. The peer is at fault; close the connection.
+/// Why a stream cannot be cut any further; close the connection. Where nothing else is said the peer is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// The record is longer than the server takes.
@@ -40,6 +40,12 @@ pub enum RecordError {
     /// The record comes in more than [`FRAGMENTS_MAX`] fragments.
     #[error("a record of more than {FRAGMENTS_MAX} fragments")]
     TooManyFragments,
+    /// The process can get no memory for what has arrived: not the peer's fault.
+    #[error("no memory for a record of more than {have} bytes")]
+    NoMemory {
+        /// How much of it has arrived.
+        have: usize,
+    },
 }
 
 /// The record mark of a record of `len` bytes in one fragment; `None` if it does not fit one.
@@ -90,6 +96,8 @@ pub struct Partial {
     at: At,
     /// Fragments of this record that have begun.
     fragments: u32,
+    /// There was no memory for the record under way: it cannot be received.
+    no_memory: bool,
 }
 
 impl Default for Partial {
@@ -103,7 +111,7 @@ impl Partial {
 
     /// The start of a stream; owns no memory.
     pub const fn new() -> Self {
-        Self { body: Writer::new(), at: Self::START, fragments: 0 }
+        Self { body: Writer::new(), at: Self::START, fragments: 0, no_memory: false }
     }
 
     /// Whether the stream is between two records.
@@ -165,11 +173,18 @@ impl Partial {
                 At::Fragment { left: 0, last: true } => return Ok(Some(self.finish())),
                 At::Fragment { left: 0, last: false } => self.at = Self::START,
                 At::Fragment { left, last } => {
+                    if self.no_memory {
+                        return Err(self.without_memory());
+                    }
                     let (now, rest) = input.split_at(left.min(input.len()));
                     if now.is_empty() {
                         return Ok(None);
                     }
-                    self.body.raw(now);
+                    match self.body.try_space(now.len()) {
+                        Some(place) => place.copy_from_slice(now),
+                        None => return Err(self.without_memory()),
+                    }
+                    self.body.advance(now.len());
                     *input = rest;
                     self.at = At::Fragment { left: left.saturating_sub(now.len()), last };
                 }
@@ -179,12 +194,21 @@ impl Partial {
 
     /// Room to receive straight into the record under way: never beyond the end of its fragment,
     /// and never much more than has arrived of it. `None` outside of a fragment's data; the bytes
-    /// then have to go through [`Partial::next`].
+    /// then have to go through [`Partial::next`], which says if it is because there is no memory.
     pub fn space(&mut self) -> Option<&mut [u8]> {
         let At::Fragment { left, .. } = self.at else { return None };
         let held = self.body.capacity().saturating_sub(self.body.len());
         let room = left.min(STEP.max(self.body.len()).max(held));
-        (room > 0).then(|| self.body.space(room))
+        if room == 0 {
+            return None;
+        }
+        let space = self.body.try_space(room);
+        self.no_memory = space.is_none();
+        space
+    }
+
+    const fn without_memory(&self) -> RecordError {
+        RecordError::NoMemory { have: self.body.len() }
     }
 
     /// Takes in the first `len` bytes of the last [`Partial::space`]; [`Partial::next`] with no

@@ -20,6 +20,11 @@ impl Budget {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
+    /// How many there are in all.
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
     /// Takes `bytes` if they are left.
     pub fn take(&self, bytes: usize) -> bool {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);

@@ -6,6 +6,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// (`fs.nr_open`).
 const OPEN_FILES_MAX: u64 = 1 << 20;
 
+/// Address space that each heap but the first reserves; glibc asks for twice as much to begin with.
+const HEAP_ADDRESS_BYTES: u64 = 128 << 20;
 /// A heap for so much memory that the process may have.
 const HEAP_SHARE_BYTES: u64 = 128 << 20;
 /// The part of the memory that each heap may have to spare, and its bounds.
@@ -46,11 +48,25 @@ pub fn memory_bytes() -> u64 {
     u64::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
 }
 
-/// Bytes of memory that this process may have: the machine's, or less where its control group says so; the
-/// largest number if nothing tells.
+/// Bytes of memory that this process may have: the machine's, or less where its control group or its limit of
+/// address space says so; the largest number if nothing tells.
 pub fn memory_bytes_max() -> u64 {
     let machine = Some(memory_bytes()).filter(|bytes| *bytes > 0);
-    crate::cgroup::memory_max().into_iter().chain(machine).min().unwrap_or(u64::MAX)
+    let limits = [machine, crate::cgroup::memory_max(), address_bytes_max()];
+    limits.into_iter().flatten().min().unwrap_or(u64::MAX)
+}
+
+/// The limit of the process's address space (RLIMIT_AS) in bytes, if it has one. Whatever is mapped counts,
+/// whether it is used or not: the program, stacks, heaps.
+pub fn address_bytes_max() -> Option<u64> {
+    getrlimit(Resource::As).current
+}
+
+/// Bytes of the process's address space that are mapped now; 0 if `/proc` does not tell.
+pub fn address_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').next().and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(page_bytes())
 }
 
 /// Has few heaps keep little that is free. By itself glibc gives nearly each thread a heap of its own, and
@@ -62,7 +78,10 @@ pub fn keep_memory_small(bytes_max: u64) {
     {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let fit = usize::try_from(bytes_max / HEAP_SHARE_BYTES).unwrap_or(usize::MAX);
-        let heaps = libc::c_int::try_from(cpus.min(fit).clamp(2, 8)).unwrap_or(2);
+        // where address space is limited one heap may be all that there is room for
+        let most = address_bytes_max().map_or(8, |most| most / 8 / HEAP_ADDRESS_BYTES);
+        let most = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, 8);
+        let heaps = libc::c_int::try_from(cpus.min(fit).max(2).min(most)).unwrap_or(1);
         // Above the largest record, which would otherwise be mapped and unmapped for each call. What a heap
         // may have to spare: with 1 MiB its end is given back and asked for again all the time, and a
         // WRITE of 1 MiB costs a fifth more.

@@ -35,6 +35,9 @@ counters! {
     RecordsMalformed = "records-malformed",
     /// Connections closed because partial records or unread replies exceeded the server's budget.
     BudgetClosed = "budget-closed",
+    /// Connections closed because the process could get no memory for a record, as its limit of address space
+    /// is reached.
+    MemoryClosed = "memory-closed",
     /// Connections closed because a record made no progress.
     RecordsTimedOut = "records-timed-out",
     /// Connections closed because replies waited and their client took none for too long.

@@ -208,6 +208,21 @@ impl Writer {
         self.buf.get_mut(self.len..end).unwrap_or_default()
     }
 
+    /// [`Writer::space`] for much at once; `None` if the process can get no memory for it.
+    pub fn try_space(&mut self, len: usize) -> Option<&mut [u8]> {
+        let end = self.len.saturating_add(len);
+        if self.buf.len() < end {
+            let twice = end.max(self.buf.len().saturating_mul(2));
+            let more = |wanted: usize| wanted.saturating_sub(self.buf.len());
+            let (twice_more, least_more) = (more(twice), more(end));
+            if self.buf.try_reserve_exact(twice_more).is_err() {
+                self.buf.try_reserve_exact(least_more).ok()?;
+            }
+            self.buf.resize(self.buf.capacity(), 0);
+        }
+        self.buf.get_mut(self.len..end)
+    }
+
     /// Takes the first `len` bytes of the last [`Writer::space`] into the reply.
     pub fn advance(&mut self, len: usize) {
         debug_assert!(self.buf.len() - self.len >= len, "more than there is space for");

@@ -97,6 +97,7 @@ impl Control for ServerControl {
             worker_threads: self.server(Server::pools).iter().map(|p| p.threads as u64).sum(),
             memory_bytes: seen.memory_bytes,
             memory_bytes_max: sys::limits::memory_bytes_max(),
+            call_memory_bytes_max: self.server(Server::memory) as u64,
             open_files: seen.open_files,
             open_files_max: seen.open_files_max,
             tcp_memory: statistics::tcp_memory(self.parts.with_server(Server::buffer_totals)),

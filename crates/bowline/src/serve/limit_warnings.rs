@@ -10,7 +10,11 @@ const OPEN_FILES_FEW: u64 = 128;
 /// All warnings.
 pub fn all(memory: MemoryLimit) -> Vec<String> {
     let files = about_files(sys::limits::open_files());
-    let memory = about_memory(memory, MemoryShares::of_this_process().bytes());
+    let shares = MemoryShares::of_this_process();
+    let memory = match shares.memory_in_force(memory) {
+        (_, Some(bounded)) => Some(bounded),
+        (_, None) => about_memory(memory, shares.bytes()),
+    };
     files.into_iter().chain(memory).collect()
 }
 

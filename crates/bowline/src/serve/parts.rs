@@ -5,13 +5,14 @@
 
 use super::portmap::PortmapService;
 use crate::logging::LogHandle;
+use crate::memory_shares::MemoryShares;
 use crate::output::error_text;
 use export::Exports;
 use nfs::Nfs;
 use nfs::nlm::Nlm;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use svc::{OutboundCalls, Server, SettingError, UdpSockets};
+use svc::{MemoryLimit, OutboundCalls, Server, SettingError, UdpSockets};
 
 /// Notes about a new value that was applied, or why it was not.
 pub type Applied = Result<Vec<String>, String>;
@@ -52,6 +53,16 @@ impl ServerParts {
             Some(Err(error)) => Err(error.to_string()),
             Some(Ok(())) | None => Ok(Vec::new()),
         }
+    }
+
+    /// Changes how much memory calls and replies may take.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_memory(&self, limit: MemoryLimit) -> Applied {
+        let (bytes, note) = MemoryShares::of_this_process().memory_in_force(limit);
+        self.with_server(|server| server.set_memory(bytes));
+        Ok(note.into_iter().collect())
     }
 
     /// Changes the layout of UDP sockets. Portmappers must not announce UDP while it is not served: they

@@ -137,7 +137,11 @@ struct Process {
 /// Prepares the process. Runs before any thread is started, because threads inherit the signal mask, the
 /// capabilities and the file mode mask; descriptors from systemd are taken before anything opens others.
 fn prepare_process(config: &ServeConfig) -> anyhow::Result<Process> {
-    sys::limits::keep_memory_small(MemoryShares::of_this_process().bytes());
+    let shares = MemoryShares::of_this_process();
+    if let Some(why) = shares.too_little() {
+        bail!("{why}");
+    }
+    sys::limits::keep_memory_small(shares.bytes());
     let inherited = sys::inherited::take().map_err(|error| {
         let remedy = "its socket unit may have only ListenStream= and ListenDatagram= with ports";
         anyhow!("systemd's {error}: {remedy}")
@@ -318,7 +322,8 @@ fn start_service(
         udp_sockets: values.udp_sockets,
         zero_copy: values.zero_copy,
         udp_buffer: udp_buffer_bytes(values.udp_buffer),
-        limits: svc::Limits::default().with_memory(values.memory.0.bytes()),
+        limits: svc::Limits::default()
+            .with_memory(MemoryShares::of_this_process().memory_in_force(values.memory.0).0),
         descriptors,
         buffers: Box::new(values.buffers()),
         congestion: values.tcp_congestion.clone(),

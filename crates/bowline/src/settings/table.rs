@@ -211,13 +211,15 @@ settings! {
         values: "SIZE",
         default: Bytes(MemoryShares::of_this_process().memory()),
         default_text: Some(
-            "a quarter of the memory of the machine or, if that is less, of the process's control group, 16M to \
-             512M"
+            "a quarter of the memory of the machine or, if that is less, of the process's control group or address \
+             space, 16M to 512M"
         ),
-        apply: Some(|parts, limit, _| parts.change_server(|s| { s.set_memory(limit.0.bytes()); Ok(()) })),
+        apply: Some(|parts, limit, _| parts.set_memory(limit.0)),
         help: "most memory for calls that are being received and replies that clients have not taken",
         manual: "16M to 1T. Beyond it, incomplete calls cost their own connection; unread replies cost the \
-                 connections that have held the most for longest.",
+                 connections that have held the most for longest. Where the process's address space is limited \
+                 (RLIMIT_AS), no more than a third of what the program leaves of it is used; \
+                 bowline status says how much.",
     }
     log_level: LogLevel {
         key: "log-level",

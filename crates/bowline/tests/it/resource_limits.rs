@@ -1,9 +1,12 @@
-//! A server whose control group lets it have little: of memory it takes its share, and lives; without another thread it
+//! A server whose control group or address space lets it have little: of memory it takes its share, and lives; without another thread it
 //! serves with those that it has, and says so once.
 
 use crate::rig::{Server, bowline, is_root, text, wrap};
 use std::fs::{self, File};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use testing::{Missing, skip};
 
@@ -91,4 +94,61 @@ fn a_refused_thread_is_logged_once() {
     let told = fs::read_to_string(&log).unwrap();
     assert_eq!(told.matches("cannot start a thread").count(), 1, "{told}");
     server.kill();
+}
+
+/// Bytes of a record that its client has begun and does not end, as in the attack of 12 of them.
+const HELD: usize = 3 << 20;
+
+/// Begins a record of several fragments, of which nothing can be used before it is whole.
+fn hold_record(at: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    let fragment = [&(HELD as u32).to_be_bytes()[..], &vec![0; HELD - 8]].concat();
+    // the server may close the connection meanwhile, to have its memory back
+    let _ = stream.write_all(&fragment);
+    stream
+}
+
+#[test]
+fn a_server_with_little_address_space_refuses_records_and_lives() {
+    let base = tempfile::tempdir().unwrap();
+    for limit_kib in [100_000, 120_000, 150_000, 250_000] {
+        let log = base.path().join(format!("log-{limit_kib}"));
+        let limit = format!("ulimit -v {limit_kib}; exec \"$0\" \"$@\"");
+        let mut server =
+            Server::start_with(&["--set", "memory=512M", "--set", "zero-copy=off"], |command| {
+                wrap(command, &["sh", "-c", &limit]);
+                command.stderr(File::create(&log).unwrap());
+            });
+        let at = SocketAddr::from(([127, 0, 0, 1], server.port));
+        let held: Vec<_> = (0..12).map(|_| hold_record(at)).collect();
+        // who asks for little is served meanwhile, and READs of 1 MiB as well
+        fs::write(server.served().join("large"), vec![7; 4 << 20]).unwrap();
+        let export = server.served().to_str().unwrap().to_owned();
+        load(
+            &server,
+            &export,
+            &["--workload", "read", "--size", "1M", "--clients", "8", "--seconds", "0.5"],
+        );
+        let status = server.json("status");
+        assert_eq!(status["memory_bytes_max"], limit_kib * 1024);
+        let used = status["call_memory_bytes_max"].as_u64().unwrap();
+        assert!((1 << 20..limit_kib * 1024 / 3).contains(&used), "{status}");
+        let warnings = status["warnings"].to_string();
+        assert!(warnings.contains("memory=512M") && warnings.contains("ulimit -v"), "{warnings}");
+        let told = text(&server.ask(&["set", "memory=256M"]).stdout);
+        assert!(told.contains("memory=256M is more than the address space"), "{told}");
+        drop(held);
+        server.kill();
+        let log = fs::read_to_string(&log).unwrap();
+        assert!(!log.contains("memory allocation"), "{log}");
+        assert!(log.contains("memory=256M is more than"), "{log}");
+    }
+    let mut too_little = Command::new(env!("CARGO_BIN_EXE_bowline"));
+    too_little.args(["serve", "--portmap", "off", "--state-dir"]).arg(base.path()).arg(base.path());
+    wrap(&mut too_little, &["sh", "-c", "ulimit -v 50000; exec \"$0\" \"$@\""]);
+    let too_little = too_little.output().unwrap();
+    assert!(!too_little.status.success());
+    let said = text(&too_little.stderr);
+    assert!(said.contains("RLIMIT_AS") && said.contains("more are needed"), "{said}");
 }

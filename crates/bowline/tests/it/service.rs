@@ -41,6 +41,7 @@ fn status_describes_a_running_server() {
         "threads",
         "memory_bytes",
         "memory_bytes_max",
+        "call_memory_bytes_max",
         "open_files",
         "open_files_max",
         "worker_threads",

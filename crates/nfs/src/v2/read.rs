@@ -29,7 +29,7 @@ pub(super) fn read(
     let denial = ShareDenial::of(nfs, call);
     let read = nfs.on_object_v2(call, &a.file, |file| {
         denial.check(nfs, file, ShareBits::READ)?;
-        verbs::read(file, &request, |count| reply.space(count))
+        verbs::read(file, &request, |count| reply.try_space(count))
     });
     reply.rewind(start);
     let read = match read {

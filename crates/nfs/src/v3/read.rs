@@ -33,7 +33,7 @@ pub(super) fn read(
     let denial = ShareDenial::of(nfs, call);
     let read = nfs.on_object_v3(call, a.file.0, |file| {
         denial.check(nfs, file, ShareBits::READ)?;
-        verbs::read(file, &request, |count| reply.space(count))
+        verbs::read(file, &request, |count| reply.try_space(count))
     });
     reply.rewind(start);
     match read {

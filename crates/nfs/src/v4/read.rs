@@ -27,7 +27,7 @@ pub(super) fn read<'f>(
     reply.advance(HEAD);
     let place = frame.current.as_mut().ok_or(proto::nfs4::Nfsstat4::NoFilehandle)?;
     place.object.right = right;
-    let read = verbs::read(&place.object, &request, |count| reply.space(count));
+    let read = verbs::read(&place.object, &request, |count| reply.try_space(count));
     place.object.right = vfs::Right::Check;
     let read = read?;
     reply.rewind(start);

@@ -4,7 +4,7 @@ use crate::object::Object;
 use rpc::Copied;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use vfs::{CopyReason, ReadDone, ReadRange};
+use vfs::{CopyReason, ReadDone, ReadRange, Status};
 
 /// What is to be read, and how it may be given.
 pub struct ReadRequest {
@@ -36,11 +36,12 @@ pub enum ReadData {
 /// what `space` gives, which is a part of the reply.
 ///
 /// # Errors
-/// None for an offset that no file can have: every file ends before it.
+/// None for an offset that no file can have: every file ends before it. `Jukebox` where `space` gives none, as the
+/// process can get no memory.
 pub fn read<'d>(
     file: &Object<'_>,
     request: &ReadRequest,
-    space: impl FnOnce(usize) -> &'d mut [u8],
+    space: impl FnOnce(usize) -> Option<&'d mut [u8]>,
 ) -> vfs::Result<Read> {
     let ReadRequest { offset, count, range_min } = *request;
     let (backend, cx) = (file.backend(), file.cx());
@@ -56,7 +57,8 @@ pub fn read<'d>(
         Some(_) => Copied::Short,
         None => Copied::NotTaken,
     };
-    let done = backend.read(&cx, &file.fid, offset, space(count))?;
+    let space = space(count).ok_or(Status::Jukebox)?;
+    let done = backend.read(&cx, &file.fid, offset, space)?;
     Ok(Read { done, data: ReadData::Copied(why) })
 }
 

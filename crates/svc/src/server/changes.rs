@@ -150,6 +150,12 @@ impl Server {
         self.state.shared.keep_bytes.store(limits.keep_bytes_max, Relaxed);
     }
 
+    /// Bytes that calls under way and unread replies may take, together.
+    pub fn memory(&self) -> usize {
+        let shared = &self.state.shared;
+        shared.partial.limit().saturating_add(shared.queued.limit())
+    }
+
     /// Changes whether READ sends file pages; counts from the next call on.
     pub fn set_zero_copy(&self, choice: ZeroCopy) {
         self.state.shared.zero_copy.set(choice);

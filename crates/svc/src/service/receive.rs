@@ -143,6 +143,7 @@ pub(crate) fn count_refused(stats: &WorkerStats, error: &RecordError) {
         match error {
             RecordError::TooLarge { .. } => Counter::RecordsTooLarge,
             RecordError::TooManyFragments => Counter::RecordsMalformed,
+            RecordError::NoMemory { .. } => Counter::MemoryClosed,
         },
         1,
     );
