@@ -37,6 +37,9 @@ _bowline() {
             bowline,get)
                 cmd="bowline__subcmd__get"
                 ;;
+            bowline,grace)
+                cmd="bowline__subcmd__grace"
+                ;;
             bowline,locks)
                 cmd="bowline__subcmd__locks"
                 ;;
@@ -98,7 +101,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --help --version serve status exports clients conns locks release sockets pools ops top set get reload check bench man completions"
+            opts="-h -V --help --version serve status exports clients conns locks release sockets pools ops top set get grace reload check bench man completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -548,7 +551,36 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__get)
-            opts="-h --json --control --help threads export-threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion versions max-read max-write local-locks memory log-level"
+            opts="-h --json --control --help threads export-threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion versions max-read max-write local-locks grace nsm memory log-level"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --control)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__grace)
+            opts="-h --json --control --help end"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -812,7 +844,7 @@ _bowline() {
                     return 0
                     ;;
                 --set)
-                    COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= memory= log-level=" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= nsm= memory= log-level=" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -823,7 +855,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__set)
-            opts="-h --json --control --help threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= memory= log-level="
+            opts="-h --json --control --help threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= nsm= memory= log-level="
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

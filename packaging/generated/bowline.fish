@@ -39,6 +39,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "ops" -d 'Show calls
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "top" -d 'Show what the server does now: calls and bytes per second, latencies, and who causes them'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a setting of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show settings of the running server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "grace" -d 'Show the grace period after a restart, or end it'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again and apply all of them, or none if one is wrong'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check exports(5) files or a configuration file, without a server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "bench" -d 'Measure NFS servers: loads, experiments, reports'
@@ -69,6 +70,8 @@ versions=\t'versions of NFS that are served'
 max-read=\t'largest READ that is offered to new mounts'
 max-write=\t'largest WRITE that is offered to new mounts'
 local-locks=\t'whether locks of clients and fcntl(2) locks of programs on this machine exclude each other'
+grace=\t'longest time after a restart in which clients reclaim their locks and nobody gets new ones'
+nsm=\t'whether the server hears of reboots of clients that hold locks, and tells them of its own restarts'
 memory=\t'most memory for calls that are being received and replies that clients have not taken'
 log-level=\t'least severity of messages that are logged'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Make all exports read-only, whatever the exports file says'
@@ -126,6 +129,9 @@ complete -c bowline -n "__fish_bowline_using_subcommand set" -s h -l help -d 'Pr
 complete -c bowline -n "__fish_bowline_using_subcommand get" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand get" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand get" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand grace" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand grace" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand grace" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'

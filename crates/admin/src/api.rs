@@ -37,6 +37,12 @@ pub enum Request {
         #[serde(default)]
         key: Option<String>,
     },
+    /// [`GraceStatus`].
+    Grace {
+        /// Ends the grace period.
+        #[serde(default)]
+        end: bool,
+    },
     /// [`Reloaded`].
     Reload,
     /// A list of [`LockRow`].
@@ -151,6 +157,44 @@ pub struct Status {
     pub counters: Vec<Counter>,
     /// Warnings for the operator.
     pub warnings: Vec<String>,
+}
+
+/// The grace period after a restart, and who is told of the restart.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GraceStatus {
+    /// Whether only locks of before the restart are granted now.
+    pub running: bool,
+    /// When it ends at the latest; 0 if there is none.
+    pub ends_in_ms: u64,
+    /// Who may reclaim.
+    pub hosts: Vec<GraceHostRow>,
+    /// Machines that are told of the restart.
+    pub machines: u64,
+    /// Those that have answered.
+    pub machines_answered: u64,
+    /// Those that did not and are not told any more.
+    pub machines_given_up: u64,
+    /// The server's state number, which they are told.
+    pub state_number: i64,
+    /// Reboots of clients since the start.
+    pub client_reboots: u64,
+    /// Locks that were dropped because of them.
+    pub locks_dropped: u64,
+    /// Notifications of reboots that were not believed.
+    pub notifications_ignored: u64,
+}
+
+/// A client that held locks before the restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraceHostRow {
+    /// Its address.
+    pub address: String,
+    /// What it calls itself.
+    pub name: String,
+    /// Whether it has reclaimed a lock.
+    pub reclaimed: bool,
+    /// Whether it has answered that it knows of the restart.
+    pub answered: bool,
 }
 
 /// An export with calls that are blocked in its file system.

@@ -4,8 +4,8 @@
 //! worker thread.
 
 use crate::api::{
-    Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded, Sample,
-    SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
+    Reloaded, Sample, SettingRow, SocketRow, Status,
 };
 
 /// A valid request that failed; the text says why and what to do.
@@ -41,6 +41,11 @@ pub trait Control: Send + Sync {
     /// # Errors
     /// [`Refused`]: no such setting.
     fn settings(&self, key: Option<&str>) -> Result<Vec<SettingRow>, Refused>;
+    /// The grace period, which is ended first if `end`.
+    ///
+    /// # Errors
+    /// [`Refused`]: there is none to end, or its end cannot be stored.
+    fn grace(&self, end: bool) -> Result<GraceStatus, Refused>;
     /// Reads the exports again, and applies all of them or none.
     ///
     /// # Errors

@@ -328,6 +328,7 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Ops => success(control.ops()),
         Request::Set { key, value } => answer_of(control.set(key, value)),
         Request::Get { key } => answer_of(control.settings(key.as_deref())),
+        Request::Grace { end } => answer_of(control.grace(*end)),
         Request::Reload => answer_of(control.reload()),
         Request::Locks => success(control.locks()),
         Request::Release { what } => answer_of(control.release(what)),
@@ -358,8 +359,8 @@ fn line_of<T: Serialize>(answer: &Answer<T>) -> Vec<u8> {
 mod tests {
     use super::{ClientSlot, Waiting, serve_waiting};
     use crate::api::{
-        Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded,
-        Sample, SettingRow, SocketRow, Status,
+        Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
+        Reloaded, Sample, SettingRow, SocketRow, Status,
     };
     use crate::control::{Control, Refused};
     use std::io::{BufRead, BufReader, Write};
@@ -407,6 +408,9 @@ mod tests {
         }
         fn release(&self, what: &str) -> Result<Released, Refused> {
             Err(Refused(what.to_owned()))
+        }
+        fn grace(&self, _: bool) -> Result<GraceStatus, Refused> {
+            Ok(GraceStatus::default())
         }
         fn reload(&self) -> Result<Reloaded, Refused> {
             Ok(Reloaded::default())

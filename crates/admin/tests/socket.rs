@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded, Request,
-    SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
+    Reloaded, Request, SettingRow, SocketRow, Status,
 };
 use admin::{Client, ClientError, Control, ControlServer, Refused, ServerError};
 use bowline_admin as admin;
@@ -52,6 +52,9 @@ impl Control for TestControl {
     }
     fn release(&self, what: &str) -> Result<Released, Refused> {
         Err(Refused(format!("nobody of the name {what}")))
+    }
+    fn grace(&self, _: bool) -> Result<GraceStatus, Refused> {
+        Ok(GraceStatus::default())
     }
     fn reload(&self) -> Result<Reloaded, Refused> {
         Ok(Reloaded { exports: 3, ..Reloaded::default() })

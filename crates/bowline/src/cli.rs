@@ -105,6 +105,18 @@ pub enum Command {
         #[command(flatten)]
         to: ControlTarget,
     },
+    /// Show the grace period after a restart, or end it
+    ///
+    /// After a restart, clients that held locks reclaim them, and nobody gets new ones. The grace period ends by
+    /// itself when all have; ending it earlier takes the locks from those that have not.
+    Grace {
+        /// End it now
+        #[arg(value_name = "end", value_parser = ["end"], hide_possible_values = true)]
+        action: Option<String>,
+        /// The server.
+        #[command(flatten)]
+        to: ControlTarget,
+    },
     /// Read the exports again and apply all of them, or none if one is wrong
     ///
     /// Reads the exports files, and the keys dirs, client, exports and read-only of the configuration file;

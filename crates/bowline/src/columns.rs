@@ -29,7 +29,7 @@ pub fn table(columns: &[Column]) -> Table {
 }
 
 /// All tables, by the command that prints them.
-pub const TABLES: [(&str, &[Column]); 9] = [
+pub const TABLES: [(&str, &[Column]); 10] = [
     ("status", &STATUS),
     ("exports", &EXPORTS),
     ("clients", &CLIENTS),
@@ -39,6 +39,7 @@ pub const TABLES: [(&str, &[Column]); 9] = [
     ("pools", &POOLS),
     ("ops", &OPS),
     ("get", &SETTINGS),
+    ("grace", &GRACE),
 ];
 
 /// The line of the status that is left out when it is empty.
@@ -97,6 +98,14 @@ pub const BLOCKED: Column = left(
     "An export in which a call has been blocked for two seconds or more: calls that are blocked and that wait, \
      the oldest call and its age, and calls that were answered with \"try again later\"",
 );
+
+/// `bowline grace`.
+pub const GRACE: [Column; 4] = [
+    left("ADDRESS", "The client's address"),
+    left("NAME", "What the client calls itself"),
+    left("RECLAIMED", "Whether it has reclaimed a lock since the restart"),
+    left("ANSWERED", "Whether it has answered that it knows of the restart"),
+];
 
 /// `bowline exports`.
 pub const EXPORTS: [Column; 9] = [

@@ -7,8 +7,9 @@ use crate::settings::Assignment;
 use crate::{default_paths, output, watch};
 use admin::Align::Left;
 use admin::api::{
-    BlockedCallRow, BlockedExport, Changed, ClientRow, ConnRow, Counter, ExportRow, LinkRow, OpRow,
-    OutboundStatus, PoolRow, Reloaded, Request, SettingRow, SocketRow, Status, TcpMemory,
+    BlockedCallRow, BlockedExport, Changed, ClientRow, ConnRow, Counter, ExportRow, GraceStatus,
+    LinkRow, OpRow, OutboundStatus, PoolRow, Reloaded, Request, SettingRow, SocketRow, Status,
+    TcpMemory,
 };
 use admin::{Client, Table};
 use serde::Serialize;
@@ -16,6 +17,39 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
+
+/// `bowline grace`.
+pub fn grace(end: bool, to: &ControlTarget) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Grace { end }, grace_page)
+}
+
+fn grace_page(grace: &GraceStatus) -> String {
+    let mut text = match (grace.running, grace.hosts.is_empty()) {
+        (false, _) => "no grace period\n".to_owned(),
+        (true, _) => format!(
+            "grace period: ends in {} at the latest\n",
+            admin::duration_s(grace.ends_in_ms.div_ceil(1000))
+        ),
+    };
+    if grace.machines > 0 {
+        let GraceStatus { machines, machines_answered, machines_given_up, .. } = grace;
+        let _ = writeln!(
+            text,
+            "told of the restart: {machines_answered} of {machines} machines have answered, \
+             {machines_given_up} never did"
+        );
+    }
+    if !grace.hosts.is_empty() {
+        let mut table = table(&columns::GRACE);
+        let word = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+        for host in &grace.hosts {
+            let cells = [host.address.clone(), host.name.clone()];
+            table.row(cells.into_iter().chain([word(host.reclaimed), word(host.answered)]));
+        }
+        text.push_str(&table.to_string());
+    }
+    text
+}
 
 /// `bowline status`.
 pub fn status(to: &TableTarget, verbose: bool) -> anyhow::Result<ExitCode> {

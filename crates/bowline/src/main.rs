@@ -67,6 +67,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Top(options) => top::top(&options),
         Command::Set { change, to } => control_commands::set(&change, &to),
         Command::Get { key, to } => control_commands::settings(key, &to),
+        Command::Grace { action, to } => control_commands::grace(action.is_some(), &to),
         Command::Reload(to) => control_commands::reload(&to),
     }
 }

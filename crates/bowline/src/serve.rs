@@ -6,8 +6,10 @@
 mod backends;
 mod connection_rows;
 mod control;
+mod grace_status;
 mod limit_warnings;
 mod listen_addresses;
+mod lock_keeper;
 mod lock_manager;
 mod lock_rows;
 pub mod parts;

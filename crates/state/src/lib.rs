@@ -33,6 +33,7 @@ mod deadlock;
 mod file;
 mod files;
 mod grace;
+mod grace_length;
 mod holder;
 mod host_removal;
 mod hosts;
@@ -58,6 +59,7 @@ mod waits;
 
 pub use file::{How, LockRequest, TestAnswer};
 pub use grace::{GraceHost, Phase};
+pub use grace_length::{GraceSeconds, GraceSecondsError};
 pub use holder::{Holder, Who};
 pub use host_removal::{Leaving, Reboot};
 pub use hosts::Caller;

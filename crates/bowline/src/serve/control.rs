@@ -6,15 +6,15 @@
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
-use super::{connection_rows, lock_rows, process_info, statistics, systemd};
+use super::{connection_rows, grace_status, lock_rows, process_info, statistics, systemd};
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
 use crate::output::error_text;
 use crate::serve_options::ServeOptions;
 use crate::settings::{self, Assignment, ROWS, Values};
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExportRow, LockRow, OpRow, PoolRow, Released, Reloaded, RuleRow,
-    Sample, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
+    Reloaded, RuleRow, Sample, SettingRow, SocketRow, Status,
 };
 use admin::{Control, Refused};
 use export::{ExportSpec, Identity, Table};
@@ -104,7 +104,7 @@ impl Control for ServerControl {
             blocked_exports: self.blocked_exports(),
             outbound: statistics::outbound(&self.parts.outbound.info()),
             counters: statistics::counters(&snapshot),
-            warnings: self.warnings.clone(),
+            warnings: self.warnings(),
         }
     }
 
@@ -215,6 +215,10 @@ impl Control for ServerControl {
         Ok(all.map(|(row, value)| shown(row, value)).collect())
     }
 
+    fn grace(&self, end: bool) -> Result<GraceStatus, Refused> {
+        grace_status::answer(&self.parts, end)
+    }
+
     fn reload(&self) -> Result<Reloaded, Refused> {
         let _one_at_a_time = lock(&self.reloading);
         systemd::reloading();
@@ -256,6 +260,13 @@ impl ServerControl {
             What::Path(path) => path.clone(),
         };
         format!("{what}: {}", refused.why)
+    }
+
+    /// Those of the start, and what is wrong now.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.warnings.clone();
+        warnings.extend(grace_status::warnings(&self.parts));
+        warnings
     }
 
     /// Exports with blocked calls, the one with the oldest call first.

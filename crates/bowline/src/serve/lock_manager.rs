@@ -1,11 +1,13 @@
 //! Builds the lock manager: the state that clients hold, the store by which it survives a restart, and NLM over both.
 
+use super::lock_keeper::LockKeeper;
 use super::process_info;
 use super::recovery::RecoveryStore;
 use nfs::Nfs;
 use nfs::nlm::{LocalLocks, Nlm, Store};
+use nfs::nsm::{Notifier, NsmMode};
 use rpc::Outbound;
-use state::{Limits, Now, Record, State};
+use state::{GraceSeconds, Limits, Now, Record, State};
 use std::io;
 use std::num::NonZero;
 use std::path::Path;
@@ -19,10 +21,11 @@ impl Store for RecoveryStore {
 }
 
 /// Opens the store and makes the state of this instance from it.
-pub fn open_state(state_dir: &Path) -> (Arc<RecoveryStore>, Arc<State>) {
+pub fn open_state(state_dir: &Path, grace: GraceSeconds) -> (Arc<RecoveryStore>, Arc<State>) {
     let (store, recovery) = RecoveryStore::open(state_dir);
+    let limits = Limits { grace_ms: grace.ms(), ..Limits::default() };
     let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let state = State::new(&recovery, Now(0), Limits::default(), cpus);
+    let state = State::new(&recovery, Now(0), limits, cpus);
     (Arc::new(store), Arc::new(state))
 }
 
@@ -38,4 +41,26 @@ pub fn lock_manager(
     let nlm = Nlm::new(Arc::clone(nfs), store, calls, process_info::host_name().as_bytes());
     nlm.settings.set_local_locks(local_locks);
     Arc::new(nlm)
+}
+
+/// The thread that runs what the lock manager does by time, and tells clients of the restart unless that is off.
+///
+/// # Errors
+/// The kernel refuses another thread.
+pub fn start_keeper(
+    nlm: &Arc<Nlm>,
+    state: &Arc<State>,
+    outbound: &Arc<OutboundCalls>,
+    mode: NsmMode,
+) -> io::Result<LockKeeper> {
+    let hosts = match mode {
+        NsmMode::Own => state.hosts_to_notify(),
+        NsmMode::Off => Vec::new(),
+    };
+    let calls = Arc::clone(outbound) as Arc<dyn Outbound>;
+    let theirs = Arc::clone(nlm);
+    let answered = Box::new(move |addr, name: &[u8]| theirs.notify_answered(addr, name));
+    let own_name = process_info::host_name().into_bytes();
+    let notifier = Notifier::new(calls, hosts, own_name, state.nsm_state(), answered);
+    LockKeeper::start(Arc::clone(nlm), Arc::clone(state), notifier)
 }

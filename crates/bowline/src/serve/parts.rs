@@ -3,13 +3,16 @@
 //! `server` is `None` once the server has been stopped. Its lock is held for reading while an operator's
 //! request asks or changes the server, and for writing by the stop; calls never take it.
 
+use super::lock_keeper::LockKeeper;
 use super::portmap::PortmapService;
+use super::recovery::RecoveryStore;
 use crate::logging::LogHandle;
 use crate::memory_shares::MemoryShares;
 use crate::output::error_text;
 use export::Exports;
 use nfs::Nfs;
 use nfs::nlm::Nlm;
+use nfs::nsm::Nsm;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use svc::{MemoryLimit, OutboundCalls, Server, SettingError, UdpSockets};
@@ -25,6 +28,12 @@ pub struct ServerParts {
     pub nfs: Arc<Nfs>,
     /// The lock manager.
     pub nlm: Arc<Nlm>,
+    /// The status monitor.
+    pub nsm: Arc<Nsm>,
+    /// Where it is stored who may reclaim after a restart.
+    pub recovery: Arc<RecoveryStore>,
+    /// Does for locks what time asks for.
+    pub keeper: LockKeeper,
     /// How portmappers know the server.
     pub portmap: PortmapService,
     /// The log's level.
@@ -85,6 +94,7 @@ impl ServerParts {
         if let Some(server) = server {
             server.stop(timeout);
         }
+        self.keeper.stop();
         self.outbound.stop();
     }
 }

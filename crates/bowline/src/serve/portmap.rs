@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Longest wait for rpcbind, which runs on this machine.
 const RPCBIND_TIMEOUT: Duration = Duration::from_secs(2);
 /// Programs and versions that are announced.
-const PROGRAMS: [(u32, u32); 12] = [
+const PROGRAMS: [(u32, u32); 13] = [
     (100_003, 2),
     (100_003, 3),
     (100_227, 2),
@@ -38,6 +38,7 @@ const PROGRAMS: [(u32, u32); 12] = [
     (100_021, 1),
     (100_021, 3),
     (100_021, 4),
+    (100_024, 1),
 ];
 
 /// `--portmap`.

@@ -25,6 +25,7 @@ use anyhow::{Context, anyhow, bail};
 use export::{ExportSpec, Exports, Identity, Table};
 use nfs::mount::Mount;
 use nfs::nlm::Nlm;
+use nfs::nsm::{Nsm, Reboots};
 use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings};
 use rpc::{DispatchSettings, Dispatcher, Program, Replies, Switched};
@@ -79,7 +80,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let dispatcher = Arc::new(dispatcher(&programs, Arc::clone(&services)));
     // nobody else has asked for the replies
     let _first = dispatcher.set_replies(Arc::clone(&outbound) as Arc<dyn Replies>);
-    let Programs { nfs, mount, nlm, recovery } = programs;
+    let Programs { nfs, mount, nlm, nsm, recovery } = programs;
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let calls = (dispatcher, Arc::clone(&telemetry));
     let server =
@@ -89,11 +90,13 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let portmap = PortmapService::apply(&plan, &listen, services, udp)?;
     let mut warnings = startup_warnings::all(config, &listen, squash_to, &specs);
     warnings.extend(settings::check_tcp_buffers(&config.values.buffers(), server.buffer_totals())?);
-    warnings.extend(recovery.failure().map(|why| format!("clients get no locks: {why}")));
     let started = Instant::now();
     let log = process.log;
+    let keeper = lock_manager::start_keeper(&nlm, &nfs.state, &outbound, config.values.nsm)
+        .context("cannot start the thread that keeps locks")?;
     let server = RwLock::new(Some(server));
-    let parts = ServerParts { exports, nfs, nlm, portmap, log, outbound, server };
+    let parts =
+        ServerParts { exports, nfs, nlm, nsm, recovery, keeper, portmap, log, outbound, server };
     let control = Arc::new(ServerControl {
         parts,
         config: config.clone(),
@@ -222,6 +225,7 @@ struct Programs {
     nfs: Arc<Nfs>,
     mount: Arc<Mount>,
     nlm: Arc<Nlm>,
+    nsm: Arc<Nsm>,
     recovery: Arc<RecoveryStore>,
 }
 
@@ -232,7 +236,7 @@ impl Programs {
         outbound: &Arc<OutboundCalls>,
         refusals: &Arc<Refusals>,
     ) -> Self {
-        let (recovery, state) = lock_manager::open_state(&config.state_dir);
+        let (recovery, state) = lock_manager::open_state(&config.state_dir, config.values.grace);
         let nfs = Nfs::new(Arc::clone(exports), NfsSettings::default()).with_state(state);
         let nfs = Arc::new(nfs);
         nfs.settings.set_versions(&config.values.versions);
@@ -245,7 +249,10 @@ impl Programs {
             log(refused);
         })));
         let nlm = lock_manager::lock_manager(&nfs, &recovery, outbound, config.values.local_locks);
-        Self { nfs, mount, nlm, recovery }
+        let reboots = Arc::clone(&nlm) as Arc<dyn Reboots>;
+        let nsm = Arc::new(Nsm::new(Arc::clone(&nfs.state), reboots));
+        nsm.set_mode(config.values.nsm);
+        Self { nfs, mount, nlm, nsm, recovery }
     }
 }
 
@@ -275,6 +282,7 @@ fn dispatcher(programs: &Programs, services: Arc<Portmap>) -> Dispatcher {
         Box::new(nfs::rquota::rquota_program(Arc::clone(&programs.nfs))),
         Box::new(nfs::mount::mount_program(Arc::clone(&programs.mount))),
         Box::new(nfs::nlm::nlm_program(Arc::clone(&programs.nlm))),
+        Box::new(nfs::nsm::nsm_program(Arc::clone(&programs.nsm))),
         Box::new(nfs::portmap::portmap_program(services)),
     ];
     let defaults = DispatchSettings::default();

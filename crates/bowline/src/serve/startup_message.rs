@@ -92,7 +92,7 @@ pub fn print(control: &ServerControl, listen: &ListenAddresses) {
         portmap: control.parts.portmap.how(),
         state_dir: config.state_dir.display().to_string(),
         control: config.control.display().to_string(),
-        notes: control.warnings.clone(),
+        notes: control.warnings(),
     };
     let table = control.parts.exports.load();
     let rules = table.exports().first().map(|export| export.rules()).unwrap_or_default();

@@ -11,7 +11,9 @@ use super::tcp_buffers::{BufferSettings, ScopedSizes};
 use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
 use nfs::nlm::LocalLocks;
+use nfs::nsm::NsmMode;
 use nfs::{Nfs, NfsVersions, TransferSize};
+use state::GraceSeconds;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
     Congestion, ExportShare, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets,
@@ -205,6 +207,27 @@ settings! {
         help: "whether locks of clients and fcntl(2) locks of programs on this machine exclude each other",
         manual: "With off, clients exclude only each other. A file that is locked keeps what held when its first \
                  lock was granted.",
+    }
+    grace: GraceSeconds {
+        key: "grace",
+        values: "SECONDS",
+        default: GraceSeconds::DEFAULT,
+        default_text: None,
+        apply: Some(|parts, grace, _| { parts.nfs.state.set_grace_ms(grace.ms()); parts.keeper.wake(); Ok(Vec::new()) }),
+        help: "longest time after a restart in which clients reclaim their locks and nobody gets new ones",
+        manual: "1 to 600. There is a grace period only if a client held locks before the restart, and it ends when \
+                 all of them have reclaimed or answered, ten seconds after the last has.",
+    }
+    nsm: NsmMode {
+        key: "nsm",
+        values: "own|off",
+        default: NsmMode::Own,
+        default_text: None,
+        apply: Some(|parts, mode, _| { parts.nsm.set_mode(*mode); Ok(Vec::new()) }),
+        help: "whether the server hears of reboots of clients that hold locks, and tells them of its own restarts",
+        manual: "own needs no rpc.statd. With off, the locks of a client that reboots stay until it locks again and \
+                 unlocks, or `bowline release`, and clients do not reclaim locks after a restart of the server unless \
+                 something else tells them.",
     }
     memory: Bytes<MemoryLimit> {
         key: "memory",

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 /// Every command: what it is told, how it ends, and a part of its one line of error.
-const ENDS: [(&str, i32, &str); 82] = [
+const ENDS: [(&str, i32, &str); 85] = [
     ("serve", 2, "nothing to serve"),
     ("serve /a --prot 1", 2, "--port"),
     ("serve none", 2, "none does not exist"),
@@ -61,6 +61,9 @@ const ENDS: [(&str, i32, &str); 82] = [
     ("sockets extra", 2, "see `bowline sockets --help`"),
     ("pools", 1, "bowline serve"),
     ("pools extra", 2, "see `bowline pools --help`"),
+    ("grace", 1, "bowline serve"),
+    ("grace end", 1, "bowline serve"),
+    ("grace extra", 2, "see `bowline grace --help`"),
     ("ops", 1, "bowline serve"),
     ("locks", 1, "bowline serve"),
     ("locks extra", 2, "see `bowline locks --help`"),

@@ -20,6 +20,7 @@ mod foreign_clients;
 mod idle_connections;
 mod large_directory;
 mod load_generator;
+mod lock_recovery;
 mod nfs3_client;
 mod operator_tables;
 mod read_race;

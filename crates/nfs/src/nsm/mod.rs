@@ -26,18 +26,21 @@
 //! SM_MON asks that others be monitored for the lock manager of this machine's kernel, which it needs as a client of
 //! other servers. That is rpc.statd's task: it is refused, and counted, so that the operator can be told.
 
+mod mode;
 mod notifier;
 #[cfg(test)]
 mod tests;
 
+pub use mode::{NsmMode, NsmModeError};
 pub use notifier::{Notifier, NotifierProgress};
 
+use crate::nlm::Nlm;
 use proto::nsm::{MonId, MyId, Name, Notify, Outcome, PROGRAM, Stat, StatResult};
 use rpc::{Call, Fault, Plan, Row, Service, Version};
 use state::State;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use xdr::{Reader, Writer};
 
 /// The first port that any user may send from.
@@ -48,6 +51,12 @@ pub trait Reboots: Send + Sync {
     /// The host of this name and address has this state number now. How many locks it held; `None` if it is not
     /// monitored, or is known to have that number.
     fn client_rebooted(&self, from: IpAddr, name: &[u8], nsm_state: i32) -> Option<usize>;
+}
+
+impl Reboots for Nlm {
+    fn client_rebooted(&self, from: IpAddr, name: &[u8], nsm_state: i32) -> Option<usize> {
+        Self::client_rebooted(self, from, name, nsm_state)
+    }
 }
 
 /// Numbers since the start.
@@ -67,6 +76,8 @@ pub struct NsmCounters {
 pub struct Nsm {
     state: Arc<State>,
     reboots: Arc<dyn Reboots>,
+    /// Whether notifications are believed at all.
+    on: AtomicBool,
     counts: [AtomicU64; 4],
 }
 
@@ -78,7 +89,12 @@ const MONITOR_REFUSED: usize = 3;
 impl Nsm {
     /// The status monitor over what clients hold.
     pub fn new(state: Arc<State>, reboots: Arc<dyn Reboots>) -> Self {
-        Self { state, reboots, counts: Default::default() }
+        Self { state, reboots, on: AtomicBool::new(true), counts: Default::default() }
+    }
+
+    /// Sets whether notifications are believed (`nsm`).
+    pub fn set_mode(&self, mode: NsmMode) {
+        self.on.store(mode == NsmMode::Own, Relaxed);
     }
 
     /// Numbers since the start.
@@ -160,7 +176,7 @@ fn notify(nsm: &Nsm, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer)
     let Notify { name, state } = args.get()?;
     args.end()?;
     let from = call.peer.addr;
-    let host = match from.port() < UNRESERVED_PORT {
+    let host = match from.port() < UNRESERVED_PORT && nsm.on.load(Relaxed) {
         true => nsm.state.host_called(from.ip(), name),
         false => None,
     };

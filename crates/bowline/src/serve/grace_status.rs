@@ -1,0 +1,81 @@
+//! What the operator is told of the grace period and of the store behind it, and how he ends the one.
+
+use super::parts::ServerParts;
+use admin::Refused;
+use admin::api::{GraceHostRow, GraceStatus};
+use state::{GraceHost, Phase};
+use std::time::{Duration, Instant};
+
+/// How long the operator waits for the end to be stored.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The grace period, ended first if that is asked for.
+///
+/// # Errors
+/// There is none to end, or its end cannot be stored.
+pub fn answer(parts: &ServerParts, end: bool) -> Result<GraceStatus, Refused> {
+    if end {
+        end_now(parts)?;
+    }
+    Ok(status(parts))
+}
+
+fn end_now(parts: &ServerParts) -> Result<(), Refused> {
+    let phase = || parts.nfs.state.grace_period(parts.nlm.now()).0;
+    if phase() == Phase::Over {
+        return Err(Refused("there is no grace period".to_owned()));
+    }
+    // it is stored, and then over, by the thread that would do so in time
+    let _stored_there = parts.nfs.state.end_grace();
+    parts.keeper.wake();
+    let begun = Instant::now();
+    while phase() != Phase::Over {
+        if begun.elapsed() > PATIENCE {
+            let why = parts.recovery.failure().map_or_else(String::new, |why| format!(": {why}"));
+            return Err(Refused(format!("its end cannot be stored yet{why}")));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    tracing::info!("grace period: ended by the operator");
+    Ok(())
+}
+
+fn status(parts: &ServerParts) -> GraceStatus {
+    let now = parts.nlm.now();
+    let (phase, ends_ms, hosts) = parts.nfs.state.grace_period(now);
+    let told = parts.keeper.notified();
+    let nsm = parts.nsm.counters();
+    let running = phase != Phase::Over;
+    let row = |host: GraceHost| GraceHostRow {
+        address: host.name.addr.to_string(),
+        name: String::from_utf8_lossy(&host.name.name).into_owned(),
+        reclaimed: host.reclaimed,
+        answered: host.answered,
+    };
+    GraceStatus {
+        running,
+        ends_in_ms: if running { ends_ms.saturating_sub(now.0) } else { 0 },
+        hosts: hosts.into_iter().map(row).collect(),
+        machines: told.machines as u64,
+        machines_answered: told.answered as u64,
+        machines_given_up: told.given_up as u64,
+        state_number: parts.nfs.state.nsm_state().into(),
+        client_reboots: nsm.reboots,
+        locks_dropped: nsm.locks_dropped,
+        notifications_ignored: nsm.ignored,
+    }
+}
+
+/// What is wrong with locks now.
+pub fn warnings(parts: &ServerParts) -> Vec<String> {
+    let store = parts
+        .recovery
+        .failure()
+        .map(|why| format!("{why}: clients that hold no lock yet get none (No locks available)"));
+    let monitor = (parts.nsm.counters().monitor_refused > 0).then(|| {
+        "this machine's kernel, as a client of other servers, asked this server to monitor them, which is \
+         rpc.statd's task: locks on those mounts fail; start rpc.statd before bowline, or mount them with nolock"
+            .to_owned()
+    });
+    store.into_iter().chain(monitor).collect()
+}

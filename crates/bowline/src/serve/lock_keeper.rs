@@ -1,0 +1,174 @@
+//! The thread that does for locks what time asks for: requests and callbacks are tried again, the grace period ends,
+//! clients are told of a restart.
+//!
+//! It sleeps until the next of these, or until it is woken because something is due earlier. While the grace period runs
+//! it looks each second whether everybody who may reclaim has.
+//!
+//! Lock: whether it was woken or is to end; held for a moment.
+
+use nfs::nlm::Nlm;
+use nfs::nsm::{Notifier, NotifierProgress};
+use state::{GraceHost, Phase, State};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// How often the grace period is looked at.
+const GRACE_LOOK_MS: u64 = 1000;
+/// The shortest sleep: something that stays due, such as a record that the disk does not take, must not keep a
+/// processor busy.
+const SLEEP_MIN_MS: u64 = 50;
+/// The longest sleep.
+const SLEEP_MAX_MS: u64 = 60_000;
+
+#[derive(Default)]
+struct Wakeup {
+    state: Mutex<Wanted>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Wanted {
+    look: bool,
+    end: bool,
+}
+
+impl Wakeup {
+    fn lock(&self) -> MutexGuard<'_, Wanted> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Wanted)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Sleeps so long or until it is woken; `false`: it is to end.
+    fn sleep(&self, time: Duration) -> bool {
+        let awake = |wanted: &mut Wanted| !wanted.look && !wanted.end;
+        let slept = self.changed.wait_timeout_while(self.lock(), time, awake);
+        let (mut wanted, _) = slept.unwrap_or_else(PoisonError::into_inner);
+        wanted.look = false;
+        !wanted.end
+    }
+}
+
+/// The thread.
+pub struct LockKeeper {
+    wakeup: Arc<Wakeup>,
+    notifier: Arc<Notifier>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl LockKeeper {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The kernel refuses another thread.
+    pub fn start(nlm: Arc<Nlm>, state: Arc<State>, notifier: Arc<Notifier>) -> io::Result<Self> {
+        let wakeup = Arc::new(Wakeup::default());
+        let by_nlm = Arc::clone(&wakeup);
+        nlm.set_waker(Box::new(move || by_nlm.change(|wanted| wanted.look = true)));
+        let (theirs, told) = (Arc::clone(&wakeup), Arc::clone(&notifier));
+        let thread = Builder::new()
+            .name("lock-keeper".into())
+            .spawn(move || keep(&theirs, &nlm, &state, &told))?;
+        Ok(Self { wakeup, notifier, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Has it look at once: the operator has changed something.
+    pub fn wake(&self) {
+        self.wakeup.change(|wanted| wanted.look = true);
+    }
+
+    /// How many machines have heard of the restart.
+    pub fn notified(&self) -> NotifierProgress {
+        self.notifier.progress()
+    }
+
+    /// Ends it.
+    pub fn stop(&self) {
+        self.wakeup.change(|wanted| wanted.end = true);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for LockKeeper {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn keep(wakeup: &Wakeup, nlm: &Nlm, state: &State, notifier: &Arc<Notifier>) {
+    let mut grace = GraceLog::new(state, nlm.now());
+    loop {
+        // who has reclaimed is forgotten when it is over
+        grace.look(state, nlm.now());
+        let due = nlm.tick();
+        let now = nlm.now();
+        let told = notifier.tick(now.0);
+        let look = grace.is_running(state, now).then_some(now.0.saturating_add(GRACE_LOOK_MS));
+        let next = [due, told, look].into_iter().flatten().min();
+        let sleep_ms = next.map_or(SLEEP_MAX_MS, |next| next.saturating_sub(now.0));
+        let sleep = Duration::from_millis(sleep_ms.clamp(SLEEP_MIN_MS, SLEEP_MAX_MS));
+        if !wakeup.sleep(sleep) {
+            return;
+        }
+    }
+}
+
+/// What is logged of the grace period: its beginning and its end.
+struct GraceLog {
+    phase: Phase,
+    /// Who could reclaim, as it was last seen.
+    hosts: Vec<GraceHost>,
+}
+
+impl GraceLog {
+    fn new(state: &State, now: state::Now) -> Self {
+        let (phase, ends_ms, hosts) = state.grace_period(now);
+        if phase != Phase::Over {
+            tracing::info!(
+                "grace period: {} hosts held locks before the restart and may reclaim them for {} s; \
+                 nobody gets new locks meanwhile (`bowline grace`)",
+                hosts.len(),
+                ends_ms.saturating_sub(now.0).div_ceil(1000)
+            );
+        }
+        Self { phase, hosts }
+    }
+
+    /// Notes who has reclaimed.
+    fn look(&mut self, state: &State, now: state::Now) {
+        if self.phase != Phase::Over {
+            let (phase, _, hosts) = state.grace_period(now);
+            if phase != Phase::Over {
+                self.hosts = hosts;
+            }
+        }
+    }
+
+    /// Whether the grace period still runs; its end is logged.
+    fn is_running(&mut self, state: &State, now: state::Now) -> bool {
+        if self.phase == Phase::Over {
+            return false;
+        }
+        self.phase = state.grace_period(now).0;
+        if self.phase != Phase::Over {
+            return true;
+        }
+        let reclaimed = self.hosts.iter().filter(|host| host.reclaimed).count();
+        let silent = self.hosts.iter().filter(|host| !host.reclaimed && !host.answered).count();
+        tracing::info!(
+            "grace period: over after {:.1} s; of {} hosts {reclaimed} reclaimed locks, and {silent} \
+             neither did nor answered",
+            now.0 as f64 / 1000.0,
+            self.hosts.len()
+        );
+        false
+    }
+}
