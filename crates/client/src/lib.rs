@@ -24,7 +24,7 @@ pub use message::{Identity, Target};
 pub use mount::{Exported, Mounted, MountedBy};
 pub use nfs2::Entry2;
 pub use nfs3::{Entry, Found, Listing, Made, ReadDone};
-pub use nlm::{NlmHolder, NlmLock};
+pub use nlm::{NlmHolder, NlmLock, NlmMessages};
 pub use portmap::Listed;
 pub use rpc::Refusal;
 pub use transport::RECORD_MAX;

@@ -2,11 +2,15 @@
 
 use crate::client::{Client, Reply};
 use crate::error::{Error, Result};
-use crate::message::Target;
+use crate::message::{Identity, Target, put_call};
 use proto::nlm::{
     Answer, CancelArgs, LockArgs, PROGRAM, Status, TestAnswer, TestArgs, TestResult, UnlockArgs,
     Versioned, Width, procedure as p,
 };
+use proto::rpc::CallHeader;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
 use xdr::{Encode, Reader, Writer};
 
 pub use proto::nlm::Lock as NlmLock;
@@ -51,6 +55,8 @@ fn decoded<'a, T: Versioned<'a>>(
     reply.decode_with(operation, |r: &mut Reader<'a>| T::decode(r, width(version)))
 }
 
+/// The version of clients that ask by messages.
+const MESSAGE_VERSION: u32 = 3;
 /// The cookie of all calls: a client that waits for each answer needs no more.
 const COOKIE: &[u8] = b"1";
 
@@ -140,5 +146,80 @@ impl Client {
                 len: holder.len,
             }),
         })
+    }
+}
+
+/// A client of version 3 that asks by the `_MSG` procedures over UDP: the answer is a call, to the port that it asked
+/// from and from the port that it asked.
+pub struct NlmMessages {
+    socket: UdpSocket,
+    peer: String,
+    xid: u32,
+}
+
+impl NlmMessages {
+    /// `timeout` holds for each answer.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn new(server: SocketAddr, timeout: Duration) -> Result<Self> {
+        let any: IpAddr = match server {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let peer = server.to_string();
+        let failed = |source| Error::Io { peer: peer.clone(), source };
+        let socket = UdpSocket::bind((any, 0)).map_err(failed)?;
+        socket.connect(server).map_err(failed)?;
+        socket.set_read_timeout(Some(timeout)).map_err(failed)?;
+        // a server's reply cache must not take this client for an earlier one on the same port
+        let xid = RandomState::new().build_hasher().finish() as u32;
+        Ok(Self { socket, peer, xid })
+    }
+
+    /// LOCK_MSG and LOCK_RES.
+    ///
+    /// # Errors
+    /// Any but a status, which is the result.
+    pub fn lock(&mut self, lock: NlmLock<'_>, exclusive: bool, block: bool) -> Result<Status> {
+        let args = LockArgs { cookie: COOKIE, block, exclusive, lock, reclaim: false, state: 1 };
+        self.exchange((p::LOCK_MSG, p::LOCK_RES), &args)
+    }
+
+    /// UNLOCK_MSG and UNLOCK_RES.
+    ///
+    /// # Errors
+    /// As [`NlmMessages::lock`].
+    pub fn unlock(&mut self, lock: NlmLock<'_>) -> Result<Status> {
+        let args = UnlockArgs { cookie: COOKIE, lock };
+        self.exchange((p::UNLOCK_MSG, p::UNLOCK_RES), &args)
+    }
+
+    fn exchange<'a>(
+        &mut self,
+        (ask, answer): (u32, u32),
+        args: &impl Versioned<'a>,
+    ) -> Result<Status> {
+        self.xid = self.xid.wrapping_add(1);
+        let (xid, width) = (self.xid, Width::Bits32);
+        let mut w = Writer::new();
+        let target = Target { program: PROGRAM, version: MESSAGE_VERSION, procedure: ask };
+        put_call(&mut w, xid, target, Some(&Identity::root()));
+        args.encode(&mut w, width);
+        let failed = |source| Error::Io { peer: self.peer.clone(), source };
+        self.socket.send(w.bytes()).map_err(failed)?;
+        let mut datagram = [0; 4096];
+        loop {
+            let len = self.socket.recv(&mut datagram).map_err(failed)?;
+            let mut r = Reader::new(datagram.get(..len).unwrap_or_default());
+            // the call's own reply, which is void, may come first
+            let Ok(header) = r.get::<CallHeader<'_>>() else { continue };
+            if (header.program, header.procedure) != (PROGRAM, answer) {
+                continue;
+            }
+            let garbled = |source| Error::Garbled { operation: "an NLM answer", source };
+            let result = Answer::decode(&mut r, width).map_err(garbled)?;
+            return Ok(result.status);
+        }
     }
 }

@@ -21,6 +21,7 @@ mod idle_connections;
 mod large_directory;
 mod load_generator;
 mod lock_recovery;
+mod locks;
 mod nfs3_client;
 mod operator_tables;
 mod read_race;
