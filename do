@@ -319,10 +319,13 @@ summary() {
 
 check() {
   toolchain
-  cargo fmt --all -- --check
-  cargo clippy --quiet --workspace --all-targets -- -D warnings
-  RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --quiet --workspace --no-deps --document-private-items
-  cargo xtask all
+  local failed=0
+  cargo fmt --all -- --check || failed=1
+  cargo clippy --quiet --workspace --all-targets --keep-going -- -D warnings || failed=1
+  RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+    cargo doc --quiet --workspace --no-deps --document-private-items || failed=1
+  cargo xtask all || failed=1
+  return $failed
 }
 
 instructions() {

@@ -91,7 +91,7 @@ mod tests {
     fn the_share_of_others_leaves_out_what_is_idle_and_what_the_host_takes() {
         let times = |all, idle, stolen| {
             let [all, idle, stolen] = [all, idle, stolen].map(Duration::from_millis);
-            CpuTimes { all, idle, stolen, ..CpuTimes::default() }
+            CpuTimes { all, idle, stolen }
         };
         let share = busy_share(&times(1000, 500, 0), &times(2000, 1000, 250));
         assert!((share - 0.25).abs() < 1e-9, "{share}");

@@ -14,7 +14,7 @@ use admin::Client;
 use admin::api::{Request, Sample};
 use rates::Rates;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Shows or prints the rates.
@@ -33,7 +33,7 @@ pub fn top(options: &TopOptions) -> anyhow::Result<ExitCode> {
     }
     // a server that does not answer is said before the screen changes
     let first = sample(&path, true)?;
-    screen::run(first, options.view, options.interval, PathBuf::from(path))
+    screen::run(first, options.view, options.interval, path)
 }
 
 fn once(options: &TopOptions, path: &Path) -> anyhow::Result<ExitCode> {

@@ -92,7 +92,7 @@ pub enum Right {
     /// special stateid.
     #[default]
     Check,
-    /// It was checked when the file was opened ([`Backend::may_open`]); the mode may have changed since.
+    /// It was checked when the file was opened ([`may_open`](crate::Backend::may_open)); the mode may have changed since.
     /// What is not in the set is checked.
     Opened(OpenAccess),
 }
@@ -399,7 +399,7 @@ pub struct Limits {
 /// Changes whenever unstable data may have been lost (RFC 1813 §3.3.7 `verf`).
 pub type Verifier = [u8; 8];
 
-/// Keeps an open file: see [`Backend::keep`]. Dropping it never waits for a disk, but takes a lock.
+/// Keeps an open file: see [`keep`](crate::Backend::keep). Dropping it never waits for a disk, but takes a lock.
 #[must_use = "the file is kept only as long as this lives"]
 pub struct Kept(#[expect(dead_code, reason = "dropped")] Box<dyn Send + Sync>);
 

@@ -2,8 +2,8 @@
 //! lock.
 //!
 //! An entry is made before the core is asked, because the grant may come before the answer. It goes with the request's
-//! CANCEL or the grant's answer; what has no request any more (its host was dropped) goes when [`Waiting::sweep`] comes
-//! by. The mutex is held for map operations.
+//! CANCEL or the grant's answer; an entry whose request no longer exists (its host was dropped) is removed by the sweep in
+//! `Nlm::tick`. The mutex is held for map operations.
 
 use proto::nlm::Status;
 use rpc::{CallerAddress, Transport};

@@ -55,6 +55,7 @@ pub(super) struct Engine {
 }
 
 /// Why a call cannot be sent now.
+#[derive(Clone, Copy)]
 enum NotSent {
     /// All endpoints are in use.
     NoEndpoint,

@@ -143,7 +143,7 @@ impl Machine {
                         AtomicUsize::fetch_add(&accepted, 1, SeqCst);
                         let (answer, ended) = (Arc::clone(&answer), Arc::clone(&ended));
                         threads.push(std::thread::spawn(move || {
-                            serve_stream(stream, from, &*answer, &ended);
+                            serve_stream(stream, from, &answer, &ended);
                         }));
                     }
                     Err(_) => std::thread::sleep(Duration::from_millis(5)),
@@ -163,12 +163,7 @@ impl Drop for Machine {
 }
 
 /// An empty message closes the connection; one that begins with a record mark of its own is sent as it is.
-fn serve_stream(
-    mut stream: TcpStream,
-    from: SocketAddr,
-    answer: &(dyn Fn(&[u8], SocketAddr) -> Vec<Vec<u8>> + Send + Sync),
-    end: &AtomicBool,
-) {
+fn serve_stream(mut stream: TcpStream, from: SocketAddr, answer: &Answers, end: &AtomicBool) {
     stream.set_nonblocking(false).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let mut input = Vec::new();

@@ -97,6 +97,9 @@ impl Owner {
     }
 }
 
+/// A lock that is in the way: mode, process, owner handle, offset and length.
+type InTheWay = (bool, i32, Vec<u8>, u64, u64);
+
 impl Rig {
     /// One writable export of this backend.
     pub fn over(backend: Arc<dyn Backend>) -> Self {
@@ -203,13 +206,12 @@ impl Rig {
         self.answer(who, p::CANCEL, &CancelArgs { cookie: b"cookie", block: true, exclusive, lock })
     }
 
-    /// What is in the way, as its mode, process, owner handle, offset and length.
     pub fn test(
         &self,
         who: Owner,
         exclusive: bool,
         lock: Lock<'_>,
-    ) -> Result<(), (Status, Option<(bool, i32, Vec<u8>, u64, u64)>)> {
+    ) -> Result<(), (Status, Option<InTheWay>)> {
         let args = TestArgs { cookie: b"cookie", exclusive, lock };
         let bytes = self.try_call(who, p::TEST, &args).unwrap();
         let mut r = Reader::new(&bytes);
