@@ -34,6 +34,7 @@ const ROOT: u64 = 1;
 const FIRST_FILE: u64 = 2;
 
 const NO_ENTRY: i32 = 2;
+const INTERRUPTED: i32 = 4;
 const EXISTS: i32 = 17;
 const NOT_IMPLEMENTED: i32 = 38;
 
@@ -105,6 +106,8 @@ struct State {
     failing: HashMap<u32, i32>,
     /// Requests that were received and hang.
     held: Vec<Request>,
+    /// Whether an interrupt ends what hangs.
+    answers_interrupts: bool,
     /// How often each operation was received.
     received: HashMap<u32, u64>,
 }
@@ -200,6 +203,12 @@ impl FuseTree {
         self.shared.state.lock().unwrap().failing.insert(op as u32, errno);
     }
 
+    /// From now on a request that hangs ends with EINTR when the kernel says that its caller was interrupted or
+    /// killed, as most file systems do. Without it the caller cannot be killed.
+    pub fn answer_interrupts(&self) {
+        self.shared.state.lock().unwrap().answers_interrupts = true;
+    }
+
     /// How many requests of an operation hang now.
     #[must_use]
     pub fn held(&self, op: Op) -> usize {
@@ -277,7 +286,9 @@ impl Shared {
             let Some(request) = Request::parse(&buffer[..len]) else { continue };
             let mut state = self.state.lock().unwrap();
             *state.received.entry(request.opcode).or_default() += 1;
-            if state.hung.contains(&request.opcode) {
+            if request.opcode == INTERRUPT {
+                self.interrupt(&mut state, &request);
+            } else if state.hung.contains(&request.opcode) {
                 state.held.push(request);
             } else {
                 self.answer(&mut state, &request);
@@ -293,6 +304,22 @@ impl Shared {
         }
         let failing = state.failing.get(&request.opcode).copied().filter(|errno| *errno != 0);
         let result = failing.map_or_else(|| state.perform(request), Err);
+        self.reply(request, result);
+    }
+
+    /// The caller of a request was interrupted: `fuse_interrupt_in` names it.
+    fn interrupt(&self, state: &mut State, request: &Request) {
+        if !state.answers_interrupts {
+            return;
+        }
+        let unique = Fields(&request.body).u64(0);
+        if let Some(place) = state.held.iter().position(|held| held.unique == unique) {
+            let held = state.held.swap_remove(place);
+            self.reply(&held, Err(INTERRUPTED));
+        }
+    }
+
+    fn reply(&self, request: &Request, result: Result<Vec<u8>, i32>) {
         let (error, body) = match result {
             Ok(body) => (0, body),
             Err(errno) => (-errno, Vec::new()),
@@ -386,7 +413,8 @@ impl State {
             GETATTR => self.attributes(request.node),
             SETATTR => self.set_attributes(request),
             UNLINK => self.names.remove(&request.name(0)).map(|_| Vec::new()).ok_or(NO_ENTRY),
-            OPEN | OPEN_DIR => Ok(longs(&[request.node, 0])),
+            OPEN => Ok(open_out(request.node)),
+            OPEN_DIR => Ok(longs(&[request.node, 0])),
             READ => self.read(request),
             WRITE => self.write(request),
             STATFS => Ok(statfs()),
@@ -473,7 +501,7 @@ impl State {
             return Err(EXISTS);
         }
         let node = self.add(name, mode);
-        Ok([self.entry(node)?, longs(&[node, 0])].concat())
+        Ok([self.entry(node)?, open_out(node)].concat())
     }
 
     /// `fuse_dirent` of each name behind the offset.
@@ -496,6 +524,11 @@ impl State {
         }
         out
     }
+}
+
+/// `fuse_open_out` of a file whose data the kernel does not cache (`FOPEN_DIRECT_IO`).
+fn open_out(node: u64) -> Vec<u8> {
+    [longs(&[node]), words(&[1, 0])].concat()
 }
 
 /// `fuse_init_out`.
