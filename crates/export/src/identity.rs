@@ -2,16 +2,18 @@
 //! keeps a second server from using the directory.
 //!
 //! Files in the state directory: `key` (16 bytes, mode 0600), `exports` (a line each: UUID, space,
-//! path with `\` escapes), `lock`. All but the lock are written whole: temporary file, fsync,
-//! rename, fsync of the directory. A UUID once given out stays with its path, also while the path
-//! is not exported. Without a state directory key and UUIDs are random and last as long as the process.
+//! path with `\` escapes; at the end `end` and the number of lines, so that a file that was cut off is not
+//! taken for one with fewer exports), `lock`. All but the lock are written whole: temporary file, fsync,
+//! rename, fsync of the directory. `key` is written last: where it is, `exports` has been. A UUID once given
+//! out stays with its path, also while the path is not exported. Without a state directory key and UUIDs are
+//! random and last as long as the process.
 
 use crate::export::ExportId;
 use crate::handle::Key;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -38,7 +40,8 @@ pub enum IdentityError {
     },
     /// A file there has not the expected format.
     #[error(
-        "{path} is damaged ({what}): restore it, or remove it (clients then have to mount again)"
+        "{path} is damaged ({what}): restore the state directory from a backup, or remove it (clients then have to \
+         mount again)"
     )]
     Damaged {
         /// The file.
@@ -57,7 +60,7 @@ pub struct Identity {
     /// at start and reload only.
     uuids: Mutex<BTreeMap<Vec<u8>, [u8; 16]>>,
     /// Held for the advisory lock on it.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl Identity {
@@ -71,33 +74,65 @@ impl Identity {
 
     /// The same with this key.
     pub const fn of(key: Key) -> Self {
-        Self { key, dir: None, uuids: Mutex::new(BTreeMap::new()), _lock: None }
+        Self { key, dir: None, uuids: Mutex::new(BTreeMap::new()), lock: None }
     }
 
-    /// The identity stored in a directory, which must exist; created on first use.
+    /// A copy that stores nothing: what is given out of it is forgotten with it.
+    #[must_use]
+    pub fn provisional(&self) -> Self {
+        let uuids = self.uuids.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { key: self.key, dir: None, uuids: Mutex::new(uuids), lock: None }
+    }
+
+    /// The identity stored in a directory, which must exist; created on first use. Never waits, as opening a FIFO
+    /// would.
     ///
     /// # Errors
     /// [`IdentityError`].
     pub fn open(dir: &Path) -> Result<Self, IdentityError> {
         let lock = take_lock(dir)?;
-        let key = match read(&dir.join("key"))? {
-            Some(bytes) => Key(bytes.try_into().map_err(|_| IdentityError::Damaged {
-                path: dir.join("key"),
-                what: "not 16 bytes long",
-            })?),
+        let damaged = |name: &str, what| IdentityError::Damaged { path: dir.join(name), what };
+        let (key, uuids) = (read(&dir.join("key"))?, read(&dir.join("exports"))?);
+        let key =
+            key.map(|bytes| bytes.try_into().map_err(|_| damaged("key", "not 16 bytes long")));
+        let uuids = match (uuids, &key) {
+            (Some(bytes), _) => parse_uuids(&bytes).map_err(|what| damaged("exports", what))?,
+            (None, Some(_)) => return Err(damaged("exports", "missing")),
+            (None, None) => {
+                replace(dir, "exports", &print_uuids(&BTreeMap::new()))?;
+                BTreeMap::new()
+            }
+        };
+        let key = match key.transpose()? {
+            Some(key) => Key(key),
+            // handles of these exports were sealed with a key that is gone
+            None if !uuids.is_empty() => return Err(damaged("key", "missing")),
             None => {
                 let key = random()?;
                 replace(dir, "key", &key)?;
                 Key(key)
             }
         };
-        let path = dir.join("exports");
-        let uuids = match read(&path)? {
-            Some(bytes) => parse_uuids(&bytes)
-                .ok_or(IdentityError::Damaged { path, what: "a line is not UUID and path" })?,
-            None => BTreeMap::new(),
-        };
-        Ok(Self { key, dir: Some(dir.to_owned()), uuids: Mutex::new(uuids), _lock: Some(lock) })
+        Ok(Self { key, dir: Some(dir.to_owned()), uuids: Mutex::new(uuids), lock: Some(lock) })
+    }
+
+    /// Whether the state directory is still the one that was opened. What was removed or replaced while the server
+    /// runs is missing at its next start, and clients have to mount again.
+    pub fn is_in_place(&self) -> bool {
+        let (Some(dir), Some(lock)) = (&self.dir, &self.lock) else { return true };
+        let id = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
+        let now = std::fs::metadata(dir.join("lock")).map(id);
+        let all = ["key", "exports"].iter().all(|name| dir.join(name).is_file());
+        all && now.is_ok_and(|now| lock.metadata().is_ok_and(|locked| id(locked) == now))
+    }
+
+    /// Lets another server use the state directory, although this process may not end yet: a thread that waits for
+    /// a hung file system keeps the files of its process open.
+    pub fn release(&self) {
+        if let Some(lock) = &self.lock {
+            // fails only where locks do not exist; then none was taken
+            let _ = lock.unlock();
+        }
     }
 
     /// The key that seals handles.
@@ -110,29 +145,54 @@ impl Identity {
     /// # Errors
     /// [`IdentityError::Io`].
     pub fn uuid(&self, path: &[u8]) -> Result<[u8; 16], IdentityError> {
-        let mut uuids = self.uuids.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(uuid) = uuids.get(path) {
-            return Ok(*uuid);
+        if let Some(uuid) = self.known_uuid(path) {
+            return Ok(uuid);
         }
-        let uuid = new_uuid(&uuids)?;
-        let mut more = uuids.clone();
-        more.insert(path.to_vec(), uuid);
+        self.reserve(std::iter::once(path))?;
+        self.known_uuid(path).map_or_else(random, Ok)
+    }
+
+    /// The UUID of the export of this path, if it has one.
+    pub fn known_uuid(&self, path: &[u8]) -> Option<[u8; 16]> {
+        self.uuids.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied()
+    }
+
+    /// Gives all these paths that have none a UUID, which are stored together.
+    ///
+    /// # Errors
+    /// [`IdentityError::Io`]: none was given.
+    pub fn reserve<'p>(
+        &self,
+        paths: impl IntoIterator<Item = &'p [u8]>,
+    ) -> Result<(), IdentityError> {
+        let mut uuids = self.uuids.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids: HashSet<ExportId> = uuids.values().map(ExportId::of).collect();
+        let mut more: BTreeMap<Vec<u8>, [u8; 16]> = BTreeMap::new();
+        for path in paths {
+            if !uuids.contains_key(path) && !more.contains_key(path) {
+                more.insert(path.to_vec(), new_uuid(&mut ids)?);
+            }
+        }
+        if more.is_empty() {
+            return Ok(());
+        }
+        more.extend(uuids.iter().map(|(path, uuid)| (path.clone(), *uuid)));
         if let Some(dir) = &self.dir {
             replace(dir, "exports", &print_uuids(&more))?;
         }
         *uuids = more;
-        Ok(uuid)
+        Ok(())
     }
 }
 
 /// A UUID (version 4) whose number in handles no other path has: two exports that share one could
 /// not be told apart.
-fn new_uuid(known: &BTreeMap<Vec<u8>, [u8; 16]>) -> Result<[u8; 16], IdentityError> {
+fn new_uuid(known: &mut HashSet<ExportId>) -> Result<[u8; 16], IdentityError> {
     loop {
         let random = u128::from_be_bytes(random()?);
         let uuid =
             (random & !(0xf000 << 64 | 0b11 << 62) | 0x4000 << 64 | 0b10 << 62).to_be_bytes();
-        if known.values().all(|other| ExportId::of(other) != ExportId::of(&uuid)) {
+        if known.insert(ExportId::of(&uuid)) {
             return Ok(uuid);
         }
     }
@@ -163,10 +223,25 @@ fn print_uuids(uuids: &BTreeMap<Vec<u8>, [u8; 16]>) -> Vec<u8> {
         }
         out.push(b'\n');
     }
+    out.extend(format!("end {}\n", uuids.len()).into_bytes());
     out
 }
 
-fn parse_uuids(bytes: &[u8]) -> Option<BTreeMap<Vec<u8>, [u8; 16]>> {
+/// The UUIDs of a whole file; else what is wrong with it.
+fn parse_uuids(bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, [u8; 16]>, &'static str> {
+    if bytes.is_empty() {
+        return Err("empty");
+    }
+    let lines = bytes.strip_suffix(b"\n").ok_or("cut off")?;
+    let end = lines.iter().rposition(|b| *b == b'\n').map_or(0, |at| at.saturating_add(1));
+    let (lines, last) = lines.split_at_checked(end).ok_or("cut off")?;
+    let count = last.strip_prefix(b"end ").and_then(|count| std::str::from_utf8(count).ok());
+    let count: usize = count.and_then(|count| count.parse().ok()).ok_or("cut off")?;
+    let uuids = parse_lines(lines).ok_or("a line is not UUID and path")?;
+    if uuids.len() == count { Ok(uuids) } else { Err("lines are missing") }
+}
+
+fn parse_lines(bytes: &[u8]) -> Option<BTreeMap<Vec<u8>, [u8; 16]>> {
     let mut uuids = BTreeMap::new();
     for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
         let (uuid, path) = (line.get(..32)?, line.get(33..)?);
@@ -200,10 +275,13 @@ fn random() -> Result<[u8; 16], IdentityError> {
     Ok(bytes)
 }
 
+/// The content of a regular file; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, IdentityError> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+    let mut bytes = Vec::new();
+    let done = sys::open::open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    match done {
+        Ok(_) => Ok(Some(bytes)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(failed(path)(source)),
     }
 }
@@ -211,8 +289,12 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, IdentityError> {
 fn replace(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), IdentityError> {
     let (part, whole) = (dir.join(format!("{name}.part")), dir.join(name));
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
+    options.write(true).create_new(true).mode(0o600);
     let write = || {
+        match std::fs::remove_file(&part) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
         let mut file = options.open(&part)?;
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -227,7 +309,11 @@ fn take_lock(dir: &Path) -> Result<File, IdentityError> {
     let path = dir.join("lock");
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    // open for reading and writing: of a FIFO that does not wait
     let mut file = options.open(&path).map_err(failed(&path))?;
+    if !file.metadata().map_err(failed(&path))?.is_file() {
+        return Err(IdentityError::Damaged { path, what: "not a regular file" });
+    }
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
@@ -278,6 +364,78 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_uuids_that_was_cut_off_anywhere_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let identity = Identity::open(dir.path()).unwrap();
+        identity.reserve([&b"/a"[..], b"/b", b"/c"]).unwrap();
+        drop(identity);
+        let path = dir.path().join("exports");
+        let whole = std::fs::read(&path).unwrap();
+        for len in 0..whole.len() {
+            std::fs::write(&path, &whole[..len]).unwrap();
+            let error = Identity::open(dir.path()).unwrap_err();
+            assert!(matches!(error, IdentityError::Damaged { .. }), "{len}: {error}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        let error = Identity::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("exports is damaged (missing): restore"), "{error}");
+        std::fs::write(&path, &whole).unwrap();
+        assert!(Identity::open(dir.path()).unwrap().known_uuid(b"/b").is_some());
+        std::fs::remove_file(dir.path().join("key")).unwrap();
+        let error = Identity::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("key is damaged (missing)"), "{error}");
+    }
+
+    #[test]
+    fn a_fifo_in_place_of_a_file_does_not_stop_the_start() {
+        for name in ["key", "exports", "lock", "exports.part"] {
+            let dir = tempfile::tempdir().unwrap();
+            let made = std::process::Command::new("mkfifo").arg(dir.path().join(name)).status();
+            assert!(made.unwrap().success());
+            let opened = Identity::open(dir.path());
+            assert_eq!(opened.is_ok(), name == "exports.part", "{name}: {opened:?}");
+        }
+    }
+
+    #[test]
+    fn new_exports_are_stored_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let identity = Identity::open(dir.path()).unwrap();
+        let paths: Vec<String> = (0..1000).map(|n| format!("/srv/{n}")).collect();
+        identity.reserve(paths.iter().map(|path| path.as_bytes())).unwrap();
+        let inode = || {
+            std::os::unix::fs::MetadataExt::ino(
+                &std::fs::metadata(dir.path().join("exports")).unwrap(),
+            )
+        };
+        let written = inode();
+        let uuids: std::collections::BTreeSet<_> =
+            paths.iter().map(|path| identity.uuid(path.as_bytes()).unwrap()).collect();
+        assert_eq!(uuids.len(), 1000);
+        assert_eq!(inode(), written, "none of them was stored by itself");
+    }
+
+    #[test]
+    fn a_state_directory_that_is_removed_or_replaced_is_noticed() {
+        let base = tempfile::tempdir().unwrap();
+        let (dir, away) = (base.path().join("state"), base.path().join("away"));
+        std::fs::create_dir(&dir).unwrap();
+        let identity = Identity::open(&dir).unwrap();
+        assert!(identity.is_in_place());
+        std::fs::rename(&dir, &away).unwrap();
+        assert!(!identity.is_in_place());
+        std::fs::create_dir(&dir).unwrap();
+        let other = Identity::open(&dir).unwrap();
+        assert!(!identity.is_in_place() && other.is_in_place());
+        drop(other);
+        std::fs::remove_dir_all(&dir).unwrap();
+        std::fs::rename(&away, &dir).unwrap();
+        assert!(identity.is_in_place());
+        identity.release();
+        assert!(Identity::open(&dir).is_ok(), "another server may have it");
+    }
+
+    #[test]
     fn files_are_private_and_a_uuid_is_one() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
@@ -318,6 +476,6 @@ mod tests {
     #[test]
     fn paths_with_special_bytes_round_trip() {
         let uuids = [(b"/a\nb\\n \xff".to_vec(), [0xab; 16]), (b"/".to_vec(), [1; 16])].into();
-        assert_eq!(parse_uuids(&print_uuids(&uuids)), Some(uuids));
+        assert_eq!(parse_uuids(&print_uuids(&uuids)), Ok(uuids));
     }
 }

@@ -55,6 +55,19 @@ pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
+/// Opens a file of the server itself for reading. Never waits, as opening a FIFO would.
+///
+/// # Errors
+/// What the kernel says; `InvalidInput` for what is not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<std::fs::File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
 /// Opens an entry of a directory: never through a symbolic link, never into another mount
 /// (`EXDEV`). With `cached`, only if that needs no disk (`EAGAIN` otherwise).
 ///
