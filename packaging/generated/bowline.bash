@@ -751,7 +751,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__reload)
-            opts="-h --json --control --help"
+            opts="-h --dry-run --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -44,7 +44,11 @@ pub enum Request {
         end: bool,
     },
     /// [`Reloaded`].
-    Reload,
+    Reload {
+        /// Change nothing: the answer says what would be.
+        #[serde(default)]
+        dry_run: bool,
+    },
     /// A list of [`LockRow`].
     Locks,
     /// [`Released`].
@@ -153,6 +157,12 @@ pub struct Status {
     /// Calls of the server to its clients' machines.
     #[serde(default)]
     pub outbound: OutboundStatus,
+    /// `ok`, or `degraded` if something that is configured is not served.
+    #[serde(default)]
+    pub state: String,
+    /// Exports that are configured and not served now.
+    #[serde(default)]
+    pub waiting_exports: Vec<WaitingExport>,
     /// Counters that are not zero.
     pub counters: Vec<Counter>,
     /// Warnings for the operator.
@@ -195,6 +205,19 @@ pub struct GraceHostRow {
     pub reclaimed: bool,
     /// Whether it has answered that it knows of the restart.
     pub answered: bool,
+}
+
+/// An export that is configured and not served now; it is served when its directory can be opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingExport {
+    /// The path that clients mount.
+    pub path: String,
+    /// The directory with its files.
+    pub directory: String,
+    /// Why it is not served.
+    pub reason: String,
+    /// For how long it has been waiting.
+    pub waiting_s: u64,
 }
 
 /// An export with calls that are blocked in its file system.
@@ -285,6 +308,9 @@ pub struct ExportRow {
     pub id: u32,
     /// Its UUID, as 32 hexadecimal digits.
     pub uuid: String,
+    /// `served`, or `waiting` if it cannot be served now.
+    #[serde(default)]
+    pub state: String,
     /// Its clients and their options.
     pub rules: Vec<RuleRow>,
     /// Calls for it.

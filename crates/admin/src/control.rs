@@ -46,11 +46,12 @@ pub trait Control: Send + Sync {
     /// # Errors
     /// [`Refused`]: there is none to end, or its end cannot be stored.
     fn grace(&self, end: bool) -> Result<GraceStatus, Refused>;
-    /// Reads the exports again, and applies all of them or none.
+    /// Reads the exports again, and applies all of them or none. With `dry_run` it changes nothing and says what would
+    /// be changed.
     ///
     /// # Errors
     /// [`Refused`]: what is wrong with the new exports; the old ones stay in force.
-    fn reload(&self) -> Result<Reloaded, Refused>;
+    fn reload(&self, dry_run: bool) -> Result<Reloaded, Refused>;
     /// Locks, requests that wait and share reservations.
     fn locks(&self) -> Vec<LockRow>;
     /// Takes the locks of a client or a file away.

@@ -329,7 +329,7 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Set { key, value } => answer_of(control.set(key, value)),
         Request::Get { key } => answer_of(control.settings(key.as_deref())),
         Request::Grace { end } => answer_of(control.grace(*end)),
-        Request::Reload => answer_of(control.reload()),
+        Request::Reload { dry_run } => answer_of(control.reload(*dry_run)),
         Request::Locks => success(control.locks()),
         Request::Release { what } => answer_of(control.release(what)),
         Request::Sample { conns } => success(control.sample(*conns)),
@@ -412,7 +412,7 @@ mod tests {
         fn grace(&self, _: bool) -> Result<GraceStatus, Refused> {
             Ok(GraceStatus::default())
         }
-        fn reload(&self) -> Result<Reloaded, Refused> {
+        fn reload(&self, _: bool) -> Result<Reloaded, Refused> {
             Ok(Reloaded::default())
         }
     }

@@ -56,7 +56,7 @@ impl Control for TestControl {
     fn grace(&self, _: bool) -> Result<GraceStatus, Refused> {
         Ok(GraceStatus::default())
     }
-    fn reload(&self) -> Result<Reloaded, Refused> {
+    fn reload(&self, _: bool) -> Result<Reloaded, Refused> {
         Ok(Reloaded { exports: 3, ..Reloaded::default() })
     }
 }
@@ -73,7 +73,7 @@ fn every_request_of_a_connection_is_answered() {
     let (_dir, server) = control();
     let mut client = Client::connect(server.path()).unwrap();
     assert_eq!(client.ask::<Status>(&Request::Status).unwrap().pid, 7);
-    assert_eq!(client.ask::<Reloaded>(&Request::Reload).unwrap().exports, 3);
+    assert_eq!(client.ask::<Reloaded>(&Request::Reload { dry_run: false }).unwrap().exports, 3);
     let set = Request::Set { key: "x".into(), value: "y".into() };
     let refused = client.ask::<Changed>(&set).unwrap_err();
     assert_eq!(refused.to_string(), "no setting x");

@@ -121,8 +121,15 @@ pub enum Command {
     ///
     /// Reads the exports files, and the keys dirs, client, exports and read-only of the configuration file;
     /// other changes there need a restart, and a note says so. The command line that the server was started
-    /// with still takes precedence over the file.
-    Reload(ControlTarget),
+    /// with still takes precedence over the file. An export whose file system does not answer holds nothing up:
+    /// it is served as before, or as soon as it answers.
+    Reload {
+        /// Only print what would change
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        to: ControlTarget,
+    },
     /// Check exports(5) files or a configuration file, without a server
     ///
     /// Prints the exports with their clients, notes, and everything that `serve` would refuse, for example a

@@ -99,6 +99,13 @@ pub const BLOCKED: Column = left(
      the oldest call and its age, and calls that were answered with \"try again later\"",
 );
 
+/// The first cell of each line of `bowline status` about an export that is configured and not served now.
+pub const NOT_SERVED: Column = left(
+    "not served",
+    "An export that waits: its directory cannot be opened or its file system does not answer. It is tried again every \
+     two seconds; its clients are told to try again later",
+);
+
 /// `bowline grace`.
 pub const GRACE: [Column; 4] = [
     left("ADDRESS", "The client's address"),
@@ -108,9 +115,10 @@ pub const GRACE: [Column; 4] = [
 ];
 
 /// `bowline exports`.
-pub const EXPORTS: [Column; 9] = [
+pub const EXPORTS: [Column; 10] = [
     left("PATH", "The path that clients mount"),
     left("DIRECTORY", "The directory with its files; mem: is in memory"),
+    left("STATE", "served, or waiting: see not served in the status"),
     left("CLIENTS", "Clients that may mount it; one line for those with the same options"),
     left("OPTIONS", "Their options, see bowline-exports(5), and an fsid= from the exports file"),
     right("CALLS", "Calls for this export"),

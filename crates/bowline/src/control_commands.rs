@@ -2,14 +2,14 @@
 //! table or as JSON.
 
 use crate::cli::{ControlTarget, TableTarget};
-use crate::columns::{self, BLOCKED, COUNTERS, OUTBOUND, STATUS, WARNING, table};
+use crate::columns::{self, BLOCKED, COUNTERS, NOT_SERVED, OUTBOUND, STATUS, WARNING, table};
 use crate::settings::Assignment;
 use crate::{default_paths, output, watch};
 use admin::Align::Left;
 use admin::api::{
     BlockedCallRow, BlockedExport, Changed, ClientRow, ConnRow, Counter, ExportRow, GraceStatus,
     LinkRow, OpRow, OutboundStatus, PoolRow, Reloaded, Request, SettingRow, SocketRow, Status,
-    TcpMemory,
+    TcpMemory, WaitingExport,
 };
 use admin::{Client, Table};
 use serde::Serialize;
@@ -70,10 +70,11 @@ pub fn exports(to: &TableTarget) -> anyhow::Result<ExitCode> {
             ];
             for (index, rule) in row.rules.iter().enumerate() {
                 if index == 0 {
-                    let words = [&row.path, &row.directory, &rule.clients, &rule.options];
+                    let words =
+                        [&row.path, &row.directory, &row.state, &rule.clients, &rule.options];
                     table.row(words.into_iter().chain(&numbers));
                 } else {
-                    table.row(["", "", &rule.clients, &rule.options]);
+                    table.row(["", "", "", &rule.clients, &rule.options]);
                 }
             }
         }
@@ -300,12 +301,12 @@ pub fn settings(key: Option<String>, to: &ControlTarget) -> anyhow::Result<ExitC
 }
 
 /// `bowline reload`.
-pub fn reload(to: &ControlTarget) -> anyhow::Result<ExitCode> {
-    show(to, &Request::Reload, reload_text)
+pub fn reload(dry_run: bool, to: &ControlTarget) -> anyhow::Result<ExitCode> {
+    show(to, &Request::Reload { dry_run }, |done| reload_text(done, dry_run))
 }
 
 /// The result of a reload, one line for each difference.
-pub fn reload_text(done: &Reloaded) -> String {
+pub fn reload_text(done: &Reloaded, dry_run: bool) -> String {
     let mut text = String::new();
     for line in &done.changes {
         let _ = writeln!(text, "{line}");
@@ -313,7 +314,12 @@ pub fn reload_text(done: &Reloaded) -> String {
     for note in &done.notes {
         let _ = writeln!(text, "note: {note}");
     }
-    let changes = if done.changes.is_empty() { "nothing changed" } else { "applied" };
+    let changes = match (done.changes.is_empty(), dry_run) {
+        (true, false) => "nothing changed",
+        (true, true) => "nothing would change",
+        (false, false) => "applied",
+        (false, true) => "not applied",
+    };
     let exports = if done.exports == 1 { "export" } else { "exports" };
     let _ = writeln!(text, "{changes}: {} {exports}", done.exports);
     text
@@ -378,6 +384,11 @@ fn status_page(s: &Status, verbose: bool) -> String {
     if s.outbound.unanswering > 0 {
         table.row([OUTBOUND.name, &outbound_text(&s.outbound)]);
     }
+    for export in &s.waiting_exports {
+        let WaitingExport { path, reason, waiting_s, .. } = export;
+        let age = admin::duration_s(*waiting_s);
+        table.row([NOT_SERVED.name, &format!("{path} for {age}: {reason}")]);
+    }
     for warning in &s.warnings {
         table.row([WARNING.name, warning]);
     }
@@ -418,7 +429,10 @@ fn status_values(s: &Status) -> [String; STATUS.len()] {
         s.listen.join(", "),
         s.portmap.clone(),
         s.state_dir.clone(),
-        s.exports.to_string(),
+        match s.waiting_exports.len() {
+            0 => s.exports.to_string(),
+            more => format!("{} served, {more} not: {}", s.exports, s.state),
+        },
         admin::count(s.connections),
         format!("{}, {all} since the start, {recent} recently", admin::count(s.calls)),
         format!("{}, {} calls rejected", admin::count(s.errors), s.rejected),
@@ -517,9 +531,10 @@ mod tests {
     #[test]
     fn a_reload_prints_its_differences() {
         let done = Reloaded { changes: vec!["/a: gone".into()], exports: 2, notes: Vec::new() };
-        assert_eq!(reload_text(&done), "/a: gone\napplied: 2 exports\n");
-        assert_eq!(reload_text(&Reloaded::default()), "nothing changed: 0 exports\n");
+        assert_eq!(reload_text(&done, false), "/a: gone\napplied: 2 exports\n");
+        assert_eq!(reload_text(&done, true), "/a: gone\nnot applied: 2 exports\n");
+        assert_eq!(reload_text(&Reloaded::default(), false), "nothing changed: 0 exports\n");
         let one = Reloaded { exports: 1, ..Reloaded::default() };
-        assert_eq!(reload_text(&one), "nothing changed: 1 export\n");
+        assert_eq!(reload_text(&one, false), "nothing changed: 1 export\n");
     }
 }

@@ -9,6 +9,7 @@ use crate::output::UsageError;
 use anyhow::{Context, anyhow, bail};
 use export::exports_file::parse_onto;
 use export::{BuildError, Client, ExportSpec, Fsid, Network, Options, Rule, Source, Squash};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStringExt;
@@ -33,20 +34,45 @@ pub struct ExportSpecs {
     pub specs: Vec<ExportSpec>,
     /// Notes, for example about options without effect, as `file:line:column: text`.
     pub notes: Vec<String>,
+    /// What is wrong in exports files, as `file:line:column: text`. The exports concerned are not among `specs`.
+    pub faults: Vec<String>,
+    /// Where an export is in an exports file, by its path: `file:line`.
+    origins: BTreeMap<Vec<u8>, String>,
 }
 
-/// Loads all exports of a configuration. `squash_to` is the user of an unprivileged server.
+impl ExportSpecs {
+    /// Where an export is written, for the front of a message: `file:line: `, or nothing if it is of the command line.
+    pub fn origin(&self, path: &[u8]) -> String {
+        self.origins.get(path).map_or_else(String::new, |origin| format!("{origin}: "))
+    }
+}
+
+/// Loads all exports of a configuration. `squash_to` is the user of an unprivileged server. Does not look at the
+/// directories.
 ///
 /// # Errors
 /// The first error, with its position if it is in a file.
 pub fn load(settings: &ServeConfig, squash_to: Option<ServerUser>) -> anyhow::Result<ExportSpecs> {
-    let mut wanted =
-        ExportSpecs { specs: from_directories(settings, squash_to)?, notes: Vec::new() };
+    let found = load_valid(settings, squash_to)?;
+    match found.faults.as_slice() {
+        [] => Ok(found),
+        [one] => bail!("{one}"),
+        [one, more @ ..] => bail!("{one} (and {} more: bowline check)", more.len()),
+    }
+}
+
+/// The same without the exports whose lines in exports files are wrong.
+///
+/// # Errors
+/// The command line is wrong, or a file cannot be read.
+pub fn load_valid(
+    settings: &ServeConfig,
+    squash_to: Option<ServerUser>,
+) -> anyhow::Result<ExportSpecs> {
+    let specs = from_directories(settings, squash_to)?;
+    let mut wanted = ExportSpecs { specs, ..ExportSpecs::default() };
     from_files(&settings.exports, &mut wanted)?;
     apply_server_wide_options(&mut wanted.specs, settings.read_only, squash_to);
-    for spec in &wanted.specs {
-        check_directory(spec)?;
-    }
     Ok(wanted)
 }
 
@@ -136,22 +162,23 @@ fn from_files(named: &[PathBuf], wanted: &mut ExportSpecs) -> anyhow::Result<()>
     let found = exports_files::read_all(named).context("the exports")?;
     wanted.notes.extend(found.notes);
     let mut entries = Vec::new();
+    let mut faulty = BTreeSet::new();
     for ExportsFile { path, bytes } in found.files {
         let before = rule_count(&entries);
         let parsed = parse_onto(entries, &bytes);
-        if let Some(error) = parsed.errors.first() {
-            let more = match parsed.errors.len() {
-                1 => String::new(),
-                n => format!(" (and {} more: bowline check {})", n - 1, path.display()),
-            };
-            bail!("{}:{error}{more}", path.display());
+        let name = path.display();
+        wanted.faults.extend(parsed.errors.iter().map(|error| format!("{name}:{error}")));
+        faulty.extend(parsed.faulty);
+        wanted.notes.extend(parsed.notes.iter().map(|note| format!("{name}:{note}")));
+        for (path, line) in parsed.lines {
+            wanted.origins.entry(path).or_insert_with(|| format!("{name}:{line}"));
         }
-        wanted.notes.extend(parsed.notes.iter().map(|note| format!("{}:{note}", path.display())));
         entries = parsed.entries;
-        if rule_count(&entries) == before {
+        if rule_count(&entries) == before && parsed.errors.is_empty() {
             wanted.notes.push(no_exports_note(&path));
         }
     }
+    entries.retain(|spec| !faulty.contains(&spec.path));
     wanted.specs.extend(entries);
     Ok(())
 }
@@ -216,9 +243,7 @@ pub fn first_error<E: std::fmt::Display>(errors: &[BuildError<E>]) -> anyhow::Er
         BuildError::SamePath { .. }
         | BuildError::SameIdentity { .. }
         | BuildError::TooMany { .. } => UsageError(error).into(),
-        BuildError::Identity(_) | BuildError::NotMounted { .. } | BuildError::Open { .. } => {
-            anyhow!(error)
-        }
+        BuildError::Identity(_) | BuildError::Open { .. } => anyhow!(error),
     }
 }
 

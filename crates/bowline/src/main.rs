@@ -68,7 +68,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Set { change, to } => control_commands::set(&change, &to),
         Command::Get { key, to } => control_commands::settings(key, &to),
         Command::Grace { action, to } => control_commands::grace(action.is_some(), &to),
-        Command::Reload(to) => control_commands::reload(&to),
+        Command::Reload { dry_run, to } => control_commands::reload(dry_run, &to),
     }
 }
 

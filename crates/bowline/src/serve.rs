@@ -6,6 +6,9 @@
 mod backends;
 mod connection_rows;
 mod control;
+mod export_keeper;
+mod export_opener;
+mod export_watch;
 mod grace_status;
 mod limit_warnings;
 mod listen_addresses;
@@ -43,5 +46,5 @@ use std::process::ExitCode;
 /// Why the server cannot start, and what to do about it.
 pub fn serve(options: ServeOptions) -> anyhow::Result<ExitCode> {
     let config = config::resolve(options.clone()).map_err(|error| UsageError::of(&error))?;
-    Ok(run::run(start::start(&config, options)?))
+    run::run(start::start(&config, options)?)
 }

@@ -35,5 +35,8 @@ pub use options::{ANONYMOUS_ID, Options, Squash};
 pub use pseudo::{Pseudo, Root};
 pub use resolver::{NameService, SystemNameService};
 pub use squash::SquashedCred;
-pub use table::{BuildError, EXPORTS_MAX, Exports, HeldTable, RefusalObserver, Table};
+pub use table::{
+    BuildError, EXPORTS_MAX, Exports, HeldTable, NotServed, Opened, RefusalObserver, Table,
+    WaitReason, WaitingExport,
+};
 pub use table_changes::table_changes;

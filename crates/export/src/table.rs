@@ -2,7 +2,7 @@
 //!
 //! No locks. A replaced table lives until the last call that began under it has ended.
 
-use crate::export::{Export, ExportId, ExportSpec, NotMounted};
+use crate::export::{Export, ExportId, ExportSpec};
 use crate::groups::{GroupService, UserGroups};
 use crate::handle::{Envelope, Key};
 use crate::identity::{Identity, IdentityError};
@@ -25,14 +25,6 @@ pub enum BuildError<E> {
     /// The state directory.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// Nothing is mounted where the option `mountpoint` demands it.
-    #[error("{path}: {source}")]
-    NotMounted {
-        /// The path that clients would mount.
-        path: String,
-        /// What has to be mounted.
-        source: NotMounted,
-    },
     /// The files cannot be served.
     #[error("{path}: {source}")]
     Open {
@@ -66,9 +58,52 @@ pub enum BuildError<E> {
 /// Opens the backend of an export.
 pub type OpenBackend<'a, E> = &'a dyn Fn(&ExportSpec) -> Result<Arc<dyn Backend>, E>;
 
+/// Why a configured export is not served now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WaitReason {
+    /// Its file system has not answered in the time that it was given.
+    #[error("its file system does not answer")]
+    NoAnswer,
+    /// It could not be opened: what is wrong and what to do.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What came of opening an export.
+#[derive(Clone)]
+pub enum Opened {
+    /// It can be served.
+    Backend(Arc<dyn Backend>),
+    /// It cannot be served now.
+    Waiting(WaitReason),
+}
+
+/// An export that is configured and not served now. Its filehandles are answered with "try again later", and its
+/// path belongs to no other export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingExport {
+    /// What it is to be.
+    pub spec: ExportSpec,
+    /// Its persistent identity.
+    pub uuid: [u8; 16],
+    /// Why it is not served.
+    pub reason: WaitReason,
+}
+
+/// Why no export is served at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotServed {
+    /// No export is configured there.
+    NoExport,
+    /// One is, and it is not served now.
+    Waiting,
+}
+
 /// The exports at one time.
 pub struct Table {
     exports: Vec<Arc<Export>>,
+    /// The exports that are not served now.
+    waiting: Vec<WaitingExport>,
     /// Number in handles to place in `exports`; sorted.
     by_id: Vec<(ExportId, usize)>,
     /// The statistics index of every UUID that this process has served.
@@ -89,6 +124,7 @@ impl Table {
     pub(crate) fn with_resolver(resolver: &Arc<Resolver>) -> Self {
         Self {
             exports: Vec::new(),
+            waiting: Vec::new(),
             by_id: Vec::new(),
             indices: BTreeMap::new(),
             resolver: Arc::clone(resolver),
@@ -97,9 +133,9 @@ impl Table {
         }
     }
 
-    /// Builds a table. What is in `previous` with the same identity and source, and still there, keeps
-    /// its backend, and with the same rules also what is known about its clients. `identity` gives an export
-    /// without `fsid` its UUID.
+    /// Builds a table of exports that `open` opens, without any that wait. What is in `previous` with the same
+    /// identity and source keeps its backend, and with the same rules also what is known about its clients.
+    /// `identity` gives an export without `fsid` its UUID.
     ///
     /// # Errors
     /// All errors, not only the first.
@@ -109,6 +145,54 @@ impl Table {
         open: OpenBackend<'_, E>,
         previous: Option<&Self>,
     ) -> Result<Self, Vec<BuildError<E>>> {
+        let mut errors = Vec::new();
+        let mut opened = Vec::new();
+        for spec in specs {
+            let known = match previous.map(|table| table.backend_of(spec, identity)).transpose() {
+                Ok(known) => known.flatten(),
+                Err(error) => {
+                    errors.push(error.into());
+                    continue;
+                }
+            };
+            match known.map_or_else(|| open(spec), Ok) {
+                Ok(backend) => opened.push((spec.clone(), Opened::Backend(backend))),
+                Err(source) => {
+                    let path = String::from_utf8_lossy(&spec.path).into_owned();
+                    errors.push(BuildError::Open { path, source });
+                }
+            }
+        }
+        let (table, conflicts) = Self::assemble(opened, identity, previous);
+        errors.splice(0..0, conflicts);
+        if errors.is_empty() { Ok(table) } else { Err(errors) }
+    }
+
+    /// The backend that serves an export of the same identity and source.
+    ///
+    /// # Errors
+    /// [`IdentityError`]: a new UUID cannot be kept.
+    pub fn backend_of(
+        &self,
+        spec: &ExportSpec,
+        identity: &Identity,
+    ) -> Result<Option<Arc<dyn Backend>>, IdentityError> {
+        let uuid = spec.uuid(identity)?;
+        Ok(self.served_as(&uuid, spec).map(|export| Arc::clone(&export.backend)))
+    }
+
+    fn served_as(&self, uuid: &[u8; 16], spec: &ExportSpec) -> Option<&Arc<Export>> {
+        self.exports.iter().find(|old| old.uuid == *uuid && old.source == spec.source)
+    }
+
+    /// Makes a table of exports that have been opened or wait. An export with the backend that it has in `previous`
+    /// keeps its place in the statistics, and with the same rules also what is known about its clients. One that
+    /// conflicts with an earlier one is left out; the errors say which.
+    pub fn assemble<E>(
+        exports: Vec<(ExportSpec, Opened)>,
+        identity: &Identity,
+        previous: Option<&Self>,
+    ) -> (Self, Vec<BuildError<E>>) {
         let empty;
         let previous = if let Some(previous) = previous {
             previous
@@ -116,56 +200,68 @@ impl Table {
             empty = Self::default();
             &empty
         };
-        if specs.len() > EXPORTS_MAX {
-            return Err(vec![BuildError::TooMany { count: specs.len() }]);
-        }
         let mut table = Self::with_resolver(&previous.resolver);
         table.indices.clone_from(&previous.indices);
         table.key = identity.key();
+        if exports.len() > EXPORTS_MAX {
+            return (table, vec![BuildError::TooMany { count: exports.len() }]);
+        }
         let mut errors = Vec::new();
-        for spec in specs {
-            match table.build_export(spec, identity, open, previous) {
-                Ok(export) => table.exports.push(export),
-                Err(error) => errors.push(error),
+        for (spec, opened) in exports {
+            if let Err(error) = table.add(spec, opened, identity, previous) {
+                errors.push(error);
             }
         }
         table.by_id = table.exports.iter().enumerate().map(|(n, e)| (e.id, n)).collect();
         table.by_id.sort_unstable();
-        if errors.is_empty() { Ok(table) } else { Err(errors) }
+        (table, errors)
     }
 
-    fn build_export<E>(
+    fn add<E>(
         &mut self,
-        spec: &ExportSpec,
+        spec: ExportSpec,
+        opened: Opened,
         identity: &Identity,
-        open: OpenBackend<'_, E>,
         previous: &Self,
-    ) -> Result<Arc<Export>, BuildError<E>> {
+    ) -> Result<(), BuildError<E>> {
         let path = || String::from_utf8_lossy(&spec.path).into_owned();
-        if self.exports.iter().any(|export| export.path == spec.path) {
-            return Err(BuildError::SamePath { path: path() });
-        }
-        spec.check_mount_point()
-            .map_err(|source| BuildError::NotMounted { path: path(), source })?;
         let uuid = spec.uuid(identity)?;
         let id = ExportId::of(&uuid);
-        if let Some(other) = self.exports.iter().find(|export| export.id == id) {
-            return Err(BuildError::SameIdentity { path: path(), other: other.path_text() });
+        if self.configured().any(|(known, _)| *known == *spec.path) {
+            return Err(BuildError::SamePath { path: path() });
         }
-        let same = |old: &&Arc<Export>| old.uuid == uuid && old.source == spec.source;
-        let old = previous.exports.iter().find(same).filter(|old| old.backend.is_still_there());
-        if let Some(old) = old
-            && old.path == spec.path
-            && old.rules() == spec.rules
-        {
-            return Ok(Arc::clone(old));
+        let same_id = |(_, other): &(&[u8], &[u8; 16])| ExportId::of(other) == id;
+        if let Some((other, _)) = self.configured().find(same_id) {
+            let other = String::from_utf8_lossy(other).into_owned();
+            return Err(BuildError::SameIdentity { path: path(), other });
         }
-        let backend = match old {
-            Some(old) => Arc::clone(&old.backend),
-            None => open(spec).map_err(|source| BuildError::Open { path: path(), source })?,
+        let backend = match opened {
+            Opened::Backend(backend) => backend,
+            Opened::Waiting(reason) => {
+                self.waiting.push(WaitingExport { spec, uuid, reason });
+                return Ok(());
+            }
         };
+        let same = |old: &&Arc<Export>| {
+            std::ptr::addr_eq(Arc::as_ptr(&old.backend), Arc::as_ptr(&backend))
+                && old.path == spec.path
+                && old.rules() == spec.rules
+                && old.fsid == spec.fsid
+        };
+        if let Some(old) = previous.served_as(&uuid, &spec).filter(same) {
+            self.exports.push(Arc::clone(old));
+            return Ok(());
+        }
         let index = self.index_for(uuid, previous);
-        Ok(Arc::new(Export::new(spec, (index, uuid), identity.key(), backend, &self.resolver)))
+        let export = Export::new(&spec, (index, uuid), identity.key(), backend, &self.resolver);
+        self.exports.push(Arc::new(export));
+        Ok(())
+    }
+
+    /// Path and UUID of all exports, served or not.
+    fn configured(&self) -> impl Iterator<Item = (&[u8], &[u8; 16])> {
+        let served = self.exports.iter().map(|export| (&*export.path, &export.uuid));
+        served.chain(self.waiting.iter().map(|export| (&*export.spec.path, &export.uuid)))
     }
 
     /// The index that this UUID had before, or one that none had. If in the life of a process all
@@ -191,11 +287,31 @@ impl Table {
         &self.exports
     }
 
+    /// The exports that are configured and not served now.
+    pub fn waiting(&self) -> &[WaitingExport] {
+        &self.waiting
+    }
+
     /// The export that a path is in, the innermost if one is inside another, and the rest of the
     /// path below it. The path must be in normal form, as [`ExportSpec::path`] is.
-    pub fn by_path<'t, 'p>(&'t self, path: &'p [u8]) -> Option<(&'t Arc<Export>, &'p [u8])> {
+    ///
+    /// # Errors
+    /// [`NotServed::Waiting`] if the innermost is not served now: what is below its path is not its parent's.
+    pub fn by_path<'t, 'p>(
+        &'t self,
+        path: &'p [u8],
+    ) -> Result<(&'t Arc<Export>, &'p [u8]), NotServed> {
         let inside = |export: &'t Arc<Export>| Some((export, below(&export.path, path)?));
-        self.exports.iter().filter_map(inside).max_by_key(|(export, _)| export.path.len())
+        let served =
+            self.exports.iter().filter_map(inside).max_by_key(|(export, _)| export.path.len());
+        let waits = |export: &&WaitingExport| below(&export.spec.path, path).is_some();
+        let waiting = self.waiting.iter().filter(waits).map(|export| export.spec.path.len()).max();
+        match served {
+            Some((export, _)) if waiting > Some(export.path.len()) => Err(NotServed::Waiting),
+            Some(found) => Ok(found),
+            None if waiting.is_some() => Err(NotServed::Waiting),
+            None => Err(NotServed::NoExport),
+        }
     }
 
     /// The export of a number in handles.
@@ -228,7 +344,8 @@ impl Table {
     pub fn open_v4(&self, handle: &[u8]) -> Result<(&Arc<Export>, Fid), Status> {
         let envelope = Envelope::parse(handle)?;
         let pseudo = || Some(self.pseudo().export()).filter(|export| export.id.0 == envelope.id);
-        let export = self.by_id(ExportId(envelope.id)).or_else(pseudo).ok_or(Status::Stale)?;
+        let id = ExportId(envelope.id);
+        let export = self.by_id(id).or_else(pseudo).ok_or_else(|| self.why_not(id))?;
         Ok((export, export.sealer.open(&envelope)?))
     }
 
@@ -236,12 +353,24 @@ impl Table {
     ///
     /// # Errors
     /// [`Status::BadHandle`] for what this server never sealed; [`Status::Stale`] for an export
-    /// that is not there (any more).
+    /// that is not there (any more); [`Status::Jukebox`] for one that is not served now.
     pub fn open(&self, handle: &[u8]) -> Result<(&Arc<Export>, Fid), Status> {
         let envelope = Envelope::parse(handle)?;
-        let export = self.by_id(ExportId(envelope.id)).ok_or(Status::Stale)?;
+        let id = ExportId(envelope.id);
+        let export = self.by_id(id).ok_or_else(|| self.why_not(id))?;
         let fid = export.sealer.open(&envelope)?;
         Ok((export, fid))
+    }
+}
+
+impl Table {
+    /// Why there is no export of this number.
+    #[cold]
+    fn why_not(&self, id: ExportId) -> Status {
+        match self.waiting.iter().any(|export| ExportId::of(&export.uuid) == id) {
+            true => Status::Jukebox,
+            false => Status::Stale,
+        }
     }
 }
 

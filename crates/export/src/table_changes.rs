@@ -2,27 +2,49 @@
 
 use crate::client_rules::Rule;
 use crate::export::Export;
-use crate::table::Table;
+use crate::table::{Table, WaitingExport};
 use std::sync::Arc;
 
-/// One line for each export that was added or removed, and for each difference of the others; empty if
-/// there is none.
+/// One line for each export that was added or removed, that waits or does no more, and for each difference of the
+/// others; empty if there is none.
 pub fn table_changes(old: &Table, new: &Table) -> Vec<String> {
     let mut lines = Vec::new();
-    for gone in old.exports().iter().filter(|export| find(new, export).is_none()) {
-        lines.push(format!("{}: no longer exported", gone.path_text()));
+    for gone in old.exports().iter().filter(|export| find(new, &export.path).is_none()) {
+        let path = gone.path_text();
+        lines.push(match find_waiting(new, &gone.path) {
+            Some(waits) => format!("{path}: not served now: {}", waits.reason),
+            None => format!("{path}: no longer exported"),
+        });
+    }
+    let is_new = |path: &[u8]| find(old, path).is_none() && find_waiting(old, path).is_none();
+    for gone in old.waiting() {
+        let path = &gone.spec.path;
+        if find(new, path).is_none() && find_waiting(new, path).is_none() {
+            lines.push(format!("{}: no longer exported", String::from_utf8_lossy(path)));
+        }
+    }
+    for waits in new.waiting().iter().filter(|waits| is_new(&waits.spec.path)) {
+        let path = String::from_utf8_lossy(&waits.spec.path);
+        lines.push(format!("{path}: exported, and not served now: {}", waits.reason));
     }
     for export in new.exports() {
-        match find(old, export) {
-            None => lines.push(format!("{}: exported to {}", export.path_text(), rules(export))),
+        match find(old, &export.path) {
+            None if is_new(&export.path) => {
+                lines.push(format!("{}: exported to {}", export.path_text(), rules(export)));
+            }
+            None => lines.push(format!("{}: served now to {}", export.path_text(), rules(export))),
             Some(before) => stayed(before, export, &mut lines),
         }
     }
     lines
 }
 
-fn find<'t>(table: &'t Table, export: &Export) -> Option<&'t Export> {
-    table.exports().iter().find(|other| other.path == export.path).map(|found| &**found)
+fn find<'t>(table: &'t Table, path: &[u8]) -> Option<&'t Export> {
+    table.exports().iter().find(|other| other.path == path).map(|found| &**found)
+}
+
+fn find_waiting<'t>(table: &'t Table, path: &[u8]) -> Option<&'t WaitingExport> {
+    table.waiting().iter().find(|other| other.spec.path == path)
 }
 
 fn rules(export: &Export) -> String {

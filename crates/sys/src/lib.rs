@@ -12,6 +12,7 @@ pub mod dirent;
 pub mod epoll;
 pub mod errno;
 pub mod event;
+pub mod exit;
 pub mod file_handle;
 pub mod identity;
 pub mod inherited;

@@ -60,6 +60,11 @@ impl Backends {
         Ok(Self { open, descriptors, exports, _sweeper: sweeper })
     }
 
+    /// Closes all open files, which takes as long as their file systems do.
+    pub fn close(self) {
+        self.open.close_all();
+    }
+
     /// The descriptors that open files share with connections.
     pub fn descriptors(&self) -> Arc<DescriptorBudget> {
         Arc::clone(&self.descriptors)

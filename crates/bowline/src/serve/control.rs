@@ -3,6 +3,7 @@
 //! `values` holds the settings in force; a change is applied to the part concerned and stored under its
 //! lock, so that no two changes mix. A reload holds `reloading`. Calls take neither lock.
 
+use super::export_keeper::ExportKeeper;
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
@@ -17,7 +18,7 @@ use admin::api::{
     Reloaded, RuleRow, Sample, SettingRow, SocketRow, Status,
 };
 use admin::{Control, Refused};
-use export::{ExportSpec, Identity, Table};
+use export::{ExportId, ExportSpec, Table, WaitingExport};
 use nfs::mount::Mount;
 use nfs::nlm::Taken;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,10 +46,8 @@ pub struct ServerControl {
     pub warnings: Vec<String>,
     /// When it began to serve.
     pub started: Instant,
-    /// The key of file handles and the ids of exports.
-    pub identity: Arc<Identity>,
-    /// Opens back ends of new exports.
-    pub open: OpenBackend,
+    /// Opens the exports, and changes them.
+    pub export_keeper: ExportKeeper,
     /// Who mounted what.
     pub mount: Arc<Mount>,
     /// Who was refused.
@@ -103,6 +102,8 @@ impl Control for ServerControl {
             tcp_memory: statistics::tcp_memory(self.parts.with_server(Server::buffer_totals)),
             blocked_exports: self.blocked_exports(),
             outbound: statistics::outbound(&self.parts.outbound.info()),
+            state: if self.is_degraded() { "degraded" } else { "ok" }.to_owned(),
+            waiting_exports: self.export_keeper.waiting(),
             counters: statistics::counters(&snapshot),
             warnings: self.warnings(),
         }
@@ -121,6 +122,7 @@ impl Control for ServerControl {
                 directory: export.source.to_string(),
                 id: export.id.0,
                 uuid: export::uuid_text(&export.uuid),
+                state: "served".to_owned(),
                 rules: rules.into_iter().map(rule).collect(),
                 calls: used.map_or(0, |row| row.calls),
                 errors: used.map_or(0, |row| row.failed),
@@ -130,7 +132,7 @@ impl Control for ServerControl {
                 last_refusal: refused.map(|refused| refused.why.to_owned()),
             }
         };
-        table.exports().iter().map(row).collect()
+        table.exports().iter().map(row).chain(table.waiting().iter().map(waiting_row)).collect()
     }
 
     fn clients(&self) -> Vec<ClientRow> {
@@ -219,10 +221,10 @@ impl Control for ServerControl {
         grace_status::answer(&self.parts, end)
     }
 
-    fn reload(&self) -> Result<Reloaded, Refused> {
+    fn reload(&self, dry_run: bool) -> Result<Reloaded, Refused> {
         let _one_at_a_time = lock(&self.reloading);
         systemd::reloading();
-        let done = self.reload_now();
+        let done = self.reload_now(dry_run);
         systemd::ready("serving");
         done.map_err(|error| Refused(error_text(&error)))
     }
@@ -266,6 +268,9 @@ impl ServerControl {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
         warnings.extend(grace_status::warnings(&self.parts));
+        let faults = self.export_keeper.faults();
+        warnings.extend(faults.into_iter().map(|fault| format!("not served: {fault}")));
+        warnings.extend(self.export_keeper.has_lost_state_dir().then(|| self.lost_state_dir()));
         warnings
     }
 
@@ -273,6 +278,12 @@ impl ServerControl {
     fn blocked_exports(&self) -> Vec<admin::api::BlockedExport> {
         let infos = self.server(Server::blocked_calls);
         statistics::blocked_exports(&infos, self.telemetry.ops(), |index| self.export_path(index))
+    }
+
+    /// The exports in which calls block now.
+    pub fn blocked_paths(&self) -> Vec<String> {
+        let blocked = self.blocked_exports().into_iter().filter(|export| export.calls > 0);
+        blocked.map(|export| export.path).collect()
     }
 
     /// Asks the server; a default once it has been stopped.
@@ -294,26 +305,63 @@ impl ServerControl {
     }
 
     /// Applies the exports that the files name now. Other changes of the configuration are only noted.
-    fn reload_now(&self) -> anyhow::Result<Reloaded> {
+    fn reload_now(&self, dry_run: bool) -> anyhow::Result<Reloaded> {
         let config = config::resolve(self.options.clone())?;
         let mut specs = export_specs::load(&config, self.squash_to)?;
         specs.notes.extend(self.config.restart_notes(&config));
         specs.notes.extend(self.parts.portmap.check());
-        let mut notes = std::mem::take(&mut specs.notes);
-        let old = self.parts.exports.load();
-        let open = |spec: &ExportSpec| (self.open)(spec);
-        let table = Table::build(&specs.specs, &self.identity, &open, Some(&old))
-            .map_err(|errors| export_specs::first_error(&errors))?;
-        let changes = export::table_changes(&old, &table);
-        let exports = table.exports().len() as u64;
-        drop(old);
-        settings::size_exports(&table, &lock(&self.values).buffers());
-        self.parts.exports.replace(table);
+        let mut done =
+            self.export_keeper.reload(&specs, &|table| self.size_exports(table), dry_run)?;
+        if dry_run {
+            return Ok(done);
+        }
         let dropped = self.parts.nlm.release_removed_exports();
         if dropped.files > 0 {
             let Taken { files, locks, .. } = dropped;
-            notes.push(format!("{locks} locks in {files} files of removed exports are gone"));
+            done.notes.push(format!("{locks} locks in {files} files of removed exports are gone"));
         }
-        Ok(Reloaded { changes, exports, notes })
+        Ok(done)
+    }
+
+    /// Serves the exports that had to wait and can be opened now.
+    pub fn retry_exports(&self) {
+        self.export_keeper.retry(&|table| self.size_exports(table));
+    }
+
+    fn size_exports(&self, table: &Table) {
+        settings::size_exports(table, &lock(&self.values).buffers());
+    }
+
+    /// Whether something that is configured is not served.
+    fn is_degraded(&self) -> bool {
+        !self.export_keeper.waiting().is_empty() || !self.export_keeper.faults().is_empty()
+    }
+
+    /// What is said of a state directory that was removed.
+    pub fn lost_state_dir(&self) -> String {
+        format!(
+            "the state directory {} was removed or replaced while the server runs: at its next start clients will have \
+             to mount again; move it back to its place, or stop the server before it is moved",
+            self.config.state_dir.display()
+        )
+    }
+}
+
+/// An export that is not served now.
+fn waiting_row(export: &WaitingExport) -> ExportRow {
+    let rules = export_specs::rules_text(&export.spec.rules, export.spec.fsid);
+    ExportRow {
+        path: export_specs::path_text(&export.spec.path),
+        directory: export.spec.source.to_string(),
+        id: ExportId::of(&export.uuid).0,
+        uuid: export::uuid_text(&export.uuid),
+        state: "waiting".to_owned(),
+        rules: rules.into_iter().map(|(clients, options)| RuleRow { clients, options }).collect(),
+        calls: 0,
+        errors: 0,
+        bytes_read: 0,
+        bytes_written: 0,
+        refused: 0,
+        last_refusal: None,
     }
 }

@@ -11,7 +11,7 @@ use nfs::nsm::{Notifier, NotifierProgress};
 use state::{GraceHost, Phase, State};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// How often the grace period is looked at.
@@ -58,7 +58,6 @@ impl Wakeup {
 pub struct LockKeeper {
     wakeup: Arc<Wakeup>,
     notifier: Arc<Notifier>,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl LockKeeper {
@@ -71,10 +70,10 @@ impl LockKeeper {
         let by_nlm = Arc::clone(&wakeup);
         nlm.set_waker(Box::new(move || by_nlm.change(|wanted| wanted.look = true)));
         let (theirs, told) = (Arc::clone(&wakeup), Arc::clone(&notifier));
-        let thread = Builder::new()
+        Builder::new()
             .name("lock-keeper".into())
             .spawn(move || keep(&theirs, &nlm, &state, &told))?;
-        Ok(Self { wakeup, notifier, thread: Mutex::new(Some(thread)) })
+        Ok(Self { wakeup, notifier })
     }
 
     /// Has it look at once: the operator has changed something.
@@ -87,13 +86,10 @@ impl LockKeeper {
         self.notifier.progress()
     }
 
-    /// Ends it.
+    /// Ends it. Nobody waits for the thread: it may be in a file system that hangs, and what it stores, it stores as if
+    /// the server were killed at any time.
     pub fn stop(&self) {
         self.wakeup.change(|wanted| wanted.end = true);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
-        }
     }
 }
 

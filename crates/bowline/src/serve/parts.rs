@@ -1,7 +1,7 @@
 //! The parts of a running server that a setting can change.
 //!
-//! `server` is `None` once the server has been stopped. Its lock is held for reading while an operator's
-//! request asks or changes the server, and for writing by the stop; calls never take it.
+//! `server` stays until the process ends, also when it has been stopped. Its lock is held for reading while
+//! an operator's request asks or changes the server, and by the stop; calls never take it.
 
 use super::lock_keeper::LockKeeper;
 use super::portmap::PortmapService;
@@ -88,13 +88,12 @@ impl ServerParts {
         Ok(before.into_iter().chain(after).collect())
     }
 
-    /// Ends the service: no new calls; those in progress have `timeout` to finish.
-    pub fn stop(&self, timeout: Duration) {
-        let server = self.server.write().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(server) = server {
-            server.stop(timeout);
-        }
+    /// Ends the service: no new calls; those in progress have `timeout` to finish. Whether they have.
+    pub fn stop(&self, timeout: Duration) -> bool {
+        // asked for reading only: those who ask what goes on may hold it, and go on while the server stops
+        let done = self.with_server(|server| server.stop(timeout)).unwrap_or(true);
         self.keeper.stop();
         self.outbound.stop();
+        done
     }
 }

@@ -59,6 +59,7 @@ impl Refusals {
             RefusalReason::Client(_) => return,
             RefusalReason::NoPath => "not a path that begins with /",
             RefusalReason::NoExport => "no such export",
+            RefusalReason::NotServed => "the export is not served now",
             RefusalReason::Tree(_) => "no such directory in the export, or no permission for it",
         };
         let path = String::from_utf8_lossy(refused.path);

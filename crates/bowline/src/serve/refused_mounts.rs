@@ -17,7 +17,10 @@ type Kind = (Discriminant<RefusalReason>, Option<Discriminant<ClientRefused>>);
 fn kind(reason: RefusalReason) -> Kind {
     let client = match &reason {
         RefusalReason::Client(refused) => Some(discriminant(refused)),
-        RefusalReason::NoPath | RefusalReason::NoExport | RefusalReason::Tree(_) => None,
+        RefusalReason::NoPath
+        | RefusalReason::NoExport
+        | RefusalReason::NotServed
+        | RefusalReason::Tree(_) => None,
     };
     (discriminant(&reason), client)
 }

@@ -2,7 +2,9 @@
 //! this order. If a step fails, what was built before is dropped and nothing stays behind.
 
 use super::backends::Backends;
-use super::control::{OpenBackend, ServerControl};
+use super::control::ServerControl;
+use super::export_keeper::ExportKeeper;
+use super::export_watch::ExportWatch;
 use super::listen_addresses::ListenAddresses;
 use super::parts::ServerParts;
 use super::portmap::{self, Plan, PortmapService};
@@ -22,7 +24,7 @@ use crate::serve_options::ServeOptions;
 use crate::settings::{self, udp_buffer_bytes};
 use admin::{Control, ControlServer};
 use anyhow::{Context, anyhow, bail};
-use export::{ExportSpec, Exports, Identity, Table};
+use export::{Exports, Identity};
 use nfs::mount::Mount;
 use nfs::nlm::Nlm;
 use nfs::nsm::{Nsm, Reboots};
@@ -49,6 +51,8 @@ pub struct RunningServer {
     pub signals: Receiver<Signal>,
     /// The control socket.
     pub control_socket: ControlServer,
+    /// Serves exports that had to wait.
+    pub export_watch: ExportWatch,
     /// The open files of all exports.
     pub backends: Backends,
 }
@@ -60,13 +64,15 @@ pub struct RunningServer {
 pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<RunningServer> {
     let process = prepare_process(config)?;
     let squash_to = process.squash_to;
-    let specs = export_specs::load(config, squash_to).map_err(|error| UsageError::of(&error))?;
+    let specs =
+        export_specs::load_valid(config, squash_to).map_err(|error| UsageError::of(&error))?;
     make_control_dir(&config.control, process.uid)?;
     state_dir::make(&config.state_dir)?;
     let identity = Arc::new(Identity::open(&config.state_dir)?);
     let backends = Backends::start()?;
     let open = backends.opener(config.state_dir.clone(), Arc::clone(&identity), squash_to);
-    let exports = build_exports(&specs.specs, &identity, &open)?;
+    let export_keeper = ExportKeeper::start(&specs, identity, open)?;
+    let exports = Arc::clone(&export_keeper.exports);
     settings::size_exports(&exports.load(), &config.values.buffers());
     backends.collect_retired_from(&exports);
 
@@ -88,7 +94,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
 
     let udp = config.values.udp_sockets != UdpSockets::Off;
     let portmap = PortmapService::apply(&plan, &listen, services, udp)?;
-    let mut warnings = startup_warnings::all(config, &listen, squash_to, &specs);
+    let mut warnings = startup_warnings::all(config, &listen, squash_to, &specs, &exports);
     warnings.extend(settings::check_tcp_buffers(&config.values.buffers(), server.buffer_totals())?);
     let started = Instant::now();
     let log = process.log;
@@ -105,8 +111,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         uid: process.uid,
         warnings,
         started,
-        identity,
-        open,
+        export_keeper,
         mount,
         refusals,
         telemetry,
@@ -116,6 +121,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     });
     let for_socket = Arc::clone(&control) as Arc<dyn Control>;
     let control_socket = ControlServer::start(&config.control, for_socket)?;
+    let export_watch = ExportWatch::start(Arc::clone(&control))?;
     // the last thread to be started: once readiness is announced, nothing can fail for lack of threads
     let signals = signals::forward(process.signals)?;
     if config.prove {
@@ -123,7 +129,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     }
     startup_message::print(&control, &listen);
     systemd::ready("serving");
-    Ok(RunningServer { control, signals, control_socket, backends })
+    Ok(RunningServer { control, signals, control_socket, export_watch, backends })
 }
 
 /// What the process has before any part of the server is built.
@@ -208,16 +214,6 @@ fn make_control_dir(control: &Path, uid: u32) -> anyhow::Result<()> {
     }
     let problem = "is not a directory that only this user can write";
     Err(anyhow!("{} {problem}: name another path with --control", dir.display()))
-}
-
-fn build_exports(
-    specs: &[ExportSpec],
-    identity: &Identity,
-    open: &OpenBackend,
-) -> anyhow::Result<Arc<Exports>> {
-    let open = |spec: &ExportSpec| open(spec);
-    let table = Table::build(specs, identity, &open, None);
-    Ok(Arc::new(Exports::new(table.map_err(|errors| export_specs::first_error(&errors))?)))
 }
 
 /// The state of the RPC programs.

@@ -1,10 +1,11 @@
 //! Warnings for the operator about how a server was started: shown at the start and by `bowline status`.
 
+use super::export_opener::PATIENCE;
 use super::listen_addresses::ListenAddresses;
 use super::{limit_warnings, process_info};
 use crate::config::ServeConfig;
 use crate::export_specs::{self, ExportSpecs, ServerUser};
-use export::{ExportSpec, Options, Source, Squash};
+use export::{ExportSpec, Exports, Options, Source, Squash};
 use std::os::fd::AsFd;
 use std::path::Path;
 use sys::identity::Namespace;
@@ -14,22 +15,42 @@ pub fn all(
     config: &ServeConfig,
     listen: &ListenAddresses,
     squash_to: Option<ServerUser>,
-    exports: &ExportSpecs,
+    found: &ExportSpecs,
+    exports: &Exports,
 ) -> Vec<String> {
-    let mut warnings = exports.notes.clone();
-    let specs = &exports.specs;
+    let mut warnings = found.notes.clone();
+    let specs = &served(found, exports);
     warnings.extend(squash_to.map(unprivileged));
     warnings.extend(squash_to.and_then(|user| local_users(config, user)));
     warnings.extend(no_clients(config, listen));
     if listen.all().iter().all(|at| at.port() != config.port) {
         warnings.push("systemd's sockets are used; --listen and --port have no effect".to_owned());
     }
-    warnings.extend(exported_state_dir(config, specs));
     warnings.extend(limit_warnings::all(config.values.memory.0));
-    warnings.extend(no_journal(specs));
-    warnings.extend(overlayfs(specs));
+    warnings.extend(about_directories(config, specs));
     warnings.extend(squash_to.is_none().then(|| unmapped_anonymous_user(specs)).flatten());
     warnings
+}
+
+/// The exports that are served. Of the others nothing is known, and looking at them may take for ever.
+fn served(found: &ExportSpecs, exports: &Exports) -> Vec<ExportSpec> {
+    let table = exports.load();
+    let is_served = |spec: &&ExportSpec| table.exports().iter().any(|e| e.path == spec.path);
+    found.specs.iter().filter(is_served).cloned().collect()
+}
+
+/// What has to be looked up in the file systems, in bounded time: one may have begun to hang.
+fn about_directories(config: &ServeConfig, specs: &[ExportSpec]) -> Vec<String> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (config, specs) = (config.clone(), specs.to_vec());
+    let look = move || {
+        let all = [exported_state_dir(&config, &specs), no_journal(&specs), overlayfs(&specs)];
+        // nobody is left if it took too long
+        let _ = sender.send(all);
+    };
+    let started = std::thread::Builder::new().name("export-opener".into()).spawn(look);
+    let found = started.ok().and_then(|_| receiver.recv_timeout(PATIENCE).ok());
+    found.into_iter().flatten().flatten().collect()
 }
 
 fn unprivileged(server: ServerUser) -> String {

@@ -46,6 +46,8 @@ fn status_describes_a_running_server() {
         "open_files_max",
         "worker_threads",
         "blocked_exports",
+        "state",
+        "waiting_exports",
         "outbound",
         "tcp_memory",
         "counters",

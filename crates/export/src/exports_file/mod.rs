@@ -1,7 +1,7 @@
 //! The file format of exports(5), with line and column of every error.
 //!
 //! [`parse`] never fails as a whole: it gives the valid entries, notes about what is accepted without
-//! effect, and all errors. A file with errors must not be applied.
+//! effect, and all errors. An export with a line that is wrong must not be served.
 
 mod ganesha;
 mod lexer;
@@ -16,6 +16,7 @@ use crate::export::{ExportSpec, Fsid, Source};
 use crate::table::EXPORTS_MAX;
 use lexer::{Lexer, Word};
 use options::{MountPoint, OptionSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
@@ -82,6 +83,10 @@ pub struct Parsed {
     pub notes: Vec<Diagnostic>,
     /// What is wrong, in the order of the file.
     pub errors: Vec<Diagnostic>,
+    /// The first line of each export of this file, by its path.
+    pub lines: BTreeMap<Vec<u8>, usize>,
+    /// The exports with a line that is wrong: what is known of their clients is not what was meant.
+    pub faulty: BTreeSet<Vec<u8>>,
 }
 
 impl Parsed {
@@ -115,9 +120,17 @@ pub fn parse_onto(entries: Vec<ExportSpec>, bytes: &[u8]) -> Parsed {
         return parsed;
     }
     let mut lexer = Lexer::new(bytes);
-    while let Some(words) = lexer.next_line(&mut parsed.errors) {
+    loop {
+        let errors = parsed.errors.len();
+        let Some(words) = lexer.next_line(&mut parsed.errors) else { break };
         let Some((first, rest)) = words.split_first() else { continue };
         read_line(first, rest, &mut parsed);
+        if let Ok(path) = path_of(first.bytes()) {
+            parsed.lines.entry(path.clone()).or_insert(first.place(0).0);
+            if parsed.errors.len() > errors {
+                parsed.faulty.insert(path);
+            }
+        }
         if parsed.entries.len() > ENTRIES_MAX {
             parsed.entries.truncate(ENTRIES_MAX);
             parsed.error(first, 0, format!("more than {ENTRIES_MAX} exports"));

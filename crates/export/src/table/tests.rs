@@ -1,6 +1,6 @@
 //! Tables over backends that are never called.
 
-use super::{BuildError, Exports, Table};
+use super::{BuildError, Exports, NotServed, Opened, Table, WaitReason};
 use crate::client_rules::Rule;
 use crate::clients::Client;
 use crate::export::{ClientAccess, ExportId, ExportSpec, Fsid, Source};
@@ -43,7 +43,7 @@ fn a_path_belongs_to_the_innermost_export() {
     let specs = ["/srv", "/srv/a/b", "/srv/a"].map(|path| spec(path, &["*"]));
     let table = build(&specs, &identity(), None);
     let find = |path: &'static str| {
-        let (export, rest) = table.by_path(path.as_bytes())?;
+        let (export, rest) = table.by_path(path.as_bytes()).ok()?;
         Some((export.path_text(), std::str::from_utf8(rest).unwrap()))
     };
     let found = |path: &str, rest| Some((path.to_owned(), rest));
@@ -59,19 +59,51 @@ fn a_path_belongs_to_the_innermost_export() {
 }
 
 #[test]
-fn an_export_with_mountpoint_is_built_only_while_it_is_mounted() {
+fn the_option_mountpoint_is_kept_only_while_something_is_mounted() {
     let dir = tempfile::tempdir().unwrap();
-    let with = |path: &std::path::Path| ExportSpec {
-        mount_point: Some(path.to_owned()),
-        ..spec("/a", &["*"])
+    let checked = |path: &std::path::Path| {
+        let spec = ExportSpec { mount_point: Some(path.to_owned()), ..spec("/a", &["*"]) };
+        spec.check_mount_point()
     };
-    let build = |spec: ExportSpec| Table::build(&[spec], &identity(), &open, None);
-    assert!(build(with("/proc".as_ref())).is_ok());
+    assert!(checked("/proc".as_ref()).is_ok());
     for path in [dir.path(), &dir.path().join("missing")] {
-        let errors = build(with(path)).err().unwrap();
-        assert!(matches!(&errors[..], [BuildError::NotMounted { .. }]), "{errors:?}");
-        assert!(errors[0].to_string().contains("is not a mount point"), "{}", errors[0]);
+        let error = checked(path).unwrap_err();
+        assert!(error.to_string().contains("is not a mount point"), "{error}");
     }
+}
+
+#[test]
+fn an_export_that_waits_keeps_its_handles_and_its_path() {
+    let identity = identity();
+    let specs = [spec("/srv", &["*"]), spec("/srv/a", &["*"]), spec("/b", &["*"])];
+    let whole = build(&specs, &identity, None);
+    let handle = whole.exports()[1].seal(&Fid::new(b"file").unwrap());
+    let waiting = || Opened::Waiting(WaitReason::NoAnswer);
+    let serve = |spec: &ExportSpec| match &*spec.path {
+        b"/srv/a" | b"/b" => (spec.clone(), waiting()),
+        _ => (spec.clone(), Opened::Backend(open(spec).unwrap())),
+    };
+    let assemble = |opened, previous| {
+        let (table, errors) = Table::assemble::<&str>(opened, &identity, previous);
+        assert!(errors.is_empty(), "{errors:?}");
+        table
+    };
+    let table = assemble(specs.iter().map(serve).collect(), Some(&whole));
+    assert_eq!(table.open(handle.bytes()).err(), Some(Status::Jukebox));
+    assert_eq!(table.by_path(b"/srv/a/x").err(), Some(NotServed::Waiting));
+    assert_eq!(table.by_path(b"/b").err(), Some(NotServed::Waiting));
+    assert_eq!(table.by_path(b"/c").err(), Some(NotServed::NoExport));
+    assert_eq!(table.by_path(b"/srv/b").unwrap().0.path, b"/srv");
+    assert_eq!(table.waiting().len(), 2);
+    // it serves at last, with the same handles and the same place in the statistics
+    let opened = |spec: &ExportSpec| (spec.clone(), Opened::Backend(open(spec).unwrap()));
+    let table = assemble(specs.iter().map(opened).collect(), Some(&table));
+    assert!(table.open(handle.bytes()).is_ok() && table.waiting().is_empty());
+    assert_eq!(table.exports()[1].index, whole.exports()[1].index);
+    // what waits conflicts like what is served
+    let twice = vec![(specs[2].clone(), waiting()), opened(&specs[2])];
+    let (table, errors) = Table::assemble::<&str>(twice, &identity, None);
+    assert!(matches!(errors[..], [BuildError::SamePath { .. }]) && table.exports().is_empty());
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub enum RefusalReason {
     NoPath,
     /// It is in no export.
     NoExport,
+    /// Its export waits for its file system.
+    NotServed,
     /// The export is not for the client.
     Client(ClientRefused),
     /// The look-up of the path in the export failed with this.
@@ -28,6 +30,8 @@ impl RefusalReason {
         match self {
             Self::NoPath => MountError::Inval,
             Self::NoExport => MountError::NoEnt,
+            // the client that was started together with the server tries again
+            Self::NotServed => MountError::ServerFault,
             Self::Client(_) => MountError::Acces,
             Self::Tree(status) => tree_error(status),
         }
@@ -39,6 +43,7 @@ impl fmt::Display for RefusalReason {
         match self {
             Self::NoPath => f.write_str("not a path that begins with /"),
             Self::NoExport => f.write_str("no such export"),
+            Self::NotServed => f.write_str("the export is not served now (see bowline exports)"),
             Self::Client(refused) => refused.fmt(f),
             Self::Tree(status) => write!(f, "in the export: {status}"),
         }

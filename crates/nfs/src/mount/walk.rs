@@ -5,7 +5,7 @@ use super::path::{components, normalise};
 use super::refusal::{RefusalReason, RefusedMount};
 use crate::object::{Caller, Object};
 use crate::verbs;
-use export::{FlavorList, Handle};
+use export::{FlavorList, Handle, NotServed};
 use proto::mount::MountError;
 use rpc::Call;
 use vfs::{FileType, Status};
@@ -45,7 +45,10 @@ fn find_in_export(
 ) -> Result<MountPoint, RefusalReason> {
     let path = normalise(path).ok_or(RefusalReason::NoPath)?;
     let caller = Caller::new(&state.exports, call);
-    let (export, below) = caller.table().by_path(&path).ok_or(RefusalReason::NoExport)?;
+    let (export, below) = caller.table().by_path(&path).map_err(|why| match why {
+        NotServed::NoExport => RefusalReason::NoExport,
+        NotServed::Waiting => RefusalReason::NotServed,
+    })?;
     let root = caller.open_root(export).map_err(RefusalReason::Client)?;
     let object = walk(root, below).map_err(RefusalReason::Tree)?;
     Ok(MountPoint { handle: object.seal(&object.fid), path, flavors: object.flavors() })

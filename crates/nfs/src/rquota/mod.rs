@@ -89,7 +89,7 @@ fn find(nfs: &Nfs, call: &mut Call<'_>, asked: &GetQuotaArgs<'_>) -> vfs::Result
     };
     let Some(path) = normalise(asked.path) else { return Ok(None) };
     let caller = Caller::new(&nfs.exports, call);
-    let Some((export, _)) = caller.table().by_path(&path) else { return Ok(None) };
+    let Ok((export, _)) = caller.table().by_path(&path) else { return Ok(None) };
     let root = caller.open_for_quota(export)?;
     match root.backend().quotas() {
         Some(quotas) => quotas.quota(&root.cx(), &root.fid, kind, asked.id),

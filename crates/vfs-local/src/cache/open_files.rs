@@ -271,6 +271,20 @@ impl OpenFiles {
         self.close_if(usize::MAX, |key, _| key.backend == backend);
     }
 
+    /// Closes everything, kept files as well: the process ends.
+    pub fn close_all(&self) {
+        let guard = self.map.guard();
+        let mut gone = Vec::new();
+        for (key, file) in self.map.iter(&guard) {
+            let Some(file) = file else { continue };
+            file.retire();
+            self.take_out(key, file, &guard);
+            gone.push(Arc::downgrade(file));
+        }
+        drop(guard);
+        self.flush_garbage(&gone);
+    }
+
     /// Closes up to `most` entries that `condition` selects; says how many.
     fn close_if(&self, most: usize, condition: impl Fn(&Key, &OpenFile) -> bool) -> usize {
         let guard = self.map.guard();

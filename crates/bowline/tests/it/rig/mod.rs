@@ -120,6 +120,13 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// The command that started it, for another process.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(self.command.get_program());
+        command.args(self.command.get_args());
+        command
+    }
+
     /// Starts it again as it was, without waiting until it serves.
     pub fn begin_again(&mut self) {
         self.child = self.command.spawn().unwrap();
