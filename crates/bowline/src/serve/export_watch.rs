@@ -26,8 +26,8 @@ impl ExportWatch {
     ///
     /// # Errors
     /// The kernel refuses another thread.
-    pub fn start(control: Arc<ServerControl>) -> anyhow::Result<Self> {
-        let control = Arc::downgrade(&control);
+    pub fn start(control: &Arc<ServerControl>) -> anyhow::Result<Self> {
+        let control = Arc::downgrade(control);
         let retry = every("export-watch", RETRY, Weak::clone(&control), |control| {
             control.retry_exports();
         })?;

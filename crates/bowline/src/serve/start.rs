@@ -121,7 +121,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     });
     let for_socket = Arc::clone(&control) as Arc<dyn Control>;
     let control_socket = ControlServer::start(&config.control, for_socket)?;
-    let export_watch = ExportWatch::start(Arc::clone(&control))?;
+    let export_watch = ExportWatch::start(&control)?;
     // the last thread to be started: once readiness is announced, nothing can fail for lack of threads
     let signals = signals::forward(process.signals)?;
     if config.prove {
