@@ -92,7 +92,7 @@ release() {
 }
 
 # The options of `bowline serve`: those with a value, and the others. A test compares them with the program's.
-serve_values='--listen --port --client --exports --config --portmap --state-dir --control --set'
+serve_values='--listen --port --client --exports --config --portmap --state-dir --control --metrics --set'
 serve_switches='--read-only --prove'
 
 wrong() { say "$*"; exit 2; }

@@ -46,6 +46,9 @@ _bowline() {
             bowline,man)
                 cmd="bowline__subcmd__man"
                 ;;
+            bowline,metrics)
+                cmd="bowline__subcmd__metrics"
+                ;;
             bowline,ops)
                 cmd="bowline__subcmd__ops"
                 ;;
@@ -101,7 +104,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --help --version serve status exports clients conns locks release sockets pools ops top set get grace reload check bench man completions"
+            opts="-h -V --help --version serve status exports clients conns locks release sockets pools ops top metrics set get grace reload check bench man completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -655,6 +658,35 @@ _bowline() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        bowline__subcmd__metrics)
+            opts="-h --openmetrics --control --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --control)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         bowline__subcmd__ops)
             opts="-h --watch --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -780,7 +812,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__serve)
-            opts="-h --listen --port --read-only --client --exports --config --portmap --state-dir --control --set --prove --help"
+            opts="-h --listen --port --read-only --client --exports --config --portmap --state-dir --control --metrics --set --prove --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -841,6 +873,10 @@ _bowline() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --metrics)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --set)

@@ -37,6 +37,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "sockets" -d 'Show t
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "pools" -d 'Show the thread pools'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "ops" -d 'Show calls, errors and latencies of each procedure'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "top" -d 'Show what the server does now: calls and bytes per second, latencies, and who causes them'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "metrics" -d 'Print the metrics of the running server, in Prometheus\' text format'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a setting of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show settings of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "grace" -d 'Show the grace period after a restart, or end it'
@@ -56,6 +57,7 @@ serve\t'Answer port 111, or fail'
 off\t'Neither: clients must be told the port'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l state-dir -d 'Keep the file handle key, export ids and name tables here; must survive restarts [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or ~/.local/state/bowline]' -r -f -a "(__fish_complete_directories)"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l control -d 'Path of the control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l metrics -d 'Serve metrics in Prometheus\' and OpenMetrics\' format at http://ADDR/metrics, for example 127.0.0.1:9049. Whoever reaches the address can read them: paths of exports, calls, load' -r
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l set -d 'Start with this run-time setting, see bowline-settings(7); may be repeated' -r -f -a "threads=\t'fewest and most threads that process calls'
 export-threads=\t'share of all threads that may be blocked in one export'
 pool-mode=\t'how many pools of threads there are, and which CPUs share one'
@@ -123,6 +125,9 @@ complete -c bowline -n "__fish_bowline_using_subcommand top" -l control -d 'Cont
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l once -d 'Print the figures of one interval as text and end'
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l json -d 'With --once: print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand metrics" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand metrics" -l openmetrics -d 'Print them in the format of OpenMetrics'
+complete -c bowline -n "__fish_bowline_using_subcommand metrics" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand set" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand set" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand set" -s h -l help -d 'Print help'

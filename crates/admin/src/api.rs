@@ -56,6 +56,12 @@ pub enum Request {
         /// A client's address or name, or the path of a file on the server's machine.
         what: String,
     },
+    /// The metrics as text, in Prometheus' format.
+    Metrics {
+        /// In the format of OpenMetrics instead.
+        #[serde(default)]
+        openmetrics: bool,
+    },
     /// [`Sample`].
     Sample {
         /// Also with connections, which are watched for a quarter of a second.
@@ -569,7 +575,7 @@ pub struct Sample {
     pub conns: Vec<ConnRow>,
     /// The pools of threads.
     pub pools: Vec<PoolRow>,
-    /// Lock requests of clients that wait for another's lock, if connections were asked for.
+    /// Lock requests of clients that wait for another's lock.
     #[serde(default)]
     pub lock_requests_waiting: u64,
 }

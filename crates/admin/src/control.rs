@@ -7,6 +7,7 @@ use crate::api::{
     Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
     Reloaded, Sample, SettingRow, SocketRow, Status,
 };
+use crate::exposition::Format;
 
 /// A valid request that failed; the text says why and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +32,8 @@ pub trait Control: Send + Sync {
     fn ops(&self) -> Vec<OpRow>;
     /// All counters at one moment; with the connections if asked for.
     fn sample(&self, conns: bool) -> Sample;
+    /// The metrics as text.
+    fn metrics(&self, format: Format) -> String;
     /// Changes a run-time setting.
     ///
     /// # Errors
@@ -59,4 +62,65 @@ pub trait Control: Send + Sync {
     /// # Errors
     /// [`Refused`]: nobody of this name holds anything.
     fn release(&self, what: &str) -> Result<Released, Refused>;
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::{Control, Refused};
+    use crate::api::{
+        Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
+        Reloaded, Sample, SettingRow, SocketRow, Status,
+    };
+    use crate::exposition::Format;
+
+    /// A server that does nothing.
+    pub struct EmptyServer;
+
+    impl Control for EmptyServer {
+        fn status(&self) -> Status {
+            Status::default()
+        }
+        fn exports(&self) -> Vec<ExportRow> {
+            Vec::new()
+        }
+        fn clients(&self) -> Vec<ClientRow> {
+            Vec::new()
+        }
+        fn conns(&self) -> Vec<ConnRow> {
+            Vec::new()
+        }
+        fn sockets(&self) -> Vec<SocketRow> {
+            Vec::new()
+        }
+        fn pools(&self) -> Vec<PoolRow> {
+            Vec::new()
+        }
+        fn ops(&self) -> Vec<OpRow> {
+            Vec::new()
+        }
+        fn sample(&self, _: bool) -> Sample {
+            Sample::default()
+        }
+        fn set(&self, key: &str, _: &str) -> Result<Changed, Refused> {
+            Err(Refused(key.to_owned()))
+        }
+        fn settings(&self, _: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
+            Ok(Vec::new())
+        }
+        fn locks(&self) -> Vec<LockRow> {
+            Vec::new()
+        }
+        fn release(&self, what: &str) -> Result<Released, Refused> {
+            Err(Refused(what.to_owned()))
+        }
+        fn grace(&self, _: bool) -> Result<GraceStatus, Refused> {
+            Ok(GraceStatus::default())
+        }
+        fn reload(&self, _: bool) -> Result<Reloaded, Refused> {
+            Ok(Reloaded::default())
+        }
+        fn metrics(&self, format: Format) -> String {
+            format!("{format:?}")
+        }
+    }
 }

@@ -1,17 +1,21 @@
 //! The control socket of a running server: requests and answers as types, the server's end, the command
-//! line's end, and text tables.
+//! line's end, and text tables; metrics as text, and the HTTP end that serves them.
 //!
 //! This crate knows nothing of NFS: the binary implements [`Control`] with its parts.
 
 pub mod api;
 mod client;
 mod control;
+pub mod exposition;
 mod format;
+pub mod http;
 mod server;
 mod tables;
 
 pub use client::{Client, ClientError};
 pub use control::{Control, Refused};
+pub use exposition::{Exposition, Format, Kind};
 pub use format::{bytes, count, duration_ns, duration_s, per_second};
+pub use http::HttpServer;
 pub use server::{ControlServer, ServerError};
 pub use tables::{Align, Table};

@@ -10,6 +10,7 @@
 
 use crate::api::{Answer, Request};
 use crate::control::{Control, Refused};
+use crate::exposition::Format;
 use serde::Serialize;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -332,6 +333,8 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Reload { dry_run } => answer_of(control.reload(*dry_run)),
         Request::Locks => success(control.locks()),
         Request::Release { what } => answer_of(control.release(what)),
+        Request::Metrics { openmetrics: false } => success(control.metrics(Format::Prometheus)),
+        Request::Metrics { openmetrics: true } => success(control.metrics(Format::OpenMetrics)),
         Request::Sample { conns } => success(control.sample(*conns)),
     }
 }
@@ -358,64 +361,13 @@ fn line_of<T: Serialize>(answer: &Answer<T>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::{ClientSlot, Waiting, serve_waiting};
-    use crate::api::{
-        Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
-        Reloaded, Sample, SettingRow, SocketRow, Status,
-    };
-    use crate::control::{Control, Refused};
+    use crate::control::tests::EmptyServer;
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
     use std::sync::{Arc, mpsc};
     use std::time::{Duration, Instant};
-
-    struct EmptyServer;
-
-    impl Control for EmptyServer {
-        fn status(&self) -> Status {
-            Status::default()
-        }
-        fn exports(&self) -> Vec<ExportRow> {
-            Vec::new()
-        }
-        fn clients(&self) -> Vec<ClientRow> {
-            Vec::new()
-        }
-        fn conns(&self) -> Vec<ConnRow> {
-            Vec::new()
-        }
-        fn sockets(&self) -> Vec<SocketRow> {
-            Vec::new()
-        }
-        fn pools(&self) -> Vec<PoolRow> {
-            Vec::new()
-        }
-        fn ops(&self) -> Vec<OpRow> {
-            Vec::new()
-        }
-        fn sample(&self, _: bool) -> Sample {
-            Sample::default()
-        }
-        fn set(&self, key: &str, _: &str) -> Result<Changed, Refused> {
-            Err(Refused(key.to_owned()))
-        }
-        fn settings(&self, _: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
-            Ok(Vec::new())
-        }
-        fn locks(&self) -> Vec<LockRow> {
-            Vec::new()
-        }
-        fn release(&self, what: &str) -> Result<Released, Refused> {
-            Err(Refused(what.to_owned()))
-        }
-        fn grace(&self, _: bool) -> Result<GraceStatus, Refused> {
-            Ok(GraceStatus::default())
-        }
-        fn reload(&self, _: bool) -> Result<Reloaded, Refused> {
-            Ok(Reloaded::default())
-        }
-    }
 
     fn client(clients: &Arc<AtomicUsize>, to: &mpsc::Sender<Waiting>) -> UnixStream {
         let (near, far) = UnixStream::pair().unwrap();

@@ -41,6 +41,9 @@ impl Control for TestControl {
     fn sample(&self, _: bool) -> admin::api::Sample {
         admin::api::Sample::default()
     }
+    fn metrics(&self, format: admin::Format) -> String {
+        format!("{format:?}")
+    }
     fn set(&self, key: &str, _: &str) -> Result<Changed, Refused> {
         Err(Refused(format!("no setting {key}")))
     }

@@ -87,6 +87,18 @@ pub enum Command {
     ///
     /// Tab changes between clients, exports, operations, connections and pools; F1 shows all keys.
     Top(TopOptions),
+    /// Print the metrics of the running server, in Prometheus' text format
+    ///
+    /// `bowline serve --metrics ADDR:PORT` serves the same over HTTP.
+    Metrics {
+        /// Print them in the format of OpenMetrics
+        #[arg(long)]
+        openmetrics: bool,
+        /// Control socket of the server [default: /run/bowline/control.sock, for an ordinary user
+        /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
+        #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+        control: Option<PathBuf>,
+    },
     /// Change a setting of the running server
     Set {
         /// The setting and its new value, for example max-read=64K; `bowline get` lists the settings

@@ -17,7 +17,7 @@ use crate::serve_options::ServeOptions;
 use crate::settings::Values;
 use anyhow::bail;
 use export::Source;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// The registered port of NFS.
@@ -44,6 +44,8 @@ pub struct ServeConfig {
     pub state_dir: PathBuf,
     /// The control socket.
     pub control: PathBuf,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
     /// Initial values of the run-time settings.
     pub values: Values,
     /// Whether to test the service over the network after the start.
@@ -59,6 +61,7 @@ impl ServeConfig {
             ("portmap", self.portmap == now.portmap),
             ("state-dir", self.state_dir == now.state_dir),
             ("control", self.control == now.control),
+            ("metrics", self.metrics == now.metrics),
         ];
         let changed: Vec<&str> =
             kept.iter().filter(|(_, same)| !same).map(|(key, _)| *key).collect();
@@ -180,6 +183,7 @@ pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
             .control
             .or(file.control.map(within))
             .unwrap_or_else(default_paths::control_socket),
+        metrics: options.metrics.or(file.metrics),
         values,
         prove: options.prove || file.prove,
     })
@@ -298,7 +302,7 @@ mod tests {
         let path = dir.join("b.toml");
         let text = "dirs = ['data', 'm=mem:']\nlisten = '[::]'\nport = 3049\nread-only = true\n\
                     client = ['10.0.0.0/8', '*']\nportmap = 'off'\nstate-dir = 'state'\n\
-                    control = '/c'\nexports = 'e'\nprove = true\n\
+                    control = '/c'\nmetrics = '[::1]:9049'\nexports = 'e'\nprove = true\n\
                     [set]\nmax-read = '64K'\nthreads = 4\n";
         std::fs::write(&path, text).unwrap();
         let line =
@@ -312,6 +316,7 @@ mod tests {
         assert_eq!(settings.dirs[1].source, Source::scheme("mem", ""));
         assert_eq!(settings.state_dir, dir.join("state"));
         assert_eq!(settings.control, Path::new("/c"));
+        assert_eq!(settings.metrics, Some("[::1]:9049".parse().unwrap()));
         assert_eq!(settings.clients.len(), 2);
         assert!(settings.read_only && settings.prove && settings.listen[0].is_ipv6());
     }

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// `bowline grace`.
@@ -54,6 +55,14 @@ fn grace_page(grace: &GraceStatus) -> String {
 /// `bowline status`.
 pub fn status(to: &TableTarget, verbose: bool) -> anyhow::Result<ExitCode> {
     watch_table(to, "bowline status", &Request::Status, |status| status_page(status, verbose))
+}
+
+/// `bowline metrics`.
+pub fn metrics(control: Option<PathBuf>, openmetrics: bool) -> anyhow::Result<ExitCode> {
+    let path = control.unwrap_or_else(default_paths::control_socket);
+    let text: String = Client::connect(&path)?.ask(&Request::Metrics { openmetrics })?;
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `bowline exports`.

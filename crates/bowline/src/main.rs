@@ -65,6 +65,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Pools(to) => control_commands::pools(&to),
         Command::Ops(to) => control_commands::ops(&to),
         Command::Top(options) => top::top(&options),
+        Command::Metrics { openmetrics, control } => {
+            control_commands::metrics(control, openmetrics)
+        }
         Command::Set { change, to } => control_commands::set(&change, &to),
         Command::Get { key, to } => control_commands::settings(key, &to),
         Command::Grace { action, to } => control_commands::grace(action.is_some(), &to),

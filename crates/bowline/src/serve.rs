@@ -15,6 +15,7 @@ mod listen_addresses;
 mod lock_keeper;
 mod lock_manager;
 mod lock_rows;
+mod metrics;
 pub mod parts;
 mod port_owner;
 pub mod portmap;

@@ -11,9 +11,11 @@ pub use names::NAMES;
 use crate::serve::portmap::PortmapMode;
 use crate::settings::{Assignment, AssignmentParser};
 use clap::{Args, ValueHint};
-use parse::{assignments, listen_addr, listen_addresses, one_or_many, port};
+use parse::{
+    assignments, listen_addr, listen_addresses, metrics_addr, metrics_address, one_or_many, port,
+};
 use serde::Deserialize;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The options of `bowline serve`, on the command line or in the configuration file.
@@ -64,6 +66,11 @@ pub struct ServeOptions {
     /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
+    /// Serve metrics in Prometheus' and OpenMetrics' format at http://ADDR/metrics, for example
+    /// 127.0.0.1:9049. Whoever reaches the address can read them: paths of exports, calls, load
+    #[arg(long, value_name = "ADDR:PORT", value_parser = metrics_addr)]
+    #[serde(deserialize_with = "metrics_address")]
+    pub metrics: Option<SocketAddr>,
     /// Start with this run-time setting, see bowline-settings(7); may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = AssignmentParser)]
     #[arg(hide_possible_values = true)]

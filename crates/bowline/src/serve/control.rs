@@ -7,7 +7,7 @@ use super::export_keeper::ExportKeeper;
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
-use super::{connection_rows, grace_status, lock_rows, process_info, statistics, systemd};
+use super::{connection_rows, grace_status, lock_rows, metrics, process_info, statistics, systemd};
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
 use crate::output::error_text;
@@ -17,7 +17,7 @@ use admin::api::{
     Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
     Reloaded, RuleRow, Sample, SettingRow, SocketRow, Status,
 };
-use admin::{Control, Refused};
+use admin::{Control, Format, Refused};
 use export::{ExportId, ExportSpec, Table, WaitingExport};
 use nfs::mount::Mount;
 use nfs::nlm::Taken;
@@ -164,10 +164,7 @@ impl Control for ServerControl {
     }
 
     fn sample(&self, conns: bool) -> Sample {
-        let (conns, held) = match conns {
-            true => (self.conns(), self.parts.nlm.held()),
-            false => (Vec::new(), Vec::new()),
-        };
+        let conns = if conns { self.conns() } else { Vec::new() };
         let snapshot = self.telemetry.snapshot();
         let at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let table = self.parts.exports.load();
@@ -183,9 +180,13 @@ impl Control for ServerControl {
             clients: self.clients(),
             conns,
             pools: self.pools(),
-            lock_requests_waiting: lock_rows::waiting(&held),
+            lock_requests_waiting: self.parts.nfs.state.totals().waiters as u64,
             status: self.status(),
         }
+    }
+
+    fn metrics(&self, format: Format) -> String {
+        metrics::text(self, format)
     }
 
     fn set(&self, key: &str, value: &str) -> Result<Changed, Refused> {
@@ -275,7 +276,7 @@ impl ServerControl {
     }
 
     /// Exports with blocked calls, the one with the oldest call first.
-    fn blocked_exports(&self) -> Vec<admin::api::BlockedExport> {
+    pub fn blocked_exports(&self) -> Vec<admin::api::BlockedExport> {
         let infos = self.server(Server::blocked_calls);
         statistics::blocked_exports(&infos, self.telemetry.ops(), |index| self.export_path(index))
     }
@@ -287,7 +288,7 @@ impl ServerControl {
     }
 
     /// Asks the server; a default once it has been stopped.
-    fn server<T: Default>(&self, ask: impl FnOnce(&Server) -> T) -> T {
+    pub fn server<T: Default>(&self, ask: impl FnOnce(&Server) -> T) -> T {
         self.parts.with_server(ask).unwrap_or_default()
     }
 

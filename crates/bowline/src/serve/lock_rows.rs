@@ -10,11 +10,6 @@ pub fn rows(held: &[HeldRow]) -> Vec<LockRow> {
     held.iter().map(row).collect()
 }
 
-/// How many requests wait for a lock.
-pub fn waiting(held: &[HeldRow]) -> u64 {
-    held.iter().filter(|row| matches!(row.kind, HeldKind::Waiting { .. })).count() as u64
-}
-
 fn row(held: &HeldRow) -> LockRow {
     let (kind, mode, waiting) = match held.kind {
         HeldKind::Lock(mode) => ("lock", mode_text(mode).to_owned(), None),

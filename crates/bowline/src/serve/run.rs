@@ -18,7 +18,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Runs until SIGTERM or Ctrl-C.
 pub fn run(server: RunningServer) -> ! {
-    let RunningServer { control, signals, control_socket, export_watch, backends } = server;
+    let RunningServer { control, signals, control_socket, export_watch, metrics, backends } = server;
     let signal = wait_for_stop(&signals, &control);
     systemd::stopping();
     let hint = match signal {
@@ -29,6 +29,7 @@ pub fn run(server: RunningServer) -> ! {
     drop(export_watch);
     control.parts.portmap.unregister();
     drop(control_socket);
+    drop(metrics);
     let done = control.parts.stop(STOP_TIMEOUT);
     if !done {
         let hung = control.blocked_paths().join(", ");

@@ -22,7 +22,7 @@ use crate::memory_shares::MemoryShares;
 use crate::output::UsageError;
 use crate::serve_options::ServeOptions;
 use crate::settings::{self, udp_buffer_bytes};
-use admin::{Control, ControlServer};
+use admin::{Control, ControlServer, HttpServer};
 use anyhow::{Context, anyhow, bail};
 use export::{Exports, Identity};
 use nfs::mount::Mount;
@@ -32,6 +32,7 @@ use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings};
 use rpc::{DispatchSettings, Dispatcher, Program, Replies, Switched};
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
@@ -53,6 +54,8 @@ pub struct RunningServer {
     pub control_socket: ControlServer,
     /// Serves exports that had to wait.
     pub export_watch: ExportWatch,
+    /// Serves metrics, if asked for.
+    pub metrics: Option<HttpServer>,
     /// The open files of all exports.
     pub backends: Backends,
 }
@@ -122,14 +125,22 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let for_socket = Arc::clone(&control) as Arc<dyn Control>;
     let control_socket = ControlServer::start(&config.control, for_socket)?;
     let export_watch = ExportWatch::start(&control)?;
+    let metrics = config.metrics.map(|addr| start_metrics(addr, &control)).transpose()?;
     // the last thread to be started: once readiness is announced, nothing can fail for lack of threads
     let signals = signals::forward(process.signals)?;
     if config.prove {
         self_test::run(&control.parts.exports, &listen)?;
     }
-    startup_message::print(&control, &listen);
+    startup_message::print(&control, &listen, metrics.as_ref().map(HttpServer::addr));
     systemd::ready("serving");
-    Ok(RunningServer { control, signals, control_socket, export_watch, backends })
+    Ok(RunningServer { control, signals, control_socket, export_watch, metrics, backends })
+}
+
+/// Serves metrics on an address.
+fn start_metrics(addr: SocketAddr, control: &Arc<ServerControl>) -> anyhow::Result<HttpServer> {
+    HttpServer::start(addr, Arc::clone(control) as Arc<dyn Control>).with_context(|| {
+        format!("cannot serve metrics on {addr}; name another address with --metrics")
+    })
 }
 
 /// What the process has before any part of the server is built.

@@ -6,7 +6,7 @@ use super::listen_addresses::{ListenAddresses, MountServer};
 use crate::export_specs;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The content of the message.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct StartupMessage {
     pub state_dir: String,
     /// The control socket.
     pub control: String,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
     /// Warnings for the operator.
     pub notes: Vec<String>,
 }
@@ -73,13 +75,16 @@ impl StartupMessage {
             let _ = writeln!(text, "note: {note}");
         }
         let _ = writeln!(text, "state: {}", self.state_dir);
+        if let Some(addr) = self.metrics {
+            let _ = writeln!(text, "metrics: http://{addr}/metrics");
+        }
         let _ = writeln!(text, "control: {}", self.control);
         text
     }
 }
 
 /// Prints the message for a server that is ready.
-pub fn print(control: &ServerControl, listen: &ListenAddresses) {
+pub fn print(control: &ServerControl, listen: &ListenAddresses, metrics: Option<SocketAddr>) {
     let config = &control.config;
     let line = |export: &std::sync::Arc<export::Export>| ExportLine {
         path: export.path_text(),
@@ -92,6 +97,7 @@ pub fn print(control: &ServerControl, listen: &ListenAddresses) {
         portmap: control.parts.portmap.how(),
         state_dir: config.state_dir.display().to_string(),
         control: config.control.display().to_string(),
+        metrics,
         notes: control.warnings(),
     };
     let table = control.parts.exports.load();
@@ -164,6 +170,7 @@ mod tests {
             portmap: "none".into(),
             state_dir: "/var/lib/s".into(),
             control: "/run/c.sock".into(),
+            metrics: Some(([127, 0, 0, 1], 9049).into()),
             notes: vec!["check the disk".into()],
         };
         let text = message.text(at);
@@ -172,7 +179,7 @@ mod tests {
             "  /x (/srv/x) to * (ro); to 10.0.0.1 (rw)\n",
             "10.1.2.3:/x /mnt\n",
             "note: check the disk\n",
-            "state: /var/lib/s\ncontrol: /run/c.sock\n",
+            "state: /var/lib/s\nmetrics: http://127.0.0.1:9049/metrics\ncontrol: /run/c.sock\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -297,7 +297,7 @@ fn ranges(numbers: &[usize]) -> String {
 }
 
 /// The protocol's name of a status, for example `NOENT`; the number if it has none.
-fn status_name(program: &str, status: u32) -> String {
+pub fn status_name(program: &str, status: u32) -> String {
     let name = match program {
         "nfs" | "nfsacl" => Nfsstat3::from_number(status).map(|s| format!("{s:?}")),
         "mount" => MountError::from_number(status).map(|s| format!("{s:?}")),

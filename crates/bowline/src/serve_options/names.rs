@@ -1,7 +1,7 @@
 //! The names of the options of `bowline serve`, for messages of code that does not know the options.
 
 /// In the order of [`ServeOptions`](super::ServeOptions).
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "listen",
     "port",
     "read-only",
@@ -11,6 +11,7 @@ pub const NAMES: [&str; 11] = [
     "portmap",
     "state-dir",
     "control",
+    "metrics",
     "set",
     "prove",
 ];

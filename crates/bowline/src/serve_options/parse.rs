@@ -6,7 +6,7 @@ use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Vis
 use serde::{Deserialize, de};
 use std::fmt;
 use std::marker::PhantomData;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// An address to listen on, with or without the brackets of an IPv6 address.
 ///
@@ -60,6 +60,23 @@ pub fn listen_addresses<'de, D: Deserializer<'de>>(
 ) -> Result<Vec<IpAddr>, D::Error> {
     let texts: Vec<String> = one_or_many(deserializer)?;
     texts.iter().map(|text| listen_addr(text).map_err(D::Error::custom)).collect()
+}
+
+/// An address and a port to serve metrics on.
+///
+/// # Errors
+/// It has no address or no port.
+pub fn metrics_addr(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("{text:?} is not ADDR:PORT: write for example 127.0.0.1:9049, or [::1]:9049")
+    })
+}
+
+/// An address and a port, in TOML.
+pub fn metrics_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    metrics_addr(&String::deserialize(deserializer)?).map(Some).map_err(D::Error::custom)
 }
 
 /// A port other than 0.

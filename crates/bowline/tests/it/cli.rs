@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 /// Every command: what it is told, how it ends, and a part of its one line of error.
-const ENDS: [(&str, i32, &str); 80] = [
+const ENDS: [(&str, i32, &str); 83] = [
     ("serve", 2, "nothing to serve"),
     ("serve /a --prot 1", 2, "--port"),
     ("serve none", 2, "none does not exist"),
@@ -65,6 +65,9 @@ const ENDS: [(&str, i32, &str); 80] = [
     ("release 192.0.2.1", 1, "bowline serve"),
     ("release", 2, "see `bowline release --help`"),
     ("top --once", 1, "bowline serve"),
+    ("metrics", 1, "bowline serve"),
+    ("metrics extra", 2, "see `bowline metrics --help`"),
+    ("serve /a --metrics 9049", 2, "127.0.0.1:9049"),
     ("top --json", 2, "--once"),
     ("top --interval 0", 2, "write a number of seconds"),
     ("ops extra", 2, "see `bowline ops --help`"),

@@ -23,6 +23,7 @@ mod large_directory;
 mod load_generator;
 mod lock_recovery;
 mod locks;
+mod metrics;
 mod nfs3_client;
 mod operator_tables;
 mod read_race;

@@ -13,7 +13,8 @@ use testing::{FuseOp, FuseTree, Missing, is_root, skip};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-fn connect(server: &Server) -> Client {
+/// A client with a port that exports take.
+pub fn connect(server: &Server) -> Client {
     let at: SocketAddr = ([127, 0, 0, 1], server.port).into();
     match sys::outgoing::connect_reserved(at) {
         Ok(stream) => Client::over_tcp(stream, PATIENCE).unwrap(),

@@ -1,0 +1,352 @@
+//! The metrics of a running server: what they are called and what they count.
+//!
+//! Labels are bounded: procedures, statuses that a protocol has, exports, pools, programs. Clients have no label, as
+//! there is no limit on them; `bowline clients` and `bowline top` list them.
+
+use super::control::ServerControl;
+use super::{process_info, statistics};
+use admin::{Exposition, Format, Kind};
+use state::Phase;
+use std::sync::atomic::Ordering::Relaxed;
+use svc::Server;
+use telemetry::{Buckets, Counter, OpRow, Snapshot};
+
+/// Upper bounds of the histogram's buckets, as powers of two of nanoseconds: 8 µs to 34 s, four times as long each.
+/// They are bounds of buckets of the server's own histogram as well, so that nothing is estimated.
+const BOUNDS: [u32; 12] = [13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35];
+
+/// The text of all metrics.
+pub fn text(control: &ServerControl, format: Format) -> String {
+    let snapshot = control.telemetry.snapshot();
+    let mut out = Exposition::new(format);
+    process(&mut out, control);
+    procedures(&mut out, &snapshot);
+    exports(&mut out, control, &snapshot);
+    blocked(&mut out, control);
+    pools(&mut out, control);
+    network(&mut out, control);
+    locks(&mut out, control);
+    events(&mut out, &snapshot);
+    out.finish()
+}
+
+fn process(out: &mut Exposition, control: &ServerControl) {
+    let seen = process_info::read();
+    out.family("build_info", Kind::Gauge, "The version of the server; always 1.");
+    out.gauge("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let mut one = |name, help, value: f64| {
+        out.family(name, Kind::Gauge, help);
+        out.gauge(name, &[], value);
+    };
+    one(
+        "uptime_seconds",
+        "Time since the server began to serve.",
+        control.started.elapsed().as_secs_f64(),
+    );
+    one("resident_memory_bytes", "Resident memory of the process.", number(seen.memory_bytes));
+    one(
+        "memory_limit_bytes",
+        "The memory limit: of the control group, or the machine's memory.",
+        number(sys::limits::memory_bytes_max()),
+    );
+    one("threads", "Threads of the process.", number(seen.threads));
+    one("open_files", "Open descriptors of the process.", number(seen.open_files));
+    one("open_files_limit", "The limit of open descriptors.", number(seen.open_files_max));
+    out.family("cpu_seconds", Kind::Counter, "Processor time of the process, user and system.");
+    out.counter("cpu_seconds", &[], seen.cpu_ms as f64 / 1000.0);
+}
+
+fn procedures(out: &mut Exposition, snapshot: &Snapshot) {
+    let called: Vec<(&OpRow, String)> = snapshot
+        .ops
+        .iter()
+        .filter(|op| op.calls > 0 || op.nested > 0)
+        .map(|op| (op, op.version.to_string()))
+        .collect();
+    let mut each = |name: &str, help: &str, value: fn(&OpRow) -> u64| {
+        out.family(name, Kind::Counter, help);
+        for (op, version) in &called {
+            out.counter(name, &labels(op, version), value(op));
+        }
+    };
+    each("calls", "Calls answered.", |op| op.calls);
+    each("call_received_bytes", "Bytes of the calls' records.", |op| op.bytes_in);
+    each("call_sent_bytes", "Bytes of the replies.", |op| op.bytes_out);
+    each(
+        "nested_operations",
+        "Operations run inside of calls that are counted as another (COMPOUND).",
+        |op| op.nested,
+    );
+    each("nested_operation_errors", "Of these, those that ended with an error.", |op| {
+        op.nested_failed
+    });
+    let name = "call_errors";
+    out.family(
+        name,
+        Kind::Counter,
+        "Calls answered with a status other than success, by the protocol's status.",
+    );
+    for (op, version) in &called {
+        let [program, version, procedure] = labels(op, version);
+        let mut count = |status: &str, count| {
+            out.counter(name, &[program, version, procedure, ("status", status)], count);
+        };
+        for error in &op.errors {
+            count(&statistics::status_name(&op.program, error.status), error.count);
+        }
+        if op.other_errors > 0 {
+            count("other", op.other_errors);
+        }
+    }
+    let name = "call_duration_seconds";
+    out.family(name, Kind::Histogram, "Time from the start of a call's execution to its reply.");
+    for (op, version) in &called {
+        let sum = seconds(op.buckets.total_ns);
+        out.histogram(name, &labels(op, version), &cumulative(&op.buckets), (op.calls, sum));
+    }
+}
+
+fn labels<'l>(op: &'l OpRow, version: &'l str) -> [(&'l str, &'l str); 3] {
+    [("program", &op.program), ("version", version), ("procedure", &op.procedure)]
+}
+
+/// How many calls were at most as long as each of the [`BOUNDS`].
+fn cumulative(buckets: &Buckets) -> Vec<(f64, u64)> {
+    let below = |bound_ns: u64| {
+        let within = buckets.counts.iter().filter(|(n, _)| telemetry::upper_ns(*n) <= bound_ns);
+        within.map(|(_, count)| count).sum()
+    };
+    BOUNDS.iter().map(|bits| (seconds(1 << bits), below(1 << bits))).collect()
+}
+
+/// An export's numbers.
+#[derive(Default)]
+struct ExportNumbers {
+    path: String,
+    calls: u64,
+    errors: u64,
+    read: u64,
+    written: u64,
+    refused: u64,
+    total_ns: u64,
+}
+
+fn exports(out: &mut Exposition, control: &ServerControl, snapshot: &Snapshot) {
+    let table = control.parts.exports.load();
+    let used: std::collections::HashMap<u16, _> =
+        snapshot.exports.iter().map(|row| (row.index, row)).collect();
+    let row = |export: &std::sync::Arc<export::Export>| {
+        let used = used.get(&export.index);
+        ExportNumbers {
+            path: export.path_text(),
+            calls: used.map_or(0, |row| row.calls),
+            errors: used.map_or(0, |row| row.failed),
+            read: used.map_or(0, |row| row.bytes_read),
+            written: used.map_or(0, |row| row.bytes_written),
+            refused: control.refusals.of_export(export.index).map_or(0, |refused| refused.count),
+            total_ns: used.map_or(0, |row| row.buckets.total_ns),
+        }
+    };
+    let rows: Vec<ExportNumbers> = table.exports().iter().map(row).collect();
+    out.family("exports", Kind::Gauge, "Directories that are served.");
+    out.gauge("exports", &[], rows.len());
+    let mut each = |name: &str, help: &str, value: fn(&ExportNumbers) -> f64| {
+        out.family(name, Kind::Counter, help);
+        for row in &rows {
+            out.counter(name, &[("export", &row.path)], value(row));
+        }
+    };
+    each("export_calls", "Calls for the export.", |row| number(row.calls));
+    each("export_errors", "Calls for the export that were answered with an error.", |row| {
+        number(row.errors)
+    });
+    each("export_read_bytes", "Data read from the export.", |row| number(row.read));
+    each("export_written_bytes", "Data written to the export.", |row| number(row.written));
+    each(
+        "export_refused_calls",
+        "Calls refused because of the client, its port or its flavour.",
+        |row| number(row.refused),
+    );
+    each("export_call_seconds", "Time that the export's calls took, together.", |row| {
+        seconds(row.total_ns)
+    });
+}
+
+fn blocked(out: &mut Exposition, control: &ServerControl) {
+    let rows = control.blocked_exports();
+    let mut each = |name: &str, help: &str, value: fn(&admin::api::BlockedExport) -> f64| {
+        out.family(name, Kind::Gauge, help);
+        for row in &rows {
+            out.gauge(name, &[("export", &row.path)], value(row));
+        }
+    };
+    each("export_blocked_calls", "Calls that sleep in the export's file system now.", |row| {
+        number(row.calls)
+    });
+    each(
+        "export_waiting_calls",
+        "Calls that wait because the export's share of the threads is used up.",
+        |row| number(row.waiting),
+    );
+    each(
+        "export_oldest_blocked_seconds",
+        "For how long the oldest of these calls has slept.",
+        |row| row.oldest_ms as f64 / 1000.0,
+    );
+}
+
+fn pools(out: &mut Exposition, control: &ServerControl) {
+    let pools = control.server(Server::pools);
+    let names: Vec<String> = pools.iter().map(|pool| pool.index.to_string()).collect();
+    let rows = || pools.iter().zip(&names);
+    let mut gauge = |name: &str, help: &str, value: fn(&svc::PoolInfo) -> usize| {
+        out.family(name, Kind::Gauge, help);
+        for (pool, label) in rows() {
+            out.gauge(name, &[("pool", label)], value(pool));
+        }
+    };
+    gauge("pool_threads", "Threads of the pool.", |pool| pool.threads);
+    gauge("pool_idle_threads", "Idle threads of the pool.", |pool| pool.parked);
+    gauge("pool_threads_limit", "Most threads of the pool.", |pool| pool.threads_max);
+    gauge("pool_connections", "Connections of the pool.", |pool| pool.connections);
+    gauge("pool_queued", "Connections and datagrams that wait for a thread.", |pool| pool.queued);
+    let mut counter = |name: &str, help: &str, value: fn(&svc::PoolInfo) -> u64| {
+        out.family(name, Kind::Counter, help);
+        for (pool, label) in rows() {
+            out.counter(name, &[("pool", label)], value(pool));
+        }
+    };
+    counter("pool_calls", "Calls answered by the pool.", |pool| pool.calls);
+    counter(
+        "pool_exhausted",
+        "Times that a thread was needed and none could be started.",
+        |pool| pool.exhausted.saturating_add(pool.promotions_failed),
+    );
+}
+
+fn network(out: &mut Exposition, control: &ServerControl) {
+    let drops = control.server(Server::sockets).iter().map(|socket| socket.drops).sum();
+    let memory = statistics::tcp_memory(control.parts.with_server(Server::buffer_totals));
+    let outbound = control.parts.outbound.info();
+    let mut gauge = |name, help, value: u64| {
+        out.family(name, Kind::Gauge, help);
+        out.gauge(name, &[], value);
+    };
+    gauge("connections", "Open connections.", control.server(Server::connections) as u64);
+    gauge(
+        "tcp_memory_promised_bytes",
+        "What socket buffers with a configured size hold if all are full.",
+        memory.promised_bytes,
+    );
+    gauge(
+        "tcp_memory_machine_bytes",
+        "What all TCP sockets of the machine hold.",
+        memory.machine_bytes,
+    );
+    gauge(
+        "tcp_memory_pressure_bytes",
+        "Above this the kernel slows down all connections; 0 if unknown.",
+        memory.machine_bytes_pressure,
+    );
+    gauge(
+        "outbound_waiting_calls",
+        "Calls to clients' machines that wait for their turn.",
+        outbound.waiting as u64,
+    );
+    gauge(
+        "outbound_unanswering_hosts",
+        "Clients' machines that did not answer the last call.",
+        outbound.unanswering_hosts as u64,
+    );
+    let mut counter = |name, help, value: u64| {
+        out.family(name, Kind::Counter, help);
+        out.counter(name, &[], value);
+    };
+    counter(
+        "datagrams_overflowed",
+        "Datagrams dropped by the kernel because a socket's buffer was full.",
+        drops,
+    );
+    counter(
+        "outbound_calls",
+        "Calls to clients' machines: lock callbacks and notifications.",
+        outbound.counters.calls,
+    );
+    counter(
+        "outbound_failed_calls",
+        "Of these, those without an answer.",
+        outbound.counters.failed,
+    );
+}
+
+fn locks(out: &mut Exposition, control: &ServerControl) {
+    let totals = control.parts.nfs.state.totals();
+    let mut gauge = |name, help, value: usize| {
+        out.family(name, Kind::Gauge, help);
+        out.gauge(name, &[], value);
+    };
+    gauge("locked_files", "Files with locks, requests for locks, or shares.", totals.files);
+    gauge("lock_clients", "Clients of the lock manager.", totals.hosts);
+    gauge("locks", "Ranges that are locked.", totals.ranges);
+    gauge("lock_requests_waiting", "Requests that wait for a lock of another.", totals.waiters);
+    gauge(
+        "grace_period",
+        "1 while locks from before the restart may be reclaimed, and new ones wait.",
+        usize::from(totals.grace != Phase::Over),
+    );
+    let settings = &control.parts.nfs.settings;
+    gauge("read_limit_bytes", "Most data of one READ.", settings.max_read.load(Relaxed) as usize);
+    gauge(
+        "write_limit_bytes",
+        "Most data of one WRITE.",
+        settings.max_write.load(Relaxed) as usize,
+    );
+}
+
+/// The plain counters, each under its own name.
+fn events(out: &mut Exposition, snapshot: &Snapshot) {
+    for (name, about) in Counter::ABOUT {
+        let value = snapshot.counters.get(*name).copied().unwrap_or(0);
+        // a name that ends with `bytes` is a unit and comes last
+        let name = match name.split_once('-') {
+            Some(("bytes", rest)) => format!("{}_bytes", rest.replace('-', "_")),
+            _ => name.replace('-', "_"),
+        };
+        let name = if name == "connections" { "connections_accepted".to_owned() } else { name };
+        out.family(&name, Kind::Counter, about.trim());
+        out.counter(&name, &[], value);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the format's numbers are of this type")]
+const fn number(value: u64) -> f64 {
+    value as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the format's numbers are of this type")]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BOUNDS, cumulative};
+    use telemetry::{Buckets, bucket_of, upper_ns};
+
+    #[test]
+    fn bounds_are_bounds_of_the_servers_own_buckets() {
+        for bits in BOUNDS {
+            let bound = 1_u64 << bits;
+            assert_eq!(upper_ns(bucket_of(bound - 1)), bound);
+        }
+    }
+
+    #[test]
+    fn calls_are_counted_in_each_bucket_that_is_long_enough() {
+        let counts =
+            vec![(bucket_of(8_000), 3), (bucket_of(8_500), 2), (bucket_of(60_000_000_000), 1)];
+        let rows = cumulative(&Buckets { total_ns: 0, counts });
+        assert_eq!((rows[0].1, rows[1].1, rows[11].1), (3, 5, 5));
+        assert!((rows[0].0 - 8.192e-6).abs() < 1e-12);
+    }
+}

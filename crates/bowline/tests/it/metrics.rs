@@ -1,0 +1,145 @@
+//! Metrics: over HTTP and the control socket, in both formats, with names that alerts and the dashboard use.
+
+use crate::operator_tables::connect;
+use crate::rig::{Server, text};
+use client::Client;
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the server says that its metrics are.
+fn address(server: &Server) -> SocketAddr {
+    let line = server.lines.iter().find_map(|line| line.strip_prefix("metrics: http://"));
+    line.unwrap().trim_end().strip_suffix("/metrics").unwrap().parse().unwrap()
+}
+
+fn get(at: SocketAddr, accept: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {at}\r\nAccept: {accept}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+    (head.to_owned(), body.to_owned())
+}
+
+fn value(metrics: &str, sample: &str) -> f64 {
+    let line = metrics.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {sample} in {metrics}")).parse().unwrap()
+}
+
+/// A server and its client: it has answered a MOUNT, three GETATTRs and a LOOKUP of nothing.
+fn used_server() -> (Server, Client) {
+    let server = Server::start(&["m=mem:", "--metrics", "127.0.0.1:0"]);
+    let mut client = connect(&server);
+    let root = client.mount(b"/m").unwrap();
+    for _ in 0..3 {
+        client.getattr(&root).unwrap();
+    }
+    client.lookup(&root, b"none").unwrap_err();
+    (server, client)
+}
+
+#[test]
+fn metrics_count_what_happened() {
+    let (server, _connected) = used_server();
+    let at = address(&server);
+    let (head, metrics) = get(at, "*/*");
+    assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
+    let getattr = r#"{program="nfs",version="3",procedure="GETATTR"}"#;
+    for (sample, wanted) in [
+        (format!("bowline_calls_total{getattr}"), 3.0),
+        (format!("bowline_call_duration_seconds_count{getattr}"), 3.0),
+        (
+            r#"bowline_call_errors_total{program="nfs",version="3",procedure="LOOKUP",status="NOENT"}"#
+                .to_owned(),
+            1.0,
+        ),
+        (r#"bowline_export_errors_total{export="/m"}"#.to_owned(), 1.0),
+        ("bowline_connections".to_owned(), 1.0),
+        ("bowline_exports".to_owned(), 2.0),
+        ("bowline_procedure_panics_total".to_owned(), 0.0),
+    ] {
+        assert!((value(&metrics, &sample) - wanted).abs() < 1e-9, "{sample}: {metrics}");
+    }
+    assert!(value(&metrics, "bowline_resident_memory_bytes") > 1e6);
+    let (head, open) = get(at, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5");
+    assert!(head.contains("Content-Type: application/openmetrics-text; version=1.0.0"), "{head}");
+    assert!(open.ends_with("\n# EOF\n") && open.contains("\n# TYPE bowline_calls counter\n"));
+    let socket = text(&server.ask(&["metrics"]).stdout);
+    assert!((value(&socket, &format!("bowline_calls_total{getattr}")) - 3.0).abs() < 1e-9);
+    let socket = text(&server.ask(&["metrics", "--openmetrics"]).stdout);
+    assert!(socket.ends_with("# EOF\n"), "{socket}");
+}
+
+#[test]
+fn no_family_comes_twice_and_each_sample_follows_its_family() {
+    let (_, metrics) = get(address(&used_server().0), "*/*");
+    let (mut families, mut current) = (BTreeSet::new(), String::new());
+    for line in metrics.lines() {
+        if let Some(family) = line.strip_prefix("# TYPE ") {
+            current = family.split_once(' ').unwrap().0.to_owned();
+            assert!(families.insert(current.clone()), "{current} comes twice");
+        } else if !line.starts_with('#') {
+            assert!(line.starts_with(&current) && line.starts_with("bowline_"), "{line}");
+        }
+    }
+    assert!(families.len() > 80, "{families:?}");
+}
+
+fn packaged(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/metrics").join(name)
+}
+
+/// The names of metrics in a text.
+fn names(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("bowline_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn alerts_and_the_dashboard_use_metrics_that_there_are() {
+    let (_, metrics) = get(address(&used_server().0), "*/*");
+    let there = names(&metrics);
+    for file in ["bowline-alerts.yml", "grafana-dashboard.json"] {
+        let used = names(&std::fs::read_to_string(packaged(file)).unwrap());
+        let missing: Vec<_> = used.difference(&there).collect();
+        assert!(used.len() > 10 && missing.is_empty(), "{file}: {missing:?}");
+    }
+    let dashboard = std::fs::read(packaged("grafana-dashboard.json")).unwrap();
+    let dashboard: serde_json::Value = serde_json::from_slice(&dashboard).unwrap();
+    assert!(dashboard["panels"].as_array().unwrap().len() > 10);
+}
+
+/// Where Debian's package prometheus is installed.
+#[test]
+fn promtool_accepts_metrics_and_alerts() {
+    let Ok(mut check) = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+    else {
+        testing::skip(testing::Missing::Purpose, "promtool (Debian: prometheus)");
+        return;
+    };
+    let (_, metrics) = get(address(&used_server().0), "*/*");
+    check.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let said = check.wait_with_output().unwrap();
+    let errors = text(&said.stderr);
+    assert!(said.status.success() && errors.is_empty(), "{errors}");
+    let rules = Command::new("promtool")
+        .args(["check", "rules"])
+        .arg(packaged("bowline-alerts.yml"))
+        .output()
+        .unwrap();
+    assert!(rules.status.success(), "{}", text(&rules.stderr));
+}
