@@ -993,7 +993,7 @@ _bowline() {
             fi
             case "${prev}" in
                 --view)
-                    COMPREPLY=($(compgen -W "clients exports operations connections pools" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "clients exports operations connections pools calls" -- "${cur}"))
                     return 0
                     ;;
                 --interval)

@@ -119,7 +119,8 @@ complete -c bowline -n "__fish_bowline_using_subcommand top" -l view -d 'Begin w
 exports\t'Exports'
 operations\t'Procedures'
 connections\t'TCP connections, and what limits each'
-pools\t'Pools of threads'"
+pools\t'Pools of threads'
+calls\t'Calls that sleep in a file system, the oldest first'"
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l interval -d 'The time between two updates, in seconds' -r
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand top" -l once -d 'Print the figures of one interval as text and end'

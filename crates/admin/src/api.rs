@@ -575,9 +575,28 @@ pub struct Sample {
     pub conns: Vec<ConnRow>,
     /// The pools of threads.
     pub pools: Vec<PoolRow>,
+    /// Calls that sleep in a file system now, the oldest first.
+    #[serde(default)]
+    pub sleeping: Vec<SleepingCallRow>,
     /// Lock requests of clients that wait for another's lock.
     #[serde(default)]
     pub lock_requests_waiting: u64,
+}
+
+/// A call that sleeps in a file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SleepingCallRow {
+    /// The call, for example `nfs v3 READ`.
+    pub call: String,
+    /// The path of the export.
+    pub export: String,
+    /// The client's address and port, if they are known.
+    pub client: Option<String>,
+    /// For how long.
+    pub age_ms: u64,
+    /// The system call that its thread is in, and the file that it is about, for example `pread64 of /srv/a`; none if
+    /// the kernel does not tell.
+    pub system_call: Option<String>,
 }
 
 /// Calls by latency.

@@ -85,7 +85,8 @@ pub enum Command {
     Ops(TableTarget),
     /// Show what the server does now: calls and bytes per second, latencies, and who causes them
     ///
-    /// Tab changes between clients, exports, operations, connections and pools; F1 shows all keys.
+    /// Tab changes between clients, exports, operations, connections, pools and the calls that sleep in a
+    /// file system; F1 shows all keys.
     Top(TopOptions),
     /// Print the metrics of the running server, in Prometheus' text format
     ///

@@ -10,6 +10,7 @@ mod export_keeper;
 mod export_opener;
 mod export_watch;
 mod grace_status;
+mod hung_calls;
 mod limit_warnings;
 mod listen_addresses;
 mod lock_keeper;

@@ -56,7 +56,7 @@ pub use limits::Limits;
 pub use outbound::{
     OutboundCalls, OutboundConfig, OutboundCounters, OutboundInfo, OutboundLimits, UnansweringHost,
 };
-pub use pool::blocked_calls::BlockedExport;
+pub use pool::blocked_calls::{BlockedExport, SleepingCall};
 pub use pool::info::{Delay, Leader, PoolInfo};
 pub use server::config::{Adopted, Config, EXPORT_SHARE_DEFAULT};
 pub use server::lifecycle::Server;

@@ -33,6 +33,7 @@ pub mod signal;
 pub mod snapshot;
 pub mod socket;
 pub mod stat;
+pub mod system_call;
 pub mod tcp;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -94,9 +94,13 @@ fn time_of(clock: rustix::time::ClockId) -> std::time::Duration {
 pub struct ThreadNumber(u32);
 
 impl ThreadNumber {
-    /// The calling thread's.
+    /// The calling thread's; only the first time is a system call.
     pub fn own() -> Self {
-        Self(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())
+        thread_local! {
+            static OWN: ThreadNumber =
+                ThreadNumber(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
+        }
+        OWN.with(|own| *own)
     }
 
     /// As a word that can be shared without a lock; 0 is nobody's.

@@ -45,7 +45,7 @@ impl Backends {
                 exports.collect();
             }
         };
-        let sweeper = Sweeper::start(sweep)
+        let sweeper = Sweeper::start("sweeper", sweep)
             .context("cannot start a thread: check the limits on processes")?;
         let leaving = Arc::downgrade(&open);
         let close = move || {

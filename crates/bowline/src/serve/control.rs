@@ -7,7 +7,10 @@ use super::export_keeper::ExportKeeper;
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
-use super::{connection_rows, grace_status, lock_rows, metrics, process_info, statistics, systemd};
+use super::{
+    connection_rows, grace_status, hung_calls, lock_rows, metrics, process_info, statistics,
+    systemd,
+};
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
 use crate::output::error_text;
@@ -24,7 +27,7 @@ use nfs::nlm::Taken;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use svc::Server;
-use telemetry::Telemetry;
+use telemetry::{OpName, Telemetry};
 use vfs::Backend;
 
 /// Opens the back end of an export.
@@ -148,7 +151,7 @@ impl Control for ServerControl {
         let samples = self.server(Server::link_samples);
         std::thread::sleep(connection_rows::WATCH);
         let infos = self.server(|server| server.conns_since(&samples));
-        connection_rows::rows(&infos, self.telemetry.ops(), |index| self.export_path(index))
+        connection_rows::rows(&infos, self.telemetry.ops(), |index| self.parts.export_path(index))
     }
 
     fn sockets(&self) -> Vec<SocketRow> {
@@ -180,13 +183,21 @@ impl Control for ServerControl {
             clients: self.clients(),
             conns,
             pools: self.pools(),
+            sleeping: hung_calls::rows(self),
             lock_requests_waiting: self.parts.nfs.state.totals().waiters as u64,
             status: self.status(),
         }
     }
 
     fn metrics(&self, format: Format) -> String {
-        metrics::text(self, format)
+        let sources = metrics::Sources {
+            parts: &self.parts,
+            refusals: &self.refusals,
+            snapshot: &self.telemetry.snapshot(),
+            blocked: &self.blocked_exports(),
+            uptime: self.started.elapsed(),
+        };
+        metrics::text(&sources, format)
     }
 
     fn set(&self, key: &str, value: &str) -> Result<Changed, Refused> {
@@ -248,18 +259,21 @@ impl Control for ServerControl {
     }
 }
 
-impl ServerControl {
-    /// The path of an export, by its index.
-    fn export_path(&self, index: u16) -> String {
-        let table = self.parts.exports.load();
-        let export = table.exports().iter().find(|export| export.index == index);
-        export.map_or_else(|| "(removed)".to_owned(), |export| export.path_text())
+impl hung_calls::Source for ServerControl {
+    fn parts(&self) -> &ServerParts {
+        &self.parts
     }
 
+    fn ops(&self) -> &[OpName] {
+        self.telemetry.ops()
+    }
+}
+
+impl ServerControl {
     /// What was refused last, and why.
     fn refusal_text(&self, refused: &RefusalCount) -> String {
         let what = match &refused.what {
-            What::Export(index) => self.export_path(*index),
+            What::Export(index) => self.parts.export_path(*index),
             What::Path(path) => path.clone(),
         };
         format!("{what}: {}", refused.why)
@@ -278,7 +292,9 @@ impl ServerControl {
     /// Exports with blocked calls, the one with the oldest call first.
     pub fn blocked_exports(&self) -> Vec<admin::api::BlockedExport> {
         let infos = self.server(Server::blocked_calls);
-        statistics::blocked_exports(&infos, self.telemetry.ops(), |index| self.export_path(index))
+        statistics::blocked_exports(&infos, self.telemetry.ops(), |index| {
+            self.parts.export_path(index)
+        })
     }
 
     /// The exports in which calls block now.

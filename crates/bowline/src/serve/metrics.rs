@@ -3,11 +3,14 @@
 //! Labels are bounded: procedures, statuses that a protocol has, exports, pools, programs. Clients have no label, as
 //! there is no limit on them; `bowline clients` and `bowline top` list them.
 
-use super::control::ServerControl;
+use super::parts::ServerParts;
+use super::refusals::Refusals;
 use super::{process_info, statistics};
+use admin::api::BlockedExport;
 use admin::{Exposition, Format, Kind};
 use state::Phase;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 use svc::Server;
 use telemetry::{Buckets, Counter, OpRow, Snapshot};
 
@@ -15,22 +18,43 @@ use telemetry::{Buckets, Counter, OpRow, Snapshot};
 /// They are bounds of buckets of the server's own histogram as well, so that nothing is estimated.
 const BOUNDS: [u32; 12] = [13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35];
 
+/// What metrics are made of.
+pub struct Sources<'c> {
+    /// The parts of the server.
+    pub parts: &'c ServerParts,
+    /// The calls that were refused.
+    pub refusals: &'c Refusals,
+    /// The counters.
+    pub snapshot: &'c Snapshot,
+    /// Exports with blocked calls.
+    pub blocked: &'c [BlockedExport],
+    /// Time since the server began to serve.
+    pub uptime: Duration,
+}
+
+impl Sources<'_> {
+    /// Asks the server; a default once it has been stopped.
+    fn server<T: Default>(&self, ask: impl FnOnce(&Server) -> T) -> T {
+        self.parts.with_server(ask).unwrap_or_default()
+    }
+}
+
 /// The text of all metrics.
-pub fn text(control: &ServerControl, format: Format) -> String {
-    let snapshot = control.telemetry.snapshot();
+pub fn text(sources: &Sources<'_>, format: Format) -> String {
+    let snapshot = sources.snapshot;
     let mut out = Exposition::new(format);
-    process(&mut out, control);
-    procedures(&mut out, &snapshot);
-    exports(&mut out, control, &snapshot);
-    blocked(&mut out, control);
-    pools(&mut out, control);
-    network(&mut out, control);
-    locks(&mut out, control);
-    events(&mut out, &snapshot);
+    process(&mut out, sources.uptime);
+    procedures(&mut out, snapshot);
+    exports(&mut out, sources);
+    blocked(&mut out, sources.blocked);
+    pools(&mut out, sources);
+    network(&mut out, sources);
+    locks(&mut out, sources.parts);
+    events(&mut out, snapshot);
     out.finish()
 }
 
-fn process(out: &mut Exposition, control: &ServerControl) {
+fn process(out: &mut Exposition, uptime: Duration) {
     let seen = process_info::read();
     out.family("build_info", Kind::Gauge, "The version of the server; always 1.");
     out.gauge("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -38,11 +62,7 @@ fn process(out: &mut Exposition, control: &ServerControl) {
         out.family(name, Kind::Gauge, help);
         out.gauge(name, &[], value);
     };
-    one(
-        "uptime_seconds",
-        "Time since the server began to serve.",
-        control.started.elapsed().as_secs_f64(),
-    );
+    one("uptime_seconds", "Time since the server began to serve.", uptime.as_secs_f64());
     one("resident_memory_bytes", "Resident memory of the process.", number(seen.memory_bytes));
     one(
         "memory_limit_bytes",
@@ -131,10 +151,10 @@ struct ExportNumbers {
     total_ns: u64,
 }
 
-fn exports(out: &mut Exposition, control: &ServerControl, snapshot: &Snapshot) {
-    let table = control.parts.exports.load();
+fn exports(out: &mut Exposition, sources: &Sources<'_>) {
+    let table = sources.parts.exports.load();
     let used: std::collections::HashMap<u16, _> =
-        snapshot.exports.iter().map(|row| (row.index, row)).collect();
+        sources.snapshot.exports.iter().map(|row| (row.index, row)).collect();
     let row = |export: &std::sync::Arc<export::Export>| {
         let used = used.get(&export.index);
         ExportNumbers {
@@ -143,7 +163,7 @@ fn exports(out: &mut Exposition, control: &ServerControl, snapshot: &Snapshot) {
             errors: used.map_or(0, |row| row.failed),
             read: used.map_or(0, |row| row.bytes_read),
             written: used.map_or(0, |row| row.bytes_written),
-            refused: control.refusals.of_export(export.index).map_or(0, |refused| refused.count),
+            refused: sources.refusals.of_export(export.index).map_or(0, |refused| refused.count),
             total_ns: used.map_or(0, |row| row.buckets.total_ns),
         }
     };
@@ -172,11 +192,10 @@ fn exports(out: &mut Exposition, control: &ServerControl, snapshot: &Snapshot) {
     });
 }
 
-fn blocked(out: &mut Exposition, control: &ServerControl) {
-    let rows = control.blocked_exports();
-    let mut each = |name: &str, help: &str, value: fn(&admin::api::BlockedExport) -> f64| {
+fn blocked(out: &mut Exposition, rows: &[BlockedExport]) {
+    let mut each = |name: &str, help: &str, value: fn(&BlockedExport) -> f64| {
         out.family(name, Kind::Gauge, help);
-        for row in &rows {
+        for row in rows {
             out.gauge(name, &[("export", &row.path)], value(row));
         }
     };
@@ -195,8 +214,8 @@ fn blocked(out: &mut Exposition, control: &ServerControl) {
     );
 }
 
-fn pools(out: &mut Exposition, control: &ServerControl) {
-    let pools = control.server(Server::pools);
+fn pools(out: &mut Exposition, sources: &Sources<'_>) {
+    let pools = sources.server(Server::pools);
     let names: Vec<String> = pools.iter().map(|pool| pool.index.to_string()).collect();
     let rows = || pools.iter().zip(&names);
     let mut gauge = |name: &str, help: &str, value: fn(&svc::PoolInfo) -> usize| {
@@ -224,15 +243,15 @@ fn pools(out: &mut Exposition, control: &ServerControl) {
     );
 }
 
-fn network(out: &mut Exposition, control: &ServerControl) {
-    let drops = control.server(Server::sockets).iter().map(|socket| socket.drops).sum();
-    let memory = statistics::tcp_memory(control.parts.with_server(Server::buffer_totals));
-    let outbound = control.parts.outbound.info();
+fn network(out: &mut Exposition, sources: &Sources<'_>) {
+    let drops = sources.server(Server::sockets).iter().map(|socket| socket.drops).sum();
+    let memory = statistics::tcp_memory(sources.parts.with_server(Server::buffer_totals));
+    let outbound = sources.parts.outbound.info();
     let mut gauge = |name, help, value: u64| {
         out.family(name, Kind::Gauge, help);
         out.gauge(name, &[], value);
     };
-    gauge("connections", "Open connections.", control.server(Server::connections) as u64);
+    gauge("connections", "Open connections.", sources.server(Server::connections) as u64);
     gauge(
         "tcp_memory_promised_bytes",
         "What socket buffers with a configured size hold if all are full.",
@@ -279,8 +298,8 @@ fn network(out: &mut Exposition, control: &ServerControl) {
     );
 }
 
-fn locks(out: &mut Exposition, control: &ServerControl) {
-    let totals = control.parts.nfs.state.totals();
+fn locks(out: &mut Exposition, parts: &ServerParts) {
+    let totals = parts.nfs.state.totals();
     let mut gauge = |name, help, value: usize| {
         out.family(name, Kind::Gauge, help);
         out.gauge(name, &[], value);
@@ -294,7 +313,7 @@ fn locks(out: &mut Exposition, control: &ServerControl) {
         "1 while locks from before the restart may be reclaimed, and new ones wait.",
         usize::from(totals.grace != Phase::Over),
     );
-    let settings = &control.parts.nfs.settings;
+    let settings = &parts.nfs.settings;
     gauge("read_limit_bytes", "Most data of one READ.", settings.max_read.load(Relaxed) as usize);
     gauge(
         "write_limit_bytes",

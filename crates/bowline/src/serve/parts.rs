@@ -50,6 +50,13 @@ impl ServerParts {
         self.server.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(ask)
     }
 
+    /// The path of an export, by its index.
+    pub fn export_path(&self, index: u16) -> String {
+        let table = self.exports.load();
+        let export = table.exports().iter().find(|export| export.index == index);
+        export.map_or_else(|| "(removed)".to_owned(), |export| export.path_text())
+    }
+
     /// Changes the server; there are no notes about it.
     ///
     /// # Errors

@@ -18,7 +18,15 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Runs until SIGTERM or Ctrl-C.
 pub fn run(server: RunningServer) -> ! {
-    let RunningServer { control, signals, control_socket, export_watch, metrics, backends } = server;
+    let RunningServer {
+        control,
+        signals,
+        control_socket,
+        export_watch,
+        metrics,
+        hung_calls,
+        backends,
+    } = server;
     let signal = wait_for_stop(&signals, &control);
     systemd::stopping();
     let hint = match signal {
@@ -30,6 +38,7 @@ pub fn run(server: RunningServer) -> ! {
     control.parts.portmap.unregister();
     drop(control_socket);
     drop(metrics);
+    drop(hung_calls);
     let done = control.parts.stop(STOP_TIMEOUT);
     if !done {
         let hung = control.blocked_paths().join(", ");

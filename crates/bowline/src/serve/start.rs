@@ -11,9 +11,10 @@ use super::portmap::{self, Plan, PortmapService};
 use super::recent_calls::RecentCalls;
 use super::recovery::RecoveryStore;
 use super::refusals::Refusals;
+use super::sweeper::Sweeper;
 use super::{
-    lock_manager, port_owner, process_info, refused_mounts, self_test, signals, startup_message,
-    startup_warnings, state_dir, systemd, unserved_calls,
+    hung_calls, lock_manager, port_owner, process_info, refused_mounts, self_test, signals,
+    startup_message, startup_warnings, state_dir, systemd, unserved_calls,
 };
 use crate::config::ServeConfig;
 use crate::export_specs::{self, ServerUser};
@@ -36,7 +37,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::Instant;
 use svc::{Adopted, OutboundCalls, OutboundConfig, Server, StartError, UdpSockets};
 use sys::descriptors::DescriptorBudget;
@@ -56,6 +57,8 @@ pub struct RunningServer {
     pub export_watch: ExportWatch,
     /// Serves metrics, if asked for.
     pub metrics: Option<HttpServer>,
+    /// Names hung calls in the log.
+    pub hung_calls: Sweeper,
     /// The open files of all exports.
     pub backends: Backends,
 }
@@ -126,6 +129,8 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let control_socket = ControlServer::start(&config.control, for_socket)?;
     let export_watch = ExportWatch::start(&control)?;
     let metrics = config.metrics.map(|addr| start_metrics(addr, &control)).transpose()?;
+    let hung_calls = hung_calls::watch(Arc::downgrade(&control) as Weak<dyn hung_calls::Source>)
+        .context("cannot start a thread")?;
     // the last thread to be started: once readiness is announced, nothing can fail for lack of threads
     let signals = signals::forward(process.signals)?;
     if config.prove {
@@ -133,7 +138,15 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     }
     startup_message::print(&control, &listen, metrics.as_ref().map(HttpServer::addr));
     systemd::ready("serving");
-    Ok(RunningServer { control, signals, control_socket, export_watch, metrics, backends })
+    Ok(RunningServer {
+        control,
+        signals,
+        control_socket,
+        export_watch,
+        metrics,
+        hung_calls,
+        backends,
+    })
 }
 
 /// Serves metrics on an address.

@@ -263,6 +263,7 @@ pub fn call_name(ops: &[OpName], program: u32, version: u32, procedure: u32) -> 
         proto::mount::PROGRAM => "mount",
         proto::rquota::PROGRAM => "rquota",
         proto::portmap::PROGRAM => "portmap",
+        proto::nlm::PROGRAM => "nlm",
         _ => return format!("program {program} v{version} procedure {procedure}"),
     };
     let mut procedures = ops.iter().filter(|op| op.program == name && op.version == version);

@@ -1,4 +1,4 @@
-//! A thread that runs the periodic work of back ends once a second: closing idle files.
+//! A thread that does something once a second: closing idle files, looking for hung calls.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -15,14 +15,14 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// Calls `sweep` each second with the seconds since the start.
+    /// A thread of this name calls `sweep` each second with the seconds since the start.
     ///
     /// # Errors
     /// The kernel refuses another thread.
-    pub fn start(sweep: impl Fn(u32) + Send + 'static) -> std::io::Result<Self> {
+    pub fn start(name: &str, sweep: impl Fn(u32) + Send + 'static) -> std::io::Result<Self> {
         let (stop, stopped) = channel::<()>();
         let begun = Instant::now();
-        let thread = std::thread::Builder::new().name("sweeper".into()).spawn(move || {
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
             while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
                 sweep(u32::try_from(begun.elapsed().as_secs()).unwrap_or(u32::MAX));
             }
@@ -51,7 +51,7 @@ mod tests {
     fn it_runs_every_second_and_ends_when_dropped() {
         let swept = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&swept);
-        let sweeper = Sweeper::start(move |now_s| count.store(now_s, Ordering::Relaxed));
+        let sweeper = Sweeper::start("test", move |now_s| count.store(now_s, Ordering::Relaxed));
         while swept.load(Ordering::Relaxed) == 0 {
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -3,7 +3,9 @@
 //! Counters of what came or went in between begin at 0, and none runs backwards, even if the server was restarted.
 
 use super::view::View;
-use admin::api::{ClientRow, ConnRow, ExportSample, Histogram, OpSample, PoolRow, Sample};
+use admin::api::{
+    ClientRow, ConnRow, ExportSample, Histogram, OpSample, PoolRow, Sample, SleepingCallRow,
+};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -26,6 +28,8 @@ pub struct Rates {
     pub connections: Vec<Row>,
     /// By pool.
     pub pools: Vec<Row>,
+    /// Calls that sleep in a file system now, the oldest first.
+    pub calls: Vec<Row>,
 }
 
 /// The server's state at the end of the interval.
@@ -121,6 +125,7 @@ impl Rates {
             operations,
             connections: connections(before, after, per),
             pools: pools(before, after, per),
+            calls: after.sleeping.iter().map(sleeping).collect(),
         }
     }
 
@@ -132,6 +137,7 @@ impl Rates {
             View::Operations => &self.operations,
             View::Connections => &self.connections,
             View::Pools => &self.pools,
+            View::Calls => &self.calls,
         }
     }
 }
@@ -151,7 +157,12 @@ fn server(after: &Sample) -> Server {
     let hung = status.blocked_exports.iter().filter(|export| export.oldest_ms >= BLOCKED_MS);
     let hung = hung.map(|export| {
         let age = admin::duration_s(export.oldest_ms / 1000);
-        format!("{} does not answer: {} for {age}", export.path, export.oldest_call)
+        let oldest = after.sleeping.iter().find(|call| call.export == export.path);
+        let client = oldest.and_then(|call| call.client.as_deref());
+        let client = client.map_or_else(String::new, |client| format!(" of {client}"));
+        let what = oldest.and_then(|call| call.system_call.as_deref());
+        let what = what.map_or_else(String::new, |what| format!(", in {what}"));
+        format!("{} does not answer: {}{client} for {age}{what}", export.path, export.oldest_call)
     });
     Server {
         version: status.version.clone(),
@@ -316,6 +327,14 @@ fn pools(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
     after.pools.iter().map(row).collect()
 }
 
+/// A call that sleeps.
+fn sleeping(call: &SleepingCallRow) -> Row {
+    let age = admin::duration_ns(call.age_ms.saturating_mul(1_000_000));
+    let client = call.client.as_deref().unwrap_or("somebody");
+    let what = call.system_call.as_deref().unwrap_or(&call.export);
+    Row { name: call.call.clone(), note: format!("{age}  {client}  {what}"), ..Row::default() }
+}
+
 /// The busiest first, then by name.
 fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_by(|a, b| b.calls_per_s.total_cmp(&a.calls_per_s).then_with(|| a.name.cmp(&b.name)));
@@ -358,7 +377,9 @@ impl Calls {
 #[cfg(test)]
 pub mod tests {
     use super::{Rates, View};
-    use admin::api::{ClientRow, ExportSample, Histogram, OpSample, Sample, Status};
+    use admin::api::{
+        ClientRow, ExportSample, Histogram, OpSample, Sample, SleepingCallRow, Status,
+    };
 
     /// A sample of a server with one client, export and procedure that has answered so many calls: fast ones, and one
     /// slow one in ten.
@@ -393,6 +414,13 @@ pub mod tests {
                 bytes_in: calls * 100,
                 bytes_out: calls * 1000,
                 latency: latency.clone(),
+            }],
+            sleeping: vec![SleepingCallRow {
+                call: "nfs v3 READ".into(),
+                export: "/srv/data".into(),
+                client: Some("192.0.2.7:700".into()),
+                age_ms: 12_000,
+                system_call: Some("pread64 of /srv/data/file".into()),
             }],
             exports: vec![ExportSample {
                 path: "/srv/data".into(),
@@ -431,6 +459,8 @@ pub mod tests {
         assert!(near(total.p50_ns, 100_000) && near(total.p99_ns, 9_000_000), "{total:?}");
         assert!(rates.exports[0].note.contains("2 refused"));
         assert_eq!(rates.server.problems, ["look here"]);
+        let call = &rates.rows(View::Calls)[0];
+        assert_eq!(call.note, "12.0 s  192.0.2.7:700  pread64 of /srv/data/file", "{call:?}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ const NOTE: usize = 7;
 const PAGE: usize = 10;
 
 const KEYS: [(&str, &str); 12] = [
-    ("Tab, 1-5", "the next view, one by its number; Shift-Tab: the one before"),
+    ("Tab, 1-6", "the next view, one by its number; Shift-Tab: the one before"),
     ("Up, Down", "select a row; also PgUp, PgDn, Home, End"),
     ("F6 > <", "sort by the next column, by the one before"),
     ("I", "invert the order"),
@@ -167,7 +167,7 @@ impl Screen {
             KeyCode::F(1) | KeyCode::Char('h' | '?') => self.help = true,
             KeyCode::Tab | KeyCode::Right => self.turn(1),
             KeyCode::BackTab | KeyCode::Left => self.turn(View::ALL.len() - 1),
-            KeyCode::Char(digit @ '1'..='5') => {
+            KeyCode::Char(digit @ '1'..='6') => {
                 let index = digit as usize - '1' as usize;
                 self.view = View::ALL.get(index).copied().unwrap_or(self.view);
                 self.table.select_first();
@@ -234,6 +234,9 @@ impl Screen {
             text.contains(&filter)
         };
         let mut rows: Vec<&Row> = self.rates.rows(self.view).iter().filter(fits).collect();
+        if self.view == View::Calls {
+            return rows;
+        }
         rows.sort_by(|a, b| {
             let order = match self.sorted_by() {
                 0 => b.name.cmp(&a.name),
@@ -425,7 +428,7 @@ mod tests {
         assert!(drawn(&mut screen).contains("/srv/data"));
         press(&mut screen, KeyCode::BackTab);
         press(&mut screen, KeyCode::BackTab);
-        assert_eq!(screen.view, View::Pools);
+        assert_eq!(screen.view, View::Calls);
         press(&mut screen, KeyCode::Char('3'));
         assert_eq!(screen.view, View::Operations);
         press(&mut screen, KeyCode::F(6));

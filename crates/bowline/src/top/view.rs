@@ -15,12 +15,20 @@ pub enum View {
     Connections,
     /// Pools of threads
     Pools,
+    /// Calls that sleep in a file system, the oldest first
+    Calls,
 }
 
 impl View {
     /// All, in the order of the tabs.
-    pub const ALL: [Self; 5] =
-        [Self::Clients, Self::Exports, Self::Operations, Self::Connections, Self::Pools];
+    pub const ALL: [Self; 6] = [
+        Self::Clients,
+        Self::Exports,
+        Self::Operations,
+        Self::Connections,
+        Self::Pools,
+        Self::Calls,
+    ];
 
     /// Its name on the screen.
     pub const fn name(self) -> &'static str {
@@ -30,6 +38,7 @@ impl View {
             Self::Operations => "operations",
             Self::Connections => "connections",
             Self::Pools => "pools",
+            Self::Calls => "calls",
         }
     }
 
@@ -39,6 +48,7 @@ impl View {
             Self::Exports | Self::Operations => &[0, 1, 2, 3, 4, 5, 6, 7],
             Self::Clients | Self::Connections => &[0, 1, 3, 4, 7],
             Self::Pools => &[0, 1, 7],
+            Self::Calls => &[0, 7],
         }
     }
 }

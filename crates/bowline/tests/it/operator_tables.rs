@@ -42,6 +42,13 @@ fn conns_names_the_oldest_call_that_sleeps_in_a_file_system() {
     assert_eq!(row["oldest_blocked"]["export"], "/slow", "{row}");
     assert!(row["oldest_blocked"]["age_ms"].as_u64().unwrap() >= 300, "{row}");
     assert_eq!(row["link"]["limit"], "disk", "{row}");
+    let top = server.ask(&["top", "--once", "--view", "calls", "--interval", "0.1"]);
+    let page = text(&top.stdout);
+    let path = mount.join("a");
+    let call =
+        page.lines().find(|line| line.contains("nfs v3 READ")).unwrap_or_else(|| panic!("{page}"));
+    assert!(call.contains("127.0.0.1:") && call.contains(" of "), "{page}");
+    assert!(call.contains(path.to_str().unwrap()), "{page}");
     let page = text(&server.ask(&["conns"]).stdout);
     assert!(page.contains("OLDEST") && page.contains("  disk"), "{page}");
     tree.release();

@@ -13,9 +13,11 @@
 use crate::conn::info::BlockedCallInfo;
 use crate::sync::lock;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use sys::thread::ThreadNumber;
 
 /// From this age of its oldest blocked call on, an export counts as hung.
 const HUNG_AFTER: Duration = Duration::from_secs(2);
@@ -38,6 +40,28 @@ impl Procedure {
         };
         Self { program: word(12), version: word(16), procedure: word(20) }
     }
+}
+
+/// Where a call came from.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Caller {
+    /// The number of its connection; none for a datagram.
+    pub conn: Option<u64>,
+    /// The client's end.
+    pub addr: Option<SocketAddr>,
+}
+
+/// A call that sleeps in a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SleepingCall {
+    /// Its number among the calls that have slept in this export.
+    pub id: u64,
+    /// The client's end, if it is known.
+    pub client: Option<SocketAddr>,
+    /// The thread that runs it.
+    pub thread: ThreadNumber,
+    /// Which call in which export, and for how long.
+    pub info: BlockedCallInfo,
 }
 
 /// An export in which calls block, or were refused.
@@ -84,8 +108,8 @@ struct BlockedCall {
     id: u64,
     since: Instant,
     procedure: Procedure,
-    /// The number of the connection that it came by.
-    conn: Option<u64>,
+    caller: Caller,
+    thread: ThreadNumber,
 }
 
 impl ExportCalls {
@@ -138,7 +162,7 @@ impl BlockedCalls {
         &self,
         export: u16,
         procedure: Procedure,
-        conn: Option<u64>,
+        caller: Caller,
     ) -> Option<BlockPermit<'_>> {
         let mut exports = lock(&self.exports);
         loop {
@@ -146,7 +170,14 @@ impl BlockedCalls {
             if calls.calls.len() < self.share.load(Relaxed) {
                 calls.last_id = calls.last_id.wrapping_add(1);
                 let id = calls.last_id;
-                calls.calls.push(BlockedCall { id, since: Instant::now(), procedure, conn });
+                let thread = ThreadNumber::own();
+                calls.calls.push(BlockedCall {
+                    id,
+                    since: Instant::now(),
+                    procedure,
+                    caller,
+                    thread,
+                });
                 return Some(BlockPermit { blocked: self, export, id });
             }
             let age = calls.oldest().map_or(Duration::ZERO, |call| call.since.elapsed());
@@ -169,7 +200,7 @@ impl BlockedCalls {
         let mut oldest: HashMap<u64, BlockedCallInfo> = HashMap::new();
         for (export, calls) in exports.iter() {
             for call in &calls.calls {
-                let Some(conn) = call.conn else { continue };
+                let Some(conn) = call.caller.conn else { continue };
                 let info = call.info(*export);
                 let kept = oldest.entry(conn).or_insert(info);
                 if info.age_ms > kept.age_ms {
@@ -178,6 +209,24 @@ impl BlockedCalls {
             }
         }
         oldest
+    }
+
+    /// The calls that have slept for at least so long, the oldest first.
+    pub fn sleeping(&self, age_min: Duration) -> Vec<SleepingCall> {
+        let exports = lock(&self.exports);
+        let mut all = Vec::new();
+        for (export, calls) in exports.iter() {
+            let old = calls.calls.iter().filter(|call| call.since.elapsed() >= age_min);
+            all.extend(old.map(|call| SleepingCall {
+                id: call.id,
+                client: call.caller.addr,
+                thread: call.thread,
+                info: call.info(*export),
+            }));
+        }
+        drop(exports);
+        all.sort_unstable_by_key(|call| std::cmp::Reverse(call.info.age_ms));
+        all
     }
 
     /// The exports in which calls block or were refused, by number.
@@ -223,18 +272,22 @@ impl ExportCalls {
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockedCalls, HUNG_AFTER, Procedure};
+    use super::{BlockedCalls, Caller, HUNG_AFTER, Procedure};
     use std::sync::Arc;
     use std::time::Instant;
 
     #[test]
     fn calls_beyond_the_share_wait_for_others_to_end() {
         let blocked = Arc::new(BlockedCalls::new(1));
-        let first = blocked.enter(7, Procedure::default(), None).unwrap();
-        assert!(blocked.enter(8, Procedure::default(), None).is_some(), "another export");
+        let first = blocked.enter(7, Procedure::default(), Caller::default()).unwrap();
+        assert!(
+            blocked.enter(8, Procedure::default(), Caller::default()).is_some(),
+            "another export"
+        );
         let theirs = Arc::clone(&blocked);
-        let second =
-            std::thread::spawn(move || theirs.enter(7, Procedure::default(), None).is_some());
+        let second = std::thread::spawn(move || {
+            theirs.enter(7, Procedure::default(), Caller::default()).is_some()
+        });
         while blocked.exports()[0].waiting == 0 {
             std::thread::yield_now();
         }
@@ -247,16 +300,19 @@ mod tests {
     fn calls_beyond_the_share_of_a_hung_export_are_refused() {
         let blocked = BlockedCalls::new(2);
         let read = Procedure { program: 100_003, version: 3, procedure: 6 };
-        let held = [blocked.enter(1, read, None).unwrap(), blocked.enter(1, read, None).unwrap()];
+        let held = [
+            blocked.enter(1, read, Caller::default()).unwrap(),
+            blocked.enter(1, read, Caller::default()).unwrap(),
+        ];
         let start = Instant::now();
-        assert!(blocked.enter(1, read, None).is_none());
+        assert!(blocked.enter(1, read, Caller::default()).is_none());
         assert!(start.elapsed() > HUNG_AFTER / 2, "it waited first");
-        assert!(blocked.enter(1, read, None).is_none(), "at once");
+        assert!(blocked.enter(1, read, Caller::default()).is_none(), "at once");
         let info = blocked.exports()[0];
         assert_eq!((info.export, info.calls, info.refused, info.procedure), (1, 2, 2, 6));
         assert!(u128::from(info.oldest_ms) >= HUNG_AFTER.as_millis());
         blocked.set_share(3);
-        assert!(blocked.enter(1, read, None).is_some());
+        assert!(blocked.enter(1, read, Caller::default()).is_some());
         drop(held);
         assert_eq!(blocked.exports()[0].calls, 0);
     }
@@ -265,16 +321,22 @@ mod tests {
     fn the_oldest_call_of_each_connection_is_found() {
         let blocked = BlockedCalls::new(9);
         let read = Procedure { program: 100_003, version: 3, procedure: 6 };
-        let first = blocked.enter(1, read, Some(4));
+        let addr = "192.0.2.7:700".parse().ok();
+        let by = |conn| Caller { conn: Some(conn), addr };
+        let first = blocked.enter(1, read, by(4));
         std::thread::sleep(std::time::Duration::from_millis(20));
         let later = [
-            blocked.enter(2, Procedure::default(), Some(4)),
-            blocked.enter(2, read, Some(5)),
-            blocked.enter(2, read, None),
+            blocked.enter(2, Procedure::default(), by(4)),
+            blocked.enter(2, read, by(5)),
+            blocked.enter(2, read, Caller::default()),
         ];
         let oldest = blocked.oldest_of_conns();
         assert_eq!(oldest.len(), 2);
         assert_eq!((oldest[&4].export, oldest[&4].procedure), (1, 6));
+        let sleeping = blocked.sleeping(std::time::Duration::from_millis(15));
+        assert_eq!((sleeping.len(), sleeping[0].client), (1, addr));
+        assert_eq!(sleeping[0].thread, sys::thread::ThreadNumber::own());
+        assert_eq!(blocked.sleeping(std::time::Duration::ZERO).len(), 4);
         assert!(oldest[&4].age_ms >= 20 && oldest[&4].age_ms >= oldest[&5].age_ms);
         drop(first);
         assert_eq!(blocked.oldest_of_conns()[&4].export, 2);

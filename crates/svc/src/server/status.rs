@@ -4,7 +4,7 @@ use crate::conn::connection::Conn;
 use crate::conn::info::{ClientInfo, ConnInfo};
 use crate::conn::link::LinkSamples;
 use crate::conn::tcp_buffers::BufferTotals;
-use crate::pool::blocked_calls::BlockedExport;
+use crate::pool::blocked_calls::{BlockedExport, SleepingCall};
 use crate::pool::info::{Delay, PoolInfo};
 use crate::pool::worker_pool::Pool;
 use crate::server::lifecycle::Server;
@@ -14,6 +14,7 @@ use rpc::Transport;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 impl Server {
     /// Where it listens.
@@ -92,6 +93,11 @@ impl Server {
     /// The exports in which calls block now, or were refused because they hang.
     pub fn blocked_calls(&self) -> Vec<BlockedExport> {
         self.state.shared.blocked.exports()
+    }
+
+    /// The calls that have slept in a file system for at least so long, the oldest first.
+    pub fn sleeping_calls(&self, age_min: Duration) -> Vec<SleepingCall> {
+        self.state.shared.blocked.sleeping(age_min)
     }
 
     /// The pools; those that are drained after the others.

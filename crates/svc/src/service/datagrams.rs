@@ -10,6 +10,7 @@
 //! makes the worker step aside like any other wait.
 
 use crate::limits::DATAGRAM_PATIENCE;
+use crate::pool::blocked_calls::Caller;
 use crate::pool::event_loop::EventLoop;
 use crate::pool::inbox::Message;
 use crate::service::back_channel::DatagramBackChannel;
@@ -394,6 +395,7 @@ impl Blocking for DatagramRound<'_> {
 
     fn will_block_in(&self, export: u16) -> bool {
         self.will_block();
-        self.round.enter_export(export, None)
+        let addr = self.from.get().map(|(from, _)| from);
+        self.round.enter_export(export, Caller { conn: None, addr })
     }
 }

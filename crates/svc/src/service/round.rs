@@ -5,7 +5,7 @@
 //! place in the queue, to another thread when a call will block.
 
 use crate::clock::NS_PER_MS;
-use crate::pool::blocked_calls::{BlockPermit, Procedure};
+use crate::pool::blocked_calls::{BlockPermit, Caller, Procedure};
 use crate::pool::event_loop::EventLoop;
 use crate::pool::shared::Shared;
 use crate::pool::worker_pool::Pool;
@@ -234,10 +234,10 @@ impl<'w> Round<'w> {
 
     /// The call under way will block in an export; the worker has stepped aside. `false`: as many calls as
     /// may block there do, and it hangs.
-    pub fn enter_export(&self, export: u16, conn: Option<u64>) -> bool {
+    pub fn enter_export(&self, export: u16, caller: Caller) -> bool {
         let mut permit = self.permit.borrow_mut();
         if permit.is_none() {
-            *permit = self.shared().blocked.enter(export, self.procedure.get(), conn);
+            *permit = self.shared().blocked.enter(export, self.procedure.get(), caller);
         }
         permit.is_some()
     }

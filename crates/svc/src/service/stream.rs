@@ -15,6 +15,7 @@
 use crate::clock::NS_PER_MS;
 use crate::conn::connection::{Conn, Rx, Sent, Tail};
 use crate::limits::{BATCH_BYTES, REPLY_COPY_MAX, ROUND_NS_MAX};
+use crate::pool::blocked_calls::Caller;
 use crate::pool::conn_return::{return_to_loop, return_without_loop};
 use crate::pool::event_loop::EventLoop;
 use crate::pool::inbox::Message;
@@ -361,6 +362,8 @@ impl Blocking for StreamRound<'_> {
 
     fn will_block_in(&self, export: u16) -> bool {
         self.will_block();
-        self.round.enter_export(export, self.detached.get().map(|conn| conn.id))
+        let conn = self.detached.get();
+        let (conn, addr) = (conn.map(|conn| conn.id), conn.map(|conn| conn.peer.addr));
+        self.round.enter_export(export, Caller { conn, addr })
     }
 }

@@ -20,6 +20,7 @@
 
 use crate::conn::connection::{Conn, Rx, Sent};
 use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, LARGE_BEGIN_BYTES, RECEIVE_BYTES};
+use crate::pool::blocked_calls::Caller;
 use crate::pool::unread;
 use crate::service::round::Round;
 use crate::service::stream_round::{DataSource, RoundEnd, Step, StreamRound};
@@ -186,6 +187,7 @@ impl Blocking for PieceBlocking<'_, '_> {
 
     fn will_block_in(&self, export: u16) -> bool {
         self.will_block();
-        self.stream.round.enter_export(export, Some(self.conn.id))
+        let (conn, addr) = (Some(self.conn.id), Some(self.conn.peer.addr));
+        self.stream.round.enter_export(export, Caller { conn, addr })
     }
 }
