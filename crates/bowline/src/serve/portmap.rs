@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use client::Client;
 use client::rpcbind::{self, Registered, Rpcbind};
 use nfs::portmap::Portmap;
-use proto::portmap::{Netid, PORT, Registration};
+use proto::portmap::{Netid, PORT, PROGRAM as PORTMAPPER, Registration};
 use serde::Deserialize;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -24,23 +24,6 @@ use std::time::Duration;
 
 /// Longest wait for rpcbind, which runs on this machine.
 const RPCBIND_TIMEOUT: Duration = Duration::from_secs(2);
-/// Programs and versions that are announced.
-const PROGRAMS: [(u32, u32); 13] = [
-    (100_003, 2),
-    (100_003, 3),
-    (100_227, 2),
-    (100_227, 3),
-    (100_005, 1),
-    (100_005, 2),
-    (100_005, 3),
-    (100_011, 1),
-    (100_011, 2),
-    (100_021, 1),
-    (100_021, 3),
-    (100_021, 4),
-    (100_024, 1),
-];
-
 /// `--portmap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -85,8 +68,7 @@ pub struct PortmapService {
 
 /// What is announced.
 struct Service {
-    listen: ListenAddresses,
-    /// The portmapper program of this server.
+    /// The portmapper program of this server, whose list is also what rpcbind gets.
     own: Arc<Portmap>,
     state: Mutex<State>,
 }
@@ -105,18 +87,12 @@ impl PortmapService {
     ///
     /// # Errors
     /// The operator asked for a registration that rpcbind refuses.
-    pub fn apply(
-        plan: &Plan,
-        listen: &ListenAddresses,
-        own: Arc<Portmap>,
-        udp: bool,
-    ) -> anyhow::Result<Self> {
-        Self::apply_with(plan, listen, own, udp, &Rpcbind::default())
+    pub fn apply(plan: &Plan, own: Arc<Portmap>, udp: bool) -> anyhow::Result<Self> {
+        Self::apply_with(plan, own, udp, &Rpcbind::default())
     }
 
     fn apply_with(
         plan: &Plan,
-        listen: &ListenAddresses,
         own: Arc<Portmap>,
         udp: bool,
         rpcbind: &Rpcbind,
@@ -125,7 +101,7 @@ impl PortmapService {
         let (registered, how) = match plan {
             Plan::Neither(why) => (None, why.clone()),
             Plan::Serve(_) => (None, "this server answers port 111".to_owned()),
-            Plan::Register { must } => match register(listen, udp, rpcbind) {
+            Plan::Register { must } => match register(&own, rpcbind) {
                 Ok((done, left)) => (Some(done), registered_text(&left)),
                 Err(error) if *must => return Err(error),
                 Err(error) => (None, format!("none ({})", error_text(&error))),
@@ -133,7 +109,7 @@ impl PortmapService {
         };
         let watched = registered.is_some();
         let state = Mutex::new(State { registered, how, trouble: None });
-        let service = Arc::new(Service { listen: listen.clone(), own, state });
+        let service = Arc::new(Service { own, state });
         let watch = if watched { watch(&service) } else { None };
         Ok(Self { service, watch: Mutex::new(watch) })
     }
@@ -153,9 +129,17 @@ impl PortmapService {
     /// rpcbind refuses or does not answer; its registrations stay as they are.
     pub fn set_udp(&self, udp: bool) -> anyhow::Result<()> {
         self.service.own.set_udp(udp);
+        self.announce()
+    }
+
+    /// Announces what is served now, after versions of a program were switched on or off.
+    ///
+    /// # Errors
+    /// As for [`PortmapService::set_udp`].
+    pub fn announce(&self) -> anyhow::Result<()> {
         let mut state = self.service.lock();
         let Some(registered) = &mut state.registered else { return Ok(()) };
-        let (needed, shared) = registered_with(&self.service.listen, udp);
+        let (needed, shared) = registered_with(&self.service.own);
         // those that are registered stay; the others may be another server's
         let held: Vec<Registration> =
             shared.iter().filter(|one| registered.services().contains(one)).copied().collect();
@@ -282,25 +266,24 @@ fn may_serve(own: &[SocketAddr]) -> Result<(), String> {
     Ok(())
 }
 
-/// The registrations of the services on these addresses.
-pub fn registrations(listen: &ListenAddresses) -> Vec<Registration> {
+/// The registrations that this server's portmapper answers with: the programs and versions of the dispatcher, and
+/// itself on port 111.
+pub fn answers(
+    listen: &ListenAddresses,
+    plan: &Plan,
+    programs: &[(u32, u32)],
+) -> Vec<Registration> {
     let mut list = Vec::new();
     for (tcp, addrs) in [(true, &listen.tcp), (false, &listen.udp)] {
         for addr in addrs {
-            let all = PROGRAMS.map(|(program, v)| Registration::new(program, v, tcp, *addr));
-            list.extend(all);
+            let programs = programs.iter().filter(|(number, _)| *number != PORTMAPPER);
+            list.extend(programs.map(|(number, v)| Registration::new(*number, *v, tcp, *addr)));
         }
     }
-    list
-}
-
-/// The registrations that this server's portmapper answers with: the services, and itself on port 111.
-pub fn answers(listen: &ListenAddresses, plan: &Plan) -> Vec<Registration> {
-    let mut list = registrations(listen);
     if let Plan::Serve(own) = plan {
         for (addr, version) in own.iter().flat_map(|addr| [2, 3, 4].map(|v| (addr, v))) {
             for tcp in [true, false] {
-                list.push(Registration::new(proto::portmap::PROGRAM, version, tcp, *addr));
+                list.push(Registration::new(PORTMAPPER, version, tcp, *addr));
             }
         }
     }
@@ -311,12 +294,8 @@ pub fn answers(listen: &ListenAddresses, plan: &Plan) -> Vec<Registration> {
 ///
 /// # Errors
 /// rpcbind does not run, or another server is registered for NFS or MOUNT; nothing stays registered then.
-fn register(
-    listen: &ListenAddresses,
-    udp: bool,
-    rpcbind: &Rpcbind,
-) -> anyhow::Result<(Registered, Vec<String>)> {
-    let (needed, shared) = registered_with(listen, udp);
+fn register(own: &Portmap, rpcbind: &Rpcbind) -> anyhow::Result<(Registered, Vec<String>)> {
+    let (needed, shared) = registered_with(own);
     let mut registered = rpcbind::register(&needed, rpcbind.clone())
         .context("cannot register (--portmap off avoids this)")?;
     let mut left = Vec::new();
@@ -331,12 +310,11 @@ fn register(
 
 /// The registrations for rpcbind, which keeps one address per program, version and transport: the first. Those
 /// that a server must have, and those that another server of this machine may have instead.
-fn registered_with(listen: &ListenAddresses, udp: bool) -> (Vec<Registration>, Vec<Registration>) {
+fn registered_with(own: &Portmap) -> (Vec<Registration>, Vec<Registration>) {
     let mut list: Vec<Registration> = Vec::new();
-    for service in registrations(listen) {
-        let served = udp || service.netid.is_tcp();
-        if served && !list.iter().any(|other| same_service(other, &service)) {
-            list.push(service);
+    for service in own.list().filter(|service| service.program != PORTMAPPER) {
+        if !list.iter().any(|other| same_service(other, service)) {
+            list.push(*service);
         }
     }
     list.into_iter().partition(|service| !SHARED_PROGRAMS.contains(&service.program))
@@ -351,59 +329,71 @@ fn rpcbind_answers() -> bool {
     let Rpcbind { socket, addr } = Rpcbind::default();
     let client =
         Client::unix(&socket, RPCBIND_TIMEOUT).or_else(|_| Client::tcp(addr, RPCBIND_TIMEOUT));
-    let portmapper = proto::portmap::PROGRAM;
-    client.is_ok_and(|mut rpcbind| rpcbind.getversaddr(portmapper, 2, Netid::Tcp).is_ok())
+    client.is_ok_and(|mut rpcbind| rpcbind.getversaddr(PORTMAPPER, 2, Netid::Tcp).is_ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        ListenAddresses, PROGRAMS, Plan, PortmapMode, answers, plan, registered_with, registrations,
+        ListenAddresses, PORTMAPPER, Plan, Portmap, PortmapMode, Registration, answers, plan,
+        registered_with,
     };
 
+    /// What a dispatcher serves.
+    const SERVED: [(u32, u32); 4] = [(100_003, 3), (100_005, 3), (100_021, 4), (PORTMAPPER, 2)];
+    /// Without the portmapper itself.
+    const SERVICES: usize = SERVED.len() - 1;
+
+    fn announced(listen: &ListenAddresses, plan: &Plan) -> Vec<Registration> {
+        answers(listen, plan, &SERVED)
+    }
+
+    fn neither() -> Plan {
+        Plan::Neither(String::new())
+    }
+
     #[test]
-    fn every_program_is_registered_for_both_transports() {
-        let list = registrations(&ListenAddresses::both(&["127.0.0.1:2049".parse().unwrap()]));
-        assert_eq!(list.len(), 2 * PROGRAMS.len());
-        assert!(list.iter().all(|r| r.addr.port() == 2049));
+    fn every_program_is_announced_for_both_transports() {
+        let listen = ListenAddresses::both(&["127.0.0.1:2049".parse().unwrap()]);
+        let list = announced(&listen, &neither());
+        assert_eq!(list.len(), 2 * SERVICES);
+        assert!(list.iter().all(|r| r.addr.port() == 2049 && r.program != PORTMAPPER));
     }
 
     #[test]
     fn rpcbind_gets_one_address_for_each_served_transport() {
         let addrs = ["127.0.0.1:2049".parse().unwrap(), "10.0.0.1:2049".parse().unwrap()];
-        let listen = ListenAddresses::both(&addrs);
+        let serve = Plan::Serve(vec!["127.0.0.1:111".parse().unwrap()]);
+        let own = Portmap::new(announced(&ListenAddresses::both(&addrs), &serve));
         let all = |udp| {
-            let (needed, shared) = registered_with(&listen, udp);
+            own.set_udp(udp);
+            let (needed, shared) = registered_with(&own);
             [needed, shared].concat()
         };
-        assert_eq!(all(true).len(), 2 * PROGRAMS.len());
+        assert_eq!(all(true).len(), 2 * SERVICES);
         let tcp = all(false);
-        assert!(
-            tcp.len() == PROGRAMS.len()
-                && tcp.iter().all(|r| r.netid.is_tcp() && r.addr == addrs[0])
-        );
+        assert_eq!(tcp.len(), SERVICES);
+        assert!(tcp.iter().all(|r| r.netid.is_tcp() && r.addr == addrs[0]));
     }
 
     #[test]
-    fn a_portmapper_registers_itself() {
+    fn a_portmapper_announces_itself() {
         let listen = ListenAddresses::both(&["127.0.0.1:2049".parse().unwrap()]);
         let serve = Plan::Serve(vec!["127.0.0.1:111".parse().unwrap()]);
         let own =
-            |plan: &Plan| answers(&listen, plan).iter().filter(|r| r.addr.port() == 111).count();
+            |plan: &Plan| announced(&listen, plan).iter().filter(|r| r.addr.port() == 111).count();
         assert_eq!(own(&serve), 6);
-        assert_eq!(own(&Plan::Neither(String::new())), 0);
+        assert_eq!(own(&neither()), 0);
     }
 
     #[test]
-    fn a_transport_without_a_socket_is_not_registered() {
+    fn a_transport_without_a_socket_is_not_announced() {
         let tcp: Vec<_> = ["0.0.0.0:7", "[::]:7"].iter().map(|a| a.parse().unwrap()).collect();
         let listen = ListenAddresses { tcp: tcp.clone(), udp: Vec::new() };
-        assert!(registrations(&listen).iter().all(|r| r.netid.is_tcp() && tcp.contains(&r.addr)));
-        assert_eq!(
-            registered_with(&listen, true).0.len() + registered_with(&listen, true).1.len(),
-            2 * PROGRAMS.len(),
-            "one for each family"
-        );
+        let list = announced(&listen, &neither());
+        assert!(list.iter().all(|r| r.netid.is_tcp() && tcp.contains(&r.addr)));
+        let (needed, shared) = registered_with(&Portmap::new(list));
+        assert_eq!(needed.len() + shared.len(), 2 * SERVICES, "one for each family");
     }
 
     #[test]

@@ -84,12 +84,15 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
 
     let listen = ListenAddresses::of(&config.listen, config.port, &process.inherited)?;
     let plan = portmap::plan(config.portmap, &listen)?;
-    let services = Arc::new(Portmap::new(portmap::answers(&listen, &plan)));
     let refusals = Arc::new(Refusals::default());
     observe_refusals(&exports, &refusals);
     let outbound = start_outbound()?;
     let programs = Programs::new(config, &exports, &outbound, &refusals);
+    let versions = Arc::clone(&programs.nfs.settings.served);
+    let services = Arc::new(Portmap::empty().with_switched(proto::nfs3::PROGRAM, versions));
     let dispatcher = Arc::new(dispatcher(&programs, Arc::clone(&services)));
+    let known: Vec<(u32, u32)> = dispatcher.served().collect();
+    services.fill(portmap::answers(&listen, &plan, &known));
     // nobody else has asked for the replies
     let _first = dispatcher.set_replies(Arc::clone(&outbound) as Arc<dyn Replies>);
     let Programs { nfs, mount, nlm, nsm, recovery } = programs;
@@ -99,7 +102,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         start_service(config, process.inherited, &listen, &plan, calls, backends.descriptors())?;
 
     let udp = config.values.udp_sockets != UdpSockets::Off;
-    let portmap = PortmapService::apply(&plan, &listen, services, udp)?;
+    let portmap = PortmapService::apply(&plan, services, udp)?;
     let mut warnings = startup_warnings::all(config, &listen, squash_to, &specs, &exports);
     warnings.extend(settings::check_tcp_buffers(&config.values.buffers(), server.buffer_totals())?);
     let started = Instant::now();

@@ -10,9 +10,11 @@ use super::row::settings;
 use super::tcp_buffers::{BufferSettings, ScopedSizes};
 use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
+use crate::output::error_text;
+use crate::serve::parts::ServerParts;
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
-use nfs::{Nfs, NfsVersions, TransferSize};
+use nfs::{NfsVersions, TransferSize};
 use state::GraceSeconds;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
@@ -46,15 +48,18 @@ fn set_transfer(setting: &AtomicU32, size: Bytes<TransferSize>, call: &str) -> V
 }
 
 /// Sets which versions are served. Clients that have mounted with one that no longer is get PROG_MISMATCH.
-fn set_versions(nfs: &Nfs, versions: &NfsVersions) -> Vec<String> {
+fn set_versions(parts: &ServerParts, versions: &NfsVersions) -> Vec<String> {
+    let nfs = &parts.nfs;
     nfs.settings.set_versions(versions);
+    let unannounced = parts.portmap.announce().err().map(|error| error_text(&error));
     let clients = nfs.v4.state.client_rows(nfs.v4.now()).len();
     let note = || {
         format!(
             "{clients} clients that have mounted with version 4.1 get errors until it is served again"
         )
     };
-    (clients > 0 && !versions.has_v41()).then(note).into_iter().collect()
+    let lost = (clients > 0 && !versions.has_v41()).then(note);
+    unannounced.into_iter().chain(lost).collect()
 }
 
 settings! {
@@ -174,7 +179,7 @@ settings! {
         values: "2,3,4.1",
         default: NfsVersions::default(),
         default_text: None,
-        apply: Some(|parts, versions, _| Ok(set_versions(&parts.nfs, versions))),
+        apply: Some(|parts, versions, _| Ok(set_versions(parts, versions))),
         help: "versions of NFS that are served",
         manual: "A list. 4.1 is served over TCP only and is not complete: it has no byte-range locks and no \
                  delegations, its share reservations do not meet those of NLM, and after a restart of the server \

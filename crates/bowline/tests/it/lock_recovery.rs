@@ -106,17 +106,17 @@ impl Host {
         let lock = self.range(offset);
         LockArgs { cookie: b"c", block: false, exclusive: true, lock, reclaim, state: 1 }
             .encode(&mut args, Width::Bits64);
-        self.nlm(nlm::procedure::LOCK, args)
+        self.nlm(nlm::procedure::LOCK, &args)
     }
 
     fn unlock(&mut self, offset: u64) -> Status {
         let mut args = Writer::new();
         let lock = self.range(offset);
         UnlockArgs { cookie: b"c", lock }.encode(&mut args, Width::Bits64);
-        self.nlm(nlm::procedure::UNLOCK, args)
+        self.nlm(nlm::procedure::UNLOCK, &args)
     }
 
-    fn nlm(&mut self, procedure: u32, args: Writer) -> Status {
+    fn nlm(&mut self, procedure: u32, args: &Writer) -> Status {
         let result = self.call(nlm::PROGRAM, 4, procedure, args.bytes());
         let mut reader = Reader::new(&result);
         assert_eq!(reader.opaque(1024), Ok(&b"c"[..]), "the cookie");

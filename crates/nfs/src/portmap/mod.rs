@@ -1,7 +1,7 @@
 //! The port mapper and rpcbind (program 100000, versions 2, 3 and 4; RFC 1833) for machines that
 //! run none: it answers for this server's own programs only.
 //!
-//! Owns: the list of registrations, fixed at start, so that no lock is needed. SET and UNSET are
+//! Owns: the list of registrations, filled once at start, so that no lock is needed. SET and UNSET are
 //! refused with FALSE. Calls are never passed on to other programs (CALLIT, BCAST, INDIRECT): a
 //! datagram with a forged source address must not make this server attack others.
 

@@ -1,9 +1,11 @@
-//! The registrations and their look-up. Immutable after `new`, but for whether UDP is served.
+//! The registrations and their look-up. The list is filled once; which of it is served now (UDP, the versions of NFS)
+//! is asked at each call.
 
 use proto::portmap::{Netid, Registration};
-use rpc::{Call, Peer, Transport};
+use rpc::{Call, Peer, ServedVersions, Transport};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970 for GETTIME.
@@ -14,9 +16,9 @@ fn system_clock() -> u32 {
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// The most registrations that are kept: three programs of at most three versions over four
-/// transports on a few addresses; a longer list would make DUMP amplify more.
-const REGISTRATIONS_MAX: usize = 256;
+/// The most registrations that are kept: 14 versions of seven programs over two transports, and the port mapper's own
+/// six, on 30 addresses. DUMP is answered over TCP and to this machine only ([`may_list`]).
+const REGISTRATIONS_MAX: usize = 1024;
 
 /// The address under which a caller that came to `local` reaches `service`: its own, or, where it
 /// listens on all addresses, the one that the caller already reached. `None` if the two are of
@@ -29,20 +31,47 @@ pub(super) fn reachable(service: &Registration, local: SocketAddr) -> Option<Soc
     (ip.is_ipv4() == service.addr.is_ipv4()).then(|| SocketAddr::new(ip, service.addr.port()))
 }
 
-/// The state of the program: a fixed list.
+/// The state of the program.
 #[derive(Debug)]
 pub struct Portmap {
-    list: Vec<Registration>,
+    /// Empty until it is filled.
+    list: OnceLock<Vec<Registration>>,
+    /// A program of which not all versions are served, and those that are.
+    switched: Option<(u32, Arc<ServedVersions>)>,
     /// Whether services are found over UDP. Independent of all other data: relaxed.
     udp: AtomicBool,
     pub(super) clock: Clock,
 }
 
 impl Portmap {
-    /// Answers for these services; those beyond the limit of 256 are left out.
-    pub fn new(mut list: Vec<Registration>) -> Self {
+    /// Answers for these services; those beyond the limit of 1024 are left out.
+    pub fn new(list: Vec<Registration>) -> Self {
+        let new = Self::empty();
+        new.fill(list);
+        new
+    }
+
+    /// Answers for no service until it is filled: the list comes of the dispatcher, of which this program is part.
+    pub const fn empty() -> Self {
+        Self {
+            list: OnceLock::new(),
+            switched: None,
+            udp: AtomicBool::new(true),
+            clock: system_clock,
+        }
+    }
+
+    /// The same, which announces of this program the versions that are served at that moment.
+    #[must_use]
+    pub fn with_switched(mut self, program: u32, served: Arc<ServedVersions>) -> Self {
+        self.switched = Some((program, served));
+        self
+    }
+
+    /// Fills an empty list, as for [`Portmap::new`]; a second list is ignored.
+    pub fn fill(&self, mut list: Vec<Registration>) {
         list.truncate(REGISTRATIONS_MAX);
-        Self { list, udp: AtomicBool::new(true), clock: system_clock }
+        let _filled = self.list.set(list);
     }
 
     /// The same with another clock (seconds since 1970).
@@ -57,10 +86,24 @@ impl Portmap {
         self.udp.store(served, Relaxed);
     }
 
-    /// All registrations.
+    /// The registrations of what is served now.
     pub fn list(&self) -> impl Iterator<Item = &Registration> + Clone {
         let udp = self.udp.load(Relaxed);
-        self.list.iter().filter(move |service| udp || service.netid.is_tcp())
+        let all = self.list.get().map_or(&[][..], Vec::as_slice);
+        all.iter().filter(move |service| {
+            let tcp = service.netid.is_tcp();
+            (udp || tcp) && self.has_version(service, tcp)
+        })
+    }
+
+    fn has_version(&self, service: &Registration, tcp: bool) -> bool {
+        let transport = if tcp { Transport::Tcp } else { Transport::Udp };
+        match &self.switched {
+            Some((program, served)) if *program == service.program => {
+                served.has(service.version, transport)
+            }
+            _ => true,
+        }
     }
 
     /// The registration of exactly this version on the transport `netid`; one on the address
@@ -113,7 +156,7 @@ pub(crate) fn may_list(call: &Call<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Netid, Portmap, Registration, reachable};
+    use super::{Arc, Netid, Portmap, Registration, ServedVersions, reachable};
     use std::net::SocketAddr;
 
     fn at(text: &str) -> SocketAddr {
@@ -132,6 +175,25 @@ mod tests {
         assert_eq!(map.list().count(), 1);
         map.set_udp(true);
         assert!(found(Netid::Udp));
+    }
+
+    #[test]
+    fn versions_are_found_while_they_are_served() {
+        let here = at("10.0.0.1:2049");
+        let served = Arc::new(ServedVersions::new(&[3], &[3]));
+        let map = Portmap::empty().with_switched(7, Arc::clone(&served));
+        let found =
+            |program, version, netid| map.find(program, version, netid, here).map(|r| r.version);
+        assert_eq!(map.list().count(), 0, "nothing is known yet");
+        let all = [(7, 3, true), (7, 4, true), (7, 3, false), (7, 4, false), (8, 4, true)];
+        let all = all.map(|(program, version, tcp)| Registration::new(program, version, tcp, here));
+        map.fill(all.to_vec());
+        assert_eq!(found(7, 3, Netid::Tcp), Some(3));
+        assert_eq!(found(7, 4, Netid::Tcp), None);
+        assert_eq!(found(8, 4, Netid::Tcp), Some(4), "another program");
+        served.set(&[3, 4], &[]);
+        assert_eq!(found(7, 4, Netid::Tcp), Some(4));
+        assert_eq!(found(7, 3, Netid::Udp), None);
     }
 
     #[test]
@@ -165,6 +227,6 @@ mod tests {
     #[test]
     fn the_list_is_bounded() {
         let one = Registration::new(7, 1, false, at("10.0.0.1:1"));
-        assert_eq!(Portmap::new(vec![one; 300]).list().count(), 256);
+        assert_eq!(Portmap::new(vec![one; 3000]).list().count(), 1024);
     }
 }
