@@ -6,9 +6,9 @@
 pub mod api;
 mod client;
 mod control;
-pub mod exposition;
+mod exposition;
 mod format;
-pub mod http;
+mod http;
 mod server;
 mod tables;
 
