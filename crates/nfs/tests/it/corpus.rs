@@ -8,6 +8,8 @@ mod dispatch;
 mod exports_file;
 #[path = "../../../../fuzz/entry/handle_open.rs"]
 mod handle_open;
+#[path = "../../../../fuzz/entry/lock_sequence.rs"]
+mod lock_sequence;
 #[path = "../../../../fuzz/entry/mount_args.rs"]
 mod mount_args;
 #[path = "../../../../fuzz/entry/nfs2_args.rs"]
@@ -18,6 +20,10 @@ mod nfs3_args;
 mod nfs4_args;
 #[path = "../../../../fuzz/entry/nfsacl_args.rs"]
 mod nfsacl_args;
+#[path = "../../../../fuzz/entry/nlm_args.rs"]
+mod nlm_args;
+#[path = "../../../../fuzz/entry/nsm_args.rs"]
+mod nsm_args;
 #[path = "../../../../fuzz/entry/portmap_args.rs"]
 mod portmap_args;
 #[path = "../../../../fuzz/entry/record.rs"]
@@ -64,11 +70,14 @@ replayed! {
     dispatch dispatch_inputs,
     exports_file exports_file_inputs,
     handle_open handle_open_inputs,
+    lock_sequence lock_sequence_inputs,
     mount_args mount_args_inputs,
     nfs2_args nfs2_args_inputs,
     nfs3_args nfs3_args_inputs,
     nfs4_args nfs4_args_inputs,
     nfsacl_args nfsacl_args_inputs,
+    nlm_args nlm_args_inputs,
+    nsm_args nsm_args_inputs,
     portmap_args portmap_args_inputs,
     record record_inputs,
     reply reply_inputs,
