@@ -101,6 +101,21 @@ impl Client {
         self.nlm_status(version, (p::LOCK, "LOCK"), &args)
     }
 
+    /// LOCK of what was held before the server's restart.
+    ///
+    /// # Errors
+    /// As [`Client::nlm_lock`].
+    pub fn nlm_reclaim(
+        &mut self,
+        version: u32,
+        lock: NlmLock<'_>,
+        exclusive: bool,
+    ) -> Result<Status> {
+        let (block, reclaim) = (false, true);
+        let args = LockArgs { cookie: COOKIE, block, exclusive, lock, reclaim, state: 1 };
+        self.nlm_status(version, (p::LOCK, "LOCK"), &args)
+    }
+
     /// UNLOCK.
     ///
     /// # Errors
@@ -184,6 +199,34 @@ impl NlmMessages {
     pub fn lock(&mut self, lock: NlmLock<'_>, exclusive: bool, block: bool) -> Result<Status> {
         let args = LockArgs { cookie: COOKIE, block, exclusive, lock, reclaim: false, state: 1 };
         self.exchange((p::LOCK_MSG, p::LOCK_RES), &args)
+    }
+
+    /// LOCK_MSG and LOCK_RES of what was held before the server's restart.
+    ///
+    /// # Errors
+    /// As [`NlmMessages::lock`].
+    pub fn reclaim(&mut self, lock: NlmLock<'_>, exclusive: bool) -> Result<Status> {
+        let (block, reclaim) = (false, true);
+        let args = LockArgs { cookie: COOKIE, block, exclusive, lock, reclaim, state: 1 };
+        self.exchange((p::LOCK_MSG, p::LOCK_RES), &args)
+    }
+
+    /// CANCEL_MSG and CANCEL_RES.
+    ///
+    /// # Errors
+    /// As [`NlmMessages::lock`].
+    pub fn cancel(&mut self, lock: NlmLock<'_>, exclusive: bool) -> Result<Status> {
+        let args = CancelArgs { cookie: COOKIE, block: true, exclusive, lock };
+        self.exchange((p::CANCEL_MSG, p::CANCEL_RES), &args)
+    }
+
+    /// TEST_MSG and TEST_RES: whether the lock could be had.
+    ///
+    /// # Errors
+    /// As [`NlmMessages::lock`].
+    pub fn test(&mut self, lock: NlmLock<'_>, exclusive: bool) -> Result<Status> {
+        let args = TestArgs { cookie: COOKIE, exclusive, lock };
+        self.exchange((p::TEST_MSG, p::TEST_RES), &args)
     }
 
     /// UNLOCK_MSG and UNLOCK_RES.

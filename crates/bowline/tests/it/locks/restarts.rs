@@ -1,0 +1,121 @@
+//! The rest of the matrix: what holds over the end of the server, of a connection, and of an export.
+
+use super::locker::{Locker, Shared, WAYS, Way, server};
+use crate::rig::text;
+use proto::nlm::Status;
+
+const NAMES: [&[u8]; 6] = [b"holder0", b"holder1", b"holder2", b"holder3", b"holder4", b"holder5"];
+const ASKERS: [Way; 6] = WAYS;
+
+/// The first byte of what the holder of each way has.
+const fn start_of(number: usize) -> u64 {
+    100 * (1 + number as u64)
+}
+
+fn holders(shared: &Shared) -> Vec<Locker> {
+    let new =
+        |(number, way): (usize, &Way)| Locker::new(*way, NAMES[number], shared, start_of(number));
+    WAYS.iter().enumerate().map(new).collect()
+}
+
+/// Each way asks for what each holder has.
+fn nobody_gets_it(shared: &Shared) {
+    for asked in ASKERS {
+        for (number, holds) in WAYS.iter().enumerate() {
+            if asked.is_client() || holds.is_client() {
+                let mut b = Locker::new(asked, b"asker", shared, start_of(number));
+                assert!(!b.test(true), "{holds:?} holds, {asked:?} asks");
+                assert!(!b.lock(false), "{holds:?} holds, {asked:?} asks");
+            }
+        }
+    }
+}
+
+/// The server ends by `end` while each way holds a lock, and starts again.
+fn locks_outlive(end: impl Fn(&mut Shared)) {
+    let Some(mut shared) = server() else { return };
+    let mut all = holders(&shared);
+    for a in &mut all {
+        assert!(a.lock(true));
+    }
+    nobody_gets_it(&shared);
+    end(&mut shared);
+    shared.server.start_again();
+    let mut b = Locker::new(Way::Nlm4Udp, b"stranger", &shared, start_of(0));
+    assert_eq!(b.ask(true, false), Status::DeniedGracePeriod);
+    assert_eq!(b.ask(true, true), Status::DeniedGracePeriod, "nobody may wait either");
+    assert_eq!(b.reclaim(true), Status::Denied, "it held nothing");
+    for a in all.iter_mut().filter(|a| a.is_client()) {
+        a.end_and_begin();
+        assert_eq!(a.reclaim(true), Status::Granted);
+    }
+    assert!(shared.server.ask(&["grace", "end"]).status.success());
+    nobody_gets_it(&shared);
+    for (number, a) in all.iter_mut().enumerate() {
+        a.unlock();
+        let mut b = Locker::new(Way::Nlm3Messages, b"asker", &shared, start_of(number));
+        assert!(b.lock(true));
+        b.unlock();
+    }
+    assert_eq!(shared.rows().as_array().unwrap().len(), 0, "nothing stays behind");
+}
+
+#[test]
+fn locks_of_all_ways_outlive_a_server_that_is_killed() {
+    locks_outlive(|shared| shared.server.kill());
+}
+
+#[test]
+fn locks_of_all_ways_outlive_a_restart() {
+    locks_outlive(|shared| {
+        shared.server.signal("-TERM");
+        assert_eq!(shared.server.ended(), Some(0));
+    });
+}
+
+#[test]
+fn a_client_whose_connection_is_cut_keeps_its_locks() {
+    let Some(shared) = server() else { return };
+    for asked in ASKERS {
+        for holds in WAYS.into_iter().filter(|way| way.is_client()) {
+            let mut a = Locker::new(holds, b"holder", &shared, 10);
+            let mut b = Locker::new(asked, b"asker", &shared, 10);
+            assert!(a.lock(true));
+            b.begin_waiting(true);
+            a.end_and_begin();
+            assert!(b.still_waits(true), "{holds:?} holds, {asked:?} asks");
+            assert!(a.lock(true), "it is his");
+            a.unlock();
+            b.await_grant(true, "after the cut");
+            b.unlock();
+        }
+    }
+}
+
+#[test]
+fn an_export_that_is_removed_takes_its_locks_along() {
+    let Some(shared) = server() else { return };
+    for holds in WAYS.into_iter().filter(|way| way.is_client()) {
+        let mut a = Locker::new(holds, b"holder", &shared, 10);
+        let mut waits = Locker::new(Way::Nlm4Udp, b"asker", &shared, 10);
+        let mut local = Locker::new(Way::Ofd, b"", &shared, 10);
+        assert!(a.lock(true));
+        waits.begin_waiting(true);
+        assert!(!local.lock(false));
+        let said = shared.export(false);
+        assert!(said.contains("1 locks in 1 files of removed exports are gone"), "{said}");
+        assert!(local.lock(true), "{holds:?}: nobody has it any more");
+        local.unlock();
+        assert_eq!(shared.rows().as_array().unwrap().len(), 0);
+        let refused = a.ask(true, false);
+        let version = if matches!(holds, Way::Nlm4Tcp | Way::Nlm4Udp) { 4 } else { 3 };
+        // versions below 4 have no word for a handle of nothing
+        let expected = if version == 4 { Status::StaleHandle } else { Status::DeniedNoLocks };
+        assert_eq!(refused, expected, "{holds:?}");
+        let said = shared.export(true);
+        assert!(waits.lock(true), "{holds:?}: {said}");
+        waits.unlock();
+    }
+    let said = text(&shared.server.ask(&["reload"]).stdout);
+    assert!(!said.contains("locks"), "{said}");
+}
