@@ -198,11 +198,37 @@ impl Locker {
         if let Some((local, start)) = self.local() {
             return local.ask("try", kind(exclusive), start);
         }
-        match self.ask(exclusive, false) {
+        match self.decided(exclusive, false) {
             Status::Granted => true,
             Status::Denied => false,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// A LOCK of NLM, again while another request for the same bytes is being decided, as a client asks again.
+    fn decided(&mut self, exclusive: bool, block: bool) -> Status {
+        let begun = Instant::now();
+        loop {
+            match self.ask(exclusive, block) {
+                Status::DeniedGracePeriod if begun.elapsed() < GRANT_WAIT => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                status => return status,
+            }
+        }
+    }
+
+    /// Tries to lock what nobody has any more. The kernel may hear of the end of a lock a moment after its holder was
+    /// answered: from another request, which asks it about the same file just then.
+    pub fn gets(&mut self, exclusive: bool) -> bool {
+        let begun = Instant::now();
+        while !self.lock(exclusive) {
+            if begun.elapsed() > GRANT_WAIT {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
     }
 
     /// Whether it could lock.
@@ -229,14 +255,14 @@ impl Locker {
             local.tell("wait", kind(exclusive), start);
             return;
         }
-        assert_eq!(self.ask(exclusive, true), Status::Blocked);
+        assert_eq!(self.decided(exclusive, true), Status::Blocked);
     }
 
     /// Whether it still waits. A client asks again, which is its answer when callbacks do not reach it.
     pub fn still_waits(&mut self, exclusive: bool) -> bool {
         match self.local() {
             Some((local, _)) => local.answers.try_recv().is_err(),
-            None => self.ask(exclusive, true) == Status::Blocked,
+            None => self.decided(exclusive, true) == Status::Blocked,
         }
     }
 

@@ -80,7 +80,7 @@ impl Matrix<'_> {
         (asks, lets_go): (Asks, LetsGo),
         what: &str,
     ) {
-        assert!(a.lock(held), "{what}: there is nobody else");
+        assert!(a.gets(held), "{what}: there is nobody else");
         let excluded = held || wanted;
         match asks {
             Asks::Test => assert_eq!(b.test(wanted), !excluded, "{what}"),
@@ -101,10 +101,10 @@ impl Matrix<'_> {
         match asks {
             Asks::Wait if excluded => b.await_grant(wanted, what),
             Asks::WaitThenCancel if excluded => {
-                assert!(a.lock(true), "{what}: nobody was given what nobody wants");
+                assert!(a.gets(true), "{what}: nobody was given what nobody wants");
                 a.unlock();
             }
-            _ => assert!(b.lock(wanted), "{what}: it is free"),
+            _ => assert!(b.gets(wanted), "{what}: it is free"),
         }
         b.unlock();
         self.cells += 1;

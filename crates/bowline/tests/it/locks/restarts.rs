@@ -36,7 +36,7 @@ fn locks_outlive(end: impl Fn(&mut Shared)) {
     let Some(mut shared) = server() else { return };
     let mut all = holders(&shared);
     for a in &mut all {
-        assert!(a.lock(true));
+        assert!(a.gets(true));
     }
     nobody_gets_it(&shared);
     end(&mut shared);
@@ -54,7 +54,7 @@ fn locks_outlive(end: impl Fn(&mut Shared)) {
     for (number, a) in all.iter_mut().enumerate() {
         a.unlock();
         let mut b = Locker::new(Way::Nlm3Messages, b"asker", &shared, start_of(number));
-        assert!(b.lock(true));
+        assert!(b.gets(true));
         b.unlock();
     }
     assert_eq!(shared.rows().as_array().unwrap().len(), 0, "nothing stays behind");
@@ -80,11 +80,11 @@ fn a_client_whose_connection_is_cut_keeps_its_locks() {
         for holds in WAYS.into_iter().filter(|way| way.is_client()) {
             let mut a = Locker::new(holds, b"holder", &shared, 10);
             let mut b = Locker::new(asked, b"asker", &shared, 10);
-            assert!(a.lock(true));
+            assert!(a.gets(true));
             b.begin_waiting(true);
             a.end_and_begin();
             assert!(b.still_waits(true), "{holds:?} holds, {asked:?} asks");
-            assert!(a.lock(true), "it is his");
+            assert!(a.gets(true), "it is his");
             a.unlock();
             b.await_grant(true, "after the cut");
             b.unlock();
@@ -99,12 +99,12 @@ fn an_export_that_is_removed_takes_its_locks_along() {
         let mut a = Locker::new(holds, b"holder", &shared, 10);
         let mut waits = Locker::new(Way::Nlm4Udp, b"asker", &shared, 10);
         let mut local = Locker::new(Way::Ofd, b"", &shared, 10);
-        assert!(a.lock(true));
+        assert!(a.gets(true));
         waits.begin_waiting(true);
         assert!(!local.lock(false));
         let said = shared.export(false);
         assert!(said.contains("1 locks in 1 files of removed exports are gone"), "{said}");
-        assert!(local.lock(true), "{holds:?}: nobody has it any more");
+        assert!(local.gets(true), "{holds:?}: nobody has it any more");
         local.unlock();
         assert_eq!(shared.rows().as_array().unwrap().len(), 0);
         let refused = a.ask(true, false);
@@ -113,7 +113,7 @@ fn an_export_that_is_removed_takes_its_locks_along() {
         let expected = if version == 4 { Status::StaleHandle } else { Status::DeniedNoLocks };
         assert_eq!(refused, expected, "{holds:?}");
         let said = shared.export(true);
-        assert!(waits.lock(true), "{holds:?}: {said}");
+        assert!(waits.gets(true), "{holds:?}: {said}");
         waits.unlock();
     }
     let said = text(&shared.server.ask(&["reload"]).stdout);
