@@ -126,9 +126,9 @@ impl Sequence {
         let Some(row) = self.state.file_row(self.now, &self.file) else { return held };
         for lock in &row.locks {
             assert!(lock.tentative_ms.is_none(), "nobody asks the kernel here");
-            let Who::Nlm { host, svid, .. } = lock.holder.who();
-            let owner =
-                (0..OWNERS.len()).find(|at| (self.host(*at), OWNERS[*at].1) == (host, svid));
+            let who = lock.holder.who();
+            let owner = (0..OWNERS.len())
+                .find(|at| who == Who::Nlm { host: self.host(*at), svid: OWNERS[*at].1, oh: b"o" });
             held[owner.unwrap()][span(lock.range)].fill(Some(lock.mode));
         }
         held
