@@ -64,6 +64,9 @@ _bowline() {
             bowline,serve)
                 cmd="bowline__subcmd__serve"
                 ;;
+            bowline,sessions)
+                cmd="bowline__subcmd__sessions"
+                ;;
             bowline,set)
                 cmd="bowline__subcmd__set"
                 ;;
@@ -881,6 +884,39 @@ _bowline() {
                     ;;
                 --set)
                     COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= nsm= memory= log-level=" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__sessions)
+            opts="-h --watch --json --control --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --watch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 *)

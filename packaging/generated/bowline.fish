@@ -32,6 +32,8 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "exports" -d 'Show t
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "clients" -d 'Show current and recent clients'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "conns" -d 'Show the connections'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "locks" -d 'Show the locks that clients hold or wait for, and share reservations'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "sessions" -d 'Show the sessions of clients of NFS version 4.1'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "opens" -d 'Show the files that clients have open over NFS version 4.1'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "release" -d 'Take all locks from a client, or of a file'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "sockets" -d 'Show the listening and UDP sockets'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "pools" -d 'Show the thread pools'
@@ -100,6 +102,14 @@ complete -c bowline -n "__fish_bowline_using_subcommand locks" -l watch -d 'Prin
 complete -c bowline -n "__fish_bowline_using_subcommand locks" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand locks" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand locks" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand sessions" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
+complete -c bowline -n "__fish_bowline_using_subcommand sessions" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand sessions" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand sessions" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand opens" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
+complete -c bowline -n "__fish_bowline_using_subcommand opens" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand opens" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand opens" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand release" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand release" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand release" -s h -l help -d 'Print help (see more with \'--help\')'

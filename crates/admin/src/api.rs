@@ -51,6 +51,10 @@ pub enum Request {
     },
     /// A list of [`LockRow`].
     Locks,
+    /// A list of [`SessionRow`].
+    Sessions,
+    /// A list of [`OpenRow`].
+    Opens,
     /// [`Released`].
     Release {
         /// A client's address or name, or the path of a file on the server's machine.
@@ -359,6 +363,12 @@ pub struct ClientRow {
     pub bytes_out: u64,
     /// The paths that it has mounted, as far as MOUNT calls tell.
     pub mounts: Vec<String>,
+    /// Its sessions of version 4.
+    #[serde(default)]
+    pub sessions: u64,
+    /// Files that it has open over version 4, each once for each owner.
+    #[serde(default)]
+    pub opens: u64,
     /// Calls, MNT included, that were refused since the start, because of the client, its port, its flavour or
     /// the path.
     #[serde(default)]
@@ -672,6 +682,12 @@ pub struct OpRow {
     pub bytes_in: u64,
     /// Bytes of the replies.
     pub bytes_out: u64,
+    /// How often it ran in a COMPOUND that is counted as another operation: neither in `calls` nor in the latency.
+    #[serde(default)]
+    pub inside: u64,
+    /// How many of those ended with an error.
+    #[serde(default)]
+    pub inside_failed: u64,
 }
 
 /// One run-time setting.
@@ -742,6 +758,52 @@ pub struct LockRow {
     /// A request is held up by a program on the server's machine, or by a limit.
     #[serde(default)]
     pub blocked_locally: bool,
+}
+
+/// A session of NFS version 4.1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRow {
+    /// The address that the client made itself known from.
+    pub address: String,
+    /// What the client calls itself.
+    pub client: String,
+    /// The session, in hexadecimal.
+    pub id: String,
+    /// `active`, or `courtesy` if the client's lease is over and nobody has wanted what it has.
+    pub state: String,
+    /// How long ago the client last renewed its lease, to a second.
+    pub silent_ms: u64,
+    /// Slots: requests that the client may have in flight.
+    pub slots: u64,
+    /// Slots that were ever used.
+    pub slots_used: u64,
+    /// Slots whose request runs now.
+    pub slots_running: u64,
+    /// The longest request.
+    pub request_bytes: u64,
+    /// The longest reply.
+    pub response_bytes: u64,
+    /// Opens of the client, over all its sessions.
+    pub opens: u64,
+}
+
+/// A file that a client has open over NFS version 4.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenRow {
+    /// The address that the client made itself known from.
+    pub address: String,
+    /// What the client calls itself.
+    pub client: String,
+    /// Who opened the file, within the client.
+    pub owner: String,
+    /// The path of the export; empty if it is not served any more.
+    pub export: String,
+    /// The file on the server's machine, or its number if its path is not known.
+    pub file: String,
+    /// What it is open for: `read`, `write` or `read and write`.
+    pub access: String,
+    /// What others may not open it for.
+    pub deny: String,
 }
 
 /// What a release took away.

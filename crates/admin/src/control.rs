@@ -4,8 +4,8 @@
 //! worker thread.
 
 use crate::api::{
-    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
-    Reloaded, Sample, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow,
+    Released, Reloaded, Sample, SessionRow, SettingRow, SocketRow, Status,
 };
 use crate::exposition::Format;
 
@@ -57,6 +57,10 @@ pub trait Control: Send + Sync {
     fn reload(&self, dry_run: bool) -> Result<Reloaded, Refused>;
     /// Locks, requests that wait and share reservations.
     fn locks(&self) -> Vec<LockRow>;
+    /// Sessions of version 4.
+    fn sessions(&self) -> Vec<SessionRow>;
+    /// Files that are open over version 4.
+    fn opens(&self) -> Vec<OpenRow>;
     /// Takes the locks of a client or a file away.
     ///
     /// # Errors
@@ -68,8 +72,8 @@ pub trait Control: Send + Sync {
 pub mod tests {
     use super::{Control, Refused};
     use crate::api::{
-        Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
-        Reloaded, Sample, SettingRow, SocketRow, Status,
+        Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow,
+        Released, Reloaded, Sample, SessionRow, SettingRow, SocketRow, Status,
     };
     use crate::exposition::Format;
 
@@ -106,6 +110,12 @@ pub mod tests {
         }
         fn settings(&self, _: Option<&str>) -> Result<Vec<SettingRow>, Refused> {
             Ok(Vec::new())
+        }
+        fn sessions(&self) -> Vec<SessionRow> {
+            Vec::new()
+        }
+        fn opens(&self) -> Vec<OpenRow> {
+            Vec::new()
         }
         fn locks(&self) -> Vec<LockRow> {
             Vec::new()

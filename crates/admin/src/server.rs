@@ -332,6 +332,8 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Grace { end } => answer_of(control.grace(*end)),
         Request::Reload { dry_run } => answer_of(control.reload(*dry_run)),
         Request::Locks => success(control.locks()),
+        Request::Sessions => success(control.sessions()),
+        Request::Opens => success(control.opens()),
         Request::Release { what } => answer_of(control.release(what)),
         Request::Metrics { openmetrics: false } => success(control.metrics(Format::Prometheus)),
         Request::Metrics { openmetrics: true } => success(control.metrics(Format::OpenMetrics)),

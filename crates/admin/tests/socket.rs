@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
-    Reloaded, Request, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow,
+    Released, Reloaded, Request, SessionRow, SettingRow, SocketRow, Status,
 };
 use admin::{Client, ClientError, Control, ControlServer, Refused, ServerError};
 use bowline_admin as admin;
@@ -51,6 +51,12 @@ impl Control for TestControl {
         Ok(Vec::new())
     }
     fn locks(&self) -> Vec<LockRow> {
+        Vec::new()
+    }
+    fn sessions(&self) -> Vec<SessionRow> {
+        Vec::new()
+    }
+    fn opens(&self) -> Vec<OpenRow> {
         Vec::new()
     }
     fn release(&self, what: &str) -> Result<Released, Refused> {

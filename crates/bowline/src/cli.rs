@@ -65,6 +65,10 @@ pub enum Command {
     Conns(TableTarget),
     /// Show the locks that clients hold or wait for, and share reservations
     Locks(TableTarget),
+    /// Show the sessions of clients of NFS version 4.1
+    Sessions(TableTarget),
+    /// Show the files that clients have open over NFS version 4.1
+    Opens(TableTarget),
     /// Take all locks from a client, or of a file
     ///
     /// For a client that holds locks and is gone for good. A client that lives is not told: programs on it

@@ -29,12 +29,14 @@ pub fn table(columns: &[Column]) -> Table {
 }
 
 /// All tables, by the command that prints them.
-pub const TABLES: [(&str, &[Column]); 10] = [
+pub const TABLES: [(&str, &[Column]); 12] = [
     ("status", &STATUS),
     ("exports", &EXPORTS),
     ("clients", &CLIENTS),
     ("conns", &CONNS),
     ("locks", &LOCKS),
+    ("sessions", &SESSIONS),
+    ("opens", &OPENS),
     ("sockets", &SOCKETS),
     ("pools", &POOLS),
     ("ops", &OPS),
@@ -132,13 +134,15 @@ pub const EXPORTS: [Column; 10] = [
 ];
 
 /// `bowline clients`.
-pub const CLIENTS: [Column; 7] = [
+pub const CLIENTS: [Column; 9] = [
     left("CLIENT", "Address of the client"),
     right("CONNS", "Open connections"),
     right("CALLS", "Calls over TCP since the start of the server, including closed connections"),
     right("IN", "Bytes received on them"),
     right("OUT", "Bytes sent on them"),
     left("MOUNTS", "Paths that it has mounted; a client that disappears does not unmount them"),
+    right("SESSIONS", "Its sessions of version 4, which mounts no path"),
+    right("OPENS", "Files that it has open over version 4"),
     left(
         "REFUSED",
         "Calls that were refused because of the client, its port, its security flavour or the path, and the last one",
@@ -226,7 +230,7 @@ pub const POOLS: [Column; 19] = [
 ];
 
 /// `bowline ops`.
-pub const OPS: [Column; 9] = [
+pub const OPS: [Column; 10] = [
     left("PROGRAM", "The program and its version"),
     left("PROCEDURE", "Its name in the RFC"),
     right("CALLS", "Calls answered"),
@@ -235,6 +239,11 @@ pub const OPS: [Column; 9] = [
     right("MAX", "Latency of the slowest call"),
     right("IN", "Bytes of the calls"),
     right("OUT", "Bytes of the replies"),
+    right(
+        "INSIDE",
+        "Of operations of version 4: how often it ran in a COMPOUND that is counted as another operation, and \
+         after a slash how often it failed there",
+    ),
     left("ERRORS", "Calls answered with a status other than success, by status"),
 ];
 
@@ -261,6 +270,38 @@ pub const LOCKS: [Column; 7] = [
         "waiting",
         "How long the request has been waiting; local if a program on this machine is in the way",
     ),
+];
+
+/// `bowline sessions`.
+pub const SESSIONS: [Column; 10] = [
+    left(
+        "CLIENT",
+        "The client: the address that it made itself known from, and what it calls itself",
+    ),
+    left("SESSION", "The session's name, in hexadecimal"),
+    left(
+        "STATE",
+        "active, or courtesy: the client's lease is over, and what it has open is kept until somebody else wants it",
+    ),
+    right("SILENT", "Time since the client last renewed its lease"),
+    right("SLOTS", "Requests that the client may have in flight"),
+    right("USED", "Slots that it ever used"),
+    right("RUNNING", "Slots whose request runs now"),
+    right("REQUEST", "The longest request"),
+    right("REPLY", "The longest reply"),
+    right("OPENS", "Files that the client has open, over all its sessions"),
+];
+
+/// `bowline opens`.
+pub const OPENS: [Column; 5] = [
+    left(
+        "CLIENT",
+        "The client: the address that it made itself known from, and what it calls itself",
+    ),
+    left("FILE", "The file on this machine, or its number in hexadecimal if its path is not known"),
+    left("ACCESS", "What it is open for"),
+    left("DENIES", "What nobody else may open it for"),
+    left("OWNER", "Who opened it, within the client"),
 ];
 
 #[cfg(test)]

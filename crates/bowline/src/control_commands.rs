@@ -103,6 +103,8 @@ pub fn clients(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &admin::bytes(row.bytes_in),
                 &admin::bytes(row.bytes_out),
                 &row.mounts.join(" "),
+                &row.sessions.to_string(),
+                &row.opens.to_string(),
                 &refusals(row.refused, row.last_refusal.as_ref()),
             ]);
         }
@@ -275,11 +277,21 @@ pub fn ops(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &admin::duration_ns(row.max_ns),
                 &admin::bytes(row.bytes_in),
                 &admin::bytes(row.bytes_out),
+                &inside(row),
                 &counters(&row.errors),
             ]);
         }
         table.to_string()
     })
+}
+
+/// How often an operation ran in other calls, and how often it failed there.
+fn inside(row: &OpRow) -> String {
+    match (row.inside, row.inside_failed) {
+        (0, _) => String::new(),
+        (ran, 0) => admin::count(ran),
+        (ran, failed) => format!("{}/{}", admin::count(ran), admin::count(failed)),
+    }
 }
 
 /// `bowline set`.

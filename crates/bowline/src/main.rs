@@ -22,6 +22,7 @@ mod memory_shares;
 mod output;
 mod serve;
 mod serve_options;
+mod session_commands;
 mod settings;
 mod top;
 mod watch;
@@ -60,6 +61,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Clients(to) => control_commands::clients(&to),
         Command::Conns(to) => control_commands::conns(&to),
         Command::Locks(to) => lock_commands::locks(&to),
+        Command::Sessions(to) => session_commands::sessions(&to),
+        Command::Opens(to) => session_commands::opens(&to),
         Command::Release { what, to } => lock_commands::release(&what, &to),
         Command::Sockets(to) => control_commands::sockets(&to),
         Command::Pools(to) => control_commands::pools(&to),

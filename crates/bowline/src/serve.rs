@@ -36,6 +36,7 @@ mod statistics;
 mod sweeper;
 mod systemd;
 mod unserved_calls;
+mod v4_rows;
 
 use crate::config;
 use crate::output::UsageError;

@@ -1,4 +1,4 @@
-//! A small blocking client for NFS versions 2 and 3, MOUNT and the port mapper, on the server's
+//! A small blocking client for NFS versions 2, 3 and 4.1, MOUNT and the port mapper, on the server's
 //! own codec: for `bowline serve --prove`, for registering with rpcbind, for tests and for load.
 //!
 //! Owns: sockets of `std`, nothing global. A [`Client`] is one socket; it is not shared between
@@ -11,6 +11,7 @@ mod message;
 mod mount;
 mod nfs2;
 mod nfs3;
+pub mod nfs4;
 mod nlm;
 mod portmap;
 pub mod prove;

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 pub use program_state::Nfs;
 pub use settings::{NfsSettings, NfsVersions, NfsVersionsError, TransferSize, TransferSizeError};
+pub use v4::OpenView;
 
 static VERSIONS: [Version<Nfs>; 3] = [
     Version::new(proto::nfs2::VERSION, &v2::ROWS),

@@ -9,7 +9,7 @@ use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
 use super::{
     connection_rows, grace_status, hung_calls, lock_rows, metrics, process_info, statistics,
-    systemd,
+    systemd, v4_rows,
 };
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
@@ -17,8 +17,8 @@ use crate::output::error_text;
 use crate::serve_options::ServeOptions;
 use crate::settings::{self, Assignment, ROWS, Values};
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, PoolRow, Released,
-    Reloaded, RuleRow, Sample, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow,
+    Released, Reloaded, RuleRow, Sample, SessionRow, SettingRow, SocketRow, Status,
 };
 use admin::{Control, Format, Refused};
 use export::{ExportId, ExportSpec, Table, WaitingExport};
@@ -144,7 +144,9 @@ impl Control for ServerControl {
             .into_iter()
             .map(|(client, refused)| (client, refused.count, self.refusal_text(&refused)))
             .collect();
-        statistics::clients(&self.server(Server::clients), &self.mount.mounted(), refused)
+        let v4 = v4_rows::counts(&self.parts.nfs);
+        let infos = self.server(Server::clients);
+        statistics::clients(&infos, &self.mount.mounted(), &v4, refused)
     }
 
     fn conns(&self) -> Vec<ConnRow> {
@@ -243,6 +245,14 @@ impl Control for ServerControl {
 
     fn locks(&self) -> Vec<LockRow> {
         lock_rows::rows(&self.parts.nlm.held())
+    }
+
+    fn sessions(&self) -> Vec<SessionRow> {
+        v4_rows::sessions(&self.parts.nfs)
+    }
+
+    fn opens(&self) -> Vec<OpenRow> {
+        v4_rows::opens(&self.parts.nfs)
     }
 
     fn release(&self, what: &str) -> Result<Released, Refused> {

@@ -43,7 +43,8 @@ const fn mode_text(mode: Mode) -> &'static str {
     }
 }
 
-fn share_text(bits: ShareBits) -> &'static str {
+/// What a share reservation is for.
+pub fn share_text(bits: ShareBits) -> &'static str {
     match bits.number() {
         0 => "nothing",
         1 => "read",
@@ -59,13 +60,14 @@ fn owner_text(held: &HeldRow) -> String {
 }
 
 /// Bytes of a client: as text if they are some, else in hexadecimal.
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     let shown = std::str::from_utf8(bytes).ok();
     let shown = shown.filter(|text| !text.chars().any(char::is_control));
     shown.map_or_else(|| hex(bytes), ToOwned::to_owned)
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // writing to a string does not fail
         let _ = write!(text, "{byte:02x}");

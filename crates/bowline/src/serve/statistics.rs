@@ -1,5 +1,6 @@
 //! Converts statistics of telemetry and svc to the rows of the control socket.
 
+use super::v4_rows::V4Counts;
 use admin::api::{
     BlockedExport, ClientRow, Counter, DelayRow, ExportSample, Histogram, OpRow, OpSample,
     OutboundStatus, PoolRow, SocketRow, TcpMemory, UnansweringHost,
@@ -15,9 +16,9 @@ use telemetry::{OpName, Snapshot};
 
 /// Procedures that have been called, the most frequent first.
 pub fn ops(snapshot: &Snapshot) -> Vec<OpRow> {
-    let called = snapshot.ops.iter().filter(|op| op.calls > 0);
+    let called = snapshot.ops.iter().filter(|op| op.calls > 0 || op.nested > 0);
     let mut rows: Vec<OpRow> = called.map(op_row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
+    rows.sort_by_key(|row| std::cmp::Reverse((row.calls, row.inside)));
     rows
 }
 
@@ -37,6 +38,8 @@ fn op_row(op: &telemetry::OpRow) -> OpRow {
         max_ns: nanoseconds(op.latency.max_us),
         bytes_in: op.bytes_in,
         bytes_out: op.bytes_out,
+        inside: op.nested,
+        inside_failed: op.nested_failed,
     }
 }
 
@@ -93,6 +96,7 @@ pub fn counter(snapshot: &Snapshot, name: &str) -> u64 {
 pub fn clients(
     infos: &[ClientInfo],
     mounted: &[MountEntry],
+    v4: &[V4Counts],
     refused: Vec<(IpAddr, u64, String)>,
 ) -> Vec<ClientRow> {
     let mut rows: BTreeMap<IpAddr, ClientRow> = BTreeMap::new();
@@ -103,6 +107,8 @@ pub fn clients(
         bytes_in: 0,
         bytes_out: 0,
         mounts: Vec::new(),
+        sessions: 0,
+        opens: 0,
         refused: 0,
         last_refusal: None,
     };
@@ -117,6 +123,11 @@ pub fn clients(
     for mount in mounted {
         let row = rows.entry(mount.client).or_insert_with(|| empty(mount.client));
         row.mounts.push(mount.path.clone());
+    }
+    for count in v4 {
+        let row = rows.entry(count.address).or_insert_with(|| empty(count.address));
+        row.sessions += count.sessions;
+        row.opens += count.opens;
     }
     for (client, count, last) in refused {
         let row = rows.entry(client).or_insert_with(|| empty(client));
@@ -317,7 +328,9 @@ fn nanoseconds(us: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{blocked_exports, call_name, clients, counter, counters, ops, ranges, status_name};
+    use super::{
+        V4Counts, blocked_exports, call_name, clients, counter, counters, ops, ranges, status_name,
+    };
     use nfs::mount::MountEntry;
     use telemetry::{Call, Counter, OpName, Telemetry};
 
@@ -352,8 +365,10 @@ mod tests {
         };
         let refused =
             ("10.0.0.2".parse().unwrap(), 3, "/b: not a client of this export".to_owned());
-        let rows = clients(&[], &[mount], vec![refused]);
-        assert_eq!(rows.len(), 2);
+        let v4 = [V4Counts { address: "10.0.0.3".parse().unwrap(), sessions: 1, opens: 2 }; 2];
+        let rows = clients(&[], &[mount], &v4, vec![refused]);
+        assert_eq!(rows.len(), 3);
+        assert_eq!((rows[2].sessions, rows[2].opens), (2, 4), "two clients of one address");
         assert_eq!((rows[1].address.as_str(), rows[1].refused), ("10.0.0.2", 3));
         assert_eq!((rows[0].connections, rows[0].mounts.as_slice()), (0, &["/a".to_owned()][..]));
     }

@@ -438,6 +438,8 @@ pub mod tests {
                 bytes_in: calls * 100,
                 bytes_out: calls * 1000,
                 mounts: vec!["/srv/data".into()],
+                sessions: 0,
+                opens: 0,
                 refused: 0,
                 last_refusal: None,
             }],

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 /// Every command: what it is told, how it ends, and a part of its one line of error.
-const ENDS: [(&str, i32, &str); 83] = [
+const ENDS: [(&str, i32, &str); 87] = [
     ("serve", 2, "nothing to serve"),
     ("serve /a --prot 1", 2, "--port"),
     ("serve none", 2, "none does not exist"),
@@ -52,6 +52,10 @@ const ENDS: [(&str, i32, &str); 83] = [
     ("clients --control", 2, "--control"),
     ("conns", 1, "bowline serve"),
     ("conns extra", 2, "see `bowline conns --help`"),
+    ("sessions", 1, "bowline serve"),
+    ("sessions extra", 2, "see `bowline sessions --help`"),
+    ("opens", 1, "bowline serve"),
+    ("opens extra", 2, "see `bowline opens --help`"),
     ("sockets", 1, "bowline serve"),
     ("sockets extra", 2, "see `bowline sockets --help`"),
     ("pools", 1, "bowline serve"),

@@ -2,7 +2,10 @@
 //! an rpcbind that was restarted.
 
 use crate::rig::{BOWLINE, Server, text};
-use client::{Client, Target};
+use client::nfs4::{Operations, results_inside};
+use client::{Client, Identity, Target};
+use proto::layout::Bytes;
+use proto::nfs4::{Bitmap4, Createhow4, Fattr4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, op};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -241,4 +244,56 @@ fn top_shows_what_happens_now() {
     assert_eq!(no_terminal.status.code(), Some(1));
     let error = String::from_utf8_lossy(&no_terminal.stderr).into_owned();
     assert!(error.contains("write `bowline top --once`"), "{error}");
+}
+
+#[test]
+fn sessions_and_opens_of_version_4_are_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let server =
+        Server::start(&[&format!("tree={}", dir.path().display()), "--set", "versions=3,4.1"]);
+    let mut client = connect(&server);
+    client.set_identity(Some(Identity::new(65_534, 65_534)));
+    let mut session = client.open_session(b"a machine", 4).unwrap();
+    let args = OpenArgs {
+        seqid: 0,
+        share_access: 3,
+        share_deny: 2,
+        owner: OpenOwner4 { clientid: session.client_id, owner: Bytes(b"one") },
+        how: OpenHow4::Create(Createhow4::Unchecked(Fattr4 {
+            mask: Bitmap4::NONE,
+            values: Bytes(b""),
+        })),
+        claim: OpenClaim4::Null(Bytes(b"file")),
+    };
+    let operations = Operations::new()
+        .bare(op::PUTROOTFH)
+        .with(op::LOOKUP, &Bytes::<255>(b"tree"))
+        .with(op::OPEN, &args);
+    results_inside(&client.compound(&mut session, &operations).unwrap()).unwrap();
+    let sessions = server.json("sessions");
+    let row = &sessions[0];
+    assert_eq!(
+        (row["address"].as_str(), row["client"].as_str()),
+        (Some("127.0.0.1"), Some("a machine"))
+    );
+    assert_eq!((row["state"].as_str(), row["opens"].as_u64()), (Some("active"), Some(1)), "{row}");
+    assert_eq!((row["slots"].as_u64(), row["slots_used"].as_u64()), (Some(4), Some(1)), "{row}");
+    let opens = server.json("opens");
+    let row = &opens[0];
+    assert_eq!(row["file"].as_str(), dir.path().join("file").to_str(), "{row}");
+    assert_eq!(
+        (row["access"].as_str(), row["deny"].as_str()),
+        (Some("read and write"), Some("write"))
+    );
+    assert_eq!((row["export"].as_str(), row["owner"].as_str()), (Some("/tree"), Some("one")));
+    let clients = server.json("clients");
+    assert_eq!((clients[0]["sessions"].as_u64(), clients[0]["opens"].as_u64()), (Some(1), Some(1)));
+    let page = text(&server.ask(&["sessions"]).stdout);
+    assert!(page.contains("127.0.0.1 a machine") && page.contains("active"), "{page}");
+    let page = text(&server.ask(&["opens"]).stdout);
+    assert!(page.contains("/file") && page.contains("read and write"), "{page}");
+    let ops = server.json("ops");
+    let opened = ops.as_array().unwrap().iter().find(|row| row["procedure"] == "OPEN");
+    assert!(opened.is_some_and(|row| row["inside"] == 1 && row["inside_failed"] == 0), "{ops}");
 }

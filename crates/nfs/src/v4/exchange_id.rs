@@ -25,6 +25,7 @@ pub(super) fn exchange_id<'f>(
         owner: a.ownerid,
         verifier: a.verifier,
         principal: frame.principal(),
+        address: frame.caller.peer().addr.ip(),
         update: a.flags & flags::UPD_CONFIRMED_REC_A != 0,
     };
     let known = frame.v4().state.exchange_id(frame.now, &who).map_err(|error| match error {

@@ -41,9 +41,11 @@ mod setattr;
 mod stateids;
 mod status;
 mod verify;
+mod view;
 mod write;
 
 pub use ops::OPERATIONS;
 pub use procedures::ROWS;
 pub use server_state::V4;
 pub use status::nfsstat4;
+pub use view::OpenView;

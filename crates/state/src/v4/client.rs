@@ -1,11 +1,13 @@
 //! A client, and what it has (RFC 8881 §18.35.4).
 
 use super::open_entry::Open;
+use super::rows::OpenRow;
 use super::stateid::SessionId;
 use crate::acquire::acquire;
 use crate::key::Now;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 /// Who sends a request, as far as client ids are concerned: the flavour, and the user that it names.
@@ -23,6 +25,8 @@ pub(super) struct Client {
     pub owner: Box<[u8]>,
     pub verifier: [u8; 8],
     pub principal: Principal,
+    /// Where it made itself known from.
+    pub address: IpAddr,
     /// When it last renewed its lease.
     renewed_ms: AtomicU64,
     reclaimed: AtomicUsize,
@@ -39,12 +43,20 @@ struct ClientOpens {
 }
 
 impl Client {
-    pub fn new(id: u64, owner: &[u8], verifier: [u8; 8], principal: Principal, now: Now) -> Self {
+    /// A client that makes itself known from this address.
+    pub fn new(
+        id: u64,
+        (owner, verifier): (&[u8], [u8; 8]),
+        principal: Principal,
+        address: IpAddr,
+        now: Now,
+    ) -> Self {
         Self {
             id,
             owner: owner.into(),
             verifier,
             principal,
+            address,
             renewed_ms: AtomicU64::new(now.0),
             reclaimed: AtomicUsize::new(0),
             sessions: Mutex::default(),
@@ -110,6 +122,16 @@ impl Client {
         let mut opens = acquire(&self.opens);
         opens.ended = true;
         std::mem::take(&mut opens.opens).into_values().collect()
+    }
+
+    pub fn open_rows(&self) -> Vec<OpenRow> {
+        let row = |open: &Arc<Open>| OpenRow {
+            client: self.id,
+            owner: open.owner.clone(),
+            file: open.file,
+            mode: open.mode(),
+        };
+        acquire(&self.opens).opens.values().map(row).collect()
     }
 
     pub fn has_state(&self) -> bool {

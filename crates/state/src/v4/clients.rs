@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::limits::V4Limits;
+use super::rows::{ClientRow, ClientState};
 use super::session::Created;
 use crate::key::Now;
 use crate::sync::Arc;
@@ -14,23 +15,6 @@ pub(super) struct CreateSlot {
     pub next: u32,
     /// The reply of the last one.
     pub last: Option<Created>,
-}
-
-/// A client, for the operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientRow {
-    /// Its id.
-    pub id: u64,
-    /// What it calls itself.
-    pub owner: Box<[u8]>,
-    /// Whether it has confirmed its id.
-    pub confirmed: bool,
-    /// How long ago it last renewed its lease, in milliseconds.
-    pub silent_ms: u64,
-    /// How many sessions it has.
-    pub sessions: usize,
-    /// How many opens it has.
-    pub opens: usize,
 }
 
 /// A record with what only the table's lock guards.
@@ -98,14 +82,28 @@ impl Clients {
         over.iter().filter_map(|id| self.records.remove(id)).map(|record| record.client).collect()
     }
 
-    pub fn rows(&self, now: Now) -> Vec<ClientRow> {
-        let row = |record: &Record| ClientRow {
-            id: record.client.id,
-            owner: record.client.owner.clone(),
-            confirmed: record.confirmed,
-            silent_ms: record.client.silent_ms(now),
-            sessions: record.client.session_count(),
-            opens: record.client.open_count(),
+    /// All clients.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Client>> {
+        self.records.values().map(|record| &record.client)
+    }
+
+    pub fn rows(&self, now: Now, lease_ms: u64) -> Vec<ClientRow> {
+        let row = |record: &Record| {
+            let silent_ms = record.client.silent_ms(now);
+            let state = match record.confirmed {
+                false => ClientState::Unconfirmed,
+                true if silent_ms > lease_ms => ClientState::Courtesy,
+                true => ClientState::Active,
+            };
+            ClientRow {
+                id: record.client.id,
+                address: record.client.address,
+                owner: record.client.owner.clone(),
+                state,
+                silent_ms,
+                sessions: record.client.session_count(),
+                opens: record.client.open_count(),
+            }
         };
         self.records.values().map(row).collect()
     }

@@ -6,6 +6,7 @@ use super::server::V4State;
 use crate::acquire::acquire;
 use crate::key::Now;
 use crate::sync::Arc;
+use std::net::IpAddr;
 
 /// What a client says of itself.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +17,8 @@ pub struct ExchangeId<'a> {
     pub verifier: [u8; 8],
     /// Who sends the request.
     pub principal: Principal,
+    /// Where the request comes from.
+    pub address: IpAddr,
     /// Whether properties of a confirmed record are to be updated (`EXCHGID4_FLAG_UPD_CONFIRMED_REC_A`).
     pub update: bool,
 }
@@ -109,7 +112,13 @@ impl V4State {
             return Err(ExchangeIdError::NoRoom);
         }
         let client_id = u64::from(self.instance) << 32 | (self.serial() & 0xffff_ffff);
-        clients.insert(Client::new(client_id, who.owner, who.verifier, who.principal, now));
+        clients.insert(Client::new(
+            client_id,
+            (who.owner, who.verifier),
+            who.principal,
+            who.address,
+            now,
+        ));
         Ok(Exchanged { client_id, sequence: 1, confirmed: false })
     }
 }

@@ -1,7 +1,7 @@
 //! All clients, sessions and opens.
 
 use super::client::Client;
-use super::clients::{ClientRow, Clients};
+use super::clients::Clients;
 use super::files::Files;
 use super::limits::V4Limits;
 use super::open_entry::Open;
@@ -92,11 +92,6 @@ impl V4State {
         if let Some(Entry::Session(session)) = entries.remove(id) {
             session.end();
         }
-    }
-
-    /// The clients, for the operator.
-    pub fn client_rows(&self, now: Now) -> Vec<ClientRow> {
-        acquire(&self.clients).rows(now)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session, and SEQUENCE (RFC 8881 §18.46).
 
 use super::client::Client;
+use super::rows::SessionRow;
 use super::slot::{Begin, Slot};
 use crate::key::Now;
 use crate::sync::{Arc, AtomicUsize};
@@ -136,6 +137,20 @@ impl Session {
     /// Whether the client has sent RECLAIM_COMPLETE: it opens nothing new before (RFC 8881 §18.51.3).
     pub fn has_reclaimed(&self) -> bool {
         self.client.has_reclaimed()
+    }
+
+    pub(super) fn row(&self) -> SessionRow {
+        let count = |is: fn(&Slot) -> bool| self.slots.iter().filter(|slot| is(slot)).count();
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        SessionRow {
+            id: self.id,
+            client: self.client.id,
+            slots: self.limits.slots,
+            request_bytes: self.limits.request_bytes,
+            response_bytes: self.limits.response_bytes,
+            slots_used: number(count(Slot::was_used)),
+            slots_running: number(count(Slot::is_running)),
+        }
     }
 
     pub(super) fn end(&self) {

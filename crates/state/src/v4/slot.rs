@@ -106,6 +106,16 @@ impl Slot {
         }
     }
 
+    /// Whether a request has ever had it.
+    pub fn was_used(&self) -> bool {
+        self.request.load(Relaxed) != 0
+    }
+
+    /// Whether a request has it now.
+    pub fn is_running(&self) -> bool {
+        self.word.load(Relaxed) >> 32 == RUNS
+    }
+
     /// Ends the request that has the slot, and keeps its reply if there is one to keep.
     pub fn finish(&self, reply: Option<&[u8]>) {
         let number = seqid(self.word.load(Relaxed));

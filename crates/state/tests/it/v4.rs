@@ -8,6 +8,7 @@ use bowline_state::v4::{
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -30,6 +31,7 @@ fn state() -> V4State {
 }
 
 const ALICE: Principal = Principal { flavor: 1, user: 0 };
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const BOB: Principal = Principal { flavor: 1, user: 1000 };
 
 fn exchange(
@@ -39,7 +41,8 @@ fn exchange(
     principal: Principal,
     update: bool,
 ) -> Result<Exchanged, ExchangeIdError> {
-    let who = ExchangeId { owner: b"client", verifier: [verifier; 8], principal, update };
+    let who =
+        ExchangeId { owner: b"client", verifier: [verifier; 8], principal, address: HERE, update };
     state.exchange_id(Now(now), &who)
 }
 
@@ -60,7 +63,8 @@ fn session_of(
 
 /// A confirmed client of another name, and its session.
 fn client(state: &V4State, name: &[u8]) -> Created {
-    let who = ExchangeId { owner: name, verifier: [1; 8], principal: ALICE, update: false };
+    let (verifier, principal) = ([1; 8], ALICE);
+    let who = ExchangeId { owner: name, verifier, principal, address: HERE, update: false };
     let known = state.exchange_id(Now(0), &who).unwrap();
     session_of(state, 0, known, ALICE).unwrap()
 }

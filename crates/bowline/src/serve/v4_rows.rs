@@ -1,0 +1,82 @@
+//! The clients, sessions and opens of version 4 as the control socket shows them.
+
+use super::lock_rows::{hex, share_text, text};
+use admin::api::{OpenRow, SessionRow};
+use nfs::{Nfs, OpenView};
+use state::v4::{ClientRow, ClientState};
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// What a client has.
+#[derive(Debug, Clone, Copy)]
+pub struct V4Counts {
+    /// Where it made itself known from.
+    pub address: IpAddr,
+    /// Its sessions.
+    pub sessions: u64,
+    /// Its opens.
+    pub opens: u64,
+}
+
+/// What each client has.
+pub fn counts(nfs: &Nfs) -> Vec<V4Counts> {
+    let rows = nfs.v4.state.client_rows(nfs.v4.now());
+    let confirmed = rows.iter().filter(|row| row.state != ClientState::Unconfirmed);
+    let count = |row: &ClientRow| V4Counts {
+        address: row.address.to_canonical(),
+        sessions: row.sessions as u64,
+        opens: row.opens as u64,
+    };
+    confirmed.map(count).collect()
+}
+
+fn clients(nfs: &Nfs) -> HashMap<u64, ClientRow> {
+    let rows = nfs.v4.state.client_rows(nfs.v4.now());
+    rows.into_iter().map(|row| (row.id, row)).collect()
+}
+
+/// A row for each session.
+pub fn sessions(nfs: &Nfs) -> Vec<SessionRow> {
+    let clients = clients(nfs);
+    let sessions = nfs.v4.state.session_rows();
+    let row = |session: &state::v4::SessionRow| {
+        // a client that ended just now
+        let client = clients.get(&session.client)?;
+        Some(SessionRow {
+            address: client.address.to_canonical().to_string(),
+            client: text(&client.owner),
+            id: hex(&session.id),
+            state: match client.state {
+                ClientState::Courtesy => "courtesy",
+                ClientState::Unconfirmed | ClientState::Active => "active",
+            }
+            .to_owned(),
+            silent_ms: client.silent_ms,
+            slots: session.slots.into(),
+            slots_used: session.slots_used.into(),
+            slots_running: session.slots_running.into(),
+            request_bytes: session.request_bytes.into(),
+            response_bytes: session.response_bytes.into(),
+            opens: client.opens as u64,
+        })
+    };
+    sessions.iter().filter_map(row).collect()
+}
+
+/// A row for each open.
+pub fn opens(nfs: &Nfs) -> Vec<OpenRow> {
+    let clients = clients(nfs);
+    let row = |seen: &OpenView| {
+        let client = clients.get(&seen.open.client)?;
+        Some(OpenRow {
+            address: client.address.to_canonical().to_string(),
+            client: text(&client.owner),
+            owner: text(&seen.open.owner),
+            export: seen.export.clone().unwrap_or_default(),
+            file: seen.path.clone().unwrap_or_else(|| hex(seen.open.file.bytes())),
+            access: share_text(seen.open.mode.access).to_owned(),
+            deny: share_text(seen.open.mode.deny).to_owned(),
+        })
+    };
+    nfs.v4_opens().iter().filter_map(row).collect()
+}

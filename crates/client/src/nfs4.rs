@@ -1,0 +1,235 @@
+//! NFS version 4.1 from the client's side, as tests and loads use it: a session, and compounds on its slots.
+//!
+//! A [`Session`] knows the number of the next request of each slot. There is no recovery: an error ends the use of it.
+
+use crate::client::{Client, Reply};
+use crate::error::{Error, Result};
+use crate::message::Target;
+use proto::layout::Bytes;
+use proto::nfs4::{
+    ChannelAttrs, CompoundHead, ExchangeIdArgs, FHSIZE, Nfsstat4, SequenceArgs, SessionId,
+    StateProtectHow, TAG_MAX, VERSION, op, procedure,
+};
+use xdr::{Encode, Reader, Writer};
+
+/// The largest request and reply that is asked for.
+const LARGEST: u32 = (1 << 20) + 4096;
+/// The most operations of a compound.
+const OPERATIONS: u32 = 16;
+/// Bytes of the result of SEQUENCE behind its status.
+const SEQUENCE_RESULT: usize = 36;
+
+/// The operations of a compound behind SEQUENCE.
+#[derive(Default)]
+pub struct Operations {
+    bytes: Writer,
+    count: u32,
+}
+
+impl Operations {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one with its arguments.
+    #[must_use]
+    pub fn with(mut self, number: u32, args: &(impl Encode + ?Sized)) -> Self {
+        self.bytes.u32(number);
+        self.bytes.put(args);
+        self.count = self.count.saturating_add(1);
+        self
+    }
+
+    /// Adds one that has no arguments.
+    #[must_use]
+    pub fn bare(mut self, number: u32) -> Self {
+        self.bytes.u32(number);
+        self.count = self.count.saturating_add(1);
+        self
+    }
+
+    /// Adds PUTFH.
+    #[must_use]
+    pub fn at(self, handle: &[u8]) -> Self {
+        self.with(op::PUTFH, &Bytes::<FHSIZE>(handle))
+    }
+}
+
+/// A compound as it is sent.
+struct Compound<'a> {
+    sequence: Option<SequenceArgs>,
+    operations: &'a Operations,
+}
+
+impl Encode for Compound<'_> {
+    fn encode(&self, w: &mut Writer) {
+        let count = self.operations.count.saturating_add(u32::from(self.sequence.is_some()));
+        w.put(&CompoundHead { tag: b"", minor: 1, count });
+        if let Some(sequence) = &self.sequence {
+            w.u32(op::SEQUENCE);
+            w.put(sequence);
+        }
+        w.raw(self.operations.bytes.bytes());
+    }
+}
+
+/// A session of this client.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// The client's id, which owners of opens have.
+    pub client_id: u64,
+    id: SessionId,
+    /// The number of the last request of each slot.
+    numbers: Vec<u32>,
+}
+
+impl Session {
+    /// How many requests can be in flight.
+    pub const fn slots(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn sequence(&mut self, slot: usize) -> Result<SequenceArgs> {
+        let number = self.numbers.get_mut(slot).ok_or(Error::Unsendable("no such slot"))?;
+        *number = number.wrapping_add(1);
+        let sequenceid = *number;
+        let slotid = u32::try_from(slot).unwrap_or(u32::MAX);
+        let highest_slotid = u32::try_from(self.numbers.len().saturating_sub(1)).unwrap_or(0);
+        let sessionid = self.id;
+        Ok(SequenceArgs { sessionid, sequenceid, slotid, highest_slotid, cachethis: false })
+    }
+}
+
+const COMPOUND: Target =
+    Target { program: proto::nfs3::PROGRAM, version: VERSION, procedure: procedure::COMPOUND };
+
+const fn garbled(source: xdr::Error) -> Error {
+    Error::Garbled { operation: "COMPOUND", source }
+}
+
+/// The results behind the head of a reply, if all operations succeeded.
+///
+/// # Errors
+/// [`Error::Nfs`] with the status of the operation that failed; [`Error::Garbled`].
+pub fn results(reply: &Reply) -> Result<Reader<'_>> {
+    let mut r = Reader::new(reply.body());
+    let status: Nfsstat4 = r.get().map_err(garbled)?;
+    if status != Nfsstat4::Ok {
+        let name = format!("{status:?}");
+        return Err(Error::Nfs { operation: "COMPOUND", name, number: status.number() });
+    }
+    r.opaque(TAG_MAX).and_then(|_| r.u32()).map_err(garbled)?;
+    Ok(r)
+}
+
+/// The results behind that of SEQUENCE.
+///
+/// # Errors
+/// As [`results`].
+pub fn results_inside(reply: &Reply) -> Result<Reader<'_>> {
+    let mut r = results(reply)?;
+    succeeded(&mut r, op::SEQUENCE)?;
+    r.opaque_fixed(SEQUENCE_RESULT).map_err(garbled)?;
+    Ok(r)
+}
+
+/// Reads the head of the result of an operation that succeeded.
+///
+/// # Errors
+/// [`Error::Garbled`] if it is another operation's.
+pub fn succeeded(r: &mut Reader<'_>, number: u32) -> Result<()> {
+    match r.words().map_err(garbled)? {
+        [found, 0] if found == number => Ok(()),
+        [value, _] => Err(garbled(xdr::Error::NotMember { what: "the operation sent", value })),
+    }
+}
+
+impl Client {
+    /// Makes a client of this name known, and a session of so many slots.
+    ///
+    /// # Errors
+    /// Any.
+    pub fn open_session(&mut self, owner: &[u8], slots: u32) -> Result<Session> {
+        let state_protect = StateProtectHow::None;
+        let verifier = [1; 8];
+        let known =
+            ExchangeIdArgs { verifier, ownerid: owner, flags: 0, state_protect, impl_id: None };
+        let reply = self.compound_alone(&Operations::new().with(op::EXCHANGE_ID, &known))?;
+        let mut r = results(&reply)?;
+        succeeded(&mut r, op::EXCHANGE_ID)?;
+        let client_id = r.u64().map_err(garbled)?;
+        let sequence = r.u32().map_err(garbled)?;
+        let wanted = CreateSession { client_id, sequence, slots };
+        let reply = self.compound_alone(&Operations::new().with(op::CREATE_SESSION, &wanted))?;
+        let mut r = results(&reply)?;
+        succeeded(&mut r, op::CREATE_SESSION)?;
+        let id = r.array().map_err(garbled)?;
+        let [_sequence, _flags] = r.words().map_err(garbled)?;
+        let fore: ChannelAttrs = r.get().map_err(garbled)?;
+        let granted = fore.maxrequests.min(slots) as usize;
+        let mut session = Session { client_id, id, numbers: vec![0; granted] };
+        let done = Operations::new().with(op::RECLAIM_COMPLETE, &false);
+        results(&self.compound(&mut session, &done)?)?;
+        Ok(session)
+    }
+
+    fn compound_alone(&mut self, operations: &Operations) -> Result<Reply> {
+        self.call(COMPOUND, &Compound { sequence: None, operations })
+    }
+
+    /// Sends a compound on a slot that no other request is on, and gives its transaction id.
+    ///
+    /// # Errors
+    /// Those of sending; [`Error::Unsendable`] if there is no such slot.
+    pub fn send_compound(
+        &mut self,
+        session: &mut Session,
+        slot: usize,
+        operations: &Operations,
+    ) -> Result<u32> {
+        let sequence = Some(session.sequence(slot)?);
+        self.send(COMPOUND, &Compound { sequence, operations })
+    }
+
+    /// Sends a compound on the first slot, and waits for its answer.
+    ///
+    /// # Errors
+    /// Any; an operation's failure is in the answer.
+    pub fn compound(&mut self, session: &mut Session, operations: &Operations) -> Result<Reply> {
+        let xid = self.send_compound(session, 0, operations)?;
+        self.recv(xid)
+    }
+}
+
+/// The arguments of CREATE_SESSION: callbacks without a security flavour, on no connection.
+struct CreateSession {
+    client_id: u64,
+    sequence: u32,
+    slots: u32,
+}
+
+impl Encode for CreateSession {
+    fn encode(&self, w: &mut Writer) {
+        w.u64(self.client_id);
+        w.words([self.sequence, 0]);
+        w.put(&ChannelAttrs {
+            headerpadsize: 0,
+            maxrequestsize: LARGEST,
+            maxresponsesize: LARGEST,
+            maxresponsesize_cached: 4096,
+            maxoperations: OPERATIONS,
+            maxrequests: self.slots,
+        });
+        w.put(&ChannelAttrs {
+            headerpadsize: 0,
+            maxrequestsize: 4096,
+            maxresponsesize: 4096,
+            maxresponsesize_cached: 0,
+            maxoperations: 2,
+            maxrequests: 1,
+        });
+        // the program of callbacks, and one flavour of theirs: AUTH_NONE
+        w.words([0x4000_0000, 1, 0]);
+    }
+}
