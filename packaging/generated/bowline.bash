@@ -164,7 +164,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__bench__subcmd__compare)
-            opts="-h --peer --quick --rounds --only --json --help"
+            opts="-h --peer --quick --rounds --only --below --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -180,6 +180,13 @@ _bowline() {
                     ;;
                 --only)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --below)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
                     return 0
                     ;;
                 --json)

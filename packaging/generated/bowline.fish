@@ -169,7 +169,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l server -d 'The server; several addresses, separated by commas, are its interfaces' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l export -d 'The export to mount' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l workload -d 'null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, mixed, replay' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l workload -d 'null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, untar, mixed, replay' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l calls -d 'For `replay`: the recorded calls, one line each: OPERATION PATH [OFFSET COUNT]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l proto -d 'tcp or udp' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l vers -d 'NFS version' -r
@@ -197,6 +197,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l peer -d 'The other server: `ganesha` (Debian\'s nfs-ganesha), `knfsd` (the kernel\'s), or a command that serves {DIR} on {PORT} in the foreground' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l rounds -d 'Rounds [default: 11, with --quick 3]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l only -d 'Only loads with this text in their names, for example `getattr` or `read 1`; may be repeated' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l below -d 'Serve a directory made in this one, on a disk [default: in memory]; with `--only untar`, what it costs that files and names survive a power cut' -r -f -a "(__fish_complete_directories)"
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l json -d 'Write the table as JSON' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -l quick -d 'Fewer and shorter rounds'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from compare" -s h -l help -d 'Print help'

@@ -73,7 +73,7 @@ const fn udp(name: &'static str, workload: Workload, size: u32) -> Load {
     Load { name, workload, proto: Proto::Udp, clients: 16, depth: 1, size }
 }
 
-static LOADS: [Load; 18] = [
+static LOADS: [Load; 19] = [
     tcp("NULL", Workload::Null, 16, 1, 0),
     tcp("NULL, 64 clients", Workload::Null, 64, 1, 0),
     tcp("NULL, 4 x 16 in flight", Workload::Null, 4, 16, 0),
@@ -88,6 +88,7 @@ static LOADS: [Load; 18] = [
     tcp("WRITE 32 KiB", Workload::Write, 16, 1, 32 << 10),
     tcp("WRITE 1 MiB", Workload::Write, 8, 1, 1 << 20),
     tcp("CREATE and REMOVE", Workload::Create, 16, 1, 0),
+    tcp("untar, 4 KiB", Workload::Untar, 16, 1, 4 << 10),
     tcp("READDIRPLUS 8 KiB", Workload::Readdirplus, 16, 1, 8 << 10),
     tcp("mixed, 8 KiB", Workload::Mixed, 16, 1, 8 << 10),
     udp("NULL, UDP", Workload::Null, 0),
@@ -153,6 +154,9 @@ pub struct Comparison {
     pub started: String,
     /// Seconds of each load.
     pub seconds: f64,
+    /// The directory on a disk in which files were; `None`: in memory.
+    #[serde(default)]
+    pub below: Option<String>,
     /// The commands that started the servers.
     pub commands: Vec<String>,
     /// The loads.
@@ -185,7 +189,8 @@ impl Compared {
 }
 
 /// Runs `loads` on Bowline, the peer and the bound, `rounds` times in turn; in a private network where
-/// there can be one, so that no port is taken and the machine's own services see nothing of it.
+/// there can be one, so that no port is taken and the machine's own services see nothing of it. What is exported is
+/// made in the directory `below`, or in memory.
 ///
 /// # Errors
 /// [`RunError`]: the peer is not installed, a server does not start, or a person stops it before anything
@@ -195,10 +200,11 @@ pub fn compare(
     loads: &[&Load],
     ctx: &RunContext<'_>,
     rounds: u32,
+    below: Option<&Path>,
 ) -> Result<Comparison, RunError> {
     match Namespace::new("compare") {
-        Ok(network) => network.run(|| compare_here(peer, loads, ctx, rounds))?,
-        Err(_) => compare_here(peer, loads, ctx, rounds),
+        Ok(network) => network.run(|| compare_here(peer, loads, ctx, rounds, below))?,
+        Err(_) => compare_here(peer, loads, ctx, rounds, below),
     }
 }
 
@@ -208,9 +214,10 @@ fn compare_here(
     loads: &[&Load],
     ctx: &RunContext<'_>,
     rounds: u32,
+    below: Option<&Path>,
 ) -> Result<Comparison, RunError> {
     // In memory, where syncing is free: servers differ in what they sync, and disks in how long it takes.
-    let scratch = ScratchDir::in_memory()?;
+    let scratch = below.map_or_else(ScratchDir::in_memory, ScratchDir::below)?;
     let dir = scratch.dir("export")?;
     let seconds = ctx.quick_or_full(0.5, 1.0);
     let place = Placement::default();
@@ -230,9 +237,10 @@ fn compare_here(
         command::start(&bound, &dir, &place)?,
         command::start(&lone_bound, &dir, &place)?,
     ];
+    let below = below.map(|dir| dir.display().to_string());
     let commands = servers.iter().map(|server| server.command().to_owned()).collect();
     let mut comparison =
-        Comparison { started, seconds, commands, loads: Vec::new(), stopped: false };
+        Comparison { started, seconds, below, commands, loads: Vec::new(), stopped: false };
     let mut servers = Servers { all: servers, seconds };
     for load in loads {
         let mut figures = servers.blank();
@@ -420,7 +428,7 @@ mod tests {
             names(&["null, u", "getattr, 6"]).unwrap(),
             ["GETATTR, 64 clients", "NULL, UDP"]
         );
-        assert_eq!(names(&[]).unwrap().len(), 18);
+        assert_eq!(names(&[]).unwrap().len(), 19);
         assert_eq!(names(&["null", "fly"]), Err("fly".into()));
     }
 

@@ -32,12 +32,18 @@ pub(crate) enum Call<'a> {
     Getattr(&'a Fh),
     /// Sets both times to the server's clock.
     Touch(&'a Fh),
+    /// Gives a new file its mode, and both times by the server's clock.
+    SetMode(&'a Fh),
+    /// Gives a file a time of its archive.
+    SetTime(&'a Fh),
     Lookup(&'a Fh, &'a [u8]),
     Access(&'a Fh, u32),
     Readlink(&'a Fh),
     Read(&'a Fh, u64, u32),
     Write(&'a Fh, u64, &'a [u8], StableHow),
     Create(&'a Fh, &'a [u8]),
+    /// Exclusive, with its verifier; version 3 only.
+    CreateNew(&'a Fh, &'a [u8], [u8; 8]),
     Remove(&'a Fh, &'a [u8]),
     Readdir(&'a Fh, u64, Verf, u32),
     Readdirplus(&'a Fh, u64, Verf, u32),
@@ -50,13 +56,13 @@ impl Call<'_> {
         match self {
             Self::Null => Op::Null,
             Self::Getattr(_) => Op::Getattr,
-            Self::Touch(_) => Op::Setattr,
+            Self::Touch(_) | Self::SetMode(_) | Self::SetTime(_) => Op::Setattr,
             Self::Lookup(..) => Op::Lookup,
             Self::Access(..) => Op::Access,
             Self::Readlink(_) => Op::Readlink,
             Self::Read(..) => Op::Read,
             Self::Write(..) => Op::Write,
-            Self::Create(..) => Op::Create,
+            Self::Create(..) | Self::CreateNew(..) => Op::Create,
             Self::Remove(..) => Op::Remove,
             Self::Readdir(..) => Op::Readdir,
             Self::Readdirplus(..) => Op::Readdirplus,
@@ -159,6 +165,16 @@ fn arguments3(w: &mut Writer, call: &Call<'_>) {
             let set = Sattr3 { atime: now, mtime: now, ..Sattr3::default() };
             w.put(&nfs3::SetattrArgs { object: fh3(fh), set, guard: None });
         }
+        Call::SetMode(fh) => {
+            let now = SetTime3::Server;
+            let set = Sattr3 { mode: Some(0o644), atime: now, mtime: now, ..Sattr3::default() };
+            w.put(&nfs3::SetattrArgs { object: fh3(fh), set, guard: None });
+        }
+        Call::SetTime(fh) => {
+            let time = SetTime3::Client(nfs3::Nfstime3 { seconds: 1_000_000_000, nseconds: 0 });
+            let set = Sattr3 { atime: time, mtime: time, ..Sattr3::default() };
+            w.put(&nfs3::SetattrArgs { object: fh3(fh), set, guard: None });
+        }
         Call::Lookup(dir, name) | Call::Remove(dir, name) => w.put(&place3(dir, name)),
         Call::Access(fh, access) => w.put(&nfs3::AccessArgs { object: fh3(fh), access }),
         Call::Read(fh, offset, count) => w.put(&nfs3::ReadArgs { file: fh3(fh), offset, count }),
@@ -169,6 +185,10 @@ fn arguments3(w: &mut Writer, call: &Call<'_>) {
         Call::Create(dir, name) => {
             let set = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
             w.put(&nfs3::CreateArgs { place: place3(dir, name), how: CreateHow3::Unchecked(set) });
+        }
+        Call::CreateNew(dir, name, verifier) => {
+            let how = CreateHow3::Exclusive(verifier);
+            w.put(&nfs3::CreateArgs { place: place3(dir, name), how });
         }
         Call::Readdir(dir, cookie, verf, count) => {
             w.put(&nfs3::ReaddirArgs { dir: fh3(dir), cookie, verf, count });
@@ -205,7 +225,13 @@ fn narrow(value: u64) -> u32 {
 fn arguments2(w: &mut Writer, call: &Call<'_>) {
     match *call {
         // What version 2 has no procedure for becomes NULL; no workload that version 2 takes asks it.
-        Call::Null | Call::Access(..) | Call::Readdirplus(..) | Call::Commit(_) => {}
+        Call::Null
+        | Call::Access(..)
+        | Call::Readdirplus(..)
+        | Call::Commit(_)
+        | Call::CreateNew(..)
+        | Call::SetMode(_)
+        | Call::SetTime(_) => {}
         Call::Getattr(fh) | Call::Readlink(fh) | Call::Fsstat(fh) => w.put(&fh2(fh)),
         Call::Touch(fh) => {
             let now = nfs2::Timeval { seconds: 0, useconds: nfs2::SERVER_TIME };

@@ -125,7 +125,7 @@ impl FileSet {
             | Workload::Readdirplus => file_set.read_tree(&mut client, OBJECTS_MAX)?,
             Workload::Read => file_set.find_files(&mut client, plan)?,
             Workload::Write => file_set.make_own(&mut client, plan, true)?,
-            Workload::Create => file_set.make_own(&mut client, plan, false)?,
+            Workload::Create | Workload::Untar => file_set.make_own(&mut client, plan, false)?,
             Workload::Mixed => {
                 file_set.make_files(&mut client, plan)?;
                 file_set.make_own(&mut client, plan, true)?;

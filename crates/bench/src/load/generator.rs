@@ -12,6 +12,7 @@ mod mixed;
 mod read;
 mod replay;
 mod rng;
+mod untar;
 mod walk;
 mod write;
 
@@ -41,6 +42,7 @@ pub(crate) fn of(plan: &Plan, file_set: &Arc<FileSet>, client: usize) -> Box<dyn
         Workload::Read => Box::new(read::Reads::new(file_set, rng, plan)),
         Workload::Write => Box::new(write::Writes::new(&file_set, plan, client)),
         Workload::Create => Box::new(create::Creates::new(&file_set, plan, client)),
+        Workload::Untar => Box::new(untar::Untar::new(&file_set, plan, client)),
         Workload::Mixed => Box::new(mixed::Mixed::new(file_set, rng, plan, client)),
         Workload::Replay(_) => Box::new(replay::Replay::new(file_set, plan, client)),
     }

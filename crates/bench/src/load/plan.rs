@@ -67,6 +67,8 @@ pub enum Workload {
     Write,
     /// A file made and removed.
     Create,
+    /// Small files unpacked, each call of it stable.
+    Untar,
     /// A day in an office.
     Mixed,
     /// A recorded list of calls.
@@ -75,7 +77,7 @@ pub enum Workload {
 
 impl Workload {
     /// The names, as on the command line.
-    pub const NAMES: [&'static str; 12] = [
+    pub const NAMES: [&'static str; 13] = [
         "null",
         "getattr",
         "access",
@@ -86,6 +88,7 @@ impl Workload {
         "read",
         "write",
         "create",
+        "untar",
         "mixed",
         "replay",
     ];
@@ -103,6 +106,7 @@ impl Workload {
             Self::Read => "read",
             Self::Write => "write",
             Self::Create => "create",
+            Self::Untar => "untar",
             Self::Mixed => "mixed",
             Self::Replay(_) => "replay",
         }
@@ -112,15 +116,16 @@ impl Workload {
     pub const fn fits(&self, version: Version) -> bool {
         match version {
             Version::V3 => true,
-            Version::V2 => {
-                !matches!(self, Self::Access | Self::Readdirplus | Self::Walk | Self::Mixed)
-            }
+            Version::V2 => !matches!(
+                self,
+                Self::Access | Self::Readdirplus | Self::Walk | Self::Untar | Self::Mixed
+            ),
         }
     }
 
     /// Whether it changes files.
     pub const fn writes(&self) -> bool {
-        matches!(self, Self::Write | Self::Create | Self::Mixed)
+        matches!(self, Self::Write | Self::Create | Self::Untar | Self::Mixed)
     }
 }
 
@@ -139,6 +144,7 @@ impl FromStr for Workload {
             "read" => Self::Read,
             "write" => Self::Write,
             "create" => Self::Create,
+            "untar" => Self::Untar,
             "mixed" => Self::Mixed,
             _ => {
                 let known = Self::NAMES.join(", ");

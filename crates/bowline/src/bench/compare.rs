@@ -40,7 +40,7 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         say: &|text| spinner.say(text),
     };
     let rounds = options.rounds.unwrap_or(if options.quick { ROUNDS.1 } else { ROUNDS.0 });
-    let comparison = run(&peer, &loads, &ctx, rounds);
+    let comparison = run(&peer, &loads, &ctx, rounds, options.below.as_deref());
     spinner.end();
     let comparison = comparison?;
     print(page(&comparison))?;
@@ -112,9 +112,11 @@ fn page(comparison: &Comparison) -> String {
     let fewer = if comparison.stopped { ", fewer in the last row" } else { "" };
     format!(
         "{table}{remarks}us of server CPU per call: median [smallest-largest] of {rounds} rounds in turn{fewer}, {} s \
-         each, files in memory, {}\nratios within rounds: CPU of the peer / Bowline; CPU of a server of canned replies / \
+         each, files {}, {}\nratios within rounds: CPU of the peer / Bowline; CPU of a server of canned replies / \
          Bowline (1: nothing left to gain)\n",
-        comparison.seconds, comparison.started
+        comparison.seconds,
+        comparison.below.as_ref().map_or_else(|| "in memory".to_owned(), |dir| format!("in {dir}")),
+        comparison.started
     )
 }
 

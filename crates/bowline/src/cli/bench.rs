@@ -101,6 +101,10 @@ pub struct CompareOptions {
     /// Only loads with this text in their names, for example `getattr` or `read 1`; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
+    /// Serve a directory made in this one, on a disk [default: in memory]; with `--only untar`, what it costs that files
+    /// and names survive a power cut
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub below: Option<PathBuf>,
     /// Write the table as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
@@ -115,7 +119,8 @@ pub struct LoadOptions {
     /// The export to mount
     #[arg(long, value_name = "PATH", default_value = "/")]
     pub export: String,
-    /// null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, mixed, replay
+    /// null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, untar, mixed,
+    /// replay
     #[arg(long, value_name = "W", default_value = "getattr")]
     pub workload: String,
     /// For `replay`: the recorded calls, one line each: OPERATION PATH [OFFSET COUNT]

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use testing::{Missing, skip};
 
-const WORKLOADS: [Workload; 11] = [
+const WORKLOADS: [Workload; 12] = [
     Workload::Null,
     Workload::Getattr,
     Workload::Access,
@@ -27,6 +27,7 @@ const WORKLOADS: [Workload; 11] = [
     Workload::Read,
     Workload::Write,
     Workload::Create,
+    Workload::Untar,
     Workload::Mixed,
 ];
 

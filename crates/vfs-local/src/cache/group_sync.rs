@@ -47,6 +47,8 @@ struct State {
     running: bool,
     /// What those who wait need of the next sync.
     wanted: Option<Extent>,
+    /// Callers that wait: without any nobody is woken, which is a system call.
+    waiting: usize,
     /// Syncs that have failed.
     failed: u64,
     /// The results of the last 64 syncs, the last one in the lowest bit: 1 is a failure.
@@ -102,7 +104,9 @@ impl GroupSync {
                 drop(state);
                 return SyncRun { syncs: self, errno: None, succeeded: false }.run(extent, sync);
             }
+            state.waiting = state.waiting.saturating_add(1);
             state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting = state.waiting.saturating_sub(1);
         }
     }
 
@@ -140,8 +144,11 @@ impl Drop for SyncRun<'_> {
             state.failed = state.failed.saturating_add(1);
             state.errno = self.errno;
         }
+        let is_awaited = state.waiting > 0;
         drop(state);
-        self.syncs.ended.notify_all();
+        if is_awaited {
+            self.syncs.ended.notify_all();
+        }
     }
 }
 

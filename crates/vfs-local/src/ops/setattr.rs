@@ -31,9 +31,9 @@ pub fn setattr(
     if guard.is_some_and(|ctime| ctime != before.ctime) {
         return Err(Status::NotSync);
     }
-    apply(local, cx, fid, set)?;
+    apply_to(local, cx, fid, &file, &before, set)?;
     let around = local.wcc_data(&file, &before);
-    sync_set(local, cx, fid, set)?;
+    sync_set(local, cx, &file, set)?;
     Ok(around)
 }
 
@@ -42,16 +42,16 @@ pub fn setattr(
 /// # Errors
 /// What the kernel says.
 pub fn apply_and_sync(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
-    apply(local, cx, fid, set)?;
-    sync_set(local, cx, fid, set)
+    let (file, attr) = local.hold(cx, fid)?;
+    apply_to(local, cx, fid, &file, &attr, set)?;
+    sync_set(local, cx, &file, set)
 }
 
-fn sync_set(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
+fn sync_set(local: &LocalFs, cx: &Cx<'_>, file: &OpenFile, set: &SetAttr) -> Result<()> {
     if set.is_empty() || !local.has_to_sync(cx) {
         return Ok(());
     }
-    let (file, _) = local.hold(cx, fid)?;
-    local.sync_object(cx, &file)
+    local.sync_object(cx, file)
 }
 
 /// Sets attributes.
@@ -60,16 +60,28 @@ fn sync_set(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()
 /// What the kernel says.
 pub fn apply(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
     let (file, attr) = local.hold(cx, fid)?;
-    may_resize(local, cx, &file, &attr, set)?;
-    owner_and_mode(local, cx, &file, &attr, set)?;
-    size(local, cx, fid, &file, set)?;
+    apply_to(local, cx, fid, &file, &attr, set)
+}
+
+/// The same on an object that is held, with its attributes before.
+fn apply_to(
+    local: &LocalFs,
+    cx: &Cx<'_>,
+    fid: &Fid,
+    file: &OpenFile,
+    attr: &Attr,
+    set: &SetAttr,
+) -> Result<()> {
+    may_resize(local, cx, file, attr, set)?;
+    owner_and_mode(local, cx, file, attr, set)?;
+    size(local, cx, fid, file, set)?;
     if let (Some(mode), Some(_)) = (set.mode, set.size)
         && mode & SET_ID != 0
     {
         let again = SetAttr { mode: set.mode, ..SetAttr::default() };
-        owner_and_mode(local, cx, &file, &attr, &again)?;
+        owner_and_mode(local, cx, file, attr, &again)?;
     }
-    times(local, cx, &file, &attr, set)
+    times(local, cx, file, attr, set)
 }
 
 fn as_caller(local: &LocalFs, cx: &Cx<'_>, work: impl FnOnce() -> io::Result<()>) -> Result<()> {
