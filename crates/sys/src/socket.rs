@@ -62,6 +62,39 @@ pub fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     Ok(rustix::net::accept_with(listener, flags)?.into())
 }
 
+/// Whether this process may accept connections at all: a filter of system calls may know `accept` only.
+///
+/// # Errors
+/// What accept4(2) is refused with.
+pub fn may_accept() -> io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    // listens nowhere, which the kernel finds wrong and a filter does not see
+    let idle = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::accept_with(&idle, flags) {
+        Ok(_) | Err(rustix::io::Errno::INVAL) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the error is that of the one connection that was to be accepted, so that the next can be (accept(2)).
+pub fn is_of_connection(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ECONNABORTED
+                | libc::EINTR
+                | libc::EPROTO
+                | libc::ENOPROTOOPT
+                | libc::EOPNOTSUPP
+                | libc::ENETDOWN
+                | libc::ENETUNREACH
+                | libc::EHOSTDOWN
+                | libc::EHOSTUNREACH
+                | libc::ENONET
+        )
+    )
+}
+
 /// Sets a connection up for short messages both ways and for peers that vanish.
 ///
 /// # Errors
@@ -192,10 +225,20 @@ pub fn is_shortage(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{accept, listen, prepare, receive, send};
+    use super::{accept, listen, may_accept, prepare, receive, send};
     use crate::datagram::bind_alone;
     use std::io::{ErrorKind, IoSlice, Read, Write};
     use std::net::TcpStream;
+
+    #[test]
+    fn a_filter_that_refuses_connections_is_noticed() {
+        may_accept().unwrap();
+        let filtered = || {
+            crate::testing::syscall_filter::refuse_accept4().unwrap();
+            may_accept().unwrap_err().raw_os_error()
+        };
+        assert_eq!(std::thread::spawn(filtered).join().unwrap(), Some(libc::EPERM));
+    }
 
     #[test]
     fn a_connection_carries_bytes_both_ways_without_waiting() {

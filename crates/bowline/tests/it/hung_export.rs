@@ -315,6 +315,20 @@ fn a_state_directory_that_is_removed_is_a_warning() {
     assert!(server.json("status")["warnings"].to_string().contains(lost));
 }
 
+/// A filter of system calls from before `accept4`.
+#[test]
+fn a_server_that_may_accept_no_connections_does_not_start() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().to_str().unwrap();
+    let args = ["serve", dir, "--state-dir", &format!("{dir}/s")].map(str::to_owned);
+    let filtered = move || {
+        sys::testing::syscall_filter::refuse_accept4().unwrap();
+        crate::rig::bowline(&args.each_ref().map(String::as_str))
+    };
+    let told = told(&std::thread::spawn(filtered).join().unwrap(), 1);
+    assert!(told.contains("accept4"), "{told}");
+}
+
 /// The way in which an init system would find a file in its place.
 #[test]
 fn a_fifo_as_key_is_refused_at_once() {

@@ -2,7 +2,7 @@
 //! assigns each to the pool that has the fewest.
 //!
 //! When descriptors or memory run out it ends the connection that has been silent for longest,
-//! if that is long enough, and pauses; connections that are not accepted yet wait in the kernel.
+//! if that is long enough, and pauses; so it does when the kernel refuses them otherwise. Connections that are not accepted yet wait in the kernel.
 
 use crate::conn::byte_stream::ByteStream;
 use crate::conn::connection::Conn;
@@ -82,15 +82,17 @@ impl Acceptor<'_> {
                     self.set_up(stream);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) if sys::socket::is_shortage(&error) => {
-                    self.stats.add(Counter::AcceptShortages, 1);
-                    self.log_shortage(&error);
-                    self.close_idlest();
+                // It was gone before it was accepted, or the network was.
+                Err(error) if sys::socket::is_of_connection(&error) => {}
+                Err(error) => {
+                    if sys::socket::is_shortage(&error) {
+                        self.stats.add(Counter::AcceptShortages, 1);
+                        self.close_idlest();
+                    }
+                    self.log_refused(&error);
                     std::thread::sleep(SHORTAGE_PAUSE);
                     return;
                 }
-                // The connection was gone before it was accepted, or the network was.
-                Err(_) => {}
             }
         }
     }
@@ -121,12 +123,17 @@ impl Acceptor<'_> {
     }
 
     /// Tells the operator why clients wait, now and then.
-    fn log_shortage(&mut self, shortage: &io::Error) {
+    fn log_refused(&mut self, error: &io::Error) {
         let now_ms = self.state.shared.clock.now_ms();
-        if self.log_after_ms <= now_ms {
-            self.log_after_ms = now_ms.saturating_add(SHORTAGE_LOG_EVERY_MS);
+        if self.log_after_ms > now_ms {
+            return;
+        }
+        self.log_after_ms = now_ms.saturating_add(SHORTAGE_LOG_EVERY_MS);
+        if sys::socket::is_shortage(error) {
             let limit = sys::socket::descriptors_max();
-            tracing::warn!(error = %shortage, limit, "no descriptor or memory for a new connection: it waits");
+            tracing::warn!(%error, limit, "no descriptor or memory for a new connection: it waits");
+        } else {
+            tracing::error!(%error, "the kernel refuses new connections: clients wait");
         }
     }
 

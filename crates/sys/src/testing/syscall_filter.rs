@@ -33,6 +33,14 @@ pub fn refuse_links() -> io::Result<()> {
     calls(&[libc::SYS_linkat], libc::EPERM)
 }
 
+/// From now on the calling thread may accept no connections: a filter that knows `accept` only.
+///
+/// # Errors
+/// As [`refuse_file_handles`].
+pub fn refuse_accept4() -> io::Result<()> {
+    calls(&[libc::SYS_accept4], libc::EPERM)
+}
+
 /// From now on each of these system calls of the calling thread fails with `errno`.
 fn calls(numbers: &[libc::c_long], errno: i32) -> io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
