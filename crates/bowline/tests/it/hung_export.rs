@@ -27,7 +27,7 @@ struct Rig {
 }
 
 fn exports_of(trees: &[FuseTree], plain: &Path) -> String {
-    let plain = format!("{} *(rw,insecure)\n", plain.display());
+    let plain = format!("{} *(rw,insecure,no_root_squash)\n", plain.display());
     let line =
         |tree: &FuseTree| format!("{} *(rw,insecure,no_root_squash)\n", tree.path().display());
     trees.iter().map(line).chain([plain]).collect()
@@ -189,6 +189,51 @@ fn hang_calls(rig: &Rig, clients: &mut [Client], op: FuseOp) {
         rig.trees[0].wait_until_held(op, 1);
         rig.trees[0].hang(&[]);
     }
+}
+
+/// More calls than all threads, and more than one connection may have under way.
+#[test]
+fn a_flood_of_calls_to_a_hung_export_leaves_the_others_served() {
+    const CONNECTIONS: usize = 86;
+    const DEPTH: usize = 128;
+    let Some(rig) = Rig::start(1, &[], |_| ()) else { return };
+    let mut first = rig.client();
+    let root = rig.mount(&mut first, rig.trees[0].path()).unwrap();
+    let file = first.lookup(&root, b"a").unwrap().handle;
+    first.read(&file, 0, 4).unwrap();
+    rig.trees[0].hang(&[FuseOp::Read]);
+    let mut flood: Vec<Client> = (0..CONNECTIONS).map(|_| rig.client()).collect();
+    for client in &mut flood {
+        for _ in 0..DEPTH {
+            client.send_read(&file, 0, 4).unwrap();
+        }
+    }
+    rig.trees[0].wait_until_held(FuseOp::Read, 1);
+    let blocked = || rig.server.json("status")["blocked_exports"][0].clone();
+    until("calls beyond the share are refused", || {
+        blocked()["refused"].as_u64().is_some_and(|n| n > 0)
+    });
+    // both kinds of calls of the other export, those that need a thread to block in as well
+    let mut client = rig.client();
+    let root = rig.mount(&mut client, &rig.plain).unwrap();
+    let hello = client.lookup(&root, b"hello.txt").unwrap().handle;
+    for n in 0..50 {
+        let name = format!("new{n}");
+        let made = client.mkdir(&root, name.as_bytes(), proto::nfs3::Sattr3::default());
+        made.unwrap();
+        for _ in 0..40 {
+            assert_eq!(client.read(&hello, 0, 100).unwrap().data, b"hello, world\n");
+        }
+    }
+    let still = blocked();
+    assert!(still["calls"].as_u64().unwrap() > 0, "it hung all the time: {still}");
+    assert!(still["path"].as_str().unwrap().ends_with("/t0"), "{still}");
+    rig.release();
+    until("the calls that hung have ended", || {
+        blocked()["calls"].as_u64().is_none_or(|calls| calls == 0)
+    });
+    let mut after = rig.client();
+    assert_eq!(after.read(&file, 0, 4).unwrap().data, b"data");
 }
 
 #[test]
