@@ -8,6 +8,7 @@
 
 pub mod acl;
 mod file_key;
+mod lock_manager;
 pub mod mount;
 pub mod nlm;
 pub mod nsm;
@@ -25,6 +26,7 @@ pub mod verbs;
 use rpc::{Service, Version};
 use std::sync::Arc;
 
+pub use lock_manager::{ByteRangeLocks, LockAnswer, LockWanted};
 pub use program_state::Nfs;
 pub use settings::{NfsSettings, NfsVersions, NfsVersionsError, TransferSize, TransferSizeError};
 pub use v4::OpenView;

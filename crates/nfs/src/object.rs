@@ -241,6 +241,11 @@ impl<'c> Caller<'c> {
         Ok(Object { fid, right, export, options, cred, blocking })
     }
 
+    /// To whom blocking is announced that is not a file system's.
+    pub(crate) const fn blocking(&self) -> &'c dyn Blocking {
+        self.blocking
+    }
+
     fn blocking_in(&self, export: &Export) -> WorkerBlocking<'c> {
         WorkerBlocking { worker: self.blocking, export: export.index }
     }

@@ -1,11 +1,12 @@
 //! What all versions of the NFS program share.
 
+use crate::lock_manager::ByteRangeLocks;
 use crate::settings::NfsSettings;
 use crate::v2;
 use crate::v4::V4;
 use export::Exports;
 use state::State;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What the procedures of NFS work on.
 pub struct Nfs {
@@ -19,6 +20,8 @@ pub struct Nfs {
     pub state: Arc<State>,
     /// Clients, sessions and opens of version 4.
     pub v4: V4,
+    /// Who takes and gives back byte-range locks for version 4.
+    lock_manager: OnceLock<Weak<dyn ByteRangeLocks>>,
 }
 
 impl Nfs {
@@ -26,7 +29,30 @@ impl Nfs {
     pub fn new(exports: Arc<Exports>, settings: NfsSettings) -> Self {
         let limits = state::Limits::default();
         let state = Arc::new(State::new(&state::Recovery::default(), state::Now(0), limits, 1));
-        Self { exports, settings, v2: v2::State::default(), state, v4: V4::default() }
+        Self {
+            exports,
+            settings,
+            v2: v2::State::default(),
+            state,
+            v4: V4::default(),
+            lock_manager: OnceLock::new(),
+        }
+    }
+
+    /// Has byte-range locks of version 4 taken and given back by `manager`; the first one stays.
+    pub fn set_lock_manager(&self, manager: Weak<dyn ByteRangeLocks>) {
+        let _first = self.lock_manager.set(manager);
+    }
+
+    /// Who takes and gives back byte-range locks for version 4, if there is anybody.
+    pub fn lock_manager(&self) -> Option<Arc<dyn ByteRangeLocks>> {
+        self.lock_manager.get()?.upgrade()
+    }
+
+    /// The same with this state of version 4.
+    #[must_use]
+    pub fn with_version_4(self, v4: V4) -> Self {
+        Self { v4, ..self }
     }
 
     /// The same with what clients hold, which other programs share.

@@ -84,10 +84,12 @@ impl Cx<'_> {
         Phase::from_number(self.phase.load(Acquire)) == Phase::Reclaiming
     }
 
-    /// Whether the owner's host has sent no call for so long that others may have its locks.
+    /// Whether the owner's host has sent no call for so long that others may have its locks. Of clients of version 4
+    /// their lease says so, which is not kept here.
     fn is_silent(&self, holder: &Holder) -> bool {
         let hosts = acquire(self.hosts);
-        let last = hosts.find(holder.host()).map(|host| host.last_call_ms);
+        let host = hosts.find(holder.host()).filter(|host| host.client.is_none());
+        let last = host.map(|host| host.last_call_ms);
         let silent_ms = self.limits.silent_ms;
         silent_ms > 0 && last.is_some_and(|last| self.now.since(last) >= silent_ms)
     }

@@ -1,8 +1,8 @@
 //! Lock owners: who does not conflict with himself.
 //!
 //! [`Who`] borrows from a request and costs nothing; [`Holder`] is the copy that a table keeps. The two compare equal
-//! by content. NFSv4's owners will be one more variant of both, `V4 { client, owner }`: the tables compare owners and
-//! ask for their client, and nothing else depends on the variant.
+//! by content. The tables compare owners and ask for their host, and nothing else depends on the variant: a client of
+//! version 4 is a host as well, for as long as it has its client id.
 
 use crate::key::HostId;
 
@@ -18,18 +18,37 @@ pub enum Who<'a> {
         /// The owner handle.
         oh: &'a [u8],
     },
+    /// NFSv4: a lock owner of a client.
+    V4 {
+        /// The client, as a host.
+        host: HostId,
+        /// Its client id.
+        client: u64,
+        /// What the client calls the owner.
+        owner: &'a [u8],
+    },
 }
 
-impl Who<'_> {
+impl<'a> Who<'a> {
     /// Who loses everything at once with this owner.
     pub const fn host(&self) -> HostId {
-        let Self::Nlm { host, .. } = self;
-        *host
+        match self {
+            Self::Nlm { host, .. } | Self::V4 { host, .. } => *host,
+        }
+    }
+
+    /// What the client calls the owner.
+    pub const fn name(&self) -> &'a [u8] {
+        match self {
+            Self::Nlm { oh: name, .. } | Self::V4 { owner: name, .. } => name,
+        }
     }
 
     pub(crate) fn to_holder(self) -> Holder {
-        let Self::Nlm { host, svid, oh } = self;
-        Holder::Nlm { host, svid, oh: oh.into() }
+        match self {
+            Self::Nlm { host, svid, oh } => Holder::Nlm { host, svid, oh: oh.into() },
+            Self::V4 { host, client, owner } => Holder::V4 { host, client, owner: owner.into() },
+        }
     }
 }
 
@@ -45,18 +64,30 @@ pub enum Holder {
         /// The owner handle.
         oh: Box<[u8]>,
     },
+    /// NFSv4: a lock owner of a client.
+    V4 {
+        /// The client, as a host.
+        host: HostId,
+        /// Its client id.
+        client: u64,
+        /// What the client calls the owner.
+        owner: Box<[u8]>,
+    },
 }
 
 impl Holder {
     /// The owner, borrowed.
     pub fn who(&self) -> Who<'_> {
-        let Self::Nlm { host, svid, oh } = self;
-        Who::Nlm { host: *host, svid: *svid, oh }
+        match self {
+            Self::Nlm { host, svid, oh } => Who::Nlm { host: *host, svid: *svid, oh },
+            Self::V4 { host, client, owner } => Who::V4 { host: *host, client: *client, owner },
+        }
     }
 
     /// Who loses everything at once with this owner.
     pub const fn host(&self) -> HostId {
-        let Self::Nlm { host, .. } = self;
-        *host
+        match self {
+            Self::Nlm { host, .. } | Self::V4 { host, .. } => *host,
+        }
     }
 }

@@ -5,9 +5,12 @@
 //! locks go. Until the record is stored the host is *leaving* and gets nothing.
 
 use crate::acquire::acquire;
-use crate::hosts::Host;
+use crate::file::FileState;
+use crate::holder::Who;
+use crate::hosts::{Caller, Host};
 use crate::key::{FileKey, HostId, Now};
 use crate::plan::Effects;
+use crate::range::ByteRange;
 use crate::record::{HostName, Record};
 use crate::server::State;
 use std::net::IpAddr;
@@ -81,11 +84,42 @@ impl State {
         alike.next().is_none().then(|| only.info.host_name())
     }
 
+    /// A client of version 4 that has a lock for the first time is a host from now on.
+    pub fn add_client(&self, now: Now, client: u64, caller: &Caller<'_>) -> HostId {
+        acquire(&self.hosts).add_client(now, client, caller)
+    }
+
+    /// The client of version 4 that this host is.
+    pub fn client_of(&self, id: HostId) -> Option<u64> {
+        acquire(&self.hosts).find(id)?.client
+    }
+
+    /// A client of version 4 has ended: it loses everything. Answers how many ranges it held.
+    pub fn end_client(&self, now: Now, id: HostId) -> (usize, Effects) {
+        let removed = acquire(&self.hosts).remove(id);
+        removed.map(|host| self.purge(now, &host)).unwrap_or_default()
+    }
+
+    /// Takes everything of a file from an owner, also what he is about to get.
+    pub fn release_owner(&self, now: Now, file: &FileKey, who: &Who<'_>) -> Effects {
+        let mut effects = Effects::default();
+        let _gone = self.with(now, file, &mut effects, |state, cx| {
+            state.purge(cx, |holder| holder.who() == *who)
+        });
+        effects
+    }
+
+    /// Whether an owner holds a byte of a file.
+    pub fn holds(&self, file: &FileKey, who: &Who<'_>) -> bool {
+        let holds = |state: &mut FileState| state.ranges.owner_in(who, ByteRange::ALL).is_some();
+        self.files.with(file, holds).unwrap_or(false)
+    }
+
     /// FREE_ALL: a host gives up everything. Its record stays: it has nothing that it could reclaim.
     pub fn free_all(&self, now: Now, id: HostId) -> Leaving {
         let removed = {
             let mut hosts = acquire(&self.hosts);
-            let leaving = hosts.find(id).is_none_or(|host| host.leaving);
+            let leaving = hosts.find(id).is_none_or(|host| host.leaving || host.client.is_some());
             (!leaving).then(|| hosts.renew(id, None)).flatten()
         };
         let Some(host) = removed else { return Leaving::Unknown };

@@ -65,6 +65,9 @@ pub(crate) struct Host {
     pub recorded: bool,
     /// It is being removed and gets nothing more.
     pub leaving: bool,
+    /// The client id, if it is a client of version 4. Such a host is found by its number alone, and lives as long as the
+    /// client's record.
+    pub client: Option<u64>,
     pub ranges: usize,
     pub waiters: usize,
     pub files: HashMap<FileKey, usize>,
@@ -124,7 +127,7 @@ impl Hosts {
             host.last_call_ms = host.last_call_ms.max(now.0);
             return if host.leaving { Err(Refusal::UnknownHost) } else { Ok(id) };
         }
-        if self.by_id.len() >= limits.hosts && !self.evict_silent() {
+        if self.by_key.len() >= limits.hosts && !self.evict_silent() {
             return Err(Refusal::NoRoom);
         }
         let mut info = caller.monitored();
@@ -146,11 +149,21 @@ impl Hosts {
             last_call_ms,
             recorded,
             leaving: false,
+            client: None,
             ranges: 0,
             waiters: 0,
             files: HashMap::new(),
         };
         self.by_id.insert(id, host);
+        id
+    }
+
+    /// A client of version 4, which has nothing yet. How many there are the clients' own limit says.
+    pub fn add_client(&mut self, now: Now, client: u64, caller: &Caller<'_>) -> HostId {
+        let id = self.add(caller.monitored(), now.0, false);
+        if let Some(host) = self.by_id.get_mut(&id) {
+            host.client = Some(client);
+        }
         id
     }
 
@@ -172,7 +185,9 @@ impl Hosts {
 
     /// Forgets the host that has nothing, needs no record taken back, and was silent longest.
     fn evict_silent(&mut self) -> bool {
-        let free = |host: &&Host| host.files.is_empty() && !host.recorded && !host.leaving;
+        let free = |host: &&Host| {
+            host.files.is_empty() && !host.recorded && !host.leaving && host.client.is_none()
+        };
         let silent =
             self.by_id.values().filter(free).min_by_key(|host| (host.last_call_ms, host.id));
         let id = silent.map(|host| host.id);
@@ -200,7 +215,8 @@ impl Hosts {
     pub fn remove(&mut self, id: HostId) -> Option<Host> {
         let host = self.by_id.remove(&id)?;
         let mut buffer = [0; 16 + NAME_MAX];
-        if let Some(key) = key_into(host.info.addr, &host.info.name, &mut buffer) {
+        let key = key_into(host.info.addr, &host.info.name, &mut buffer);
+        if let (Some(key), None) = (key, host.client) {
             self.by_key.remove(key);
         }
         // what it holds is removed from the files one by one and counted there

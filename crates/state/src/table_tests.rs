@@ -26,7 +26,7 @@ fn holder(svid: i32) -> Arc<Holder> {
 fn all(table: &RangeTable, range: ByteRange) -> Vec<(ByteRange, Mode, i32)> {
     let mut found = Vec::new();
     let _all: ControlFlow<()> = table.visit(range, |entry| {
-        let Holder::Nlm { svid, .. } = *entry.holder;
+        let Holder::Nlm { svid, .. } = *entry.holder else { panic!("not of NLM") };
         found.push((entry.range, entry.mode, svid));
         ControlFlow::Continue(())
     });

@@ -40,7 +40,10 @@ pub fn lock_manager(
     let calls = Arc::clone(outbound) as Arc<dyn Outbound>;
     let nlm = Nlm::new(Arc::clone(nfs), store, calls, process_info::host_name().as_bytes());
     nlm.settings.set_local_locks(local_locks);
-    Arc::new(nlm)
+    let nlm = Arc::new(nlm);
+    let for_version_4: std::sync::Weak<Nlm> = Arc::downgrade(&nlm);
+    nfs.set_lock_manager(for_version_4);
+    nlm
 }
 
 /// The thread that runs what the lock manager does by time, and tells clients of the restart unless that is off.

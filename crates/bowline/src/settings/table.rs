@@ -181,9 +181,9 @@ settings! {
         default_text: None,
         apply: Some(|parts, versions, _| Ok(set_versions(parts, versions))),
         help: "versions of NFS that are served",
-        manual: "A list. 4.1 is served over TCP only and is not complete: it has no byte-range locks and no \
-                 delegations, its share reservations do not meet those of NLM, and after a restart of the server \
-                 clients open their files again instead of reclaiming them.",
+        manual: "A list. 4.1 is served over TCP only and is not complete: it has no delegations, its share \
+                 reservations do not meet those of NLM, and after a restart of the server clients open their files \
+                 again instead of reclaiming them, and lose their locks.",
     }
     max_read: Bytes<TransferSize> {
         key: "max-read",

@@ -87,6 +87,7 @@ impl Nlm {
         };
         let status = match plan {
             Plan::Granted => Status::Granted,
+            Plan::Denied(conflict) if self.has_expired(blocking, &conflict) => return Next::Step,
             Plan::Denied(conflict) => return Next::Answer(Answer::Denied(conflict)),
             Plan::Blocked(tag) => return Next::Answer(Answer::Blocked(tag)),
             Plan::Record(record) => return self.stored(blocking, &record),

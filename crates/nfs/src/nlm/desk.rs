@@ -4,6 +4,7 @@
 
 use super::Nlm;
 use super::answers::Waker;
+use crate::lock_manager::ByteRangeLocks;
 use rpc::Blocking;
 use state::Reboot;
 use std::net::IpAddr;
@@ -68,6 +69,8 @@ impl Nlm {
                 self.waiting.remove(tag);
             }
         }
+        self.nfs.v4.state.sweep(self.nfs.v4.now());
+        self.give_back_released(keeper);
         for host in self.state().idle_hosts(now, IDLE_HOSTS_PER_SWEEP) {
             self.release(keeper, host);
         }

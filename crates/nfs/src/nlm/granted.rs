@@ -99,7 +99,11 @@ impl Nlm {
 
     fn grant_args(&self, grant: &Grant, reach: &Reach, width: Width) -> Vec<u8> {
         let Granted { tag, holder, range, mode, .. } = &grant.granted;
-        let Who::Nlm { svid, oh, .. } = holder.who();
+        let (svid, oh) = match holder.who() {
+            Who::Nlm { svid, oh, .. } => (svid, oh),
+            // no request of version 4 waits in the queue
+            Who::V4 { owner, .. } => (0, owner),
+        };
         let cookie = self.waiting.cookie(*tag);
         let args = TestArgs {
             cookie: &cookie,

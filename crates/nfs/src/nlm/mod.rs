@@ -10,6 +10,8 @@
 //! NLM is described in X/Open's C702, which was not at hand, and for version 4 in RFC 1813 §6.3; what no description
 //! says follows what clients in the field rely on.
 //!
+//! Locks of version 4 are decided by the same code (`version4`), so that one table holds the locks of all protocols.
+//!
 //! Invariants: no lock of the core is held while the kernel or the store is asked. A lock is granted to a host only
 //! after the record by which it may reclaim is stored. Every procedure decodes its arguments to the last byte before
 //! anything is done.
@@ -30,6 +32,7 @@ mod share;
 mod status;
 mod test;
 mod unlock;
+mod version4;
 mod view;
 mod waiting;
 

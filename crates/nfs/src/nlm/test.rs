@@ -47,8 +47,12 @@ impl Found {
         };
         TestResult::Denied(match conflict {
             Conflict::Lock { holder, range, mode } => {
-                let Who::Nlm { svid, oh, .. } = holder.who();
-                held(svid, oh, *range, *mode)
+                let (svid, name) = match holder.who() {
+                    Who::Nlm { svid, oh, .. } => (svid, oh),
+                    // there is no process that this protocol could name
+                    Who::V4 { owner, .. } => (0, owner),
+                };
+                held(svid, name, *range, *mode)
             }
             Conflict::Local(found) => held(found.pid, LOCAL_OWNER, found.range, found.mode),
             Conflict::Share(_) => held(0, &[], ByteRange::ALL, Mode::Write),

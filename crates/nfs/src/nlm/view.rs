@@ -3,6 +3,7 @@
 use super::Nlm;
 use super::desk::Keeper;
 use crate::file_key::export_of;
+use crate::lock_manager::ByteRangeLocks;
 use crate::object::Object;
 use state::{ByteRange, FileKey, Holder, HostId, Mode, ShareBits, Who};
 use std::collections::HashMap;
@@ -38,7 +39,7 @@ pub struct HeldRow {
     pub addr: IpAddr,
     /// What the client calls itself.
     pub client: Vec<u8>,
-    /// The process on the client; `None` for shares, which have none.
+    /// The process on the client; `None` for shares and owners of version 4, which name none.
     pub svid: Option<i32>,
     /// The owner handle.
     pub oh: Vec<u8>,
@@ -91,14 +92,14 @@ impl Nlm {
             for lock in file.locks.iter().filter(|lock| lock.tentative_ms.is_none()) {
                 let (svid, oh) = owner(&lock.holder);
                 let host = lock.holder.host();
-                add(host, Some(svid), oh, lock.range, HeldKind::Lock(lock.mode));
+                add(host, svid, oh, lock.range, HeldKind::Lock(lock.mode));
             }
             for waiter in &file.waiters {
                 let (svid, oh) = owner(&waiter.holder);
                 let since = self.waiting.since(waiter.tag).unwrap_or(now);
                 let waiting_ms = now.0.saturating_sub(since.0);
                 let kind = HeldKind::Waiting { mode: waiter.mode, local: waiter.local, waiting_ms };
-                add(waiter.holder.host(), Some(svid), oh, waiter.range, kind);
+                add(waiter.holder.host(), svid, oh, waiter.range, kind);
             }
             for share in &file.shares {
                 let kind = HeldKind::Share { access: share.mode.access, deny: share.mode.deny };
@@ -128,11 +129,22 @@ impl Nlm {
         };
         let mut taken = Taken::default();
         for host in hosts.iter().filter(|host| named(host.info.addr, &host.info.name)) {
-            self.release(&Keeper, host.id);
+            self.release_whole(host.id);
             taken.hosts = taken.hosts.saturating_add(1);
             taken.locks = taken.locks.saturating_add(host.ranges);
         }
         (taken.hosts > 0).then_some(taken)
+    }
+
+    /// Takes everything from a host; a client of version 4 loses its client id with all that it has open.
+    fn release_whole(&self, host: HostId) {
+        match self.state().client_of(host) {
+            None => self.release(&Keeper, host),
+            Some(client) => {
+                self.nfs.v4.state.release_client(client);
+                self.give_back_released(&Keeper);
+            }
+        }
     }
 
     /// Takes all locks of the file at this path of this machine. `None` if it has none.
@@ -164,7 +176,9 @@ impl Nlm {
     }
 }
 
-fn owner(holder: &Holder) -> (i32, &[u8]) {
-    let Who::Nlm { svid, oh, .. } = holder.who();
-    (svid, oh)
+fn owner(holder: &Holder) -> (Option<i32>, &[u8]) {
+    match holder.who() {
+        Who::Nlm { svid, oh, .. } => (Some(svid), oh),
+        Who::V4 { owner, .. } => (None, owner),
+    }
 }

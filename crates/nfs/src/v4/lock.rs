@@ -1,35 +1,258 @@
-//! LOCK, LOCKT and LOCKU (RFC 8881 §18.10 to §18.12). Byte-range locks are not served over version 4 yet: each fails with an
-//! error that the RFC allows it and that clients take for a lasting one.
+//! LOCK, LOCKT and LOCKU (RFC 8881 §18.10 to §18.12).
+//!
+//! Locks stand in the table that NLM uses as well, and the kernel is shown them, so that clients of all versions and local
+//! programs exclude each other. Here are the stateids. Nobody waits: who asks for a lock that he would wait for is told what
+//! is in the way, as who would not, and asks again.
 
-use super::frame::Frame;
+use super::frame::{Frame, stateid_of, wire_stateid};
 use super::status::Failed;
-use proto::nfs4::Nfsstat4;
+use crate::lock_manager::{ByteRangeLocks, LockAnswer, LockWanted};
+use proto::layout::Bytes;
+use proto::nfs4::{
+    LockArgs, LockDenied, LockOwner4, LockType4, Locker4, LocktArgs, LockuArgs, Nfsstat4,
+};
+use state::v4::{LockRef, Stateid};
+use state::{ByteRange, Conflict, FileKey, HostId, Mode, ShareBits, Transport, Who};
+use std::sync::Arc;
+use vfs::Want;
 use xdr::{Reader, Writer};
+
+/// The name that is given of owners whom no client of version 4 can know.
+const LOCAL_OWNER: &[u8] = b"local";
 
 pub(super) fn lock<'f>(
     frame: &mut Frame<'f>,
-    _: &mut Reader<'f>,
-    _: &mut Writer,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
 ) -> Result<(), Failed> {
-    frame.object()?;
-    Err(Nfsstat4::LockNotSupp.into())
+    let a: LockArgs<'f> = args.get()?;
+    let file = current_file(frame)?;
+    let (range, mode) = (range(a.offset, a.length)?, mode(a.kind));
+    if let LockType4::Write | LockType4::WriteWait = a.kind {
+        frame.object()?.check_writable()?;
+    }
+    if a.reclaim {
+        // no client is known from before a restart
+        return Err(Nfsstat4::NoGrace.into());
+    }
+    if !frame.session()?.has_reclaimed() {
+        // nothing new before RECLAIM_COMPLETE (RFC 8881 §18.51.3)
+        return Err(Nfsstat4::Grace.into());
+    }
+    let manager = manager(frame)?;
+    let (owner, from) = match a.locker {
+        Locker4::New(open, owner) => {
+            let open = stateid_of(frame.named_stateid(open)?);
+            (owner.owner.0, From::Open(open))
+        }
+        Locker4::Known(lock) => {
+            let lock = known(frame, stateid_of(frame.named_stateid(lock)?), &file)?;
+            (lock.who().name(), From::Lock(lock))
+        }
+    };
+    from.check_mode(frame, &file, mode)?;
+    let (host, client) = host(frame, &manager)?;
+    let who = Who::V4 { host, client, owner };
+    let wanted = LockWanted { who, range, mode };
+    let answer = manager.lock(frame.caller.blocking(), frame.object()?.clone(), wanted);
+    done(answer, reply)?;
+    frame.changed = true;
+    let stateid = from.changed(frame, &file, host, owner).inspect_err(|_| {
+        // nobody could give it back
+        let _gone = manager.unlock(frame.caller.blocking(), &file, &who, range);
+    })?;
+    let stateid = wire_stateid(stateid);
+    reply.put(&stateid);
+    frame.set_stateid(stateid);
+    Ok(())
+}
+
+/// What a request for a lock goes out from.
+#[derive(Clone, Copy)]
+enum From<'f> {
+    Open(Stateid),
+    Lock(LockRef<'f>),
+}
+
+impl<'f> From<'f> {
+    /// Whether the file is open for what the lock excludes others from.
+    fn check_mode(self, frame: &Frame<'f>, file: &FileKey, mode: Mode) -> Result<(), Failed> {
+        let needed = match mode {
+            Mode::Read => ShareBits::READ,
+            Mode::Write => ShareBits::WRITE,
+        };
+        let granted = match self {
+            Self::Open(open) => {
+                let client = frame.session()?.client_id();
+                let found = frame.reading.find_open(client, open)?;
+                if found.file() != file {
+                    return Err(Nfsstat4::BadStateid.into());
+                }
+                found.access()
+            }
+            Self::Lock(lock) => frame.reading.lock_access(lock)?,
+        };
+        if granted.number() & needed.number() == 0 {
+            Err(Nfsstat4::OpenMode.into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The owner has got a lock: his stateid from now on.
+    fn changed(
+        self,
+        frame: &Frame<'f>,
+        file: &FileKey,
+        host: HostId,
+        owner: &[u8],
+    ) -> Result<Stateid, Failed> {
+        match self {
+            Self::Lock(lock) => Ok(lock.changed()),
+            Self::Open(open) => {
+                let client = frame.session()?.client_id();
+                let state = &frame.v4().state;
+                let made = state.locked(frame.reading, open, (file, host, owner), client)?;
+                // the client has too many
+                made.ok_or_else(|| Nfsstat4::Delay.into())
+            }
+        }
+    }
 }
 
 pub(super) fn lockt<'f>(
     frame: &mut Frame<'f>,
-    _: &mut Reader<'f>,
-    _: &mut Writer,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
 ) -> Result<(), Failed> {
-    frame.object()?;
-    Err(Nfsstat4::BadRange.into())
+    let a: LocktArgs<'f> = args.get()?;
+    current_file(frame)?;
+    let (range, mode) = (range(a.offset, a.length)?, mode(a.kind));
+    let manager = manager(frame)?;
+    let (host, client) = host(frame, &manager)?;
+    let who = Who::V4 { host, client, owner: a.owner.owner.0 };
+    let wanted = LockWanted { who, range, mode };
+    let answer = manager.test(frame.caller.blocking(), frame.object()?.clone(), wanted);
+    done(answer, reply)
 }
 
-/// There is no stateid of a lock.
 pub(super) fn locku<'f>(
     frame: &mut Frame<'f>,
-    _: &mut Reader<'f>,
-    _: &mut Writer,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
 ) -> Result<(), Failed> {
-    frame.object()?;
-    Err(Nfsstat4::BadStateid.into())
+    let a: LockuArgs = args.get()?;
+    let file = frame.file_key()?;
+    let range = range(a.offset, a.length)?;
+    let lock = known(frame, stateid_of(frame.named_stateid(a.stateid)?), &file)?;
+    let manager = manager(frame)?;
+    match manager.unlock(frame.caller.blocking(), &file, &lock.who(), range) {
+        LockAnswer::Done => {}
+        // of locks there is no denial here
+        LockAnswer::Denied(_) | LockAnswer::Grace | LockAnswer::Later => {
+            return Err(Nfsstat4::Delay.into());
+        }
+        LockAnswer::Failed(status) => return Err(status.into()),
+    }
+    frame.changed = true;
+    let stateid = wire_stateid(lock.changed());
+    reply.put(&stateid);
+    frame.set_stateid(stateid);
+    Ok(())
+}
+
+/// The name of the current file, which must be a regular one.
+fn current_file(frame: &Frame<'_>) -> Result<FileKey, Failed> {
+    let object = frame.object()?;
+    let attr = object.backend().getattr(&object.cx(), &object.fid, Want::STAT)?;
+    vfs::need_regular(attr.ftype)?;
+    frame.file_key()
+}
+
+/// The lock state of a stateid, for this file.
+fn known<'f>(frame: &Frame<'f>, stateid: Stateid, file: &FileKey) -> Result<LockRef<'f>, Failed> {
+    let lock = frame.reading.find_lock(frame.session()?.client_id(), stateid)?;
+    if lock.file() == file { Ok(lock) } else { Err(Nfsstat4::BadStateid.into()) }
+}
+
+/// The range of a request.
+fn range(offset: u64, length: u64) -> Result<ByteRange, Failed> {
+    let range = match length {
+        0 => None,
+        u64::MAX => ByteRange::new(offset, u64::MAX),
+        // the sum is what may not overflow, not the last byte (RFC 8881 §18.10.3)
+        length => {
+            offset.checked_add(length).and_then(|end| ByteRange::new(offset, end.wrapping_sub(1)))
+        }
+    };
+    range.ok_or_else(|| Nfsstat4::Inval.into())
+}
+
+const fn mode(kind: LockType4) -> Mode {
+    match kind {
+        LockType4::Read | LockType4::ReadWait => Mode::Read,
+        LockType4::Write | LockType4::WriteWait => Mode::Write,
+    }
+}
+
+fn manager(frame: &Frame<'_>) -> Result<Arc<dyn ByteRangeLocks>, Failed> {
+    // the server is stopping
+    frame.nfs.lock_manager().ok_or_else(|| Nfsstat4::Delay.into())
+}
+
+/// The client as a host of the table of locks, and its id.
+fn host(frame: &Frame<'_>, manager: &Arc<dyn ByteRangeLocks>) -> Result<(HostId, u64), Failed> {
+    let (session, peer) = (frame.session()?, frame.caller.peer());
+    let make = |client: u64, name: &[u8]| {
+        let name = name.get(..state::NAME_MAX).unwrap_or(name);
+        let caller = state::Caller {
+            addr: peer.addr.ip(),
+            name,
+            local: peer.local.ip(),
+            nlm_version: 0,
+            transport: Transport::Tcp,
+            nsm_state: 0,
+        };
+        manager.add_client(&caller, client)
+    };
+    let host = frame.v4().state.lock_host(session, make);
+    // the client has just been removed
+    Ok((host.ok_or(Nfsstat4::Delay)?, session.client_id()))
+}
+
+/// What an answer comes to; of a denial, what is in the way is appended.
+fn done(answer: LockAnswer, reply: &mut Writer) -> Result<(), Failed> {
+    match answer {
+        LockAnswer::Done => Ok(()),
+        LockAnswer::Denied(conflict) => {
+            put_denied(&conflict, reply);
+            Err(Failed::WithResult(Nfsstat4::Denied))
+        }
+        LockAnswer::Grace => Err(Nfsstat4::Grace.into()),
+        LockAnswer::Later => Err(Nfsstat4::Delay.into()),
+        LockAnswer::Failed(status) => Err(status.into()),
+    }
+}
+
+fn put_denied(conflict: &Conflict, reply: &mut Writer) {
+    let (range, mode, clientid, owner) = match conflict {
+        Conflict::Lock { holder, range, mode } => match holder.who() {
+            Who::V4 { client, owner, .. } => (*range, *mode, client, owner),
+            Who::Nlm { oh, .. } => (*range, *mode, 0, oh),
+        },
+        Conflict::Local(found) => (found.range, found.mode, 0, LOCAL_OWNER),
+        Conflict::Share(_) => (ByteRange::ALL, Mode::Write, 0, LOCAL_OWNER),
+    };
+    reply.put(&LockDenied {
+        offset: range.start(),
+        length: match range.wire_len() {
+            0 => u64::MAX,
+            length => length,
+        },
+        kind: match mode {
+            Mode::Read => LockType4::Read,
+            Mode::Write => LockType4::Write,
+        },
+        owner: LockOwner4 { clientid, owner: Bytes(owner) },
+    });
 }

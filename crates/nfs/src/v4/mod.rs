@@ -4,7 +4,7 @@
 //! none of results; [`ops`] has a row for each operation; [`frame`] is what an operation works on: the current and the
 //! saved filehandle as opened objects, and the session. Operations call the same verbs as version 3.
 //!
-//! Not served yet: byte-range locks, delegations and callbacks, reclaim after a restart, versions 4.0 and 4.2.
+//! Not served yet: delegations and callbacks, reclaim after a restart, versions 4.0 and 4.2.
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE inside a COMPOUND take no lock and allocate nothing.
 

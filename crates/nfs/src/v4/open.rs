@@ -19,6 +19,9 @@ use std::any::Any;
 use vfs::{OpenAccess, Right, SetAttr, Status, Want};
 use xdr::{Reader, Writer};
 
+/// `OPEN4_RESULT_LOCKTYPE_POSIX`: an owner's locks split and merge.
+const LOCKTYPE_POSIX: u32 = 4;
+
 /// A file that was opened.
 pub(super) struct OpenedFile {
     pub opened: Opened,
@@ -70,8 +73,7 @@ pub(super) fn open<'f>(
     frame.set_stateid(stateid);
     reply.put(&stateid);
     reply.put(&file.dir);
-    // no flags: there are no byte-range locks yet
-    reply.u32(0);
+    reply.u32(LOCKTYPE_POSIX);
     reply.put(&file.set);
     put_no_delegation(a.share_access, reply);
     Ok(())

@@ -52,6 +52,8 @@ const ATTRS: u32 = 640;
 const CINFO: u32 = 20;
 const STATEID: u32 = 16;
 const BITMAP: u32 = 16;
+/// Bytes of the longest `LOCK4denied`.
+const DENIED: u32 = 20 + 8 + 4 + 1024;
 
 /// The operations that are served, rising.
 static ROWS: [OpRow; 41] = [
@@ -63,9 +65,9 @@ static ROWS: [OpRow; 41] = [
     inside(op::GETATTR, ATTRS, getattr::getattr),
     inside(op::GETFH, FH, filehandles::getfh),
     inside(op::LINK, CINFO, link::link),
-    inside(op::LOCK, 0, lock::lock),
-    inside(op::LOCKT, 0, lock::lockt),
-    inside(op::LOCKU, 0, lock::locku),
+    inside(op::LOCK, DENIED, lock::lock),
+    inside(op::LOCKT, DENIED, lock::lockt),
+    inside(op::LOCKU, STATEID, lock::locku),
     inside(op::LOOKUP, 0, lookup::lookup),
     inside(op::LOOKUPP, 0, lookup::lookupp),
     inside(op::NVERIFY, 0, verify::nverify),

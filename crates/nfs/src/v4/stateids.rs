@@ -62,8 +62,8 @@ pub(super) fn test_stateid<'f>(
     }
     reply.u32(u32::try_from(stateids.count()).unwrap_or(u32::MAX));
     for stateid in stateids.iter() {
-        let status = match frame.reading.find_open(client, stateid_of(stateid)) {
-            Ok(_) => Nfsstat4::Ok,
+        let status = match frame.reading.test(client, stateid_of(stateid)) {
+            Ok(()) => Nfsstat4::Ok,
             Err(StateidError::Old) => Nfsstat4::OldStateid,
             Err(_) => Nfsstat4::BadStateid,
         };
@@ -72,7 +72,7 @@ pub(super) fn test_stateid<'f>(
     Ok(())
 }
 
-/// Frees what nothing is open with; an open is closed, not freed.
+/// Frees a stateid without locks; an open is closed, not freed.
 pub(super) fn free_stateid<'f>(
     frame: &mut Frame<'f>,
     args: &mut Reader<'f>,
@@ -81,7 +81,16 @@ pub(super) fn free_stateid<'f>(
     let FreeStateidArgs { stateid } = args.get()?;
     let stateid = frame.named_stateid(stateid)?;
     let client = frame.session()?.client_id();
-    frame.reading.find_open(client, stateid_of(stateid))?;
+    let stateid = stateid_of(stateid);
+    if let Ok(lock) = frame.reading.find_lock(client, stateid) {
+        if frame.nfs.state.holds(lock.file(), &lock.who()) {
+            return Err(Nfsstat4::LocksHeld.into());
+        }
+        frame.v4().state.free_lock(frame.reading, lock);
+        frame.changed = true;
+        return Ok(());
+    }
+    frame.reading.test(client, stateid)?;
     Err(Nfsstat4::LocksHeld.into())
 }
 

@@ -13,6 +13,8 @@ pub(super) enum Failed {
     As(Nfsstat4),
     /// With what the file system says.
     File(Status),
+    /// With this, and with results, which were appended.
+    WithResult(Nfsstat4),
 }
 
 impl From<Nfsstat4> for Failed {
@@ -56,7 +58,7 @@ impl Failed {
     /// The status of an operation that fails so.
     pub fn status(self, op: u32) -> Nfsstat4 {
         match self {
-            Self::As(status) => status,
+            Self::As(status) | Self::WithResult(status) => status,
             Self::File(status) => nfsstat4(status, op),
         }
     }

@@ -8,6 +8,7 @@ mod args;
 mod attrs;
 mod bitmap;
 mod compound;
+mod locks;
 mod open;
 mod ops;
 mod session;
@@ -23,6 +24,7 @@ pub use args::{
 pub use attrs::{ATTRS, AttrInfo, attr};
 pub use bitmap::Bitmap4;
 pub use compound::{CompoundHead, decode_op_args};
+pub use locks::{LockArgs, LockDenied, LockOwner4, LockType4, Locker4, LocktArgs, LockuArgs};
 pub use open::{Createhow4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, share};
 pub use ops::{OPS, OpInfo, op, op_info};
 pub use session::{

@@ -4,7 +4,7 @@ use super::open_entry::Open;
 use super::rows::OpenRow;
 use super::stateid::SessionId;
 use crate::acquire::acquire;
-use crate::key::Now;
+use crate::key::{HostId, Now};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -33,6 +33,20 @@ pub(super) struct Client {
     /// Taken with the lock of the table of clients held.
     sessions: Mutex<Vec<SessionId>>,
     opens: Mutex<ClientOpens>,
+    lock_host: Mutex<LockHost>,
+    /// How many lock states it has.
+    lock_states: AtomicUsize,
+}
+
+/// The client as a host of the table of locks.
+#[derive(Default)]
+enum LockHost {
+    /// It has never asked for a lock.
+    #[default]
+    None,
+    Host(HostId),
+    /// The client has been removed.
+    Ended,
 }
 
 #[derive(Default)]
@@ -61,6 +75,8 @@ impl Client {
             reclaimed: AtomicUsize::new(0),
             sessions: Mutex::default(),
             opens: Mutex::default(),
+            lock_host: Mutex::default(),
+            lock_states: AtomicUsize::new(0),
         }
     }
 
@@ -132,6 +148,39 @@ impl Client {
             mode: open.mode(),
         };
         acquire(&self.opens).opens.values().map(row).collect()
+    }
+
+    /// The client as a host, made by `make` if it is none; `None` if the client has been removed.
+    pub fn lock_host(&self, make: impl FnOnce() -> HostId) -> Option<HostId> {
+        let mut host = acquire(&self.lock_host);
+        match *host {
+            LockHost::Host(id) => Some(id),
+            LockHost::Ended => None,
+            LockHost::None => {
+                let id = make();
+                *host = LockHost::Host(id);
+                Some(id)
+            }
+        }
+    }
+
+    /// The host that it was; it becomes none after that.
+    pub fn end_lock_host(&self) -> Option<HostId> {
+        let mut host = acquire(&self.lock_host);
+        match std::mem::replace(&mut *host, LockHost::Ended) {
+            LockHost::Host(id) => Some(id),
+            LockHost::None | LockHost::Ended => None,
+        }
+    }
+
+    /// Counts one more lock state; false if there are too many.
+    pub fn add_lock_state(&self, most: usize) -> bool {
+        let more = |count| (count < most).then_some(count + 1);
+        self.lock_states.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+
+    pub fn forget_lock_state(&self) {
+        self.lock_states.fetch_sub(1, Relaxed);
     }
 
     pub fn has_state(&self) -> bool {

@@ -19,6 +19,10 @@ pub struct V4Limits {
     pub opens_per_client: usize,
     /// Opens in all.
     pub opens: usize,
+    /// Lock owners of one open.
+    pub lock_owners_per_open: usize,
+    /// Lock states of one client.
+    pub lock_states_per_client: usize,
 }
 
 impl Default for V4Limits {
@@ -32,6 +36,8 @@ impl Default for V4Limits {
             cached_reply_bytes: 8192,
             opens_per_client: 262_144,
             opens: 1_000_000,
+            lock_owners_per_open: 4096,
+            lock_states_per_client: 65_536,
         }
     }
 }

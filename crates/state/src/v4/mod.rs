@@ -10,6 +10,8 @@
 //! - A shard of the files: which opens there are of its files. Taken by OPEN, OPEN_DOWNGRADE, CLOSE, and by access
 //!   with a special stateid while somebody denies something.
 //! - A client's opens: which opens it has. Taken after a shard, never before one.
+//! - An open's lock states: which there are. Taken after a shard, never before one, and one at a time.
+//! - `released`: what has ended and may have locks. Taken last.
 //! - A slot's reply: its bytes; taken when a reply is kept and when one is replayed.
 //!
 //! SEQUENCE and the check of a stateid take none of them: sessions and opens are found in one map that is protected by
@@ -21,6 +23,8 @@ mod create_session;
 mod exchange_id;
 mod files;
 mod limits;
+mod lock_entry;
+mod lock_state;
 mod open;
 mod open_access;
 mod open_entry;
@@ -35,6 +39,8 @@ pub use client::Principal;
 pub use create_session::{CreateSession, CreateSessionError, DestroyError};
 pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use limits::V4Limits;
+pub use lock_entry::Released;
+pub use lock_state::LockRef;
 pub use open::{DowngradeError, OpenError, OpenRequest, Opened};
 pub use open_access::OpenRef;
 pub use rows::{ClientRow, ClientState, OpenRow, SessionRow};

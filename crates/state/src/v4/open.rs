@@ -4,7 +4,7 @@
 //! open wants and denies is one word, which readers load without a lock; it changes under the lock of the file's shard.
 
 use super::client::Client;
-use super::open_access::OpenRef;
+use super::open_access::{OpenRef, of_file};
 use super::open_entry::{ENDED, Guard, Open, combination, conflicts, meets, mode_of, union};
 use super::server::{Entry, Reading, V4State};
 use super::session::Session;
@@ -12,7 +12,7 @@ use super::stateid::{Stateid, StateidError, key_of};
 use crate::acquire::acquire;
 use crate::key::{FileKey, Now};
 use crate::share::{ShareBits, ShareMode};
-use crate::sync::{Arc, AtomicUsize};
+use crate::sync::{Arc, AtomicUsize, Mutex};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -97,6 +97,7 @@ impl V4State {
             owner: request.owner.into(),
             mode: AtomicUsize::new(combination(request.mode)),
             combinations: AtomicUsize::new(1 << combination(request.mode)),
+            locks: Mutex::default(),
             _kept: kept,
         });
         if !client.add_open(&open, self.limits.opens_per_client) {
@@ -111,7 +112,7 @@ impl V4State {
     }
 
     /// A state's name: the instance, and what nobody can guess.
-    fn other(&self) -> [u8; 12] {
+    pub(super) fn other(&self) -> [u8; 12] {
         let serial = (self.serial() & 0xffff_ffff) as u32;
         let words = [self.instance, serial, (self.random)() as u32];
         let mut other = [0; 12];
@@ -224,6 +225,7 @@ impl V4State {
         self.count_denial(mode_of(before), mode_of(0));
         if let Some(opens) = files.get_mut(&open.file) {
             opens.retain(|other| !Arc::ptr_eq(other, open));
+            self.end_locks_of(open, opens);
             if opens.is_empty() {
                 files.remove(&open.file);
             }
@@ -238,12 +240,4 @@ impl V4State {
     pub fn open_count(&self) -> usize {
         self.opens.load(Relaxed)
     }
-}
-
-/// An open that was found, if it is of this file.
-fn of_file<'r>(
-    found: Result<OpenRef<'r>, StateidError>,
-    file: &FileKey,
-) -> Result<OpenRef<'r>, StateidError> {
-    found.and_then(|open| if open.file() == file { Ok(open) } else { Err(StateidError::Bad) })
 }

@@ -2,7 +2,7 @@
 
 use super::open_entry::Open;
 use super::server::{Reading, V4State};
-use super::stateid::{Stateid, StateidError};
+use super::stateid::{Stateid, StateidError, check_version};
 use crate::key::{FileKey, Now};
 use crate::share::ShareBits;
 use crate::sync::Arc;
@@ -36,6 +36,14 @@ impl OpenRef<'_> {
     }
 }
 
+/// An open that was found, if it is of this file.
+pub(super) fn of_file<'r>(
+    found: Result<OpenRef<'r>, StateidError>,
+    file: &FileKey,
+) -> Result<OpenRef<'r>, StateidError> {
+    found.and_then(|open| if open.file() == file { Ok(open) } else { Err(StateidError::Bad) })
+}
+
 impl Reading<'_> {
     /// The open of a client's stateid.
     ///
@@ -46,14 +54,7 @@ impl Reading<'_> {
         if open.client_id() != client_id || open.is_ended() {
             return Err(StateidError::Bad);
         }
-        let current = open.seqid.load(Acquire);
-        match stateid.seqid {
-            0 => {}
-            seqid if seqid == current => {}
-            // the number wraps from the highest to 1
-            seqid if current.wrapping_sub(seqid) < 1 << 31 => return Err(StateidError::Old),
-            _ => return Err(StateidError::Bad),
-        }
+        check_version(stateid.seqid, open.seqid.load(Acquire))?;
         Ok(OpenRef { open })
     }
 
@@ -68,11 +69,18 @@ impl Reading<'_> {
         file: &FileKey,
         access: ShareBits,
     ) -> Result<ShareBits, StateidError> {
-        let open = self.find_open(client_id, stateid)?;
-        if open.file() != file {
-            return Err(StateidError::Bad);
-        }
-        let granted = open.access();
+        let granted = match self.find_open(client_id, stateid) {
+            Ok(open) if open.file() == file => open.access(),
+            Err(StateidError::Bad) => {
+                let lock = self.find_lock(client_id, stateid)?;
+                if lock.file() != file {
+                    return Err(StateidError::Bad);
+                }
+                self.lock_access(lock)?
+            }
+            Ok(_) => return Err(StateidError::Bad),
+            Err(error) => return Err(error),
+        };
         if granted.number() & access.number() == access.number() {
             Ok(granted)
         } else {

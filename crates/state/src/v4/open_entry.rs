@@ -1,10 +1,11 @@
 //! An open: what it is for is one word, which readers load without a lock.
 
 use super::client::Client;
+use super::lock_entry::LockState;
 use super::stateid::Stateid;
 use crate::key::FileKey;
 use crate::share::{ShareBits, ShareMode};
-use crate::sync::{Arc, AtomicUsize};
+use crate::sync::{Arc, AtomicUsize, Mutex};
 use std::any::Any;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -26,6 +27,8 @@ pub(super) struct Open {
     pub(super) mode: AtomicUsize,
     /// Which combinations it was opened with: a bit each. Under the shard's lock.
     pub(super) combinations: AtomicUsize,
+    /// Those who have locks by it.
+    pub(super) locks: Mutex<Vec<Arc<LockState>>>,
     pub(super) _kept: Guard,
 }
 

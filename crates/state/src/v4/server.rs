@@ -4,6 +4,7 @@ use super::client::Client;
 use super::clients::Clients;
 use super::files::Files;
 use super::limits::V4Limits;
+use super::lock_entry::{LockState, Released};
 use super::open_entry::Open;
 use super::session::{Session, SessionId};
 use super::stateid::{Key, key_of};
@@ -16,6 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) enum Entry {
     Session(Arc<Session>),
     Open(Arc<Open>),
+    Lock(Arc<LockState>),
 }
 
 /// Numbers that nobody can guess; the crate has no source of its own.
@@ -34,6 +36,10 @@ pub struct V4State {
     pub(super) denials: AtomicUsize,
     /// How many opens there are.
     pub(super) opens: AtomicUsize,
+    /// What has ended and may have locks.
+    pub(super) released: Mutex<Vec<Released>>,
+    /// How many there are.
+    pub(super) released_count: AtomicUsize,
     serials: AtomicU64,
 }
 
@@ -50,6 +56,8 @@ impl V4State {
             files: Files::default(),
             denials: AtomicUsize::new(0),
             opens: AtomicUsize::new(0),
+            released: Mutex::default(),
+            released_count: AtomicUsize::new(0),
             serials: AtomicU64::new(1),
         }
     }
@@ -85,6 +93,9 @@ impl V4State {
         for open in client.take_opens() {
             self.remove_open(&open);
         }
+        if let Some(host) = client.end_lock_host() {
+            self.note(Released::Client(host));
+        }
     }
 
     fn remove_session(&self, id: &SessionId) {
@@ -105,14 +116,21 @@ impl Reading<'_> {
     pub fn session(&self, id: &SessionId) -> Option<&Session> {
         match self.entries.get(id)? {
             Entry::Session(session) => Some(session),
-            Entry::Open(_) => None,
+            Entry::Open(_) | Entry::Lock(_) => None,
         }
     }
 
     pub(super) fn open(&self, other: &[u8; 12]) -> Option<&Arc<Open>> {
         match self.entries.get(&key_of(other))? {
             Entry::Open(open) => Some(open),
-            Entry::Session(_) => None,
+            Entry::Session(_) | Entry::Lock(_) => None,
+        }
+    }
+
+    pub(super) fn lock(&self, other: &[u8; 12]) -> Option<&Arc<LockState>> {
+        match self.entries.get(&key_of(other))? {
+            Entry::Lock(lock) => Some(lock),
+            Entry::Session(_) | Entry::Open(_) => None,
         }
     }
 }

@@ -31,3 +31,13 @@ pub(super) const fn key_of(other: &[u8; 12]) -> Key {
     let [a, b, c, d, e, f, g, h, i, j, k, l] = *other;
     [a, b, c, d, e, f, g, h, i, j, k, l, 0xff, 0xff, 0xff, 0xff]
 }
+
+/// Compares the version of a stateid in a request with the present one.
+pub(super) const fn check_version(asked: u32, current: u32) -> Result<(), StateidError> {
+    if asked == 0 || asked == current {
+        return Ok(());
+    }
+    // the number wraps from the highest to 1
+    let old = current.wrapping_sub(asked) < 1 << 31;
+    Err(if old { StateidError::Old } else { StateidError::Bad })
+}

@@ -242,7 +242,7 @@ impl World {
         let Some(row) = self.state.file_row(self.now, &file) else { return bytes };
         let host = self.host(owner.0);
         let own = row.locks.iter().filter(|lock| {
-            let Who::Nlm { host: of, svid, .. } = lock.holder.who();
+            let Who::Nlm { host: of, svid, .. } = lock.holder.who() else { panic!("not of NLM") };
             lock.tentative_ms.is_none() && (of, svid) == (host, owner.1)
         });
         own.for_each(|lock| bytes[span(lock.range)].fill(Some(lock.mode)));

@@ -12,15 +12,15 @@ use sys::ofd_lock::{self, LockType, Range};
 use testing::{Missing, is_root, skip};
 use vfs_local::{LocalFs, LocalOptions, OpenFiles};
 
-struct Local {
-    rig: Rig,
+pub struct Local {
+    pub rig: Rig,
     dir: tempfile::TempDir,
 }
 
-const FIRST_TEN: Range = Range { start: 0, len: 10 };
-const ALL: Range = Range { start: 0, len: 0 };
+pub const FIRST_TEN: Range = Range { start: 0, len: 10 };
+pub const ALL: Range = Range { start: 0, len: 0 };
 
-fn local() -> Option<Local> {
+pub fn local() -> Option<Local> {
     if !is_root() {
         skip(Missing::Root, "a server that finds files by handle");
         return None;
@@ -34,7 +34,7 @@ fn local() -> Option<Local> {
 
 impl Local {
     /// A program's own description of the file.
-    fn program(&self) -> File {
+    pub fn program(&self) -> File {
         File::options().read(true).write(true).open(self.dir.path().join("file")).unwrap()
     }
 

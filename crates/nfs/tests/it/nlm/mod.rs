@@ -5,4 +5,5 @@ mod locks;
 mod rig;
 mod rights;
 mod shares;
+mod version4;
 mod waiting;

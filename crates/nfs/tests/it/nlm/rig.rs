@@ -2,6 +2,7 @@
 
 use crate::support::{Awake, exports};
 use bowline_nfs::nlm::{Nlm, Store, nlm_program};
+use bowline_nfs::v4::V4;
 use bowline_nfs::{Nfs, NfsSettings};
 use proto::nlm::{
     Answer, CancelArgs, FreeAllArgs, Holder, Lock, LockArgs, ShareAccess, ShareAnswer, ShareArgs,
@@ -15,7 +16,7 @@ use rpc::{
 use state::{Limits, Now, Record, Recovery, State};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use vfs::Backend;
 use xdr::{Reader, Writer};
 
@@ -114,13 +115,26 @@ impl Rig {
     ) -> Self {
         let exports = Arc::new(exports::of(&[("/e", backend, options)]));
         let state = Arc::new(State::new(recovery, Now(0), limits, 1));
-        let nfs = Arc::new(Nfs::new(exports, NfsSettings::default()).with_state(state));
+        Self::of(Nfs::new(exports, NfsSettings::default()).with_state(state))
+    }
+
+    /// The same with this state of version 4.
+    pub fn with_version_4(backend: Arc<dyn Backend>, v4: V4) -> Self {
+        let exports = Arc::new(exports::of(&[("/e", backend, exports::RW)]));
+        Self::of(Nfs::new(exports, NfsSettings::default()).with_version_4(v4))
+    }
+
+    fn of(nfs: Nfs) -> Self {
+        let nfs = Arc::new(nfs);
         let store = Arc::new(Records::default());
         let calls = Arc::new(Calls::default());
         let outbound = Arc::clone(&calls) as Arc<dyn Outbound>;
         let records = Arc::clone(&store) as Arc<dyn Store>;
         let nlm = Nlm::new(Arc::clone(&nfs), records, outbound, b"server");
-        Self { nfs, program: nlm_program(Arc::new(nlm)), store, calls }
+        let nlm = Arc::new(nlm);
+        let for_version_4: Weak<Nlm> = Arc::downgrade(&nlm);
+        nfs.set_lock_manager(for_version_4);
+        Self { nfs, program: nlm_program(nlm), store, calls }
     }
 
     pub fn nlm(&self) -> &Nlm {

@@ -584,7 +584,7 @@ impl Env {
         let oh = crate::world::oh((owner, 7));
         for row in self.state.file_rows(self.now) {
             let of = |who: Who<'_>| {
-                let Who::Nlm { oh: other, .. } = who;
+                let other = who.name();
                 other == oh
             };
             assert!(!row.locks.iter().any(|lock| of(lock.holder.who())), "a lock is left");
@@ -649,11 +649,11 @@ impl Env {
         for row in self.state.file_rows(self.now) {
             row.file.hash(&mut hasher);
             for lock in &row.locks {
-                let Who::Nlm { oh, .. } = lock.holder.who();
+                let oh = lock.holder.who().name();
                 (oh, lock.range, lock.mode, lock.tentative_ms.is_some()).hash(&mut hasher);
             }
             for waiter in &row.waiters {
-                let Who::Nlm { oh, .. } = waiter.holder.who();
+                let oh = waiter.holder.who().name();
                 (oh, waiter.range, waiter.mode, waiter.local).hash(&mut hasher);
             }
             (row.locks.len(), row.waiters.len(), row.shown, row.asked).hash(&mut hasher);

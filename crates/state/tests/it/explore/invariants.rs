@@ -2,7 +2,7 @@
 
 use super::clients::{Client, Env, Open, bytes};
 use crate::world::{address, file};
-use bowline_state::{FileRow, How, LockRow, Mode, Who};
+use bowline_state::{FileRow, How, LockRow, Mode};
 
 /// Checks all of it.
 pub fn check(env: &Env) {
@@ -19,7 +19,7 @@ pub fn check(env: &Env) {
 }
 
 fn owner(holder: &bowline_state::Holder) -> u8 {
-    let Who::Nlm { oh, .. } = holder.who();
+    let oh = holder.who().name();
     oh.last().map_or(9, |digit| digit - b'0')
 }
 

@@ -1,0 +1,55 @@
+//! What version 4 asks of whoever decides about byte-range locks: the lock manager of [`nlm`](crate::nlm), so that one
+//! table holds the locks of all protocols.
+
+use crate::object::Object;
+use rpc::Blocking;
+use state::{ByteRange, Conflict, FileKey, HostId, Mode, Who};
+
+/// A lock that is asked for.
+#[derive(Clone, Copy)]
+pub struct LockWanted<'a> {
+    /// For whom.
+    pub who: Who<'a>,
+    /// The bytes.
+    pub range: ByteRange,
+    /// How they are to be held.
+    pub mode: Mode,
+}
+
+/// What it comes to.
+#[derive(Debug)]
+pub enum LockAnswer {
+    /// It is held, or nothing is in the way, or it is given back.
+    Done,
+    /// This is in the way.
+    Denied(Conflict),
+    /// Only what was held before the restart may be had now.
+    Grace,
+    /// Nobody knows yet, or there is no room now: ask again later.
+    Later,
+    /// The file system fails so.
+    Failed(vfs::Status),
+}
+
+/// Takes and gives back byte-range locks. May block where `blocking` allows it.
+pub trait ByteRangeLocks: Send + Sync {
+    /// A client of version 4 as a host of the table of locks, which it is until [`ByteRangeLocks::give_back_released`] hears
+    /// that it has ended.
+    fn add_client(&self, caller: &state::Caller<'_>, client: u64) -> HostId;
+    /// Takes a lock of a file.
+    fn lock(&self, blocking: &dyn Blocking, file: Object<'_>, wanted: LockWanted<'_>)
+    -> LockAnswer;
+    /// What is in the way of a lock.
+    fn test(&self, blocking: &dyn Blocking, file: Object<'_>, wanted: LockWanted<'_>)
+    -> LockAnswer;
+    /// Gives bytes back.
+    fn unlock(
+        &self,
+        blocking: &dyn Blocking,
+        file: &FileKey,
+        who: &Who<'_>,
+        range: ByteRange,
+    ) -> LockAnswer;
+    /// Gives back what those hold that have ended.
+    fn give_back_released(&self, blocking: &dyn Blocking);
+}
