@@ -1,6 +1,6 @@
 //! Opens the back ends of exports, and owns the cache of open files that they share.
 
-use super::control::OpenBackend;
+use super::export_opener::OpenBackend;
 use super::sweeper::Sweeper;
 use crate::backend_schemes;
 use crate::export_specs::ServerUser;

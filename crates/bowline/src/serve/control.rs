@@ -21,17 +21,13 @@ use admin::api::{
     Released, Reloaded, RuleRow, Sample, SessionRow, SettingRow, SocketRow, Status,
 };
 use admin::{Control, Format, Refused};
-use export::{ExportId, ExportSpec, Table, WaitingExport};
+use export::{ExportId, Table, WaitingExport};
 use nfs::mount::Mount;
 use nfs::nlm::Taken;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use svc::Server;
 use telemetry::{OpName, Telemetry};
-use vfs::Backend;
-
-/// Opens the back end of an export.
-pub type OpenBackend = Box<dyn Fn(&ExportSpec) -> anyhow::Result<Arc<dyn Backend>> + Send + Sync>;
 
 /// A running server for its operator.
 pub struct ServerControl {

@@ -7,7 +7,7 @@
 //! `configured` is locked by whoever changes the exports, for as long as opening them may take, which is bounded
 //! ([`super::export_opener`]). `shown` holds what the operator is told and is locked for a copy. Calls take neither.
 
-use super::control::OpenBackend;
+use super::export_opener::OpenBackend;
 use super::export_opener::{ExportOpener, OpenJob};
 use crate::export_specs::{self, ExportSpecs};
 use crate::output::UsageError;

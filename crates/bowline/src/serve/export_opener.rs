@@ -7,7 +7,6 @@
 //!
 //! The lock guards the lists and is held for a few instructions; file systems are only used by the threads.
 
-use super::control::OpenBackend;
 use crate::export_specs;
 use crate::output::error_text;
 use export::{ExportSpec, Opened, Source, WaitReason};
@@ -22,6 +21,9 @@ use vfs_mem::{MemFs, MemOptions};
 pub const PATIENCE: Duration = Duration::from_secs(2);
 /// A job that takes longer than this has the next one begun beside it.
 const STALL: Duration = Duration::from_millis(20);
+
+/// Opens the back end of an export.
+pub type OpenBackend = Box<dyn Fn(&ExportSpec) -> anyhow::Result<Arc<dyn Backend>> + Send + Sync>;
 
 /// What makes two jobs the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
