@@ -235,6 +235,20 @@ for_tests() {
     nfs-ls:libnfs-utils setpriv:util-linux qemu-system-aarch64:qemu-system-arm ganesha.nfsd:nfs-ganesha \
     "/usr/lib/$(uname -m)-linux-gnu/ganesha/libfsalvfs.so:nfs-ganesha-vfs" \
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu
+  unpack_promtool
+}
+
+# promtool judges the metrics. It is taken out of its package: installed, that would start a service.
+unpack_promtool() {
+  local bin=$root/target/tools/bin package=$root/target/tools/prometheus
+  PATH=$bin:$PATH
+  if command -v promtool >/dev/null; then return; fi
+  say "unpacking promtool"
+  mkdir -p "$bin" "$package"
+  (cd "$package" && { apt-get download -qq prometheus || { apt_update && apt-get download -qq prometheus; }; } &&
+    dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool "$bin") >/dev/null 2>&1 ||
+    { say "apt could not download prometheus: unpack promtool from it by hand"; exit 1; }
+  rm -rf "$package"
 }
 
 # Builds all test programs; a line for each that compiles in the file $1: package, name, program.
