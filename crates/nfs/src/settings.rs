@@ -102,7 +102,7 @@ impl fmt::Display for NfsVersionsError {
 impl std::error::Error for NfsVersionsError {}
 
 impl Default for NfsVersions {
-    /// Version 4.1 is left out as long as it has no locks and forgets its opens at a restart.
+    /// Version 4.1 is left out as long as it forgets opens and locks at a restart.
     fn default() -> Self {
         Self(vec![NfsVersion::V2, NfsVersion::V3])
     }
@@ -142,6 +142,11 @@ impl NfsVersions {
             NfsVersion::V41 => (transport == Transport::Tcp).then_some(4),
         };
         self.0.iter().filter_map(number).collect()
+    }
+
+    /// Whether version 3 is among them.
+    pub fn has_v3(&self) -> bool {
+        self.0.contains(&NfsVersion::V3)
     }
 
     /// Whether version 4.1 is among them.

@@ -57,7 +57,9 @@ pub enum Plan {
 /// How often rpcbind is asked whether it still has the registrations.
 const CHECK_EVERY: Duration = Duration::from_secs(10);
 /// Programs that another server of this machine may have, such as the kernel's lock manager: NLM, NSM, rquota.
-const SHARED_PROGRAMS: [u32; 3] = [100_021, 100_024, 100_011];
+const SHARED_PROGRAMS: [u32; 3] = [NLM, 100_024, 100_011];
+/// The lock manager of version 3.
+const NLM: u32 = 100_021;
 
 /// The applied plan.
 pub struct PortmapService {
@@ -76,6 +78,8 @@ struct Service {
 struct State {
     /// The registrations with rpcbind.
     registered: Option<Registered>,
+    /// This server answers port 111.
+    served: bool,
     /// For the operator: what was done, and what other servers hold.
     how: String,
     /// What is wrong with rpcbind now.
@@ -108,7 +112,8 @@ impl PortmapService {
             },
         };
         let watched = registered.is_some();
-        let state = Mutex::new(State { registered, how, trouble: None });
+        let served = matches!(plan, Plan::Serve(_));
+        let state = Mutex::new(State { registered, served, how, trouble: None });
         let service = Arc::new(Service { own, state });
         let watch = if watched { watch(&service) } else { None };
         Ok(Self { service, watch: Mutex::new(watch) })
@@ -121,6 +126,13 @@ impl PortmapService {
             Some(trouble) => format!("{}; {trouble}", state.how),
             None => state.how.clone(),
         }
+    }
+
+    /// Whether clients find this server's lock manager by port 111. If so they find all that version 3 needs.
+    pub fn announces_locks(&self) -> bool {
+        let state = self.service.lock();
+        let registered = |done: &Registered| done.services().iter().any(|one| one.program == NLM);
+        state.served || state.registered.as_ref().is_some_and(registered)
     }
 
     /// Announces the services over UDP, or no longer.

@@ -4,6 +4,7 @@
 use super::control::ServerControl;
 use super::listen_addresses::{ListenAddresses, MountServer};
 use crate::export_specs;
+use nfs::NfsVersions;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -15,8 +16,12 @@ pub struct StartupMessage {
     pub listen: ListenAddresses,
     /// The exports, each with its rules.
     pub exports: Vec<ExportLine>,
+    /// The versions that are served.
+    pub versions: NfsVersions,
     /// How portmappers know the server.
     pub portmap: String,
+    /// Clients find the ports of version 3, and those of locks, by port 111.
+    pub ports_announced: bool,
     /// The state directory.
     pub state_dir: String,
     /// The control socket.
@@ -46,8 +51,8 @@ impl StartupMessage {
     pub fn text(&self, at: Option<MountServer>) -> String {
         let mut text = String::new();
         let version = env!("CARGO_PKG_VERSION");
-        let _ =
-            writeln!(text, "bowline {version} serves NFSv3 and NFSv2 on {}", self.listen.text());
+        let (versions, on) = (&self.versions, self.listen.text());
+        let _ = writeln!(text, "bowline {version} serves NFS versions {versions} on {on}");
         if self.exports.is_empty() {
             text.push_str("  nothing is exported\n");
         }
@@ -66,9 +71,10 @@ impl StartupMessage {
             let _ = writeln!(text, "  and {more} more: bowline exports");
         }
         if let (Some(export), Some(at)) = (self.exports.first(), at) {
-            let proto = if self.listen.tcp.is_empty() { "udp" } else { "tcp" };
             let _ = writeln!(text, "mount it:");
-            let _ = writeln!(text, "  {}", mount_command(proto, at, &export.path));
+            for options in self.mount_options(at) {
+                let _ = writeln!(text, "  {}", mount_command(&options, at, &export.path));
+            }
         }
         let _ = writeln!(text, "portmapper: {}", self.portmap);
         for note in &self.notes {
@@ -80,6 +86,27 @@ impl StartupMessage {
         }
         let _ = writeln!(text, "control: {}", self.control);
         text
+    }
+
+    /// The options of mount(8) for each version that Linux mounts today, the newest first. Version 3 needs port 111
+    /// for its locks; without it there are none.
+    fn mount_options(&self, at: MountServer) -> Vec<String> {
+        let MountServer { port, v6, .. } = at;
+        let family = if v6 { "6" } else { "" };
+        let proto = if self.listen.tcp.is_empty() { "udp" } else { "tcp" };
+        let mut options = Vec::new();
+        if self.versions.has_v41() && proto == "tcp" {
+            options.push(format!("vers=4.1,proto=tcp{family},port={port}"));
+        }
+        if self.versions.has_v3() && self.ports_announced {
+            options.push(format!("vers=3,proto={proto}{family},mountproto={proto}{family}"));
+        } else if self.versions.has_v3() {
+            options.push(format!(
+                "vers=3,proto={proto}{family},port={port},\
+                 mountproto={proto}{family},mountport={port},nolock"
+            ));
+        }
+        options
     }
 }
 
@@ -94,7 +121,9 @@ pub fn print(control: &ServerControl, listen: &ListenAddresses, metrics: Option<
     let message = StartupMessage {
         listen: listen.clone(),
         exports: control.parts.exports.load().exports().iter().map(line).collect(),
+        versions: config.values.versions.clone(),
         portmap: control.parts.portmap.how(),
+        ports_announced: control.parts.portmap.announces_locks(),
         state_dir: config.state_dir.display().to_string(),
         control: config.control.display().to_string(),
         metrics,
@@ -112,18 +141,13 @@ pub fn print_text(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// The command that mounts `path`, without a portmapper and without a lock manager.
-pub fn mount_command(proto: &str, server: MountServer, path: &str) -> String {
-    let MountServer { host, port, v6 } = server;
-    let family = if v6 { "6" } else { "" };
-    let server = match host {
+/// The command that mounts `path` with these options of mount(8).
+pub fn mount_command(options: &str, server: MountServer, path: &str) -> String {
+    let server = match server.host {
         Some(IpAddr::V4(addr)) => addr.to_string(),
         Some(IpAddr::V6(addr)) => format!("[{addr}]"),
         None => "SERVER".to_owned(),
     };
-    let options = format!(
-        "vers=3,proto={proto}{family},port={port},mountproto={proto}{family},mountport={port},nolock"
-    );
     format!("mount -t nfs -o {options} {} /mnt", quoted(&format!("{server}:{path}")))
 }
 
@@ -140,39 +164,61 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{ExportLine, ListenAddresses, MountServer, StartupMessage, mount_command};
+    use nfs::NfsVersions;
 
-    #[test]
-    fn the_mount_command_has_every_option_a_client_needs() {
-        let v4 = MountServer { host: "127.0.0.1".parse().ok(), port: 20049, v6: false };
-        assert_eq!(
-            mount_command("tcp", v4, "/srv/a"),
-            "mount -t nfs -o vers=3,proto=tcp,port=20049,mountproto=tcp,mountport=20049,nolock \
-             127.0.0.1:/srv/a /mnt"
-        );
-        let unknown = mount_command("tcp", MountServer { host: None, ..v4 }, "/a");
-        assert!(unknown.ends_with(",nolock SERVER:/a /mnt"), "{unknown}");
-        let v6 = MountServer { host: "::1".parse().ok(), port: 2049, v6: true };
-        let command = mount_command("tcp", v6, "/it's here");
-        assert!(command.ends_with(r"'[::1]:/it'\''s here' /mnt"), "{command}");
-        assert!(command.contains("proto=tcp6,"), "{command}");
-    }
-
-    #[test]
-    fn the_message_lists_exports_clients_and_addresses() {
-        let at = Some(MountServer { host: "10.1.2.3".parse().ok(), port: 2049, v6: false });
-        let message = StartupMessage {
+    fn message() -> StartupMessage {
+        StartupMessage {
             listen: ListenAddresses::both(&["0.0.0.0:2049".parse().unwrap()]),
             exports: vec![ExportLine {
                 path: "/x".into(),
                 directory: "/srv/x".into(),
                 rules: vec![("*".into(), "ro".into()), ("10.0.0.1".into(), "rw".into())],
             }],
+            versions: NfsVersions::default(),
             portmap: "none".into(),
+            ports_announced: false,
             state_dir: "/var/lib/s".into(),
             control: "/run/c.sock".into(),
             metrics: Some(([127, 0, 0, 1], 9049).into()),
             notes: vec!["check the disk".into()],
+        }
+    }
+
+    #[test]
+    fn the_mount_command_has_every_option_a_client_needs() {
+        let v4 = MountServer { host: "127.0.0.1".parse().ok(), port: 20049, v6: false };
+        assert_eq!(
+            message().mount_options(v4),
+            ["vers=3,proto=tcp,port=20049,mountproto=tcp,mountport=20049,nolock"]
+        );
+        assert_eq!(mount_command("vers=3", v4, "/a"), "mount -t nfs -o vers=3 127.0.0.1:/a /mnt");
+        let unknown = mount_command("vers=3", MountServer { host: None, ..v4 }, "/a");
+        assert!(unknown.ends_with(" SERVER:/a /mnt"), "{unknown}");
+        let v6 = MountServer { host: "::1".parse().ok(), port: 2049, v6: true };
+        let command = mount_command("vers=3", v6, "/it's here");
+        assert!(command.ends_with(r"'[::1]:/it'\''s here' /mnt"), "{command}");
+        assert!(message().mount_options(v6)[0].contains("proto=tcp6,"));
+    }
+
+    #[test]
+    fn a_client_that_finds_the_ports_can_lock_and_version_4_comes_first() {
+        let at = MountServer { host: "10.1.2.3".parse().ok(), port: 2049, v6: false };
+        let message = StartupMessage {
+            versions: "2,3,4.1".parse().unwrap(),
+            ports_announced: true,
+            ..message()
         };
+        assert_eq!(
+            message.mount_options(at),
+            ["vers=4.1,proto=tcp,port=2049", "vers=3,proto=tcp,mountproto=tcp"]
+        );
+        assert!(message.text(Some(at)).contains(" serves NFS versions 2,3,4.1 on "));
+    }
+
+    #[test]
+    fn the_message_lists_exports_clients_and_addresses() {
+        let at = Some(MountServer { host: "10.1.2.3".parse().ok(), port: 2049, v6: false });
+        let message = message();
         let text = message.text(at);
         for part in [
             "0.0.0.0:2049\n",
