@@ -7,8 +7,8 @@
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE allocate nothing here and take no lock.
 
 pub mod acl;
+mod byte_range_locks;
 mod file_key;
-mod lock_manager;
 pub mod mount;
 pub mod nlm;
 pub mod nsm;
@@ -26,7 +26,7 @@ pub mod verbs;
 use rpc::{Service, Version};
 use std::sync::Arc;
 
-pub use lock_manager::{ByteRangeLocks, LockAnswer, LockWanted};
+pub use byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 pub use program_state::Nfs;
 pub use settings::{NfsSettings, NfsVersions, NfsVersionsError, TransferSize, TransferSizeError};
 pub use v4::OpenView;

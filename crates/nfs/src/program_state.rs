@@ -1,6 +1,6 @@
 //! What all versions of the NFS program share.
 
-use crate::lock_manager::ByteRangeLocks;
+use crate::byte_range_locks::ByteRangeLocks;
 use crate::settings::NfsSettings;
 use crate::v2;
 use crate::v4::V4;

@@ -69,9 +69,9 @@ pub fn get(fd: BorrowedFd<'_>, kind: Kind, id: u32) -> io::Result<Option<Quota>>
     };
     let command = GET << 8 | number;
     let mut raw = Raw::default();
+    let (fd, written) = (fd.as_raw_fd(), &raw mut raw);
     // SAFETY: `raw` has the layout of the kernel's structure, which this command writes, and outlives the call.
-    let status =
-        unsafe { libc::syscall(libc::SYS_quotactl_fd, fd.as_raw_fd(), command, id, &raw mut raw) };
+    let status = unsafe { libc::syscall(libc::SYS_quotactl_fd, fd, command, id, written) };
     if status == 0 {
         return Ok(Some(convert(&raw)));
     }

@@ -4,7 +4,7 @@
 //! state core ([`state::State`]), which is shared with version 4. Here a call is decoded and its caller and file are
 //! found ([`request`]), what the core asks for is done (`act`: the kernel's locks, the recovery store), and the
 //! outcome is put in the version's words (`status`). A client whose request waited is called back (`granted`), and what
-//! is due by time is done by one thread (`desk`). One file per procedure; the versions differ in the width of
+//! is due by time is done by one thread (`deadlines`). One file per procedure; the versions differ in the width of
 //! offsets and in the numbers of the answers only, which [`proto::nlm`] takes care of.
 //!
 //! NLM is described in X/Open's C702, which was not at hand, and for version 4 in RFC 1813 §6.3; what no description
@@ -19,7 +19,7 @@
 mod act;
 mod answers;
 mod cancel;
-mod desk;
+mod deadlines;
 mod free_all;
 mod granted;
 mod lock;

@@ -2,8 +2,9 @@
 
 use super::Nlm;
 use super::act::Answer;
+use super::locked_file::LockedFile;
+use crate::byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 use crate::file_key::file_key;
-use crate::lock_manager::{ByteRangeLocks, LockAnswer, LockWanted};
 use crate::object::Object;
 use proto::nlm::Status;
 use rpc::Blocking;
@@ -11,6 +12,7 @@ use state::v4::Released;
 use state::{
     ByteRange, Conflict, Effects, FileKey, HostId, How, LockRequest, Plan, TestAnswer, Who,
 };
+use std::sync::Arc;
 
 impl Nlm {
     /// Whether the lock in the way was one of a client of version 4 whose lease is over, which has lost it now.
@@ -23,6 +25,12 @@ impl Nlm {
             ByteRangeLocks::give_back_released(self, blocking);
         }
         ended
+    }
+
+    /// The file of a lock, by its key and kept open.
+    fn keep(&self, file: Object<'_>) -> vfs::Result<(FileKey, Arc<LockedFile>)> {
+        let key = file_key(file.export_id(), &file.fid).ok_or(vfs::Status::ServerFault)?;
+        Ok((key, self.files.keep(key, file)?))
     }
 
     /// The word for an answer.
@@ -60,11 +68,8 @@ impl ByteRangeLocks for Nlm {
         file: Object<'_>,
         wanted: LockWanted<'_>,
     ) -> LockAnswer {
-        let Some(key) = file_key(file.export_id(), &file.fid) else {
-            return LockAnswer::Failed(vfs::Status::ServerFault);
-        };
-        let file = match self.files.keep(key, file) {
-            Ok(file) => file,
+        let (key, file) = match self.keep(file) {
+            Ok(kept) => kept,
             Err(status) => return LockAnswer::Failed(status),
         };
         let LockWanted { who, range, mode } = wanted;
@@ -81,11 +86,8 @@ impl ByteRangeLocks for Nlm {
         file: Object<'_>,
         wanted: LockWanted<'_>,
     ) -> LockAnswer {
-        let Some(key) = file_key(file.export_id(), &file.fid) else {
-            return LockAnswer::Failed(vfs::Status::ServerFault);
-        };
-        let file = match self.files.keep(key, file) {
-            Ok(file) => file,
+        let (key, file) = match self.keep(file) {
+            Ok(kept) => kept,
             Err(status) => return LockAnswer::Failed(status),
         };
         if self.state().in_grace(self.now()) {

@@ -1,9 +1,9 @@
 //! What an operator sees of the locks, and what he takes away.
 
 use super::Nlm;
-use super::desk::Keeper;
+use super::deadlines::Keeper;
+use crate::byte_range_locks::ByteRangeLocks;
 use crate::file_key::export_of;
-use crate::lock_manager::ByteRangeLocks;
 use crate::object::Object;
 use state::{ByteRange, FileKey, Holder, HostId, Mode, ShareBits, Who};
 use std::collections::HashMap;

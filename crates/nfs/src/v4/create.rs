@@ -3,7 +3,7 @@
 use super::attr::change_info;
 use super::frame::Frame;
 use super::name;
-use super::set_attr;
+use super::settable_attrs;
 use super::status::Failed;
 use crate::verbs;
 use proto::nfs4::{CreateArgs, CreateType4, Nfsstat4};
@@ -21,7 +21,7 @@ pub(super) fn create<'f>(
         return Err(Nfsstat4::BadType.into());
     }
     name::check(name.0)?;
-    let set = set_attr::parse(&attrs)?;
+    let set = settable_attrs::parse(&attrs)?;
     let name = name.0;
     let special = |kind| verbs::mknod(dir, name, Ok((kind, set)));
     let made = match what {
@@ -38,6 +38,6 @@ pub(super) fn create<'f>(
     let node = made.node.ok_or(Nfsstat4::Delay)?;
     frame.move_to(node.fid);
     reply.put(&change_info(&made.dir));
-    reply.put(&set_attr::mask_of(&set));
+    reply.put(&settable_attrs::mask_of(&set));
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 use super::frame::{Frame, stateid_of, wire_stateid};
 use super::status::Failed;
-use crate::lock_manager::{ByteRangeLocks, LockAnswer, LockWanted};
+use crate::byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 use proto::layout::Bytes;
 use proto::nfs4::{
     LockArgs, LockDenied, LockOwner4, LockType4, Locker4, LocktArgs, LockuArgs, Nfsstat4,

@@ -7,7 +7,7 @@ use super::attr::change_info;
 use super::frame::Frame;
 use super::lookup;
 use super::open::{OpenedFile, check_regular, cut, reserve, unchanged};
-use super::set_attr;
+use super::settable_attrs;
 use super::status::Failed;
 use crate::object::Object;
 use crate::verbs;
@@ -35,22 +35,22 @@ pub(super) fn open_or_create<'f>(
 ) -> Result<OpenedFile, Failed> {
     match how {
         Createhow4::Guarded(attrs) => {
-            let set = set_attr::parse(&attrs)?;
+            let set = settable_attrs::parse(&attrs)?;
             let made = verbs::create(dir, name, Ok(Create::Guarded(set)))?;
-            open_made(frame, dir, &made, owner, mode, set_attr::mask_of(&set))
+            open_made(frame, dir, &made, owner, mode, settable_attrs::mask_of(&set))
         }
         Createhow4::Unchecked(attrs) => {
-            unchecked(frame, dir, name, owner, mode, set_attr::parse(&attrs)?)
+            unchecked(frame, dir, name, owner, mode, settable_attrs::parse(&attrs)?)
         }
         Createhow4::Exclusive(verifier) => {
             exclusive(frame, dir, name, owner, mode, (verifier, SetAttr::default()))
         }
         Createhow4::Exclusive41(verifier, attrs) => {
             if !super::attr::EXCLUSIVE.covers(&attrs.mask) {
-                set_attr::parse(&attrs)?;
+                settable_attrs::parse(&attrs)?;
                 return Err(Nfsstat4::Inval.into());
             }
-            exclusive(frame, dir, name, owner, mode, (verifier, set_attr::parse(&attrs)?))
+            exclusive(frame, dir, name, owner, mode, (verifier, settable_attrs::parse(&attrs)?))
         }
     }
 }
@@ -79,7 +79,9 @@ fn unchecked<'f>(
         }
         match verbs::create(dir, name, Ok(Create::Guarded(set))) {
             Err(Status::Exist) => {}
-            made => return open_made(frame, dir, &made?, owner, mode, set_attr::mask_of(&set)),
+            made => {
+                return open_made(frame, dir, &made?, owner, mode, settable_attrs::mask_of(&set));
+            }
         }
     }
     Err(Nfsstat4::Delay.into())
@@ -139,7 +141,7 @@ fn exclusive<'f>(
         file.right = vfs::Right::Opened(vfs::OpenAccess::WRITE);
         verbs::setattr(&file, Ok(set), None)?;
     }
-    open_made(frame, dir, &made, owner, mode, set_attr::mask_of(&set).or(&times))
+    open_made(frame, dir, &made, owner, mode, settable_attrs::mask_of(&set).or(&times))
 }
 
 /// Opens a file that was just made.

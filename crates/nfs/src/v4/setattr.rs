@@ -1,7 +1,7 @@
 //! SETATTR (RFC 8881 §18.30). A change of the size is a write, which the stateid must allow.
 
 use super::frame::Frame;
-use super::set_attr;
+use super::settable_attrs;
 use super::stateids::{self, DataAccess};
 use super::status::Failed;
 use crate::verbs;
@@ -15,7 +15,7 @@ pub(super) fn setattr<'f>(
 ) -> Result<(), Failed> {
     let SetattrArgs { stateid, attrs } = args.get()?;
     frame.object()?;
-    let set = set_attr::parse(&attrs)?;
+    let set = settable_attrs::parse(&attrs)?;
     let right = if set.size.is_some() {
         stateids::data_right(frame, stateid, DataAccess::Write)?
     } else {
@@ -26,7 +26,7 @@ pub(super) fn setattr<'f>(
     let changed = verbs::setattr(&place.object, Ok(set), None);
     place.object.right = vfs::Right::Check;
     changed?;
-    reply.put(&set_attr::mask_of(&set));
+    reply.put(&settable_attrs::mask_of(&set));
     frame.changed = true;
     Ok(())
 }

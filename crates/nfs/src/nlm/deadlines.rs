@@ -4,7 +4,7 @@
 
 use super::Nlm;
 use super::answers::Waker;
-use crate::lock_manager::ByteRangeLocks;
+use crate::byte_range_locks::ByteRangeLocks;
 use rpc::Blocking;
 use state::Reboot;
 use std::net::IpAddr;
