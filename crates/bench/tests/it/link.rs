@@ -87,6 +87,9 @@ fn throughput(link: &Link, warm_up: Duration, measured: Duration) -> f64 {
 /// the line is a thread of this machine.
 const STOLEN_MAX: f64 = 0.1;
 
+/// Tries of 3 s until one finds the rate: other programs of this machine can disturb several in a row.
+const TRIES: usize = 20;
+
 fn within(found: f64, asked: f64, share: f64, what: &str) {
     assert!((found / asked - 1.0).abs() <= share, "{what}: asked {asked}, found {found}");
 }
@@ -108,7 +111,7 @@ fn rate_and_round_trip_are_as_asked() {
         let asked = 10e6 * 1448.0 / 1500.0;
         // a machine that is busy with something else may keep a flow from the rate, not push it over
         let (mut rate, mut disturbed) = (0.0, true);
-        for _ in 0..4 {
+        for _ in 0..TRIES {
             let before = sys::thread::cpu_times().unwrap();
             rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));
             assert!(rate < asked * 1.1, "the line is too fast: {rate}");
