@@ -1,15 +1,18 @@
 #!/bin/bash
-# guest.sh CHECKS [MOUNT OPTION...]
-# The guest's side: mounts the exports of server.sh and runs checks/CHECKS.py there. Each check
-# prints "ok NAME"; the last line counts them. Complaints of the client's kernel fail the test.
+# guest.sh CHECKS[,CHECKS...] [MOUNT OPTION...[|MOUNT OPTION...]]
+# The guest's side: mounts the exports of server.sh and runs checks/CHECKS.py there, one file after the other. Each
+# check prints "ok NAME"; the last line counts them. Complaints of the client's kernel fail the test. Of mount options
+# with a bar between them each guest takes its own.
 set -e
-checks=$1 extra=${2:+,$2}
+checks=$1
+IFS='|' read -r -a options <<<"${2:-}"
+extra=${options[$((GUEST - 1))]-${options[0]-}} extra=${extra:+,$extra}
 for i in $(seq 200); do (: </dev/tcp/$SERVER/2049) 2>/dev/null && break; sleep 0.05; done
 export_dir=$(cut -d' ' -f1 "$JOB/exports" | head -n 1)
 here=$(dirname "$(cat "$JOB/script")")
 o=proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,hard$extra
 case $checks in
-  locks*)
+  *locks*)
     # a default mount: the server's port mapper is asked for everything, and the client's own lock and
     # status managers are found by its
     o=hard$extra
@@ -32,7 +35,9 @@ for d in a ro squash; do
 done
 cd /mnt/a
 status=0
-PYTHONDONTWRITEBYTECODE=1 python3 "$here/checks/$checks.py" || status=$?
+for check in ${checks//,/ }; do
+  PYTHONDONTWRITEBYTECODE=1 python3 "$here/checks/$check.py" || status=$?
+done
 cd /
 for d in a ro squash; do umount /mnt/$d || umount -f -l /mnt/$d; done
 if dmesg | grep -E 'NFS: |nfs: |RPC: ' | grep -vE 'not responding|server .* OK|Register|transport module'; then

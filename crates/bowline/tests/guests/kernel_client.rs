@@ -80,8 +80,8 @@ fn objects_over_version_4() {
 }
 
 #[test]
-fn data_over_version_4() {
-    guest("ext4 --set versions=2,3,4.1", "data", "vers=4.1", 240);
+fn data_and_locks_over_version_4() {
+    guest("ext4 --set versions=2,3,4.1", "data,locks", "vers=4.1", 240);
 }
 
 #[test]
@@ -119,10 +119,11 @@ fn acls() {
     guest("ext4", "acl", "", 240);
 }
 
-/// `LOCK_KILLS` for more kills of the server, `LOCK_ROUNDS` for more of everything else, `LOCK_CHECKS` for some checks.
+/// One of them uses version 3 and the other version 4.1. `LOCK_KILLS` for more kills of the server, `LOCK_ROUNDS` for more
+/// of everything else, `LOCK_CHECKS` for some checks.
 #[test]
 fn locks_of_two_clients() {
-    guests(2, "ext4", "locks_two", "", 400);
+    guests(2, "ext4 --set versions=2,3,4.1", "locks_two", "|vers=4.1", 400);
 }
 
 #[test]

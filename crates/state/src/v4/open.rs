@@ -98,7 +98,7 @@ impl V4State {
             mode: AtomicUsize::new(combination(request.mode)),
             combinations: AtomicUsize::new(1 << combination(request.mode)),
             locks: Mutex::default(),
-            _kept: kept,
+            kept: Mutex::new(Some(kept)),
         });
         if !client.add_open(&open, self.limits.opens_per_client) {
             return Err(OpenError::NoRoom);
@@ -233,6 +233,8 @@ impl V4State {
         drop(files);
         self.opens.fetch_sub(1, Relaxed);
         self.entries.pin().remove(&key_of(&open.other));
+        let kept = acquire(&open.kept).take();
+        drop(kept);
         true
     }
 

@@ -29,7 +29,9 @@ pub(super) struct Open {
     pub(super) combinations: AtomicUsize,
     /// Those who have locks by it.
     pub(super) locks: Mutex<Vec<Arc<LockState>>>,
-    pub(super) _kept: Guard,
+    /// Taken out when the open ends: the map lets go of the entry itself at some later time, and until then a file that
+    /// has lost its name would seem to be open.
+    pub(super) kept: Mutex<Option<Guard>>,
 }
 
 pub(super) const fn combination(mode: ShareMode) -> usize {

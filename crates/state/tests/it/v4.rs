@@ -250,6 +250,22 @@ fn open(
     state.open(Now(now), session, &OpenRequest { file: file(at), owner, mode }, Box::new(()))
 }
 
+/// A file that has lost its name must not seem to be open when its last open is closed.
+#[test]
+fn what_keeps_a_file_goes_with_its_open_at_once() {
+    let state = state();
+    let a = client(&state, b"a");
+    let reading = state.read();
+    let session = reading.session(&a.session).unwrap();
+    let kept = Arc::new(());
+    let request = OpenRequest { file: file(1), owner: b"o", mode: mode(1, 0) };
+    let guard = Box::new(Arc::clone(&kept));
+    let opened = state.open(Now(0), session, &request, guard).unwrap();
+    assert_eq!(Arc::strong_count(&kept), 2);
+    state.close(&reading, session.client_id(), opened.stateid, &file(1)).unwrap();
+    assert_eq!(Arc::strong_count(&kept), 1, "though the map is still being read");
+}
+
 #[test]
 fn a_stateid_is_good_for_its_client_its_file_and_what_it_was_opened_for() {
     let state = state();
