@@ -177,6 +177,9 @@ installed() {
   for page in README.md SECURITY.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT exports.example packaging/bowline.toml; do
     echo "644 $page share/doc/bowline/${page##*/}"
   done
+  for page in docs/{clients,containers,faq,features,migration,tuning}.md docs/figures/top.svg; do
+    echo "644 $page share/doc/bowline/$page"
+  done
   [ -n "$at_home" ] || echo "644 packaging/bowline.service lib/systemd/system/bowline.service"
   [ -n "$at_home" ] || echo "644 packaging/bowline.socket lib/systemd/system/bowline.socket"
 }
@@ -223,7 +226,7 @@ do_uninstall() {
     systemctl disable --now bowline.service bowline.socket 2>/dev/null || true
   fi
   installed | while read -r mode from to; do rm -f "${DESTDIR:-}$prefix/$to"; done
-  rmdir "${DESTDIR:-}$prefix/share/doc/bowline" 2>/dev/null || true
+  rmdir "${DESTDIR:-}$prefix/share/doc/bowline/"{docs/figures,docs,} 2>/dev/null || true
   say "removed from ${DESTDIR:-}$prefix; /etc/bowline and /var/lib/bowline are left"
 }
 

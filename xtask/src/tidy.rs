@@ -97,7 +97,7 @@ fn words(path: &str, lines: &[&str]) -> Vec<String> {
             found("no get_ prefix");
         }
         if ["TO", "FIX"].iter().zip(["DO", "ME"]).any(|(a, b)| line.contains(&format!("{a}{b}:"))) {
-            found("an unfinished mark: finish it, or name it as missing in the README");
+            found("an unfinished mark: finish it, or name it as missing in docs/features.md");
         }
     }
     findings

@@ -320,8 +320,8 @@ impl Screen {
         let heading = |column: &usize| {
             let column = *column;
             let mark = match (column == sorted_by, self.ascending) {
-                (true, true) => "^",
-                (true, false) => "v",
+                (true, true) => "▴",
+                (true, false) => "▾",
                 (false, _) => "",
             };
             aligned(column, format!("{}{mark}", text::HEADINGS[column]))
@@ -408,7 +408,7 @@ mod tests {
             "! look here",
             "1 clients",
             "192.0.2.7",
-            "CALLS/sv",
+            "CALLS/s▾",
             "F10Quit",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
@@ -433,7 +433,7 @@ mod tests {
         assert_eq!(screen.view, View::Operations);
         press(&mut screen, KeyCode::F(6));
         press(&mut screen, KeyCode::Char('i'));
-        assert!(drawn(&mut screen).contains("ERR/s^"));
+        assert!(drawn(&mut screen).contains("ERR/s▴"));
         press(&mut screen, KeyCode::F(4));
         for letter in "write".chars() {
             press(&mut screen, KeyCode::Char(letter));

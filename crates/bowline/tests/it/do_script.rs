@@ -105,6 +105,7 @@ fn tree_to_install(dir: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let files = [
         "do",
+        "docs",
         "packaging",
         "README.md",
         "SECURITY.md",
@@ -158,6 +159,7 @@ fn it_installs_and_uninstalls_the_same_files() {
         "./opt/b/share/zsh/site-functions/_bowline",
         "./opt/b/share/fish/vendor_completions.d/bowline.fish",
         "./opt/b/share/doc/bowline/exports.example",
+        "./opt/b/share/doc/bowline/docs/clients.md",
         "./opt/b/lib/systemd/system/bowline.socket",
         "./etc/bowline/bowline.toml",
     ] {
