@@ -125,6 +125,8 @@ pub struct Status {
     pub exports: u64,
     /// Open connections.
     pub connections: u64,
+    /// How many there may be.
+    pub connections_max: u64,
     /// Calls answered since the start.
     pub calls: u64,
     /// Calls per second since the start.
@@ -320,6 +322,8 @@ pub struct ClientRow {
     pub address: String,
     /// Its open connections.
     pub connections: u64,
+    /// Its connections that were closed, since the start, because it had more than other clients, who needed places.
+    pub displaced: u64,
     /// Calls on all its connections since the server started, closed ones included.
     pub calls: u64,
     /// Bytes received on them.

@@ -136,7 +136,10 @@ pub const EXPORTS: [Column; 10] = [
 /// `bowline clients`.
 pub const CLIENTS: [Column; 9] = [
     left("CLIENT", "Address of the client"),
-    right("CONNS", "Open connections"),
+    right(
+        "CONNS",
+        "Open connections; displaced are those that were closed because others needed places and it had more",
+    ),
     right("CALLS", "Calls over TCP since the start of the server, including closed connections"),
     right("IN", "Bytes received on them"),
     right("OUT", "Bytes sent on them"),

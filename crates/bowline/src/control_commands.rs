@@ -98,7 +98,7 @@ pub fn clients(to: &TableTarget) -> anyhow::Result<ExitCode> {
         for row in rows {
             table.row([
                 &row.address,
-                &row.connections.to_string(),
+                &connections(row),
                 &admin::count(row.calls),
                 &admin::bytes(row.bytes_in),
                 &admin::bytes(row.bytes_out),
@@ -110,6 +110,13 @@ pub fn clients(to: &TableTarget) -> anyhow::Result<ExitCode> {
         }
         table.to_string()
     })
+}
+
+fn connections(row: &ClientRow) -> String {
+    match row.displaced {
+        0 => row.connections.to_string(),
+        displaced => format!("{}, {} displaced", row.connections, admin::count(displaced)),
+    }
 }
 
 /// `bowline conns`.
@@ -454,7 +461,7 @@ fn status_values(s: &Status) -> [String; STATUS.len()] {
             0 => s.exports.to_string(),
             more => format!("{} served, {more} not: {}", s.exports, s.state),
         },
-        admin::count(s.connections),
+        format!("{} of {}", admin::count(s.connections), admin::count(s.connections_max)),
         format!("{}, {all} since the start, {recent} recently", admin::count(s.calls)),
         format!("{}, {} calls rejected", admin::count(s.errors), s.rejected),
         format!("{read} read, {written} written"),

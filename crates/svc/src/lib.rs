@@ -50,6 +50,7 @@ pub use conn::clients::ClientTotals;
 pub use conn::congestion::Congestion;
 pub use conn::info::{BlockedCallInfo, ClientInfo, ConnInfo};
 pub use conn::link::{Limit, LinkInfo, LinkSamples};
+pub use conn::table::PlacesInfo;
 pub use conn::tcp_buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
 pub use errors::{SettingError, StartError};
 pub use limits::Limits;

@@ -66,7 +66,8 @@ pub struct Limits {
     pub record_bytes_max: usize,
     /// Open connections; never more than the descriptors allow.
     pub connections_max: usize,
-    /// Open connections from one address: a client opens a few, a NAT gateway many.
+    /// Open connections from one client, which is an IPv4 address or 64 bits of IPv6: a client opens a few, a NAT
+    /// gateway many.
     pub connections_per_client_max: usize,
     /// Calls of one connection that block or are answered later at the same time; beyond it the
     /// connection is not read.

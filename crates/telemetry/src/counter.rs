@@ -27,6 +27,8 @@ counters! {
     ConnectionsClosed = "connections-closed",
     /// Connections refused because a limit was reached.
     ConnectionsRefused = "connections-refused",
+    /// Silent connections of clients with very many that were closed to make room for other clients.
+    ConnectionsDisplaced = "connections-displaced",
     /// Times that descriptors or memory were short when connections were to be accepted; they wait.
     AcceptShortages = "accept-shortages",
     /// Records over the limit; the connection was closed.

@@ -8,8 +8,8 @@ use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
 use super::{
-    connection_rows, grace_status, hung_calls, lock_rows, metrics, process_info, statistics,
-    systemd, v4_rows,
+    connection_rows, grace_status, hung_calls, limit_warnings, lock_rows, metrics, process_info,
+    statistics, systemd, v4_rows,
 };
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
@@ -82,6 +82,7 @@ impl Control for ServerControl {
             portmap: self.parts.portmap.how(),
             exports: self.parts.exports.load().exports().len() as u64,
             connections: self.server(Server::connections) as u64,
+            connections_max: self.server(Server::places).max as u64,
             calls: totals.calls,
             calls_per_s: rate(totals.calls, self.started.elapsed()),
             calls_per_s_recent: lock(&self.recent_calls).per_second(Instant::now(), totals.calls),
@@ -291,6 +292,7 @@ impl ServerControl {
         warnings.extend(grace_status::warnings(&self.parts));
         let faults = self.export_keeper.faults();
         warnings.extend(faults.into_iter().map(|fault| format!("not served: {fault}")));
+        warnings.extend(limit_warnings::about_places(&self.server(Server::places)));
         warnings.extend(self.export_keeper.has_lost_state_dir().then(|| self.lost_state_dir()));
         warnings
     }

@@ -103,6 +103,7 @@ pub fn clients(
     let empty = |address: IpAddr| ClientRow {
         address: address.to_string(),
         connections: 0,
+        displaced: 0,
         calls: 0,
         bytes_in: 0,
         bytes_out: 0,
@@ -116,6 +117,7 @@ pub fn clients(
         let address = info.address.to_canonical();
         let row = rows.entry(address).or_insert_with(|| empty(address));
         row.connections += info.connections;
+        row.displaced += info.totals.displaced;
         row.calls += info.totals.calls;
         row.bytes_in += info.totals.bytes_in;
         row.bytes_out += info.totals.bytes_out;

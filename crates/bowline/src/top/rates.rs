@@ -434,6 +434,7 @@ pub mod tests {
             clients: vec![ClientRow {
                 address: "192.0.2.7".into(),
                 connections: 1,
+                displaced: 0,
                 calls,
                 bytes_in: calls * 100,
                 bytes_out: calls * 1000,

@@ -30,4 +30,5 @@ mod read_race;
 mod resource_limits;
 mod rig;
 mod service;
+mod silent_connections;
 mod tcp_buffers;

@@ -17,6 +17,8 @@ pub struct ClientTotals {
     pub bytes_in: u64,
     /// Bytes sent.
     pub bytes_out: u64,
+    /// Connections that were closed to make room for other clients.
+    pub displaced: u64,
 }
 
 impl ClientTotals {
@@ -25,6 +27,7 @@ impl ClientTotals {
         self.calls = self.calls.wrapping_add(more.calls);
         self.bytes_in = self.bytes_in.wrapping_add(more.bytes_in);
         self.bytes_out = self.bytes_out.wrapping_add(more.bytes_out);
+        self.displaced = self.displaced.wrapping_add(more.displaced);
     }
 }
 
@@ -53,11 +56,6 @@ impl Clients {
         Self { known: HashMap::new(), gone: BTreeMap::new(), departures: 0, remembered_max }
     }
 
-    /// How many connections of a client are open.
-    pub fn open(&self, address: IpAddr) -> usize {
-        self.known.get(&address).map_or(0, |client| client.open)
-    }
-
     /// A connection has opened.
     pub fn opened(&mut self, address: IpAddr) {
         let client = self.known.entry(address).or_default();
@@ -65,6 +63,13 @@ impl Clients {
             self.gone.remove(&client.left);
         }
         client.open = client.open.saturating_add(1);
+    }
+
+    /// An open connection is about to be closed to make room for another client's.
+    pub fn displaced(&mut self, address: IpAddr) {
+        if let Some(client) = self.known.get_mut(&address) {
+            client.closed.displaced = client.closed.displaced.wrapping_add(1);
+        }
     }
 
     /// A connection has closed. Of clients without one, the one that disconnected first is forgotten if
@@ -97,7 +102,7 @@ mod tests {
     use super::{ClientTotals, Clients};
     use std::net::{IpAddr, Ipv4Addr};
 
-    const ONE: ClientTotals = ClientTotals { calls: 1, bytes_in: 2, bytes_out: 3 };
+    const ONE: ClientTotals = ClientTotals { calls: 1, bytes_in: 2, bytes_out: 3, displaced: 0 };
 
     fn address(last: u8) -> IpAddr {
         Ipv4Addr::new(10, 0, 0, last).into()
@@ -115,13 +120,12 @@ mod tests {
         let mut clients = Clients::new(2);
         clients.opened(address(1));
         clients.opened(address(1));
-        assert_eq!(clients.open(address(1)), 2);
+        clients.displaced(address(1));
         clients.closed(address(1), ONE);
         clients.closed(address(1), ONE);
-        assert_eq!(clients.open(address(1)), 0);
         clients.opened(address(1));
         clients.closed(address(1), ONE);
-        let sum = ClientTotals { calls: 3, bytes_in: 6, bytes_out: 9 };
+        let sum = ClientTotals { calls: 3, bytes_in: 6, bytes_out: 9, displaced: 1 };
         assert_eq!(clients.closed_of_all(), [(address(1), sum)]);
     }
 

@@ -121,6 +121,7 @@ impl ConnCounters {
             calls: self.calls.load(Relaxed),
             bytes_in: self.bytes_in.load(Relaxed),
             bytes_out: self.bytes_out.load(Relaxed),
+            displaced: 0,
         }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod exclusive_slot;
 pub(crate) mod info;
 pub(crate) mod link;
 pub(crate) mod liveness;
+pub(crate) mod places;
 pub(crate) mod pool_handles;
 pub(crate) mod send_queue;
 pub(crate) mod table;

@@ -1,15 +1,18 @@
 //! The acceptor: one thread that takes new connections from all listeners, sets them up, and
 //! assigns each to the pool that has the fewest.
 //!
-//! When descriptors or memory run out it ends the connection that has been silent for longest,
-//! if that is long enough, and pauses; so it does when the kernel refuses them otherwise. Connections that are not accepted yet wait in the kernel.
+//! When there are as many connections as there may be, a silent one of the client with most makes room
+//! (`room.rs`). When descriptors or memory run out one makes room as well, and the acceptor pauses; so it does when
+//! the kernel refuses connections otherwise. Connections that are not accepted yet wait in the kernel.
 
 use crate::conn::byte_stream::ByteStream;
 use crate::conn::connection::Conn;
+use crate::conn::places::ClientNetwork;
 use crate::conn::table::TableFull;
 use crate::conn::tcp_buffers::ConnBuffers;
 use crate::epoll_tokens::TOKEN_INBOX;
 use crate::limits::EVENTS_PER_WAIT;
+use crate::server::room::{Need, RoomMaker};
 use crate::server::state::{Listener, State};
 use std::io::{self, ErrorKind};
 use std::net::TcpListener;
@@ -23,9 +26,10 @@ use telemetry::{Counter, WorkerStats};
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(50);
 /// Milliseconds between two messages about a shortage in the log.
 const SHORTAGE_LOG_EVERY_MS: u64 = 60_000;
-/// A connection that has been silent for this long may be ended to make room for a new one; its
-/// client connects again when it has something to say.
-const IDLE_ENOUGH_MS: u64 = 30_000;
+/// Pause until connections that made room are closed, and how often at the most: their pool does that at once,
+/// unless all its threads compute.
+const CLOSING_PAUSE: Duration = Duration::from_millis(1);
+const CLOSING_PAUSES_MAX: u32 = 100;
 /// Connections accepted from one listener before the others are looked at.
 const ACCEPTS_AT_ONCE: usize = 64;
 
@@ -36,6 +40,7 @@ struct Acceptor<'a> {
     last_id: u64,
     /// A shortage is not logged before.
     log_after_ms: u64,
+    room: RoomMaker<'a>,
 }
 
 /// The acceptor's epoll, watching the listeners and the event that ends it.
@@ -54,7 +59,8 @@ pub(crate) fn watch(state: &State, sockets: &[Arc<TcpListener>]) -> io::Result<E
 /// The acceptor's thread.
 pub(crate) fn accept(state: &State, epoll: &Epoll, sockets: &[Arc<TcpListener>]) {
     let stats = state.shared.telemetry.worker();
-    let mut acceptor = Acceptor { state, stats, last_id: 0, log_after_ms: 0 };
+    let room = RoomMaker::new(state);
+    let mut acceptor = Acceptor { state, stats, last_id: 0, log_after_ms: 0, room };
     let mut events = Events::with_capacity(EVENTS_PER_WAIT);
     while !state.stopping.load(Relaxed) {
         if let Err(error) = epoll.wait(&mut events, None) {
@@ -87,7 +93,7 @@ impl Acceptor<'_> {
                 Err(error) => {
                     if sys::socket::is_shortage(&error) {
                         self.stats.add(Counter::AcceptShortages, 1);
-                        self.close_idlest();
+                        self.room.make(Need::Anybody, &self.stats);
                     }
                     self.log_refused(&error);
                     std::thread::sleep(SHORTAGE_PAUSE);
@@ -106,20 +112,35 @@ impl Acceptor<'_> {
         let buffers = ConnBuffers::new(&state.buffers);
         let conn = Conn::new(self.last_id, stream, peer, shared.clock.now_ms(), buffers);
         let conn = Arc::new(conn);
-        let (max, per_client) = (state.connections_max, shared.limits.connections_per_client_max);
-        if let Err(full) = shared.conns.add(&conn, max, per_client) {
+        if !self.add(&conn) {
             self.stats.add(Counter::ConnectionsRefused, 1);
-            match full {
-                TableFull::Server => self.close_idlest(),
-                // No reason to end another client's connection.
-                TableFull::Client => {}
-            }
             return;
         }
         self.stats.add(Counter::Connections, 1);
         state.buffers.set_up(&conn.buffers, &conn.stream, peer.addr.ip(), &self.stats);
         state.congestion.set_up(&conn.stream, peer);
         state.pools.assign_new(conn);
+    }
+
+    /// Adds a connection to the table, for which another may have to go.
+    fn add(&mut self, conn: &Arc<Conn>) -> bool {
+        let (state, shared) = (self.state, &*self.state.shared);
+        let per_client = shared.limits.connections_per_client_max;
+        for _ in 0..CLOSING_PAUSES_MAX {
+            match shared.conns.add(conn, state.connections_max, per_client) {
+                Ok(()) => return true,
+                // No reason to end another client's connection.
+                Err(TableFull::Client) => return false,
+                Err(TableFull::Server) => {
+                    let newcomer = ClientNetwork::of(conn.peer.addr.ip());
+                    if !self.room.make(Need::Of(newcomer), &self.stats) {
+                        return false;
+                    }
+                }
+                Err(TableFull::Closing) => std::thread::sleep(CLOSING_PAUSE),
+            }
+        }
+        false
     }
 
     /// Tells the operator why clients wait, now and then.
@@ -134,21 +155,6 @@ impl Acceptor<'_> {
             tracing::warn!(%error, limit, "no descriptor or memory for a new connection: it waits");
         } else {
             tracing::error!(%error, "the kernel refuses new connections: clients wait");
-        }
-    }
-
-    /// Ends the connection that has been silent for longest, if it has nothing under way.
-    fn close_idlest(&self) {
-        let now_ms = self.state.shared.clock.now_ms();
-        let silent = |conn: &Arc<Conn>| now_ms.saturating_sub(conn.counters.last_ms.load(Relaxed));
-        let idle = |conn: &&Arc<Conn>| {
-            let busy =
-                conn.counters.in_flight.load(Relaxed) > 0 || conn.counters.queued.load(Relaxed) > 0;
-            !busy && silent(conn) > IDLE_ENOUGH_MS
-        };
-        let all = self.state.shared.conns.all();
-        if let Some(conn) = all.iter().filter(idle).max_by_key(|conn| silent(conn)) {
-            conn.shut_down();
         }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod pool_layout;
 pub(crate) mod pool_sizing;
 pub(crate) mod pools;
+pub(crate) mod room;
 pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod watchdog;

@@ -3,6 +3,7 @@
 use crate::conn::connection::Conn;
 use crate::conn::info::{ClientInfo, ConnInfo};
 use crate::conn::link::LinkSamples;
+use crate::conn::table::PlacesInfo;
 use crate::conn::tcp_buffers::BufferTotals;
 use crate::pool::blocked_calls::{BlockedExport, SleepingCall};
 use crate::pool::info::{Delay, PoolInfo};
@@ -68,6 +69,11 @@ impl Server {
     /// How many connections are open.
     pub fn connections(&self) -> usize {
         self.state.shared.conns.len()
+    }
+
+    /// How the places for connections are shared between clients.
+    pub fn places(&self) -> PlacesInfo {
+        self.state.shared.conns.places(self.state.connections_max, self.state.shared.clock.now_ms())
     }
 
     /// The listening and datagram sockets.

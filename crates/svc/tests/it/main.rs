@@ -24,6 +24,7 @@ mod hostile;
 mod idle;
 mod net;
 mod outbound;
+mod places;
 mod policies;
 mod ranges;
 mod sleep;
