@@ -1,6 +1,7 @@
 //! The backend: what it consists of, and opening a directory for serving.
 
 use crate::cache::change_attr::ChangeSource;
+use crate::cache::closers::CloseQueue;
 use crate::cache::open_files::OpenFiles;
 use crate::errno;
 use crate::identity::FsIdentity;
@@ -18,6 +19,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use sys::open::How;
 use vfs::{ChangeKind, Fid, Limits, Status};
 
@@ -92,7 +94,16 @@ pub struct LocalFs {
     pub(crate) change_source: ChangeSource,
     pub(crate) limits: Limits,
     pub(crate) backend: u32,
+    /// The same where an open object can be asked without waiting; else a number that nothing in the cache has.
+    pub(crate) warm_backend: u32,
+    /// Closes what was opened here.
+    pub(crate) closing: Arc<CloseQueue>,
 }
+
+/// How long a backend that goes away waits until what it has opened is closed.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+/// Nothing in the cache is of this backend.
+const NOTHING_WARM: u32 = u32::MAX - 1;
 
 impl LocalFs {
     /// Opens a directory for serving.
@@ -127,6 +138,8 @@ impl LocalFs {
         let limits = limits(dir.as_fd()).map_err(kernel)?;
         let fs_kind = sys::stat::figures(dir.as_fd()).map_or(0, |fs| fs.kind);
         let medium = Medium::of(fs_kind, root_stat.dev);
+        let warm_backend = if medium::asks_others(fs_kind) { NOTHING_WARM } else { backend };
+        let closing = files.close_queue();
         let ctime_is_fine = !options.count_changes
             && medium::has_multigrain_times(fs_kind)
             && sys::stat::ctime_is_fine(dir.as_fd()).unwrap_or(false);
@@ -141,6 +154,8 @@ impl LocalFs {
             resolver,
             identity: FsIdentity::new().map_err(kernel)?,
             backend,
+            warm_backend,
+            closing,
             files,
             verifier: WriteVerifier::default(),
             blind_reads: AtomicBool::new(medium == Medium::Memory),
@@ -233,5 +248,6 @@ impl Drop for LocalFs {
     /// Lets go of the file system, so that it can be unmounted.
     fn drop(&mut self) {
         self.files.remove_backend(self.backend);
+        self.closing.wait(CLOSE_PATIENCE);
     }
 }

@@ -14,6 +14,32 @@ const BTRFS: u64 = 0x9123_683e;
 /// That of ext2, ext3 and ext4.
 const EXT: u64 = 0xef53;
 
+/// The magic numbers of file systems that ask another machine or another process, even for attributes of an open
+/// file: FUSE, NFS, SMB, 9P, Ceph, AFS, Lustre, GPFS, OCFS2, GFS2, vboxsf, OrangeFS.
+const ASKS_OTHERS: [u64; 16] = [
+    0x6573_5546,
+    0x6969,
+    0x517b,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x0102_1997,
+    0x00c3_6400,
+    0x5346_414f,
+    0x6b41_4653,
+    0x0bd0_0bd0,
+    0x4750_4653,
+    0x7461_636f,
+    0x0116_1970,
+    0x786f_4256,
+    0x2003_0528,
+    0x7375_7245,
+];
+
+/// Whether everything that is asked of a file system with this magic number may have to wait.
+pub fn asks_others(kind: u64) -> bool {
+    ASKS_OTHERS.contains(&kind)
+}
+
 /// What has to be synced on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {

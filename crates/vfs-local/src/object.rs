@@ -25,6 +25,12 @@ impl LocalFs {
         Key { backend: self.backend, fid: *fid }
     }
 
+    /// Its key if it may be asked without waiting; else one that is not in the cache, so that the call goes the way of
+    /// an object that is not open, and announces that it may block.
+    pub(crate) const fn warm_key(&self, fid: &Fid) -> Key {
+        Key { backend: self.warm_backend, fid: *fid }
+    }
+
     /// An object, open, with its attributes: from the cache without a shared write if it is there,
     /// else opened, which may sleep. `work` must not block; it gets the descriptor's owner.
     pub(crate) fn with<T>(
@@ -33,8 +39,7 @@ impl LocalFs {
         fid: &Fid,
         work: impl Fn(&Arc<OpenFile>, Attr) -> Result<T>,
     ) -> Result<T> {
-        let key = self.key(fid);
-        let cached = self.files.with(&key, |file| {
+        let cached = self.files.with(&self.warm_key(fid), |file| {
             let attr = self.stat(file)?;
             work(file, attr)
         });
@@ -44,7 +49,7 @@ impl LocalFs {
             work(&file, attr)
         });
         if matches!(result, Err(Status::Stale)) {
-            self.files.remove(&key);
+            self.files.remove(&self.key(fid));
         }
         result
     }
@@ -58,7 +63,7 @@ impl LocalFs {
     #[inline]
     pub(crate) fn begin_change(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(OngoingChange, Attr)> {
         let key = self.key(fid);
-        let file = match self.files.with(&key, Arc::clone) {
+        let file = match self.files.with(&self.warm_key(fid), Arc::clone) {
             Some(file) => file,
             None => self.open_object(cx, fid)?,
         };
@@ -147,6 +152,15 @@ impl LocalFs {
 
     fn open_object(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Arc<OpenFile>> {
         self.will_block(cx)?;
+        if self.warm_backend != self.backend
+            && let Some(file) = self.files.with(&self.key(fid), Arc::clone)
+        {
+            return Ok(file);
+        }
+        // what is closed no more would go on taking descriptors
+        if self.closing.is_stuck() {
+            return Err(Status::Jukebox);
+        }
         self.identity.act_as_server().map_err(errno::from)?;
         let fd = self.open_by_fid(fid)?;
         let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
@@ -155,7 +169,9 @@ impl LocalFs {
         if ftype == vfs::FileType::Directory && !is_inside(self, fd.as_fd(), &stat)? {
             return Err(Status::Stale);
         }
-        Ok(self.files.insert(self.key(fid), OpenFile::new(fd, &stat)))
+        let file = OpenFile::new(fd, &stat);
+        file.close_by(&self.closing);
+        Ok(self.files.insert(self.key(fid), file))
     }
 
     /// Out of descriptors, some are closed and it is tried again.
@@ -168,7 +184,10 @@ impl LocalFs {
     pub(crate) fn cache(&self, fid: &Fid, file: OpenFile) -> Arc<OpenFile> {
         let key = self.key(fid);
         let known = self.files.with(&key, Arc::clone);
-        known.unwrap_or_else(|| self.files.insert(key, file))
+        known.unwrap_or_else(|| {
+            file.close_by(&self.closing);
+            self.files.insert(key, file)
+        })
     }
 
     /// A descriptor for data, opened if there is none yet.

@@ -2,7 +2,8 @@
 //! start, nor the stop. The file system is one of our own over `/dev/fuse`.
 
 use crate::rig::{Server, free_port, text, told};
-use client::{Client, Error, Fh, Identity};
+use client::{Client, Error, Fh, Identity, Target};
+use proto::nfs3::{CreateHow3, Sattr3, SetattrArgs, StableHow};
 use std::fs::{self, File};
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -90,6 +91,13 @@ impl Rig {
     }
 }
 
+/// How many threads of the server have this name.
+fn threads(rig: &Rig, name: &str) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{}/task", rig.server.child.id())).unwrap();
+    let paths = tasks.filter_map(|task| Some(task.ok()?.path().join("comm")));
+    paths.filter(|path| fs::read_to_string(path).is_ok_and(|comm| comm.trim() == name)).count()
+}
+
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -142,12 +150,7 @@ fn a_start_with_a_hung_export_serves_the_others_and_that_one_when_it_answers() {
     for _ in 0..5 {
         rig.ask(&["reload"]);
     }
-    let tasks = format!("/proc/{}/task", rig.server.child.id());
-    let openers = || {
-        let all = fs::read_dir(&tasks).unwrap().filter_map(Result::ok);
-        let names = all.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-        names.filter(|name| name.trim() == "export-opener").count()
-    };
+    let openers = || threads(&rig, "export-opener");
     until("a thread for each that hangs, and no other, is left", || openers() == 3);
     rig.release();
     until("all are served", || rig.server.json("status")["state"] == "ok");
@@ -219,7 +222,7 @@ fn a_flood_of_calls_to_a_hung_export_leaves_the_others_served() {
     let hello = client.lookup(&root, b"hello.txt").unwrap().handle;
     for n in 0..50 {
         let name = format!("new{n}");
-        let made = client.mkdir(&root, name.as_bytes(), proto::nfs3::Sattr3::default());
+        let made = client.mkdir(&root, name.as_bytes(), Sattr3::default());
         made.unwrap();
         for _ in 0..40 {
             assert_eq!(client.read(&hello, 0, 100).unwrap().data, b"hello, world\n");
@@ -234,6 +237,95 @@ fn a_flood_of_calls_to_a_hung_export_leaves_the_others_served() {
     });
     let mut after = rig.client();
     assert_eq!(after.read(&file, 0, 4).unwrap().data, b"data");
+}
+
+/// Sends so many calls of each kind that a file system asks another process for, even of an open file.
+fn send_of_each_kind(client: &mut Client, file: &Fh, count: usize) {
+    let wire = || proto::nfs3::Fh { 0: file.bytes() };
+    let target = |procedure| Target { program: proto::nfs3::PROGRAM, version: 3, procedure };
+    let set = proto::nfs3::Sattr3 { mode: Some(0o644), ..Default::default() };
+    for _ in 0..count {
+        client.send(target(proto::nfs3::procedure::GETATTR), &wire()).unwrap();
+        let change = SetattrArgs { object: wire(), set, guard: None };
+        client.send(target(proto::nfs3::procedure::SETATTR), &change).unwrap();
+    }
+}
+
+/// GETATTR and SETATTR of an open file of a local file system wait for nothing; here they do.
+#[test]
+fn a_flood_of_getattr_and_setattr_to_a_hung_export_leaves_the_others_served() {
+    let Some(rig) = Rig::start(1, &[], |_| ()) else { return };
+    let mut first = rig.client();
+    let root = rig.mount(&mut first, rig.trees[0].path()).unwrap();
+    let file = first.lookup(&root, b"a").unwrap().handle;
+    first.getattr(&file).unwrap();
+    rig.trees[0].hang_all();
+    let mut flood: Vec<Client> = (0..8).map(|_| rig.client()).collect();
+    for client in &mut flood {
+        send_of_each_kind(client, &file, 64);
+    }
+    rig.trees[0].wait_until_held(FuseOp::GetAttr, 1);
+    let blocked = || rig.server.json("status")["blocked_exports"][0].clone();
+    until("calls beyond the share are refused", || {
+        blocked()["refused"].as_u64().is_some_and(|n| n > 0)
+    });
+    let mut client = rig.client();
+    let root = rig.mount(&mut client, &rig.plain).unwrap();
+    for n in 0..50 {
+        let name = format!("new{n}");
+        let made = client.mkdir(&root, name.as_bytes(), Sattr3::default());
+        made.unwrap();
+        client.getattr(&root).unwrap();
+    }
+    assert!(blocked()["calls"].as_u64().unwrap() > 0, "it hung all the time");
+    rig.release();
+    until("the calls that hung have ended", || {
+        blocked()["calls"].as_u64().is_none_or(|calls| calls == 0)
+    });
+    assert!(rig.client().getattr(&file).is_ok());
+}
+
+/// Whether the server has a file open whose path ends so.
+fn has_open(rig: &Rig, name: &str) -> bool {
+    let fds = fs::read_dir(format!("/proc/{}/fd", rig.server.child.id())).unwrap();
+    let links = fds.filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
+    links.filter_map(|link| link.to_str().map(str::to_owned)).any(|link| link.ends_with(name))
+}
+
+/// One export closes no file, another does not say whether its files are still there: idle files of a third are
+/// closed, with their space given back when they are removed behind the server's back.
+#[test]
+fn files_are_closed_although_other_file_systems_hang() {
+    let Some(rig) = Rig::start(2, &[], |_| ()) else { return };
+    let mut client = rig.client();
+    for tree in &rig.trees {
+        let root = rig.mount(&mut client, tree.path()).unwrap();
+        let file = client.lookup(&root, b"a").unwrap().handle;
+        client.write(&file, 0, b"data", StableHow::FileSync).unwrap();
+    }
+    rig.trees[0].hang(&[FuseOp::Flush, FuseOp::Release]);
+    rig.trees[1].hang(&[FuseOp::GetAttr]);
+    // of idle files: nobody calls
+    rig.trees[0].wait_until_held(FuseOp::Flush, 1);
+    rig.trees[1].wait_until_held(FuseOp::GetAttr, 1);
+    let root = rig.mount(&mut client, &rig.plain).unwrap();
+    for round in 0..3 {
+        let (written, removed) = (format!("written{round}"), format!("removed{round}"));
+        for name in [&written, &removed] {
+            let made =
+                client.create(&root, name.as_bytes(), CreateHow3::Unchecked(Sattr3::default()));
+            let file = made.unwrap().handle.unwrap();
+            client.write(&file, 0, b"data", StableHow::FileSync).unwrap();
+        }
+        fs::remove_file(rig.plain.join(&removed)).unwrap();
+        until("what was written is closed", || !has_open(&rig, &format!("/{written}")));
+        until("what was removed is closed", || !has_open(&rig, " (deleted)"));
+    }
+    assert_eq!(rig.trees[0].held(FuseOp::Flush), 1, "it hung all the time");
+    assert_eq!(rig.trees[1].held(FuseOp::GetAttr), 1);
+    assert!((2..=4).contains(&threads(&rig, "file-closer")), "one for each that hangs");
+    rig.release();
+    until("all is closed", || !has_open(&rig, "/t0/a") && !has_open(&rig, "/t1/a"));
 }
 
 #[test]
@@ -258,7 +350,7 @@ fn sigterm_ends_a_server_whose_files_cannot_be_closed() {
     let mut client = rig.client();
     let root = rig.mount(&mut client, rig.trees[0].path()).unwrap();
     let file = client.lookup(&root, b"a").unwrap().handle;
-    client.write(&file, 0, b"open", proto::nfs3::StableHow::Unstable).unwrap();
+    client.write(&file, 0, b"open", StableHow::Unstable).unwrap();
     rig.trees[0].hang(&[FuseOp::Flush, FuseOp::Release]);
     let begun = Instant::now();
     rig.server.signal("-TERM");
@@ -358,20 +450,6 @@ fn a_state_directory_that_is_removed_is_a_warning() {
     let lost = "was removed or replaced while the server runs";
     until("it is logged", || fs::read_to_string(&log).unwrap().contains(lost));
     assert!(server.json("status")["warnings"].to_string().contains(lost));
-}
-
-/// A filter of system calls from before `accept4`.
-#[test]
-fn a_server_that_may_accept_no_connections_does_not_start() {
-    let base = tempfile::tempdir().unwrap();
-    let dir = base.path().to_str().unwrap();
-    let args = ["serve", dir, "--state-dir", &format!("{dir}/s")].map(str::to_owned);
-    let filtered = move || {
-        sys::testing::syscall_filter::refuse_accept4().unwrap();
-        crate::rig::bowline(&args.each_ref().map(String::as_str))
-    };
-    let told = told(&std::thread::spawn(filtered).join().unwrap(), 1);
-    assert!(told.contains("accept4"), "{told}");
 }
 
 /// The way in which an init system would find a file in its place.

@@ -3,7 +3,6 @@
 use crate::cache::key::Key;
 use crate::cache::open_file::OpenFile;
 use crate::cache::open_files::OpenFiles;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use sys::open::{How, reopen};
 use vfs::{Kept, Result, Status};
@@ -43,12 +42,8 @@ impl OpenFiles {
 
     /// Puts a new entry in the place of one that was taken out, with the path descriptor alone.
     pub(super) fn reopen_pinned(&self, key: Key, file: &OpenFile) {
-        let opened = reopen(file.path(), How::Path).and_then(|path| {
-            let stat = sys::stat::of_fd(path.as_fd())?;
-            Ok(OpenFile::new(path, &stat))
-        });
-        match opened {
-            Ok(new) => drop(self.insert(key, new)),
+        match reopen(file.path(), How::Path) {
+            Ok(path) => drop(self.insert(key, file.again(path))),
             Err(error) => {
                 tracing::warn!(%error, "a file that a client has open may be lost: it cannot be opened again");
             }
@@ -72,7 +67,9 @@ impl OpenFiles {
         let last = self.kept.remove(key, || {
             self.with(key, |file| file.unpin());
         });
-        if last && self.with(key, |file| file.is_removed()) == Some(true) {
+        // asked without a guard: the file system may take its time
+        let asked = || self.with(key, Arc::clone).is_some_and(|file| file.is_removed());
+        if last && asked() {
             self.close_later(*key);
         }
     }

@@ -1,18 +1,23 @@
 //! One open object: its descriptors, and what is known of it while it is open.
 //!
-//! Up to three descriptors: a path, one for reading, one for writing; a directory has one for listing.
+//! An object that was put into the cache is closed by its backend's [`CloseQueue`], whoever drops it: close(2) may
+//! wait for the file system. One that never was is closed where it is dropped.
+//!
 //! An object keeps its place in the cache until it is *retired*: from then on another [`OpenFile`] may
 //! stand for the same object, and what is noted in this one is not seen there.
 
 use crate::attr::file_type;
 use crate::cache::acl_cache::AclCache;
 use crate::cache::change_counter::ChangeCounter;
+use crate::cache::closers::CloseQueue;
+use crate::cache::descriptors::Descriptors;
 use crate::cache::group_sync::GroupSync;
 use crate::cache::unsynced_writes::UnsyncedWrites;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock, PoisonError};
+use sys::hand_over::{HandOver, Receive};
 use sys::stat::Stat;
 use vfs::FileType;
 
@@ -31,9 +36,22 @@ const RETIRED: u8 = 2;
 /// Seconds for which a directory counts as cached by the kernel after it was listed.
 const LISTED_S: u32 = 60;
 
+/// Who closes an object's descriptors.
+#[derive(Default)]
+struct ClosedBy(OnceLock<Arc<CloseQueue>>);
+
+impl Receive<Descriptors> for ClosedBy {
+    fn receive(&self, descriptors: Descriptors) {
+        match self.0.get() {
+            Some(queue) => queue.close(descriptors),
+            None => drop(descriptors),
+        }
+    }
+}
+
 /// An open object.
 pub struct OpenFile {
-    path: OwnedFd,
+    fds: HandOver<Descriptors, ClosedBy>,
     /// Whether `path` is open for writing as well.
     path_writes: bool,
     ftype: FileType,
@@ -41,9 +59,6 @@ pub struct OpenFile {
     id: (u64, u64),
     /// The time of creation, where it is known.
     birth: Option<(i64, u32)>,
-    /// Shared with replies that send the file's pages.
-    reader: OnceLock<Arc<OwnedFd>>,
-    writer: OnceLock<OwnedFd>,
     /// Second of the last use, of `OpenFiles::now_s`.
     used_s: AtomicU32,
     /// Second of the last listing, plus one; 0 is never.
@@ -55,23 +70,29 @@ pub struct OpenFile {
     changes: ChangeCounter,
     /// [`PINNED`] and [`RETIRED`].
     state: AtomicU8,
+    /// It was found to have lost its last name.
+    seen_removed: AtomicBool,
     acl: AclCache,
-    /// A directory, open for listing, while nobody lists through it. Locked to take it or to put
-    /// it back.
-    listing: Mutex<Option<OwnedFd>>,
 }
 
 impl OpenFile {
     /// An object that was opened as a path, and its attributes.
     pub fn new(path: OwnedFd, stat: &Stat) -> Self {
+        Self::with_identity(path, file_type(stat.mode), (stat.dev, stat.ino), stat.btime)
+    }
+
+    fn with_identity(
+        path: OwnedFd,
+        ftype: FileType,
+        id: (u64, u64),
+        birth: Option<(i64, u32)>,
+    ) -> Self {
         Self {
-            path,
+            fds: HandOver::new(Descriptors::new(path), ClosedBy::default()),
             path_writes: false,
-            ftype: file_type(stat.mode),
-            id: (stat.dev, stat.ino),
-            birth: stat.btime,
-            reader: OnceLock::new(),
-            writer: OnceLock::new(),
+            ftype,
+            id,
+            birth,
             used_s: AtomicU32::new(0),
             listed_s: AtomicU32::new(0),
             written_s: AtomicU32::new(0),
@@ -79,9 +100,28 @@ impl OpenFile {
             group_sync: GroupSync::default(),
             changes: ChangeCounter::default(),
             state: AtomicU8::new(0),
+            seen_removed: AtomicBool::new(false),
             acl: AclCache::default(),
-            listing: Mutex::new(None),
         }
+    }
+
+    /// The same object by another descriptor of its path. Asks the file system nothing.
+    pub fn again(&self, path: OwnedFd) -> Self {
+        let file = Self::with_identity(path, self.ftype, self.id, self.birth);
+        if let Some(queue) = self.queue() {
+            file.close_by(queue);
+        }
+        file
+    }
+
+    /// From now on this queue closes it.
+    pub fn close_by(&self, queue: &Arc<CloseQueue>) {
+        self.fds.receiver().0.get_or_init(|| Arc::clone(queue));
+    }
+
+    /// Who closes it.
+    pub fn queue(&self) -> Option<&Arc<CloseQueue>> {
+        self.fds.receiver().0.get()
     }
 
     /// Another descriptor of an object that is open as a path.
@@ -103,7 +143,7 @@ impl OpenFile {
 
     /// The descriptor for attributes and look-ups.
     pub fn path(&self) -> BorrowedFd<'_> {
-        self.path.as_fd()
+        self.fds.path.as_fd()
     }
 
     /// The type, which an object keeps for life.
@@ -125,18 +165,18 @@ impl OpenFile {
 
     /// The descriptor for reading, if there is one already.
     pub fn reader(&self) -> Option<BorrowedFd<'_>> {
-        self.reader.get().map(AsFd::as_fd)
+        self.fds.reader.get().map(AsFd::as_fd)
     }
 
     /// The descriptor for reading, if there is one already, to be kept for longer than the object
     /// is cached.
     pub fn shared_reader(&self) -> Option<&Arc<OwnedFd>> {
-        self.reader.get()
+        self.fds.reader.get()
     }
 
     /// The descriptor for writing, if there is one already.
     pub fn writer(&self) -> Option<BorrowedFd<'_>> {
-        if self.path_writes { Some(self.path()) } else { self.writer.get().map(AsFd::as_fd) }
+        if self.path_writes { Some(self.path()) } else { self.fds.writer.get().map(AsFd::as_fd) }
     }
 
     /// The descriptor for reading; `open` makes it.
@@ -147,7 +187,7 @@ impl OpenFile {
         &self,
         open: impl FnOnce() -> io::Result<OwnedFd>,
     ) -> io::Result<BorrowedFd<'_>> {
-        opened_or(&self.reader, || open().map(Arc::new))
+        opened_or(&self.fds.reader, || open().map(Arc::new))
     }
 
     /// The descriptor for writing; `open` makes it.
@@ -158,18 +198,18 @@ impl OpenFile {
         &self,
         open: impl FnOnce() -> io::Result<OwnedFd>,
     ) -> io::Result<BorrowedFd<'_>> {
-        if self.path_writes { Ok(self.path()) } else { opened_or(&self.writer, open) }
+        if self.path_writes { Ok(self.path()) } else { opened_or(&self.fds.writer, open) }
     }
 
     /// Takes the descriptor for listing, if it is there and nobody else has it. Kept from call to
     /// call because some file systems (overlays) read a directory whole when it is opened.
     pub fn take_listing(&self) -> Option<OwnedFd> {
-        self.listing.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.fds.listing.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Puts a descriptor for listing back; if there is one by now, it is closed.
     pub fn put_listing(&self, listing: OwnedFd) {
-        let mut slot = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.fds.listing.lock().unwrap_or_else(PoisonError::into_inner);
         let spare = slot.replace(listing);
         drop(slot);
         drop(spare);
@@ -270,9 +310,21 @@ impl OpenFile {
         }
     }
 
-    /// Whether the object has lost its last name.
+    /// Whether the object has lost its last name. Asks the file system.
     pub(super) fn is_removed(&self) -> bool {
         sys::stat::of_fd(self.path()).is_ok_and(|stat| stat.nlink == 0)
+    }
+
+    /// Whether it was found to have lost it by [`OpenFile::look_for_removal`].
+    pub(super) fn was_removed(&self) -> bool {
+        self.seen_removed.load(Relaxed)
+    }
+
+    /// Notes whether it has lost its last name. Asks the file system.
+    pub(super) fn look_for_removal(&self) {
+        if self.is_removed() {
+            self.seen_removed.store(true, Relaxed);
+        }
     }
 
     pub(super) fn use_at(&self, now_s: u32) {

@@ -12,6 +12,7 @@
 //! to be on disk stays for a minute, so that whoever commits it learns of an error of the disk.
 
 use crate::cache::change_attr::{SETTLED_S, is_settled};
+use crate::cache::closers::{CloseQueue, Closers};
 use crate::cache::kept_files::KeptFiles;
 use crate::cache::key::Key;
 use crate::cache::name_cache::{self, NameCache};
@@ -19,6 +20,7 @@ use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::naming::inode_table::InodeTable;
 use papaya::{Guard, HashMap};
+use std::collections::HashMap as HashMapOfStd;
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -44,6 +46,10 @@ const PADDING: u32 = 64;
 const REMOVED_MAX: usize = 1024;
 /// How long they wait: their space is not given back before.
 const CLOSE_DELAY: Duration = Duration::from_millis(5);
+/// How long who has found an object gone, or needs descriptors, waits for others to close what was open.
+const CLOSE_PATIENCE: Duration = Duration::from_millis(50);
+/// How long who is out of space waits for removed files to be closed.
+const FREE_PATIENCE: Duration = Duration::from_millis(500);
 /// How often descriptors are waited for, each time twice as long, half a second in all; then the
 /// client is told to come again.
 const DESCRIPTOR_TRIES: u32 = 9;
@@ -81,6 +87,7 @@ pub struct OpenFiles {
     /// What names led to lately.
     names: NameCache,
     removed: RemovedFiles,
+    closers: Closers,
     /// The tables of names that are in use. Locked to copy or to add.
     tables: Mutex<Vec<Weak<InodeTable>>>,
 }
@@ -105,6 +112,7 @@ impl OpenFiles {
             kept: KeptFiles::default(),
             wall_s: AtomicI64::new(Time::now().sec),
             removed: RemovedFiles::default(),
+            closers: Closers::default(),
             tables: Mutex::default(),
         }
     }
@@ -118,6 +126,11 @@ impl OpenFiles {
     /// A number for a backend that uses the cache.
     pub fn register(&self) -> u32 {
         self.next_backend.fetch_add(1, Relaxed)
+    }
+
+    /// Where what a backend has opened is closed.
+    pub(crate) fn close_queue(&self) -> Arc<CloseQueue> {
+        self.closers.queue()
     }
 
     /// Adds a table that has to be put on disk now and then.
@@ -191,13 +204,17 @@ impl OpenFiles {
         }
     }
 
-    /// Closes an object, once nobody uses it.
+    /// Closes an object, once nobody uses it, and waits a moment for that: as long as it is open it can be opened by
+    /// its handle, though it is gone.
     pub fn remove(&self, key: &Key) {
         let guard = self.map.guard();
         let gone = self.retire(key, &guard);
         drop(guard);
-        if let Some(gone) = gone {
-            self.flush_garbage(&[gone]);
+        let Some(gone) = gone else { return };
+        let queue = gone.upgrade().and_then(|file| file.queue().map(Arc::clone));
+        self.flush_garbage(&[gone]);
+        if let Some(queue) = queue.filter(|queue| !queue.hangs()) {
+            queue.wait(CLOSE_PATIENCE);
         }
     }
 
@@ -265,13 +282,22 @@ impl OpenFiles {
         !keys.is_empty()
     }
 
+    /// Closes the files that leave, and waits a while for their space; says whether there were any.
+    pub fn free_removed(&self) -> bool {
+        let any = self.close_removed_now();
+        if any {
+            self.closers.wait(FREE_PATIENCE);
+        }
+        any
+    }
+
     /// Closes everything of a backend that goes away.
     pub fn remove_backend(&self, backend: u32) {
         self.unpin_backend(backend);
         self.close_if(usize::MAX, |key, _| key.backend == backend);
     }
 
-    /// Closes everything, kept files as well: the process ends.
+    /// Closes everything, kept files as well, and waits for it: the process ends.
     pub fn close_all(&self) {
         let guard = self.map.guard();
         let mut gone = Vec::new();
@@ -283,6 +309,7 @@ impl OpenFiles {
         }
         drop(guard);
         self.flush_garbage(&gone);
+        self.closers.wait(Duration::MAX);
     }
 
     /// Closes up to `most` entries that `condition` selects; says how many.
@@ -330,7 +357,7 @@ impl OpenFiles {
     /// Those of `open`; still out of descriptors if eviction did not help.
     pub fn open_with_retry<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
         self.with_descriptors(errno::out_of_descriptors, || match open() {
-            Err(e) if errno::out_of_space(&e) && self.close_removed_now() => open(),
+            Err(e) if errno::out_of_space(&e) && self.free_removed() => open(),
             other => other,
         })
     }
@@ -361,9 +388,10 @@ impl OpenFiles {
         open()
     }
 
-    /// Closes a quarter of what is open: there are no descriptors left.
+    /// Closes a quarter of what is open, and waits a moment for that: there are no descriptors left.
     pub fn evict_some(&self) {
         self.evict(self.map.len() / 4 + 8);
+        self.closers.wait(CLOSE_PATIENCE);
     }
 
     /// Closes about `count` entries, those idle for longest first. One thread at a time; others
@@ -398,7 +426,9 @@ impl OpenFiles {
     fn close_named(&self, most: usize) {
         let guard = self.map.guard();
         let pinned = self.map.iter(&guard).filter_map(|(key, file)| Some((key, file.as_ref()?)));
-        let named = pinned.filter(|(_, file)| file.is_pinned() && !file.is_removed()).take(most);
+        let answers = |file: &OpenFile| !file.queue().is_some_and(|queue| queue.hangs());
+        let named = pinned.filter(|(_, file)| file.is_pinned() && answers(file));
+        let named = named.filter(|(_, file)| !file.is_removed()).take(most);
         let mut gone = Vec::new();
         for (key, file) in named {
             file.retire();
@@ -457,10 +487,34 @@ impl OpenFiles {
         self.wall_s.store(Time::now().sec, Relaxed);
         self.make_room(0);
         self.close_idle_writers(now_s);
-        self.close_if(usize::MAX, |_, file| {
-            let check_links = LINK_CHECK_IDLE_S.contains(&file.idle_s(now_s));
-            file.is_idle(now_s) || check_links && file.is_removed()
-        });
+        self.look_for_removed(now_s);
+        self.close_if(usize::MAX, |_, file| file.is_idle(now_s) || file.was_removed());
+    }
+
+    /// Asks idle entries whether they have lost their last name: those of a backend by the thread that closes its
+    /// files, because a file system may not answer.
+    fn look_for_removed(&self, now_s: u32) {
+        type Asked = (Arc<CloseQueue>, Vec<Arc<OpenFile>>);
+        let mut of_queues: HashMapOfStd<usize, Asked> = HashMapOfStd::new();
+        let guard = self.map.guard();
+        for (_, file) in self.map.iter(&guard) {
+            let Some(file) = file else { continue };
+            if !LINK_CHECK_IDLE_S.contains(&file.idle_s(now_s)) {
+                continue;
+            }
+            match file.queue() {
+                Some(queue) => {
+                    let of = of_queues.entry(Arc::as_ptr(queue).addr());
+                    let (_, files) = of.or_insert_with(|| (Arc::clone(queue), Vec::new()));
+                    files.push(Arc::clone(file));
+                }
+                None => file.look_for_removal(),
+            }
+        }
+        drop(guard);
+        for (queue, files) in of_queues.into_values() {
+            queue.ask(move || files.iter().for_each(|file| file.look_for_removal()));
+        }
     }
 }
 

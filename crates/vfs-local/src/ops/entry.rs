@@ -40,7 +40,7 @@ pub fn lookup_hint(
             Ok(_) | Err(_) => Ok(None),
         },
         Some(NameHint::Object(fid, _)) => {
-            let looked = local.files.with(&local.key(&fid), |file| {
+            let looked = local.files.with(&local.warm_key(&fid), |file| {
                 let stat = sys::stat::of_name(dir, name).ok()?;
                 let same = file.is(&stat) && !stat.mount_root && stat.nlink > 0;
                 same.then(|| Node { fid, attr: local.attr_of(&stat, file) })

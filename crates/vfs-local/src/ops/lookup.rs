@@ -52,7 +52,7 @@ fn warm(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<F
         return Ok(None);
     }
     let tag = local.files.names().tag(&local.key(dir), name);
-    let looked = local.files.with(&local.key(dir), |file: &Arc<OpenFile>| {
+    let looked = local.files.with(&local.warm_key(dir), |file: &Arc<OpenFile>| {
         let attr = local.stat(file)?;
         if attr.ftype != FileType::Directory {
             return Err(Status::NotDir);

@@ -57,7 +57,7 @@ fn warm(
     offset: u64,
     data: &mut [u8],
 ) -> Result<Option<ReadDone>> {
-    let read = local.files.with(&local.key(fid), |file| {
+    let read = local.files.with(&local.warm_key(fid), |file| {
         let Some(fd) = file.reader() else { return Ok(None) };
         let Some(count) = no_wait(local, fd, offset, data) else { return Ok(None) };
         let done = done(local, cx, file, offset, count)?;

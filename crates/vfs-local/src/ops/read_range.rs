@@ -33,7 +33,7 @@ pub fn read_range(
         return Ok(ReadRange::Copy(CopyReason::NoFile));
     }
     let key = local.key(fid);
-    let cached = local.files.with(&key, |file| {
+    let cached = local.files.with(&local.warm_key(fid), |file| {
         let fd = file.shared_reader()?;
         Some(find_range(local, cx, file, fd, (offset, count), shortest))
     });

@@ -150,7 +150,7 @@ fn write_pieces(
         match write(offset.saturating_add(count as u64), count) {
             Ok(0) => break,
             Ok(put) => count = count.saturating_add(put),
-            Err(e) if errno::out_of_space(&e) && local.files.close_removed_now() => {}
+            Err(e) if errno::out_of_space(&e) && local.files.free_removed() => {}
             Err(e) if count == 0 => return Err(errno::from(e)),
             Err(_) => break,
         }

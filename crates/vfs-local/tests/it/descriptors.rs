@@ -76,6 +76,16 @@ fn a_program_that_was_just_written_can_be_run() {
             take(&local, &cx, &fid).unwrap();
             stage.files.sweep(now_s);
         }
-        assert!(Command::new(&path).status().unwrap().success());
+        // another thread closes it
+        let begun = std::time::Instant::now();
+        let ran = loop {
+            match Command::new(&path).status() {
+                Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
+                other => break other.unwrap(),
+            }
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "still open for writing");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        };
+        assert!(ran.success());
     });
 }
