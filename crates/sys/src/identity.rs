@@ -256,6 +256,16 @@ fn set_fs_ids(uid: u32, gid: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Sets the file system ids of the calling thread to those that the process has, which changes nothing where no call
+/// acts as a client.
+///
+/// # Errors
+/// They cannot be set at all: a filter of system calls refuses it.
+pub fn keep_fs_ids() -> io::Result<()> {
+    let own = own()?;
+    set_fs_ids(own.uid, own.gid)
+}
+
 /// A capability that the server asks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {

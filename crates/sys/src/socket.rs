@@ -234,7 +234,7 @@ mod tests {
     fn a_filter_that_refuses_connections_is_noticed() {
         may_accept().unwrap();
         let filtered = || {
-            crate::testing::syscall_filter::refuse_accept4().unwrap();
+            crate::testing::syscall_filter::refuse(&[libc::SYS_accept4], libc::EPERM).unwrap();
             may_accept().unwrap_err().raw_os_error()
         };
         assert_eq!(std::thread::spawn(filtered).join().unwrap(), Some(libc::EPERM));

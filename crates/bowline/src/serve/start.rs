@@ -187,10 +187,14 @@ fn prepare_process(config: &ServeConfig) -> anyhow::Result<Process> {
             "/proc is not mounted, and open files are reached through it: mount -t proc proc /proc"
         );
     }
-    sys::socket::may_accept().context(
-        "this process may accept no connections: let the filter of system calls permit accept4 (of systemd, \
-         SystemCallFilter=@system-service)",
-    )?;
+    let refused = sys::required_calls::refused();
+    if !refused.is_empty() {
+        bail!(
+            "this process may not use {}: let the filter of system calls permit that (of systemd, \
+             SystemCallFilter=@system-service; of a container, the engine's own profile)",
+            refused.join(", ")
+        );
+    }
     let signals = Signals::take_over().context("cannot handle signals")?;
     ignore_others().context("cannot ignore signals")?;
     let log = logging::start(config.values.log_level);

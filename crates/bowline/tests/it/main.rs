@@ -17,6 +17,7 @@ mod crash_restart;
 mod do_script;
 mod failing_disk;
 mod foreign_clients;
+mod hard_conditions;
 mod hung_export;
 mod idle_connections;
 mod large_directory;

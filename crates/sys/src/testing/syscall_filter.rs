@@ -14,7 +14,7 @@ const NUMBER_AT: u32 = 0;
 /// # Errors
 /// As prctl(2) with `PR_SET_SECCOMP`: the kernel has no filters.
 pub fn refuse_file_handles() -> io::Result<()> {
-    calls(&[libc::SYS_name_to_handle_at, libc::SYS_open_by_handle_at], libc::EPERM)
+    refuse(&[libc::SYS_name_to_handle_at, libc::SYS_open_by_handle_at], libc::EPERM)
 }
 
 /// From now on the calling thread may not use `openat2`, as under a filter from before it was known.
@@ -22,7 +22,7 @@ pub fn refuse_file_handles() -> io::Result<()> {
 /// # Errors
 /// As [`refuse_file_handles`].
 pub fn refuse_openat2() -> io::Result<()> {
-    calls(&[libc::SYS_openat2], libc::EPERM)
+    refuse(&[libc::SYS_openat2], libc::EPERM)
 }
 
 /// From now on the calling thread may make no hard links, as under some security modules.
@@ -30,19 +30,30 @@ pub fn refuse_openat2() -> io::Result<()> {
 /// # Errors
 /// As [`refuse_file_handles`].
 pub fn refuse_links() -> io::Result<()> {
-    calls(&[libc::SYS_linkat], libc::EPERM)
+    refuse(&[libc::SYS_linkat], libc::EPERM)
 }
 
-/// From now on the calling thread may accept no connections: a filter that knows `accept` only.
+/// From now on the calling thread may not use the system call of this name, one of those that the server needs.
 ///
 /// # Errors
-/// As [`refuse_file_handles`].
-pub fn refuse_accept4() -> io::Result<()> {
-    calls(&[libc::SYS_accept4], libc::EPERM)
+/// As [`refuse_file_handles`]; not found if it is none of them.
+pub fn refuse_needed(name: &str) -> io::Result<()> {
+    let number = match name {
+        "accept4" => libc::SYS_accept4,
+        "clone3" => libc::SYS_clone3,
+        "fcntl" => libc::SYS_fcntl,
+        "getdents64" => libc::SYS_getdents64,
+        "setfsuid" => libc::SYS_setfsuid,
+        _ => return Err(io::ErrorKind::NotFound.into()),
+    };
+    refuse(&[number], libc::EPERM)
 }
 
 /// From now on each of these system calls of the calling thread fails with `errno`.
-fn calls(numbers: &[libc::c_long], errno: i32) -> io::Result<()> {
+///
+/// # Errors
+/// As [`refuse_file_handles`].
+pub fn refuse(numbers: &[libc::c_long], errno: i32) -> io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let mut program = vec![step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, NUMBER_AT)];
     for call in numbers {
@@ -73,7 +84,7 @@ mod tests {
     #[test]
     fn only_the_named_calls_of_the_thread_fail() {
         let refused = || {
-            super::calls(&[libc::SYS_getppid], libc::EPERM).unwrap();
+            super::refuse(&[libc::SYS_getppid], libc::EPERM).unwrap();
             // SAFETY: getppid takes nothing.
             let got = unsafe { libc::syscall(libc::SYS_getppid) };
             let error = std::io::Error::last_os_error();
