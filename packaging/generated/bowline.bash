@@ -31,6 +31,9 @@ _bowline() {
             bowline,conns)
                 cmd="bowline__subcmd__conns"
                 ;;
+            bowline,doctor)
+                cmd="bowline__subcmd__doctor"
+                ;;
             bowline,exports)
                 cmd="bowline__subcmd__exports"
                 ;;
@@ -110,7 +113,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set get grace reload check bench man completions"
+            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set get grace reload check doctor bench man completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -524,6 +527,24 @@ _bowline() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__doctor)
+            opts="-h --port --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

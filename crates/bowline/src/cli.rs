@@ -161,6 +161,22 @@ pub enum Command {
         #[arg(long, value_name = "ADDRESS|NAME", value_hint = ValueHint::Hostname)]
         for_host: Option<String>,
     },
+    /// Look at this machine as a server of NFS, and say what to do
+    ///
+    /// Looks at rights, filters of system calls, limits, the clock, the port, the kernel's own server, rpcbind and other
+    /// lock managers, the firewall (nftables), TCP's memory, exports files and their directories. Each line is right,
+    /// a note, or a problem with its remedy. Changes nothing. The exit status is 1 if there is a problem.
+    Doctor {
+        /// Exports files, or directories of such [default: /etc/exports and /etc/exports.d]
+        #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+        files: Vec<PathBuf>,
+        /// The port that is to be served
+        #[arg(long, value_name = "PORT", default_value_t = 2049)]
+        port: u16,
+        /// Print JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
     /// Measure NFS servers: loads, experiments, reports
     #[command(subcommand)]
     Bench(bench::Bench),

@@ -11,6 +11,7 @@ mod columns;
 mod config;
 mod control_commands;
 mod default_paths;
+mod doctor;
 mod export_specs;
 mod exports_files;
 mod generate;
@@ -53,6 +54,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(options) => serve::serve(*options),
         Command::Check { files, for_host } => check::check(&files, for_host.as_deref()),
+        Command::Doctor { files, port, json } => doctor::doctor(&files, port, json),
         Command::Bench(command) => bench::bench(command),
         Command::Man { dir } => generate::man(&dir),
         Command::Completions { shell } => generate::completions(shell),

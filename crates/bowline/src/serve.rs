@@ -18,7 +18,7 @@ mod lock_manager;
 mod lock_rows;
 mod metrics;
 pub mod parts;
-mod port_owner;
+pub mod port_owner;
 pub mod portmap;
 mod process_info;
 mod recent_calls;

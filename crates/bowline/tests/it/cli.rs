@@ -83,6 +83,8 @@ const ENDS: &[(&str, i32, &str)] = &[
     ("set max-read=fast", 2, "max-read"),
     ("get max-read", 1, "bowline serve"),
     ("get max-reed", 2, "max-read"),
+    ("doctor gone.exports", 1, "problem"),
+    ("doctor --port x", 2, "--port"),
     ("completions bash", 0, ""),
     ("completions csh", 2, "bash"),
     ("bench", 2, "see `bowline bench --help`"),
@@ -135,7 +137,9 @@ fn every_command_ends_with_the_status_that_the_manual_names() {
     for (line, status, part) in ENDS.iter().chain(BENCH_ENDS) {
         let mut command = std::process::Command::new(crate::rig::BOWLINE);
         command.args(line.split(' ')).current_dir(dir.path());
-        let asks = !["serve", "check", "bench", "completions"].iter().any(|c| line.starts_with(c));
+        let asks = !["serve", "check", "bench", "completions", "doctor"]
+            .iter()
+            .any(|c| line.starts_with(c));
         let given = |option: &str| line.contains(option);
         if asks && !given("--control") {
             command.args(["--control", "none.sock"]);

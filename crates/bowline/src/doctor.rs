@@ -1,0 +1,45 @@
+//! `bowline doctor`: looks at this machine as a server of NFS, and says of each thing that it is right, or what to do.
+//!
+//! Nothing is changed, and nothing waits for long: what asks a file system or a network runs in a thread of its own
+//! ([`finding::within`]).
+
+mod directories;
+mod finding;
+mod machine;
+mod network;
+
+use crate::output;
+use anyhow::bail;
+use finding::{Finding, Level};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What is read where no file is named.
+const EXPORTS: [&str; 2] = ["/etc/exports", "/etc/exports.d"];
+
+/// Looks at everything.
+///
+/// # Errors
+/// There is a problem.
+pub fn doctor(files: &[PathBuf], port: u16, json: bool) -> anyhow::Result<ExitCode> {
+    let files = match files {
+        [] => EXPORTS.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
+        named => named.to_vec(),
+    };
+    let mut found = machine::findings();
+    found.extend(network::findings(port));
+    found.extend(directories::findings(&files));
+    let problems = found.iter().filter(|finding| finding.level == Level::Problem).count();
+    if json {
+        output::print(format!("{}\n", serde_json::to_string_pretty(&found)?))?;
+    } else {
+        let lines: String = found.iter().map(Finding::shown).collect();
+        let verdict = if problems == 0 { "nothing stands in the way of serving\n" } else { "" };
+        output::print(format!("{lines}{verdict}"))?;
+    }
+    match problems {
+        0 => Ok(ExitCode::SUCCESS),
+        1 => bail!("1 problem; the line with -> below it says what to do"),
+        n => bail!("{n} problems; the line with -> below each says what to do"),
+    }
+}

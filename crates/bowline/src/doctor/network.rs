@@ -1,0 +1,157 @@
+//! What `doctor` asks of the network of this machine: the port, the port mapper, other lock managers, the firewall,
+//! the memory of TCP.
+
+use super::finding::{Finding, within};
+use crate::serve::port_owner;
+use client::Client;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// The network lock manager (RFC 1057's number of it).
+const NLM: u32 = 100_021;
+/// TCP's memory, in pages, below which a few hundred busy connections are slowed down: 64 MiB of pages of 4 KiB.
+const TCP_PAGES_FEW: u64 = 16_384;
+/// How long rpcbind may take.
+const RPCBIND_PATIENCE: Duration = Duration::from_secs(1);
+
+/// All of them.
+pub fn findings(port: u16) -> Vec<Finding> {
+    vec![port_is_free(port), kernel_server(), port_mapper(), firewall(port), tcp_memory()]
+}
+
+fn port_is_free(port: u16) -> Finding {
+    const ABOUT: &str = "port";
+    match port_owner::owner_of(port) {
+        None => Finding::ok(ABOUT, format!("{port} is free")),
+        Some(owner) if owner.starts_with("bowline ") => {
+            Finding::ok(ABOUT, format!("{port} is served by {owner}"))
+        }
+        Some(owner) => Finding::problem(
+            ABOUT,
+            format!("{port} belongs to {owner}"),
+            "stop that (systemctl disable --now nfs-server), or choose another with --port",
+        ),
+    }
+}
+
+fn kernel_server() -> Finding {
+    const ABOUT: &str = "kernel's server";
+    let threads = fs::read_to_string("/proc/fs/nfsd/threads").unwrap_or_default();
+    match threads.trim().parse::<u32>() {
+        Ok(running) if running > 0 => Finding::problem(
+            ABOUT,
+            format!("runs with {running} threads"),
+            "two servers cannot share port and clients: systemctl disable --now nfs-server",
+        ),
+        Ok(_) | Err(_) => Finding::ok(ABOUT, "does not run"),
+    }
+}
+
+/// Version 3's clients find the lock manager by it.
+fn port_mapper() -> Finding {
+    const ABOUT: &str = "port mapper";
+    let socket = Path::new("/run/rpcbind.sock");
+    let asked = within(|| {
+        Client::unix(Path::new("/run/rpcbind.sock"), RPCBIND_PATIENCE)
+            .and_then(|mut rpcbind| rpcbind.registrations())
+    });
+    match asked {
+        _ if !socket.exists() => match port_owner::owner_of(111) {
+            None => Finding::ok(ABOUT, "none runs: --portmap auto answers its port itself"),
+            Some(owner) if owner.starts_with("bowline ") => {
+                Finding::ok(ABOUT, "is the server's own")
+            }
+            Some(owner) => Finding::note(
+                ABOUT,
+                format!("port 111 belongs to {owner}, which has no socket of rpcbind"),
+                "clients then need a mount option (nolock, or version 4.1): start rpcbind, or free the port",
+            ),
+        },
+        Some(Ok(listed)) => match listed.iter().any(|service| service.program == NLM) {
+            true if port_owner::owner_of(2049)
+                .is_none_or(|owner| !owner.starts_with("bowline ")) =>
+            {
+                Finding::note(
+                    ABOUT,
+                    "another lock manager is registered with rpcbind: this machine mounts from NFS servers",
+                    "clients of the server cannot lock by version 3 beside it: mount here with version 4 or nolock",
+                )
+            }
+            _ => Finding::ok(ABOUT, "rpcbind answers"),
+        },
+        Some(Err(_)) | None => Finding::problem(
+            ABOUT,
+            "rpcbind has a socket and does not answer",
+            "systemctl restart rpcbind",
+        ),
+    }
+}
+
+/// As far as nft(8) tells root: whether what arrives is dropped unless a rule names the port.
+fn firewall(port: u16) -> Finding {
+    const ABOUT: &str = "firewall";
+    let rules = within(|| {
+        let output = Command::new("nft").args(["list", "ruleset"]).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    });
+    match rules.flatten() {
+        None => Finding::ok(ABOUT, "not looked at: nft is not there or not permitted"),
+        Some(rules) if drops(&rules, port) => Finding::problem(
+            ABOUT,
+            format!("what arrives is dropped, and no rule of nftables names port {port}"),
+            format!(
+                "firewall-cmd --add-port={port}/tcp --permanent, ufw allow {port}/tcp, or a rule of nft: tcp dport {port} accept"
+            ),
+        ),
+        Some(_) => {
+            Finding::ok(ABOUT, format!("nftables has no rule that keeps port {port} from clients"))
+        }
+    }
+}
+
+/// Whether a chain of arriving packets drops what no rule accepts, while no rule is about the port.
+fn drops(rules: &str, port: u16) -> bool {
+    let input = |line: &str| line.contains("hook input") && line.contains("policy drop");
+    let names_port = |line: &str| {
+        let port = port.to_string();
+        let mut words = line.split(|c: char| !c.is_ascii_alphanumeric());
+        line.contains("dport") && words.any(|word| word == port || word == "nfs")
+    };
+    rules.lines().any(input) && !rules.lines().any(names_port)
+}
+
+fn tcp_memory() -> Finding {
+    const ABOUT: &str = "tcp_mem";
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_mem").unwrap_or_default();
+    match text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()) {
+        Some(pages) if pages < TCP_PAGES_FEW => Finding::note(
+            ABOUT,
+            format!("TCP of this machine is slowed down from {pages} pages on"),
+            "raise net.ipv4.tcp_mem if many clients write at once",
+        ),
+        Some(pages) => Finding::ok(ABOUT, format!("{pages} pages before TCP is slowed down")),
+        None => Finding::ok(ABOUT, "not known here"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drops;
+
+    #[test]
+    fn a_firewall_that_drops_what_it_does_not_name_is_recognised() {
+        let chain = |policy: &str, rule: &str| {
+            format!(
+                "table inet f {{\n chain in {{\n  type filter hook input priority filter; policy {policy};\n  {rule}\n }}\n}}\n"
+            )
+        };
+        assert!(drops(&chain("drop", "tcp dport 22 accept"), 2049));
+        assert!(!drops(&chain("accept", "tcp dport 22 accept"), 2049));
+        assert!(!drops(&chain("drop", "tcp dport { 22, 2049 } accept"), 2049));
+        assert!(!drops(&chain("drop", "tcp dport nfs accept"), 2049));
+        assert!(drops(&chain("drop", "tcp dport 20490 accept"), 2049));
+        assert!(!drops("", 2049));
+    }
+}
