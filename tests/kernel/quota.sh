@@ -28,7 +28,10 @@ echo '/mnt/disk *(rw,no_root_squash)' >/run/exports
   --control /run/control.sock >/run/server.log 2>&1 &
 server=$!
 for i in $(seq 200); do (: </dev/tcp/127.0.0.1/2049) 2>/dev/null && break; sleep 0.05; done
-mount -t nfs -o vers=3,proto=tcp,port=2049,mountproto=tcp,mountport=2049,nolock 127.0.0.1:/mnt/disk /mnt/nfs || exit 1
+mount_again() {
+  mount -t nfs -o vers=3,proto=tcp,port=2049,mountproto=tcp,mountport=2049,nolock 127.0.0.1:/mnt/disk /mnt/nfs
+}
+mount_again || exit 1
 
 failed=0
 check() {
@@ -95,8 +98,58 @@ nobody_goes_over_the_hard_limit() {
   ! as 1001 2001 dd if=/dev/zero of=/mnt/nfs/f bs=100k count=60 conv=fsync status=none 2>/run/dd &&
     grep 'Disk quota exceeded' /run/dd && same u 1001
 }
+# four processes of one user fill the quota at once, by files and by space: each error is EDQUOT, and what was
+# accepted (fsync and close succeeded) is on the disk
+what_was_accepted_under_load_is_there() {
+  rm -f /mnt/nfs/f
+  mkdir -m 777 /mnt/nfs/load && as 1001 2001 python3 - <<'END' 2>/run/accepted || { cat /run/accepted; return 1; }
+import errno, multiprocessing, os, sys
+
+def data(name):
+    return (name.encode() * 16384)[: 96 << 10]
+
+def work(worker):
+    accepted, refused = [], 0
+    for n in range(40):
+        name = f"{worker}-{n}"
+        try:
+            fd = os.open("/mnt/nfs/load/" + name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            try:
+                left = memoryview(data(name))
+                while left:
+                    left = left[os.write(fd, left):]
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            accepted.append(name)
+        except OSError as error:
+            if error.errno != errno.EDQUOT:
+                sys.exit(f"{name}: {error}")
+            refused += 1
+    return accepted, refused
+
+with multiprocessing.Pool(4) as pool:
+    results = pool.map(work, range(4))
+accepted = [name for names, _ in results for name in names]
+refused = sum(count for _, count in results)
+print(len(accepted), "files accepted,", refused, "refused")
+assert accepted and refused, "the quota was reached"
+print(*accepted, file=sys.stderr)
+END
+  umount /mnt/nfs
+  echo 3 >/proc/sys/vm/drop_caches
+  python3 - <<'END' || return
+names = open("/run/accepted").read().split()
+for name in names:
+    got = open("/mnt/disk/load/" + name, "rb").read()
+    assert got == (name.encode() * 16384)[: 96 << 10], f"{name}: {len(got)} bytes"
+print(len(names), "files compared")
+END
+  mount_again && same u 1001
+}
 for name in a_user_has_a_quota what_users_write_is_counted users_see_their_own limits_of_terabytes_fit \
-  groups_have_quotas projects_have_quotas over_the_soft_limit_time_runs nobody_goes_over_the_hard_limit; do
+  groups_have_quotas projects_have_quotas over_the_soft_limit_time_runs nobody_goes_over_the_hard_limit \
+  what_was_accepted_under_load_is_there; do
   check "$name"
 done
 umount /mnt/nfs

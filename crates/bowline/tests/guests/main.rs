@@ -1,4 +1,4 @@
-//! Tests that boot user-mode Linux guests: the kernel's NFS client, and power cuts.
+//! Tests that boot user-mode Linux guests: the kernel's NFS client, power cuts, quotas, a clock that jumps.
 //!
 //! At most [`GUESTS_MAX`] guests run at a time, however many threads the tests have: each is a whole
 //! kernel with 512 MiB, and its time is limited. [`GUESTS`] guards the number of those that run.
@@ -15,6 +15,7 @@
 #[path = "../it/rig/random.rs"]
 mod random;
 
+mod clock;
 mod kernel_client;
 mod power_cut;
 mod quota;

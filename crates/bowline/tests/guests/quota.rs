@@ -14,26 +14,33 @@ fn quotas_on(fs: &str) {
     if !has("/usr/bin/quota") || !has(&format!("/usr/sbin/mkfs.{fs}")) {
         return skip(Missing::Program, format_args!("quota, mkfs.{fs}"));
     }
+    alone(&format!("{fs} quota"), "quota.sh", &[fs], 9);
+}
+
+/// Runs a script of tests/kernel in a guest that is server and client, with a disk of its own; it has to pass so many
+/// checks.
+pub fn alone(what: &str, script: &str, args: &[&str], checks: usize) {
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("disk");
     std::fs::File::create(&disk).unwrap().set_len(400 << 20).unwrap();
     let rig = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel");
     let slot = GuestSlot::wait();
     let output = Command::new(rig.join("kernel-client.sh"))
-        .args(["-t", "180", "-d"])
+        .args(["-t", "240", "-d"])
         .arg(&disk)
         .arg("exec sleep 600")
-        .arg(rig.join("quota.sh"))
-        .args([fs, env!("CARGO_BIN_EXE_bowline")])
+        .arg(rig.join(script))
+        .args(args)
+        .arg(env!("CARGO_BIN_EXE_bowline"))
         .output()
         .unwrap();
     drop(slot);
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "quotas of {fs}: {}", output.status);
+    assert!(output.status.success(), "{what}: {}", output.status);
     let passed = text.lines().filter(|line| line.starts_with("ok ")).count();
-    assert_eq!(passed, 8, "quotas of {fs}");
-    log("kernel-client-checks", &format!("{passed} {fs} quota"));
+    assert_eq!(passed, checks, "{what}");
+    log("kernel-client-checks", &format!("{passed} {what}"));
 }
 
 #[test]
