@@ -4,8 +4,10 @@
 //! `{"ok":false,"error":"…"}`. Programs rely on these field names (`bowline … --json` prints the
 //! result): fields are added, never renamed. Names end in their unit.
 
+mod diagnosis;
 mod state;
 
+pub use diagnosis::{ExplainQuestion, ExplainStep, Explanation, RefusalRow};
 use serde::{Deserialize, Serialize};
 pub use state::{GraceHostRow, GraceStatus, LockRow, OpenRow, Released, SessionRow};
 
@@ -63,6 +65,10 @@ pub enum Request {
         /// A client's address or name, or the path of a file on the server's machine.
         what: String,
     },
+    /// [`Explanation`].
+    Explain(ExplainQuestion),
+    /// A list of [`RefusalRow`], the latest first.
+    Why,
     /// The metrics as text, in Prometheus' format.
     Metrics {
         /// In the format of OpenMetrics instead.

@@ -4,8 +4,9 @@
 //! worker thread.
 
 use crate::api::{
-    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow,
-    Released, Reloaded, Sample, SessionRow, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportRow, GraceStatus, LockRow,
+    OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Sample, SessionRow, SettingRow,
+    SocketRow, Status,
 };
 use crate::exposition::Format;
 
@@ -61,6 +62,13 @@ pub trait Control: Send + Sync {
     fn sessions(&self) -> Vec<SessionRow>;
     /// Files that are open over version 4.
     fn opens(&self) -> Vec<OpenRow>;
+    /// Why a client may or may not use a path. May wait for name services and, for a few seconds, for the file system.
+    ///
+    /// # Errors
+    /// [`Refused`]: the question is about no path or no client.
+    fn explain(&self, question: &ExplainQuestion) -> Result<Explanation, Refused>;
+    /// What was refused in the last hour, the latest first.
+    fn refusals(&self) -> Vec<RefusalRow>;
     /// Takes the locks of a client or a file away.
     ///
     /// # Errors
@@ -72,8 +80,9 @@ pub trait Control: Send + Sync {
 pub mod tests {
     use super::{Control, Refused};
     use crate::api::{
-        Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow,
-        Released, Reloaded, Sample, SessionRow, SettingRow, SocketRow, Status,
+        Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportRow, GraceStatus, LockRow,
+        OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Sample, SessionRow, SettingRow,
+        SocketRow, Status,
     };
     use crate::exposition::Format;
 
@@ -118,6 +127,12 @@ pub mod tests {
             Vec::new()
         }
         fn locks(&self) -> Vec<LockRow> {
+            Vec::new()
+        }
+        fn explain(&self, question: &ExplainQuestion) -> Result<Explanation, Refused> {
+            Err(Refused(question.client.clone()))
+        }
+        fn refusals(&self) -> Vec<RefusalRow> {
             Vec::new()
         }
         fn release(&self, what: &str) -> Result<Released, Refused> {

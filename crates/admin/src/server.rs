@@ -335,6 +335,8 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Sessions => success(control.sessions()),
         Request::Opens => success(control.opens()),
         Request::Release { what } => answer_of(control.release(what)),
+        Request::Explain(question) => answer_of(control.explain(question)),
+        Request::Why => success(control.refusals()),
         Request::Metrics { openmetrics: false } => success(control.metrics(Format::Prometheus)),
         Request::Metrics { openmetrics: true } => success(control.metrics(Format::OpenMetrics)),
         Request::Sample { conns } => success(control.sample(*conns)),

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow,
-    Released, Reloaded, Request, SessionRow, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportRow, GraceStatus, LockRow,
+    OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Request, SessionRow, SettingRow,
+    SocketRow, Status,
 };
 use admin::{Client, ClientError, Control, ControlServer, Refused, ServerError};
 use bowline_admin as admin;
@@ -57,6 +58,12 @@ impl Control for TestControl {
         Vec::new()
     }
     fn opens(&self) -> Vec<OpenRow> {
+        Vec::new()
+    }
+    fn explain(&self, question: &ExplainQuestion) -> Result<Explanation, Refused> {
+        Err(Refused(format!("nobody of the name {}", question.client)))
+    }
+    fn refusals(&self) -> Vec<RefusalRow> {
         Vec::new()
     }
     fn release(&self, what: &str) -> Result<Released, Refused> {

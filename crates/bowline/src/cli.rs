@@ -177,6 +177,14 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Say which export, rule and permission decide whether a client and a user may use a path
+    ///
+    /// Asks the running server. Prints the decisions in the order in which the server makes them, up to the
+    /// first that refuses; the exit status is then 1. USER without --group has the groups that this machine
+    /// knows.
+    Explain(ExplainOptions),
+    /// Show what was refused in the last hour, and why
+    Why(TableTarget),
     /// Measure NFS servers: loads, experiments, reports
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -205,6 +213,29 @@ pub struct TableTarget {
     /// The server.
     #[command(flatten)]
     pub server: ControlTarget,
+}
+
+/// The options of `bowline explain`.
+#[derive(Debug, Args)]
+pub struct ExplainOptions {
+    /// The client's address, or a host name
+    #[arg(value_hint = ValueHint::Hostname)]
+    pub client: String,
+    /// The path that the client mounts, with or without a path below it, or a path of the server's machine
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub path: String,
+    /// The user on the client, by number; without one only the mount is explained
+    #[arg(value_name = "USER")]
+    pub user: Option<u32>,
+    /// A group of the user, by number, the primary one first; may be repeated
+    #[arg(long, value_name = "GID", requires = "user")]
+    pub group: Vec<u32>,
+    /// The port that the client sends from
+    #[arg(long, value_name = "N")]
+    pub port: Option<u16>,
+    /// The server.
+    #[command(flatten)]
+    pub to: ControlTarget,
 }
 
 /// The options of `bowline top`.

@@ -29,7 +29,7 @@ pub fn table(columns: &[Column]) -> Table {
 }
 
 /// All tables, by the command that prints them.
-pub const TABLES: [(&str, &[Column]); 12] = [
+pub const TABLES: [(&str, &[Column]); 14] = [
     ("status", &STATUS),
     ("exports", &EXPORTS),
     ("clients", &CLIENTS),
@@ -42,6 +42,8 @@ pub const TABLES: [(&str, &[Column]); 12] = [
     ("ops", &OPS),
     ("get", &SETTINGS),
     ("grace", &GRACE),
+    ("explain", &EXPLAIN),
+    ("why", &WHY),
 ];
 
 /// The line of the status that is left out when it is empty.
@@ -114,6 +116,26 @@ pub const GRACE: [Column; 4] = [
     left("NAME", "What the client calls itself"),
     left("RECLAIMED", "Whether it has reclaimed a lock since the restart"),
     left("ANSWERED", "Whether it has answered that it knows of the restart"),
+];
+
+/// `bowline explain`.
+pub const EXPLAIN: [Column; 3] = [
+    left(
+        "STEP",
+        "What is decided: the export of the path, the client's rule, its port, the security flavour, the user that calls act \
+         as, each directory of the path, the object",
+    ),
+    left("RESULT", "ok, no, or note for what does not decide; steps after a no are missing"),
+    left("BECAUSE", "What decides, and what to do about a no"),
+];
+
+/// `bowline why`.
+pub const WHY: [Column; 5] = [
+    left("CLIENT", "Address of the client"),
+    left("PATH", "The path of the export, or the path that was to be mounted"),
+    right("TIMES", "How often, since an hour last passed without one"),
+    right("LAST", "Time since the last one"),
+    left("REASON", "Why it was refused"),
 ];
 
 /// `bowline exports`.

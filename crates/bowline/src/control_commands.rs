@@ -369,6 +369,16 @@ pub fn watch_table<T: DeserializeOwned + Serialize>(
     })
 }
 
+/// Prints an answer: as JSON, or as `page` makes it.
+pub fn show_answer<T: Serialize>(
+    to: &ControlTarget,
+    answer: &T,
+    page: impl FnOnce(&T) -> String,
+) -> anyhow::Result<()> {
+    let text = if to.json { serde_json::to_string_pretty(answer)? } else { page(answer) };
+    output::print(with_line_end(text))
+}
+
 /// Sends a request and prints the answer.
 pub fn show<T: DeserializeOwned + Serialize>(
     to: &ControlTarget,
@@ -376,8 +386,7 @@ pub fn show<T: DeserializeOwned + Serialize>(
     page: impl FnOnce(&T) -> String,
 ) -> anyhow::Result<ExitCode> {
     let answer: T = ask(to, request)?;
-    let text = if to.json { serde_json::to_string_pretty(&answer)? } else { page(&answer) };
-    output::print(with_line_end(text))?;
+    show_answer(to, &answer, page)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,6 +11,7 @@ mod columns;
 mod config;
 mod control_commands;
 mod default_paths;
+mod diagnosis_commands;
 mod doctor;
 mod export_specs;
 mod exports_files;
@@ -58,6 +59,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(command) => bench::bench(command),
         Command::Man { dir } => generate::man(&dir),
         Command::Completions { shell } => generate::completions(shell),
+        Command::Explain(options) => diagnosis_commands::explain(options),
+        Command::Why(to) => diagnosis_commands::why(&to),
         Command::Status { verbose, to } => control_commands::status(&to, verbose),
         Command::Exports(to) => control_commands::exports(&to),
         Command::Clients(to) => control_commands::clients(&to),

@@ -67,7 +67,7 @@ pub struct GroupList {
 
 impl GroupList {
     /// These groups, each as `map` says.
-    pub(crate) fn mapped(groups: &[u32], map: impl Fn(u32) -> u32) -> Self {
+    pub fn mapped(groups: &[u32], map: impl Fn(u32) -> u32) -> Self {
         let mut list =
             Self { in_place: [0; IN_PLACE_MAX], allocated: Vec::new(), len: groups.len() };
         if groups.len() > IN_PLACE_MAX {

@@ -8,8 +8,8 @@ use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
 use super::{
-    connection_rows, grace_status, hung_calls, limit_warnings, lock_rows, metrics, process_info,
-    statistics, systemd, v4_rows,
+    connection_rows, explain, grace_status, hung_calls, limit_warnings, lock_rows, metrics,
+    process_info, statistics, systemd, v4_rows,
 };
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
@@ -17,8 +17,9 @@ use crate::output::error_text;
 use crate::serve_options::ServeOptions;
 use crate::settings::{self, Assignment, ROWS, Values};
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow,
-    Released, Reloaded, RuleRow, Sample, SessionRow, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportRow, GraceStatus, LockRow,
+    OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, RuleRow, Sample, SessionRow,
+    SettingRow, SocketRow, Status,
 };
 use admin::{Control, Format, Refused};
 use export::{ExportId, Table, WaitingExport};
@@ -250,6 +251,19 @@ impl Control for ServerControl {
 
     fn opens(&self) -> Vec<OpenRow> {
         v4_rows::opens(&self.parts.nfs)
+    }
+
+    fn explain(&self, question: &ExplainQuestion) -> Result<Explanation, Refused> {
+        let server = explain::Served {
+            parts: &self.parts,
+            options: &self.options,
+            squash_to: self.squash_to,
+        };
+        explain::explain(&server, question)
+    }
+
+    fn refusals(&self) -> Vec<RefusalRow> {
+        self.refusals.recent(Instant::now(), |index| self.parts.export_path(index))
     }
 
     fn release(&self, what: &str) -> Result<Released, Refused> {

@@ -15,6 +15,7 @@ mod cli;
 mod containers;
 mod crash_restart;
 mod do_script;
+mod explain;
 mod failing_disk;
 mod foreign_clients;
 mod hard_conditions;

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use mount_list::{MOUNT_ENTRIES_MAX, MountEntry};
+pub use path::{components, normalise};
 pub use procedures::mount_program;
 pub use refusal::{RefusalReason, RefusedMount};
 

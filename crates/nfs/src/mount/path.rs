@@ -3,7 +3,7 @@
 
 /// The path in its one normal form: one slash between components, none at the end, no `.` and no
 /// `..` (that of the root is the root). `None` for a path that is not absolute, or holds a NUL.
-pub(crate) fn normalise(path: &[u8]) -> Option<Vec<u8>> {
+pub fn normalise(path: &[u8]) -> Option<Vec<u8>> {
     if path.first() != Some(&b'/') || path.contains(&0) {
         return None;
     }
@@ -28,7 +28,7 @@ pub(crate) fn normalise(path: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The components of a normal path or of the rest of one.
-pub(super) fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|b| *b == b'/').filter(|component| !component.is_empty())
 }
 
