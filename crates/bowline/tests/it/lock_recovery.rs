@@ -79,7 +79,7 @@ impl Host {
         message.raw(args);
         let begun = Instant::now();
         let mut buf = [0; 9000];
-        while begun.elapsed() < Duration::from_secs(20) {
+        while begun.elapsed() < Duration::from_secs(60) {
             // nobody listens while the server is down
             let _refused = self.socket.send(message.bytes());
             match self.socket.recv(&mut buf) {
@@ -178,10 +178,10 @@ impl Drop for StatusMonitor {
 }
 
 #[track_caller]
-fn until(what: &str, seconds: u64, mut is_so: impl FnMut() -> bool) {
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(seconds), "{what}: not in {seconds} s");
+        assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -211,8 +211,8 @@ fn locks_outlive_sigkill_and_a_second_one_in_the_grace_period() {
         let monitor = StatusMonitor::new(9);
         server.start_again();
         assert_eq!(server.json("grace")["hosts"][0]["name"], "one", "the list of before");
-        until("it has heard", 10, || server.json("grace")["hosts"][0]["answered"] == true);
-        until("by both names", 10, || monitor.heard.lock().unwrap().len() == 2);
+        until("it has heard", || server.json("grace")["hosts"][0]["answered"] == true);
+        until("by both names", || monitor.heard.lock().unwrap().len() == 2);
         let heard = monitor.heard.lock().unwrap().clone();
         let own_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         assert_eq!(heard[0].0, own_name.trim_end());
@@ -224,7 +224,7 @@ fn locks_outlive_sigkill_and_a_second_one_in_the_grace_period() {
         assert_eq!(server.json("grace")["hosts"][0]["reclaimed"], true);
         assert_eq!(two.lock(5, false), Status::DeniedGracePeriod);
         // long before the 60 s are over: everybody is back, and ten seconds are quiet
-        until("it ends early", 20, || server.json("grace")["running"] == false);
+        until("it ends early", || server.json("grace")["running"] == false);
         assert_eq!(two.lock(0, false), Status::Denied, "nobody got it meanwhile");
         assert_eq!(one.lock(7, true), Status::Denied, "there is nothing to reclaim any more");
         assert_eq!(one.unlock(0), Status::Granted);

@@ -102,7 +102,7 @@ const HELD: usize = 3 << 20;
 /// Begins a record of several fragments, of which nothing can be used before it is whole.
 fn hold_record(at: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(at).unwrap();
-    stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
     let fragment = [&(HELD as u32).to_be_bytes()[..], &vec![0; HELD - 8]].concat();
     // the server may close the connection meanwhile, to have its memory back
     let _ = stream.write_all(&fragment);

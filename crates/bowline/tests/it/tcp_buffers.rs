@@ -23,7 +23,7 @@ fn set(server: &Server, change: &str) -> Value {
 
 fn connect(server: &Server) -> Client {
     let addr = SocketAddr::from(([127, 0, 0, 1], server.port));
-    let mut client = Client::tcp(addr, Duration::from_secs(10)).unwrap();
+    let mut client = Client::tcp(addr, Duration::from_secs(60)).unwrap();
     client.null().unwrap();
     client
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 use testing::{Missing, is_root, skip};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts rpcbind in new namespaces and runs this file's `inside` there.
 const SCRIPT: &str = r#"

@@ -206,7 +206,7 @@ fn a_piece_that_sleeps_holds_up_nobody_else() {
 
 #[test]
 fn a_client_is_not_given_up_for_a_piece_that_sleeps() {
-    const AGE: Duration = Duration::from_millis(300);
+    const AGE: Duration = Duration::from_millis(1500);
     for (wake_policy, idle_age_max) in
         [(WakePolicy::Adaptive, None), (WakePolicy::Adaptive, Some(AGE)), (WakePolicy::Chain, None)]
     {
@@ -214,7 +214,7 @@ fn a_client_is_not_given_up_for_a_piece_that_sleeps() {
         let toy = Toy::start(Config { wake_policy, limits, ..config() });
         // each piece sleeps for longer than a client may be silent
         let (mut client, len) = (toy.client(), 600_000);
-        let wire = record(&message(1, TAKE, &args(700, len)));
+        let wire = record(&message(1, TAKE, &args(2000, len)));
         client.0.write_all(&wire[..300_000]).unwrap();
         until("a piece has gone", || toy.counter(Counter::PiecesAhead) > 0);
         client.0.write_all(&wire[300_000..]).unwrap();

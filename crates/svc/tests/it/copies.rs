@@ -27,7 +27,7 @@ fn running() -> (Toy, Client) {
 }
 
 fn client_of(stream: TcpStream) -> Client {
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     Client(stream)
 }
 

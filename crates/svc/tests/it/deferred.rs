@@ -156,7 +156,7 @@ fn a_server_that_stops_waits_for_pending_replies() {
     }
     until("all are pending", || pending(&toy) == 50);
     std::thread::scope(|scope| {
-        let stopping = scope.spawn(|| toy.server.stop(Duration::from_secs(20)));
+        let stopping = scope.spawn(|| toy.server.stop(Duration::from_secs(60)));
         std::thread::sleep(Duration::from_millis(50));
         assert!(!stopping.is_finished());
         for (argument, deferred) in toy.state.deferred.lock().unwrap().drain(..) {

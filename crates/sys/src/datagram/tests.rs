@@ -26,7 +26,7 @@ fn base(any: &str) -> (UdpSocket, SocketAddr, UdpSocket) {
     let here: SocketAddr = if addr.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }.parse().unwrap();
     let client = UdpSocket::bind(here).unwrap();
     client.connect((here.ip(), addr.port())).unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     (base, addr, client)
 }
 

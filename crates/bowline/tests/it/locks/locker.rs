@@ -11,9 +11,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use testing::{Missing, skip};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a lock may take that somebody has just let go.
-pub const GRANT_WAIT: Duration = Duration::from_secs(5);
+pub const GRANT_WAIT: Duration = Duration::from_secs(60);
 /// Bytes of each lock.
 const LEN: u64 = 10;
 

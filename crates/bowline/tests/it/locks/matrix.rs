@@ -38,7 +38,7 @@ fn notify(shared: &Shared, name: &[u8], state: i32) {
     let mut ports = 600..1024;
     let socket = ports.find_map(|port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).ok()).unwrap();
     socket.connect((Ipv4Addr::LOCALHOST, shared.server.port)).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut message = Writer::new();
     let (program, version, procedure) = (nsm::PROGRAM, nsm::VERSION, nsm::procedure::NOTIFY);
     let credential = AuthSys::new(name, 0, 0, &[]);

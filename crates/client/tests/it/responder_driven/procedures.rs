@@ -7,7 +7,7 @@ use proto::nfs3::Nfsstat3;
 use std::time::Duration;
 use xdr::{Encode, Writer};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn wire(value: &impl Encode) -> Vec<u8> {
     let mut w = Writer::new();

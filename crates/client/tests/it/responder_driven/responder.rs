@@ -53,7 +53,7 @@ pub fn tcp_script(script: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr
 pub fn udp(mut answer: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let addr = socket.local_addr().unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     thread::spawn(move || {
         let mut buffer = vec![0; 65_536];
         while let Ok((len, from)) = socket.recv_from(&mut buffer) {

@@ -59,7 +59,7 @@ pub const COMPUTE: u32 = 13;
 pub const CALLS: u32 = 14;
 
 /// Longest wait for anything that must come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Is answered with its argument when somebody completes it.
 pub const LATER: u32 = 15;
@@ -479,7 +479,7 @@ impl Toy {
     }
 
     pub fn stop(self) {
-        assert!(self.server.stop(Duration::from_secs(10)), "the server did not stop in time");
+        assert!(self.server.stop(PATIENCE), "the server did not stop in time");
     }
 }
 

@@ -185,7 +185,7 @@ impl Drop for Mounted {
 /// Waits for something that is so at once but for the children of other tests of this process:
 /// between fork and exec they hold copies of our descriptors.
 pub fn soon(what: &str, is_so: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_secs(60);
     while !is_so() {
         assert!(Instant::now() < until, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(1));

@@ -1,7 +1,0 @@
-//! Feeds arbitrary bytes to `entry/nlm_args.rs`.
-#![no_main]
-
-#[path = "../entry/nlm_args.rs"]
-mod entry;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| entry::run(data));
