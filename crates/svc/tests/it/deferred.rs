@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Calls of one test.
 const CALLS: u32 = 10_000;
 
-fn complete(argument: u32, deferred: Deferred) -> Option<Posted> {
+pub fn complete(argument: u32, deferred: Deferred) -> Option<Posted> {
     deferred.complete(|reply, _| {
         reply.u32(argument);
         Ok(())

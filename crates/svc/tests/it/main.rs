@@ -9,6 +9,9 @@
     reason = "a failure here is the test's"
 )]
 
+// the name that the flavour of the dispatcher's tests uses
+extern crate rpc as bowline_rpc;
+
 mod ahead;
 mod allocation;
 mod back_channel;
@@ -27,6 +30,7 @@ mod outbound;
 mod places;
 mod policies;
 mod ranges;
+mod sealed;
 mod sleep;
 mod stop;
 mod toy;
