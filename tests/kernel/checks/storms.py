@@ -1,10 +1,13 @@
-"""Storms: many renames, creations and deletions at once, and a directory of 100,000 files."""
+"""Storms: many renames, creations and deletions at once, and a large directory."""
 
 import os
 import threading
 import time
 
 from check import ask, drop_caches, run
+
+# files of the large directory
+ENTRIES = 20000
 
 
 def together(count, work):
@@ -71,23 +74,24 @@ def replace_storm():
     assert os.listdir(".") == ["f"]
 
 
-def directory_of_100000_files_listed_and_removed():
-    ask("cd a/directory_of_100000_files_listed_and_removed; mkdir big; cd big; seq -f %06g 100000 | xargs touch", 120)
+def large_directory_listed_and_removed():
+    """Many more names than one READDIR takes."""
+    ask("cd a/large_directory_listed_and_removed; mkdir big; cd big; seq -f %%06g %d | xargs touch" % ENTRIES, 120)
     names = os.listdir("big")
-    assert len(names) == 100000 and len(set(names)) == 100000
+    assert len(names) == ENTRIES and len(set(names)) == ENTRIES
     drop_caches()
     with os.scandir("big") as entries:
-        assert sum(1 for e in entries if e.is_file(follow_symlinks=False)) == 100000
+        assert sum(1 for e in entries if e.is_file(follow_symlinks=False)) == ENTRIES
     # removal while listing, as rm -r does, of every fourth; the rest goes on the server's side
     fd = os.open("big", os.O_RDONLY)
     gone = 0
     for n, name in enumerate(sorted(names)):
-        if n % 4 == 0 and gone < 5000:
+        if n % 4 == 0 and gone < ENTRIES // 20:
             os.unlink(name, dir_fd=fd)
             gone += 1
     os.close(fd)
-    assert len(os.listdir("big")) == 100000 - gone
-    ask("cd a/directory_of_100000_files_listed_and_removed/big; ls | tail -n +2001 | xargs rm", 120)
+    assert len(os.listdir("big")) == ENTRIES - gone
+    ask("cd a/large_directory_listed_and_removed/big; ls | tail -n +2001 | xargs rm", 120)
     end = 0
     while len(os.listdir("big")) > 2000 and end < 80:
         end += 1
@@ -125,4 +129,4 @@ def listing_under_change():
 
 
 run([create_and_delete_storm, rename_storm, replace_storm, listing_under_change,
-     directory_of_100000_files_listed_and_removed])
+     large_directory_listed_and_removed])

@@ -17,7 +17,7 @@ use std::process::Command;
 use testing::{Missing, is_root, skip};
 
 /// Calls of one run, each followed by a copy of the disk.
-const STEPS: u64 = 60;
+const STEPS: u64 = 25;
 
 /// What came of a run.
 struct Cut {

@@ -5,10 +5,11 @@ use crate::random::Xorshift;
 use client::{Client, Fh, Identity};
 use proto::nfs3::{CreateHow3, MknodData3, Nfstime3, Sattr3, SetTime3, StableHow};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a copy of the disk, and for a reply.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes `steps` calls; copy 0 of the disk is from before the first, copy N from after the Nth.
 ///
@@ -30,8 +31,27 @@ pub fn work(seed: u64, steps: u64, job: &Path) {
             // the kernel writes every hundredth of a second: some, none or all of it
             std::thread::sleep(Duration::from_millis(n % 4 * 10));
         }
+        write_without_flush();
         copy_disk(job, n);
     }
+}
+
+/// Gives the disk blocks that it has not been told to flush, so that each cut loses some, whatever else the kernel has
+/// written by then: direct writes go to the disk at once, and flush nothing.
+fn write_without_flush() {
+    let to = "of=/mnt/disk/unflushed";
+    let written = Command::new("dd")
+        .args([
+            "if=/dev/zero",
+            to,
+            "bs=4096",
+            "count=16",
+            "oflag=direct",
+            "conv=notrunc",
+            "status=none",
+        ])
+        .status();
+    assert!(written.unwrap().success());
 }
 
 /// Has the guest's kernel write whatever is dirty.
