@@ -345,17 +345,23 @@ check() {
   return $failed
 }
 
-instructions() {
+# Builds with the profile ci, at once so that libraries are built once: the program, and what counts instructions.
+build_ci() {
   toolchain
+  cargo build --quiet --profile ci --package bowline --package bowline-nfs \
+    --bin bowline --test locked --bench instructions
+}
+
+instructions() {
+  build_ci
   install valgrind:valgrind
-  cargo test --release --quiet --package bowline-nfs --test locked
-  cargo bench --quiet --package bowline-nfs --bench instructions
+  cargo test --profile ci --quiet --package bowline --package bowline-nfs --test locked
+  cargo bench --profile ci --quiet --package bowline --package bowline-nfs --bench instructions
 }
 
 # The optimised program starts, mounts and reads what it serves, and ends without an error when it is told to.
 program() {
-  toolchain
-  cargo build --quiet --profile ci --package bowline
+  build_ci
   local dir pid port=$((20000 + $$ % 20000)) end=$((SECONDS + 60)) status=0
   dir=$(mktemp -d)
   mkdir "$dir/served"
