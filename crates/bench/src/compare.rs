@@ -73,7 +73,7 @@ const fn udp(name: &'static str, workload: Workload, size: u32) -> Load {
     Load { name, workload, proto: Proto::Udp, clients: 16, depth: 1, size }
 }
 
-static LOADS: [Load; 19] = [
+static LOADS: [Load; 21] = [
     tcp("NULL", Workload::Null, 16, 1, 0),
     tcp("NULL, 64 clients", Workload::Null, 64, 1, 0),
     tcp("NULL, 4 x 16 in flight", Workload::Null, 4, 16, 0),
@@ -89,6 +89,8 @@ static LOADS: [Load; 19] = [
     tcp("WRITE 1 MiB", Workload::Write, 8, 1, 1 << 20),
     tcp("CREATE and REMOVE", Workload::Create, 16, 1, 0),
     tcp("untar, 4 KiB", Workload::Untar, 16, 1, 4 << 10),
+    tcp("LOCK and UNLOCK", Workload::Lock, 16, 1, 0),
+    tcp("LOCK and UNLOCK, 4 x 16 in flight", Workload::Lock, 4, 16, 0),
     tcp("READDIRPLUS 8 KiB", Workload::Readdirplus, 16, 1, 8 << 10),
     tcp("mixed, 8 KiB", Workload::Mixed, 16, 1, 8 << 10),
     udp("NULL, UDP", Workload::Null, 0),
@@ -233,7 +235,7 @@ fn compare_here(
     let lone_bound = format!("{bound} --loops 1");
     let servers = vec![
         bowline::start(&bowline::Options::of_dir(&dir))?,
-        start_peer(peer, &dir, &place)?,
+        start_peer(peer, &dir, &place, loads)?,
         command::start(&bound, &dir, &place)?,
         command::start(&lone_bound, &dir, &place)?,
     ];
@@ -258,8 +260,16 @@ fn compare_here(
     if comparison.loads.is_empty() { Err(RunError::Stopped) } else { Ok(comparison) }
 }
 
-fn start_peer(peer: &Peer, dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
+/// Locks only where a load uses them: they need other programs besides.
+fn start_peer(
+    peer: &Peer,
+    dir: &Path,
+    place: &Placement,
+    loads: &[&Load],
+) -> Result<TestServer, ServerError> {
+    let locks = loads.iter().any(|load| load.workload == Workload::Lock);
     match peer {
+        Peer::Ganesha if locks => ganesha::start_with_locks(dir, place),
         Peer::Ganesha => ganesha::start(dir, place),
         Peer::Knfsd => knfsd::start(dir, place),
         Peer::Command(template) => command::start(template, dir, place),
@@ -428,7 +438,7 @@ mod tests {
             names(&["null, u", "getattr, 6"]).unwrap(),
             ["GETATTR, 64 clients", "NULL, UDP"]
         );
-        assert_eq!(names(&[]).unwrap().len(), 19);
+        assert_eq!(names(&[]).unwrap().len(), 21);
         assert_eq!(names(&["null", "fly"]), Err("fly".into()));
     }
 

@@ -73,6 +73,10 @@ fn seat_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>, Lo
     for client in 0..plan.clients {
         let index = client.checked_rem(plan.servers.len()).unwrap_or(0);
         let server = *plan.servers.get(index).ok_or_else(|| LoadError::Plan("no server".into()))?;
+        let server = match file_set.lock_port.filter(|_| plan.workload == Workload::Lock) {
+            Some(port) => (server.ip(), port).into(),
+            None => server,
+        };
         let socket = ClientSocket::open(plan, client, server)?;
         let template =
             CallTemplate::new(plan.version, &identity(plan, client), plan.proto == Proto::Tcp)

@@ -43,6 +43,8 @@ pub struct TestServer {
     addr: IpAddr,
     port: u16,
     mount_port: u16,
+    /// `None`: that of NFS, or what a port mapper says.
+    lock_port: Option<u16>,
     export: String,
     command: String,
     control: Option<PathBuf>,
@@ -73,6 +75,11 @@ impl TestServer {
     /// The port of MOUNT.
     pub fn mount_port(&self) -> u16 {
         self.mount_port
+    }
+
+    /// The port of the lock manager, if it is known and not that of NFS.
+    pub fn lock_port(&self) -> Option<u16> {
+        self.lock_port
     }
 
     /// The path that is mounted.

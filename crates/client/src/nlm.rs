@@ -1,6 +1,6 @@
 //! NLM (version 4 with NFS version 3; 1 and 3 with version 2) from the client's side: what tests use of it.
 
-use crate::client::{Client, Reply};
+use crate::client::{Client, Nothing, Reply};
 use crate::error::{Error, Result};
 use crate::message::{Identity, Target, put_call};
 use proto::nlm::{
@@ -84,6 +84,15 @@ impl Client {
             return Err(Error::Garbled { operation, source });
         }
         Ok(answer.status)
+    }
+
+    /// NULL: whether there is a lock manager.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn nlm_null(&mut self, version: u32) -> Result<()> {
+        let target = Target { program: PROGRAM, version, procedure: p::NULL };
+        self.call(target, &Nothing)?.decode::<Nothing>("NULL").map(|_| ())
     }
 
     /// LOCK; with `block` the answer may be BLOCKED.

@@ -8,6 +8,7 @@
 
 pub mod acl;
 mod byte_range_locks;
+mod clock;
 mod file_key;
 pub mod mount;
 pub mod nlm;

@@ -1,6 +1,7 @@
 //! What all versions of the NFS program share.
 
 use crate::byte_range_locks::ByteRangeLocks;
+use crate::clock::Clock;
 use crate::settings::NfsSettings;
 use crate::v2;
 use crate::v4::V4;
@@ -20,6 +21,8 @@ pub struct Nfs {
     pub state: Arc<State>,
     /// Clients, sessions and opens of version 4.
     pub v4: V4,
+    /// The time as all state is told it.
+    pub clock: Clock,
     /// Who takes and gives back byte-range locks for version 4.
     lock_manager: OnceLock<Weak<dyn ByteRangeLocks>>,
 }
@@ -35,6 +38,7 @@ impl Nfs {
             v2: v2::State::default(),
             state,
             v4: V4::default(),
+            clock: Clock::default(),
             lock_manager: OnceLock::new(),
         }
     }

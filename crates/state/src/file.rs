@@ -131,8 +131,6 @@ pub(crate) struct Pending {
     pub number: u64,
     /// The bytes that nobody else may ask about.
     pub extent: ByteRange,
-    /// More bytes to compare with the table afterwards.
-    pub also: Option<ByteRange>,
     pub pieces: Vec<Piece>,
     /// What is to be held; `None` if the question only weakens.
     pub take: Option<Take>,
@@ -236,6 +234,12 @@ impl FileState {
         self.begin(cx, &holder, request)
     }
 
+    /// The refusal of a request that somebody's lock is in the way of.
+    pub fn denied(&self, cx: &Cx<'_>, request: &LockRequest<'_>) -> Option<Plan> {
+        let found = self.ranges.conflict(&request.who, request.range, request.mode)?;
+        (!cx.is_silent(&found.holder)).then(|| Plan::Denied(conflict_with(found)))
+    }
+
     /// Whether the kernel is being asked for a range of this owner that overlaps.
     fn asks_already(&self, who: &Who<'_>, range: ByteRange) -> bool {
         let takes = self.pending.iter().filter_map(|pending| pending.take.as_ref());
@@ -296,7 +300,7 @@ impl FileState {
         self.described = true;
         let op = LocalOp { file: cx.key, pieces: pieces.clone(), last };
         let (number, since_ms) = (ticket.number, cx.now.0);
-        self.pending.push(Pending { number, extent, also: None, pieces, take, last, since_ms });
+        self.pending.push(Pending { number, extent, pieces, take, last, since_ms });
         (ticket, op)
     }
 

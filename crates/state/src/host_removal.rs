@@ -13,6 +13,7 @@ use crate::plan::Effects;
 use crate::range::ByteRange;
 use crate::record::{HostName, Record};
 use crate::server::State;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// What removing a host comes to.
@@ -92,6 +93,16 @@ impl State {
     /// The client of version 4 that this host is.
     pub fn client_of(&self, id: HostId) -> Option<u64> {
         acquire(&self.hosts).find(id)?.client
+    }
+
+    /// The clients of version 4 that hold what others wait for.
+    pub fn clients_waited_for(&self) -> BTreeSet<u64> {
+        let mut clients = BTreeSet::new();
+        let files = acquire(&self.waits).files();
+        for file in files {
+            let _none = self.files.with(&file, |state| state.clients_in_the_way(&mut clients));
+        }
+        clients
     }
 
     /// A client of version 4 has ended: it loses everything. Answers how many ranges it held.

@@ -75,8 +75,11 @@ impl Image {
     pub fn to_weaken(&self, range: ByteRange, wanted: &[(ByteRange, Mode)]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for (part, from) in self.cover(range).into_iter().filter(|(_, from)| from.is_some()) {
-            let wanted =
-                wanted.iter().filter_map(|(held, mode)| Some((held.intersection(part)?, *mode)));
+            let first = wanted.partition_point(|(held, _)| held.end() < part.start());
+            let wanted = wanted.iter().skip(first).map_while(|(held, mode)| {
+                let both = held.intersection(part)?;
+                Some((both, *mode))
+            });
             let wanted = fill_gaps(part, wanted).into_iter().filter(|(_, to)| *to < from);
             pieces.extend(wanted.map(|(range, to)| Piece { range, from, to }));
         }

@@ -35,9 +35,10 @@ impl FileState {
             }
             take.unlocked.push(range);
         }
-        let owner = self.ranges.owner_in(who, range);
-        if owner.is_some_and(|holder| self.give_back(cx, &holder, range)) {
-            self.update_kernel(cx, range);
+        if let Some((holder, held)) = self.ranges.owned(who, range)
+            && self.give_back(cx, &holder, range)
+        {
+            self.update_kernel(cx, held);
             self.promote(cx);
         }
         Plan::Granted

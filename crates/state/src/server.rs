@@ -96,7 +96,14 @@ impl State {
         let reclaim = request.how == How::Reclaim;
         let host = request.who.host();
         if let Some(plan) = self.refusal(now, host, reclaim, request.monitored) {
-            return (plan, effects);
+            let denied = match plan {
+                // a host is not recorded for what it does not get
+                Plan::Record(Record::NsmHost(_)) if request.how == How::Try => {
+                    self.with(now, file, &mut effects, |state, cx| state.denied(cx, request))
+                }
+                _ => None,
+            };
+            return (denied.flatten().unwrap_or(plan), effects);
         }
         let plan = self.with_new(now, file, &mut effects, |state, cx| {
             let plan = state.lock(cx, request);

@@ -2,7 +2,7 @@
 //! held, and requests that waited are granted.
 
 use crate::file::{Cx, FileState, How, Origin, Pending, Take};
-use crate::holder::Holder;
+use crate::holder::{Holder, Who};
 use crate::hosts::{Refusal, Thing};
 use crate::image::strongest;
 use crate::key::Tag;
@@ -10,6 +10,7 @@ use crate::plan::{Conflict, Effect, Granted, LocalAnswer, LocalConflict, Plan, T
 use crate::range::{ByteRange, Mode};
 use crate::sync::Arc;
 use crate::waiter::{Retry, Unconfirmed, Waiter};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 impl FileState {
@@ -17,14 +18,14 @@ impl FileState {
     pub fn settle(&mut self, cx: &mut Cx<'_>, ticket: &Ticket, answer: LocalAnswer) -> Plan {
         let found = self.pending.iter().position(|pending| pending.number == ticket.number);
         let Some(at) = found else { return Plan::Gone };
-        let Pending { extent, also, pieces, take, last, .. } = self.pending.swap_remove(at);
+        let Pending { extent, pieces, take, last, .. } = self.pending.swap_remove(at);
         // weakening cannot fail: whatever is reported, there is nothing else to do
         if answer == LocalAnswer::Done || take.is_none() {
             self.image.apply(&pieces);
         }
         self.described = !last;
         let plan = take.map_or(Plan::Granted, |take| self.settle_take(cx, &take, answer));
-        self.update_kernel(cx, also.map_or(extent, |also| also.hull(extent)));
+        self.update_kernel(cx, extent);
         self.promote(cx);
         plan
     }
@@ -104,7 +105,8 @@ impl FileState {
     }
 
     /// Has the kernel told what is held less strongly than it was shown, in these bytes. Bytes about which a question
-    /// is pending are compared when that is settled. Once nothing is left of the file, the description is closed.
+    /// is pending are compared when that is settled; all others now, so that whoever gives bytes back is answered when
+    /// the kernel has let them go. Once nothing is left of the file, the description is closed.
     pub fn update_kernel(&mut self, cx: &mut Cx<'_>, range: ByteRange) {
         if !self.described {
             return;
@@ -115,11 +117,18 @@ impl FileState {
             cx.effects.push(Effect::Local(ticket, op));
             return;
         }
-        let mut met = self.pending.iter_mut().filter(|pending| pending.extent.overlaps(range));
-        if let Some(pending) = met.next() {
-            pending.also = Some(pending.also.map_or(range, |also| also.hull(range)));
-            return;
+        let mut settled = vec![range];
+        for pending in self.pending.iter().filter(|pending| pending.extent.overlaps(range)) {
+            let apart = |part: ByteRange| part.without(pending.extent).into_iter().flatten();
+            settled = settled.into_iter().flat_map(apart).collect();
         }
+        for part in settled {
+            self.weaken(cx, part);
+        }
+    }
+
+    /// The same for bytes about which no question is pending.
+    fn weaken(&mut self, cx: &mut Cx<'_>, range: ByteRange) {
         let mut held = Vec::new();
         let _all: ControlFlow<()> = self.ranges.visit(range, |entry| {
             held.push((entry.range, entry.mode));
@@ -185,6 +194,20 @@ impl FileState {
             waiter.retry = None;
         }
         free
+    }
+
+    /// The clients of version 4 that hold what requests wait for.
+    pub fn clients_in_the_way(&self, clients: &mut BTreeSet<u64>) {
+        for waiter in &self.waiters {
+            let _all: ControlFlow<()> = self.ranges.visit(waiter.range, |entry| {
+                if let Who::V4 { client, .. } = entry.holder.who()
+                    && entry.mode.conflicts(waiter.mode)
+                {
+                    clients.insert(client);
+                }
+                ControlFlow::Continue(())
+            });
+        }
     }
 
     /// The owners that a waiting request waits for: those who hold or are about to hold what excludes it, and those

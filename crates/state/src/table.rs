@@ -113,6 +113,23 @@ impl RangeTable {
         found.break_value()
     }
 
+    /// The owner as the table has him and the smallest range with all bytes that he holds of `range`, if he holds any.
+    pub fn owned(&self, who: &Who<'_>, range: ByteRange) -> Option<(Arc<Holder>, ByteRange)> {
+        let mut found: Option<(Arc<Holder>, ByteRange)> = None;
+        let _all: ControlFlow<()> = self.visit(range, |entry| {
+            if entry.is_of(who)
+                && let Some(held) = entry.range.intersection(range)
+            {
+                found = Some(match found.take() {
+                    None => (Arc::clone(&entry.holder), held),
+                    Some((holder, before)) => (holder, before.hull(held)),
+                });
+            }
+            ControlFlow::Continue(())
+        });
+        found
+    }
+
     /// Whether this owner holds a byte of `range` exclusively.
     pub fn writes_in(&self, who: &Who<'_>, range: ByteRange) -> bool {
         let found =

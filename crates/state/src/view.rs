@@ -1,6 +1,7 @@
 //! What an operator sees of the state: rows of values, in a fixed order, that need no lock to be shown.
 
 use crate::acquire::acquire;
+use crate::file::Pending;
 use crate::grace::Phase;
 use crate::holder::Holder;
 use crate::image::Piece;
@@ -66,8 +67,8 @@ pub struct FileRow {
     pub shares: Vec<ShareRow>,
     /// What the kernel was shown.
     pub shown: Vec<(ByteRange, Mode)>,
-    /// What the kernel is being asked.
-    pub asked: Vec<Vec<Piece>>,
+    /// What the kernel is being asked, each with the bytes about which nobody else asks meanwhile.
+    pub asked: Vec<(ByteRange, Vec<Piece>)>,
 }
 
 /// A host.
@@ -183,9 +184,13 @@ impl State {
                 waiters: waiters.collect(),
                 shares: shares.collect(),
                 shown: state.image.pieces().collect(),
-                asked: state.pending.iter().map(|pending| pending.pieces.clone()).collect(),
+                asked: state.pending.iter().map(asked).collect(),
                 locks,
             }
         })
     }
+}
+
+fn asked(pending: &Pending) -> (ByteRange, Vec<Piece>) {
+    (pending.extent, pending.pieces.clone())
 }

@@ -6,7 +6,7 @@
 use crate::holder::Holder;
 use crate::key::{FileKey, Tag};
 use crate::sync::Arc;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The index.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,11 @@ impl Waits {
         if requests.is_empty() {
             self.0.remove(holder);
         }
+    }
+
+    /// The files in which somebody waits.
+    pub fn files(&self) -> BTreeSet<FileKey> {
+        self.0.values().flatten().map(|(file, _)| *file).collect()
     }
 
     /// The waiting requests of an owner.

@@ -59,6 +59,7 @@ pub fn target_server(plan: &mut Plan, server: &TestServer) {
     plan.export = server.export().to_owned();
     let mount_port = server.mount_port();
     plan.mount_port = (mount_port != server.nfs().port()).then_some(mount_port);
+    plan.lock_port = server.lock_port();
 }
 
 /// Runs `plan` on `server` from the calling thread's network. The scene may be used again and again as

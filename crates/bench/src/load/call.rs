@@ -7,17 +7,24 @@ use super::op::{Op, Version};
 use client::{Fh, Identity};
 use proto::nfs2::{self, Fh2};
 use proto::nfs3::{self, CreateHow3, Sattr3, SetTime3, StableHow, Verf};
+use proto::nlm::{Lock, LockArgs, UnlockArgs, Versioned, Width};
 use proto::rpc::{GROUPS_MAX, MACHINE_NAME_MAX};
 use rpc::{AuthSys, Request};
 use xdr::Writer;
 
-/// Bytes of a header before the credential: the words that change are the first and the sixth.
+/// The words of a header before the credential that change (RFC 5531 §9).
 const XID_AT: usize = 0;
+const PROGRAM_AT: usize = 12;
+const VERSION_AT: usize = 16;
 const PROCEDURE_AT: usize = 20;
+/// The cookie of every lock call: the xid tells them apart.
+const COOKIE: &[u8] = b"load";
 
-/// A call's header but for its xid and procedure, encoded once.
+/// A call's header but for its xid, program and procedure, encoded once.
 pub(crate) struct CallTemplate {
     bytes: Vec<u8>,
+    /// What the client calls itself to the lock manager.
+    machine: Vec<u8>,
     version: Version,
     /// Records have a mark in front (TCP).
     marked: bool,
@@ -49,7 +56,17 @@ pub(crate) enum Call<'a> {
     Readdirplus(&'a Fh, u64, Verf, u32),
     Fsstat(&'a Fh),
     Commit(&'a Fh),
+    /// Exclusive, by NLM.
+    Lock(&'a Fh, LockOwner),
+    Unlock(&'a Fh, LockOwner),
 }
+
+/// Who locks, and which bytes: each owner has [`LOCK_BYTES`] of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LockOwner(pub u32);
+
+/// Bytes that one owner locks.
+const LOCK_BYTES: u64 = 16;
 
 impl Call<'_> {
     pub(crate) const fn op(&self) -> Op {
@@ -68,6 +85,8 @@ impl Call<'_> {
             Self::Readdirplus(..) => Op::Readdirplus,
             Self::Fsstat(_) => Op::Fsstat,
             Self::Commit(_) => Op::Commit,
+            Self::Lock(..) => Op::Lock,
+            Self::Unlock(..) => Op::Unlock,
         }
     }
 }
@@ -86,7 +105,8 @@ impl CallTemplate {
             procedure: 0,
             credential,
         });
-        Self { bytes: w.bytes().to_vec(), version, marked, fragment: 0 }
+        let (bytes, machine) = (w.bytes().to_vec(), name.to_vec());
+        Self { bytes, machine, version, marked, fragment: 0 }
     }
 
     /// Cuts records into fragments of at most so many bytes; 0: not at all.
@@ -109,14 +129,19 @@ impl CallTemplate {
         });
         let start = w.mark();
         let procedure = call.op().procedure(self.version).unwrap_or(0);
+        let (program, version) = call.op().program(self.version);
         let room = w.space(self.bytes.len());
         room.copy_from_slice(&self.bytes);
         put_word(room, XID_AT, xid);
+        put_word(room, PROGRAM_AT, program);
+        put_word(room, VERSION_AT, version);
         put_word(room, PROCEDURE_AT, procedure);
         w.advance(self.bytes.len());
-        match self.version {
-            Version::V3 => arguments3(w, call),
-            Version::V2 => arguments2(w, call),
+        match (call, self.version) {
+            (Call::Lock(fh, owner), _) => lock_arguments(w, fh, *owner, &self.machine),
+            (Call::Unlock(fh, owner), _) => unlock_arguments(w, fh, *owner, &self.machine),
+            (_, Version::V3) => arguments3(w, call),
+            (_, Version::V2) => arguments2(w, call),
         }
         if let Some(mark) = mark {
             let len = w.written_since(start);
@@ -156,9 +181,35 @@ fn place3<'a>(dir: &'a Fh, name: &'a [u8]) -> nfs3::DirOpArgs3<'a> {
     nfs3::DirOpArgs3 { dir: fh3(dir), name: nfs3::Filename3 { 0: name } }
 }
 
+/// What NLM is told of a lock. Owner handles differ, as those of processes do.
+fn with_lock(fh: &Fh, owner: LockOwner, machine: &[u8], put: impl FnOnce(Lock<'_>)) {
+    put(Lock {
+        caller_name: machine,
+        handle: fh.bytes(),
+        oh: &owner.0.to_be_bytes(),
+        svid: owner.0.cast_signed(),
+        offset: u64::from(owner.0) * LOCK_BYTES,
+        len: LOCK_BYTES,
+    });
+}
+
+fn lock_arguments(w: &mut Writer, fh: &Fh, owner: LockOwner, machine: &[u8]) {
+    let (cookie, block, exclusive, reclaim, state) = (COOKIE, false, true, false, 1);
+    with_lock(fh, owner, machine, |lock| {
+        LockArgs { cookie, block, exclusive, lock, reclaim, state }.encode(w, Width::Bits64);
+    });
+}
+
+fn unlock_arguments(w: &mut Writer, fh: &Fh, owner: LockOwner, machine: &[u8]) {
+    with_lock(fh, owner, machine, |lock| {
+        UnlockArgs { cookie: COOKIE, lock }.encode(w, Width::Bits64);
+    });
+}
+
 fn arguments3(w: &mut Writer, call: &Call<'_>) {
     match *call {
-        Call::Null => {}
+        // locks are not NFS's
+        Call::Null | Call::Lock(..) | Call::Unlock(..) => {}
         Call::Getattr(fh) | Call::Readlink(fh) | Call::Fsstat(fh) => w.put(&fh3(fh)),
         Call::Touch(fh) => {
             let now = SetTime3::Server;
@@ -226,6 +277,8 @@ fn arguments2(w: &mut Writer, call: &Call<'_>) {
     match *call {
         // What version 2 has no procedure for becomes NULL; no workload that version 2 takes asks it.
         Call::Null
+        | Call::Lock(..)
+        | Call::Unlock(..)
         | Call::Access(..)
         | Call::Readdirplus(..)
         | Call::Commit(_)
@@ -259,7 +312,7 @@ fn arguments2(w: &mut Writer, call: &Call<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, CallTemplate};
+    use super::{Call, CallTemplate, LockArgs, LockOwner, Versioned, Width};
     use crate::load::op::{Op, Version};
     use client::{Fh, Identity};
     use proto::nfs3::ReadArgs;
@@ -283,6 +336,28 @@ mod tests {
         let args: ReadArgs<'_> = r.get().unwrap();
         assert_eq!((args.offset, args.count, args.file.0), (4096, 77, fh.bytes()));
         r.end().unwrap();
+    }
+
+    #[test]
+    fn a_lock_goes_to_the_lock_manager() {
+        let template = CallTemplate::new(Version::V3, &Identity::new(7, 8), false);
+        let fh = Fh::new(&[9; 40]).unwrap();
+        let mut w = Writer::new();
+        template.put(&mut w, 1, &Call::Lock(&fh, LockOwner(3)));
+        let mut r = Reader::new(w.bytes());
+        let header: CallHeader<'_> = r.get().unwrap();
+        let target = (header.program, header.version, header.procedure);
+        assert_eq!(target, (proto::nlm::PROGRAM, 4, proto::nlm::procedure::LOCK));
+        let args = LockArgs::decode(&mut r, Width::Bits64).unwrap();
+        r.end().unwrap();
+        assert!(args.exclusive && !args.block && !args.reclaim);
+        assert_eq!((args.lock.svid, args.lock.offset, args.lock.len), (3, 48, 16));
+        assert_eq!(args.lock.handle, fh.bytes());
+        // the next call is NFS's again
+        let mut w = Writer::new();
+        template.put(&mut w, 2, &Call::Null);
+        let header: CallHeader<'_> = Reader::new(w.bytes()).get().unwrap();
+        assert_eq!((header.program, header.version), (proto::nfs3::PROGRAM, 3));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! [`BENCH_DIR`], below the export's root, and is removed by [`FileSet::clear`].
 
 use super::error::LoadError;
-use super::op::Version;
+use super::op::{NLM_VERSION, Version};
 use super::pattern;
 use super::plan::{Plan, Proto, Workload};
 use super::recording::{self, Step};
@@ -64,6 +64,8 @@ pub struct FileSet {
     /// A file for each client, for workloads that write.
     pub(crate) client_files: Vec<Fh>,
     pub(crate) steps: Vec<Step>,
+    /// Where the lock manager listens, if that is not NFS's port.
+    pub(crate) lock_port: Option<u16>,
 }
 
 impl FileSet {
@@ -78,6 +80,7 @@ impl FileSet {
             client_dirs: Vec::new(),
             client_files: Vec::new(),
             steps: Vec::new(),
+            lock_port: None,
         }
     }
 
@@ -126,6 +129,10 @@ impl FileSet {
             Workload::Read => file_set.find_files(&mut client, plan)?,
             Workload::Write => file_set.make_own(&mut client, plan, true)?,
             Workload::Create | Workload::Untar => file_set.make_own(&mut client, plan, false)?,
+            Workload::Lock => {
+                file_set.make_own(&mut client, plan, true)?;
+                file_set.lock_port = find_lock_manager(plan)?;
+            }
             Workload::Mixed => {
                 file_set.make_files(&mut client, plan)?;
                 file_set.make_own(&mut client, plan, true)?;
@@ -320,10 +327,7 @@ impl SetupClient {
             );
             LoadError::Nothing(what)
         })?;
-        let protocol = match plan.proto {
-            Proto::Tcp => 6,
-            Proto::Udp => 17,
-        };
+        let protocol = plan.proto.ip_protocol();
         let version = if plan.version == Version::V3 { 3 } else { 1 };
         let port = portmap.getport(proto::mount::PROGRAM, version, protocol)?.ok_or_else(|| {
             LoadError::Nothing(format!(
@@ -518,6 +522,33 @@ impl SetupClient {
             Version::V2 => self.client.rmdir2(&super::call::fh2(dir), name)?,
         }
         Ok(())
+    }
+}
+
+/// The port of the lock manager: the one that the plan names, NFS's own (`None`), or what the port mapper says.
+fn find_lock_manager(plan: &Plan) -> Result<Option<u16>, LoadError> {
+    if plan.lock_port.is_some() {
+        return Ok(plan.lock_port);
+    }
+    let first = *plan.servers.first().ok_or_else(|| LoadError::Plan("no server".into()))?;
+    match connect(first, plan)?.nlm_null(NLM_VERSION) {
+        Ok(()) => return Ok(None),
+        Err(client::Error::Rejected(_)) => {}
+        Err(other) => return Err(other.into()),
+    }
+    let unknown = |why: &dyn std::fmt::Display| {
+        let what = format!(
+            "{first} has no lock manager (NLM 4) on its NFS port, and no port mapper says where it is ({why}); name \
+             its port"
+        );
+        LoadError::Nothing(what)
+    };
+    let mut portmap =
+        connect(SocketAddr::new(first.ip(), 111), plan).map_err(|error| unknown(&error))?;
+    let port = portmap.getport(proto::nlm::PROGRAM, NLM_VERSION, plan.proto.ip_protocol());
+    match port.map_err(|error| unknown(&error))? {
+        Some(port) => Ok(Some(port)),
+        None => Err(unknown(&"it knows none")),
     }
 }
 

@@ -7,6 +7,7 @@ mod access;
 mod call_generator;
 mod create;
 mod list;
+mod lock;
 mod lookup;
 mod mixed;
 mod read;
@@ -44,6 +45,7 @@ pub(crate) fn of(plan: &Plan, file_set: &Arc<FileSet>, client: usize) -> Box<dyn
         Workload::Create => Box::new(create::Creates::new(&file_set, plan, client)),
         Workload::Untar => Box::new(untar::Untar::new(&file_set, plan, client)),
         Workload::Mixed => Box::new(mixed::Mixed::new(file_set, rng, plan, client)),
+        Workload::Lock => Box::new(lock::Locks::new(&file_set, plan, client)),
         Workload::Replay(_) => Box::new(replay::Replay::new(file_set, plan, client)),
     }
 }

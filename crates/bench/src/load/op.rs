@@ -1,6 +1,6 @@
 //! The operations that a load is made of, whatever the version: names, numbers on the wire.
 
-use proto::{nfs2, nfs3};
+use proto::{nfs2, nfs3, nlm};
 
 /// The NFS version that is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,11 @@ impl Version {
     }
 }
 
+/// The version of NLM beside NFS version 3.
+pub(crate) const NLM_VERSION: u32 = 4;
+
 macro_rules! operations {
-    ($($(#[$meta:meta])* $op:ident = $name:literal, $v3:ident, $v2:expr;)*) => {
+    ($($(#[$meta:meta])* $op:ident = $name:literal, $v3:expr, $v2:expr;)*) => {
         /// One operation.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -42,8 +45,16 @@ macro_rules! operations {
             /// The procedure's number; `None` where the version has no such procedure.
             pub const fn procedure(self, version: Version) -> Option<u32> {
                 match (version, self) {
-                    $((Version::V3, Self::$op) => Some(nfs3::procedure::$v3),)*
+                    $((Version::V3, Self::$op) => Some($v3),)*
                     $((Version::V2, Self::$op) => $v2,)*
+                }
+            }
+
+            /// The program and its version: NFS, but for locks, which are NLM's (version 4 beside NFS version 3).
+            pub const fn program(self, version: Version) -> (u32, u32) {
+                match self {
+                    Self::Lock | Self::Unlock => (nlm::PROGRAM, NLM_VERSION),
+                    _ => (nfs3::PROGRAM, version.number()),
                 }
             }
 
@@ -57,33 +68,37 @@ macro_rules! operations {
 
 operations! {
     /// Nothing.
-    Null = "null", NULL, Some(nfs2::procedure::NULL);
+    Null = "null", nfs3::procedure::NULL, Some(nfs2::procedure::NULL);
     /// Attributes.
-    Getattr = "getattr", GETATTR, Some(nfs2::procedure::GETATTR);
+    Getattr = "getattr", nfs3::procedure::GETATTR, Some(nfs2::procedure::GETATTR);
     /// Sets times.
-    Setattr = "setattr", SETATTR, Some(nfs2::procedure::SETATTR);
+    Setattr = "setattr", nfs3::procedure::SETATTR, Some(nfs2::procedure::SETATTR);
     /// A name in a directory.
-    Lookup = "lookup", LOOKUP, Some(nfs2::procedure::LOOKUP);
+    Lookup = "lookup", nfs3::procedure::LOOKUP, Some(nfs2::procedure::LOOKUP);
     /// What is allowed.
-    Access = "access", ACCESS, None;
+    Access = "access", nfs3::procedure::ACCESS, None;
     /// What a link says.
-    Readlink = "readlink", READLINK, Some(nfs2::procedure::READLINK);
+    Readlink = "readlink", nfs3::procedure::READLINK, Some(nfs2::procedure::READLINK);
     /// Data.
-    Read = "read", READ, Some(nfs2::procedure::READ);
+    Read = "read", nfs3::procedure::READ, Some(nfs2::procedure::READ);
     /// Data.
-    Write = "write", WRITE, Some(nfs2::procedure::WRITE);
+    Write = "write", nfs3::procedure::WRITE, Some(nfs2::procedure::WRITE);
     /// A new file.
-    Create = "create", CREATE, Some(nfs2::procedure::CREATE);
+    Create = "create", nfs3::procedure::CREATE, Some(nfs2::procedure::CREATE);
     /// A name less.
-    Remove = "remove", REMOVE, Some(nfs2::procedure::REMOVE);
+    Remove = "remove", nfs3::procedure::REMOVE, Some(nfs2::procedure::REMOVE);
     /// Entries.
-    Readdir = "readdir", READDIR, Some(nfs2::procedure::READDIR);
+    Readdir = "readdir", nfs3::procedure::READDIR, Some(nfs2::procedure::READDIR);
     /// Entries with attributes and handles.
-    Readdirplus = "readdirplus", READDIRPLUS, None;
+    Readdirplus = "readdirplus", nfs3::procedure::READDIRPLUS, None;
     /// Space.
-    Fsstat = "fsstat", FSSTAT, Some(nfs2::procedure::STATFS);
+    Fsstat = "fsstat", nfs3::procedure::FSSTAT, Some(nfs2::procedure::STATFS);
     /// Data onto the disk.
-    Commit = "commit", COMMIT, None;
+    Commit = "commit", nfs3::procedure::COMMIT, None;
+    /// A byte range of a file, by NLM.
+    Lock = "lock", nlm::procedure::LOCK, None;
+    /// It is given back.
+    Unlock = "unlock", nlm::procedure::UNLOCK, None;
 }
 
 #[cfg(test)]
@@ -101,7 +116,7 @@ mod tests {
     fn what_version_2_lacks_has_no_number() {
         let lacking: Vec<_> =
             Op::ALL.iter().filter(|op| op.procedure(Version::V2).is_none()).collect();
-        assert_eq!(lacking, [&Op::Access, &Op::Readdirplus, &Op::Commit]);
+        assert_eq!(lacking, [&Op::Access, &Op::Readdirplus, &Op::Commit, &Op::Lock, &Op::Unlock]);
         assert_eq!(Op::Fsstat.procedure(Version::V2), Some(17));
     }
 }

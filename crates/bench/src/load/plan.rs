@@ -42,6 +42,14 @@ impl Proto {
             Self::Udp => "udp",
         }
     }
+
+    /// Its number in IP, by which port mappers know it.
+    pub(crate) const fn ip_protocol(self) -> u32 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+        }
+    }
 }
 
 /// What the clients do.
@@ -71,13 +79,15 @@ pub enum Workload {
     Untar,
     /// A day in an office.
     Mixed,
+    /// A byte range locked and given back, by NLM.
+    Lock,
     /// A recorded list of calls.
     Replay(PathBuf),
 }
 
 impl Workload {
     /// The names, as on the command line.
-    pub const NAMES: [&'static str; 13] = [
+    pub const NAMES: [&'static str; 14] = [
         "null",
         "getattr",
         "access",
@@ -90,6 +100,7 @@ impl Workload {
         "create",
         "untar",
         "mixed",
+        "lock",
         "replay",
     ];
 
@@ -108,6 +119,7 @@ impl Workload {
             Self::Create => "create",
             Self::Untar => "untar",
             Self::Mixed => "mixed",
+            Self::Lock => "lock",
             Self::Replay(_) => "replay",
         }
     }
@@ -118,7 +130,12 @@ impl Workload {
             Version::V3 => true,
             Version::V2 => !matches!(
                 self,
-                Self::Access | Self::Readdirplus | Self::Walk | Self::Untar | Self::Mixed
+                Self::Access
+                    | Self::Readdirplus
+                    | Self::Walk
+                    | Self::Untar
+                    | Self::Mixed
+                    | Self::Lock
             ),
         }
     }
@@ -146,6 +163,7 @@ impl FromStr for Workload {
             "create" => Self::Create,
             "untar" => Self::Untar,
             "mixed" => Self::Mixed,
+            "lock" => Self::Lock,
             _ => {
                 let known = Self::NAMES.join(", ");
                 return Err(format!("{text}: not a workload; one of {known}"));
@@ -181,6 +199,8 @@ pub struct Plan {
     pub servers: Vec<SocketAddr>,
     /// The port of MOUNT; `None`: NFS's own, else what the port mapper says.
     pub mount_port: Option<u16>,
+    /// The port of the lock manager; `None`: NFS's own, else what the port mapper says.
+    pub lock_port: Option<u16>,
     /// What is mounted.
     pub export: String,
     /// Version.
@@ -241,6 +261,7 @@ impl Plan {
         Self {
             servers: vec![server],
             mount_port: None,
+            lock_port: None,
             export: export.to_owned(),
             version: Version::V3,
             proto: Proto::Tcp,

@@ -8,6 +8,7 @@ use super::op::{Op, Version};
 use client::Fh;
 use proto::nfs2::{self, DirOpOk2, Nfsstat2, ReadOk2, ReaddirOk2};
 use proto::nfs3::{self, LookupOk, MadeOk, Nfsstat3, ReadOk, Verf, WriteOk};
+use proto::nlm::{Answer, Status, Versioned, Width};
 use proto::rpc::{Accepted, Denied, REPLY, ReplyBody};
 use xdr::{Error, Reader};
 
@@ -61,6 +62,10 @@ pub(crate) fn read(record: &[u8], version: Version, op: Op) -> Result<Reply<'_>,
         r.end()?;
         return Ok(Reply::Result { status: 0, body: Body::Plain });
     }
+    if matches!(op, Op::Lock | Op::Unlock) {
+        let status = Answer::decode(&mut r, Width::Bits64)?.status.number();
+        return Ok(Reply::Result { status, body: Body::Plain });
+    }
     let status = r.u32()?;
     let body = match (status, version) {
         (0, Version::V3) => body3(&mut r, op)?,
@@ -105,7 +110,14 @@ fn body3<'a>(r: &mut Reader<'a>, op: Op) -> Result<Body<'a>, Error> {
             let cookie = ok.entries.last().map_or(0, |last| last.cookie);
             Body::DirItem { entries: count(ok.entries.len()), cookie, verf: ok.verf, eof: ok.eof }
         }
-        Op::Null | Op::Setattr | Op::Readlink | Op::Remove | Op::Fsstat | Op::Commit => Body::Plain,
+        Op::Null
+        | Op::Setattr
+        | Op::Readlink
+        | Op::Remove
+        | Op::Fsstat
+        | Op::Commit
+        | Op::Lock
+        | Op::Unlock => Body::Plain,
     })
 }
 
@@ -129,7 +141,9 @@ fn body2<'a>(r: &mut Reader<'a>, op: Op) -> Result<Body<'a>, Error> {
         | Op::Remove
         | Op::Readdirplus
         | Op::Fsstat
-        | Op::Commit => Body::Plain,
+        | Op::Commit
+        | Op::Lock
+        | Op::Unlock => Body::Plain,
     })
 }
 
@@ -138,14 +152,13 @@ fn count(len: usize) -> u32 {
 }
 
 /// The protocol's name of a status.
-pub(crate) fn status_name(version: Version, status: u32) -> String {
-    let name = match version {
-        Version::V3 => Nfsstat3::from_number(status).map(|s| format!("{s:?}")),
-        Version::V2 => Nfsstat2::from_number(status).map(|s| format!("{s:?}")),
-    };
-    let prefix = match version {
-        Version::V3 => "NFS3ERR_",
-        Version::V2 => "NFSERR_",
+pub(crate) fn status_name(version: Version, op: Op, status: u32) -> String {
+    let (prefix, name) = match (op, version) {
+        (Op::Lock | Op::Unlock, _) => {
+            ("NLM4_", Status::from_number(status).map(|s| format!("{s:?}")))
+        }
+        (_, Version::V3) => ("NFS3ERR_", Nfsstat3::from_number(status).map(|s| format!("{s:?}"))),
+        (_, Version::V2) => ("NFSERR_", Nfsstat2::from_number(status).map(|s| format!("{s:?}"))),
     };
     name.map_or_else(|| format!("status {status}"), |name| prefix.to_owned() + &name.to_uppercase())
 }
@@ -175,7 +188,7 @@ mod tests {
         let stale = reply(Accepted::Success, &[70]);
         let failed = Reply::Result { status: 70, body: Body::Plain };
         assert_eq!(read(&stale, Version::V3, Op::Getattr), Ok(failed));
-        assert_eq!(status_name(Version::V3, 70), "NFS3ERR_STALE");
+        assert_eq!(status_name(Version::V3, Op::Getattr, 70), "NFS3ERR_STALE");
     }
 
     #[test]
@@ -189,6 +202,16 @@ mod tests {
             read(&right, Version::V3, Op::Read),
             Ok(Reply::Result { status: 0, body: data })
         );
+    }
+
+    #[test]
+    fn a_lock_manager_answers_with_a_cookie_and_a_status() {
+        let cookie = u32::from_be_bytes(*b"load");
+        let denied = reply(Accepted::Success, &[4, cookie, 1]);
+        let failed = Reply::Result { status: 1, body: Body::Plain };
+        assert_eq!(read(&denied, Version::V3, Op::Lock), Ok(failed));
+        assert_eq!(status_name(Version::V3, Op::Lock, 1), "NLM4_DENIED");
+        assert!(read(&reply(Accepted::Success, &[1]), Version::V3, Op::Unlock).is_err());
     }
 
     #[test]

@@ -186,8 +186,8 @@ fn latency(histogram: &Histogram<u64>) -> Latency {
 }
 
 fn operation(plan: &Plan, op: super::op::Op, cell: &OpCounters) -> OpReport {
-    let statuses =
-        cell.statuses.iter().map(|(status, calls)| (status_name(plan.version, *status), *calls));
+    let named = |status| status_name(plan.version, op, status);
+    let statuses = cell.statuses.iter().map(|(status, calls)| (named(*status), *calls));
     let rejected = cell.rejected.iter().map(|(why, calls)| ((*why).to_owned(), *calls));
     OpReport {
         op: op.name().to_owned(),

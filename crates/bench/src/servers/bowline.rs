@@ -104,6 +104,7 @@ pub fn start(options: &Options) -> Result<TestServer, ServerError> {
         addr,
         port,
         mount_port: port,
+        lock_port: None,
         export,
         command: super::command::shown("bowline", &words),
         control: Some(control),

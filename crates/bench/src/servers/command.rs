@@ -42,6 +42,7 @@ pub fn start(template: &str, dir: &Path, place: &Placement) -> Result<TestServer
         addr,
         port,
         mount_port,
+        lock_port: None,
         export,
         command: line,
         control: None,

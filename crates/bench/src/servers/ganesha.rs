@@ -1,17 +1,52 @@
 //! Debian's nfs-ganesha as a peer: NFSv3 over TCP and UDP on a directory of this machine.
 //!
-//! It insists on a portmapper, so it runs wrapped, with one that only it can see.
+//! It insists on a portmapper, so it runs wrapped, with one that only it can see. Its lock manager grants nothing to a
+//! client that no rpc.statd monitors, and asks for that program on port 111 of the loopback.
 
+use super::isolated::PortMapper;
 use super::process::Placement;
 use super::{ScratchDir, ServerError, TestServer, command, isolated, ports, ready};
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-/// Starts it for `dir`; everyone may do everything, root as root.
+/// Which of its services run besides NFS and MOUNT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Services {
+    None,
+    /// NLM on this port, without a grace period.
+    Locks(u16),
+}
+
+/// Becomes the server; rpc.statd before it, with a directory that only it sees: `$3` is NLM's port, or empty.
+const SCRIPT: &str = "if [ -n \"$3\" ]; then
+mount -t tmpfs none /var/lib/nfs
+mkdir -p /var/lib/nfs/sm /var/lib/nfs/sm.bak
+rpc.statd
+fi
+exec ganesha.nfsd -F -L STDERR -f \"$1\" -p \"$2\"";
+
+/// Starts it for `dir`; everyone may do everything, root as root. Without locks.
 ///
 /// # Errors
 /// [`ServerError`].
 pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
+    start_with(dir, place, Services::None)
+}
+
+/// The same with NLM. `place`, or the calling thread, must be in a private network: port 111 is needed.
+///
+/// # Errors
+/// [`ServerError`].
+pub fn start_with_locks(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
+    isolated::need("rpc.statd", "nfs-common")?;
+    start_with(dir, place, Services::Locks(ports::free(place, None)?))
+}
+
+fn start_with(
+    dir: &Path,
+    place: &Placement,
+    services: Services,
+) -> Result<TestServer, ServerError> {
     isolated::need("ganesha.nfsd", "nfs-ganesha nfs-ganesha-vfs")?;
     isolated::need("rpcbind", "rpcbind")?;
     isolated::need_root("ganesha")?;
@@ -25,11 +60,15 @@ pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
     let scratch = ScratchDir::new()?;
     let port = ports::free(place, None)?;
     let mount_port = command::other(place, port)?;
-    let text = configuration(&export, port, mount_port);
+    let text = configuration(&export, port, mount_port, services);
     let file = scratch.file("ganesha.conf", &text)?.to_string_lossy().into_owned();
     let pid_file = scratch.path().join("ganesha.pid").to_string_lossy().into_owned();
-    let script = "exec ganesha.nfsd -F -L STDERR -f \"$1\" -p \"$2\"";
-    let mut process = isolated::start(script, &[&file, &pid_file], place)?;
+    let (mapper, lock_port) = match services {
+        Services::None => (PortMapper::Hidden, None),
+        Services::Locks(port) => (PortMapper::InNetwork, Some(port)),
+    };
+    let lock_text = lock_port.map_or_else(String::new, |port| port.to_string());
+    let mut process = isolated::start(SCRIPT, &[&file, &pid_file, &lock_text], mapper, place)?;
     let addr = Ipv4Addr::LOCALHOST.into();
     let (nfs, mount) = ((addr, port).into(), (addr, mount_port).into());
     ready::wait("ganesha", &mut process, place, nfs, mount)?;
@@ -38,6 +77,7 @@ pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
         addr,
         port,
         mount_port,
+        lock_port,
         export,
         command: format!("ganesha.nfsd -F -f ganesha.conf   # {}", text.replace('\n', " ")),
         control: None,
@@ -48,11 +88,17 @@ pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
     })
 }
 
-/// Only NFSv3, without the lock and quota services, which no load here uses.
-fn configuration(export: &str, port: u16, mount_port: u16) -> String {
+/// Only NFSv3, and of the other services those that a load uses.
+fn configuration(export: &str, port: u16, mount_port: u16, services: Services) -> String {
+    let (locks, grace) = match services {
+        Services::None => ("Enable_NLM = false;".to_owned(), ""),
+        Services::Locks(port) => {
+            (format!("Enable_NLM = true; NLM_Port = {port};"), "NFSv4 { Graceless = true; }\n")
+        }
+    };
     format!(
         "NFS_CORE_PARAM {{ Protocols = 3; NFS_Port = {port}; MNT_Port = {mount_port}; \
-         Enable_NLM = false; Enable_RQUOTA = false; }}\n\
+         {locks} Enable_RQUOTA = false; }}\n{grace}\
          EXPORT {{ Export_Id = 1; Path = \"{export}\"; Pseudo = \"/x\"; Access_Type = RW; \
          Squash = No_Root_Squash; Protocols = 3; SecType = sys; FSAL {{ Name = VFS; }} }}\n\
          LOG {{ Default_Log_Level = CRIT; }}\n"

@@ -3,7 +3,7 @@
 //! A script runs in new mount and pid namespaces, in the network of the server's place. The process that
 //! this one starts is `unshare`; when it dies, the kernel ends the script and all that it started,
 //! daemons included. The portmapper is reached through its socket in `/run` and is itself in an empty
-//! network, so that port 111 of the server's network stays free.
+//! network, so that port 111 of the server's network stays free, unless the server's own programs ask it there.
 
 use super::ServerError;
 use super::process::{Placement, Process};
@@ -13,11 +13,32 @@ use std::time::{Duration, Instant};
 /// How long the script's first process may take to appear.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What every script begins with: a private `/run` with a portmapper in it.
+/// Where the portmapper listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortMapper {
+    /// On its socket in `/run` only.
+    Hidden,
+    /// On port 111 of the server's network as well, which must be a private one.
+    InNetwork,
+}
+
+impl PortMapper {
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Hidden => "unshare --net rpcbind",
+            Self::InNetwork => "rpcbind",
+        }
+    }
+}
+
+/// What every script begins with: a private `/run`; then comes a portmapper.
 const PRELUDE: &str = "set -e
 mount -t tmpfs none /run
 mkdir -p /run/rpcbind /run/ganesha /run/dbus
-unshare --net rpcbind
+";
+
+/// Waits for the portmapper.
+const WAIT: &str = "
 n=0
 while [ ! -S /run/rpcbind.sock ]; do
   n=$((n + 1))
@@ -27,10 +48,16 @@ done
 ";
 
 /// Starts `script`, with `words` as its `$1`, `$2` …
-pub fn start(script: &str, words: &[&str], place: &Placement) -> Result<Process, ServerError> {
+pub fn start(
+    script: &str,
+    words: &[&str],
+    mapper: PortMapper,
+    place: &Placement,
+) -> Result<Process, ServerError> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]);
-    command.arg(format!("{PRELUDE}{script}")).arg("sh").args(words);
+    let mapper = mapper.command();
+    command.arg(format!("{PRELUDE}{mapper}{WAIT}{script}")).arg("sh").args(words);
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
     Process::start(command, "util-linux", place)

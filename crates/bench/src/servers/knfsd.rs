@@ -3,6 +3,7 @@
 //! It runs in a network of its own (nfsd is one per network namespace), so that the machine's own exports,
 //! if any, are not touched; with a portmapper and `/var/lib/nfs` that only it can see.
 
+use super::isolated::PortMapper;
 use super::process::Placement;
 use super::{ScratchDir, ServerError, TestServer, command, isolated, ports, ready};
 use std::net::Ipv4Addr;
@@ -50,7 +51,7 @@ pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
     let numbers = [port, mount_port, THREADS].map(|n| n.to_string());
     let [nfs_text, mount_text, threads] = &numbers;
     let words = [export.as_str(), nfs_text, mount_text, threads];
-    let mut process = isolated::start(SCRIPT, &words, place)?;
+    let mut process = isolated::start(SCRIPT, &words, PortMapper::Hidden, place)?;
     let addr = Ipv4Addr::LOCALHOST.into();
     let (nfs, mount) = ((addr, port).into(), (addr, mount_port).into());
     ready::wait("knfsd", &mut process, place, nfs, mount)?;
@@ -61,6 +62,7 @@ pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
         addr,
         port,
         mount_port,
+        lock_port: None,
         export,
         command: format!("rpc.nfsd --port {port} --no-nfs-version 4 --udp {THREADS}"),
         control: None,

@@ -120,7 +120,7 @@ pub struct LoadOptions {
     #[arg(long, value_name = "PATH", default_value = "/")]
     pub export: String,
     /// null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, untar, mixed,
-    /// replay
+    /// lock (LOCK and UNLOCK of NLM 4), replay
     #[arg(long, value_name = "W", default_value = "getattr")]
     pub workload: String,
     /// For `replay`: the recorded calls, one line each: OPERATION PATH [OFFSET COUNT]
@@ -166,6 +166,9 @@ pub struct LoadOptions {
     /// The port of MOUNT, if it differs from that of NFS and the port mapper does not know it
     #[arg(long, value_name = "N")]
     pub mount_port: Option<u16>,
+    /// The port of the lock manager for `lock`, if it differs from that of NFS and the port mapper does not know it
+    #[arg(long, value_name = "N")]
+    pub lock_port: Option<u16>,
     /// User id of the first client; each further client has the next; 0: all are root
     #[arg(long, default_value_t = 0)]
     pub uid: u32,
@@ -246,6 +249,7 @@ impl LoadOptions {
         let plan = Plan {
             servers,
             mount_port: self.mount_port,
+            lock_port: self.lock_port,
             version: if self.vers == 2 { Version::V2 } else { Version::V3 },
             proto: self.proto,
             clients: self.clients,

@@ -20,7 +20,7 @@ pub struct V4Counts {
 
 /// What each client has.
 pub fn counts(nfs: &Nfs) -> Vec<V4Counts> {
-    let rows = nfs.v4.state.client_rows(nfs.v4.now());
+    let rows = nfs.v4.state.client_rows(nfs.clock.now());
     let confirmed = rows.iter().filter(|row| row.state != ClientState::Unconfirmed);
     let count = |row: &ClientRow| V4Counts {
         address: row.address.to_canonical(),
@@ -31,7 +31,7 @@ pub fn counts(nfs: &Nfs) -> Vec<V4Counts> {
 }
 
 fn clients(nfs: &Nfs) -> HashMap<u64, ClientRow> {
-    let rows = nfs.v4.state.client_rows(nfs.v4.now());
+    let rows = nfs.v4.state.client_rows(nfs.clock.now());
     rows.into_iter().map(|row| (row.id, row)).collect()
 }
 

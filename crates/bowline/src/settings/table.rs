@@ -52,7 +52,7 @@ fn set_versions(parts: &ServerParts, versions: &NfsVersions) -> Vec<String> {
     let nfs = &parts.nfs;
     nfs.settings.set_versions(versions);
     let unannounced = parts.portmap.announce().err().map(|error| error_text(&error));
-    let clients = nfs.v4.state.client_rows(nfs.v4.now()).len();
+    let clients = nfs.v4.state.client_rows(nfs.clock.now()).len();
     let note = || {
         format!(
             "{clients} clients that have mounted with version 4.1 get errors until it is served again"

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use testing::{Missing, skip};
 
-const WORKLOADS: [Workload; 12] = [
+const WORKLOADS: [Workload; 13] = [
     Workload::Null,
     Workload::Getattr,
     Workload::Access,
@@ -29,6 +29,7 @@ const WORKLOADS: [Workload; 12] = [
     Workload::Create,
     Workload::Untar,
     Workload::Mixed,
+    Workload::Lock,
 ];
 
 /// A small tree, and a recorded list of calls on it.
@@ -153,7 +154,7 @@ fn ganesha_answers_every_load() {
         Ok(network) => network,
         Err(error) => return skip(Missing::Namespaces, error),
     };
-    match ganesha::start(&scratch.path().join("export"), &Placement::inside(&network)) {
+    match ganesha::start_with_locks(&scratch.path().join("export"), &Placement::inside(&network)) {
         Ok(server) => network.run(|| all_workloads(&server, &scratch)).unwrap(),
         Err(error @ (ServerError::Unable(_) | ServerError::NotInstalled { .. })) => {
             skip(Missing::Program, error);

@@ -6,12 +6,14 @@ use super::Nlm;
 use super::answers::Waker;
 use crate::byte_range_locks::ByteRangeLocks;
 use rpc::Blocking;
-use state::Reboot;
+use state::{Now, Reboot};
 use std::net::IpAddr;
 use std::sync::PoisonError;
 
 /// Files whose requests are tried again in one tick.
 const RETRIES_PER_TICK: usize = 256;
+/// How often the leases of clients are looked at for whose locks somebody waits, in milliseconds.
+const EXPIRY_MS: u64 = 1000;
 /// How often entries of requests are looked for that have ended, in milliseconds.
 const SWEEP_MS: u64 = 60_000;
 /// Hosts that are forgotten in one sweep because they hold nothing and have been silent.
@@ -50,9 +52,27 @@ impl Nlm {
             self.run(keeper, effects);
         }
         self.call_again(keeper, now);
+        let expiry_ms = self.end_expired(keeper, now);
         let sweep_ms = self.sweep_if_due(keeper);
-        let due = [self.state().next_deadline_ms(), self.waiting.next_due_ms(), Some(sweep_ms)];
+        let due = [
+            self.state().next_deadline_ms(),
+            self.waiting.next_due_ms(),
+            expiry_ms,
+            Some(sweep_ms),
+        ];
         due.into_iter().flatten().min()
+    }
+
+    /// Ends the clients of version 4 whose lease is over and whose locks somebody waits for; when to look again, if
+    /// one of them lives.
+    fn end_expired(&self, keeper: &Keeper, now: Now) -> Option<u64> {
+        let clients = self.state().clients_waited_for();
+        let mut alive = false;
+        for client in clients {
+            alive |= !self.nfs.v4.state.end_if_expired(now, client);
+        }
+        self.give_back_released(keeper);
+        alive.then(|| now.0.saturating_add(EXPIRY_MS))
     }
 
     fn sweep_if_due(&self, keeper: &Keeper) -> u64 {
@@ -69,7 +89,7 @@ impl Nlm {
                 self.waiting.remove(tag);
             }
         }
-        self.nfs.v4.state.sweep(self.nfs.v4.now());
+        self.nfs.v4.state.sweep(now);
         self.give_back_released(keeper);
         for host in self.state().idle_hosts(now, IDLE_HOSTS_PER_SWEEP) {
             self.release(keeper, host);

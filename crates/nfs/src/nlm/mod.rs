@@ -44,9 +44,8 @@ use locked_file::LockedFiles;
 use rpc::Outbound;
 use state::{Now, Record, State};
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 use waiting::Waiting;
 
 pub use answers::Waker;
@@ -77,9 +76,6 @@ pub struct Nlm {
     answers: Arc<Answers>,
     next_xid: AtomicU32,
     next_sweep_ms: Mutex<u64>,
-    begun: Instant,
-    /// What the clock is ahead of the machine's; only tests set it.
-    ahead_ms: AtomicU64,
 }
 
 impl Nlm {
@@ -103,20 +99,12 @@ impl Nlm {
             answers: Arc::default(),
             next_xid: AtomicU32::new(1),
             next_sweep_ms: Mutex::default(),
-            begun: Instant::now(),
-            ahead_ms: AtomicU64::new(0),
         }
     }
 
     /// The state core's time.
     pub fn now(&self) -> Now {
-        let passed = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Now(passed.saturating_add(self.ahead_ms.load(Relaxed)))
-    }
-
-    /// Moves the clock forward, for tests that do not wait.
-    pub fn advance_clock_ms(&self, by_ms: u64) {
-        self.ahead_ms.fetch_add(by_ms, Relaxed);
+        self.nfs.clock.now()
     }
 
     fn state(&self) -> &State {

@@ -20,7 +20,7 @@ impl Nlm {
         let Conflict::Lock { holder, .. } = conflict else { return false };
         let Who::V4 { client, .. } = holder.who() else { return false };
         let v4 = &self.nfs.v4;
-        let ended = v4.state.end_if_expired(v4.now(), client);
+        let ended = v4.state.end_if_expired(self.now(), client);
         if ended {
             ByteRangeLocks::give_back_released(self, blocking);
         }

@@ -102,7 +102,7 @@ pub(super) fn compound(
             nfs,
             caller: &caller,
             reading: &reading,
-            now: v4.now(),
+            now: nfs.clock.now(),
             current: None,
             saved: None,
             running: None,

@@ -1,18 +1,14 @@
-//! What version 4 keeps between calls, and the sources of time and random numbers that its state has not itself.
+//! What version 4 keeps between calls, and the source of random numbers that its state has not itself.
 
-use state::Now;
 use state::v4::{V4Limits, V4State};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
 
 /// What version 4 keeps between calls.
 pub struct V4 {
     /// Clients, sessions and opens.
     pub state: V4State,
-    /// The clock that the state is told begins here.
-    since: Instant,
 }
 
 /// A number that nobody can guess: the hash of a counter under a key that the system made for this process.
@@ -27,12 +23,7 @@ impl V4 {
     pub fn new(limits: V4Limits) -> Self {
         // Random rather than the time: a server that is restarted twice within a second must not give a client id again.
         let instance = (random() >> 32) as u32;
-        Self { state: V4State::new(instance, random, limits), since: Instant::now() }
-    }
-
-    /// The time as the state is told it.
-    pub fn now(&self) -> Now {
-        Now(u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX))
+        Self { state: V4State::new(instance, random, limits) }
     }
 }
 

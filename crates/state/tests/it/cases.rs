@@ -242,6 +242,49 @@ fn a_reboot_drops_only_the_host_that_it_names() {
 }
 
 #[test]
+fn a_host_is_not_recorded_for_what_it_does_not_get() {
+    let mut world = World::new(false);
+    granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
+    let stored = world.stored.len();
+    let plan = world.lock(B, file(0), range(0, 3), Mode::Read, How::Try);
+    assert!(matches!(plan, Plan::Denied(_)), "{plan:?}");
+    assert_eq!(world.stored.len(), stored, "it may not reclaim after a restart");
+    granted(&world.unlock(A, file(0), ALL));
+    granted(&world.lock(B, file(0), range(0, 3), Mode::Read, How::Try));
+    assert_eq!(world.stored.len(), stored + 1);
+}
+
+/// A client closes a file: it unlocks all bytes, about some of which the kernel is being asked for somebody else.
+#[test]
+fn what_is_given_back_is_released_though_another_request_is_decided() {
+    let mut world = World::new(true);
+    granted(&world.lock(A, file(0), range(0, 3), Mode::Write, How::Try));
+    granted(&world.lock(A, file(0), range(8, 11), Mode::Write, How::Try));
+    granted(&world.lock(B, file(0), range(20, 20), Mode::Write, How::Try));
+    let oh = crate::world::oh(B);
+    let request = LockRequest {
+        who: Who::Nlm { host: world.host(2), svid: 20, oh: &oh },
+        range: range(5, 6),
+        mode: Mode::Write,
+        how: How::Try,
+        local: true,
+        monitored: true,
+        kept: None,
+    };
+    let (plan, effects) = world.state.lock(world.now, &file(0), &request);
+    world.run(effects);
+    let Plan::Local(ticket, op) = plan else { panic!("{plan:?}") };
+    granted(&world.unlock(A, file(0), ALL));
+    let shown = &world.kernel.ours[&file(0)];
+    assert!(shown[..20].iter().all(Option::is_none), "the kernel has let it go: {shown:?}");
+    let answer = world.kernel.run(&op);
+    let (plan, effects) = world.state.settle(world.now, &ticket, answer);
+    world.run(effects);
+    granted(&plan);
+    assert_eq!(world.kernel.ours[&file(0)][5], Some(Mode::Write));
+}
+
+#[test]
 fn a_host_is_recorded_before_it_holds_or_waits() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));

@@ -128,7 +128,9 @@ impl CallGenerator for Mixed {
                 state.made = false;
                 Call::Remove(&self.dir, &state.name)
             }
-            Op::Null | Op::Getattr | Op::Readlink | Op::Commit => Call::Getattr(fh),
+            Op::Null | Op::Getattr | Op::Readlink | Op::Commit | Op::Lock | Op::Unlock => {
+                Call::Getattr(fh)
+            }
         })
     }
 

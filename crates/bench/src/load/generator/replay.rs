@@ -39,7 +39,8 @@ impl CallGenerator for Replay {
         self.next = if self.next + 1 < steps.len() { self.next + 1 } else { 0 };
         let (fh, name) = (&step.fh, &*step.name);
         Some(match step.op {
-            Op::Null => Call::Null,
+            // a list has no locks
+            Op::Null | Op::Lock | Op::Unlock => Call::Null,
             Op::Getattr => Call::Getattr(fh),
             Op::Setattr => Call::Touch(fh),
             Op::Lookup => Call::Lookup(fh, name),

@@ -1,7 +1,7 @@
 //! Locks of version 4.1, in one table with those of NLM and of local programs.
 
 use super::local::{ALL, FIRST_TEN, local};
-use super::rig::{A, Owner, Rig, file_in_memory};
+use super::rig::{A, Owner, Rig, file_in_memory, try_args};
 use crate::support::Awake;
 use bowline_nfs::nfs_program;
 use bowline_nfs::v4::V4;
@@ -17,7 +17,6 @@ use state::v4::V4Limits;
 use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 use sys::ofd_lock::{self, LockType};
 use xdr::{Encode, Reader, Writer};
 
@@ -335,12 +334,33 @@ fn a_silent_client_keeps_its_locks_until_somebody_wants_them() {
     let (one, two) = (Client::new(&rig, b"one", 1), Client::new(&rig, b"two", 1));
     let (opened, other) = (one.open(b"o", 3), two.open(b"o", 3));
     let lock = one.lock(opened, b"p", WRITE, (0, 10)).unwrap();
-    std::thread::sleep(Duration::from_millis(lease_ms + 100));
+    rig.nfs.clock.advance_ms(lease_ms + 100);
     assert_eq!(one.test_stateid(lock), 0, "nobody wanted it");
     assert_eq!(two.lock(other, b"p", WRITE, (0, 10)), Err(Nfsstat4::Denied), "it has called");
-    std::thread::sleep(Duration::from_millis(lease_ms + 100));
+    rig.nfs.clock.advance_ms(lease_ms + 100);
     assert_eq!(nlm_lock(&rig, A, 0, 10), Status::Granted, "NLM wants it");
     assert_eq!(one.call(&[]).0, Nfsstat4::BadSession);
+}
+
+#[test]
+fn a_request_that_waits_for_a_client_is_granted_when_its_lease_is_over() {
+    let rig = Rig::over(file_in_memory());
+    let one = Client::new(&rig, b"one", 1);
+    one.lock(one.open(b"o", 3), b"p", WRITE, (0, 10)).unwrap();
+    let file = rig.handle("file");
+    let waits = proto::nlm::LockArgs { block: true, ..try_args(A.lock(&file, 0, 10)) };
+    assert_eq!(rig.lock_with(A, waits), Status::Blocked);
+    let lease_ms = rig.nfs.v4.state.limits().lease_ms;
+    let now_ms = || rig.nfs.clock.now().0;
+    assert!(rig.nlm().tick().unwrap() <= now_ms() + 1000, "it looks again soon");
+    rig.nfs.clock.advance_ms(lease_ms / 2);
+    rig.nlm().tick();
+    assert!(rig.calls.take().is_empty(), "the lease is good");
+    rig.nfs.clock.advance_ms(lease_ms);
+    rig.nlm().tick();
+    assert_eq!(rig.calls.take().len(), 1, "GRANTED, and nobody had to ask again");
+    assert_eq!(one.call(&[]).0, Nfsstat4::BadSession);
+    assert!(rig.nlm().tick().unwrap() > now_ms() + 1000, "nobody waits for a client now");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn a_client_that_does_not_answer_is_called_by_the_other_procedure_too() {
             break;
         }
         now_ms += 1000;
-        rig.nlm().advance_clock_ms(1000);
+        rig.nfs.clock.advance_ms(1000);
         rig.nlm().tick();
     }
     let (sync, msg) = (p::GRANTED, p::GRANTED_MSG);
@@ -140,7 +140,7 @@ fn a_client_that_does_not_answer_is_called_by_the_other_procedure_too() {
     assert!(gaps[1..].windows(2).all(|gap| gap[0] <= gap[1]) && gaps[5] <= 31_000, "{gaps:?}");
     // nobody else wants it: it stays, and the client finds out when it asks again
     assert_eq!(rig.lock_with(B, waits(B, &file)), Status::Granted);
-    rig.nlm().advance_clock_ms(100_000);
+    rig.nfs.clock.advance_ms(100_000);
     rig.nlm().tick();
     assert!(rig.calls.take().is_empty(), "asking again is an answer");
 }
@@ -153,7 +153,7 @@ fn after_a_minute_without_an_answer_the_lock_goes_to_whoever_waits() {
     assert_eq!(rig.lock_with(A, waits(A, &file)), Status::Blocked);
     let mut waited_s = 0;
     let next = loop {
-        rig.nlm().advance_clock_ms(1000);
+        rig.nfs.clock.advance_ms(1000);
         waited_s += 1;
         rig.nlm().tick();
         let of_a = |call: &OutboundCall| {

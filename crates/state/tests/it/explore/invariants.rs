@@ -11,6 +11,7 @@ pub fn check(env: &Env) {
     for row in &rows {
         exclusive(row);
         nobody_is_forgotten(env, row);
+        released_at_once(env, row);
     }
     beliefs(env, &rows);
     if env.flights.is_empty() {
@@ -95,6 +96,17 @@ fn nobody_is_forgotten(env: &Env, row: &FileRow) {
         let waits = row.waiters.iter().any(|waiter| waiter.tag == tag);
         let told = env.tells.iter().any(|(other, _)| *other == tag);
         assert!(waits || told, "a request is lost: {request:?} {row:?}");
+    }
+}
+
+/// Where the kernel is not being asked it shows no more than is held: what was given back is free for local programs.
+fn released_at_once(env: &Env, row: &FileRow) {
+    let number = usize::from(*row.file.bytes().last().unwrap());
+    for byte in
+        (0..2).filter(|byte| !row.asked.iter().any(|(extent, _)| bytes(*extent).contains(byte)))
+    {
+        let strongest = (0..2).filter_map(|of| table_mode(row, of, byte)).max();
+        assert!(env.shown[number][byte] <= strongest, "byte {byte} is still shown: {row:?}");
     }
 }
 

@@ -1,0 +1,31 @@
+//! The time that all state is told: that of locks, of the grace period, and of version 4's leases.
+
+use state::Now;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+/// A clock that begins when it is made.
+pub struct Clock {
+    begun: Instant,
+    /// What it is ahead of the machine's; only tests set it.
+    ahead_ms: AtomicU64,
+}
+
+impl Clock {
+    /// The time.
+    pub fn now(&self) -> Now {
+        let passed = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Now(passed.saturating_add(self.ahead_ms.load(Relaxed)))
+    }
+
+    /// Moves it forward, for tests that do not wait.
+    pub fn advance_ms(&self, by_ms: u64) {
+        self.ahead_ms.fetch_add(by_ms, Relaxed);
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { begun: Instant::now(), ahead_ms: AtomicU64::new(0) }
+    }
+}
