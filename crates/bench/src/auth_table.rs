@@ -1,11 +1,11 @@
 //! The table of authentication flavours under four kinds of sharing, for the experiment
 //! `auth-scale`: the server's own, and the three that it replaced or avoids.
 //!
-//! Each variant does what a call does: find the flavour of a credential in a table that others may
-//! change, and let it say who is calling. The flavour is AUTH_NONE, which does nothing, so that
-//! what is measured is the way to it. Threads do that as fast as they can, each bound to a
-//! processor of its own as far as there are any; a thread's time is its own processor time, so a
-//! machine that is busy elsewhere costs calls, not nanoseconds.
+//! Each variant does what a call does: it finds the flavour of a credential in a table that may
+//! change, and asks it for the caller. The flavour is AUTH_NONE, which does nothing, so that only
+//! the look-up is measured. Each thread does so as fast as it can, bound to a processor of its own
+//! as far as there are any; only its own processor time counts, so a machine that is busy elsewhere
+//! costs calls, not nanoseconds.
 
 use proto::rpc::{CallHeader, OpaqueAuth};
 use rpc::Transport;
@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::sync::{Arc, Barrier, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// SeriesStyle-ups between two glances at the clock.
+/// Look-ups between two readings of the clock.
 const BATCH: u64 = 1000;
 
 /// How threads share the table (`auth-table`).
@@ -26,7 +26,7 @@ pub enum Sharing {
     RwLock,
     /// A lock-free pointer and a reference count taken for the length of the call.
     Arc,
-    /// Bowline: each thread says in its own slot that it reads.
+    /// Bowline: each thread marks its read in its own slot.
     Snapshot,
 }
 
@@ -73,7 +73,7 @@ impl Table {
         }
     }
 
-    /// One look-up; whether the flavour took the credential.
+    /// One look-up; whether the flavour accepted the credential.
     #[inline]
     fn ask(&self, message: &CallMessage<'_>) -> bool {
         match self {
@@ -112,8 +112,7 @@ fn accepts(slots: &Slots, message: &CallMessage<'_>) -> bool {
     flavor.is_some_and(|flavor| flavor.accept(message).is_ok())
 }
 
-/// Nanoseconds that one look-up takes of its thread's processor time, with this many threads at
-/// it for this long.
+/// Processor time in nanoseconds of one look-up, with this many threads for this long.
 pub fn look_up_ns(sharing: Sharing, threads: usize, how_long: Duration) -> f64 {
     let table = Table::new(sharing);
     let cpus = sys::thread::allowed_cpus().unwrap_or_default();
@@ -126,10 +125,10 @@ pub fn look_up_ns(sharing: Sharing, threads: usize, how_long: Duration) -> f64 {
                 let cpu = cpus.get(n.checked_rem(cpus.len()).unwrap_or(0)).copied();
                 scope.spawn(move || {
                     if let Some(cpu) = cpu {
-                        // a thread that may not be bound wanders; the figure is then no worse
+                        // a thread that cannot be bound may move; the figure is then no worse
                         sys::thread::run_on(&[cpu]).ok();
                     }
-                    // without the right to it the figure has the machine's other work in it
+                    // without this right the figure includes other work of the machine
                     sys::thread::run_first().ok();
                     begin.wait();
                     work(table, how_long)
@@ -145,8 +144,8 @@ pub fn look_up_ns(sharing: Sharing, threads: usize, how_long: Duration) -> f64 {
     ns as f64 / calls.max(1) as f64
 }
 
-/// Looks up for a while: nanoseconds and look-ups. Each thread stops by itself: one that runs before
-/// all others (`chrt`) would keep whoever tells it to from doing so.
+/// Looks up for a while: nanoseconds and look-ups. Each thread stops by itself: one with real-time
+/// priority (`chrt`) would not let another thread run to stop it.
 fn work(table: &Table, how_long: Duration) -> (u64, u64) {
     let begun = Instant::now();
     let message = message(OpaqueAuth::NONE);

@@ -1,17 +1,17 @@
-//! The bound: a server that answers every call with a canned reply of the right size and does nothing
-//! else. What no server is spared it does as cheaply as the kernel can: the data of a WRITE goes to a file
-//! in memory, that of a READ comes out of one, by sendfile from [`SENDFILE_MIN`] on, and CREATE and REMOVE
-//! make and remove a file (`canned/created_files.rs`). There are as many files
-//! as the loads have, of the same length, and they are visited in the same order (a WRITE's one after the
-//! other in a file of the connection's own, a READ's at random): who reads or writes the same few pages all
-//! the time has them in the processor's caches, which no server has whose clients want their own data.
+//! The lower bound: a server that answers every call with a canned reply of the right size and does nothing
+//! else. The work that no server can avoid is done as cheaply as the kernel can: the data of a WRITE goes
+//! to a file in memory, that of a READ comes out of one, by sendfile from [`SENDFILE_MIN`] on, and CREATE
+//! and REMOVE create and remove a file (`canned/created_files.rs`). There are as many files as the loads
+//! have, of the same length, and they are accessed in the same order (WRITEs sequentially in a file of the
+//! connection's own, READs at random): reading or writing the same few pages all the time would keep them
+//! in the processor's caches, which no real server can do.
 //!
-//! What it costs is what sockets, wake-ups and this machine cost today; no server that answers with the
-//! same replies over the same connections can be cheaper by more than its own thrift. Each loop makes one
-//! `recv` and one `send` a visit. It reads no handle and no credential, and serves nobody any data: it is
-//! for `bowline bench compare` alone, which takes the cheaper of one loop and one on each CPU.
+//! Its cost is what sockets, wake-ups and this machine cost today; no server that sends the same replies
+//! over the same connections can be much cheaper. Each loop makes one `recv` and one `send` per round. It
+//! reads no handle and no credential, and stores no data of clients: it is for `bowline bench compare`
+//! only, which takes the cheaper of one loop and one on each CPU.
 //!
-//! Invariant: a connection belongs to one loop, which alone touches it.
+//! Invariant: a connection belongs to one loop; no other thread uses it.
 
 mod created_files;
 
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use sys::epoll::{Epoll, Events, Interest};
 
-/// Bytes received at once; a WRITE of 1 MiB takes several turns.
+/// Bytes received at once; a WRITE of 1 MiB takes several receives.
 const RECEIVE: usize = 256 << 10;
 /// Data from which on it is sent out of a file, as `docs/bench` has the crossover.
 const SENDFILE_MIN: usize = 8 << 10;
@@ -40,7 +40,7 @@ const ALL_FILES: usize = 16;
 const HEADER: usize = 28;
 /// Bytes of a `post_op_attr` with attributes (RFC 1813 §2.6).
 const POST_OP_ATTR: usize = 88;
-/// Where the procedure stands in a call, its mark included.
+/// Offset of the procedure in a call, its mark included.
 const PROCEDURE_AT: usize = 24;
 
 /// One connection of a loop.
@@ -48,33 +48,33 @@ struct Peer {
     stream: TcpStream,
     /// Bytes of the record under way that are still to come and need not be kept.
     skip: usize,
-    /// The start of a record, not yet whole.
+    /// The start of an incomplete record.
     head: Vec<u8>,
     out: Vec<u8>,
     sent: usize,
-    /// Pieces of files that go between the bytes of `out`, and after how many of these.
+    /// Ranges of files that go between the bytes of `out`, and after how many of these.
     between: VecDeque<(usize, Piece)>,
-    /// The record under way is a WRITE: what is skipped of it goes to the file.
+    /// The record being received is a WRITE: what is skipped of it goes to the file.
     writes: bool,
     /// The file that it writes, and where the next bytes go.
     own: usize,
     at: usize,
-    /// What the next READ's place is drawn from.
+    /// State of the random offsets of READs.
     rng: Rng,
     token: u64,
-    /// What CREATE makes, once there was one.
+    /// The directory of CREATE, once there was one.
     making: Option<CreatedFiles>,
 }
 
-/// Where data comes from and goes to; all loops have the same.
+/// Where data comes from and goes to; shared by all loops.
 struct Files {
     all: Vec<File>,
-    /// A directory in memory, for what is made.
+    /// A directory in memory for created files.
     place: PathBuf,
 }
 
 impl Files {
-    /// Files in this directory that nobody else finds.
+    /// Files in this directory, unlinked at once.
     fn new(place: &Path) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let zeros = vec![0; FILE_BYTES];
@@ -95,7 +95,7 @@ impl Files {
     }
 }
 
-/// A piece of a file.
+/// A range of a file.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     file: usize,
@@ -103,13 +103,13 @@ struct Piece {
     len: usize,
 }
 
-/// Accepts connections on `port` of the loopback for ever, and deals them out to so many loops; `None`:
-/// one bound to each CPU. `place` is a directory in memory for its files.
+/// Accepts connections on `port` of the loopback for ever, and distributes them to this many loops;
+/// `None`: one bound to each CPU. `place` is a directory in memory for its files.
 ///
 /// # Errors
-/// The port is taken, or the machine gives no threads or no files.
+/// The port is in use, or the machine has no threads or files left.
 pub fn serve(port: u16, loops: Option<NonZeroUsize>, place: &Path) -> io::Result<()> {
-    // first: who listens is ready
+    // listen first, so that clients can connect at once
     let files = Arc::new(Files::new(place)?);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     let places: Vec<Option<usize>> = match loops {
@@ -195,7 +195,7 @@ impl Peer {
         }
     }
 
-    /// One receive, the replies to what it brought, one send. True: the socket takes no more.
+    /// One receive, the replies to the calls in it, one send. True: the send buffer is full.
     fn visit(&mut self, buffer: &mut [u8], canned: &[u8], files: &Files) -> io::Result<bool> {
         if self.sent < self.out.len() || !self.between.is_empty() {
             return self.flush(files);
@@ -234,11 +234,11 @@ impl Peer {
         self.flush(files)
     }
 
-    /// Queues the reply to the record that begins with `head`; its bytes, the head's included, are to be
-    /// skipped then.
+    /// Queues the reply to the record that begins with `head`; returns the number of its bytes, those of
+    /// the head included, that are to be skipped.
     ///
     /// # Errors
-    /// The files'.
+    /// Those of the files.
     fn begin(&mut self, head: &[u8], canned: &[u8], files: &Files) -> io::Result<()> {
         let word = |at: usize| {
             head.get(at..)
@@ -252,7 +252,7 @@ impl Peer {
         // the count of a READ is the last word of its record
         let count = if procedure == p::READ { word(record) as usize } else { 0 };
         let count = count.min(FILE_BYTES);
-        let sent = if count >= SENDFILE_MIN { count } else { 0 }; // a multiple of four, as loads ask for
+        let sent = if count >= SENDFILE_MIN { count } else { 0 }; // a multiple of four, as the loads request
         let kept = count - sent;
         let body = match procedure {
             p::NULL => 0,
@@ -299,7 +299,7 @@ impl Peer {
         }
     }
 
-    /// A piece of any file that is read, at a multiple of its length.
+    /// A range of any file that is read, at a multiple of its length.
     fn draw(&mut self, len: usize) -> Piece {
         let file = self.rng.below(FILES);
         let offset = self.rng.below(FILE_BYTES / len) * len;
@@ -318,7 +318,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Makes the zeros of a body decode: the numbers that must fit each other.
+    /// Fixes the lengths in the zeros of a body, so that it decodes.
     fn dress(&mut self, body: usize, procedure: u32, count: usize) {
         let count = u32::try_from(count).unwrap_or(0);
         let mut put = |at: usize, value: u32| {
@@ -364,14 +364,14 @@ impl Peer {
                 put(4, yes);
                 put(32, yes);
                 put(36, regular);
-                // what was asked for is not known: the smallest that is not an error
+                // the request is not known: the smallest reply that is not an error
                 put(32 + POST_OP_ATTR, 1);
             }
             _ => {}
         }
     }
 
-    /// Sends what there is. True: the socket takes no more.
+    /// Sends what is queued. True: the send buffer is full.
     fn flush(&mut self, files: &Files) -> io::Result<bool> {
         let full = |error: io::Error| match error.kind() {
             ErrorKind::WouldBlock => Ok(true),
@@ -415,7 +415,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
-    /// The loads of a comparison decode what the bound answers: it is the same work for the client.
+    /// The replies decode as those of a server: the client has the same work.
     #[test]
     fn every_canned_reply_decodes() {
         let port = {

@@ -1,14 +1,14 @@
-//! Bowline against another server: the same loads in turn, µs of server CPU per call beside each other.
+//! Bowline against another server: the same loads in turn, and the µs of server CPU per call of each.
 //!
-//! Three servers get each load round after round: Bowline, the peer, and the bound (`canned`), which does
-//! nothing but move bytes. The bound comes in two shapes, with one loop and with one on each CPU; that
-//! counts whose median is the cheaper one. Ratios are taken inside a round. All three see the same client and the same
-//! machine, and export the same directory in memory (tmpfs), so that no disk is measured; a trial from which the
-//! machine's host took CPU time is made again. Absolute figures of different days do not compare, ratios do.
+//! Each load runs round after round on Bowline, the peer, and the bound (`canned`), which only moves bytes. The bound
+//! runs with one loop and with one on each CPU; the variant with the lower median is used. Ratios are taken inside a
+//! round. All servers see the same client and the same machine, and export the same directory in memory (tmpfs), so
+//! that no disk is measured; a trial from which the machine's host took CPU time is repeated. Absolute figures of
+//! different days cannot be compared, ratios can.
 //!
-//! Server CPU per call is all that its processes used from the end of the warm-up to the last answer, divided
-//! by all calls answered in that time. The warm-up (a quarter of the counted time more) has the connections, files that
-//! were never opened, and the choice of how many pools to use.
+//! Server CPU per call is all that its processes used from the end of the warm-up to the last reply, divided by all
+//! calls answered in that time. The warm-up (a further quarter of the counted time) covers connecting, the first open
+//! of each file, and the choice of the number of pools.
 
 use crate::experiments::{
     MeasuredLoad, RunContext, RunError, measure_load, median, spread, target_server,
@@ -45,7 +45,7 @@ impl From<&str> for Peer {
     }
 }
 
-/// Among the servers: what comes before are Bowline and the peer.
+/// Index of the bound among the servers; before it are Bowline and the peer.
 const BOUNDS_AT: usize = 2;
 
 /// One load of the comparison.
@@ -119,20 +119,20 @@ pub struct Figures {
     pub us_per_call: Vec<f64>,
     /// Calls a second.
     pub calls_per_s: Vec<f64>,
-    /// The time that 99 of 100 calls did not exceed, in µs.
+    /// The 99th percentile of latency, in µs.
     pub p99_us: Vec<f64>,
-    /// Why there are none, or fewer.
+    /// Why there are no figures, or fewer.
     pub remark: Option<String>,
 }
 
 impl Figures {
-    /// Whether it was not measured and nothing says why.
+    /// Whether it was not measured and no reason is given.
     const fn is_blank(&self) -> bool {
         self.us_per_call.is_empty() && self.remark.is_none()
     }
 
-    /// The one whose median is cheaper; one that has figures before one that has none. Not the cheaper one of
-    /// each round: the smaller of two noisy figures is below what either costs.
+    /// The one with the lower median; one with figures before one without. Not the lower one of each round:
+    /// the smaller of two noisy figures is below the cost of either.
     fn cheaper(self, other: Self) -> Self {
         let is_dearer = median(&self.us_per_call) > median(&other.us_per_call);
         let only_other = self.us_per_call.is_empty() && !other.us_per_call.is_empty();
@@ -156,14 +156,14 @@ pub struct Comparison {
     pub started: String,
     /// Seconds of each load.
     pub seconds: f64,
-    /// The directory on a disk in which files were; `None`: in memory.
+    /// The directory on disk that held the files; `None`: in memory.
     #[serde(default)]
     pub below: Option<String>,
     /// The commands that started the servers.
     pub commands: Vec<String>,
     /// The loads.
     pub loads: Vec<Compared>,
-    /// A person stopped it: the last load has fewer rounds, and some are missing.
+    /// The user stopped it: the last load has fewer rounds, and some are missing.
     pub stopped: bool,
 }
 
@@ -179,7 +179,8 @@ pub struct Spread {
 }
 
 impl Compared {
-    /// How many times as much as the server at `of` the one at `to` costs; `None` where one has no figure.
+    /// How many times the cost of the server at `of` the server at `to` has; `None` where one has no
+    /// figure.
     pub fn ratio(&self, of: usize, to: usize) -> Option<Spread> {
         let (of, to) = (self.figures.get(of)?, self.figures.get(to)?);
         let ratios: Vec<f64> =
@@ -190,12 +191,12 @@ impl Compared {
     }
 }
 
-/// Runs `loads` on Bowline, the peer and the bound, `rounds` times in turn; in a private network where
-/// there can be one, so that no port is taken and the machine's own services see nothing of it. What is exported is
-/// made in the directory `below`, or in memory.
+/// Runs `loads` on Bowline, the peer and the bound, `rounds` times in turn; in a private network if possible, so
+/// that no port conflicts and the machine's own services are not involved. The exported tree is made in the
+/// directory `below`, or in memory.
 ///
 /// # Errors
-/// [`RunError`]: the peer is not installed, a server does not start, or a person stops it before anything
+/// [`RunError`]: the peer is not installed, a server does not start, or the user stops it before anything
 /// is measured.
 pub fn compare(
     peer: &Peer,
@@ -225,7 +226,7 @@ fn compare_here(
     let place = Placement::default();
     fill(&dir)?;
     let started = crate::result::now();
-    // beside what is exported: nobody is to find it on a walk
+    // outside the exported tree: not to be found by a walk
     let aside = scratch.dir("bound")?;
     let bound = format!(
         "'{}' bench canned --port {{PORT}} --files '{}'",
@@ -276,7 +277,7 @@ fn start_peer(
     }
 }
 
-/// What there is to look at besides what loads make: 64 directories of 16 files.
+/// The tree for walks and look-ups: 64 directories of 16 files.
 fn fill(dir: &Path) -> Result<(), RunError> {
     for d in 0..64 {
         let sub = dir.join(format!("dir{d}"));
@@ -294,7 +295,7 @@ struct Servers {
 }
 
 impl Servers {
-    /// A place for the figures of each.
+    /// An empty entry for the figures of each.
     fn blank(&self) -> Vec<Figures> {
         let name = |(index, server): (usize, &TestServer)| Figures {
             server: if index < BOUNDS_AT { server.name().into() } else { "bound".into() },
@@ -328,7 +329,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Runs one load on one server; what goes wrong becomes the remark.
+    /// Runs one load on one server; an error becomes the remark.
     ///
     /// # Errors
     /// [`RunError::Stopped`].

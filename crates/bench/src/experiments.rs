@@ -1,10 +1,10 @@
 //! The named experiments, and how they are run: variants in turn, so that a machine that is slow for a
 //! while is slow for all of them.
 //!
-//! An experiment is a row of [`ALL`]: a name, a question, and a function that starts its servers, makes
-//! its loads and fills in [`Findings`]. The frame around it (this file) tells the time, catches what
-//! went wrong, and computes noise. A file of this folder is one experiment; `run_context` has the types
-//! that all of them use, `rounds` and `measured_load` have the code that they share.
+//! An experiment is a row of [`ALL`]: a name, a question, and a function that starts its servers, runs
+//! its loads and fills in [`Findings`]. This file measures the time, catches errors, and computes
+//! noise. A file of this folder is one experiment; `run_context` has the types that all of them use,
+//! `rounds` and `measured_load` the code that they share.
 
 mod align;
 mod auth_scale;
@@ -57,7 +57,7 @@ pub fn named(name: &str) -> Option<&'static Experiment> {
     ALL.iter().copied().find(|experiment| experiment.name == name)
 }
 
-/// Runs one experiment. Always gives findings; their outcome says whether it worked.
+/// Runs one experiment. Always returns findings; their outcome says whether it worked.
 pub fn run(experiment: &Experiment, ctx: &RunContext<'_>) -> Findings {
     let began = Instant::now();
     let mut findings = rounds::empty(experiment, ctx.quick);
@@ -66,7 +66,7 @@ pub fn run(experiment: &Experiment, ctx: &RunContext<'_>) -> Findings {
     findings.took_s = began.elapsed().as_secs_f64();
     findings.noise = rounds::noise(&findings.trials);
     findings.setup.extend(rounds::stolen(&findings.trials));
-    // what did not run has no figures that a load could change
+    // an experiment that did not run has no figures that a load could change
     if !findings.trials.is_empty() {
         let (load, remark) = load.report();
         findings.setup.push(load);
@@ -85,7 +85,7 @@ pub fn run(experiment: &Experiment, ctx: &RunContext<'_>) -> Findings {
 /// Writes findings into a directory of results as `NAME.json`.
 ///
 /// # Errors
-/// What the disk says.
+/// The error of the disk.
 pub fn save(findings: &Findings, dir: &Path) -> std::io::Result<()> {
     let text = serde_json::to_string_pretty(findings).map_err(std::io::Error::other)?;
     std::fs::write(dir.join(format!("{}.json", findings.name)), text + "\n")

@@ -1,16 +1,16 @@
-//! The networks that an experiment needs, made on one machine and gone with this process.
+//! The networks that an experiment needs, created on one machine and removed with this process.
 //!
 //! ```text
 //!   [`Namespace`]  a private network: run a closure or start a server in it
-//!   [`veth`]       a cable between two of them, with addresses and counters
-//!   [`VethPairs`]     a server and its clients with several cables between them
+//!   [`veth`]       a veth pair between two of them, with addresses and counters
+//!   [`VethPairs`]  a server and its clients with several veth pairs between them
 //!   [`Link`]       a long or slow line between two of them: rate, round trip, queue, loss
 //! ```
 //!
 //! Invariants: nothing here has a name outside this process (namespaces are held by descriptors), so
-//! nothing stays behind however the process ends; settings are written inside private namespaces only.
-//! All of it needs root, `ip` (package iproute2) and, for a [`Link`], `/dev/net/tun`; what is missing
-//! is said by [`LabError::Unable`].
+//! nothing is left however the process ends; settings are written inside private namespaces only. All
+//! of it needs root, `ip` (package iproute2) and, for a [`Link`], `/dev/net/tun`; [`LabError::Unable`]
+//! names what is missing.
 
 pub mod link;
 pub mod namespace;
@@ -29,19 +29,19 @@ pub use veth_pairs::VethPairs;
 use crate::result::Outcome;
 use std::io;
 
-/// Why there is no such network.
+/// Why the network cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabError {
     /// This machine or this user cannot have it: what is missing, and where to get it.
     #[error("{0}")]
     Unable(String),
-    /// It should have worked.
+    /// A failure.
     #[error("{0}")]
     Failed(String),
 }
 
 impl LabError {
-    /// What an experiment says that stops here.
+    /// The outcome of an experiment that stops here.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Unable(why) => Outcome::Unable(why.clone()),
@@ -49,7 +49,7 @@ impl LabError {
         }
     }
 
-    /// `doing` failed in the kernel: a missing right is the user's affair, all else is a failure.
+    /// `doing` failed in the kernel: a missing right is [`LabError::Unable`], all else a failure.
     fn of(doing: &str, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied => Self::Unable(format!("{doing} needs root")),

@@ -1,8 +1,8 @@
 //! The load generator: simulated clients that call an NFS server and time its answers.
 //!
 //! The path of a call: `generator/` chooses it → `sim_client` assigns a slot and an xid → `call` encodes it →
-//! `socket` sends it; the reply comes back through `socket` → `sim_client` → `reply` → `counters`. `thread_loop` is
-//! the loop of one thread; `file_set` is what is prepared on the server beforehand.
+//! `socket` sends it; the reply returns through `socket` → `sim_client` → `reply` → `counters`. `thread_loop` is
+//! the loop of one thread; `file_set` is prepared on the server beforehand.
 //!
 //! Running threads share only the file set, which is read-only, and a stop flag.
 
@@ -39,24 +39,24 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use thread_loop::{Client, LoadShared, ThreadOutcome};
 
-/// Whether `piece` is what client number `client` writes with each WRITE, or the start of it.
+/// Whether `piece` is the data of the WRITEs of client number `client`, or the start of it.
 pub fn is_written(client: usize, piece: &[u8]) -> bool {
     pattern::matches(u32::try_from(client).unwrap_or(0), 0, piece)
 }
 
-/// Reserved ports that are left to others.
+/// Number of reserved ports left to other programs.
 const RESERVED_SPARE: usize = 112;
 
-/// A load that has ended.
+/// The result of a load.
 #[derive(Debug)]
 pub struct Run {
-    /// What was counted.
+    /// The counters.
     pub report: LoadReport,
     /// Why it ended early, if it did.
     pub error: Option<LoadError>,
 }
 
-/// The user that client number `client` is.
+/// The user of client number `client`.
 fn identity(plan: &Plan, client: usize) -> client::Identity {
     let number = u32::try_from(client).unwrap_or(0);
     let id = if plan.uid == 0 { 0 } else { plan.uid.wrapping_add(number) };
@@ -65,7 +65,7 @@ fn identity(plan: &Plan, client: usize) -> client::Identity {
     identity
 }
 
-/// Connects all clients and deals them out to the threads.
+/// Connects all clients and distributes them among the threads.
 fn seat_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>, LoadError> {
     let threads = plan.threads.clamp(1, plan.clients);
     let per_thread = plan.clients.div_ceil(threads);
@@ -94,7 +94,7 @@ fn seat_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>, Lo
     Ok(dealt)
 }
 
-/// Whether clients take reserved ports where the plan leaves it open: as the kernel's client does, if
+/// Whether clients use reserved ports where the plan does not say: as the kernel's client does, if
 /// the process may and there are enough of them.
 fn with_ports(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
@@ -107,11 +107,11 @@ fn with_ports(plan: &Plan) -> Plan {
     plan
 }
 
-/// Makes the load that `plan` describes, on the calling thread's network namespace. `live` may be read by
-/// others meanwhile, and `stop` ends it early.
+/// Runs the load that `plan` describes, in the calling thread's network namespace. `live` can be read by
+/// other threads meanwhile, and `stop` ends it early.
 ///
 /// # Errors
-/// Only what keeps it from beginning; later faults are in [`Run::error`], with what was counted.
+/// Only errors that prevent the start; later ones are in [`Run::error`], with the counters so far.
 pub fn run(
     plan: &Plan,
     file_set: &Arc<FileSet>,

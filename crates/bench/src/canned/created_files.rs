@@ -1,8 +1,8 @@
-//! What the bound does of a CREATE and a REMOVE: what no server is spared, making a file in memory and
-//! removing it.
+//! CREATE and REMOVE of the canned server: the part that no server can avoid, creating a file in
+//! memory and removing it.
 //!
-//! A connection has a directory of its own, as the clients of the load have. Its files have numbers for
-//! names, since nothing is read of the call but its procedure; the oldest goes first.
+//! A connection has a directory of its own, as the clients of the load have. Files are named by number,
+//! since only the procedure of the call is read; the oldest is removed first.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,20 +26,20 @@ impl CreatedFiles {
         Ok(Self { dir: sys::open::open_path(&own)?, made: 0, removed: 0 })
     }
 
-    /// Makes the next file.
+    /// The kernel's error.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn make(&mut self) -> io::Result<()> {
         sys::open::create_new(self.dir.as_fd(), self.made.to_string().as_bytes(), 0o644)?;
         self.made += 1;
         Ok(())
     }
 
-    /// Removes the oldest file, if there is one: calls in flight come in any order.
+    /// Removes the oldest file, if there is one: calls in flight arrive in any order.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn remove(&mut self) -> io::Result<()> {
         if self.removed < self.made {
             sys::namespace::remove(self.dir.as_fd(), self.removed.to_string().as_bytes())?;

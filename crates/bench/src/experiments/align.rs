@@ -1,8 +1,8 @@
-//! `align`: what it costs when data does not begin where the machine likes it: copied in memory, written to a
-//! file's pages, and read through the server from that offset of the file.
+//! `align`: the cost of unaligned data: copied in memory, written to a file's pages, and read through the
+//! server from that offset of the file.
 //!
-//! In 2002 a copy from one byte off ran at half the speed. The first two parts are made in this process, one
-//! thread, so that nothing but the offset differs; the third goes through a server.
+//! In 2002 a copy at an offset of one byte ran at half the speed. The first two parts run in this process,
+//! on one thread, so that nothing but the offset differs; the third goes through a server.
 
 use super::{
     Experiment, Rounds, RunContext, RunError, axis, fact, measure_load, measures, target_server,
@@ -29,7 +29,7 @@ const OFFSETS: [u64; 6] = [0, 1, 4, 8, 64, 4096];
 const AT_ONCE: usize = 256 << 10;
 /// Where aligned data begins: a page.
 const PAGE: usize = 4096;
-/// Memory that is gone through, so that it does not all stay in the cache of a CPU.
+/// Size of the memory that is passed over, so that it does not fit into a CPU cache.
 const REGION: usize = 32 << 20;
 
 fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
@@ -102,7 +102,7 @@ impl Memory {
         Self { from: region(), to: region(), next: 0 }
     }
 
-    /// The place of the next piece, and how far its start is from a page.
+    /// The offset of the next piece, and how far it is from the start of a page.
     fn piece(&mut self, offset: usize) -> std::ops::Range<usize> {
         let page = self.from.as_ptr().align_offset(PAGE);
         self.next = (self.next + AT_ONCE) % REGION;

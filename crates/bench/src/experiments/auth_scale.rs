@@ -1,10 +1,10 @@
-//! `auth-scale`: S5's question of 2009: what finding the authentication flavour of a call costs, by how the
-//! table is shared and by how many threads look at once.
+//! `auth-scale`: S5's question of 2009: the cost of finding the authentication flavour of a call, by how
+//! the table is shared and by the number of threads.
 //!
-//! The original saw it in a whole server of 16 CPUs (242 → 253 thousand operations a second, lock contention
-//! 4.61 % → 0.03 %). On a few CPUs that is below the noise of a server, so the look-up is measured by itself,
-//! the server's own code against the ways of sharing that it does without. Threads run before all others where
-//! that is allowed, for a few milliseconds at a time.
+//! The original measured it in a whole server of 16 CPUs (242 → 253 thousand operations a second, lock
+//! contention 4.61 % → 0.03 %). On a few CPUs that is below the noise of a server, so the look-up is measured
+//! by itself, the server's own code against other ways of sharing. Threads have real-time priority where that
+//! is allowed, for a few milliseconds at a time.
 
 use super::{Experiment, Rounds, RunContext, RunError, axis, fact, measures, spread};
 use crate::auth_table::{Sharing, look_up_ns};
@@ -21,7 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const MEASURE: &str = "look_up_ns_per_call";
-/// What the design asks of the snapshot.
+/// The target of the design for the snapshot.
 const WISH_NS: f64 = 10.0;
 
 fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {

@@ -1,11 +1,12 @@
 //! `disk-sleep`: calls that wait for a disk among calls that do not. A policy that wakes few threads must
-//! not leave work lying behind those that sleep, and the calls that do not sleep must not feel the others.
+//! not leave work queued behind blocked threads, and calls that do not block must not be delayed.
 //!
-//! The disk is a file system in memory of which 5 % of the calls sleep 5 to 20 ms, drawn evenly. As no call
-//! answers in less than 5 ms if it slept, the 94th percentile of all calls is the 98.9th of those that did not.
+//! The disk is a file system in memory of which 5 % of the calls sleep 5 to 20 ms, evenly distributed. As no
+//! call that slept is answered in less than 5 ms, the 94th percentile of all calls is the 98.9th of those that
+//! did not.
 //!
-//! What the clients' and the machine's own share of that is shows a last variant: a disk that never sleeps,
-//! and as many clients as have a call under way that does not sleep.
+//! A last variant shows the share of the clients and the machine: a disk that never sleeps, and as many
+//! clients as have a call in flight that does not sleep.
 
 use super::{Experiment, Rounds, RunContext, RunError, fact, measure_load, target_server};
 use crate::load::{FileSet, Plan, Workload};
@@ -30,9 +31,9 @@ const CLIENTS: usize = 64;
 /// The variant whose disk never sleeps, and its clients: of the others some 40 have a call asleep.
 const AWAKE: &str = "adaptive, nothing sleeps";
 const AWAKE_CLIENTS: usize = 24;
-/// A policy may lose so much against `unlimited`.
+/// A policy may be worse than `unlimited` by this much.
 const LOSS_MAX: f64 = 0.10;
-/// What calls that do not sleep may take at p99 under `adaptive`.
+/// Limit of the p99 latency of calls that do not sleep under `adaptive`.
 const WISH_US: f64 = 1000.0;
 
 fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
@@ -80,7 +81,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Runs the load; `share` of all calls, in percent, are 99 of a hundred that do not sleep.
+    /// Runs the load; `share` percent of all calls are 99 % of those that do not sleep.
     fn measure(
         &mut self,
         share: f64,

@@ -1,8 +1,9 @@
-//! `fairness`: what a client that keeps 64 calls under way costs another that makes one call at a time.
+//! `fairness`: how much a client that keeps 64 calls in flight delays another that makes one call at a
+//! time.
 //!
-//! The server has one CPU for itself, so that the two meet in it. The greedy client's thread runs only
-//! when the other's does not want to (`SCHED_IDLE`): what is measured is the server's turn, not who of the
-//! two clients gets their common CPU.
+//! The server has one CPU for itself, so that the two compete in it. The greedy client's thread runs only
+//! when the other's is idle (`SCHED_IDLE`): the server's scheduling is measured, not which of the two
+//! clients gets their common CPU.
 
 use super::{
     Experiment, Rounds, RunContext, RunError, axis, fact, measures, require_clean, target_server,
@@ -26,14 +27,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const ALONE: &str = "alone";
 const DEPTH: usize = 64;
-/// How many times as long the median may be.
+/// Limit of the ratio of the medians.
 const WISH: f64 = 2.0;
 /// The greedy client ends when the other has.
 const LONG: Duration = Duration::from_secs(600);
 /// From the greedy client's start to the other's.
 const AHEAD: Duration = Duration::from_millis(150);
 
-/// A client that keeps [`DEPTH`] calls under way.
+/// A client that keeps [`DEPTH`] calls in flight.
 struct Greedy {
     name: String,
     plan: Plan,

@@ -1,5 +1,5 @@
-//! `hotplug`: S1 while interfaces come and go and while the setting changes. What is asked is not how fast
-//! the server is but whether anybody notices.
+//! `hotplug`: S1 while interfaces are added and removed and while the setting changes. The question is not
+//! how fast the server is but whether clients are disturbed.
 
 use super::udp::{Bench, VETH_PAIRS};
 use super::{Experiment, Rounds, RunContext, RunError, axis, fact};
@@ -22,7 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// What is done again and again while the clients read.
+/// The change that is repeated while the clients read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     Nothing,
@@ -48,10 +48,10 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// What there is to be disturbed.
+/// What can be disturbed.
 struct Stage {
     control: PathBuf,
-    /// The server's end of a cable that clients use.
+    /// The server's end of a veth pair that clients use.
     end: Interface,
     server: Namespace,
     client: Namespace,
@@ -136,7 +136,7 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Makes the next setting the one in force.
+/// Applies the next setting.
 fn change(control: &Path, count: u64) -> Result<(), RunError> {
     let next = usize::try_from(count).unwrap_or(0) % MODES.len();
     let value = MODES.get(next).copied().unwrap_or("single").to_owned();
@@ -148,9 +148,9 @@ fn change(control: &Path, count: u64) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Whether changes cost datagrams. Some are sent again while nothing changes, too, on a machine whose
-/// clients compete with the server for its CPUs: the median is compared with the worst calm round,
-/// and a datagram in ten changes is allowed.
+/// Whether changes lose datagrams. Some are retransmitted without a change, too, on a machine whose
+/// clients compete with the server for its CPUs: the median is compared with the worst round without
+/// changes, and a datagram in ten changes is allowed.
 fn resent(findings: &Findings, trouble: Trouble) -> Target {
     let median = |measure| findings.median(&trouble.to_string(), None, measure);
     let (retransmitted, changes) = (median("retransmitted"), median("changes"));
@@ -179,7 +179,7 @@ fn evaluate_targets(findings: &mut Findings) {
             found: format!("{lost} in {} changes", total(findings, trouble, "changes")),
             held: lost == 0.0,
         });
-        // an interface that goes down takes along what is in flight
+        // an interface that goes down loses the packets in flight
         if trouble != Trouble::Down {
             findings.targets.push(resent(findings, trouble));
         }

@@ -1,4 +1,4 @@
-//! One load on one server under test: what the load found and what it cost the server.
+//! One load on one server under test: the results of the load and what it cost the server.
 
 use super::{RunContext, RunError};
 use crate::load::{FileSet, LiveCounters, LoadReport, Plan, Run, run_from};
@@ -7,12 +7,12 @@ use crate::servers::usage::Usage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A load, with the server's side of it.
+/// A load, with the server's usage.
 #[derive(Debug)]
 pub struct MeasuredLoad {
     /// What the clients found.
     pub report: LoadReport,
-    /// What the server's processes used from the end of the warm-up to the last answer.
+    /// What the server's processes used from the end of the warm-up to the last reply.
     pub usage: Usage,
     /// Calls answered in that time.
     pub calls: u64,
@@ -24,7 +24,7 @@ impl MeasuredLoad {
         float(self.usage.cpu_ns) / 1000.0 / float(self.calls.max(1))
     }
 
-    /// The measures that most experiments keep.
+    /// The measures that most experiments store.
     pub fn measures(&self) -> BTreeMap<String, f64> {
         let report = &self.report;
         super::measures([
@@ -62,12 +62,12 @@ pub fn target_server(plan: &mut Plan, server: &TestServer) {
     plan.lock_port = server.lock_port();
 }
 
-/// Runs `plan` on `server` from the calling thread's network. The scene may be used again and again as
-/// long as the server and its export are the same.
+/// Runs `plan` on `server` from the calling thread's network. The file set may be reused as long as
+/// the server and its export are the same.
 ///
 /// # Errors
-/// What ended the load early, calls that failed and data that was wrong included: an experiment with errors in
-/// it measures something else than it says.
+/// What ended the load early, including calls that failed and wrong data: an experiment with errors does not
+/// measure what it claims to.
 pub fn measure_load(
     plan: &Plan,
     file_set: &Arc<FileSet>,
@@ -86,10 +86,10 @@ pub fn measure_load(
     Ok(MeasuredLoad { report, usage, calls: live.calls().saturating_sub(calls_before) })
 }
 
-/// What a load found, if it came to its end and every call was answered rightly.
+/// The results of a load, if it completed and every call was answered correctly.
 ///
 /// # Errors
-/// What ended it early; calls that failed and data that was wrong.
+/// What ended it early; calls that failed and wrong data.
 pub fn require_clean(run: Run, server: &str) -> Result<LoadReport, RunError> {
     if let Some(error) = run.error {
         return Err(error.into());

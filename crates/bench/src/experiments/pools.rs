@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const MODES: [&str; 4] = ["global", "percpu", "pernode", "auto"];
-/// `auto` may lose so much against the best of the others.
+/// `auto` may be worse than the best of the others by this much.
 const LOSS_MAX: f64 = 0.10;
 
 fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
@@ -37,7 +37,7 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     findings.commands.push(server.command().to_owned());
     let mut plan = Plan::new(server.nfs(), server.export(), Workload::Access);
     target_server(&mut plan, &server);
-    // in which auto settles
+    // time for auto to settle
     plan.warmup = Duration::from_millis(ctx.quick_or_full(500, 800));
     plan.time = Duration::from_millis(ctx.quick_or_full(300, 1500));
     let file_set = Arc::new(FileSet::prepare(&plan)?);

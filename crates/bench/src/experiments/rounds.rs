@@ -1,15 +1,16 @@
 //! Rounds of trials, and what is computed from them: medians, spreads, ratios inside rounds, lines.
 //!
-//! A ratio is taken inside each round first and the median over the rounds then: what slows the whole
-//! machine down for seconds cancels. The noise of an experiment is how far trials of the same variant lie
-//! from their own median. A trial from which the machine's host took CPU time is made again (`stolen.rs`).
+//! A ratio is taken inside each round first and the median over the rounds then: slowness of the whole
+//! machine for some seconds cancels out. The noise of an experiment is how far trials of the same variant
+//! differ from their own median. A trial from which the machine's host took CPU time is repeated
+//! (`steal.rs`).
 
 use super::{Experiment, RunContext, RunError};
 use crate::result::{Axis, Fact, Findings, Outcome, Plot, Point, Ratio, Series, Shape, Trial};
 use crate::steal::TrialRetries;
 use std::collections::BTreeMap;
 
-/// Findings without anything found yet.
+/// Empty findings.
 pub(super) fn empty(experiment: &Experiment, quick: bool) -> Findings {
     Findings {
         name: experiment.name.to_owned(),
@@ -41,7 +42,7 @@ pub fn measures<const N: usize>(all: [(&str, f64); N]) -> BTreeMap<String, f64> 
     all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The value in the middle; of an even number the mean of both. NaN where there is none.
+/// The middle value; of an even number the mean of both. NaN if there is none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -56,7 +57,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Smallest and largest; infinities where there is none.
+/// Smallest and largest; infinities if there is none.
 pub fn spread(values: &[f64]) -> (f64, f64) {
     let finite = values.iter().copied().filter(|v| v.is_finite());
     finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
@@ -85,7 +86,7 @@ pub(super) fn noise(trials: &[Trial]) -> Option<f64> {
     noise.is_finite().then_some(noise)
 }
 
-/// What the machine's host took from the trials, if it took anything.
+/// How much CPU time the machine's host took from the trials, if it took any.
 pub(super) fn stolen(trials: &[Trial]) -> Option<Fact> {
     let of = |measure: &str| -> Vec<f64> {
         trials.iter().filter_map(|trial| trial.measures.get(measure).copied()).collect()
@@ -102,7 +103,7 @@ pub(super) fn stolen(trials: &[Trial]) -> Option<Fact> {
     })
 }
 
-/// Runs trials and keeps them.
+/// Runs trials and stores them.
 pub struct Rounds<'f, 's> {
     findings: &'f mut Findings,
     ctx: &'s RunContext<'s>,
@@ -111,16 +112,17 @@ pub struct Rounds<'f, 's> {
 }
 
 impl<'f, 's> Rounds<'f, 's> {
-    /// Trials come in so many rounds.
+    /// Number of rounds.
     pub fn new(findings: &'f mut Findings, ctx: &'s RunContext<'s>, rounds: u32) -> Self {
         let sequence = u32::try_from(findings.trials.len()).unwrap_or(u32::MAX);
         Self { findings, ctx, rounds, sequence }
     }
 
-    /// Runs each of `variants` in turn, round after round: A B C A B C. `trial` gives the measures of one.
+    /// Runs each of `variants` in turn, round after round: A B C A B C. `trial` returns the measures of
+    /// one.
     ///
     /// # Errors
-    /// The first that a trial gives; the trials before it are kept.
+    /// The first error of a trial; the trials before it are kept.
     pub fn interleave<V: ToString>(
         &mut self,
         variants: &[V],
@@ -163,13 +165,13 @@ impl Findings {
             .collect()
     }
 
-    /// The median of a measure of a variant; NaN where there is none.
+    /// The median of a measure of a variant; NaN if there is none.
     pub fn median(&self, variant: &str, at: Option<f64>, measure: &str) -> f64 {
         let values: Vec<f64> = self.values(variant, at, measure).iter().map(|(_, v)| *v).collect();
         median(&values)
     }
 
-    /// Adds the ratio of one variant to another, taken inside rounds; gives its median.
+    /// Adds the ratio of one variant to another, taken inside rounds; returns its median.
     pub fn ratio(&mut self, measure: &str, of: &str, to: &str, at: Option<f64>) -> f64 {
         let below: BTreeMap<u32, f64> = self.values(to, at, measure).into_iter().collect();
         let ratios: Vec<f64> = self
@@ -196,7 +198,7 @@ impl Findings {
         middle
     }
 
-    /// The values of `at` that occur, rising.
+    /// The values of `at` that occur, ascending.
     pub fn places(&self) -> Vec<f64> {
         let mut places: Vec<f64> = self.trials.iter().filter_map(|trial| trial.at).collect();
         places.sort_by(f64::total_cmp);
@@ -204,15 +206,15 @@ impl Findings {
         places
     }
 
-    /// Adds a picture of a measure over `at`, a line for each variant.
+    /// Adds a plot of a measure over `at`, a line for each variant.
     pub fn plot_lines(&mut self, title: &str, x: Axis, y: Axis, measure: &str, variants: &[&str]) {
         let series = variants.iter().map(|variant| line(self, variant, measure)).collect();
         let (title, bars) = (title.to_owned(), Vec::new());
         self.plots.push(Plot { title, shape: Shape::Lines, x, y, bars, series });
     }
 
-    /// Adds a picture of the medians of measures: a group of bars for each variant, in it a bar for each of
-    /// `measures`, by what it is called and by its name.
+    /// Adds a plot of the medians of measures: a group of bars for each variant, in it a bar for each of
+    /// `measures`, given by label and name.
     pub fn plot_bars<V: ToString>(
         &mut self,
         title: &str,

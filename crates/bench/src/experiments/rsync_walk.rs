@@ -1,6 +1,5 @@
 //! `rsync-walk`: S2's experiment of 2009. Clients walk a tree as rsync does, almost only ACCESS, while the
-//! server has 128 threads; which wake policy makes how many calls a second of it, and how many context
-//! switches.
+//! server has 128 threads: calls a second and context switches of each wake policy.
 //!
 //! "One CPU" pins the server to the last CPU and the clients to the others, as the original had one CPU in its
 //! thread pool; "all CPUs" lets both run anywhere.
@@ -27,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const OBJECTS: f64 = 172_321.0;
 /// The original's thread count.
 const THREADS: &str = "128..128";
-/// What is compared; the first is the "before" of 2009, cap:5 its "after".
+/// The policies compared; the first is the "before" of 2009, cap:5 its "after".
 const POLICIES: [&str; 6] = ["unlimited", "cap:1", "cap:5", "cap:16", "chain", "adaptive"];
 /// Clients, and the original's calls a second before and after.
 const ORIGINAL: [(f64, f64, f64); 7] = [
@@ -68,23 +67,23 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The largest tree whose objects the server can have open: beyond it each call opens and closes one, which
-/// costs more than what is asked here, who is woken for a call. A third of its descriptors are for objects.
+/// The largest tree whose objects the server can keep open: beyond it each call opens and closes one, which
+/// costs more than the wake-up that is measured here. A third of its descriptors are for objects.
 fn largest_scale() -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a million at most")]
     let descriptors = sys::limits::raise_open_files().min(1 << 20) as f64;
     (descriptors * 0.28 / OBJECTS).clamp(0.02, 0.2)
 }
 
-/// Which CPUs the server and the clients have; none named: all.
+/// The CPUs of the server and of the clients; empty: all.
 struct CpuSplit {
     name: &'static str,
     server: Vec<usize>,
     clients: Vec<usize>,
 }
 
-/// All policies on one split. The targets are about the worst of seven counts of clients: what is the
-/// median of few rounds is at its worst below what is true.
+/// All policies on one split. The targets apply to the worst of seven client counts: with few rounds
+/// the lowest median is below the true value.
 fn walk(
     ctx: &RunContext<'_>,
     findings: &mut Findings,
@@ -117,7 +116,7 @@ fn walk(
         })?;
     }
     let variants = names.each_ref().map(String::as_str);
-    // what the original was about comes first, then the default
+    // the original's result comes first, then the default
     let mut others: Vec<&str> = variants.iter().skip(1).copied().collect();
     others.sort_by_key(|name| (!name.starts_with("cap:5"), !name.starts_with("adaptive")));
     for of in &others {

@@ -7,28 +7,28 @@ use crate::servers::ServerError;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What experiments get from outside.
+/// The context of an experiment.
 pub struct RunContext<'a> {
     /// Few and short rounds.
     pub quick: bool,
     /// The server's binary.
     pub bowline: PathBuf,
-    /// An empty directory on a disk; removed by whoever made it.
+    /// An empty directory on a disk; removed by the caller.
     pub scratch: PathBuf,
-    /// Set when a person wants the end.
+    /// Set to stop the experiment.
     pub stop: &'a AtomicBool,
-    /// Tells a person what is going on, in a few words.
+    /// Prints progress, in a few words.
     pub say: &'a (dyn Fn(&str) + Sync),
 }
 
 impl RunContext<'_> {
     /// # Errors
-    /// [`RunError::Stopped`] if a person wants the end.
+    /// [`RunError::Stopped`] if the user stopped the run.
     pub fn go_on(&self) -> Result<(), RunError> {
         if self.stop.load(Relaxed) { Err(RunError::Stopped) } else { Ok(()) }
     }
 
-    /// `quick` or `full`, as the run is.
+    /// `quick` or `full`.
     pub fn quick_or_full<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
@@ -36,7 +36,7 @@ impl RunContext<'_> {
     /// A directory of this name in the scratch directory.
     ///
     /// # Errors
-    /// What the disk says.
+    /// The error of the disk.
     pub fn dir(&self, name: &str) -> Result<PathBuf, RunError> {
         let dir = self.scratch.join(name);
         std::fs::create_dir_all(&dir)
@@ -45,16 +45,16 @@ impl RunContext<'_> {
     }
 }
 
-/// Why an experiment did not end well.
+/// Why an experiment did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// This machine lacks something.
+    /// This machine lacks a requirement.
     #[error("{0}")]
     Unable(String),
-    /// Something broke.
+    /// A failure.
     #[error("{0}")]
     Failed(String),
-    /// A person wanted the end.
+    /// The user stopped it.
     #[error("stopped")]
     Stopped,
 }
@@ -99,8 +99,8 @@ pub struct Experiment {
     pub name: &'static str,
     /// A heading.
     pub title: &'static str,
-    /// What is asked, in a sentence or two.
+    /// The question, in a sentence or two.
     pub question: &'static str,
-    /// Runs it. What is in the findings when it fails is kept.
+    /// Runs it. Findings stored before a failure are kept.
     pub run: fn(&RunContext<'_>, &mut Findings) -> Result<(), RunError>,
 }

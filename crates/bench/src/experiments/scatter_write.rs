@@ -1,8 +1,8 @@
-//! `scatter-write`: S3's WRITE from the pieces in which it came.
+//! `scatter-write`: S3's WRITE from the fragments in which it arrived.
 //!
-//! A client may cut a record into fragments as it likes (RFC 5531 §11). Whole records reach the file from where
-//! they were received; those that come in many fragments must have their data brought together or written piece by
-//! piece. The difference is what pieces cost. After each round the files are compared with what was sent.
+//! A client may cut a record into fragments as it likes (RFC 5531 §11). Whole records are written to the file from
+//! the receive buffer; the data of those that come in many fragments must be joined or written piece by piece. The
+//! difference is the cost of fragments. After each round the files are compared with what was sent.
 
 use super::{
     Experiment, Rounds, RunContext, RunError, axis, fact, measure_load, measures, target_server,
@@ -25,11 +25,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// What is compared, and the fragments' bytes; the first is what clients do today.
+/// The variants and the bytes of their fragments; the first is what clients do today.
 const VARIANTS: [(&str, u32); 4] =
     [("whole", 0), ("64 KiB", 64 << 10), ("8 KiB", 8 << 10), ("1,000 bytes", 1000)];
 const CLIENTS: usize = 8;
-/// What whole records should keep when they come in pieces of 8 KiB, at 1 MiB.
+/// Target for fragments of 8 KiB at 1 MiB, relative to whole records.
 const WISH: f64 = 0.5;
 
 fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
@@ -83,7 +83,7 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Compares what is in the clients' files with what they sent.
+/// Compares the clients' files with the data sent.
 fn compare(dir: &Path, size: u32) -> Result<(), RunError> {
     for client in 0..CLIENTS {
         let file = dir.join(OsStr::from_bytes(BENCH_DIR)).join(format!("client{client}/written"));

@@ -1,8 +1,8 @@
 //! `starve`: how long MOUNT and the port mapper take to answer while the server is saturated.
 //!
-//! In 2009 a machine whose 128 server threads were all runnable did not get around to portmap and mountd for
-//! tens of seconds. The probes here are one call at a time, each on a connection of its own, as mount(8) makes
-//! them, while closed-loop clients keep every thread busy.
+//! In 2009 a machine whose 128 server threads were all runnable did not run portmap and mountd for tens of
+//! seconds. The probes here are one call at a time, each on a connection of its own, as mount(8) does, while
+//! closed-loop clients keep every thread busy.
 
 use super::{Experiment, Rounds, RunContext, RunError, axis, fact, measures, target_server};
 use crate::load::{FileSet, LiveCounters, Plan, Workload};
@@ -27,11 +27,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const POLICIES: [&str; 5] = ["unlimited", "cap:5", "cap:16", "chain", "adaptive"];
 /// The port mapper's port (RFC 1833 §3).
 const PORTMAP: u16 = proto::portmap::PORT;
-/// What a probe may take at p99.
+/// Limit of a probe's p99 latency.
 const WISH_MS: f64 = 20.0;
-/// Probes are given up after this.
+/// Timeout of a probe.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two probes, so that they do not become a load of their own.
+/// Pause between two probes, so that they are not a load themselves.
 const PAUSE: Duration = Duration::from_millis(2);
 
 fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
@@ -41,7 +41,7 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
         std::fs::write(dir.join(format!("file{n}")), b"x")?;
     }
     let mut options = Options::of_dir(&dir).set("threads", "128..128");
-    // a port mapper of this machine keeps its port
+    // a running port mapper of this machine keeps its port
     options.portmap = TcpListener::bind((Ipv4Addr::LOCALHOST, PORTMAP)).is_ok();
     let asked = if options.portmap { "and GETPORT of the port mapper on port 111, " } else { "" };
     let mapper = options.portmap;
@@ -85,7 +85,7 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The load, with probes beside it.
+/// The load, with probes in parallel.
 fn probed(
     plan: &Plan,
     file_set: &Arc<FileSet>,
@@ -138,7 +138,7 @@ fn probed(
 /// A thread that probes.
 type Prober<'s> = std::thread::ScopedJoinHandle<'s, Result<Vec<Duration>, RunError>>;
 
-/// Asks again and again until `done`; the time of each, connecting included.
+/// Probes repeatedly until `done`; the time of each, connecting included.
 fn probe(
     addr: SocketAddr,
     ask: impl Fn(&mut Client) -> client::Result<()>,

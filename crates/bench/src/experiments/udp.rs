@@ -17,12 +17,12 @@ use std::time::Duration;
 pub(super) const VETH_PAIRS: u8 = 3;
 /// Clients, two on each.
 const CLIENTS: usize = 6;
-/// Calls that each has under way: enough to keep the server busy, few enough for a client's buffer.
+/// Calls in flight for each: enough to keep the server busy, few enough for a client's buffer.
 const DEPTH: usize = 2;
 /// Bytes of a READ: 23 packets of MTU 1500.
 const SIZE: u32 = 32 << 10;
 
-/// The server, its cables, and what its clients do.
+/// The server, its veth pairs, and the load of its clients.
 pub(super) struct Bench {
     pub veth_pairs: VethPairs,
     pub server: TestServer,
@@ -33,7 +33,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Lays the cables and starts the server.
+    /// Creates the veth pairs and starts the server.
     pub fn new(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<Self, RunError> {
         let veth_pairs = VethPairs::new(VETH_PAIRS, 1500)?;
         let scratch = ScratchDir::in_memory()?;
@@ -43,7 +43,7 @@ impl Bench {
             listen: vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)],
             ..Options::of_dir(&dir)
         };
-        // threads on every CPU from the start: what is asked is what sockets do for them
+        // threads on every CPU from the start: only the effect of sockets is measured
         let server = bowline::start(&options.set("pool-mode", "percpu"))?;
         findings.commands.push(server.command().to_owned());
         let setup =
@@ -71,7 +71,7 @@ impl Bench {
         at_clients(&veth_pairs.client, || measure_load(plan, file_set, server, ctx))?
     }
 
-    /// Runs the load once: what all loads measure, and how evenly the interfaces were served.
+    /// Runs the load once: the usual measures, and how evenly the interfaces were served.
     pub fn once(&mut self, ctx: &RunContext<'_>) -> Result<BTreeMap<String, f64>, RunError> {
         let (before, waited) = (self.veth_pairs.traffic()?, self.waited()?);
         let done = self.load(ctx)?;
@@ -89,14 +89,14 @@ impl Bench {
         Ok(all)
     }
 
-    /// Replies that have waited for another's on the same socket.
+    /// Number of replies that waited for another reply on the same socket.
     fn waited(&self) -> Result<u64, RunError> {
         let status: Status = self.server.ask(&Request::Status)?;
         let row = status.counters.iter().find(|row| row.name == "udp-sends-waited");
         Ok(row.map_or(0, |row| row.value))
     }
 
-    /// Switches zero copy; whether this version has it.
+    /// Sets zero copy; whether this version has it.
     pub fn has_zero_copy(&self) -> bool {
         self.server.set("zero-copy", "on").is_ok()
     }

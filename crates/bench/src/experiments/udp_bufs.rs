@@ -1,4 +1,5 @@
-//! `udp-bufs`: whether larger socket buffers do what more sockets do. In the original they did nothing.
+//! `udp-bufs`: whether larger socket buffers have the effect of more sockets. In the original they had
+//! none.
 
 use super::udp::Bench;
 use super::{Experiment, Rounds, RunContext, RunError, axis, fact};
@@ -11,20 +12,20 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// The size that is 1: what holds a burst of 32 KiB replies to six clients.
+/// The base size: a burst of 32 KiB replies to six clients.
 const BASE_KIB: u32 = 512;
-/// The sizes, in parts of eight.
+/// The sizes, in eighths of the base size.
 const EIGHTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// MB/s of the original at these sizes.
 const ORIGINAL: [f64; 7] = [147.0, 145.0, 145.0, 140.0, 141.0, 141.0, 141.0];
-/// How much the best size may differ from the plain one before it is said to matter.
+/// How much the best size may differ from the base size before it counts as an effect.
 const SAME: f64 = 1.10;
 
 fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     let mut bench = Bench::new(ctx, findings)?;
     findings.setup.push(fact("buffers of size 1", &format!("{BASE_KIB} KiB each way")));
     bench.server.set("udp-sockets", "single")?;
-    // in turn over the sizes, so that a slow minute is not one size's
+    // alternate the sizes, so that a slow minute affects all of them
     for round in 0..ctx.quick_or_full(2, 5) {
         for eighths in EIGHTHS {
             let kib = BASE_KIB * eighths / 8;

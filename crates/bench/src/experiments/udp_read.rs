@@ -1,9 +1,9 @@
 //! `udp-read`: S1, one UDP socket or many.
 //!
-//! The original had three gigabit cards, six clients, 128 threads, and replies that left the page cache
-//! without being copied, each holding its socket for as long as it took: 146 MB/s by one socket, 210 to 230
-//! by one for each card. Copied replies hold nothing in today's kernels, so that one socket is no limit
-//! then; both are measured.
+//! The original had three gigabit cards, six clients, 128 threads, and replies that were sent from the page
+//! cache without copying, each holding its socket during the send: 146 MB/s with one socket, 210 to 230
+//! with one for each card. Copied replies do not hold the socket in today's kernels, so that one socket is
+//! no limit then; both are measured.
 
 use super::udp::Bench;
 use super::{Experiment, Rounds, RunContext, RunError, axis};

@@ -1,14 +1,14 @@
-//! `wan-write`: how much a client far away can write, by the server's receive buffer.
+//! `wan-write`: how fast a remote client can write, by the server's receive buffer.
 //!
 //! One client at the other end of a long line writes a file of 500 MiB in records of 1 MiB, 64 of them
-//! under way, as the original experiment did. A sender may have no more in flight than the receiver's
-//! window, so the rate is window / round trip until the line is full; the kernel doubles the buffer
-//! asked for and offers about two thirds of that: 1.3 to 1.4 × buffer / round trip. A new server for
-//! each trial: a window that has grown does not shrink.
+//! in flight, as the original experiment did. A sender may have no more in flight than the receiver's
+//! window, so the rate is window / round trip until the line is full; the kernel doubles the requested
+//! buffer and offers about two thirds of that: 1.3 to 1.4 × buffer / round trip. A new server for each
+//! trial, because a window that has grown does not shrink.
 //!
-//! Two rates are kept. `write_mb_per_s` is the file's bytes over the time from the first call to the
-//! COMMIT's reply, the sender's slow start included: what a user waits for, and what the original gives.
-//! `open_mb_per_s` is what arrived per second in the second half of that time: what the buffer allows.
+//! Two rates are stored. `write_mb_per_s` is the file's bytes over the time from the first call to the
+//! COMMIT's reply, the sender's slow start included: what a user waits for, and what the original
+//! reports. `open_mb_per_s` is the rate in the second half of that time: what the buffer allows.
 
 use super::{
     Experiment, MeasuredLoad, Rounds, RunContext, RunError, axis, fact, measure_load, measures,
@@ -26,21 +26,21 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is written, as in the original experiment; a part of it in a quick run.
+/// The size of the file, as in the original experiment; less in a quick run.
 const FILE_BYTES: u64 = 500 << 20;
 const QUICK_FILE_BYTES: u64 = 160 << 20;
 /// Bytes of one WRITE.
 const RECORD_BYTES: u32 = 1 << 20;
-/// WRITEs under way.
+/// WRITEs in flight.
 const SLOTS: usize = 64;
 /// Receive buffers, as `tcp-rcvbuf` takes them; [`UNSET`] leaves the setting alone.
 const BUFFERS: [&str; 5] = [UNSET, "1M", "4M", "16M", "auto"];
 const UNSET: &str = "default";
 /// Round trips of the line, in milliseconds.
 const RTTS_MS: [u32; 2] = [30, 120];
-/// How long a packet may wait for the line: more than the window of 4 MiB lasts. A virtual machine takes the
-/// server's CPU away for 40 ms at times; what the server then reads at once opens the whole window at
-/// once, and a shorter queue drops what the sender makes of that: the machine's fault, not the buffer's.
+/// How long a packet may wait for the line: more than the window of 4 MiB lasts. A virtual machine pauses
+/// the server's CPU for 40 ms at times; the server then reads all data at once and opens the whole window,
+/// and a shorter queue would drop the burst that follows: an effect of the machine, not of the buffer.
 const QUEUE: Duration = Duration::from_millis(60);
 /// TCP payload that 1 Gbit/s carries at an MTU of 1500, in MB/s.
 const LINE_MB_PER_S: f64 = 120.7;
@@ -48,9 +48,9 @@ const LINE_MB_PER_S: f64 = 120.7;
 const FULL: f64 = 0.95;
 /// The original: 1 MiB and 16 MiB at 30 ms, in MB/s.
 const ORIGINAL: [(&str, f64); 2] = [("1M", 43.252), ("16M", 90.396)];
-/// The most time for one trial; 1 MiB at 120 ms takes 46 s.
+/// Timeout of one trial; 1 MiB at 120 ms takes 46 s.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Patience for sockets of earlier trials to give their memory back.
+/// How long to wait for sockets of earlier trials to free their memory.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// The experiment.
@@ -62,7 +62,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// What the server said about the connection, in order of time.
+/// Samples of the server's view of the connection, in order of time.
 type Samples = Vec<(f64, LinkRow)>;
 
 fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
@@ -104,7 +104,7 @@ fn file_bytes(ctx: &RunContext<'_>) -> u64 {
     ctx.quick_or_full(QUICK_FILE_BYTES, FILE_BYTES)
 }
 
-/// Where the file is: in memory where the system has a place for that, so that no disk sets the pace.
+/// Directory of the file: in memory if possible, so that no disk limits the rate.
 fn directory(ctx: &RunContext<'_>) -> Result<(PathBuf, &'static str, Option<Removed>), RunError> {
     let in_memory = PathBuf::from(format!("/dev/shm/bowline-wan-write-{}", std::process::id()));
     if std::fs::create_dir_all(&in_memory).is_ok() {
@@ -113,7 +113,7 @@ fn directory(ctx: &RunContext<'_>) -> Result<(PathBuf, &'static str, Option<Remo
     Ok((ctx.dir("wan-write")?, "that of the scratch directory", None))
 }
 
-/// A directory that is removed in the end.
+/// A directory that is removed at the end.
 struct Removed(PathBuf);
 
 impl Drop for Removed {
@@ -175,12 +175,12 @@ fn trial(
     Ok((found, samples, command))
 }
 
-/// The server is gone before the next one begins.
+/// Waits until the server has ended before the next one starts.
 fn stop(server: TestServer) {
     let _ = server.stop(Duration::from_secs(5));
 }
 
-/// Looks at the connection while it is used.
+/// Samples the connection while it is used.
 #[derive(Default)]
 struct Watch {
     ended: AtomicBool,
@@ -205,8 +205,8 @@ impl Watch {
     }
 }
 
-/// What the second half of the samples says: the window has grown by then. The very last one may have
-/// seen the end.
+/// The second half of the samples: the window has grown by then. The last one is left out, as it may
+/// be after the end.
 fn of_samples(samples: &Samples) -> BTreeMap<String, f64> {
     let late = samples.get(samples.len() / 2..samples.len().saturating_sub(1)).unwrap_or_default();
     let of = |value: fn(&LinkRow) -> u64| {

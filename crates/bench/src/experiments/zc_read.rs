@@ -1,8 +1,8 @@
 //! `zc-read`: S3's READ, copied and not copied, over TCP and UDP.
 //!
-//! The CPU that is counted is the server's whole process. On the loopback the sender's CPU also carries the
-//! packet to the receiver, and a page that is sent without copying is only copied by the client; over a cable of
-//! MTU 1500 packets are cut and checksummed as on a network. Both are measured.
+//! The CPU counted is that of the server's whole process. On the loopback the sender's CPU also delivers the
+//! packet to the receiver, and a page that is sent without copying is only copied by the client; over a veth
+//! pair of MTU 1500 packets are segmented and checksummed as on a network. Both are measured.
 
 use super::{
     Experiment, Rounds, RunContext, RunError, axis, fact, measure_load, measures, target_server,
@@ -54,7 +54,7 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     Ok(())
 }
 
-/// A server at the other end of a cable; the near end is in the namespace.
+/// A server at the other end of a veth pair; the near end is in the namespace.
 fn cable(dir: &std::path::Path) -> Result<(Namespace, TestServer), RunError> {
     let (near, far) = (Namespace::new("clients")?, Namespace::new("server")?);
     let addresses = (Ipv4Addr::new(10, 91, 0, 1), Ipv4Addr::new(10, 91, 0, 2));

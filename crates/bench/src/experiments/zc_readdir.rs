@@ -1,9 +1,9 @@
-//! `zc-readdir`: directories of a thousand to a million entries, listed from one end to the other.
+//! `zc-readdir`: listing directories of a thousand to a million entries completely.
 //!
-//! The server fetches entries in large batches and encodes each once, in the buffer that is sent; it keeps
+//! The server fetches entries in large batches and encodes each once, in the buffer that is sent; it stores
 //! nothing of a directory between calls. So the cost per entry must not grow with the directory, and the first
-//! reply must come at once. Entries are hard links to a few files: names are what is listed, and attributes are
-//! asked for by name all the same.
+//! reply must be immediate. Entries are hard links to a few files: names are listed, and attributes are fetched
+//! by name all the same.
 
 use super::{Experiment, Rounds, RunContext, RunError, axis, fact, measures};
 use crate::result::{Findings, Target};
@@ -23,11 +23,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// How a directory is listed.
 const VARIANTS: [&str; 3] = ["READDIR 8 KiB", "READDIR 64 KiB", "READDIRPLUS 64 KiB"];
-/// Links to one file: below what any file system takes.
+/// Links to one file: below the limit of any file system.
 const LINKS_MAX: usize = 30_000;
-/// How long one call may take.
+/// Timeout of one call.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the first reply of the largest directory may take.
+/// Limit of the first reply of the largest directory.
 const FIRST_MS: f64 = 10.0;
 
 fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
@@ -56,7 +56,7 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
             at,
             |variant| {
                 let seen = list(&mut client, &mut server, &fh, variant)?;
-                // the directory's own two names come with them
+                // `.` and `..` are listed as well
                 if seen.entries != size + 2 {
                     let entries = seen.entries;
                     return Err(RunError::Failed(format!(
@@ -77,7 +77,7 @@ fn failed(error: client::Error) -> RunError {
     RunError::Failed(error.to_string())
 }
 
-/// A directory of so many names.
+/// Creates a directory of this many names.
 fn make(dir: &Path, size: usize, ctx: &RunContext<'_>) -> Result<(), RunError> {
     std::fs::create_dir(dir)?;
     let mut target = dir.to_path_buf();
@@ -94,7 +94,7 @@ fn make(dir: &Path, size: usize, ctx: &RunContext<'_>) -> Result<(), RunError> {
     Ok(())
 }
 
-/// One listing from end to end.
+/// One complete listing.
 struct Seen {
     entries: usize,
     calls: usize,

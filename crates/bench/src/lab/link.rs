@@ -1,6 +1,6 @@
 //! A line with a rate, a round trip, a queue and losses between two private networks.
 //!
-//! The kernel's netem makes it where there is one, else [`super::simulator`]. Rates count IP packets
+//! The kernel's netem implements it if available, else [`super::simulator`]. Rates count IP packets
 //! without the framing below them: 1 Gbit/s carries 120.7 MB/s of TCP payload at an MTU of 1500.
 //!
 //! ```no_run
@@ -24,17 +24,17 @@ use sys::tun::Tun;
 
 /// The name of the interface on both sides.
 const INTERFACE: &str = "wan0";
-/// Packets that the devices hold for the forwarder: a burst of 100 ms at 1 Gbit/s, so that it is the
-/// line that drops and not the device.
+/// Packets that the devices hold for the forwarder: a burst of 100 ms at 1 Gbit/s, so that packets
+/// are dropped by the line and not by the device.
 const DEVICE_QUEUE: &str = "10000";
-/// As in the original experiment; another one (bbr) would hide what a small window costs.
+/// As in the original experiment; another one (bbr) would hide the effect of a small window.
 const CONGESTION: &str = "cubic";
 /// Private addresses: the server's end, the client's end.
 const V4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
 const V6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2)];
 
-/// Who makes the line.
+/// The implementation of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkBackend {
     /// netem where the kernel has it, else the simulator.
@@ -46,12 +46,12 @@ pub enum LinkBackend {
     Simulator,
 }
 
-/// What the line is like.
+/// Parameters of the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkOptions {
     /// Bits per second in each direction; `None`: as fast as the machine can.
     pub rate_bits_per_s: Option<u64>,
-    /// Time to the other end and back.
+    /// Round-trip time.
     pub rtt: Duration,
     /// How long a packet may wait for the line before it is dropped.
     pub queue: Duration,
@@ -59,10 +59,10 @@ pub struct LinkOptions {
     pub loss: f64,
     /// Largest packet.
     pub mtu: u32,
-    /// Let TCP hand over up to 64 KiB at once, which the line counts as the packets they stand for:
-    /// a fifth of the forwarder's work. Queue drops then come in such bursts.
+    /// Let TCP pass up to 64 KiB at once, which the line counts as the packets they stand for: a
+    /// fifth of the forwarder's work. Queue drops then come in such bursts.
     pub offload: bool,
-    /// Who makes it.
+    /// The implementation.
     pub via: LinkBackend,
 }
 
@@ -103,7 +103,8 @@ pub struct LinkReport {
     pub to_server: DirectionReport,
     /// From the server to the client.
     pub to_client: DirectionReport,
-    /// Processors that the forwarder used (0 to 1); 0 with netem. Near 1 the line is not what it says.
+    /// Processors that the forwarder used (0 to 1); 0 with netem. Near 1 the line is not as
+    /// configured.
     pub forwarder_cpu_share: f64,
     /// How much too late packets arrived, in microseconds: mean,
     pub late_mean_us: f64,
@@ -111,7 +112,7 @@ pub struct LinkReport {
     pub late_max_us: f64,
 }
 
-/// A line with a private network at each end; all gone when dropped.
+/// A line with a private network at each end; all removed when dropped.
 #[derive(Debug)]
 pub struct Link {
     /// The server's side.
@@ -137,7 +138,7 @@ enum Maker {
     Netem([Interface; 2]),
 }
 
-/// What had happened when the last report was made.
+/// The counters at the last report.
 #[derive(Debug)]
 struct Before {
     at: Instant,
@@ -154,7 +155,7 @@ struct Seen {
 }
 
 impl Link {
-    /// Makes the line and its two networks, ready for use.
+    /// Creates the line and its two networks, ready for use.
     ///
     /// # Errors
     /// [`LabError::Unable`] without root, `ip`, `/dev/net/tun`; with [`LinkBackend::Netem`] without netem.
@@ -208,7 +209,7 @@ impl Link {
         })
     }
 
-    /// Who makes the line: never [`LinkBackend::Auto`].
+    /// The implementation: never [`LinkBackend::Auto`].
     pub fn via(&self) -> LinkBackend {
         self.options.via
     }
@@ -218,7 +219,7 @@ impl Link {
         Interface::of(&self.server, INTERFACE)
     }
 
-    /// The line for people.
+    /// Description of the line for display.
     pub fn facts(&self) -> Vec<Fact> {
         let fact = |name: &str, value: String| Fact { name: name.into(), value };
         let options = &self.options;
@@ -265,7 +266,7 @@ impl Link {
     }
 }
 
-/// Makes the two devices and starts the thread between them.
+/// Creates the two devices and starts the thread between them.
 fn simulate(
     ends: [&Namespace; 2],
     wire: Wire,
@@ -281,7 +282,7 @@ fn simulate(
         })?;
         let interface = Interface::of(end, INTERFACE);
         interface.set_mtu(options.mtu)?;
-        // no neighbour discovery by the kernel: nothing is on the line but what is measured
+        // no neighbour discovery by the kernel: only measured traffic is on the line
         interface.link_set(&["txqueuelen", DEVICE_QUEUE, "addrgenmode", "none"])?;
         Ok(tun)
     };

@@ -1,8 +1,8 @@
-//! Private network namespaces: made empty but for a loopback that is up, entered by threads of
-//! their own, gone with the last descriptor, thread or child process that uses them.
+//! Private network namespaces: created empty except for a loopback that is up, entered by threads
+//! of their own, removed with the last descriptor, thread or child process that uses them.
 //!
-//! A socket stays in the namespace it was made in, whoever uses it later: make it inside
-//! [`Namespace::run`] and take it out.
+//! A socket stays in the namespace in which it was created, whichever thread uses it later: create
+//! it inside [`Namespace::run`] and return it.
 
 use super::LabError;
 use std::io;
@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 /// The congestion control of experiments, Linux's own.
 pub(super) const CONGESTION: &str = "cubic";
-/// Where `ip` and `tc` may be, for users whose path lacks it.
+/// Where `ip` and `tc` may be, for users whose path lacks these directories.
 const ADMIN_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
 
 /// A network namespace; clones are the same one.
@@ -25,8 +25,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A new one, with a loopback interface that is up; `label` is for messages. Its IPv4 connections have
-    /// Linux's own congestion control, whatever the machine's choice is: one that paces (BBR) measures its timers.
+    /// A new one, with a loopback interface that is up; `label` is for messages. Its IPv4 connections have Linux's
+    /// own congestion control, whatever the machine's setting is: one that paces (BBR) would measure its timers.
     ///
     /// # Errors
     /// [`LabError::Unable`] without root, without namespaces in the kernel, or without `ip`.
@@ -55,7 +55,7 @@ impl Namespace {
         Ok(new)
     }
 
-    /// The one that this process is in.
+    /// The namespace of this process.
     ///
     /// # Errors
     /// [`LabError::Failed`] without `/proc`.
@@ -65,12 +65,12 @@ impl Namespace {
         Ok(Self { file: Arc::new(file), label: "host".into(), host: true })
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// Moves the calling thread into it, for good; children that it starts begin there.
+    /// Moves the calling thread into it permanently; children that it starts begin there.
     ///
     /// # Errors
     /// [`LabError::Unable`] without root.
@@ -79,10 +79,10 @@ impl Namespace {
         sys::netns::enter(&self.file).map_err(|error| LabError::of(&doing(), &error))
     }
 
-    /// Does `work` on a thread inside, and waits for it; a panic goes on in the caller.
+    /// Runs `work` on a thread inside, and waits for it; a panic is passed on to the caller.
     ///
     /// # Errors
-    /// As [`Namespace::enter`], or no thread can be made.
+    /// As [`Namespace::enter`], or no thread can be started.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         std::thread::scope(|scope| {
             let inside = || self.enter().map(|()| work());
@@ -94,10 +94,10 @@ impl Namespace {
         })
     }
 
-    /// Starts a thread inside that does `work`.
+    /// Starts a thread inside that runs `work`.
     ///
     /// # Errors
-    /// No thread can be made; that it cannot enter is the thread's result.
+    /// No thread can be started; a failure to enter is the thread's result.
     pub fn spawn<T: Send + 'static>(
         &self,
         name: &str,
@@ -110,11 +110,11 @@ impl Namespace {
             .map_err(|error| LabError::of("starting a thread", &error))
     }
 
-    /// Runs a program inside and gives what it prints.
+    /// Runs a program inside and returns its output.
     ///
     /// # Errors
     /// [`LabError::Unable`] if it is not installed (`package` has it); [`LabError::Failed`] with its
-    /// own words if it fails.
+    /// own error message if it fails.
     pub fn tool(&self, program: &str, package: &str, args: &[&str]) -> Result<String, LabError> {
         let mut command = Command::new(program);
         let path = std::env::var("PATH").unwrap_or_default();
@@ -145,7 +145,7 @@ impl Namespace {
         self.tool("ip", "iproute2", args)
     }
 
-    /// A path by which another process of the same user finds it, as long as this one lives.
+    /// A path by which another process of the same user can open it, as long as this one lives.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -153,7 +153,7 @@ impl Namespace {
     /// A network sysctl inside, as `net.ipv4.tcp_rmem`.
     ///
     /// # Errors
-    /// [`LabError::Failed`]: there is none of this name.
+    /// [`LabError::Failed`]: no sysctl has this name.
     pub fn sysctl(&self, name: &str) -> Result<String, LabError> {
         let text = self.run(|| std::fs::read_to_string(sysctl_path(name)))?;
         let text = text.map_err(|error| LabError::Failed(format!("sysctl {name}: {error}")))?;
@@ -163,8 +163,8 @@ impl Namespace {
     /// Sets a network sysctl inside; never that of the machine itself.
     ///
     /// # Errors
-    /// [`LabError::Failed`]: it is the machine's namespace, there is none of this name inside a
-    /// namespace (it is the whole machine's), or the value is refused.
+    /// [`LabError::Failed`]: it is the machine's namespace, no sysctl inside a namespace has this
+    /// name (it is global), or the value is refused.
     pub fn set_sysctl(&self, name: &str, value: &str) -> Result<(), LabError> {
         if self.host {
             return Err(LabError::Failed(format!("sysctl {name} is the machine's: left alone")));
@@ -173,8 +173,8 @@ impl Namespace {
         set.map_err(|error| LabError::Failed(format!("sysctl {name} = {value}: {error}")))
     }
 
-    /// Sets TCP up as the experiments want it: buffers that a long fast line can fill, and no memory
-    /// of earlier connections, which would let one trial decide the next one's slow start. For the
+    /// Configures TCP for the experiments: buffers that can fill a long fast line, and no metrics of
+    /// earlier connections, with which one trial would determine the next one's slow start. For the
     /// congestion control see [`super::Interface::pin_congestion`].
     ///
     /// # Errors

@@ -1,11 +1,11 @@
-//! The kernel's own line simulator, where it has one: a veth pair with `tc … netem` on both ends.
+//! The kernel's own line simulator, if available: a veth pair with `tc … netem` on both ends.
 
 use super::simulator::Wire;
 use super::veth::{Interface, pair};
 use super::{LabError, Namespace};
 use std::time::Duration;
 
-/// Whether `tc` and the kernel can do it; tried in a namespace of its own.
+/// Whether `tc` and the kernel support it; tried in a namespace of its own.
 pub fn is_there() -> Result<(), LabError> {
     let probe = Namespace::new("probe for netem")?;
     let tried = probe.tool(
@@ -22,7 +22,7 @@ pub fn is_there() -> Result<(), LabError> {
     }
 }
 
-/// Makes the cable `name` between two namespaces and the line on it.
+/// Creates the veth pair `name` between two namespaces and the line on it.
 pub fn connect(
     ends: [&Namespace; 2],
     name: &str,
@@ -44,8 +44,8 @@ pub fn connect(
     Ok([near, far])
 }
 
-/// The words for `tc`. netem holds packets that travel and packets that wait in one queue whose limit
-/// is a number of packets, so the limit is what fits into both times at the line's rate.
+/// The arguments of `tc`. netem holds packets in transit and packets that wait in one queue whose
+/// limit is a number of packets, so the limit is what fits into both times at the line's rate.
 fn command(name: &str, wire: &Wire, mtu: u32) -> Vec<String> {
     let mut words: Vec<String> =
         ["qdisc", "add", "dev", name, "root", "netem", "limit"].map(str::to_owned).to_vec();
@@ -60,7 +60,7 @@ fn command(name: &str, wire: &Wire, mtu: u32) -> Vec<String> {
     words
 }
 
-/// Packets where the rate has no limit.
+/// Packets if the rate is unlimited.
 const LIMIT_UNLIMITED: u128 = 1_000_000;
 
 fn limit(wire: &Wire, mtu: u32) -> u128 {

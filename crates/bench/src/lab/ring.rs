@@ -1,7 +1,8 @@
-//! The packets that are on the way in one direction: a queue in one piece of memory, written and read
-//! in place.
+//! The packets in transit in one direction: a queue in one piece of memory, written and read in
+//! place.
 //!
 //! Packets leave in the order in which they came and each lies in one piece, so memory is a ring of
+//! Packets leave in the order in which they arrived and each is contiguous, so memory is a ring of
 //! bytes with a gap at its end where the next packet might not fit. The memory is taken from the
 //! kernel page by page as it is used.
 //!
@@ -58,7 +59,8 @@ impl Ring {
         self.memory.get_mut(self.write_at..self.write_at + self.packet_max)
     }
 
-    /// The packet that was put into the latest [`Ring::room`]: `len` bytes, to leave at `due_ns`.
+    /// Adds the packet that was written to the latest [`Ring::room`]: `len` bytes, to leave at
+    /// `due_ns`.
     pub fn commit(&mut self, len: usize, due_ns: u64) {
         let len = len.min(self.packet_max);
         self.packets.push_back(Packet { at: self.write_at, len, due_ns });
@@ -76,7 +78,7 @@ impl Ring {
         self.memory.get(packet.at..packet.at + packet.len)
     }
 
-    /// Forgets the oldest packet.
+    /// Removes the oldest packet.
     pub fn pop(&mut self) {
         self.packets.pop_front();
     }

@@ -1,17 +1,17 @@
-//! A line between two TUN devices: one thread that takes packets from each and gives them to the
-//! other when a real line would have.
+//! A line between two TUN devices: one thread that takes packets from each and passes them to the
+//! other when a real line would.
 //!
 //! Each direction is a wire that sends one packet after the other at the line's rate. A packet that
-//! comes at `t` begins to leave when the wire is free, `start = max(t, free)`, has left at
-//! `free = start + size / rate`, and arrives at `free + delay`. Were it to wait longer than the queue
-//! holds (`start - t`), it is dropped. Arrival times rise, so a direction is a queue and the thread
-//! sleeps until the first packet of either is due or a new one comes.
+//! arrives at `t` begins to leave when the wire is free, `start = max(t, free)`, has left at `free =
+//! start + size / rate`, and is delivered at `free + delay`. If it would wait longer than the queue
+//! holds (`start - t`), it is dropped. Delivery times increase, so a direction is a queue and the
+//! thread sleeps until the first packet of either is due or a new one arrives.
 //!
-//! With offload a packet can stand for many of the wire's: its size is then what they would have
-//! had, headers included, it arrives when the last of them would have, and is dropped as a whole.
+//! With offload a packet can stand for several packets on the wire: its size is then their total,
+//! headers included, it is delivered when the last of them would be, and is dropped as a whole.
 //!
-//! Invariant: the thread alone touches the queues; the counters are atomics that only it writes and
-//! anyone reads.
+//! Invariant: only the thread uses the queues; the counters are atomics that only it writes and any
+//! thread reads.
 
 use super::ring::Ring;
 use std::io;
@@ -23,20 +23,20 @@ use std::time::{Duration, Instant};
 use sys::event::Event;
 use sys::tun::{HEADER_BYTES, PACKET_MAX, Tun, wait_readable};
 
-/// Packets taken from one device before the other one has its turn.
+/// Packets taken from one device before the other one is served.
 const BURST: usize = 32;
-/// Turns without a rest after which the thread's processor time is noted all the same.
+/// Rounds without a sleep after which the thread's processor time is recorded.
 const TURNS_PER_NOTE: u64 = 256;
-/// Longest sleep, after which the thread's processor time is noted.
+/// Longest sleep, after which the thread's processor time is recorded.
 const NAP: Duration = Duration::from_millis(50);
 /// Most memory for the packets of one direction: 10 Gbit/s for 300 ms.
 const RING_BYTES_MAX: u64 = 384 << 20;
 /// Least memory, for bursts on short lines.
 const RING_BYTES_MIN: u64 = 16 << 20;
-/// Room for a packet without offload: the largest MTU that makes sense here.
+/// Space for a packet without offload: the largest useful MTU.
 const PLAIN_PACKET_MAX: usize = 9216;
 
-/// What the line is like, the same in both directions.
+/// Parameters of the line, the same in both directions.
 #[derive(Debug, Clone, Copy)]
 pub struct Wire {
     /// Bits per second; `None`: no limit.
@@ -62,7 +62,7 @@ pub struct DirectionCounters {
     pub lost: AtomicU64,
 }
 
-/// What the thread did.
+/// Counters of the thread.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// From the first device to the second, and back.
@@ -73,7 +73,7 @@ pub struct Counters {
     pub late_ns: AtomicU64,
     /// Deliveries.
     pub deliveries: AtomicU64,
-    /// The latest delivery since this was last taken.
+    /// The latest delivery since this was last read.
     pub latest_ns: AtomicU64,
 }
 
@@ -101,7 +101,7 @@ impl Forwarder {
         Ok(Self { counters, stop, thread: Some(thread) })
     }
 
-    /// Whether it still forwards; it ends by itself only when a device is gone.
+    /// Whether it still forwards; it ends by itself only when a device is removed.
     pub fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
@@ -157,7 +157,7 @@ impl Line {
     }
 
     fn run(mut self) -> io::Result<()> {
-        // Both make it punctual where the machine is busy; where they are not allowed, lateness tells.
+        // Both improve punctuality on a busy machine; where they are not permitted, lateness shows.
         let _ = sys::thread::wake_on_time();
         let _ = sys::thread::run_first();
         let mut turns = 0_u64;
@@ -182,7 +182,7 @@ impl Line {
         Ok(())
     }
 
-    /// Takes a burst of packets from the device `from` onto the wire; says how many.
+    /// Takes a burst of packets from the device `from` onto the wire; returns how many.
     fn take(&mut self, from: usize) -> io::Result<usize> {
         let (Some(end), Some(counted)) = (self.ends.get(from), self.counters.directions.get(from))
         else {
@@ -207,7 +207,7 @@ impl Line {
                 continue;
             }
             direction.free_ns = start_ns + size.time_ns(self.wire.rate_bits_per_s);
-            // what is lost on the way has used the wire all the same
+            // a lost packet has used the wire all the same
             if self.wire.loss > 0.0 && self.rng.one_of(size.packets, self.wire.loss) {
                 add(&counted.lost, size.packets);
                 continue;
@@ -219,7 +219,7 @@ impl Line {
         Ok(BURST)
     }
 
-    /// Gives the devices what is due.
+    /// Passes due packets to the devices.
     fn deliver(&mut self) -> io::Result<()> {
         let now = self.now_ns();
         let [near, far] = &self.ends;
@@ -227,8 +227,8 @@ impl Line {
             while let Some(due) = direction.ring.due_ns().filter(|due| *due <= now) {
                 if let Some(packet) = direction.ring.oldest() {
                     match to.send(packet) {
-                        // the device's own refusal (down, no memory, a packet it does not like) is a
-                        // loss, as on a real line; that it is gone ends the line
+                        // the device's own refusal (down, no memory, an invalid packet) is a loss,
+                        // as on a real line; its removal ends the line
                         Err(error) if error.kind() == io::ErrorKind::NotConnected => {
                             return Err(error);
                         }
@@ -257,7 +257,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What can be on the way and in the queue at once, and as much again for small packets and the gap.
+/// What can be in transit and in the queue at once, and as much again for small packets and the gap.
 fn ring_bytes(wire: &Wire) -> usize {
     let on_the_way = wire.rate_bits_per_s.map_or(RING_BYTES_MAX, |rate| {
         let time = wire.delay + wire.queue + Duration::from_millis(10);
@@ -267,7 +267,7 @@ fn ring_bytes(wire: &Wire) -> usize {
     usize::try_from(on_the_way.clamp(RING_BYTES_MIN, RING_BYTES_MAX)).unwrap_or(usize::MAX)
 }
 
-/// What a packet is on the wire.
+/// The size of a packet on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     packets: u64,
@@ -285,9 +285,9 @@ impl Size {
         Self::of_large(packet, ip).unwrap_or_else(|| plain(ip.len()))
     }
 
-    /// The packets that a large one stands for: each has the headers anew. `None`: it is an
-    /// ordinary one. `virtio_net_hdr`: flags u8, `gso_type` u8, `hdr_len` u16, `gso_size` u16, `csum_start`
-    /// u16, `csum_offset` u16, in the machine's order; `csum_start` is where TCP begins.
+    /// The packets that a large one stands for, each with its own headers. `None`: it is an ordinary one.
+    /// `virtio_net_hdr`: flags u8, `gso_type` u8, `hdr_len` u16, `gso_size` u16, `csum_start` u16,
+    /// `csum_offset` u16, in the machine's byte order; `csum_start` is where TCP begins.
     fn of_large(packet: &[u8], ip: &[u8]) -> Option<Self> {
         let half = |at: usize| {
             let bytes = packet.get(at..at + 2)?.try_into().ok()?;
@@ -317,7 +317,7 @@ impl Size {
 struct Rng(u64);
 
 impl Rng {
-    /// Whether at least one of `count` throws hits, each with probability `share`.
+    /// Whether at least one of `count` packets is lost, each with probability `share`.
     fn one_of(&mut self, count: u64, share: f64) -> bool {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

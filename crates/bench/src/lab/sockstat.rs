@@ -1,8 +1,8 @@
 //! TCP's memory, which all namespaces of a machine share.
 //!
 //! A sender that is killed with megabytes in its queue leaves an orphaned socket that keeps its
-//! namespace and its memory for minutes; past the kernel's limits new connections crawl without an
-//! error. So a run waits until the machine is clean, and says so if it does not become so.
+//! namespace and its memory for minutes; past the kernel's limits new connections become very slow
+//! without an error. So a run waits until the machine has recovered, and reports it if it does not.
 
 use super::LabError;
 use std::path::Path;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 /// What TCP holds on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpMemory {
-    /// Sockets that no process has any more.
+    /// Sockets without a process.
     pub orphans: u64,
     /// Pages of all TCP buffers.
     pub pages: u64,
-    /// Above this the kernel begins to hold back (`net.ipv4.tcp_mem`, first value).
+    /// Above this the kernel limits sockets (`net.ipv4.tcp_mem`, first value).
     pub pages_low: u64,
 }
 
@@ -27,11 +27,11 @@ impl TcpMemory {
     }
 }
 
-/// Orphans that do no harm: connections in their last round trips.
+/// Harmless orphans: connections in their last round trips.
 const ORPHANS_MAX: u64 = 8;
 const SOCKETS: &str = "/proc/net/sockstat";
 const LIMITS: &str = "/proc/sys/net/ipv4/tcp_mem";
-/// How often it is looked at.
+/// How often it is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What TCP holds now.
@@ -59,7 +59,7 @@ pub fn now() -> Result<TcpMemory, LabError> {
 /// Waits until a run may begin.
 ///
 /// # Errors
-/// [`LabError::Failed`] if it is not so after `patience`: what is in the way.
+/// [`LabError::Failed`] if it may not begin after `patience`: the reason.
 pub fn wait_until_quiet(patience: Duration) -> Result<(), LabError> {
     let begun = Instant::now();
     loop {

@@ -1,6 +1,6 @@
-//! VethPairs between namespaces (veth pairs), their ends' addresses, and what went over them.
+//! Veth pairs between namespaces, the addresses of their ends, and their traffic.
 //!
-//! An end that is deleted takes the other one with it, as a namespace that goes takes its ends.
+//! Deleting an end deletes the other one, and deleting a namespace deletes its ends.
 
 use super::{LabError, Namespace};
 use std::fmt;
@@ -45,25 +45,25 @@ impl fmt::Display for Subnet {
     }
 }
 
-/// What went over an interface since it exists.
+/// Counters of an interface since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
     /// Bytes received.
     pub bytes_in: u64,
     /// Packets received.
     pub packets_in: u64,
-    /// Received and thrown away.
+    /// Received and dropped.
     pub dropped_in: u64,
     /// Bytes sent.
     pub bytes_out: u64,
     /// Packets sent.
     pub packets_out: u64,
-    /// To be sent and thrown away.
+    /// Dropped on sending.
     pub dropped_out: u64,
 }
 
 impl Traffic {
-    /// What came to it after `earlier`.
+    /// The difference to `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -84,10 +84,11 @@ pub struct Interface {
     name: String,
 }
 
-/// Makes a cable whose ends are `left` and `right` (namespace and interface's name), both down.
+/// Creates a veth pair with the ends `left` and `right` (namespace and interface's name), both
+/// down.
 ///
 /// # Errors
-/// As [`Namespace::ip`]: a name is taken, or the kernel has no veth.
+/// As [`Namespace::ip`]: a name is in use, or the kernel has no veth.
 pub fn pair(
     left: (&Namespace, &str),
     right: (&Namespace, &str),
@@ -106,7 +107,7 @@ pub fn pair(
 }
 
 impl Interface {
-    /// The one called `name`, which is there already.
+    /// The existing interface called `name`.
     pub fn of(namespace: &Namespace, name: &str) -> Self {
         Self { namespace: namespace.clone(), name: name.to_owned() }
     }
@@ -129,7 +130,7 @@ impl Interface {
         self.link_set(&["up"])
     }
 
-    /// Takes it down; its IPv6 addresses go.
+    /// Takes it down; its IPv6 addresses are removed.
     ///
     /// # Errors
     /// As [`Namespace::ip`].
@@ -145,7 +146,7 @@ impl Interface {
         self.link_set(&["mtu", &mtu.to_string()])
     }
 
-    /// Names it anew, up or not (kernels before 6.2 want it down).
+    /// Renames it, up or not (kernels before 6.2 need it down).
     ///
     /// # Errors
     /// As [`Namespace::ip`].
@@ -165,7 +166,7 @@ impl Interface {
         self.namespace.ip(&args).map(drop)
     }
 
-    /// Takes it away, the other end of its cable as well.
+    /// Deletes it, and the other end of its pair.
     ///
     /// # Errors
     /// As [`Namespace::ip`].
@@ -173,7 +174,7 @@ impl Interface {
         self.namespace.ip(&["link", "delete", "dev", &self.name]).map(drop)
     }
 
-    /// Gives it an address, which can be used at once.
+    /// Adds an address, which can be used at once.
     ///
     /// # Errors
     /// As [`Namespace::ip`].
@@ -181,7 +182,7 @@ impl Interface {
         self.address("add", subnet)
     }
 
-    /// Takes an address from it.
+    /// Removes an address.
     ///
     /// # Errors
     /// As [`Namespace::ip`].
@@ -189,9 +190,9 @@ impl Interface {
         self.address("delete", subnet)
     }
 
-    /// Has TCP connections to the network of `subnet`, an address that the interface has, use the
-    /// congestion control `name` whatever the machine's own choice is. It is a property of the
-    /// route: a namespace's sysctl takes only what the machine allows to everyone.
+    /// Makes TCP connections to the network of `subnet`, an address that the interface has, use the
+    /// congestion control `name` whatever the machine's setting is. It is a property of the route:
+    /// a namespace's sysctl accepts only what the machine allows for everyone.
     ///
     /// # Errors
     /// As [`Namespace::ip`]: the kernel has none of this name.
@@ -212,16 +213,16 @@ impl Interface {
         let text = subnet.to_string();
         let mut args = vec!["address", what, &text, "dev", &self.name];
         if subnet.addr.is_ipv6() && what == "add" {
-            // no wait for others that may have it: nobody else is on the cable
+            // no duplicate address detection: the pair has no other hosts
             args.push("nodad");
         }
         self.namespace.ip(&args).map(drop)
     }
 
-    /// What went over it.
+    /// Its counters.
     ///
     /// # Errors
-    /// [`LabError::Failed`]: it is gone.
+    /// [`LabError::Failed`]: it no longer exists.
     pub fn traffic(&self) -> Result<Traffic, LabError> {
         let all = traffic(&self.namespace)?;
         let own = all.into_iter().find(|(name, _)| *name == self.name);
@@ -232,7 +233,7 @@ impl Interface {
     }
 }
 
-/// What went over each interface of a namespace.
+/// The counters of each interface of a namespace.
 ///
 /// # Errors
 /// [`LabError::Failed`] without `/proc`.

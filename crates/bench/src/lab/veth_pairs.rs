@@ -1,15 +1,15 @@
-//! A server and its clients, joined by several cables: a server with several interfaces, each in a
-//! network of its own.
+//! A server and its clients, joined by several veth pairs: a server with several interfaces, each
+//! in a network of its own.
 
 use super::namespace::CONGESTION;
 use super::veth::{Interface, Subnet, Traffic, pair};
 use super::{LabError, Namespace};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Most cables; their networks are 10.78.1.0/24 to 10.78.250.0/24.
+/// Most pairs; their networks are 10.78.1.0/24 to 10.78.250.0/24.
 pub const VETH_PAIRS_MAX: u8 = 250;
 
-/// Two private networks joined by cables; all gone when dropped.
+/// Two private networks joined by veth pairs; all removed when dropped.
 #[derive(Debug)]
 pub struct VethPairs {
     /// The server's side, with interfaces `srv1`, `srv2` …
@@ -20,7 +20,7 @@ pub struct VethPairs {
 }
 
 impl VethPairs {
-    /// `count` cables for packets of up to `mtu` bytes, all up. TCP is tuned as for a line, with cubic.
+    /// `count` pairs for packets of up to `mtu` bytes, all up. TCP is tuned as for a line, with cubic.
     ///
     /// # Errors
     /// [`LabError::Unable`] without root or `ip`; more than [`VETH_PAIRS_MAX`].
@@ -38,7 +38,7 @@ impl VethPairs {
         Ok(veth_pairs)
     }
 
-    /// Plugs in one more cable and gives the server's new address.
+    /// Adds one more pair and returns the server's new address.
     ///
     /// # Errors
     /// As [`VethPairs::new`].
@@ -60,27 +60,27 @@ impl VethPairs {
         Ok(Ipv4Addr::new(10, 78, number, 1).into())
     }
 
-    /// The server's addresses, one for each cable.
+    /// The server's addresses, one for each pair.
     pub fn server_addrs(&self) -> Vec<IpAddr> {
         (1..=self.ends.len())
             .filter_map(|number| Some(Ipv4Addr::new(10, 78, u8::try_from(number).ok()?, 1).into()))
             .collect()
     }
 
-    /// The server's end of cable `index`, counted from 0.
+    /// The server's end of pair `index`, counted from 0.
     pub fn server_end(&mut self, index: usize) -> Option<&mut Interface> {
         self.ends.get_mut(index).map(|(near, _)| near)
     }
 
-    /// The clients' end of cable `index`, counted from 0.
+    /// The clients' end of pair `index`, counted from 0.
     pub fn client_end(&mut self, index: usize) -> Option<&mut Interface> {
         self.ends.get_mut(index).map(|(_, far)| far)
     }
 
-    /// What went over each interface of the server, in the order of the cables.
+    /// The counters of each interface of the server, in the order of the pairs.
     ///
     /// # Errors
-    /// [`LabError::Failed`]: one is gone.
+    /// [`LabError::Failed`]: one no longer exists.
     pub fn traffic(&self) -> Result<Vec<Traffic>, LabError> {
         let all = super::veth::traffic(&self.server)?;
         let of = |end: &Interface| {

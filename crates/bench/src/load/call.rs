@@ -1,7 +1,8 @@
-//! Calls as bytes: a header made once for each simulated client, and the arguments of either version.
+//! Calls as bytes: a header encoded once for each simulated client, and the arguments of either
+//! version.
 //!
-//! Invariant: after [`CallTemplate::put`] the buffer holds one whole call more, behind its record mark
-//! where the transport has one.
+//! Invariant: [`CallTemplate::put`] appends one whole call to the buffer, after its record mark if the
+//! transport has one.
 
 use super::op::{Op, Version};
 use client::{Fh, Identity};
@@ -20,7 +21,7 @@ const PROCEDURE_AT: usize = 20;
 /// The cookie of every lock call: the xid tells them apart.
 const COOKIE: &[u8] = b"load";
 
-/// A call's header but for its xid, program and procedure, encoded once.
+/// A call's header without its xid, program and procedure, encoded once.
 pub(crate) struct CallTemplate {
     bytes: Vec<u8>,
     /// What the client calls itself to the lock manager.
@@ -32,7 +33,7 @@ pub(crate) struct CallTemplate {
     fragment: usize,
 }
 
-/// What is asked, with its arguments.
+/// An operation with its arguments.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Call<'a> {
     Null,
@@ -109,7 +110,7 @@ impl CallTemplate {
         Self { bytes, machine, version, marked, fragment: 0 }
     }
 
-    /// Cuts records into fragments of at most so many bytes; 0: not at all.
+    /// Cuts records into fragments of at most this many bytes; 0: not at all.
     #[must_use]
     pub(crate) const fn with_fragments(mut self, fragment: usize) -> Self {
         self.fragment = fragment;
@@ -275,7 +276,7 @@ fn narrow(value: u64) -> u32 {
 
 fn arguments2(w: &mut Writer, call: &Call<'_>) {
     match *call {
-        // What version 2 has no procedure for becomes NULL; no workload that version 2 takes asks it.
+        // Operations that version 2 lacks become NULL; no workload that supports version 2 uses them.
         Call::Null
         | Call::Lock(..)
         | Call::Unlock(..)

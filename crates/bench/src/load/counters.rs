@@ -1,4 +1,4 @@
-//! What a thread counts while it makes calls, and how the counts of threads come together.
+//! The counters of a thread, and how those of several threads are summed.
 //!
 //! Each thread owns its [`ThreadCounters`]; nothing is shared but [`LiveCounters`], one cache line a thread, for the
 //! progress bar.
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Three digits: a latency is right to a thousandth.
 const DIGITS: u8 = 3;
-/// The longest latency that is told apart; longer ones count as this.
+/// The longest latency that is distinguished; longer ones count as this.
 const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
 
-/// What came back, beyond statuses.
+/// Counts of results, beyond statuses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DataCounters {
     pub bytes_read: u64,
     pub bytes_written: u64,
     pub short_reads: u64,
-    /// Data that was compared, in calls, and what did not match.
+    /// Calls whose data was compared, and those whose data did not match.
     pub checked: u64,
     pub wrong: u64,
 }
@@ -32,7 +32,7 @@ pub(crate) struct OpCounters {
     pub latency: Histogram<u64>,
     /// Statuses other than success.
     pub statuses: BTreeMap<u32, u64>,
-    /// Calls that the server did not take.
+    /// Calls that the server rejected.
     pub rejected: BTreeMap<&'static str, u64>,
 }
 
@@ -43,7 +43,7 @@ impl OpCounters {
     }
 }
 
-/// What one thread has counted.
+/// The counters of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadCounters {
     cells: Vec<Option<OpCounters>>,
@@ -52,11 +52,11 @@ pub(crate) struct ThreadCounters {
     pub per_client: Vec<u64>,
     /// Datagrams sent again.
     pub retransmitted: u64,
-    /// Calls given up after the last retransmission.
+    /// Calls that timed out after the last retransmission.
     pub lost: u64,
-    /// Answers to no call that is under way: duplicates of retransmitted ones.
+    /// Replies to no call in flight: duplicates of retransmitted ones.
     pub strays: u64,
-    /// Calls of an open loop that were due and found no free place before the end.
+    /// Calls of an open loop that were due and found no free slot before the end.
     pub late: u64,
     /// Bytes of records in both directions.
     pub bytes_out: u64,
@@ -107,7 +107,7 @@ impl ThreadCounters {
         cells.filter_map(|(op, cell)| cell.as_ref().map(|cell| (*op, cell)))
     }
 
-    /// Adds another thread's counts; its clients come behind ours.
+    /// Adds another thread's counts; its clients are appended to ours.
     pub(crate) fn add(&mut self, other: Self) {
         if self.cells.is_empty() {
             self.cells = Op::ALL.iter().map(|_| None).collect();
@@ -144,7 +144,7 @@ impl ThreadCounters {
     }
 }
 
-/// What others may look at while a load runs.
+/// Counters that other threads can read while a load runs.
 #[derive(Debug, Default)]
 pub struct LiveCounters {
     /// Answered calls, one counter for each thread.

@@ -1,30 +1,30 @@
-//! Why a load could not be made or ended early, and whose fault it is.
+//! Why a load could not run or ended early, and whose fault it is.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why there is no load, or no more of it.
+/// Why a load could not run, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The plan does not hold together.
+    /// The plan is inconsistent.
     #[error("{0}")]
     Plan(String),
-    /// The server cannot be talked to, or refuses what every load begins with.
+    /// The server cannot be reached, or refuses the preparation of the load.
     #[error("{0}")]
     Server(#[from] client::Error),
-    /// The load wants to make something and may not.
+    /// The load needs to create an object and is not allowed to.
     #[error(
         "cannot make {name} on the server: {source}; is the export read-only, or root squashed? \
          (--uid names the user)"
     )]
     NotWritable {
-        /// What was to be made.
+        /// The object to be created.
         name: String,
         /// What the server says.
         source: client::Error,
     },
-    /// The export has nothing that the workload could work on.
+    /// The export has no objects that the workload could use.
     #[error("{0}")]
     Nothing(String),
     /// A recorded list does not parse.
@@ -55,7 +55,7 @@ pub enum LoadError {
         /// Calls without an answer.
         missing: usize,
     },
-    /// What came is not an answer.
+    /// The server sent an invalid reply.
     #[error("{server} answers garbage: {what}")]
     Garbage {
         /// The server.
@@ -63,7 +63,7 @@ pub enum LoadError {
         /// What is wrong with it.
         what: String,
     },
-    /// Nothing comes any more.
+    /// No reply arrives any more.
     #[error("{server} has not on_reply for {after:?}: it hangs, or the network does")]
     Hangs {
         /// The server.
@@ -71,10 +71,10 @@ pub enum LoadError {
         /// How long.
         after: Duration,
     },
-    /// This machine does not let us.
+    /// This machine lacks a permission or resource.
     #[error("{doing}: {source}")]
     Io {
-        /// What was tried.
+        /// What was attempted.
         doing: &'static str,
         /// What the system says.
         source: std::io::Error,

@@ -1,8 +1,9 @@
-//! What a load finds on the server before it begins: handles, names, files of its own.
+//! The objects on the server that a load works on, prepared before it begins: handles, names, files
+//! of its own.
 //!
-//! Everything here is made by blocking calls of one client and then only read, so that the threads
-//! of a load share it without a lock. What the load makes on the server lies in one directory,
-//! [`BENCH_DIR`], below the export's root, and is removed by [`FileSet::clear`].
+//! Everything here is created by blocking calls of one client and then only read, so that the
+//! threads of a load share it without a lock. The objects that the load creates are in one
+//! directory, [`BENCH_DIR`], below the export's root, and are removed by [`FileSet::clear`].
 
 use super::error::LoadError;
 use super::op::{NLM_VERSION, Version};
@@ -13,15 +14,15 @@ use client::{Client, Fh, Identity};
 use proto::nfs3::{CreateHow3, FileType3, Sattr3, StableHow, Verf};
 use std::net::SocketAddr;
 
-/// The directory of everything that a load makes.
+/// The directory of everything that a load creates.
 pub const BENCH_DIR: &[u8] = b"bowline-bench";
 /// The most objects that are read from a tree for workloads that pick at random.
 const OBJECTS_MAX: usize = 20_000;
-/// The most objects of a tree that is walked.
+/// The most objects of a tree for `walk`.
 const WALK_MAX: usize = 4_000_000;
-/// Bytes of a piece of a directory while the tree is read.
+/// Bytes of a READDIR reply while the tree is read.
 const PIECE: u32 = 32 << 10;
-/// Bytes of one WRITE while files are made.
+/// Bytes of one WRITE while files are created.
 const WRITE_AT_ONCE: usize = 256 << 10;
 /// NFS3ERR_EXIST and NFSERR_EXIST.
 const EXIST: u32 = 17;
@@ -40,7 +41,7 @@ pub(crate) struct Object {
     pub size: u64,
 }
 
-/// A directory of the tree; its objects lie one behind the other.
+/// A directory of the tree; its objects are contiguous.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dir {
     pub fh: Fh,
@@ -48,14 +49,14 @@ pub(crate) struct Dir {
     pub count: u32,
 }
 
-/// What a load works on.
+/// The objects that a load works on.
 #[derive(Debug)]
 pub struct FileSet {
     pub(crate) root: Fh,
     pub(crate) dirs: Vec<Dir>,
     pub(crate) objects: Vec<Object>,
     names: Vec<u8>,
-    /// Files of a known content, by number, or found ones of at least the size of a READ.
+    /// Files of a known content, by number, or existing ones of at least the size of a READ.
     pub(crate) files: Vec<(Fh, u64)>,
     /// Whether `files` have the content of `pattern`.
     pub(crate) known_content: bool,
@@ -90,7 +91,7 @@ impl FileSet {
         self.names.get(start..start + usize::from(object.name_len)).unwrap_or_default()
     }
 
-    /// A scene that no server knows, for servers that do not look at handles: one directory of 64 files.
+    /// A file set without a server, for servers that ignore handles: one directory of 64 files.
     pub fn synthetic(plan: &Plan) -> Self {
         let fh = |n: u8| Fh::new(&[n; 32]).unwrap_or(Fh::EMPTY);
         let mut file_set = FileSet::empty();
@@ -106,10 +107,10 @@ impl FileSet {
         file_set
     }
 
-    /// Mounts the export, and reads and makes what the workload needs.
+    /// Mounts the export, and reads and creates what the workload needs.
     ///
     /// # Errors
-    /// Whatever the server refuses; an export without anything to work on.
+    /// A refusal of the server; an export without usable objects.
     pub fn prepare(plan: &Plan) -> Result<Self, LoadError> {
         plan.check().map_err(LoadError::Plan)?;
         let mut file_set = FileSet::empty();
@@ -157,7 +158,7 @@ impl FileSet {
         while let Some(dir) = self.dirs.get(next).copied() {
             let first = self.objects.len();
             if first >= most {
-                // directories that are not read any more must not be taken for empty ones
+                // directories that are not read must not be mistaken for empty ones
                 self.dirs.truncate(next);
                 break;
             }
@@ -189,7 +190,7 @@ impl FileSet {
         self.objects.push(Object { fh, dir, name_at, name_len, is_dir, size });
     }
 
-    /// Files to read: our own, or, where nothing may be written, those that are there.
+    /// Files to read: our own, or, on a read-only export, existing ones.
     fn find_files(&mut self, client: &mut SetupClient, plan: &Plan) -> Result<(), LoadError> {
         match self.make_files(client, plan) {
             Ok(()) => Ok(()),
@@ -245,10 +246,10 @@ impl FileSet {
         Ok(())
     }
 
-    /// Removes all that loads have made on the server. What is not there is no fault.
+    /// Removes everything that loads have created on the server. Missing objects are not an error.
     ///
     /// # Errors
-    /// What the server refuses.
+    /// A refusal of the server.
     pub fn clear(&self, plan: &Plan) -> Result<(), LoadError> {
         if plan.workload == Workload::Null {
             return Ok(());
@@ -276,7 +277,7 @@ pub(crate) struct SetupClient {
     proto: Proto,
 }
 
-/// A client from a reserved port if the process may have one.
+/// A client with a reserved port if the process may have one.
 fn connect(addr: SocketAddr, plan: &Plan) -> Result<Client, client::Error> {
     let mut client = match plan.proto {
         Proto::Tcp => match sys::outgoing::connect_reserved(addr) {
@@ -361,7 +362,7 @@ impl SetupClient {
                     (Some(fh), Some(attr)) => (fh, Some(attr)),
                     _ => match self.client.lookup(dir, &entry.name) {
                         Ok(found) => (found.handle, found.attr),
-                        // gone meanwhile
+                        // removed meanwhile
                         Err(client::Error::Nfs { .. }) => continue,
                         Err(other) => return Err(other.into()),
                     },
@@ -447,7 +448,7 @@ impl SetupClient {
         self.find(dir, name)?.ok_or_else(gone)
     }
 
-    /// A file and its size; an existing one is taken.
+    /// A file and its size; an existing one is reused.
     fn make_file(&mut self, dir: &Fh, name: &[u8]) -> Result<(Fh, u64), LoadError> {
         match self.version {
             Version::V3 => {
@@ -470,7 +471,7 @@ impl SetupClient {
     /// Writes the known content.
     fn fill(&mut self, fh: &Fh, number: u32, size: u64) -> Result<(), LoadError> {
         let at_once = match self.version {
-            // what every server takes over UDP as well
+            // a size that every server accepts over UDP as well
             Version::V3 if self.proto == Proto::Udp => 32 << 10,
             Version::V3 => WRITE_AT_ONCE,
             Version::V2 => 8192,
@@ -494,7 +495,7 @@ impl SetupClient {
             if done == 0 {
                 return Err(LoadError::Nothing("the server writes 0 bytes of a WRITE".into()));
             }
-            // a short WRITE may end between two words of the pattern
+            // a short WRITE may end within a word of the pattern
             offset += (done as u64) & !7;
         }
         Ok(())

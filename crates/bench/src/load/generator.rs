@@ -28,7 +28,7 @@ use super::plan::{Plan, Workload};
 use super::reply::Body;
 use std::sync::Arc;
 
-/// The work of client number `client`.
+/// The generator for client number `client`.
 pub(crate) fn of(plan: &Plan, file_set: &Arc<FileSet>, client: usize) -> Box<dyn CallGenerator> {
     let file_set = Arc::clone(file_set);
     let rng = Rng::new(plan.seed, client);
@@ -50,7 +50,7 @@ pub(crate) fn of(plan: &Plan, file_set: &Arc<FileSet>, client: usize) -> Box<dyn
     }
 }
 
-/// NULL, again and again.
+/// NULL only.
 struct Null;
 
 impl CallGenerator for Null {

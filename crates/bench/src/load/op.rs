@@ -1,4 +1,4 @@
-//! The operations that a load is made of, whatever the version: names, numbers on the wire.
+//! The operations that a load consists of, whatever the version: names, numbers on the wire.
 
 use proto::{nfs2, nfs3, nlm};
 

@@ -1,8 +1,8 @@
-//! Recorded call lists: one call a line, `OPERATION PATH [OFFSET COUNT]`, played by `replay`.
+//! Recorded call lists: one call a line, `OPERATION PATH [OFFSET COUNT]`, replayed by `replay`.
 //!
 //! Paths are relative to the export's root and may have `%20` for a byte that would end the word.
-//! Empty lines and lines that begin with `#` are left out. READ and WRITE have an offset and a count
-//! in bytes; READDIR and READDIRPLUS list the directory's first piece.
+//! Empty lines and lines that begin with `#` are skipped. READ and WRITE have an offset and a count
+//! in bytes; READDIR and READDIRPLUS list the directory's first entries.
 
 use super::error::LoadError;
 use super::file_set::SetupClient;
@@ -11,7 +11,7 @@ use client::Fh;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The longest list that is taken, in lines.
+/// The longest list that is accepted, in lines.
 const STEPS_MAX: usize = 10_000_000;
 
 /// One call of the list.
@@ -111,7 +111,7 @@ fn unescape(word: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Looks a line's path up; `None` if it is not there.
+/// Looks a line's path up; `None` if it does not exist.
 fn resolve(
     line: &Line,
     client: &mut SetupClient,

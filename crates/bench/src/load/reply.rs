@@ -1,8 +1,8 @@
-//! Replies from bytes: whose they are, whether the server took the call, its status and the part of
-//! the result that a load needs.
+//! Parses replies: the xid, whether the call was accepted, its status and the part of the result
+//! that a load needs.
 //!
-//! A reply is looked at no further than that: checking every attribute would make the client the
-//! thing that is measured. Data is checked by `verify`, on a sample.
+//! Nothing else of a reply is parsed: checking every attribute would measure the client. Data is
+//! verified by `verify`, on a sample.
 
 use super::op::{Op, Version};
 use client::Fh;
@@ -12,10 +12,10 @@ use proto::nlm::{Answer, Status, Versioned, Width};
 use proto::rpc::{Accepted, Denied, REPLY, ReplyBody};
 use xdr::{Error, Reader};
 
-/// The result of a call that the server took.
+/// The result of an accepted call.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Body<'a> {
-    /// Nothing that a load needs.
+    /// No data that a load needs.
     Plain,
     /// LOOKUP, CREATE.
     Object(Option<Fh>),
@@ -27,12 +27,12 @@ pub(crate) enum Body<'a> {
     DirItem { entries: u32, cookie: u64, verf: Verf, eof: bool },
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Reply<'a> {
-    /// The server took it; a status of 0 is success.
+    /// Accepted; a status of 0 is success.
     Result { status: u32, body: Body<'a> },
-    /// The server did not take it; why.
+    /// Rejected; the reason.
     Rejected(&'static str),
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn xid(record: &[u8]) -> Result<u32, Error> {
     }
 }
 
-/// Reads the reply to a call of `op`.
+/// Parses the reply to a call of `op`.
 pub(crate) fn read(record: &[u8], version: Version, op: Op) -> Result<Reply<'_>, Error> {
     let mut r = Reader::new(record);
     r.u64()?; // xid and REPLY: seen by `xid`

@@ -1,4 +1,4 @@
-//! What a load was and what it found, as data and as text.
+//! The parameters of a load and its results, as data and as text.
 //!
 //! Invariant: rates are per second of counted time; latencies are in microseconds; MB is 10^6 bytes.
 
@@ -43,24 +43,24 @@ pub struct OpReport {
     pub calls: u64,
     /// Their times.
     pub latency: Latency,
-    /// Calls that failed, by the status's name; those that the server did not take, by the refusal's.
+    /// Calls that failed, by the status's name; rejected ones, by the reason's.
     pub errors: BTreeMap<String, u64>,
 }
 
 /// How evenly the clients were served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
-    /// Answered calls of the client that got least,
+    /// Answered calls of the client with the fewest,
     pub least: u64,
-    /// of the one in the middle,
+    /// of the median client,
     pub median: u64,
-    /// and of the one that got most.
+    /// and of the client with the most.
     pub most: u64,
-    /// Jain's index: 1 where all got the same, 1/n where one got all.
+    /// Jain's index: 1 if all have the same, 1/n if one has all.
     pub jain: f64,
 }
 
-/// What clients of one address of the server got; addresses stand for interfaces.
+/// Results of the clients of one address of the server; addresses stand for interfaces.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// The address.
@@ -71,10 +71,10 @@ pub struct ServerReport {
     pub calls_per_s: f64,
 }
 
-/// A load and what it found.
+/// A load and its results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
-    /// What the clients did.
+    /// The workload.
     pub workload: String,
     /// NFS version.
     pub version: u32,
@@ -84,11 +84,11 @@ pub struct LoadReport {
     pub export: String,
     /// Simulated clients.
     pub clients: usize,
-    /// Calls that each had under way.
+    /// Calls in flight of each.
     pub depth: usize,
     /// Threads of the generator.
     pub threads: usize,
-    /// Calls a second that were to be made; absent in a closed loop.
+    /// Target rate in calls a second; absent in a closed loop.
     pub rate_per_s: Option<f64>,
     /// Bytes of a READ, a WRITE or a piece of a directory.
     pub size: u32,
@@ -108,17 +108,17 @@ pub struct LoadReport {
     pub percentiles: Vec<(f64, f64)>,
     /// Each operation.
     pub operations: Vec<OpReport>,
-    /// Calls that failed or were not taken.
+    /// Calls that failed or were rejected.
     pub errors: u64,
-    /// Datagrams that were sent again.
+    /// Datagrams retransmitted.
     pub retransmitted: u64,
-    /// Calls given up after the last retransmission.
+    /// Calls that timed out after the last retransmission.
     pub lost: u64,
-    /// Answers to nothing under way.
+    /// Replies to no call in flight.
     pub strays: u64,
-    /// Calls that were due and never went out: the server did not keep up with the rate.
+    /// Calls that were due and never sent: the server did not keep up with the rate.
     pub late: u64,
-    /// READs that gave less than there is.
+    /// READs that were shorter than the file allows.
     pub short_reads: u64,
     /// READs whose data was compared.
     pub checked: u64,
@@ -130,13 +130,13 @@ pub struct LoadReport {
     pub servers: Vec<ServerReport>,
     /// The generator's own CPU time per call.
     pub client_cpu_us_per_call: f64,
-    /// What the server's process used, where it is known.
+    /// What the server's process used, if known.
     pub server: Option<ServerCost>,
     /// Why it ended early, if it did.
     pub incomplete: Option<String>,
 }
 
-/// What a load cost a server on this machine, from the end of the warm-up to the last answer.
+/// The cost of a load for a server on this machine, from the end of the warm-up to the last reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerCost {
     /// Its process.
@@ -149,14 +149,15 @@ pub struct ServerCost {
     pub threads: u64,
     /// Resident memory at the end.
     pub rss_bytes: u64,
-    /// Data bytes that it copied, and that it sent or took without a copy; Bowline alone tells.
+    /// Data bytes that it copied, and that it sent or received without a copy; only Bowline reports
+    /// them.
     pub bytes_copied: Option<u64>,
     /// See `bytes_copied`.
     pub bytes_not_copied: Option<u64>,
 }
 
 impl LoadReport {
-    /// Whether every call was answered rightly.
+    /// Whether every call was answered correctly.
     pub const fn is_clean(&self) -> bool {
         self.errors == 0 && self.wrong == 0 && self.lost == 0 && self.incomplete.is_none()
     }
@@ -211,7 +212,7 @@ fn fairness(per_client: &[u64]) -> Fairness {
     }
 }
 
-/// Puts a load's counts into words and rates.
+/// Converts a load's counters to rates and names.
 pub(super) fn report(
     plan: &Plan,
     counters: &ThreadCounters,

@@ -1,9 +1,9 @@
-//! One simulated client: its identity, its lanes, and what it has under way.
+//! One simulated client: its identity, its slots, and its calls in flight.
 //!
-//! An xid carries the lane in its low bits and a running number above, so that an answer finds its
-//! call without a table, and a late duplicate is told from the answer to the lane's next call.
+//! An xid has the slot in its low bits and a sequence number above, so that a reply finds its call
+//! without a table, and a late duplicate is distinguished from the reply to the slot's next call.
 //!
-//! Invariant: a lane is free, resting (its work had nothing for it) or busy with one call.
+//! Invariant: a slot is free, resting (its generator had no call for it) or busy with one call.
 
 use super::call::CallTemplate;
 use super::counters::{DataCounters, ThreadCounters};
@@ -15,10 +15,10 @@ use super::reply::{self, Reply};
 use std::net::SocketAddr;
 use xdr::Writer;
 
-/// The part of an xid that is the lane.
+/// The part of an xid that is the slot.
 const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
 
-/// A call under way, or room for one.
+/// A call in flight, or space for one.
 pub(crate) struct Slot {
     pub busy: bool,
     pub xid: u32,
@@ -43,7 +43,7 @@ pub(crate) struct SimClient {
     resting: Vec<usize>,
     sequence: u32,
     arrivals: Option<Arrivals>,
-    /// When something was last heard, or the first call sent.
+    /// When a reply last arrived, or the first call was sent.
     pub heard_ns: u64,
 }
 
@@ -98,7 +98,7 @@ impl SimClient {
                 Some(arrivals)
             }
         };
-        // a server that keeps replies must not take one run's xids for another's
+        // a server with a reply cache must not mistake one run's xids for another's
         let sequence = u32::try_from(plan.seed & 0xfff).unwrap_or(0) << 8;
         Self {
             number,
@@ -114,22 +114,22 @@ impl SimClient {
         }
     }
 
-    /// Calls that have no answer yet.
+    /// Calls that have no reply yet.
     pub(crate) fn under_way(&self) -> usize {
         self.slots.len() - self.free.len() - self.resting.len()
     }
 
-    /// Whether its work is done and answered.
+    /// Whether all its calls are done and answered.
     pub(crate) fn is_done(&self) -> bool {
         self.generator.is_done() && self.under_way() == 0
     }
 
-    /// When the next call is due; `None` in a closed loop, or while no lane is free.
+    /// When the next call is due; `None` in a closed loop, or while no slot is free.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         if self.free.is_empty() { None } else { self.arrivals.as_ref().map(|a| a.next_ns) }
     }
 
-    /// Calls that were due before `end_ns` and never went out.
+    /// Calls that were due before `end_ns` and never sent.
     pub(crate) fn late(&mut self, end_ns: u64) -> u64 {
         let Some(arrivals) = &mut self.arrivals else { return 0 };
         let mut late = 0;
@@ -140,8 +140,8 @@ impl SimClient {
         late
     }
 
-    /// Writes the next call, if one is to go out now, and gives its lane; behind the others in `out`,
-    /// or where there is none into the lane's own record.
+    /// Writes the next call, if one is due, and returns its slot; appended to `out`, or if there is
+    /// none into the slot's own record.
     pub(crate) fn next(&mut self, now_ns: u64, out: Option<&mut Writer>) -> Option<usize> {
         let from_ns = match &self.arrivals {
             None => now_ns,
@@ -173,14 +173,15 @@ impl SimClient {
         None
     }
 
-    /// Frees a lane whose call is given up.
+    /// Frees a slot whose call timed out.
     pub(crate) fn give_up(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index)
             && slot.busy
         {
             slot.busy = false;
             let nothing = reply::Body::Plain;
-            // the work hears of a failure: what it asked did not happen, or nobody knows
+            // the generator handles it as a failure: the call did not run, or its outcome is
+            // unknown
             self.generator.on_reply(index, u32::MAX, &nothing, &mut DataCounters::default());
             self.release(index);
         }
@@ -188,11 +189,11 @@ impl SimClient {
 
     fn release(&mut self, index: usize) {
         self.free.push(index);
-        // an answer may be what resting lanes wait for
+        // resting slots may wait for a reply
         self.free.append(&mut self.resting);
     }
 
-    /// Takes a record in. `tally` is `None` while nothing counts.
+    /// Handles a received record. `tally` is `None` while nothing is counted.
     pub(crate) fn record(
         &mut self,
         record: &[u8],

@@ -1,6 +1,6 @@
 //! The socket of a simulated client: a connection with record marking, or datagrams.
 //!
-//! Invariant: `out` of a connection is sent in order, and what is left of it waits for the socket.
+//! Invariant: `out` of a connection is sent in order, and the rest of it waits for the socket.
 
 use super::counters::ThreadCounters;
 use super::error::LoadError;
@@ -13,9 +13,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use xdr::Writer;
 
-/// How often a datagram is sent again before its call is given up.
+/// How often a datagram is retransmitted before its call times out.
 const TRIES_MAX: u32 = 6;
-/// Bytes of a socket's buffer that is asked for, for datagrams.
+/// Requested size of a datagram socket's buffer.
 const DATAGRAM_BUFFER: usize = 4 << 20;
 
 /// A socket.
@@ -32,12 +32,12 @@ pub(crate) struct Stream {
     sent: usize,
 }
 
-/// What a visit to a socket led to.
+/// The result of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flush {
-    /// All went out.
+    /// All was sent.
     Complete,
-    /// Some is left until the socket takes more.
+    /// Some is left until the socket is writable.
     Blocked,
 }
 
@@ -82,7 +82,7 @@ impl ClientSocket {
         }
     }
 
-    /// Takes in what has come; `scratch` is the thread's.
+    /// Receives all that has arrived; `scratch` is the thread's.
     pub(crate) fn receive(
         &mut self,
         client: &mut SimClient,
@@ -106,7 +106,7 @@ impl ClientSocket {
         }
     }
 
-    /// Sends all calls that may go out now. `issue` false: only what is left from before.
+    /// Sends all calls that are due. `issue` false: only what is left from before.
     pub(crate) fn send(
         &mut self,
         client: &mut SimClient,
@@ -130,7 +130,7 @@ impl ClientSocket {
                     let Some(slot) = client.slots.get_mut(index) else { continue };
                     slot.again_ns = now_ns.saturating_add(nanoseconds(plan.retransmit));
                     bytes += slot.record.len() as u64;
-                    // a full socket loses the datagram, and the retransmission brings it
+                    // a full socket loses the datagram, and it is retransmitted
                     match socket.send(slot.record.bytes()) {
                         Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
                             return Err(died(client));
@@ -146,7 +146,7 @@ impl ClientSocket {
         }
     }
 
-    /// Sends datagrams again that have had no answer for too long.
+    /// Retransmits datagrams that have had no reply for too long.
     pub(crate) fn send_again(
         &self,
         client: &mut SimClient,
@@ -185,7 +185,7 @@ impl Stream {
     fn new(socket: TcpStream) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
-        // thousands of connections that wait for their last segment would fill the port range
+        // thousands of connections in TIME_WAIT would fill the port range
         sys::outgoing::reset_on_close(&socket)?;
         Ok(Self { socket, partial: Partial::new(), out: Writer::new(), sent: 0 })
     }
@@ -200,7 +200,7 @@ impl Stream {
         let garbage =
             |server| move |e: RecordError| LoadError::Garbage { server, what: e.to_string() };
         loop {
-            // a long record is received straight into its place, everything else into the scratch
+            // a long record is received directly into its buffer, everything else into the scratch
             let (got, room, straight) = match self.partial.space() {
                 Some(space) => (self.socket.read(space), space.len(), true),
                 None => (self.socket.read(scratch), scratch.len(), false),
@@ -232,7 +232,7 @@ impl Stream {
         }
     }
 
-    /// Sends what is in `out`, as far as the socket takes it.
+    /// Sends what is in `out`, as far as the socket accepts it.
     fn flush(&mut self) -> io::Result<Flush> {
         while let Some(rest) = self.out.bytes().get(self.sent..).filter(|rest| !rest.is_empty()) {
             match self.socket.write(rest) {

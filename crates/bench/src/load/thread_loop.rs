@@ -1,8 +1,8 @@
-//! The loop of one thread: its share of the clients, from the first call to the last answer.
+//! The loop of one thread: its share of the clients, from the first call to the last reply.
 //!
-//! Time has three parts: the warm-up, in which nothing counts; the counted time; and the drain, in
-//! which calls under way are answered and no new ones go out. An answer counts if it comes in the
-//! counted time.
+//! Time has three parts: the warm-up, in which nothing is counted; the counted time; and the drain,
+//! in which calls in flight are answered and no new ones are sent. A reply counts if it arrives in
+//! the counted time.
 //!
 //! Owns: its clients, its epoll and its counters. Shares: [`LoadShared`], read by all.
 
@@ -19,18 +19,18 @@ use sys::epoll::{Epoll, Events, Interest};
 const EVENTS: usize = 256;
 /// Bytes received at once.
 const SCRATCH: usize = 256 << 10;
-/// How often retransmissions and silent servers are looked for.
+/// How often retransmissions and silent servers are checked.
 const TICK: Duration = Duration::from_millis(10);
-/// How long calls under way may take after the end.
+/// How long calls in flight may take after the end.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// What all threads of a load read.
 pub(crate) struct LoadShared<'a> {
     pub plan: &'a Plan,
     pub live: &'a LiveCounters,
-    /// Set to end early, by whoever runs the load.
+    /// Set by the caller to end early.
     pub stop: &'a AtomicBool,
-    /// Set by a thread that cannot go on: the others need not.
+    /// Set by a thread that failed: the others need not continue.
     pub broken: &'a AtomicBool,
     pub start: Instant,
 }
@@ -39,7 +39,7 @@ pub(crate) struct LoadShared<'a> {
 pub(crate) struct Client {
     pub sim: SimClient,
     pub socket: ClientSocket,
-    /// It waits for its socket to take more.
+    /// It waits for its socket to become writable.
     full: bool,
 }
 
@@ -49,7 +49,7 @@ impl Client {
     }
 }
 
-/// What a thread comes back with.
+/// The result of a thread.
 pub(crate) struct ThreadOutcome {
     pub counters: ThreadCounters,
     pub error: Option<LoadError>,
@@ -69,7 +69,7 @@ struct ThreadLoop<'a> {
     open: bool,
 }
 
-/// Makes the calls of `clients`.
+/// Runs the calls of `clients`.
 pub(crate) fn thread_loop(
     shared: &LoadShared<'_>,
     thread: usize,
@@ -80,7 +80,7 @@ pub(crate) fn thread_loop(
         Err(source) => return failed(LoadError::Io { doing: "epoll_create", source }),
     };
     if !shared.plan.cpus.is_empty() {
-        // a wish: where it is not granted, the run is noisier
+        // best effort: without it the run is noisier
         let _ = sys::thread::run_on(&shared.plan.cpus);
     }
     let begin_ns = nanoseconds(shared.plan.warmup);
@@ -190,7 +190,7 @@ impl ThreadLoop<'_> {
         self.clients.iter().all(|client| client.sim.under_way() == 0)
     }
 
-    /// How long to wait for events at the most.
+    /// The longest time to wait for events.
     fn poll_timeout(&self, now_ns: u64) -> Duration {
         if !self.open {
             return TICK;
@@ -240,7 +240,7 @@ impl ThreadLoop<'_> {
         Ok(())
     }
 
-    /// Sends again what was lost, and finds servers that say nothing any more.
+    /// Retransmits lost datagrams, and detects servers that no longer answer.
     fn tick(&mut self, now_ns: u64) -> Result<(), LoadError> {
         let timeout = self.shared.plan.timeout;
         for client in &mut self.clients {

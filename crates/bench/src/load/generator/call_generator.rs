@@ -8,17 +8,17 @@ use super::super::plan::Plan;
 use super::super::reply::Body;
 use client::Fh;
 
-/// What one client does.
+/// The sequence of calls of one client.
 pub(crate) trait CallGenerator: Send {
-    /// The next call of a free lane; `None`: not before another lane's answer.
+    /// The next call of a free slot; `None`: not before the reply of another slot.
     fn next(&mut self, slot: usize) -> Option<Call<'_>>;
 
-    /// Whether all is done that the plan asks for, so that there is nothing to wait for.
+    /// Whether all calls of the plan are done, so that there is nothing to wait for.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// Takes the answer to a lane's call; `status` 0 is success.
+    /// Handles the reply to a slot's call; `status` 0 is success.
     fn on_reply(
         &mut self,
         slot: usize,
@@ -28,7 +28,7 @@ pub(crate) trait CallGenerator: Send {
     );
 }
 
-/// The most bytes that version and transport take in a piece of a directory.
+/// The largest READDIR reply of a version and transport, in bytes.
 pub(super) const fn piece(plan: &Plan) -> u32 {
     match plan.version {
         Version::V2 if plan.size > 4096 => 4096,

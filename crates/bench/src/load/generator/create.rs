@@ -1,4 +1,4 @@
-//! `create`: each lane makes a file in its client's directory and removes it again.
+//! `create`: each slot creates a file in its client's directory and removes it again.
 
 use super::{CallGenerator, own};
 use crate::load::call::Call;
@@ -10,7 +10,7 @@ use client::Fh;
 
 struct Slot {
     name: Vec<u8>,
-    /// The file is there, or its CREATE is under way.
+    /// The file exists, or its CREATE is in flight.
     made: bool,
 }
 
@@ -39,7 +39,7 @@ impl CallGenerator for Creates {
     }
 
     fn on_reply(&mut self, slot: usize, status: u32, _: &Body<'_>, _: &mut DataCounters) {
-        // a CREATE that failed made nothing that could be removed
+        // a CREATE that failed created nothing that could be removed
         if let (1.., Some(slot)) = (status, self.slots.get_mut(slot)) {
             slot.made = false;
         }

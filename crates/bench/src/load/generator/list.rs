@@ -1,4 +1,4 @@
-//! `readdir` and `readdirplus`: each lane takes a directory at random and reads it to its end.
+//! `readdir` and `readdirplus`: each slot takes a directory at random and reads it to its end.
 
 use super::{CallGenerator, Rng, piece};
 use crate::load::call::Call;
@@ -10,7 +10,7 @@ use client::Fh;
 use proto::nfs3::Verf;
 use std::sync::Arc;
 
-/// Where a lane stands in its directory.
+/// The position of a slot in its directory.
 #[derive(Clone, Copy)]
 pub(super) struct DirCursor {
     pub dir: Option<Fh>,
@@ -25,7 +25,7 @@ impl DirCursor {
         Self { dir: Some(dir), cookie: 0, verf: [0; 8] }
     }
 
-    /// Goes on behind what came, or is done with the directory.
+    /// Continues after the received entries, or ends the directory.
     pub(super) fn advance(&mut self, status: u32, body: &Body<'_>) {
         match body {
             Body::DirItem { entries: 1.., cookie, verf, eof: false } if status == 0 => {

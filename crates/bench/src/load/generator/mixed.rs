@@ -1,5 +1,5 @@
-//! `mixed`: many kinds of calls in the proportions of a file server in an office: most are about names
-//! and attributes, a third moves data, a few change the tree.
+//! `mixed`: many kinds of calls in the proportions of an office file server: most are about names and
+//! attributes, a third moves data, a few change the tree.
 
 use super::access::ALL;
 use super::list::DirCursor;
@@ -30,7 +30,7 @@ const SHARES: [(Op, u32); 11] = [
     (Op::Create, 2),
     (Op::Remove, 2),
 ];
-/// Bytes of a piece of a directory.
+/// Bytes of a READDIR reply.
 const PIECE: u32 = 8192;
 
 struct Slot {
@@ -91,7 +91,7 @@ impl CallGenerator for Mixed {
         let Self { file_set, rng, reads, slots, .. } = self;
         let state = slots.get_mut(slot)?;
         state.asked = match op {
-            // only what is there is removed, and only what is not is made
+            // only existing files are removed, and only missing ones created
             Op::Create | Op::Remove if state.made => Op::Remove,
             Op::Create | Op::Remove => Op::Create,
             other => other,
@@ -116,7 +116,8 @@ impl CallGenerator for Mixed {
                     state.cursor = DirCursor::start(rng.pick(&file_set.dirs)?.fh);
                 }
                 let DirCursor { dir, cookie, verf } = &state.cursor;
-                // a cookie belongs to both, but not every server thinks so: one kind a directory
+                // a cookie is valid for both procedures, but not on every server: one procedure per
+                // directory
                 Call::Readdirplus(dir.as_ref()?, *cookie, *verf, PIECE)
             }
             Op::Fsstat => Call::Fsstat(&file_set.root),

@@ -1,4 +1,4 @@
-//! `read`: files at random, at random multiples of the size; what comes back is checked on a sample.
+//! `read`: files at random, at random multiples of the size; the data is verified on a sample.
 
 use super::{CallGenerator, Rng};
 use crate::load::call::Call;
@@ -9,7 +9,7 @@ use crate::load::plan::Plan;
 use crate::load::reply::Body;
 use std::sync::Arc;
 
-/// One READ of so many is compared with what the file must have.
+/// One READ of this many is verified.
 const READS_PER_CHECK: u32 = 32;
 
 #[derive(Clone, Copy)]

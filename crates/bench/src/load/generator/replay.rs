@@ -1,4 +1,4 @@
-//! `replay`: a recorded list, again and again; the clients start at places spread over it.
+//! `replay`: a recorded list, repeatedly; the clients start at positions spread over it.
 
 use super::CallGenerator;
 use super::access::ALL;
@@ -11,9 +11,9 @@ use crate::load::reply::Body;
 use proto::nfs3::StableHow;
 use std::sync::Arc;
 
-/// Bytes of a piece of a directory.
+/// Bytes of a READDIR reply.
 const PIECE: u32 = 8192;
-/// The longest WRITE that is played; a longer one is cut.
+/// The longest WRITE that is replayed; a longer one is shortened.
 const WRITE_MAX: usize = 1 << 20;
 
 pub(super) struct Replay {

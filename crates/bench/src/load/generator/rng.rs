@@ -16,7 +16,7 @@ impl Rng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `end`; 0 where there is none.
+    /// A number below `end`; 0 if there is none.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         let wide = u128::from(self.next_u64()) * end as u128;
         usize::try_from(wide >> 64).unwrap_or(0)

@@ -1,8 +1,8 @@
-//! `untar`: each lane unpacks small files into its client's directory, by the calls of the Linux client for tar(1): an
-//! exclusive CREATE, the SETATTR that gives the file its mode, its data in one WRITE with FILE_SYNC, and the SETATTR that
-//! gives it the archive's time. Each of the four is a promise that has to survive a power cut.
+//! `untar`: each slot unpacks small files into its client's directory, by the calls of the Linux client for tar(1): an
+//! exclusive CREATE, the SETATTR that sets the file's mode, its data in one WRITE with FILE_SYNC, and the SETATTR that
+//! sets the archive's time. Each of the four must survive a power cut once it is answered.
 //!
-//! Names are never used twice, also by another run, as an exclusive CREATE of a file that is there fails.
+//! Names are never reused, not even by another run, as an exclusive CREATE of an existing file fails.
 
 use super::{CallGenerator, own};
 use crate::load::call::Call;
@@ -27,7 +27,7 @@ enum Next {
 
 struct Slot {
     next: Next,
-    /// Files that were begun.
+    /// Files started so far.
     begun: u64,
     name: Vec<u8>,
     file: Fh,
@@ -36,7 +36,7 @@ struct Slot {
 pub(super) struct Untar {
     dir: Fh,
     data: Vec<u8>,
-    /// Tells the names and verifiers of this run from those of others.
+    /// Distinguishes the names and verifiers of this run from those of others.
     run: u64,
     slots: Vec<Slot>,
 }

@@ -1,8 +1,8 @@
-//! `walk`: a tree as rsync walks it from a client of 2009 whose caches hold nothing: for each
-//! directory its rights and its list, for each entry its rights, now and then attributes. Almost only
-//! ACCESS, as in the recorded experiment.
+//! `walk`: a tree as rsync walks it from a client of 2009 with empty caches: ACCESS and a listing for
+//! each directory, ACCESS for each entry, attributes for some. Almost only ACCESS, as in the recorded
+//! experiment.
 //!
-//! The clients start at places spread over the tree, so that they are not all in one directory.
+//! The clients start at positions spread over the tree, so that they are not all in one directory.
 
 use super::access::ALL;
 use super::list::DirCursor;
@@ -14,10 +14,10 @@ use crate::load::plan::Plan;
 use crate::load::reply::Body;
 use std::sync::Arc;
 
-/// Every so many entries, one has its attributes fetched as well.
+/// For one entry of this many the attributes are fetched as well.
 const ENTRIES_PER_GETATTR: u32 = 16;
 
-/// What comes next in the directory.
+/// The next call in the directory.
 #[derive(Clone, Copy)]
 enum At {
     /// ACCESS of the directory.
@@ -35,7 +35,7 @@ pub(super) struct Walk {
     dir: usize,
     at: At,
     piece: u32,
-    /// Lanes that are in the middle of a list.
+    /// Slots in the middle of a listing.
     slots: Vec<DirCursor>,
 }
 

@@ -1,7 +1,7 @@
-//! `write`: each client its own file, from start to end and again, a COMMIT at each end; as often as
-//! the plan's passes say, or until the time is over.
+//! `write`: each client its own file, from start to end and again, a COMMIT at each end; for the
+//! number of passes in the plan, or until the time is over.
 //!
-//! Before the COMMIT all WRITEs of the pass are answered: lanes that come early wait.
+//! The COMMIT follows the last reply of the pass: slots that are ready earlier wait.
 
 use super::{CallGenerator, own};
 use crate::load::call::Call;
@@ -23,7 +23,7 @@ pub(super) struct Writes {
     version: Version,
     under_way: usize,
     committing: bool,
-    /// Passes that are to be made, and those that were.
+    /// Passes to run, and passes done.
     passes: Option<u32>,
     passed: u32,
 }
@@ -50,10 +50,10 @@ impl Writes {
         }
     }
 
-    /// At the end of the file with all WRITEs answered: the COMMIT that ends the pass, if it takes one.
+    /// At the end of the file with all WRITEs answered: the COMMIT that ends the pass, if it needs one.
     fn turn(&mut self) -> Option<Call<'_>> {
         self.offset = 0;
-        // what was written stable, and version 2, where all is, needs no COMMIT
+        // stable writes, and version 2, where all are stable, need no COMMIT
         if self.stable == StableHow::Unstable && self.version == Version::V3 {
             self.committing = true;
             return Some(Call::Commit(&self.file));
