@@ -1,6 +1,6 @@
-//! `calls HOST:PORT EXPORT WHAT UID COUNT`: makes the same call COUNT times over one connection, one
-//! after the other. What makes them countable with a tracer on the server; see
-//! `tests/speed/syscalls.sh`, which also says what must be in the export.
+//! `calls HOST:PORT EXPORT WHAT UID COUNT`: makes the call WHAT COUNT times in sequence over one
+//! connection, so that a tracer on the server can count its system calls; see
+//! `tests/speed/syscalls.sh`, which also lists the files that the export needs.
 
 use bowline_client::{Client, Fh, Identity};
 use proto::nfs3::{CreateHow3, Sattr3, StableHow};

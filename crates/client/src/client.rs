@@ -1,10 +1,10 @@
-//! Calls and their answers, matched by transaction id.
+//! Calls and their replies, matched by transaction id.
 //!
-//! Owns: the calls under way, and answers that came before they were asked for. Over datagrams it
-//! sends a call again until it is answered; over a connection that is TCP's work.
+//! Owns: the calls in flight, and replies that arrived while another was waited for. A datagram is
+//! retransmitted until it is answered; over a connection TCP does that.
 //!
-//! Invariant: an answer is kept only for a call under way, so that what is held is bounded by what
-//! the user has sent.
+//! Invariant: a reply is kept only for a call in flight, so that memory is bounded by what the user
+//! has sent.
 
 use crate::error::{Error, Result};
 use crate::message::{Identity, Target, put_call, reply_xid};
@@ -16,9 +16,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use xdr::{Decode, Encode, Reader, Writer};
 
-/// The first wait before a datagram is sent again; it doubles each time.
+/// The first wait before a datagram is retransmitted; it doubles each time.
 const RETRANSMIT_FIRST: Duration = Duration::from_millis(500);
-/// Times that a datagram is sent at least, where the whole timeout is short.
+/// Times that a datagram is sent at least, even if the timeout is short.
 const TRIES_AT_LEAST: u32 = 3;
 
 /// A blocking client of one server over one socket.
@@ -27,15 +27,15 @@ pub struct Client {
     identity: Option<Identity>,
     timeout: Duration,
     next_xid: u32,
-    /// Calls under way; with the whole message where it may have to be sent again.
+    /// Calls in flight; with the whole message if it may have to be retransmitted.
     under_way: HashMap<u32, Vec<u8>>,
-    /// Answers that came while another was waited for.
+    /// Replies that arrived while another was waited for.
     early: HashMap<u32, Vec<u8>>,
     scratch: Writer,
     retransmissions: u64,
 }
 
-/// The result of a call, as it came.
+/// The undecoded result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     record: Vec<u8>,
@@ -94,7 +94,7 @@ impl<'a> Decode<'a> for Nothing {
 
 impl Client {
     fn new(link: Link, timeout: Duration) -> Self {
-        // A server's reply cache must not take this client for an earlier one on the same port.
+        // A server's reply cache must not mistake this client for an earlier one on the same port.
         let random = RandomState::new().build_hasher().finish().to_be_bytes();
         Self {
             link,
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// Connects. `timeout` holds for connecting and for each call.
+    /// Connects. `timeout` applies to connecting and to each call.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::TimedOut`], [`Error::Io`].
@@ -116,7 +116,7 @@ impl Client {
         Ok(Self::new(Link::tcp(addr, timeout)?, timeout))
     }
 
-    /// Takes over a connection, such as one from a reserved port.
+    /// Takes over an existing connection, such as one from a reserved port.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -124,8 +124,8 @@ impl Client {
         Ok(Self::new(Link::over_tcp(stream)?, timeout))
     }
 
-    /// A client that sends datagrams. Nothing is sent yet, so that a dead server shows only at
-    /// the first call.
+    /// A client that sends datagrams. Nothing is sent yet, so that a dead server is detected only
+    /// at the first call.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -133,7 +133,7 @@ impl Client {
         Ok(Self::new(Link::udp(addr, false)?, timeout))
     }
 
-    /// As [`Client::udp`], from a reserved port, which exports marked `secure` ask for.
+    /// As [`Client::udp`], from a reserved port, which exports marked `secure` require.
     ///
     /// # Errors
     /// [`Error::Io`], also without the privilege.
@@ -141,7 +141,7 @@ impl Client {
         Ok(Self::new(Link::udp(addr, true)?, timeout))
     }
 
-    /// Connects to a UNIX stream socket, as rpcbind has one.
+    /// Connects to a UNIX stream socket, such as that of rpcbind.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::Io`].
@@ -149,30 +149,30 @@ impl Client {
         Ok(Self::new(Link::unix(path, timeout)?, timeout))
     }
 
-    /// Calls as this user from now on; `None` is AUTH_NONE.
+    /// Sets the user of later calls; `None` is AUTH_NONE.
     pub fn set_identity(&mut self, identity: Option<Identity>) {
         self.identity = identity;
     }
 
-    /// How long each call may take from now on.
+    /// Sets the timeout of later calls.
     pub const fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
 
-    /// How many datagrams were sent again so far.
+    /// Number of datagrams retransmitted so far.
     pub const fn retransmissions(&self) -> u64 {
         self.retransmissions
     }
 
-    /// How many calls have been sent and not yet been received.
+    /// Number of calls sent and not yet answered.
     pub fn under_way(&self) -> usize {
         self.under_way.len().saturating_add(self.early.len())
     }
 
-    /// Sends a call without waiting for its answer, and gives its transaction id.
+    /// Sends a call without waiting for its reply, and returns its transaction id.
     ///
     /// # Errors
-    /// Those of sending.
+    /// Errors of sending.
     pub fn send(&mut self, target: Target, args: &(impl Encode + ?Sized)) -> Result<u32> {
         let xid = self.next_xid;
         self.next_xid = xid.wrapping_add(1);
@@ -186,10 +186,10 @@ impl Client {
         Ok(xid)
     }
 
-    /// Waits for the answer to one call.
+    /// Waits for the reply to one call.
     ///
     /// # Errors
-    /// Any; after [`Error::TimedOut`] the call is given up.
+    /// Any; after [`Error::TimedOut`] the call is abandoned.
     pub fn recv(&mut self, xid: u32) -> Result<Reply> {
         if let Some(record) = self.early.remove(&xid) {
             return Reply::open(record);
@@ -213,11 +213,11 @@ impl Client {
         }
     }
 
-    /// Waits for whichever answer comes next, and gives its transaction id with it.
+    /// Waits for the next reply to any call, and returns its transaction id with it.
     ///
     /// # Errors
-    /// Of the connection: outside. Of the call: inside. After [`Error::TimedOut`] every call
-    /// under way is given up.
+    /// Outer: of the connection. Inner: of the call. After [`Error::TimedOut`] every call in flight
+    /// is abandoned.
     pub fn recv_any(&mut self) -> Result<(u32, Result<Reply>)> {
         let early = self.early.keys().next().copied();
         if let Some((xid, record)) = early.and_then(|xid| self.early.remove_entry(&xid)) {
@@ -240,7 +240,7 @@ impl Client {
         }
     }
 
-    /// Sends a call and waits for its answer.
+    /// Sends a call and waits for its reply.
     ///
     /// # Errors
     /// Any.
@@ -249,8 +249,8 @@ impl Client {
         self.recv(xid)
     }
 
-    /// The next answer to a call under way, or `None` at the deadline. Sends `again` again as the
-    /// wait demands.
+    /// The next reply to a call in flight, or `None` at the deadline. Retransmits `again` at the
+    /// intervals of the wait.
     fn next_answer(&mut self, wait: &mut Wait, again: &[u32]) -> Result<Option<(u32, Vec<u8>)>> {
         loop {
             if let Some(record) = self.link.receive(wait.until())? {
@@ -258,7 +258,7 @@ impl Client {
                     Ok(xid) if self.under_way.remove(&xid).is_some() => {
                         return Ok(Some((xid, record)));
                     }
-                    // A datagram that makes no sense may be anybody's.
+                    // An undecodable datagram may have any sender.
                     Err(what) if !self.link.is_datagram() => {
                         return Err(Error::NotRpc { peer: self.link.peer().to_owned(), what });
                     }
@@ -283,7 +283,7 @@ impl Client {
     }
 }
 
-/// One wait: until when in all, and until when before the call is sent again.
+/// One wait: the deadline, and the time of the next retransmission.
 struct Wait {
     timeout: Duration,
     deadline: Instant,

@@ -1,23 +1,23 @@
-//! What can go wrong on the way to a server and back, and whose fault it is.
+//! Errors of calls, and whose fault they are.
 
 use proto::mount::MountError;
 use rpc::Refusal;
 use rpc::record::RecordError;
 use std::time::Duration;
 
-/// What a call gives.
+/// The result of a call.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing listens there.
+    /// No server listens at the address.
     #[error("{peer} refuses: no server listens there; check address and port")]
     Refused {
         /// The address.
         peer: String,
     },
-    /// The network or the machine does not let us.
+    /// The network or the machine does not allow it.
     #[error("{peer}: {source}")]
     Io {
         /// The address.
@@ -25,25 +25,25 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
-    /// No answer in time.
+    /// No reply in time.
     #[error("{peer} gave no answer within {after:?}{}", stray_answers(*strays))]
     TimedOut {
         /// The address.
         peer: String,
-        /// How long we waited.
+        /// The timeout.
         after: Duration,
-        /// Answers to other calls than ours that came meanwhile.
+        /// Replies to other calls that arrived meanwhile.
         strays: u32,
     },
-    /// The server closed the connection before the answer was whole.
+    /// The server closed the connection before the reply was complete.
     #[error("{peer} closed the connection with {missing}")]
     Closed {
         /// The address.
         peer: String,
-        /// What had come by then.
+        /// What had arrived by then.
         missing: &'static str,
     },
-    /// The stream cannot be cut into records.
+    /// The stream is not valid record marking.
     #[error("{peer} does not speak ONC RPC, or announces too much: {source}")]
     BadRecord {
         /// The address.
@@ -51,7 +51,7 @@ pub enum Error {
         /// What is wrong.
         source: RecordError,
     },
-    /// What came is not an RPC reply.
+    /// The message is not an RPC reply.
     #[error("{peer} does not speak ONC RPC: {what}")]
     NotRpc {
         /// The address.
@@ -59,7 +59,7 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// The server refuses to run the call.
+    /// The server rejects the call.
     #[error("{0}")]
     Rejected(#[from] Refusal),
     /// The result does not decode.
@@ -86,7 +86,7 @@ pub enum Error {
         /// The UNIX error number.
         number: u32,
     },
-    /// NFS answered with an error.
+    /// NFS returned an error.
     #[error("{operation}: {name} ({number})")]
     Nfs {
         /// The operation.
@@ -96,10 +96,10 @@ pub enum Error {
         /// The status by its number.
         number: u32,
     },
-    /// There is no call with this transaction id under way.
+    /// No call with this transaction id is in flight.
     #[error("no call with transaction id {0:#x} is under way")]
     NotUnderWay(u32),
-    /// What is to be sent cannot be.
+    /// The message cannot be encoded.
     #[error("cannot be sent: {0}")]
     Unsendable(&'static str),
 }
@@ -112,7 +112,7 @@ fn stray_answers(count: u32) -> String {
 }
 
 impl Error {
-    /// The number of the protocol's own status, for an error that is one.
+    /// The number of the protocol's own status, if the error is one.
     pub const fn status(&self) -> Option<u32> {
         match self {
             Self::Nfs { number, .. } | Self::MountOld { number, .. } => Some(*number),
@@ -121,7 +121,7 @@ impl Error {
         }
     }
 
-    /// Whether no answer came in time.
+    /// Whether it is a timeout.
     pub const fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut { .. })
     }

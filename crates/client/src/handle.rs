@@ -1,4 +1,4 @@
-//! A file handle in place: opaque bytes that the server gave.
+//! A file handle stored inline: opaque bytes from the server.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ impl Fh {
     /// The longest handle.
     pub const MAX: usize = 64;
 
-    /// No bytes: no server gives this one.
+    /// No bytes: no server returns this one.
     pub const EMPTY: Self = Self { len: 0, bytes: [0; Self::MAX] };
 
-    /// A handle of these bytes, or `None` where there are too many.
+    /// A handle of these bytes, or `None` if there are too many.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut fh = Self { len: u8::try_from(bytes.len()).ok()?, bytes: [0; Self::MAX] };
         fh.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);

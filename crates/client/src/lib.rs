@@ -1,8 +1,8 @@
 //! A small blocking client for NFS versions 2, 3 and 4.1, MOUNT and the port mapper, on the server's
 //! own codec: for `bowline serve --prove`, for registering with rpcbind, for tests and for load.
 //!
-//! Owns: sockets of `std`, nothing global. A [`Client`] is one socket; it is not shared between
-//! threads, and keeps as many calls under way as its user sends.
+//! Owns: sockets of `std`, no global state. A [`Client`] is one socket; it is not shared between
+//! threads, and can have several calls in flight.
 
 mod client;
 mod error;

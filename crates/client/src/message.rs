@@ -1,13 +1,13 @@
-//! Call headers out, reply headers in (RFC 5531 §9).
+//! Encodes call headers and decodes reply headers (RFC 5531 §9).
 
 use proto::rpc::{CALL, GROUPS_MAX, MACHINE_NAME_MAX, REPLY};
 use rpc::{AuthSys, Request};
 use xdr::{Reader, Writer};
 
-/// Who the client says is calling (AUTH_SYS).
+/// The identity of the caller (AUTH_SYS).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The client's name for its machine; what is over 255 bytes is cut.
+    /// The client's machine name; truncated to 255 bytes.
     pub machine: String,
     /// User id.
     pub uid: u32,
@@ -29,7 +29,7 @@ impl Identity {
     }
 }
 
-/// What is called.
+/// Target of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Program number.
@@ -47,7 +47,7 @@ pub(crate) fn put_call(w: &mut Writer, xid: u32, target: Target, identity: Optio
     w.put(&Request { xid, program, version, procedure, credential });
 }
 
-/// What of an identity fits in AUTH_SYS.
+/// The part of an identity that fits in AUTH_SYS.
 fn credential(identity: &Identity) -> Option<AuthSys<'_>> {
     let name = identity.machine.as_bytes();
     let name = name.get(..MACHINE_NAME_MAX).unwrap_or(name);
@@ -55,7 +55,7 @@ fn credential(identity: &Identity) -> Option<AuthSys<'_>> {
     AuthSys::new(name, identity.uid, identity.gid, groups)
 }
 
-/// The transaction id of a record, if it is a reply at all.
+/// The transaction id of a record, if it is a reply.
 pub(crate) fn reply_xid(record: &[u8]) -> Result<u32, &'static str> {
     let mut r = Reader::new(record);
     let xid = r.u32().map_err(|_| "the message is too short for a header")?;

@@ -13,7 +13,7 @@ use proto::mount::{
 pub struct Exported {
     /// The path.
     pub path: Vec<u8>,
-    /// Who may mount it; none means everybody.
+    /// The clients that may mount it; empty means all.
     pub groups: Vec<String>,
 }
 
@@ -26,12 +26,12 @@ pub struct MountedBy {
     pub path: Vec<u8>,
 }
 
-/// What MNT of version 3 gave.
+/// The result of MNT of version 3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
     /// The handle.
     pub handle: Fh,
-    /// Authentication flavours that the server takes.
+    /// Authentication flavours that the server accepts.
     pub flavors: Vec<u32>,
 }
 
@@ -56,15 +56,15 @@ impl Client {
     /// The handle of a path, by version 3.
     ///
     /// # Errors
-    /// [`Error::Mount`] where the server refuses.
+    /// [`Error::Mount`] if the server refuses.
     pub fn mount(&mut self, path: &[u8]) -> Result<Fh> {
         self.mount_with_flavors(path).map(|mounted| mounted.handle)
     }
 
-    /// The handle of a path and the flavours that the server takes, by version 3.
+    /// The handle of a path and the flavours that the server accepts, by version 3.
     ///
     /// # Errors
-    /// [`Error::Mount`] where the server refuses.
+    /// [`Error::Mount`] if the server refuses.
     pub fn mount_with_flavors(&mut self, path: &[u8]) -> Result<Mounted> {
         let reply = self.call(target(3, procedure::MNT), &DirPath(path))?;
         match reply.decode::<Mount3Result<'_>>("MNT")? {
@@ -80,7 +80,7 @@ impl Client {
     /// The handle of a path, by version 1 or 2, for NFS version 2.
     ///
     /// # Errors
-    /// [`Error::MountOld`] where the server refuses.
+    /// [`Error::MountOld`] if the server refuses.
     pub fn mount_old(&mut self, version: u32, path: &[u8]) -> Result<[u8; HANDLE_V1]> {
         let reply = self.call(target(version, procedure::MNT), &DirPath(path))?;
         match reply.decode::<Mount1Result>("MNT")? {
@@ -107,7 +107,7 @@ impl Client {
         reply.decode::<Nothing>("UMNTALL").map(|_| ())
     }
 
-    /// What is exported to whom.
+    /// The exports and their clients.
     ///
     /// # Errors
     /// Any.
@@ -121,7 +121,7 @@ impl Client {
         Ok(rows.into_iter().map(row).collect())
     }
 
-    /// Who mounted what.
+    /// The mounts of all clients.
     ///
     /// # Errors
     /// Any.

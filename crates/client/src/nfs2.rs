@@ -1,4 +1,4 @@
-//! NFS version 2 (RFC 1094 §2.2) from the client's side: what tests and boot loaders use of it.
+//! NFS version 2 (RFC 1094 §2.2) from the client's side: the parts that tests and boot loaders use.
 
 use crate::client::{Client, Nothing, Reply};
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ pub struct Entry2 {
     pub name: Vec<u8>,
     /// Inode number.
     pub fileid: u32,
-    /// Where to go on after it.
+    /// Cookie to continue after it.
     pub cookie: u32,
 }
 
@@ -32,7 +32,7 @@ fn result<'a, T: Decode<'a>>(reply: &'a Reply, operation: &'static str) -> Resul
     }
 }
 
-/// The result of a procedure that gives a status only.
+/// The result of a procedure that returns a status only.
 fn status(reply: &Reply, operation: &'static str) -> Result<()> {
     match reply.decode::<Nfsstat2>(operation)? {
         Nfsstat2::Ok => Ok(()),
@@ -60,7 +60,7 @@ impl Client {
     /// GETATTR.
     ///
     /// # Errors
-    /// [`Error::Nfs`] where the server refuses, as for all that follow.
+    /// [`Error::Nfs`] if the server refuses, as for all that follow.
     pub fn getattr2(&mut self, file: &Fh2) -> Result<Fattr2> {
         result(&self.nfs2(p::GETATTR, file)?, "GETATTR")
     }
@@ -157,7 +157,7 @@ impl Client {
         status(&self.nfs2(p::RENAME, &args)?, "RENAME")
     }
 
-    /// READDIR: one piece of at most `count` bytes, and whether it is the last.
+    /// READDIR: entries of at most `count` bytes, and whether they are the last.
     ///
     /// # Errors
     /// Any.

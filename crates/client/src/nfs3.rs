@@ -1,6 +1,6 @@
 //! NFS version 3 (RFC 1813 §3.3) from the client's side: one method per procedure.
 //!
-//! Names and data are bytes; results are owned. What a server may leave out is an `Option`.
+//! Names and data are bytes; results are owned. Optional fields are an `Option`.
 
 use crate::client::{Client, Nothing, Reply};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ pub struct Found {
     pub attr: Option<Fattr3>,
 }
 
-/// What CREATE, MKDIR, SYMLINK and MKNOD made.
+/// The result of CREATE, MKDIR, SYMLINK and MKNOD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
     /// The new object's handle.
@@ -36,7 +36,7 @@ pub struct Made {
     pub dir: WccData,
 }
 
-/// What READ gave.
+/// The result of READ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadDone {
     /// The data.
@@ -54,7 +54,7 @@ pub struct Entry {
     pub name: Vec<u8>,
     /// Inode number.
     pub fileid: u64,
-    /// Where to go on after it.
+    /// Cookie to continue after it.
     pub cookie: u64,
     /// Handle, from READDIRPLUS.
     pub handle: Option<Fh>,
@@ -62,14 +62,14 @@ pub struct Entry {
     pub attr: Option<Fattr3>,
 }
 
-/// A piece of a directory.
+/// The result of READDIR.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// The entries.
     pub entries: Vec<Entry>,
-    /// To be sent with the next cookie.
+    /// Verifier to be sent with the next cookie.
     pub verf: Verf,
-    /// Whether this is the last piece.
+    /// Whether these are the last entries.
     pub eof: bool,
 }
 
@@ -123,7 +123,7 @@ impl Client {
     /// GETATTR.
     ///
     /// # Errors
-    /// [`Error::Nfs`] where the server refuses, as for all that follow.
+    /// [`Error::Nfs`] if the server refuses, as for all that follow.
     pub fn getattr(&mut self, object: &Fh) -> Result<Fattr3> {
         result::<_, NoBody>(&self.nfs3(p::GETATTR, &wire(object))?, "GETATTR")
     }
@@ -152,7 +152,7 @@ impl Client {
         Ok(Found { handle: owned(found.object)?, attr: found.attr })
     }
 
-    /// ACCESS: the part of `mask` that is allowed.
+    /// ACCESS: the part of `mask` that is granted.
     ///
     /// # Errors
     /// Any.
@@ -180,7 +180,7 @@ impl Client {
         self.recv_read(xid)
     }
 
-    /// Sends a READ without waiting for its answer.
+    /// Sends a READ without waiting for its reply.
     ///
     /// # Errors
     /// Those of sending.
@@ -188,7 +188,7 @@ impl Client {
         self.send(target(p::READ), &ReadArgs { file: wire(file), offset, count })
     }
 
-    /// Waits for the answer to a READ that was sent.
+    /// Waits for the reply to a READ that was sent.
     ///
     /// # Errors
     /// Any.
@@ -217,7 +217,7 @@ impl Client {
         result::<_, WccData>(&self.recv(xid)?, "WRITE")
     }
 
-    /// Sends a WRITE without waiting for its answer.
+    /// Sends a WRITE without waiting for its reply.
     ///
     /// # Errors
     /// Those of sending.
@@ -308,7 +308,7 @@ impl Client {
         result::<_, LinkRes>(&self.nfs3(p::LINK, &args)?, "LINK")
     }
 
-    /// READDIR: one piece of at most `count` bytes.
+    /// READDIR: entries of at most `count` bytes.
     ///
     /// # Errors
     /// Any.
@@ -326,7 +326,7 @@ impl Client {
         Ok(Listing { entries: ok.entries.iter().map(entry).collect(), verf: ok.verf, eof: ok.eof })
     }
 
-    /// READDIRPLUS: one piece of at most `count` bytes.
+    /// READDIRPLUS: entries of at most `count` bytes.
     ///
     /// # Errors
     /// Any.
@@ -378,7 +378,7 @@ impl Client {
         result::<_, PostOpAttr>(&self.nfs3(p::PATHCONF, &wire(object))?, "PATHCONF")
     }
 
-    /// COMMIT; a `count` of 0 reaches to the end.
+    /// COMMIT; a `count` of 0 means to the end of the file.
     ///
     /// # Errors
     /// Any.

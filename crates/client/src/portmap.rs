@@ -42,7 +42,7 @@ fn mapping(service: &Registration) -> Mapping {
 }
 
 impl Client {
-    /// A program's port, by version 2 of the port mapper; `None` if it is not there.
+    /// A program's port, by version 2 of the port mapper; `None` if it is not registered.
     ///
     /// # Errors
     /// Any.
@@ -83,7 +83,7 @@ impl Client {
         Ok(rows.iter().map(row).collect())
     }
 
-    /// Where exactly this version of a program is, by version 4 of rpcbind.
+    /// The address of exactly this version of a program, by version 4 of rpcbind.
     ///
     /// # Errors
     /// Any.
@@ -99,7 +99,7 @@ impl Client {
         Ok(from_universal(reply.decode::<Address<'_>>("GETVERSADDR")?.0))
     }
 
-    /// Registers a service by version 2; `false` where another holds its place.
+    /// Registers a service by version 2; `false` if another server is registered for it.
     ///
     /// # Errors
     /// Any.
@@ -107,7 +107,7 @@ impl Client {
         self.call(target(2, procedure2::SET), &mapping(service))?.decode("SET")
     }
 
-    /// Takes a program's version back on all transports, by version 2.
+    /// Unregisters a program's version on all transports, by version 2.
     ///
     /// # Errors
     /// Any.
@@ -115,7 +115,7 @@ impl Client {
         self.call(target(2, procedure2::UNSET), &mapping(service))?.decode("UNSET")
     }
 
-    /// Registers a service by version 4; `false` where another holds its place.
+    /// Registers a service by version 4; `false` if another server is registered for it.
     ///
     /// # Errors
     /// Any.
@@ -123,7 +123,7 @@ impl Client {
         self.rpcb_change(procedure4::SET, service, owner)
     }
 
-    /// Takes a service back on its one transport, by version 4.
+    /// Unregisters a service on its one transport, by version 4.
     ///
     /// # Errors
     /// Any.

@@ -1,5 +1,5 @@
-//! The proof that a server serves: mount over the wire, list, read a file whole, compare it with
-//! the same file on disk.
+//! The proof that a server works: mounts over the wire, lists, reads a whole file, and compares it
+//! with the same file on disk.
 //!
 //! Bounded in entries, bytes and time, so that it can run at every start.
 
@@ -17,29 +17,29 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long connecting and each call of the proof may take.
+/// Timeout of connecting and of each call of the proof.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest file that is read.
 pub const FILE_MAX: u64 = 64 << 20;
 /// The most entries that are listed; a larger directory is listed in part.
 pub const ENTRIES_MAX: usize = 10_000;
-/// The most files that are tried, where reading the first ones is not allowed.
+/// The most files that are tried if the first ones cannot be read.
 const CANDIDATES_MAX: usize = 16;
-/// Bytes of directory per call.
+/// Bytes of a READDIR reply.
 const LIST_BYTES: u32 = 32 << 10;
-/// READs under way at once.
+/// READs in flight.
 const WINDOW: usize = 4;
-/// The largest READ of the proof; smaller where the server says so.
+/// The largest READ of the proof; smaller if the server's limit is.
 const READ_MAX: u32 = 256 << 10;
 
-/// What the proof saw.
+/// The result of the proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     /// Entries of the root that were listed, `.` and `..` not counted.
     pub entries: usize,
-    /// The file that was read, if there was one to read.
+    /// The file that was read, if any.
     pub file: Option<String>,
-    /// Bytes that were read of it.
+    /// Bytes read of it.
     pub bytes: u64,
     /// Whether they were compared with the file on disk.
     pub compared: bool,
@@ -47,15 +47,15 @@ pub struct Proof {
     pub elapsed_us: u64,
 }
 
-/// Why there is no proof.
+/// Why the proof failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProveError {
     /// A call failed.
     #[error("{step}: {source}")]
     Call {
-        /// What was being done.
+        /// The step.
         step: &'static str,
-        /// What went wrong.
+        /// The error.
         source: Error,
     },
     /// The file on disk cannot be read.
@@ -66,7 +66,7 @@ pub enum ProveError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The served bytes are not those on disk.
+    /// The served bytes differ from those on disk.
     #[error(
         "{file} as served differs from the file on disk from byte {offset} on (unless somebody changed it just now)"
     )]
@@ -83,7 +83,7 @@ fn at(step: &'static str) -> impl FnOnce(Error) -> ProveError {
 }
 
 /// Proves that the server of a connection serves `export_path` (NFS and MOUNT on the same port), and,
-/// with `local_dir`, that it serves that directory's bytes.
+/// with `local_dir`, that it serves that directory's data.
 ///
 /// # Errors
 /// [`ProveError`]: the step that failed and why.
@@ -96,12 +96,12 @@ pub fn prove(
     client.set_identity(Some(Identity::root()));
     let root = client.mount(export_path).map_err(at("mounting"))?;
     prove_below(&mut client, &root, local_dir, start).inspect(|_| {
-        // The proof is made; a row left in the server's list of mounts would be the only harm.
+        // The proof has succeeded; an entry left in the server's list of mounts does no harm.
         let _ = client.unmount(export_path);
     })
 }
 
-/// As [`prove`], on a client that has mounted `root`; `start` is when the work began.
+/// As [`prove`], with a client that has mounted `root`; `start` is the start of the measured time.
 ///
 /// # Errors
 /// [`ProveError`].
@@ -150,10 +150,10 @@ fn list(client: &mut Client, dir: &Fh) -> Result<Vec<Entry>> {
     }
 }
 
-/// A file's name, and what the server says is in it.
+/// A file's name and its attributes from the server.
 type Served<'e> = (&'e [u8], Vec<u8>);
 
-/// Reads the first file that may be read; `None` if there is none.
+/// Reads the first readable file; `None` if there is none.
 fn read_one<'e>(
     client: &mut Client,
     root: &Fh,
@@ -174,13 +174,13 @@ fn read_one<'e>(
     Ok(None)
 }
 
-/// Whether a file is merely not for us, or has gone since it was listed.
+/// Whether a file is only not readable for us, or was removed since it was listed.
 fn is_private(error: &Error) -> bool {
     let statuses = [Nfsstat3::Acces, Nfsstat3::Perm, Nfsstat3::NoEnt, Nfsstat3::Stale];
     error.status().is_some_and(|number| statuses.iter().any(|s| s.number() == number))
 }
 
-/// Reads a file from its start to its end, several calls at once; no more than [`FILE_MAX`].
+/// Reads a file from start to end, with several calls in flight; no more than [`FILE_MAX`].
 fn read_whole(client: &mut Client, file: &Fh, read_size: u32) -> Result<Vec<u8>> {
     let size = client.getattr(file)?.size.min(FILE_MAX);
     let mut data = Vec::new();
@@ -195,7 +195,7 @@ fn read_whole(client: &mut Client, file: &Fh, read_size: u32) -> Result<Vec<u8>>
         let Some((offset, count, xid)) = under_way.pop_front() else { return Ok(data) };
         let mut got = client.recv_read(xid)?;
         data.append(&mut got.data);
-        // A READ may be short (RFC 1813 §3.3.6): the rest is asked for by itself.
+        // A READ may be short (RFC 1813 §3.3.6): the rest is requested separately.
         let end = offset.saturating_add(u64::from(count));
         while !got.eof {
             let at = u64::try_from(data.len()).unwrap_or(u64::MAX);

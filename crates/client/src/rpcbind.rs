@@ -1,8 +1,8 @@
-//! Registering with the machine's rpcbind, so that clients that ask port 111 find the server.
+//! Registering with the machine's rpcbind, so that clients that query port 111 find the server.
 //!
-//! By version 4 over rpcbind's UNIX socket, where it knows us by our user id; where there is no
-//! such socket, by version 2 from a reserved port, for IPv4 only. All or nothing: what was
-//! registered before an error is taken back.
+//! By version 4 over rpcbind's UNIX socket, where it identifies us by our user id; if there is no
+//! such socket, by version 2 from a reserved port, for IPv4 only. All or nothing: registrations
+//! before an error are undone.
 
 use crate::Nothing;
 use crate::client::Client;
@@ -16,17 +16,17 @@ use std::time::Duration;
 
 /// How long rpcbind may take for each call; it is on this machine.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the holder of our place may take to show that it lives.
+/// Timeout of the check whether a registered server still answers.
 const ALIVE_TIMEOUT: Duration = Duration::from_millis(500);
-/// The owner, as rpcbind shows it where it does not know better.
+/// The owner, as rpcbind shows it if it does not know the user.
 const OWNER: &str = "bowline";
 
-/// Where rpcbind is.
+/// Addresses of rpcbind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rpcbind {
     /// Its UNIX socket.
     pub socket: PathBuf,
-    /// Its address, for where there is no such socket.
+    /// Its address, used if there is no such socket.
     pub addr: SocketAddr,
 }
 
@@ -40,10 +40,10 @@ impl Default for Rpcbind {
     }
 }
 
-/// Why nothing was registered.
+/// Why registration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// There is no rpcbind.
+    /// rpcbind is not running.
     #[error(
         "no rpcbind answers on this machine ({0}); clients need the port in their mount options"
     )]
@@ -51,7 +51,7 @@ pub enum RegisterError {
     /// A call failed.
     #[error("rpcbind: {0}")]
     Call(#[from] Error),
-    /// Another server holds the place and answers.
+    /// Another server is registered and answers.
     #[error(
         "program {program} version {version} ({netid}) is registered by a server that answers at {address}; stop it first"
     )]
@@ -62,10 +62,10 @@ pub enum RegisterError {
         version: u32,
         /// Transport.
         netid: &'static str,
-        /// Where it answers.
+        /// Its address.
         address: SocketAddr,
     },
-    /// rpcbind says no and does not say why.
+    /// rpcbind refuses without a reason.
     #[error(
         "rpcbind refuses program {program} version {version} ({netid}); registering needs root"
     )]
@@ -79,7 +79,7 @@ pub enum RegisterError {
     },
 }
 
-/// What is registered; [`Registered::unregister`] takes it back.
+/// The registered services; [`Registered::unregister`] unregisters them.
 #[derive(Debug)]
 #[must_use = "what is registered stays so until it is taken back"]
 pub struct Registered {
@@ -87,7 +87,7 @@ pub struct Registered {
     services: Vec<Registration>,
 }
 
-/// Registers `services`. A registration that nobody answers for any more is replaced.
+/// Registers `services`. A registration of a server that no longer answers is replaced.
 ///
 /// # Errors
 /// [`RegisterError`]; nothing is registered then.
@@ -102,7 +102,7 @@ pub fn register(
             continue;
         }
         if let Err(error) = session.register(service) {
-            // The first error is the one to tell.
+            // The first error is reported.
             let _ = registered.unregister();
             return Err(error);
         }
@@ -112,15 +112,15 @@ pub fn register(
 }
 
 impl Registered {
-    /// What is registered: without IPv6 where only version 2 was to be had.
+    /// The registered services: without IPv6 if only version 2 is available.
     pub fn services(&self) -> &[Registration] {
         &self.services
     }
 
-    /// Registers what is missing of `services`, and takes back what is not among them.
+    /// Registers the missing ones of `services`, and unregisters the others.
     ///
     /// # Errors
-    /// [`RegisterError`]: the first one ends the attempt, what was done until then stays.
+    /// [`RegisterError`]: the first one ends the attempt, earlier changes stay.
     pub fn change(&mut self, services: &[Registration]) -> std::result::Result<(), RegisterError> {
         let mut session = Session::open(&self.rpcbind).map_err(RegisterError::NoRpcbind)?;
         let spare: Vec<Registration> =
@@ -151,10 +151,10 @@ impl Registered {
         Ok(())
     }
 
-    /// Registers again what rpcbind has lost because it was restarted; the number of services.
+    /// Registers services again that a restarted rpcbind has lost; returns their number.
     ///
     /// # Errors
-    /// [`RegisterError`]: the first one ends the attempt, what was done until then stays.
+    /// [`RegisterError`]: the first one ends the attempt, earlier changes stay.
     pub fn restore(&self) -> std::result::Result<usize, RegisterError> {
         let mut session = Session::open(&self.rpcbind).map_err(RegisterError::NoRpcbind)?;
         let listed = session.list()?;
@@ -169,24 +169,25 @@ impl Registered {
         Ok(restored)
     }
 
-    /// Takes all of it back. What is already gone is no error.
+    /// Unregisters everything. Missing registrations are not an error.
     ///
     /// # Errors
-    /// Those of the calls; the first one ends the attempt.
+    /// Errors of the calls; the first one ends the attempt.
     pub fn unregister(self) -> Result<()> {
         let mut session = Session::open(&self.rpcbind)?;
         self.services.iter().try_for_each(|service| session.unset(service).map(|_| ()))
     }
 }
 
-/// What only one service can have: program, version, and the protocol and family of the transport.
+/// The unique key of a registration: program, version, and the protocol and family of the
+/// transport.
 type ServiceKey = (u32, u32, Netid);
 
 const fn service_key(service: &Registration) -> ServiceKey {
     (service.program, service.version, service.netid)
 }
 
-/// A connection to rpcbind, and what it speaks there.
+/// A connection to rpcbind, and its protocol version.
 enum Session {
     V4(Client),
     V2(Client),
@@ -203,7 +204,7 @@ impl Session {
         Ok(Self::V2(client))
     }
 
-    /// Version 2 has no words for IPv6.
+    /// Version 2 has no IPv6.
     const fn can_say(&self, service: &Registration) -> bool {
         match self {
             Self::V4(_) => true,
@@ -225,7 +226,7 @@ impl Session {
         }
     }
 
-    /// The places that are held, by whomever.
+    /// All existing registrations.
     fn list(&mut self) -> Result<Vec<ServiceKey>> {
         match self {
             Self::V4(client) => {
@@ -244,7 +245,7 @@ impl Session {
         }
     }
 
-    /// The address that holds the place of `service`.
+    /// The address registered for the key of `service`.
     fn holder(&mut self, service: &Registration) -> Result<Option<SocketAddr>> {
         let Registration { program, version, netid, .. } = *service;
         match self {
@@ -281,7 +282,7 @@ impl Session {
             Some(_) => {}
             None => return Err(RegisterError::Refused { program, version, netid }),
         }
-        // A server that died without taking its registration back.
+        // A server that ended without unregistering.
         self.unset(service)?;
         if self.set(service)? {
             Ok(())
@@ -290,7 +291,7 @@ impl Session {
         }
     }
 
-    /// Whether the holder's address is our own from an earlier run; version 2 knows ports only.
+    /// Whether the registered address is our own from an earlier run; version 2 has ports only.
     fn is_same(&self, holder: SocketAddr, ours: SocketAddr) -> bool {
         match self {
             Self::V4(_) => holder == ours,
@@ -313,7 +314,7 @@ fn is_alive(service: &Registration, addr: SocketAddr) -> bool {
         Client::udp(addr, ALIVE_TIMEOUT)
     };
     let target = Target { program: service.program, version: service.version, procedure: 0 };
-    // Even a refusal of the call comes from somebody who lives.
+    // Even a rejection of the call proves that a server is running.
     match client.and_then(|mut client| client.call(target, &Nothing)) {
         Ok(_) | Err(Error::Rejected(_) | Error::Garbled { .. }) => true,
         Err(_) => false,

@@ -1,9 +1,10 @@
-//! Moving whole records: over a connection with record marking (RFC 5531 §11), or as datagrams.
+//! Transport of whole records: over a connection with record marking (RFC 5531 §11), or as
+//! datagrams.
 //!
-//! Owns: the socket and what of an answer has come so far. Knows nothing of calls.
+//! Owns: the socket and the received part of a reply. Knows nothing of calls.
 //!
-//! Invariant: a record is given out whole or not at all, and never more than [`RECORD_MAX`] bytes
-//! are held for one.
+//! Invariant: records are returned only when complete, and at most [`RECORD_MAX`] bytes are held
+//! for one.
 
 use crate::error::{Error, Result};
 use rpc::record::{Partial, RecordError, mark};
@@ -14,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The longest answer that is taken: the largest READ, and room for what is around the data.
+/// The longest reply that is accepted: the largest READ, and space for the headers.
 pub const RECORD_MAX: usize = proto::nfs3::DATA_MAX + (64 << 10);
 /// Bytes that are read from a connection at once between two records.
 const READ_AT_ONCE: usize = 16 << 10;
@@ -47,7 +48,7 @@ impl Stream for UnixStream {
     }
 }
 
-/// A way to a server.
+/// A transport to a server.
 pub(crate) struct Link {
     peer: String,
     kind: Kind,
@@ -56,7 +57,7 @@ pub(crate) struct Link {
 enum Kind {
     Stream {
         socket: Box<dyn Stream>,
-        /// What has come and is not yet given out.
+        /// Received data that is not yet returned.
         inbox: Inbox,
         /// What is being sent, mark and record in one piece.
         outbox: Vec<u8>,
@@ -143,7 +144,7 @@ impl Link {
         })
     }
 
-    /// The next record, or `None` if none is whole at the deadline.
+    /// The next record, or `None` if none is complete at the deadline.
     pub(crate) fn receive(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>> {
         match &mut self.kind {
             Kind::Stream { socket, inbox, .. } => {
@@ -168,12 +169,12 @@ impl Kind {
     }
 }
 
-/// Zero would mean "for ever" to the system.
+/// Zero would mean "no timeout" to the system.
 fn at_least_a_moment(timeout: Duration) -> Duration {
     timeout.max(Duration::from_millis(1))
 }
 
-/// What is left until `deadline`; `None` when it has passed.
+/// The time left until `deadline`; `None` when it has passed.
 fn left(deadline: Instant) -> Option<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     (!left.is_zero()).then(|| at_least_a_moment(left))
@@ -199,12 +200,12 @@ fn bind_reserved(addr: SocketAddr) -> std::io::Result<UdpSocket> {
     Err(last)
 }
 
-/// Bytes that have come and are not yet cut into records.
+/// Received bytes that are not yet split into records.
 struct Inbox {
     buffer: Vec<u8>,
-    /// What of the buffer is still to be looked at.
+    /// The part of the buffer that is not yet parsed.
     fresh: Range<usize>,
-    /// The record under way.
+    /// The record being received.
     partial: Partial,
 }
 
@@ -213,7 +214,7 @@ impl Inbox {
         Self { buffer: vec![0; READ_AT_ONCE], fresh: 0..0, partial: Partial::new() }
     }
 
-    /// The next whole record, if there is one.
+    /// The next complete record, if there is one.
     fn next(&mut self) -> std::result::Result<Option<Vec<u8>>, RecordError> {
         let mut input = self.buffer.get(self.fresh.clone()).unwrap_or_default();
         let record = self.partial.next(&mut input, RECORD_MAX)?.map(|record| record.to_vec());
@@ -221,7 +222,7 @@ impl Inbox {
         Ok(record)
     }
 
-    /// Reads what comes next; only after [`Inbox::next`] gave nothing.
+    /// Reads from the socket; only after [`Inbox::next`] returned nothing.
     fn fill(&mut self, socket: &mut dyn Stream) -> std::io::Result<usize> {
         if let Some(space) = self.partial.space() {
             let got = socket.read(space)?;

@@ -1,5 +1,5 @@
 //! Registering with the rpcbind of the distribution, in a private network and with a private /run.
-//! Skipped, loudly, without root or without rpcbind.
+//! Skipped with a message without root or without rpcbind.
 
 use bowline_client::Client;
 use bowline_client::rpcbind::{RegisterError, Rpcbind, register};
@@ -100,7 +100,7 @@ fn version_4_over_the_unix_socket() {
 }
 
 fn a_second_server_is_told_of_the_first() {
-    // Nobody answers at 2049: the first server is dead, and its place is taken over.
+    // No server answers at 2049: the first server is dead, and its registration is replaced.
     let dead = register(&services(2049), Rpcbind::default()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -108,13 +108,13 @@ fn a_second_server_is_told_of_the_first() {
     assert_eq!(dead.services().len(), second.services().len());
     let mut client = Client::tcp(Rpcbind::default().addr, PATIENCE).unwrap();
     assert_eq!(client.getport(100_003, 3, 6).unwrap(), Some(port));
-    // Now one does answer: rpcbind itself, whose port the first then holds.
+    // Now a server answers: rpcbind itself, whose port the first registration has.
     second.unregister().unwrap();
     let holder = Registration::new(100_003, 3, true, "0.0.0.0:111".parse().unwrap());
     let holder = register(&[holder], Rpcbind::default()).unwrap();
     let error = register(&services(2049), Rpcbind::default()).unwrap_err();
     assert!(matches!(error, RegisterError::Taken { version: 3, .. }), "{error:?}");
-    // What had been registered before the refusal is gone again.
+    // The registrations before the refusal are undone.
     assert_eq!(listed(), ["100003 3 tcp 111"]);
     holder.unregister().unwrap();
 }

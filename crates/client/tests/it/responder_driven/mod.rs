@@ -1,4 +1,4 @@
-//! The client against small servers inside the test, which do as the test says.
+//! The client against small scripted servers inside the test.
 
 mod procedures;
 mod prove;

@@ -15,7 +15,7 @@ fn wire(value: &impl Encode) -> Vec<u8> {
     w.bytes().to_vec()
 }
 
-/// A client of a server that gives this result to every call.
+/// A client of a server that returns this result for every call.
 fn client_of(result: Vec<u8>) -> Client {
     let addr = tcp(move |record| marked(&reply_to(record, &result)));
     Client::tcp(addr, PATIENCE).unwrap()

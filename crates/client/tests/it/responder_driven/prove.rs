@@ -1,4 +1,4 @@
-//! The self-proof against a server of one directory, honest and not.
+//! The self-proof against a server of one directory, correct and faulty.
 
 use super::responder::{marked, reply_to, tcp};
 use bowline_client::Client;
@@ -37,7 +37,7 @@ fn attr(ftype: FileType3, size: usize) -> Fattr3 {
     }
 }
 
-/// Serves `files`; reads give at most `short` bytes. Handles are the file's name.
+/// Serves `files`; READs return at most `short` bytes. Handles are the file's name.
 fn server(files: Files, short: usize) -> SocketAddr {
     tcp(move |record| {
         let mut r = Reader::new(record);
@@ -147,7 +147,7 @@ fn a_file_is_read_whole_and_compared() {
     let data = pattern(10_000);
     let dir = local("big", &data);
     let files = vec![("empty", Vec::new()), ("private", vec![1]), ("big", data)];
-    // Short reads leave gaps between the calls under way, which must be filled.
+    // Short reads leave gaps between the calls in flight, which must be filled.
     for short in [1024, 700, 1] {
         let proof = prove(server(files.clone(), short), b"/x", Some(&dir)).unwrap();
         assert_eq!((proof.entries, proof.bytes, proof.compared), (3, 10_000, true));

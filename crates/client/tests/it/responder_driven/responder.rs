@@ -1,4 +1,4 @@
-//! A server of a few lines that answers as a test tells it to, also wrongly.
+//! A small server that answers as a test specifies, also wrongly.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -30,7 +30,7 @@ pub fn read_record(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(record)
 }
 
-/// Serves one connection: sends what `answer` makes of each call, as it is.
+/// Serves one connection: sends the result of `answer` for each call, unchanged.
 pub fn tcp(mut answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> SocketAddr {
     tcp_script(move |mut stream| {
         while let Some(record) = read_record(&mut stream) {
@@ -41,7 +41,7 @@ pub fn tcp(mut answer: impl FnMut(&[u8]) -> Vec<u8> + Send + 'static) -> SocketA
     })
 }
 
-/// Serves one connection by hand.
+/// Serves one connection by a function of the test.
 pub fn tcp_script(script: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
@@ -49,7 +49,8 @@ pub fn tcp_script(script: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr
     addr
 }
 
-/// Serves datagrams: sends all that `answer` makes of each call. Ends after five quiet seconds.
+/// Serves datagrams: sends all results of `answer` for each call. Ends after five seconds without a
+/// call.
 pub fn udp(mut answer: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let addr = socket.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Registering with an rpcbind of version 2 only, played by the test.
+//! Registering with an rpcbind of version 2 only, simulated by the test.
 
 use super::responder::{reply_to, udp, words};
 use bowline_client::rpcbind::{RegisterError, Rpcbind, register};
@@ -88,7 +88,7 @@ fn a_refusal_takes_all_back() {
 
 #[test]
 fn the_registration_of_a_dead_server_is_replaced() {
-    // A port that was free a moment ago: nobody answers there.
+    // A port that was free a moment ago: no server answers there.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dead = u32::from(listener.local_addr().unwrap().port());
     drop(listener);

@@ -1,4 +1,4 @@
-//! The client against servers that do not do what they should.
+//! The client against faulty servers.
 
 use super::responder::{marked, read_record, reply_to, tcp, tcp_script, udp, words};
 use bowline_client::{Client, Error, Nothing, Refusal, Target};
@@ -172,7 +172,7 @@ fn datagrams_that_make_no_sense_are_passed_over() {
     });
     let mut client = Client::udp(addr, PATIENCE).unwrap();
     assert_eq!(client.call(NULL, &Nothing).unwrap().body(), b"good");
-    // The duplicate of the first answer is not taken for the second.
+    // The duplicate of the first reply is not taken for the second.
     assert_eq!(client.call(NULL, &Nothing).unwrap().body(), b"good");
 }
 
