@@ -12,7 +12,7 @@ use vfs::{
     StatFs, Status, Time, Verifier, Want, WriteDone, need_regular,
 };
 
-/// Entries that are copied out of the lock at a time.
+/// Entries that are copied under the lock at a time.
 const BATCH: usize = 256;
 
 impl Backend for MemFs {
@@ -257,7 +257,7 @@ impl Backend for MemFs {
 type Batch = Vec<(u64, Vec<u8>, u64)>;
 
 impl MemFs {
-    /// The next entries behind a cookie, copied, so that the sink runs without the lock.
+    /// The next entries after a cookie, copied, so that the sink runs without the lock.
     fn batch(&self, cx: &Cx<'_>, dir: &Fid, cookie: u64) -> Result<(Batch, Attr)> {
         let state = self.lock();
         let (inode, entries) = state.dir(dir, &cx.cred, Permission::READ)?;

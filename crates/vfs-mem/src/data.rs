@@ -1,4 +1,4 @@
-//! A file's bytes: pages that exist where something was written; the rest is zeros.
+//! A file's data: pages exist where something was written; the rest is zeros.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ impl Data {
         self.pages.len() as u64 * PAGE
     }
 
-    /// How many bytes of memory a write would add.
+    /// Additional memory in bytes that a write would need.
     pub fn growth(&self, offset: u64, len: u64) -> u64 {
         pages_of(offset, len).filter(|page| !self.pages.contains_key(page)).count() as u64 * PAGE
     }
 
-    /// Reads into the front of `into`; gives how much there was.
+    /// Reads into the front of `into`; returns how many bytes there were.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> usize {
         let left = self.size.saturating_sub(offset);
         let len = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -40,7 +40,7 @@ impl Data {
         len
     }
 
-    /// Writes all of `from`; the caller has checked that the end is no overflow.
+    /// Writes all of `from`; the caller has checked that the end does not overflow.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
         for (n, byte) in from.iter().enumerate() {
             let at = offset + n as u64;

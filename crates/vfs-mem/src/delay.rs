@@ -1,16 +1,16 @@
-//! A delay for measurements and tests: a share of the calls that a file system in memory answers takes
-//! some time, blocked. Written `delay=SHARE:MIN..MAXms`, as in `delay=5%:5..20ms`.
+//! A delay for measurements and tests: a share of the calls to a file system in memory blocks for some
+//! time. Written `delay=SHARE:MIN..MAXms`, as in `delay=5%:5..20ms`.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Calls of which [`Delay::share`] counts those that are delayed.
+/// Number of calls of which [`Delay::share`] are delayed.
 pub const SHARE_OF: u16 = 10_000;
-/// The longest that a call may be delayed, in ms: a disk that is slower is dead.
+/// The longest delay of a call, in ms.
 const LONGEST_MS: u64 = 60_000;
 
-/// Which calls are delayed, and for how long.
+/// The delayed calls and their delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Delay {
     share: u16,
@@ -19,12 +19,12 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// How many of [`SHARE_OF`] calls sleep: 1 to all.
+    /// How many of [`SHARE_OF`] calls are delayed: 1 to all.
     pub const fn share(self) -> u16 {
         self.share
     }
 
-    /// The shortest and the longest delay; evenly in between.
+    /// The shortest and the longest delay; uniformly distributed.
     pub const fn range(self) -> (Duration, Duration) {
         (Duration::from_millis(self.min_ms), Duration::from_millis(self.max_ms))
     }
@@ -39,7 +39,7 @@ impl FromStr for Delay {
         };
         let (share, range) =
             text.strip_prefix("delay=").and_then(|rest| rest.split_once("%:")).ok_or_else(wrong)?;
-        // Hundredths of a percent are what there is; `2.5` is two of them and a half.
+        // The unit is a hundredth of a percent; two decimals are parsed.
         let (whole, part) = share.split_once('.').unwrap_or((share, "0"));
         let part = format!("{part:0<2}");
         let number = |digits: &str| digits.parse::<u16>().map_err(|_| wrong());

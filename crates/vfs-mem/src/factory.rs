@@ -1,5 +1,5 @@
-//! The scheme `mem:`: an empty file system in memory, with a delay if that is asked for (`mem:delay=…`,
-//! see [`crate::delay`]).
+//! The scheme `mem:`: an empty file system in memory, with an optional delay (`mem:delay=…`, see
+//! [`crate::delay`]).
 
 use crate::delay::{Delay, SHARE_OF};
 use crate::faulty::{Fault, FaultyFs};
@@ -10,7 +10,7 @@ use vfs::{Backend, BackendFactory};
 /// Mode of the root directory: writable for all, like `/tmp`.
 const ROOT_MODE: u32 = 0o1777;
 
-/// Makes file systems in memory.
+/// Creates file systems in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct MemFactory;
 

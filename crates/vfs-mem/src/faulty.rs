@@ -1,4 +1,4 @@
-//! A backend with faults that can be switched on: errors, delays, lost data. For tests.
+//! A backend with faults that can be switched on: errors, delays, data loss. For tests.
 
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
@@ -36,26 +36,26 @@ pub enum Operation {
     Readdir,
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy)]
 pub struct Fault {
-    /// Which call it is about; `None`: all.
+    /// The affected call; `None`: all.
     pub operation: Option<Operation>,
-    /// What it fails with; `None`: it works.
+    /// The error; `None`: it succeeds.
     pub status: Option<Status>,
-    /// How long it takes, blocked.
+    /// The time that it blocks.
     pub delay: Duration,
-    /// The longest that it takes, if that is more; evenly in between.
+    /// The longest time that it blocks, if that is more; uniformly distributed.
     pub delay_max: Duration,
-    /// Which share of the calls it is about, 0 to 1; which of them is pseudo-random.
+    /// The share of the calls that are affected, 0 to 1; pseudo-random.
     pub share: f64,
-    /// Whether the backend calls `will_block` before the delay, as the trait demands.
+    /// Whether the backend calls `will_block` before the delay, as the trait requires.
     pub calls_will_block: bool,
     /// How often the write verifier has changed because unstable data was lost.
     pub verifier_changes: u8,
     /// Whether the write verifier changes as each stable write begins.
     pub changes_verifier_on_stable_write: bool,
-    /// Whether all changes come within one tick of the clock.
+    /// Whether all changes have the same time.
     pub clock_stands_still: bool,
 }
 
@@ -81,17 +81,17 @@ pub struct FaultyFs<B> {
     inner: B,
     /// Locked to read or replace the fault only.
     fault: Arc<Mutex<Fault>>,
-    /// Calls so far: the number of a call decides whether it is in the share.
+    /// Number of calls so far, which determines whether a call is affected.
     calls: AtomicU64,
 }
 
 impl<B: Backend> FaultyFs<B> {
-    /// Over another backend, with no fault yet.
+    /// Over another backend, without a fault.
     pub fn new(inner: B) -> Self {
         Self { inner, fault: Arc::default(), calls: AtomicU64::new(0) }
     }
 
-    /// The fault in force; keep a clone to change it later.
+    /// The current fault; keep a clone to change it later.
     pub fn fault(&self) -> Arc<Mutex<Fault>> {
         Arc::clone(&self.fault)
     }
@@ -108,7 +108,7 @@ impl<B: Backend> FaultyFs<B> {
         (fraction(z >> 32), fraction(z))
     }
 
-    /// What a write says it did, by the clock in force.
+    /// The result of a write, by the faulty clock.
     fn dated(&self, mut done: WriteDone) -> WriteDone {
         if self.fault.lock().unwrap_or_else(PoisonError::into_inner).clock_stands_still {
             let Change { before, after } = &mut done.file;

@@ -1,10 +1,10 @@
-//! One object: its attributes and what it holds.
+//! One object: its attributes and its contents.
 
 use crate::data::Data;
 use std::collections::BTreeMap;
 use vfs::{Attr, FileType, Time, permission_bits};
 
-/// What an object holds.
+/// The contents of an object.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// Bytes.
@@ -13,11 +13,11 @@ pub enum Kind {
     Directory(Directory),
     /// A target.
     Symlink(Vec<u8>),
-    /// Nothing: device, pipe or socket.
+    /// None: device, pipe or socket.
     Special(FileType, (u32, u32)),
 }
 
-/// The names of a directory, each with a cookie that is never used again.
+/// The names of a directory, each with a cookie that is never reused.
 #[derive(Debug, Clone)]
 pub struct Directory {
     pub parent: u64,
@@ -43,7 +43,7 @@ impl Directory {
         }
     }
 
-    /// Adds a name, or lets it lead elsewhere.
+    /// Adds or replaces a name.
     pub fn insert(&mut self, name: &[u8], ino: u64) {
         self.remove(name);
         let cookie = self.next_cookie;
@@ -53,7 +53,7 @@ impl Directory {
         self.cookies.insert(name.to_vec(), cookie);
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     pub fn remove(&mut self, name: &[u8]) {
         self.by_name.remove(name);
         if let Some(cookie) = self.cookies.remove(name) {
@@ -73,10 +73,10 @@ pub struct Inode {
     pub atime: Time,
     pub mtime: Time,
     pub ctime: Time,
-    /// How often it has changed.
+    /// Number of its changes.
     pub change: u64,
     pub birth: Time,
-    /// The verifier of the exclusive create that made it.
+    /// The verifier of the exclusive create.
     pub verifier: Option<[u8; 8]>,
     pub kind: Kind,
 }
@@ -92,7 +92,7 @@ impl Inode {
         }
     }
 
-    /// Notes that its data or its attributes have changed.
+    /// Records a change of its data or its attributes.
     pub const fn touch(&mut self, now: Time) {
         self.ctime = now;
         self.change = self.change.wrapping_add(1);

@@ -1,8 +1,8 @@
-//! A file system in memory: the oracle that other backends are held against, and a demo export.
+//! A file system in memory: the reference for tests of other backends, and a demo export.
 //!
-//! Simple and right before fast: one lock over everything ([`MemFs`]), held for the length of an
-//! operation in memory and never over the caller's sink. Owner and permission rules are POSIX's,
-//! with root's privileges as Linux has them. Memory is bounded by [`MemOptions::bytes_max`].
+//! Simple and correct before fast: one lock for everything ([`MemFs`]), held for the length of an
+//! operation in memory and never while the caller's sink runs. Owner and permission rules are
+//! POSIX's, with root's privileges as in Linux. Memory is bounded by [`MemOptions::bytes_max`].
 
 mod backend;
 mod data;

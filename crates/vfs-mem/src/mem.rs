@@ -1,4 +1,4 @@
-//! The file system's state behind its one lock, and the steps that operations are made of.
+//! The file system's state behind its one lock, and the steps of operations.
 
 use crate::inode::{Directory, Inode, Kind};
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use vfs::{
     need_regular,
 };
 
-/// How large a file system in memory may become.
+/// Limits of a file system in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct MemOptions {
-    /// Bytes of file data at the most.
+    /// Limit of file data in bytes.
     pub bytes_max: u64,
-    /// Objects at the most.
+    /// Limit of objects.
     pub inodes_max: u64,
     /// Owner of the root directory.
     pub owner: (u32, u32),
@@ -32,12 +32,12 @@ impl Default for MemOptions {
 /// The root's inode number.
 pub const ROOT: u64 = 1;
 
-/// Everything.
+/// The whole state.
 pub struct State {
     pub inodes: BTreeMap<u64, Inode>,
     pub used: u64,
     pub options: MemOptions,
-    /// How often each inode is kept; those that have lost their last name are still there.
+    /// How many guards each inode has; inodes without a name stay while they have one.
     kept: BTreeMap<u64, u32>,
     next_ino: u64,
     last: Time,
@@ -45,7 +45,7 @@ pub struct State {
 
 /// A file system in memory.
 pub struct MemFs {
-    /// Held for one operation in memory; nothing blocks under it.
+    /// Held for one operation in memory; no call blocks under it.
     state: Arc<Mutex<State>>,
     pub(crate) verifier: [u8; 8],
 }
@@ -90,7 +90,7 @@ impl MemFs {
     }
 }
 
-/// Lets an inode go when it is dropped.
+/// Releases an inode when it is dropped.
 struct KeptInode {
     state: Arc<Mutex<State>>,
     ino: u64,
@@ -130,7 +130,7 @@ pub fn ino(fid: &Fid) -> Result<u64> {
 }
 
 impl State {
-    /// The clock, later at each call.
+    /// The clock, strictly increasing.
     pub fn now(&mut self) -> Time {
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let clock = Time {
@@ -171,7 +171,7 @@ impl State {
 
     /// An object.
     ///
-    /// # Errors
+    /// [`Status::BadHandle`]; [`Status::Stale`] for a removed one.
     /// [`Status::BadHandle`]; [`Status::Stale`] for one that is gone.
     pub fn get(&self, fid: &Fid) -> Result<&Inode> {
         self.inodes.get(&ino(fid)?).ok_or(Status::Stale)
@@ -185,7 +185,7 @@ impl State {
         self.inodes.get_mut(&ino(fid)?).ok_or(Status::Stale)
     }
 
-    /// A directory, if the caller may do `want` there.
+    /// A directory, if the caller has the permissions `want`.
     ///
     /// # Errors
     /// [`Status::NotDir`], [`Status::Acces`] and those of the id.
@@ -201,7 +201,7 @@ impl State {
         Ok((inode, dir))
     }
 
-    /// Where a name leads.
+    /// The inode of a name.
     pub fn child(&self, fid: &Fid, name: Name<'_>) -> Option<u64> {
         match &self.get(fid).ok()?.kind {
             Kind::Directory(dir) => dir.by_name.get(name.bytes()).copied(),
@@ -209,7 +209,7 @@ impl State {
         }
     }
 
-    /// Attributes by number; the caller knows that it is there.
+    /// Attributes by number; the inode exists.
     ///
     /// # Errors
     /// [`Status::Stale`].
@@ -225,7 +225,7 @@ impl State {
         Ok(Node { fid: fid(ino), attr: self.attr(ino)? })
     }
 
-    /// Lets a name lead to an object; the directory's times move.
+    /// Adds a name of an object; updates the directory's times.
     ///
     /// # Errors
     /// [`Status::NotDir`] and those of the id.
@@ -233,7 +233,7 @@ impl State {
         self.touch_dir(dir, |entries| entries.insert(name.bytes(), ino))
     }
 
-    /// Takes a name away; the directory's times move.
+    /// Removes a name; updates the directory's times.
     ///
     /// # Errors
     /// As [`State::enter`].
@@ -258,7 +258,7 @@ impl State {
         }
     }
 
-    /// One name less leads to an object; the last one takes it along.
+    /// Removes a link of an object; with the last one the object is removed.
     pub fn unlink(&mut self, ino: u64) {
         let now = self.now();
         let Some(inode) = self.inodes.get_mut(&ino) else { return };
@@ -278,12 +278,12 @@ impl State {
         }
     }
 
-    /// The change of an object that looked like `before`.
+    /// The change of an object whose earlier attributes were `before`.
     pub fn change(&self, fid: &Fid, before: WccAttr) -> Change {
         Change { before: Some(before), after: self.get(fid).ok().map(Inode::attr) }
     }
 
-    /// Whether the sticky bit lets the caller take `ino` out of `dir`.
+    /// Whether the sticky bit lets the caller remove `ino` from `dir`.
     ///
     /// # Errors
     /// [`Status::Perm`].
@@ -291,7 +291,7 @@ impl State {
         if sticky_permits(dir, &self.attr(ino)?, cred) { Ok(()) } else { Err(Status::Perm) }
     }
 
-    /// Sets attributes after checking the caller's right to each.
+    /// Sets attributes after checking the caller's permission for each.
     ///
     /// # Errors
     /// [`Status`].
@@ -348,7 +348,7 @@ impl State {
     }
 }
 
-/// Whether the caller may do `want`.
+/// Whether the caller has the permissions `want`.
 ///
 /// # Errors
 /// [`Status::Acces`].
@@ -356,7 +356,7 @@ pub fn check(attr: &Attr, cred: &Cred<'_>, want: Permission) -> Result<()> {
     if permits(attr, None, cred, want) { Ok(()) } else { Err(Status::Acces) }
 }
 
-/// The mode after somebody else than root wrote the file or its owner changed.
+/// The mode after a write by a user other than root or a change of owner.
 pub const fn without_set_id(mode: u32) -> u32 {
     if mode & 0o010 != 0 { mode & !0o6000 } else { mode & !0o4000 }
 }

@@ -8,7 +8,7 @@ use vfs::{
     Attr, Change, Create, Created, Cx, Fid, FileType, Name, NodeKind, Result, SetAttr, Status,
 };
 
-/// What changing a directory needs.
+/// The requirements of changing a directory.
 const CHANGE: Permission = Permission::WRITE.and(Permission::EXEC);
 
 /// The directory's attributes, if the caller may change it.
@@ -51,7 +51,7 @@ pub fn make(
     }
     let links = if is_dir { 2 } else { 1 };
     let ino = state.add(cx.cred.uid, gid, mode, links, kind);
-    // a new owner or group takes set-id bits away
+    // a new owner or group clears set-id bits
     let falls = mode & 0o6000 != 0 && (set.uid.is_some() || set.gid.is_some());
     let rest = SetAttr { mode: falls.then_some(mode), ..*set };
     if !rest.is_empty()
@@ -123,7 +123,7 @@ pub fn mkdir(
 /// MKNOD.
 ///
 /// # Errors
-/// [`Status`]; [`Status::Perm`] for devices of others than root.
+/// [`Status`]; [`Status::Perm`] for devices unless root.
 pub fn mknod(
     state: &mut State,
     cx: &Cx<'_>,
@@ -146,7 +146,7 @@ pub fn mknod(
     make(state, cx, dir, name, Kind::Special(ftype, rdev), set)
 }
 
-/// The entry that a removal is about: its number and the directory's attributes.
+/// The entry to be removed: its number and the directory's attributes.
 fn victim(state: &State, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<(u64, Attr)> {
     state.dir(dir, &cx.cred, Permission::EXEC)?;
     let ino = state.child(dir, name).ok_or(Status::NoEnt)?;
@@ -208,7 +208,7 @@ pub fn rename(
         return Err(Status::Inval);
     }
     let replaced = state.child(to_dir, to);
-    // the kernel sees to this before anything else of the target, its type included
+    // the kernel checks this before all else of the target, its type included
     if replaced.is_some_and(|replaced| is_below(state, from_dir_ino, replaced)) {
         return Err(Status::NotEmpty);
     }
@@ -223,7 +223,7 @@ pub fn rename(
         may_replace(state, cx, &target, &moved, replaced)?;
     }
     if moved.ftype == FileType::Directory && source.fileid != target.fileid {
-        // its `..` is going to change
+        // its `..` changes
         check(&moved, &cx.cred, Permission::WRITE)?;
     }
     if let Some(replaced) = replaced {
@@ -239,7 +239,7 @@ pub fn rename(
     Ok((state.change(from_dir, source.wcc()), state.change(to_dir, target.wcc())))
 }
 
-/// Parent, link counts and ctime of what was moved.
+/// Updates parent, link counts and ctime of the renamed object.
 fn moved_to(state: &mut State, ino: u64, moved: &Attr, (source, target): (u64, u64)) {
     let now = state.now();
     if let Some(inode) = state.inodes.get_mut(&ino) {

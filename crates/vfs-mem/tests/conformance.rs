@@ -1,4 +1,4 @@
-//! The file system in memory keeps the trait's promises.
+//! The file system in memory conforms to the trait.
 
 use bowline_vfs_mem::{MemFs, MemOptions};
 use vfs::conformance::{Capabilities, run};
