@@ -25,7 +25,8 @@ pub const fn padded(len: usize) -> usize {
     len.saturating_add(padding(len))
 }
 
-/// The words of an `unsigned hyper` (RFC 4506 §4.5), for what is written as words in one piece.
+/// The words of an `unsigned hyper` (RFC 4506 §4.5), for values that are written as words in one
+/// piece.
 pub const fn hyper(value: u64) -> [u32; 2] {
     [(value >> 32) as u32, (value & 0xffff_ffff) as u32]
 }

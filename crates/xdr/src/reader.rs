@@ -8,7 +8,7 @@ pub enum Error {
     /// The record ends before the value does.
     #[error("the record ends early: {wanted} more bytes wanted")]
     Short {
-        /// How many bytes were missing at the least.
+        /// The least number of missing bytes.
         wanted: usize,
     },
     /// A counted value is longer than the protocol or the server allows.
@@ -59,12 +59,12 @@ impl<'a> Reader<'a> {
         Self { rest: record }
     }
 
-    /// What has not been read yet.
+    /// The unread rest.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// How many bytes have not been read yet.
+    /// Number of unread bytes.
     pub const fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         self.take().map(u32::from_be_bytes)
     }
 
-    /// Several of them, or none.
+    /// Any number of them.
     ///
     /// # Errors
     /// [`Error::Short`].
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         if len > limit { Err(Error::TooLong { len, limit }) } else { Ok(len) }
     }
 
-    /// Reads one value of a type that knows how.
+    /// Reads one value of a decodable type.
     ///
     /// # Errors
     /// Those of the type.
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
         if self.bool()? { self.get().map(Some) } else { Ok(None) }
     }
 
-    /// Checks that nothing is left.
+    /// Checks that the record is read completely.
     ///
     /// # Errors
     /// [`Error::Trailing`].

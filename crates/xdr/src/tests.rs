@@ -87,7 +87,7 @@ fn leftovers_are_seen() {
     assert_eq!(Reader::new(&[1, 2]).end(), Err(Error::Trailing(2)));
 }
 
-/// What the segments of a writer are, a range as its offset and length.
+/// The segments of a writer, a range as its offset and length.
 fn shape(w: &Writer) -> Vec<Result<Vec<u8>, (u64, usize)>> {
     let part = |segment| match segment {
         Segment::Bytes(bytes) => Ok(bytes.to_vec()),

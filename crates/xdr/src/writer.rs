@@ -1,23 +1,23 @@
-//! The encoder: appends to a buffer that is kept from reply to reply.
+//! The encoder: appends to a buffer that is reused for later replies.
 //!
 //! The buffer's memory beyond [`Writer::len`] is always initialised, so that a READ can let the
 //! kernel fill it in place without clearing it first; it is cleared once, when it grows.
 //!
-//! A reply is a list of segments: bytes, and ranges of open files that stand between them. A range
-//! is written like opaque data, but its bytes are not read here: the kernel sends them from the page
-//! cache. Only a writer that was told so takes ranges
-//! ([`Writer::take_ranges`]); all others hold nothing but bytes.
+//! A reply is a list of segments: bytes, and ranges of open files between them. A range is written
+//! like opaque data, but its bytes are not read here: the kernel sends them from the page cache. A
+//! writer accepts ranges only after [`Writer::take_ranges`]; all others hold only bytes.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A part of an open file. Its length is promised: if the file shrinks before it is sent, zeros
-/// take the place of what is gone.
+/// A range of an open file. Its length is fixed: if the file shrinks before it is sent, zeros
+/// replace the missing data.
 #[derive(Debug, Clone)]
 pub struct FileRange {
-    /// The file, open for reading; kept open until the range is sent. The count is on the file
-    /// itself: only those that read the same file at the same time write the same cache line.
+    /// The file, open for reading; kept open until the range is sent. The reference count is in the
+    /// file itself: only threads that read the same file at the same time write the same cache
+    /// line.
     pub file: Arc<OwnedFd>,
     /// Where the range begins.
     pub offset: u64,
@@ -25,10 +25,10 @@ pub struct FileRange {
     pub len: usize,
 }
 
-/// A part of what was written.
+/// A segment of a reply.
 #[derive(Debug, Clone, Copy)]
 pub enum Segment<'w> {
-    /// Bytes; never none.
+    /// Bytes; never empty.
     Bytes(&'w [u8]),
     /// A range of a file.
     File(&'w FileRange),
@@ -55,7 +55,7 @@ pub struct Writer {
     len: usize,
     /// Ranges, each with the number of bytes before it, in order.
     ranges: Vec<(usize, FileRange)>,
-    /// The shortest range that is worth it; `None` takes none.
+    /// The shortest range that is accepted; `None` accepts none.
     range_min: Option<usize>,
 }
 
@@ -70,35 +70,35 @@ impl Writer {
         Self { buf: vec![0; capacity], ..Self::new() }
     }
 
-    /// Sets the shortest range that is taken; `None`, the default, takes none.
+    /// Sets the shortest range that is accepted; `None`, the default, accepts none.
     pub const fn take_ranges(&mut self, shortest: Option<usize>) {
         self.range_min = shortest;
     }
 
-    /// The shortest range that is taken.
+    /// The shortest range that is accepted.
     pub const fn range_min(&self) -> Option<usize> {
         self.range_min
     }
 
-    /// Appends a range as it is, without length or padding. What takes no ranges ([`Self::range_min`])
-    /// must not be given one.
+    /// Appends a range as it is, without length or padding. A writer that accepts no ranges
+    /// ([`Self::range_min`]) must not be given one.
     pub fn range(&mut self, range: FileRange) {
         debug_assert!(self.range_min.is_some(), "a range for a reply that takes none");
         self.ranges.push((self.len, range));
     }
 
-    /// Whether there are ranges among what was written.
+    /// Whether the reply contains ranges.
     pub const fn has_ranges(&self) -> bool {
         !self.ranges.is_empty()
     }
 
-    /// Bytes of everything that was written, ranges included.
+    /// Length of the reply in bytes, ranges included.
     pub fn total_len(&self) -> usize {
         let ranges = self.ranges.iter().map(|(_, range)| range.len);
         ranges.fold(self.len, usize::saturating_add)
     }
 
-    /// What has been written, in order.
+    /// The segments, in order.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         let end = (self.len, None);
         let places = self.ranges.iter().map(|(at, range)| (*at, Some(range))).chain([end]);
@@ -112,7 +112,7 @@ impl Writer {
             .flatten()
     }
 
-    /// Moves everything that was written to the end of `other`.
+    /// Moves everything to the end of `other`.
     pub fn append_to(&mut self, other: &mut Self) {
         let before = other.len;
         other.raw(self.bytes());
@@ -141,12 +141,12 @@ impl Writer {
         self.len == 0 && self.ranges.is_empty()
     }
 
-    /// How many bytes of memory the writer holds on to.
+    /// Capacity in bytes.
     pub const fn capacity(&self) -> usize {
         self.buf.len()
     }
 
-    /// Takes a range of bytes out of what was written, which must hold no ranges of files.
+    /// Removes a range of bytes from the reply, which must contain no ranges of files.
     pub fn remove(&mut self, range: Range<usize>) {
         debug_assert!(range.start <= range.end && range.end <= self.len, "{range:?}");
         debug_assert!(self.ranges.is_empty(), "bytes before a range are removed");
@@ -156,13 +156,13 @@ impl Writer {
         self.len = self.len.saturating_sub(end.saturating_sub(start));
     }
 
-    /// Removes what was written and keeps the memory.
+    /// Clears the reply and keeps the memory.
     pub fn clear(&mut self) {
         self.len = 0;
         self.ranges.clear();
     }
 
-    /// Removes what was written, and frees memory beyond `keep` bytes.
+    /// Clears the reply, and frees memory beyond `keep` bytes.
     pub fn clear_to(&mut self, keep: usize) {
         self.clear();
         if self.buf.len() > keep {
@@ -198,8 +198,8 @@ impl Writer {
         }
     }
 
-    /// Room for `len` more bytes behind what was written, initialised but with stale contents.
-    /// They become part of the reply by [`Writer::advance`].
+    /// Space for `len` more bytes at the end, initialised but with stale contents. They become part
+    /// of the reply by [`Writer::advance`].
     pub fn space(&mut self, len: usize) -> &mut [u8] {
         let end = self.len.saturating_add(len);
         if self.buf.len() < end {
@@ -208,7 +208,7 @@ impl Writer {
         self.buf.get_mut(self.len..end).unwrap_or_default()
     }
 
-    /// [`Writer::space`] for much at once; `None` if the process can get no memory for it.
+    /// [`Writer::space`] for large sizes; `None` if the process can get no memory for it.
     pub fn try_space(&mut self, len: usize) -> Option<&mut [u8]> {
         let end = self.len.saturating_add(len);
         if self.buf.len() < end {
@@ -223,7 +223,7 @@ impl Writer {
         self.buf.get_mut(self.len..end)
     }
 
-    /// Takes the first `len` bytes of the last [`Writer::space`] into the reply.
+    /// Adds the first `len` bytes of the last [`Writer::space`] to the reply.
     pub fn advance(&mut self, len: usize) {
         debug_assert!(self.buf.len() - self.len >= len, "more than there is space for");
         self.len = self.len.saturating_add(len).min(self.buf.len());
@@ -241,7 +241,7 @@ impl Writer {
         self.push(value.to_be_bytes());
     }
 
-    /// Words that follow each other, in one piece.
+    /// Consecutive words, in one piece.
     pub fn words<const N: usize>(&mut self, words: [u32; N]) {
         let bytes = words.map(u32::to_be_bytes);
         self.raw(bytes.as_flattened());
@@ -279,7 +279,7 @@ impl Writer {
     pub fn opaque_fixed(&mut self, data: &[u8]) {
         let padded = crate::padded(data.len());
         let place = self.space(padded);
-        // the padding is in the last word; what is data of it is written over
+        // the padding is in the last word; the data in it is written after that
         if let Some(last) = place.last_chunk_mut::<4>() {
             *last = [0; 4];
         }
@@ -296,8 +296,8 @@ impl Writer {
         self.opaque_fixed(data);
     }
 
-    /// The same of the first `len` bytes of an array, which is copied in one piece: a length that is known
-    /// costs no call.
+    /// The same for the first `len` bytes of an array, which is copied in one piece: with a constant
+    /// length there is no call of memcpy.
     pub fn opaque_within<const N: usize>(&mut self, data: &[u8; N], len: usize) {
         debug_assert!(len <= N, "{len} of {N} bytes");
         let len = len.min(N);
@@ -312,7 +312,7 @@ impl Writer {
         self.advance(crate::padded(len));
     }
 
-    /// A value of a type that knows how.
+    /// A value of an encodable type.
     pub fn put<T: Encode + ?Sized>(&mut self, value: &T) {
         value.encode(self);
     }
