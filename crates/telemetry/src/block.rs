@@ -1,8 +1,9 @@
 //! One worker's counters. Single writer: plain loads and stores, no read-modify-write.
 //!
-//! What a row is for is fixed when the block is made; a row is allocated when its worker first
-//! needs it, so that a worker pays for the procedures and exports that it serves (2 KiB each) and
-//! allocates nothing once it has served each of them. A row starts on a cache line of its own.
+//! The meaning of a row is fixed when the block is created; a row is allocated when its worker
+//! first needs it, so that a worker uses memory only for the procedures and exports that it serves
+//! (2 KiB each) and allocates nothing once it has served each of them. A row starts on a cache line
+//! of its own.
 
 use crate::counter::Counter;
 use crate::histogram::{BUCKETS, bucket_of};
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Exports that have a row of their own; the rest share one more row.
 pub const EXPORTS_MAX: usize = 256;
-/// Different error codes that are told apart for one procedure; the rest are counted together.
+/// Different error codes that are counted separately for one procedure; the rest are counted
+/// together.
 pub const STATUS_SLOTS: usize = 12;
 
 /// A number that one thread writes and any thread reads.
@@ -31,7 +33,7 @@ impl Cell {
     }
 }
 
-/// How many calls there were, and how long they took.
+/// Number and duration of calls.
 #[derive(Debug)]
 pub struct Timing {
     /// Calls answered.
@@ -68,7 +70,7 @@ impl Timing {
     }
 }
 
-/// What one procedure did on one worker.
+/// One procedure's statistics on one worker.
 #[derive(Debug, Default)]
 pub struct Op {
     /// Calls and latency.
@@ -77,19 +79,19 @@ pub struct Op {
     pub bytes_in: Cell,
     /// Bytes of the replies.
     pub bytes_out: Cell,
-    /// Errors: a status and how often it was answered. A slot belongs to the first status that
-    /// takes it; status 0 means free.
+    /// Errors: a status and how often it was returned. A slot belongs to the first status that uses
+    /// it; status 0 means free.
     pub errors: [(Cell, Cell); STATUS_SLOTS],
-    /// Errors whose status found no slot.
+    /// Errors whose status has no slot.
     pub other_errors: Cell,
 }
 
-/// What one operation did on one worker inside calls that are counted as another.
+/// One operation's statistics on one worker inside calls that are counted as another.
 #[derive(Debug, Default)]
 pub struct NestedOp {
     /// How often it ran.
     pub runs: Cell,
-    /// How often it ended with an error.
+    /// How often it failed.
     pub failed: Cell,
 }
 
@@ -108,7 +110,7 @@ impl Op {
     }
 }
 
-/// What one export saw on one worker.
+/// One export's statistics on one worker.
 #[derive(Debug)]
 pub struct Export {
     /// Calls and latency.
@@ -135,7 +137,7 @@ impl Export {
     }
 }
 
-/// One answered call, as the statistics see it.
+/// One answered call, as input of the statistics.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Call {
     /// The procedure's index.
@@ -156,7 +158,7 @@ pub struct Call {
     pub bytes_written: u32,
 }
 
-/// A row that may not be there yet, on cache lines of its own.
+/// An optional row, on cache lines of its own.
 type Row<T> = OnceLock<Box<CachePadded<T>>>;
 
 /// One worker's statistics.
@@ -165,7 +167,7 @@ pub struct Block {
     ops: Box<[Row<Op>]>,
     nested: Box<[NestedOp]>,
     counters: CachePadded<[Cell; Counter::ALL.len()]>,
-    /// The last is for all that have no row of their own.
+    /// The last row is shared by all exports without a row of their own.
     exports: Box<[Row<Export>]>,
 }
 
@@ -224,12 +226,12 @@ impl Block {
         }
     }
 
-    /// One procedure's numbers, if the worker has answered it.
+    /// One procedure's statistics, if the worker has answered it.
     pub fn op(&self, index: usize) -> Option<&Op> {
         Some(self.ops.get(index)?.get()?)
     }
 
-    /// What one operation did inside calls that are counted as another.
+    /// One operation's statistics inside calls that are counted as another.
     pub fn nested(&self, index: usize) -> Option<&NestedOp> {
         self.nested.get(index)
     }
@@ -239,7 +241,8 @@ impl Block {
         self.counters.get(counter as usize).map_or(0, Cell::read)
     }
 
-    /// The exports that this worker has served; the index [`EXPORTS_MAX`] is all that have no row.
+    /// The exports that this worker has served; the index [`EXPORTS_MAX`] stands for all without a
+    /// row.
     pub fn exports(&self) -> impl Iterator<Item = (usize, &Export)> {
         self.exports.iter().enumerate().filter_map(|(n, row)| Some((n, &***row.get()?)))
     }

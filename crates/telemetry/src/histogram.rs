@@ -1,5 +1,5 @@
-//! Log-scaled buckets: eight to an octave, from 128 ns to 137 s; the middle of a bucket is off by
-//! at most 6 % for what is in it.
+//! Log-scaled buckets: eight to an octave, from 128 ns to 137 s; the middle of a bucket differs by
+//! at most 6 % from the values in it.
 
 /// Buckets to an octave.
 const STEPS: u64 = 8;
@@ -10,7 +10,7 @@ const OCTAVES: u64 = 30;
 /// How many buckets there are.
 pub const BUCKETS: usize = (STEPS * OCTAVES) as usize;
 
-/// The bucket of a duration; shorter and longer ones than all buckets are in the first and last.
+/// The bucket of a duration; values below or above the range are in the first or last one.
 pub const fn bucket_of(ns: u64) -> usize {
     if ns < 1 << FIRST_BIT {
         return 0;

@@ -1,9 +1,9 @@
 //! Counters and latencies of a running server. Knows nothing of sockets, HTTP or JSON text.
 //!
 //! Each worker thread owns one [`WorkerStats`] block and is its only writer: a relaxed load and a
-//! relaxed store, no locked instruction, no line that another worker writes. A reader adds all
-//! blocks up on request ([`Telemetry::snapshot`]) and never stops a writer. A block whose
-//! worker has left is kept and given to the next one, so totals never go backwards.
+//! relaxed store, no locked instruction, no cache line that another worker writes. A reader sums
+//! all blocks on request ([`Telemetry::snapshot`]) and never stops a writer. The block of an ended
+//! worker is kept and given to the next one, so totals never decrease.
 
 mod block;
 mod counter;
@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What an index in the statistics stands for.
+/// The meaning of an index in the statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpName {
     /// The program's short name.
@@ -36,8 +36,8 @@ pub struct OpName {
 /// The statistics of one server.
 pub struct Telemetry {
     ops: Vec<OpName>,
-    /// All blocks ever made, and whether a worker owns each. Locked only when a worker starts or
-    /// ends and when somebody asks for a snapshot; nothing blocks under it.
+    /// All blocks, and whether a worker owns each. Locked only when a worker starts or ends and for
+    /// a snapshot; no call blocks under it.
     blocks: Mutex<Vec<Owned>>,
 }
 
@@ -47,7 +47,7 @@ struct Owned {
 }
 
 impl Telemetry {
-    /// Statistics over these procedures; an op's index is its place here.
+    /// Statistics for these procedures; an op's index is its position here.
     pub fn new(ops: Vec<OpName>) -> Arc<Self> {
         Arc::new(Self { ops, blocks: Mutex::new(Vec::new()) })
     }
@@ -67,12 +67,12 @@ impl Telemetry {
         WorkerStats { block, _one_writer: PhantomData, telemetry: Arc::clone(self) }
     }
 
-    /// The procedures that the indices stand for.
+    /// The procedures of the indices.
     pub fn ops(&self) -> &[OpName] {
         &self.ops
     }
 
-    /// All blocks added up.
+    /// The sum of all blocks.
     pub fn snapshot(&self) -> Snapshot {
         let blocks: Vec<Arc<Block>> = {
             let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ impl Telemetry {
     }
 }
 
-/// One thread's block; only that thread writes it. It can be given to another thread, but not
+/// One thread's block; only that thread writes it. It can be moved to another thread, but not
 /// shared with one: two writers would lose counts.
 ///
 /// ```compile_fail

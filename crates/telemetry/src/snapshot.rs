@@ -1,4 +1,4 @@
-//! All blocks added up at one moment, for people and programs to read.
+//! The sum of all blocks at one moment.
 
 use crate::OpName;
 use crate::block::{Block, EXPORTS_MAX, Op, Timing};
@@ -25,17 +25,17 @@ pub struct Latency {
     pub max_us: f64,
 }
 
-/// Calls by latency: a bucket of the histogram and how many calls are in it, for those that are not empty. The
-/// difference of two tells what happened in between.
+/// Calls by latency: the buckets of the histogram that are not empty and how many calls are in each. The
+/// difference of two shows the calls in between.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Buckets {
-    /// Nanoseconds of all calls together.
+    /// Total time of all calls in nanoseconds.
     pub total_ns: u64,
     /// Number of the bucket ([`crate::upper_ns`]), calls in it.
     pub counts: Vec<(usize, u64)>,
 }
 
-/// How often a status was answered.
+/// How often a status was returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCount {
     /// The protocol's number.
@@ -55,28 +55,28 @@ pub struct OpRow {
     pub procedure: String,
     /// Calls answered.
     pub calls: u64,
-    /// Calls answered with an error.
+    /// Calls that failed.
     pub failed: u64,
     /// Bytes of the calls.
     pub bytes_in: u64,
     /// Bytes of the replies.
     pub bytes_out: u64,
-    /// How long they took.
+    /// Total time of the calls.
     pub latency: Latency,
-    /// How long each took.
+    /// Calls by latency.
     pub buckets: Buckets,
     /// The errors, most frequent first.
     pub errors: Vec<ErrorCount>,
     /// Errors whose status is not listed, because a worker had seen a dozen others.
     pub other_errors: u64,
     /// How often it ran inside calls that are counted as another operation (of a COMPOUND): these
-    /// are neither in `calls` nor in the latency.
+    /// are not included in `calls` or in the latency.
     pub nested: u64,
-    /// How many of those ended with an error.
+    /// How many of those failed.
     pub nested_failed: u64,
 }
 
-/// The index of the row of all exports that have none of their own.
+/// The index of the row of all exports without a row of their own.
 pub const OTHER_EXPORTS: u16 = u16::MAX;
 
 /// One export.
@@ -87,26 +87,26 @@ pub struct ExportRow {
     pub index: u16,
     /// Calls for it.
     pub calls: u64,
-    /// Calls answered with an error.
+    /// Calls that failed.
     pub failed: u64,
     /// Payload bytes read.
     pub bytes_read: u64,
     /// Payload bytes written.
     pub bytes_written: u64,
-    /// How long its calls took.
+    /// Total time of its calls.
     pub latency: Latency,
-    /// How long each took.
+    /// Calls by latency.
     pub buckets: Buckets,
     /// Calls by procedure (`nfs3.READ`), those that were called.
     pub ops: BTreeMap<String, u64>,
 }
 
-/// Everything together.
+/// Totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
     /// Calls answered.
     pub calls: u64,
-    /// Calls answered with an error.
+    /// Calls that failed.
     pub failed: u64,
     /// Bytes of the calls.
     pub bytes_in: u64,
@@ -117,7 +117,7 @@ pub struct Totals {
 /// The statistics at one moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Everything together.
+    /// Totals.
     pub totals: Totals,
     /// The procedures, in the order of the tables; also those never called.
     pub ops: Vec<OpRow>,
@@ -127,7 +127,7 @@ pub struct Snapshot {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// Adds the blocks up.
+/// Sums the blocks.
 pub fn add_up(names: &[OpName], blocks: &[Arc<Block>]) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for (index, name) in names.iter().enumerate() {
@@ -224,7 +224,7 @@ fn export_rows(names: &[OpName], blocks: &[Arc<Block>]) -> Vec<ExportRow> {
         .collect()
 }
 
-/// Latencies of several blocks together.
+/// Sum of the latencies of several blocks.
 struct Sum {
     calls: u64,
     total_ns: u64,

@@ -1,4 +1,4 @@
-//! Sums are exact, percentiles are where they must be, and blocks are used again.
+//! Sums are exact, percentiles are correct, and blocks are reused.
 
 use super::{Call, Counter, EXPORTS_MAX, OTHER_EXPORTS, OpName, STATUS_SLOTS, Telemetry};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn operations_inside_calls_are_counted_apart_from_calls() {
     assert_eq!(snapshot.ops[0].latency, super::Latency::default());
 }
 
-/// The latencies that are counted, in ns, and what the percentiles are told to be, in µs.
+/// The latencies that are counted, in ns; returns the percentiles, in µs.
 fn told(latencies_ns: impl Iterator<Item = u64>) -> super::Latency {
     let telemetry = telemetry();
     let stats = telemetry.worker();
