@@ -5,7 +5,7 @@
 //!
 //! The kernel's order (its generic permission check): the owner by the owner bits alone; else the
 //! ACL if there is one; else the group bits for a member of the group; else the others' bits. What
-//! that refuses, root may do all the same, but for executing a file that nobody may execute.
+//! that denies, root may do all the same, except executing a file without any execute bit.
 
 use crate::acl::{Acl, AclTag};
 use crate::{AccessMask, Attr, Cred, FileType, OpenAccess, Right};
@@ -43,7 +43,7 @@ impl Permission {
     }
 }
 
-/// Decides by an ACL for somebody who is not the owner.
+/// Decides by an ACL for a user other than the owner.
 fn acl_permits(acl: &Acl, attr: &Attr, cred: &Cred<'_>, want: Permission) -> bool {
     let mask = acl.find(AclTag::Mask).map_or(7, Permission::bits);
     if let Some(named) = acl.find(AclTag::User(cred.uid)) {
@@ -64,7 +64,7 @@ fn acl_permits(acl: &Acl, attr: &Attr, cred: &Cred<'_>, want: Permission) -> boo
     !member && want.within(acl.find(AclTag::Other).map_or(0, Permission::bits))
 }
 
-/// Whether the kernel would let `cred` do `want`.
+/// Whether the kernel would grant `want` to `cred`.
 pub fn permits(attr: &Attr, acl: Option<&Acl>, cred: &Cred<'_>, want: Permission) -> bool {
     by_mode(attr, acl, cred, want) || cred.uid == 0 && root_may(attr, want)
 }
@@ -75,14 +75,14 @@ fn by_mode(attr: &Attr, acl: Option<&Acl>, cred: &Cred<'_>, want: Permission) ->
         return want.within(mode >> 6);
     }
     match acl {
-        // the kernel looks at an ACL only where the group bits (its mask) leave something
+        // the kernel checks an ACL only if the group bits (its mask) permit something
         Some(acl) if mode & 0o070 != 0 => acl_permits(acl, attr, cred, want),
         _ if cred.in_group(attr.gid) => want.within(mode >> 3),
         _ => want.within(mode),
     }
 }
 
-/// What root may do whatever the bits say (`CAP_DAC_OVERRIDE`).
+/// What root may do regardless of the mode (`CAP_DAC_OVERRIDE`).
 fn root_may(attr: &Attr, want: Permission) -> bool {
     let executes = want.0 & Permission::EXEC.0 != 0;
     !executes || attr.ftype == FileType::Directory || attr.mode & 0o111 != 0
@@ -99,7 +99,7 @@ pub const fn is_open_for(right: Right, write: bool) -> bool {
 }
 
 /// Whether data of a regular file may be read or written. A client checks at open, the server at
-/// each call, so the owner may always go on (RFC 1813 §4.4), and what may be executed may be read.
+/// each call, so the owner always has access (RFC 1813 §4.4), and executable files can be read.
 pub fn data_access(attr: &Attr, acl: Option<&Acl>, cred: &Cred<'_>, write: bool) -> bool {
     let want = if write { Permission::WRITE } else { Permission::READ };
     cred.uid == attr.uid
@@ -107,8 +107,8 @@ pub fn data_access(attr: &Attr, acl: Option<&Acl>, cred: &Cred<'_>, write: bool)
         || !write && permits(attr, acl, cred, Permission::EXEC)
 }
 
-/// The part of an ACCESS request that is granted (RFC 1813 §3.3.4): LOOKUP and DELETE mean
-/// something for directories only, EXECUTE for everything else.
+/// The part of an ACCESS request that is granted (RFC 1813 §3.3.4): LOOKUP and DELETE apply to
+/// directories only, EXECUTE to everything else.
 pub fn granted(attr: &Attr, acl: Option<&Acl>, cred: &Cred<'_>, asked: AccessMask) -> AccessMask {
     let may = |want| permits(attr, acl, cred, want);
     let mut granted = AccessMask::default();

@@ -1,17 +1,18 @@
-//! POSIX access control lists (the withdrawn POSIX.1e draft 17, as Linux has them: acl(5)), as data.
+//! POSIX access control lists (the withdrawn POSIX.1e draft 17, as implemented by Linux: acl(5)), as
+//! data.
 
 use crate::access::Permission;
 use crate::{Change, Cx, Fid, Result};
 
-/// Entries of an ACL; the kernel's file systems hold far fewer in one attribute.
+/// Limit of entries; the kernel's file systems store far fewer in one attribute.
 pub const ACL_ENTRIES_MAX: usize = 1024;
 
 /// The version of the extended attribute's binary form.
 const ACL_VERSION: u32 = 2;
-/// The id of entries that are for nobody by name.
+/// The id of entries without a named user or group.
 const NO_ID: u32 = u32::MAX;
 
-/// Whom an ACL entry is for; in the order in which entries stand.
+/// The subject of an ACL entry; in the order of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AclTag {
     /// The owner.
@@ -22,23 +23,23 @@ pub enum AclTag {
     GroupObj,
     /// A group.
     Group(u32),
-    /// The most that users, groups and the owning group may do.
+    /// The maximum permissions of users, groups and the owning group.
     Mask,
-    /// Everybody else.
+    /// All others.
     Other,
 }
 
 /// An entry of an ACL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AclEntry {
-    /// Whom it is for.
+    /// Its subject.
     pub tag: AclTag,
-    /// What they may do.
+    /// Its permissions.
     pub permissions: Permission,
 }
 
-/// A valid ACL: one entry each for the owner, the owning group and everybody else, a mask where there are
-/// entries for users or groups, and nobody twice.
+/// A valid ACL: one entry each for the owner, the owning group and all others, a mask if there are
+/// entries for users or groups, and no subject twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acl {
     /// In the order of their tags.
@@ -46,7 +47,7 @@ pub struct Acl {
 }
 
 impl Acl {
-    /// An ACL of these entries, in any order; `None` if they make none.
+    /// An ACL of these entries, in any order; `None` if they are invalid.
     pub fn new(mut entries: Vec<AclEntry>) -> Option<Self> {
         entries.sort_by_key(|entry| entry.tag);
         let tags = || entries.iter().map(|entry| entry.tag);
@@ -59,7 +60,7 @@ impl Acl {
         (valid && entries.len() <= ACL_ENTRIES_MAX).then_some(Self { entries })
     }
 
-    /// The three entries that are a mode.
+    /// The three entries that are equivalent to a mode.
     pub fn of_mode(mode: u16) -> Self {
         let entry =
             |tag, bits: u16| AclEntry { tag, permissions: Permission::from_bits(bits.into()) };
@@ -76,7 +77,7 @@ impl Acl {
         &self.entries
     }
 
-    /// What an entry permits, if there is one.
+    /// The permissions of an entry, if it exists.
     pub fn find(&self, tag: AclTag) -> Option<Permission> {
         self.entries.iter().find(|entry| entry.tag == tag).map(|entry| entry.permissions)
     }
@@ -107,7 +108,7 @@ impl Acl {
         if rest.is_empty() { Self::new(entries) } else { None }
     }
 
-    /// The value that [`Acl::parse`] takes.
+    /// The encoding that [`Acl::parse`] accepts.
     pub fn encode(&self) -> Vec<u8> {
         let mut value = ACL_VERSION.to_le_bytes().to_vec();
         for AclEntry { tag, permissions } in &self.entries {
@@ -131,25 +132,25 @@ impl Acl {
 /// Which of an object's ACLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AclKind {
-    /// Who may do what.
+    /// Access ACL.
     Access,
-    /// What is made in a directory begins with it.
+    /// Default ACL: inherited by objects that are created in a directory.
     Default,
 }
 
-/// Back ends that have ACLs.
+/// Back ends that support ACLs.
 pub trait Acls: Send + Sync {
-    /// An ACL; `None` if the object has none but its mode.
+    /// An ACL; `None` if the object has only its mode.
     ///
     /// # Errors
     /// [`crate::Status`].
     fn acl(&self, cx: &Cx<'_>, fid: &Fid, kind: AclKind) -> Result<Option<Acl>>;
 
-    /// Sets an ACL, or takes it away. An access ACL sets the mode as well, as chmod(2) sets the ACL.
+    /// Sets or removes an ACL. An access ACL sets the mode as well, as chmod(2) sets the ACL.
     ///
     /// # Errors
-    /// [`crate::Status::Perm`] for others than the owner; [`crate::Status::Inval`] for a default ACL of anything
-    /// but a directory; [`crate::Status::NotSupp`] where the file system has none.
+    /// [`crate::Status::Perm`] unless the caller is the owner; [`crate::Status::Inval`] for a default ACL of
+    /// anything but a directory; [`crate::Status::NotSupp`] if the file system has no ACLs.
     fn set_acl(&self, cx: &Cx<'_>, fid: &Fid, kind: AclKind, acl: Option<&Acl>) -> Result<Change>;
 }
 

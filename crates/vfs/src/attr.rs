@@ -1,9 +1,9 @@
-//! Attributes of an object, in no protocol's words.
+//! Attributes of an object, independent of the protocol.
 //!
-//! They go by value through every layer, in results and beside statuses. What is copied in 128 bytes or less is copied by
-//! instructions in place, and what is larger by a call of memcpy, so their sizes are held below ([`Attr`] fits with a
-//! status beside it): times are packed to twelve bytes, the mode has the two that it needs, and the time of creation
-//! says its absence in its nanoseconds.
+//! They are passed by value through every layer, in results and beside statuses. Values of 128 bytes or less are copied
+//! by inline instructions, larger ones by a call of memcpy, so their sizes are checked below ([`Attr`] fits with a status
+//! beside it): times are packed to twelve bytes, the mode has two bytes, and an absent time of creation is encoded in its
+//! nanoseconds.
 
 use std::num::NonZeroU32;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,7 +46,7 @@ impl Time {
     }
 }
 
-/// A moment that may be unknown, in no more room than one that is known.
+/// A time that may be unknown, in the same size as a known one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, packed(4))]
 pub struct MaybeTime {
@@ -59,7 +59,7 @@ impl MaybeTime {
     /// Not known.
     pub const UNKNOWN: Self = Self { sec: 0, nsec_and_one: None };
 
-    /// The moment, if it is known.
+    /// The time, if it is known.
     pub fn known(self) -> Option<Time> {
         let nsec = self.nsec_and_one?.get().wrapping_sub(1);
         Some(Time { sec: self.sec, nsec })
@@ -78,7 +78,7 @@ impl From<Option<Time>> for MaybeTime {
     }
 }
 
-/// All attributes that every protocol version asks for.
+/// All attributes that every protocol version needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attr {
     /// The kind of object.
@@ -107,14 +107,14 @@ pub struct Attr {
     pub mtime: Time,
     /// Last change of the attributes.
     pub ctime: Time,
-    /// The change attribute (RFC 8881 §5.8.1.4): differs whenever data or attributes differ; what can be
-    /// told from two that differ says [`crate::Limits::change_kind`].
+    /// The change attribute (RFC 8881 §5.8.1.4): differs whenever data or attributes differ;
+    /// [`crate::Limits::change_kind`] defines the meaning of a difference.
     pub change: u64,
     /// Creation, where the file system records it and [`crate::Want::BIRTH`] asked for it.
     pub birth: MaybeTime,
 }
 
-// With a status and whatever says that there are none, they are still copied in place.
+// Together with a status or an enum discriminant they are still copied inline.
 const _: () = assert!(size_of::<Attr>() <= 112 && size_of::<Option<Attr>>() == size_of::<Attr>());
 const _: () = assert!(size_of::<Result<Attr, crate::Status>>() == size_of::<Attr>());
 
@@ -123,8 +123,8 @@ pub const fn permission_bits(mode: u32) -> u16 {
     (mode & 0o7777) as u16
 }
 
-/// The attributes that tell a client whether what it has cached is still good
-/// (`wcc_attr`, RFC 1813 §2.6).
+/// The attributes with which a client checks whether its cached data is still valid (`wcc_attr`,
+/// RFC 1813 §2.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WccAttr {
     /// Size in bytes.
@@ -139,20 +139,20 @@ pub struct WccAttr {
 
 impl WccAttr {
     /// Whether size and times are the same, which is all that version 3 compares. The change attribute may differ
-    /// all the same: see [`ChangeKind::Undefined`].
+    /// nevertheless: see [`ChangeKind::Undefined`].
     pub fn same_size_and_times(&self, other: &Self) -> bool {
         (self.size, self.mtime, self.ctime) == (other.size, other.mtime, other.ctime)
     }
 }
 
-/// What a change attribute is made of (`change_attr_type4`, RFC 7862 §12.2.3).
+/// The semantics of a change attribute (`change_attr_type4`, RFC 7862 §12.2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// A number that grows with each change.
+    /// A number that increases with each change.
     MonotonicIncrement,
     /// The time of the last change of the attributes, fine enough to differ after each change.
     TimeMetadata,
-    /// Only equality means something. It may also differ where nothing has changed.
+    /// Only equality is meaningful. It may also differ without a change.
     Undefined,
 }
 
@@ -166,7 +166,7 @@ impl Attr {
 /// How a time is to be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SetTime {
-    /// Leave it.
+    /// Unchanged.
     #[default]
     Keep,
     /// To the server's clock.
@@ -175,7 +175,7 @@ pub enum SetTime {
     To(Time),
 }
 
-/// The attributes to be set; what is `None` stays (`sattr3`, RFC 1813 §2.6).
+/// The attributes to be set; `None` leaves one unchanged (`sattr3`, RFC 1813 §2.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetAttr {
     /// Permission bits (07777).
@@ -184,7 +184,7 @@ pub struct SetAttr {
     pub uid: Option<u32>,
     /// Group.
     pub gid: Option<u32>,
-    /// Size: shorter cuts, longer grows with zeros.
+    /// Size: a smaller one truncates, a larger one extends with zeros.
     pub size: Option<u64>,
     /// Last access.
     pub atime: SetTime,

@@ -1,8 +1,8 @@
 //! The trait that a file system implements.
 //!
-//! Who checks what: the caller (a verb of `nfs`) has checked the export, squashed the identity and
-//! refused changes to a read-only export. The backend checks permissions for `cx.cred`, keeps
-//! inside its own tree, and answers only when what it says is true on disk (see [`Durability`](crate::Durability)).
+//! Checks: the caller (a verb of `nfs`) has checked the export, squashed the identity and refused changes to a
+//! read-only export. The backend checks permissions for `cx.cred`, stays inside its own tree, and returns only when
+//! the result is on disk (see [`Durability`](crate::Durability)).
 //!
 //! A backend is shared by all workers; no call may hold a lock while it blocks, and each call
 //! says `cx.blocking.will_block()` before a system call that may wait for a disk.
@@ -20,19 +20,19 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
-/// A file system that can be exported. Each call names objects by [`Fid`]; an id of an object
-/// that is gone gives [`Status::Stale`], one that was never this backend's [`Status::BadHandle`].
+/// A file system that can be exported. Each call names objects by [`Fid`]; an id of a removed
+/// object gives [`Status::Stale`], an id that is not of this backend [`Status::BadHandle`].
 pub trait Backend: Send + Sync {
     /// The id of the exported directory.
     fn root(&self) -> Fid;
 
-    /// Whether opening it again would give the same file system: something else may have been
-    /// mounted there, or moved there, since. Asked at a reload only; may wait.
+    /// Whether opening it again would give the same file system: another one may have been mounted
+    /// or moved there since. Called at a reload only; may block.
     fn is_still_there(&self) -> bool {
         true
     }
 
-    /// What the file system can do; fixed while it is exported.
+    /// The capabilities of the file system; fixed while it is exported.
     fn limits(&self) -> Limits;
 
     /// The current write verifier.
@@ -58,15 +58,16 @@ pub trait Backend: Send + Sync {
     fn setattr(&self, cx: &Cx<'_>, fid: &Fid, set: &SetAttr, guard: Option<Time>)
     -> Result<Change>;
 
-    /// The part of `mask` that the caller may do, and the attributes.
+    /// The part of `mask` that is granted to the caller, and the attributes.
     ///
     /// # Errors
     /// [`Status`].
     fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)>;
 
-    /// Whether the caller may open a regular file so, by mode and ACL as open(2) checks them: without the
-    /// exceptions that version 3 needs because it has no open ([`crate::access::data_access`]), so an
-    /// owner is bound by the mode, and the right to execute does not imply the right to read.
+    /// Whether the caller may open a regular file in this mode, by mode and ACL as open(2) checks them:
+    /// without the exceptions that version 3 needs because it has no open
+    /// ([`crate::access::data_access`]), so the mode applies to an owner, and the right to execute does
+    /// not imply the right to read.
     ///
     /// # Errors
     /// [`Status::Acces`], [`Status::RoFs`]; [`need_regular`]'s for other types.
@@ -78,9 +79,9 @@ pub trait Backend: Send + Sync {
     }
 
     /// Keeps a regular file reachable by its id until the guard is dropped, also after its last name was
-    /// removed through this backend; by another program it may be removed for good where there are
-    /// too many kept files to hold them all open. For whoever has state about an open file: locks
-    /// and the opens of version 4.
+    /// removed through this backend; a file removed by another program may be lost if there are too many
+    /// kept files to hold all of them open. For owners of state about an open file: locks and the opens
+    /// of version 4.
     ///
     /// # Errors
     /// [`need_regular`]'s for other types; [`Status::Jukebox`] if too many files are kept;
@@ -90,25 +91,25 @@ pub trait Backend: Send + Sync {
         Err(Status::NotSupp)
     }
 
-    /// The locks of others than NFS clients; `None` if there are none, so that the lock table of the server is
-    /// all there is.
+    /// The locks of programs other than NFS clients; `None` if the backend has none, so that only the server's
+    /// lock table counts.
     fn locks(&self) -> Option<&dyn Locks> {
         None
     }
 
-    /// Where programs of this machine find the object now, to show it to the operator; `None` if nobody knows. May
-    /// wait.
+    /// The current path of the object on this machine, for display to the operator; `None` if it is unknown. May
+    /// block.
     fn local_path(&self, cx: &Cx<'_>, fid: &Fid) -> Option<PathBuf> {
         let _ = (cx, fid);
         None
     }
 
-    /// The access control lists; `None` if there are none but modes.
+    /// The access control lists; `None` if only modes are supported.
     fn acls(&self) -> Option<&dyn Acls> {
         None
     }
 
-    /// The disk quotas; `None` if the back end knows of none.
+    /// The disk quotas; `None` if they are not supported.
     fn quotas(&self) -> Option<&dyn Quotas> {
         None
     }
@@ -134,8 +135,8 @@ pub trait Backend: Send + Sync {
     /// [`Status`].
     fn read(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, data: &mut [u8]) -> Result<ReadDone>;
 
-    /// As [`Backend::read`] of `count` bytes, but gives the file instead of the data, if there are
-    /// `shortest` bytes at least and they are in memory. Never waits for the data.
+    /// As [`Backend::read`] of `count` bytes, but returns the file instead of the data, if at least
+    /// `shortest` bytes are available and in memory. Never waits for the data.
     ///
     /// # Errors
     /// [`Status`].
@@ -151,8 +152,8 @@ pub trait Backend: Send + Sync {
         Ok(ReadRange::Copy(CopyReason::NoFile))
     }
 
-    /// Writes `data` at `offset`, as safe as `stable` says or safer. Counts as a change of the
-    /// file even if `data` is empty only where POSIX says so (it does not).
+    /// Writes `data` at `offset`, at least as stable as `stable`. An empty write is not a change of
+    /// the file, as in POSIX.
     ///
     /// # Errors
     /// [`Status`].
@@ -165,8 +166,8 @@ pub trait Backend: Send + Sync {
         stable: Stability,
     ) -> Result<WriteDone>;
 
-    /// As an unstable [`Backend::write`] of the next `len` bytes of what a pipe holds, which it does hold. After it
-    /// as many are left there as were not written, or fewer.
+    /// As an unstable [`Backend::write`] of the next `len` bytes of a pipe, which holds at least as many. At most
+    /// the unwritten ones are left in it afterwards.
     ///
     /// # Errors
     /// [`Status`].
@@ -187,25 +188,25 @@ pub trait Backend: Send + Sync {
         }
     }
 
-    /// Puts unstable data of a range (`count` 0: to the end) on disk.
+    /// Writes unstable data of a range (`count` 0: to the end) to disk.
     ///
     /// # Errors
     /// [`Status`]; after one the verifier has changed if data may have been lost.
     fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change>;
 
-    /// Makes a regular file (or takes an existing one, see [`Create`]).
+    /// Creates a regular file (or uses an existing one, see [`Create`]).
     ///
     /// # Errors
     /// [`Status`].
     fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created>;
 
-    /// Makes a directory.
+    /// Creates a directory.
     ///
     /// # Errors
     /// [`Status`].
     fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created>;
 
-    /// Makes a symbolic link to `target`, which is stored as it is.
+    /// Creates a symbolic link to `target`, which is stored unchanged.
     ///
     /// # Errors
     /// [`Status`].
@@ -218,7 +219,7 @@ pub trait Backend: Send + Sync {
         set: &SetAttr,
     ) -> Result<Created>;
 
-    /// Makes a device node, a named pipe or a socket.
+    /// Creates a device node, a named pipe or a socket.
     ///
     /// # Errors
     /// [`Status`].
@@ -243,7 +244,7 @@ pub trait Backend: Send + Sync {
     /// [`Status`].
     fn rmdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change>;
 
-    /// Renames, replacing what is there as POSIX `rename` does. Gives the change of the old
+    /// Renames, replacing an existing target as POSIX `rename` does. Returns the change of the old
     /// directory and of the new one.
     ///
     /// # Errors
@@ -255,19 +256,19 @@ pub trait Backend: Send + Sync {
         to: (&Fid, Name<'_>),
     ) -> Result<(Change, Change)>;
 
-    /// Makes a hard link. Gives the file's attributes after it and the change of the directory.
+    /// Creates a hard link. Returns the file's attributes after it and the change of the directory.
     ///
     /// # Errors
     /// [`Status`].
     fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)>;
 
     /// Lists a directory, in an order that is the same for every caller, until the sink breaks or
-    /// the end is reached. An entry at which the sink broke counts as not taken.
-    /// An entry that is there during the whole of several calls is given exactly once, whatever
-    /// else changes in between.
+    /// the end is reached. An entry at which the sink broke counts as not listed. An entry that
+    /// exists during the whole of several calls is listed exactly once, whatever else changes in
+    /// between.
     ///
     /// # Errors
-    /// [`Status`]; [`Status::BadCookie`] only for a cookie that cannot be one.
+    /// [`Status`]; [`Status::BadCookie`] only for an invalid cookie.
     fn readdir(
         &self,
         cx: &Cx<'_>,

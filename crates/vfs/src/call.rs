@@ -1,4 +1,4 @@
-//! What the calls of a [`Backend`](crate::Backend) carry and answer: who asks, what is changed, what was read.
+//! Arguments and results of the calls of a [`Backend`](crate::Backend): the caller, changes, data read.
 
 use crate::attr::{Attr, ChangeKind, FileType, SetAttr, WccAttr};
 use crate::fid::Fid;
@@ -8,10 +8,10 @@ use std::ops::{BitAnd, BitOr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// The id that no user and no group has: to the system calls it means "leave it as it is".
+/// The invalid id: system calls interpret it as "leave unchanged".
 pub const NO_ID: u32 = u32::MAX;
 
-/// Who is asking, after squashing.
+/// The caller, after squashing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cred<'a> {
     /// User id.
@@ -31,16 +31,17 @@ impl Cred<'_> {
 
 /// How a backend tells the thread that runs a call that it will block, so that other calls can go on.
 pub trait Blocking {
-    /// Called before anything that may wait for a disk; after it the calling thread may sleep
+    /// Called before anything that may wait for a disk; after it the calling thread may block
     /// without delaying other calls. Cheap to call twice.
     ///
     /// # Errors
-    /// [`Status::Jukebox`]: as many calls as may already block in this file system, and none of them ends.
-    /// Only the first time in a call, before which a backend changes nothing that it would have to undo.
+    /// [`Status::Jukebox`]: the limit of blocked calls in this file system is reached, and none of them
+    /// ends. Returned only the first time in a call, before which a backend makes no change that it would
+    /// have to undo.
     fn will_block(&self) -> Result<()>;
 }
 
-/// A caller to whom blocking does not matter: tests and tools.
+/// For callers without a thread pool: tests and tools.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IgnoreBlocking;
 
@@ -53,14 +54,14 @@ impl Blocking for IgnoreBlocking {
 /// When a change of the name space or of attributes may be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Durability {
-    /// After it is on disk (`sync`, the default; RFC 1813 §4.8 asks for it).
+    /// After it is on disk (`sync`, the default; required by RFC 1813 §4.8).
     #[default]
     Sync,
-    /// At once (`async`): a power cut may lose what was answered.
+    /// At once (`async`): a power cut may lose answered changes.
     Async,
 }
 
-/// A set of ways in which a file is open (`OPEN4_SHARE_ACCESS`, RFC 8881 §18.16).
+/// A set of open modes of a file (`OPEN4_SHARE_ACCESS`, RFC 8881 §18.16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenAccess(u8);
 
@@ -77,7 +78,7 @@ impl OpenAccess {
         self.0 & other.0 == other.0
     }
 
-    /// The permissions that it takes.
+    /// The permissions that it requires.
     pub const fn as_mask(self) -> AccessMask {
         let read = if self.has(Self::READ) { AccessMask::READ.0 } else { 0 };
         let write = if self.has(Self::WRITE) { AccessMask::MODIFY.0 } else { 0 };
@@ -85,37 +86,37 @@ impl OpenAccess {
     }
 }
 
-/// What gives a call the right to read or write a file's data.
+/// The basis of the right to read or write a file's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Right {
-    /// The file's mode and ACL as they are now: calls of versions 2 and 3, and of version 4 with a
+    /// The current mode and ACL of the file: calls of versions 2 and 3, and of version 4 with a
     /// special stateid.
     #[default]
     Check,
-    /// It was checked when the file was opened ([`may_open`](crate::Backend::may_open)); the mode may have changed since.
-    /// What is not in the set is checked.
+    /// Checked when the file was opened ([`may_open`](crate::Backend::may_open)); the mode may have changed since. Modes
+    /// that are not in the set are checked.
     Opened(OpenAccess),
 }
 
-/// What every call carries.
+/// The context of every call.
 #[derive(Clone, Copy)]
 pub struct Cx<'a> {
-    /// Who is asking.
+    /// The caller.
     pub cred: Cred<'a>,
-    /// How to say that this call will block.
+    /// Announces that this call will block.
     pub blocking: &'a dyn Blocking,
-    /// What a successful answer promises.
+    /// The guarantee of a successful reply.
     pub durability: Durability,
-    /// What gives the right to data.
+    /// The basis of the right to data.
     pub right: Right,
 }
 
-/// The extras that an answer shall carry.
+/// The optional attributes of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Want(u32);
 
 impl Want {
-    /// What `stat` gives.
+    /// The attributes of `stat`.
     pub const STAT: Self = Self(0);
     /// The time of creation.
     pub const BIRTH: Self = Self(1);
@@ -180,7 +181,7 @@ pub struct Node {
     pub attr: Attr,
 }
 
-/// What LOOKUP found.
+/// The result of LOOKUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The object.
@@ -200,17 +201,17 @@ pub struct Change {
     pub after: Option<Attr>,
 }
 
-/// What a call made.
+/// The result of creating an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Created {
-    /// The new object; none if it was made and is not to be found any more: somebody else has moved or
-    /// removed it by now.
+    /// The new object; none if it was created and no longer exists under its name: another caller has
+    /// renamed or removed it.
     pub node: Option<Node>,
-    /// The directory that it was made in.
+    /// The directory in which it was created.
     pub dir: Change,
 }
 
-/// What READ did.
+/// The result of READ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadDone {
     /// Bytes read, at the front of the buffer.
@@ -221,33 +222,33 @@ pub struct ReadDone {
     pub attr: Attr,
 }
 
-/// What READ gives where the caller can send a file's pages itself.
+/// The result of READ for a caller that can send a file's pages itself.
 #[derive(Debug)]
 pub enum ReadRange {
-    /// The data is `done.count` bytes of this file, from the offset that was asked for. All of it
-    /// was in memory a moment ago.
+    /// The data is `done.count` bytes of this file, from the requested offset. All of it was in
+    /// memory a moment ago.
     File {
         /// The file, open for reading.
         file: Arc<OwnedFd>,
-        /// What there is.
+        /// The result.
         done: ReadDone,
     },
-    /// It has to be copied.
+    /// The data must be copied.
     Copy(CopyReason),
 }
 
-/// Why data has to be copied although the caller would take a range of a file.
+/// Why data must be copied although the caller accepts a range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyReason {
     /// There is no file behind it, or not one that can be sent.
     NoFile,
-    /// There are fewer bytes than it is worth the trouble for.
+    /// Fewer bytes than the minimum of a range.
     Short,
-    /// It has to come from the disk, and whoever sends must not wait for that.
+    /// It must be read from the disk, and the sender must not wait for that.
     Cold,
 }
 
-/// How safe written data is (`stable_how`, RFC 1813 §3.3.7), in rising order.
+/// Stability of written data (`stable_how`, RFC 1813 §3.3.7), in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stability {
     /// In memory; a COMMIT must follow.
@@ -258,26 +259,26 @@ pub enum Stability {
     FileSync,
 }
 
-/// What WRITE did.
+/// The result of WRITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteDone {
     /// Bytes written, from the front of the data.
     pub count: usize,
-    /// How safe they are: at least what was asked for.
+    /// Their stability: at least the requested one.
     pub committed: Stability,
     /// The file around the write.
     pub file: Change,
-    /// Which change of the file it was, if the backend counts them.
+    /// The number of this change of the file, if the backend counts them.
     pub change_number: Option<ChangeNumber>,
 }
 
-/// Which of an object's changes one was. Attributes alone do not tell whether there was another between two: those that
-/// come within a tick of the clock have the same times.
+/// The number of a change of an object. Attributes alone do not show whether there was another between two: changes
+/// within a tick of the clock have the same times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeNumber {
-    /// Who counts: no two that do at the same time have the same.
+    /// The counter: unique among those that exist at the same time.
     pub counter: usize,
-    /// How many there were before it.
+    /// Number of changes before it.
     pub number: u64,
 }
 
@@ -288,18 +289,18 @@ impl ChangeNumber {
     }
 }
 
-/// How CREATE treats an existing name (RFC 1813 §3.3.8).
+/// How CREATE handles an existing name (RFC 1813 §3.3.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Create {
-    /// Take it, and set the attributes that are given (in practice: the size).
+    /// Use it, and set the given attributes (in practice: the size).
     Unchecked(SetAttr),
     /// Fail with [`Status::Exist`].
     Guarded(SetAttr),
-    /// Fail unless it was made by the same verifier; the verifier survives a restart.
+    /// Fail unless it was created with the same verifier; the verifier survives a restart.
     Exclusive([u8; 8]),
 }
 
-/// What MKNOD makes.
+/// The type of object for MKNOD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
     /// A block device with these major and minor numbers.
@@ -312,43 +313,43 @@ pub enum NodeKind {
     Socket,
 }
 
-/// One entry of a directory, as the sink sees it.
+/// One entry of a directory, as passed to the sink.
 #[derive(Debug, Clone, Copy)]
 pub struct DirEntry<'a> {
     /// The name; `.` and `..` are entries as well.
     pub name: &'a [u8],
     /// Inode number.
     pub fileid: u64,
-    /// Where to go on after this entry; never 0, the same for the life of the entry.
+    /// Cookie to continue after this entry; never 0, the same for the life of the entry.
     pub cookie: u64,
-    /// Id and attributes, if asked for and to be had (not for `..` of the root, not for an entry
-    /// that has just gone, not for a mount point).
+    /// Id and attributes, if requested and available (not for `..` of the root, not for an entry
+    /// that was just removed, not for a mount point).
     pub node: Option<&'a Node>,
 }
 
-/// What is wanted of a directory.
+/// The parameters of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListArgs {
-    /// After which entry to begin; 0: at the start.
+    /// Cookie of the entry after which to begin; 0: at the start.
     pub cookie: u64,
     /// Whether entries carry id and attributes.
     pub nodes: bool,
-    /// About how many bytes of entries will be taken, as READDIR encodes them (RFC 1813 §3.3.16 `entry3`):
-    /// what is fetched beyond that is fetched in vain. The sink alone says when it is enough.
+    /// Estimate of the bytes of entries that will be used, as READDIR encodes them (RFC 1813 §3.3.16
+    /// `entry3`): more is fetched in vain. Only the sink ends the listing.
     pub room: usize,
 }
 
 impl ListArgs {
-    /// Everything after an entry.
+    /// All entries after a cookie.
     pub const fn all(cookie: u64, nodes: bool) -> Self {
         Self { cookie, nodes, room: usize::MAX }
     }
 }
 
-/// How a listing ended.
+/// The result of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listing {
-    /// Whether the last entry was given to the sink and taken.
+    /// Whether the last entry was passed to the sink and accepted.
     pub eof: bool,
     /// The directory's attributes after the listing.
     pub dir: Attr,
@@ -369,11 +370,11 @@ pub struct StatFs {
     pub free_files: u64,
     /// Inodes free for an ordinary user.
     pub avail_files: u64,
-    /// Attributes of the object that was asked about.
+    /// Attributes of the object of the call.
     pub attr: Attr,
 }
 
-/// What the file system can do (`FSINFO` and `PATHCONF`, RFC 1813 §3.3.19, §3.3.20).
+/// The capabilities of the file system (`FSINFO` and `PATHCONF`, RFC 1813 §3.3.19, §3.3.20).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Longest name in bytes.
@@ -390,9 +391,9 @@ pub struct Limits {
     pub symlinks: bool,
     /// Whether names that differ only in case are the same.
     pub case_insensitive: bool,
-    /// Whether only a privileged user may give a file away.
+    /// Whether only a privileged user may change the owner of a file.
     pub chown_restricted: bool,
-    /// What the change attribute is made of.
+    /// The semantics of the change attribute.
     pub change_kind: ChangeKind,
 }
 
@@ -404,7 +405,7 @@ pub type Verifier = [u8; 8];
 pub struct Kept(#[expect(dead_code, reason = "dropped")] Box<dyn Send + Sync>);
 
 impl Kept {
-    /// Of what lets the file go when it is dropped.
+    /// Made of a value that releases the file when it is dropped.
     pub fn new(guard: impl Send + Sync + 'static) -> Self {
         Self(Box::new(guard))
     }
@@ -416,7 +417,7 @@ impl fmt::Debug for Kept {
     }
 }
 
-/// What type an operation on data meets when the object is not a regular file.
+/// The error of an operation on data for an object that is not a regular file.
 ///
 /// # Errors
 /// [`Status::IsDir`], [`Status::Symlink`] or [`Status::WrongType`].

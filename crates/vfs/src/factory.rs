@@ -1,20 +1,21 @@
-//! How the server makes back ends of kinds that it does not know: each kind has a scheme, as in `mem:`.
+//! How the server creates back ends of kinds that it does not know: each kind has a scheme, as in
+//! `mem:`.
 
 use crate::Backend;
 use std::sync::Arc;
 
-/// Makes back ends of one kind.
+/// Creates back ends of one kind.
 pub trait BackendFactory: Send + Sync {
-    /// What stands before the colon where such a back end is asked for.
+    /// The scheme: the part before the colon.
     fn scheme(&self) -> &'static str;
 
-    /// Checks what stands behind the colon.
+    /// Checks the part after the colon.
     ///
     /// # Errors
     /// What is wrong and what to write instead.
     fn check(&self, text: &str) -> Result<(), String>;
 
-    /// Makes a back end. `owner` (user and group) is to own its root, if nobody owns it yet.
+    /// Creates a back end. `owner` (user and group) owns its root, if it has no owner yet.
     ///
     /// # Errors
     /// What is wrong and what to do.

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A backend's file id, at most [`Fid::MAX`] bytes; what it means only the backend knows.
+/// A backend's file id, at most [`Fid::MAX`] bytes; only the backend knows its meaning.
 ///
 /// It must stay the same for the life of the object (also over a restart of the server) and must
-/// never come to mean another object.
+/// never be reused for another object.
 #[derive(Clone, Copy)]
 pub struct Fid {
     len: u8,
@@ -16,7 +16,7 @@ impl Fid {
     /// The most bytes that a file id may have: 64 of a v3 handle (RFC 1813 §2.4) less the envelope.
     pub const MAX: usize = 48;
 
-    /// A file id of these bytes, or `None` where there are too many.
+    /// A file id of these bytes, or `None` if there are too many.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut fid = Self { len: u8::try_from(bytes.len()).ok()?, bytes: [0; Self::MAX] };
         fid.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -32,13 +32,13 @@ impl Fid {
         Self { len: 8, bytes }
     }
 
-    /// A file id of the first `len` of these bytes, or `None` where there are not so many.
+    /// A file id of the first `len` of these bytes, or `None` if there are fewer.
     pub fn from_padded(bytes: [u8; Self::MAX], len: usize) -> Option<Self> {
         let len = u8::try_from(len).ok().filter(|len| usize::from(*len) <= Self::MAX)?;
         Some(Self { len, bytes })
     }
 
-    /// The bytes and, behind them, some that mean nothing: to be copied in one piece.
+    /// The bytes followed by unused ones: to be copied in one piece.
     pub const fn padded(&self) -> &[u8; Self::MAX] {
         &self.bytes
     }

@@ -1,7 +1,7 @@
-//! The backend trait: what a file system must offer to be exported, in no protocol's words.
+//! The backend trait: what a file system must offer to be exported, independent of the protocol.
 //!
-//! Owns: the neutral types (attributes, names, status, file ids) and the trait. Never sees wire
-//! types, sockets or exports. Every backend passes the same `conformance` suite.
+//! Owns: the neutral types (attributes, names, status, file ids) and the trait. Independent of wire
+//! types, sockets and exports. Every backend passes the same `conformance` suite.
 
 pub mod access;
 pub mod acl;

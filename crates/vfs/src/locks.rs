@@ -1,7 +1,7 @@
-//! Byte-range locks: how a back end is shown which bytes of a file its NFS clients hold, so that programs of
+//! Byte-range locks: how a back end learns which bytes of a file its NFS clients hold, so that programs of
 //! the server's machine and NFS clients do not lock the same bytes.
 //!
-//! Who of the NFS clients holds what is decided above the back end, by the lock table of NLM and of
+//! Conflicts among NFS clients are decided above the back end, by the lock table of NLM and of
 //! version 4. The back end sees one holder: for each byte the strongest mode that any client holds.
 
 use crate::{Cx, Fid, Result};
@@ -11,7 +11,7 @@ use crate::{Cx, Fid, Result};
 pub enum LockMode {
     /// Shared with others that read.
     Read,
-    /// Held by nobody else.
+    /// Exclusive.
     Write,
 }
 
@@ -23,11 +23,11 @@ pub struct LockRange {
 }
 
 impl LockRange {
-    /// Every byte that a file may ever have.
+    /// Every possible byte of a file.
     pub const ALL: Self = Self { start: 0, last: u64::MAX };
 
-    /// `length` bytes from `start`; `u64::MAX` is all from there on (RFC 8881 §18.10.3). `None` if there are none, or
-    /// the end is beyond the last offset.
+    /// `length` bytes from `start`; `u64::MAX` means to the end (RFC 8881 §18.10.3). `None` if it is empty, or ends
+    /// beyond the last offset.
     pub const fn new(start: u64, length: u64) -> Option<Self> {
         match length {
             0 => None,
@@ -54,46 +54,45 @@ impl LockRange {
         self.last
     }
 
-    /// What both have in common.
+    /// The intersection.
     pub fn intersection(self, other: Self) -> Option<Self> {
         Self::from_bounds(self.start.max(other.start), self.last.min(other.last))
     }
 }
 
-/// What is to be held of a range from now on: `None` is nothing.
+/// The new lock of a range: `None` unlocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockChange {
     /// The bytes.
     pub range: LockRange,
-    /// How they are to be held.
+    /// The mode.
     pub mode: Option<LockMode>,
 }
 
-/// A lock of somebody who does not go through this server.
+/// A lock of a program that does not use this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockConflict {
-    /// What is locked.
+    /// The range.
     pub range: LockRange,
-    /// How.
+    /// The mode.
     pub mode: LockMode,
     /// The process on the server's machine, if it is known.
     pub pid: Option<u32>,
 }
 
-/// What came of a change of locks.
+/// The result of a change of locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockOutcome {
-    /// All of it was done.
+    /// All changes were made.
     Done,
-    /// Nothing was done: this is in the way.
+    /// No change was made: this lock conflicts.
     Conflict(LockConflict),
 }
 
-/// Back ends that know locks of others than NFS clients.
+/// Back ends that support locks of programs other than NFS clients.
 pub trait Locks: Send + Sync {
-    /// Opens a file's locks, of which there are none yet: one for each file that is locked, or that is asked
-    /// about. It is the caller's to have one for all clients: two of the same file conflict as
-    /// strangers do.
+    /// Opens a file's locks, initially none: one for each file that is locked or queried. The caller keeps
+    /// one for all clients: two of the same file conflict with each other.
     ///
     /// # Errors
     /// [`crate::need_regular`]'s for other types; [`crate::Status::NotSupp`] where the file system has no locks.
@@ -102,14 +101,14 @@ pub trait Locks: Send + Sync {
 
 /// The locks of one file; dropping it drops all of them.
 pub trait FileLocks: Send + Sync {
-    /// Changes what is held, all of it or nothing. Never waits for a lock. The ranges do not overlap.
+    /// Changes the locks, all or none. Never waits for a lock. The ranges do not overlap.
     ///
     /// # Errors
-    /// [`crate::Status::RoFs`], [`crate::Status::Acces`] if the server may not open the file for a lock of that mode;
-    /// nothing has changed.
+    /// [`crate::Status::RoFs`], [`crate::Status::Acces`] if the server cannot open the file for a lock of that mode;
+    /// no lock has changed.
     fn apply(&mut self, cx: &Cx<'_>, changes: &[LockChange]) -> Result<LockOutcome>;
 
-    /// What would be in the way of a lock.
+    /// The lock that would conflict.
     ///
     /// # Errors
     /// As [`FileLocks::apply`].

@@ -1,8 +1,8 @@
-//! Names that cannot be wrong: a directory component exists only in valid form.
+//! Validated names: a directory component exists only in valid form.
 
 use crate::Status;
 
-/// The longest component that any Linux file system takes, in bytes (`NAME_MAX`).
+/// The longest component that any Linux file system accepts, in bytes (`NAME_MAX`).
 pub const NAME_MAX: usize = 255;
 
 /// An entry of a directory: 1 to 255 bytes, neither `.` nor `..`, with no `/` and no NUL.
@@ -28,7 +28,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// What LOOKUP may be asked for.
+/// The argument of LOOKUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Component<'a> {
     /// An entry.

@@ -1,8 +1,8 @@
-//! Disk quotas, as clients ask for them (rquota; the quota attributes of RFC 8881 §5.8.2).
+//! Disk quotas, as clients query them (rquota; the quota attributes of RFC 8881 §5.8.2).
 
 use crate::{Cx, Fid, Result};
 
-/// Whose quota.
+/// The kind of quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuotaKind {
     /// A user's.
@@ -13,16 +13,16 @@ pub enum QuotaKind {
     Project,
 }
 
-/// Limits of one resource, and what is used of it.
+/// Limits and usage of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuotaUsage {
-    /// What is never exceeded.
+    /// The hard limit.
     pub hard: Option<u64>,
-    /// What may be exceeded for a while.
+    /// The soft limit, which may be exceeded for the grace time.
     pub soft: Option<u64>,
-    /// What is used.
+    /// The usage.
     pub used: u64,
-    /// When the while ends, in seconds since 1970, if the soft limit is exceeded.
+    /// End of the grace time, in seconds since 1970, if the soft limit is exceeded.
     pub grace_ends_s: Option<u64>,
 }
 
@@ -35,12 +35,12 @@ pub struct Quota {
     pub files: QuotaUsage,
 }
 
-/// Back ends that have quotas.
+/// Back ends that support quotas.
 pub trait Quotas: Send + Sync {
     /// The quota of a user, group or project on the file system that an object is on; `None` if there are
     /// no quotas of this kind.
     ///
     /// # Errors
-    /// [`crate::Status::Perm`] for anybody but root and those whom it is about.
+    /// [`crate::Status::Perm`] unless the caller is root or a subject of the quota.
     fn quota(&self, cx: &Cx<'_>, fid: &Fid, kind: QuotaKind, id: u32) -> Result<Option<Quota>>;
 }

@@ -1,8 +1,8 @@
-//! The one list of ways in which a file operation can fail, in no protocol's words.
+//! The list of errors of file operations, independent of the protocol.
 //!
 //! Each protocol version maps it to its own status in exactly one exhaustive function.
 
-/// What a backend operation gives.
+/// The result of a backend operation.
 pub type Result<T> = std::result::Result<T, Status>;
 
 /// Why a file operation failed.
@@ -38,7 +38,7 @@ pub enum Status {
     /// Is a directory (EISDIR).
     #[error("is a directory")]
     IsDir,
-    /// An argument that makes no sense for this object (EINVAL).
+    /// An argument that is invalid for this object (EINVAL).
     #[error("invalid argument")]
     Inval,
     /// The operation is not for this type of file: READ of a device (v4 `WRONG_TYPE`).
@@ -68,31 +68,31 @@ pub enum Status {
     /// Over quota (EDQUOT).
     #[error("quota exceeded")]
     DQuot,
-    /// The object is gone (ESTALE).
+    /// The object no longer exists (ESTALE).
     #[error("stale file handle")]
     Stale,
-    /// The handle was never one of ours.
+    /// The handle was not made by this server.
     #[error("bad file handle")]
     BadHandle,
     /// The guard of a SETATTR did not match (RFC 1813 §3.3.2).
     #[error("guard does not match")]
     NotSync,
-    /// A directory cookie that was never given out.
+    /// An invalid directory cookie.
     #[error("bad directory cookie")]
     BadCookie,
-    /// The store cannot do this at all (EOPNOTSUPP).
+    /// The store does not support this (EOPNOTSUPP).
     #[error("operation not supported")]
     NotSupp,
-    /// The reply would not fit what the client allows.
+    /// The reply would exceed the client's limit.
     #[error("buffer too small")]
     TooSmall,
-    /// A fault that is none of the above.
+    /// Any other error.
     #[error("server fault")]
     ServerFault,
-    /// A type of object that the store cannot make.
+    /// A type of object that the store cannot create.
     #[error("type not supported")]
     BadType,
-    /// Try again later: descriptors or memory are short just now.
+    /// Try again later: descriptors or memory are temporarily short.
     #[error("resource busy, try again")]
     Jukebox,
 }

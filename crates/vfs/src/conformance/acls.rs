@@ -14,7 +14,7 @@ checks! {
     setting_an_acl_is_a_change,
 }
 
-/// Those for back ends that act as their callers.
+/// Checks for back ends that act as their callers.
 pub const BY_CALLERS: &[super::Check] = &[
     ("an_acl_decides_who_reads", an_acl_decides_who_reads),
     ("acls_are_the_owners_to_set", acls_are_the_owners_to_set),
@@ -38,7 +38,7 @@ fn get(fixture: &Fixture, fid: &Fid, kind: AclKind) -> Option<Acl> {
     acls(fixture).acl(&fixture.cx(), fid, kind).unwrap()
 }
 
-/// One in which a user has a right of his own.
+/// An ACL with an entry for a user.
 fn acl(user: u32, permissions: Permission, mask: Permission) -> Acl {
     let entry = |tag, permissions| AclEntry { tag, permissions };
     let entries = vec![
@@ -60,7 +60,7 @@ fn an_acl_that_was_set_is_found(fixture: &Fixture) {
         assert_eq!(get(fixture, fid, AclKind::Access).as_ref(), Some(&one));
         set(fixture, fid, AclKind::Access, None);
         assert_eq!(get(fixture, fid, AclKind::Access), None);
-        // what is not there can be taken away
+        // removing a missing ACL succeeds
         set(fixture, fid, AclKind::Access, None);
     }
     let root = fixture.root();

@@ -92,7 +92,7 @@ fn what_is_in_a_pipe_is_written_as_any_data(fixture: &Fixture) {
     assert_eq!(done.count, 15_000);
     assert_eq!(fixture.before(&done.file), Some(fixture.comparable(before.wcc())));
     assert_eq!(done.file.after.unwrap().size, 15_100);
-    // over what is there
+    // overwrites existing data
     assert_eq!(piped(50, 4_000).unwrap().count, 4_000);
     let mut left = vec![0; 1_000];
     read.read_exact(&mut left).unwrap();
@@ -126,7 +126,7 @@ fn offsets_beyond_any_file_are_refused(fixture: &Fixture) {
     assert_eq!(fixture.attr(&file).size, 0);
 }
 
-/// A file ends before them (RFC 1813 §3.3.6): also where the kernel knows no such offsets.
+/// A file ends before them (RFC 1813 §3.3.6), even where the kernel does not support such offsets.
 fn reads_beyond_any_file_find_the_end(fixture: &Fixture) {
     let file = fixture.file("f");
     fixture.write(&file, 0, b"xyz").unwrap();

@@ -1,4 +1,4 @@
-//! What a check works with: a fresh backend, callers, and short ways to say what it does.
+//! The fixture of a check: a fresh backend, callers, and shortcuts for calls.
 
 use crate::{
     Attr, Backend, Change, ChangeKind, Component, Create, Created, Cred, Cx, Durability, Fid,
@@ -9,14 +9,14 @@ use std::ops::ControlFlow;
 /// Root.
 pub const ROOT: Cred<'static> = Cred { uid: 0, gid: 0, groups: &[] };
 
-/// What the backend under test can do.
+/// The capabilities of the backend under test.
 #[derive(Debug, Clone, Copy)]
 pub struct Capabilities {
-    /// Calls act as their callers; else everybody is `own`.
+    /// Calls act as their callers; else every caller is `own`.
     pub acts_as_callers: bool,
     /// Device nodes can be made.
     pub device_nodes: bool,
-    /// User and group that own what the first caller makes: (0, 0) where calls act as callers.
+    /// User and group that own the objects of the first caller: (0, 0) where calls act as callers.
     pub own: (u32, u32),
 }
 
@@ -27,11 +27,11 @@ pub(crate) type Check = (&'static str, fn(&Fixture));
 pub struct Fixture {
     /// The backend.
     pub backend: Box<dyn Backend>,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
 }
 
-/// An entry as a listing gave it: name, cookie, node.
+/// An entry of a listing: name, cookie, node.
 pub type Listed = (Vec<u8>, u64, Option<Node>);
 
 impl Fixture {
@@ -39,12 +39,12 @@ impl Fixture {
         Self { backend, capabilities }
     }
 
-    /// Root's calls.
+    /// The context of root's calls.
     pub fn cx(&self) -> Cx<'static> {
         self.by(ROOT)
     }
 
-    /// Somebody's calls. Durability does not show from here, so the fast one is used.
+    /// The context of a user's calls. Durability is not visible here, so the fast one is used.
     pub fn by<'a>(&self, cred: Cred<'a>) -> Cx<'a> {
         Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Async, right: Right::Check }
     }
@@ -84,8 +84,7 @@ impl Fixture {
         self.backend.getattr(&self.cx(), fid, Want::STAT).unwrap()
     }
 
-    /// What of these attributes can be compared: without the change attribute where it may differ although nothing
-    /// has changed.
+    /// The comparable part of these attributes: without the change attribute if it may differ without a change.
     pub fn comparable(&self, wcc: WccAttr) -> WccAttr {
         match self.backend.limits().change_kind {
             ChangeKind::Undefined => WccAttr { change: 0, ..wcc },
@@ -98,8 +97,8 @@ impl Fixture {
         change.before.map(|before| self.comparable(before))
     }
 
-    /// Whether these are an object's attributes; the time of creation, which nobody asked for, may be
-    /// there or not.
+    /// Whether these are an object's attributes; the time of creation, which was not requested, may
+    /// be present or not.
     pub fn are_of(&self, attr: &Attr, fid: &Fid) -> bool {
         let seen = self.attr(fid);
         let same_change = self.comparable(attr.wcc()) == self.comparable(seen.wcc());
@@ -162,7 +161,7 @@ impl Fixture {
     }
 }
 
-/// A name that is one.
+/// A valid name.
 pub fn entry_name(name: &str) -> Name<'_> {
     Name::new(name.as_bytes()).unwrap()
 }

@@ -14,7 +14,7 @@ checks! {
     files_are_no_directories,
 }
 
-/// Lists page by page, doing something between the pages; how often each name came.
+/// Lists page by page, running an action between the pages; returns how often each name was listed.
 fn pages(
     fixture: &Fixture,
     dir: &crate::Fid,

@@ -1,5 +1,5 @@
-//! Locks, for back ends that know those of others than NFS clients: a second opening of a file's locks
-//! stands for another program.
+//! Locks, for back ends that support those of programs other than NFS clients: a second open of a
+//! file's locks stands for another program.
 
 use super::checks;
 use super::fixture::{Fixture, entry_name, refused};
@@ -34,12 +34,12 @@ fn apply(fixture: &Fixture, locks: &mut dyn FileLocks, changes: &[LockChange]) -
     locks.apply(&fixture.cx(), changes).unwrap()
 }
 
-/// Takes what is free.
+/// Locks a range without a conflict.
 fn take(fixture: &Fixture, locks: &mut dyn FileLocks, changes: &[LockChange]) {
     assert_eq!(apply(fixture, locks, changes), LockOutcome::Done);
 }
 
-/// What others see of these bytes, each by itself.
+/// The locks that others see on these bytes, each byte by itself.
 fn seen(others: &dyn FileLocks, bytes: std::ops::Range<u64>) -> String {
     let one = |at| match others.test(range(at, at), LockMode::Write).unwrap() {
         None => '-',
@@ -119,7 +119,7 @@ fn locks_go_with_whoever_opened_them(fixture: &Fixture) {
     let file = fixture.file("f");
     let mut own = open(fixture, &file);
     take(fixture, own.as_mut(), &[change(0, u64::MAX, WRITE)]);
-    // reading and writing opens and closes the file
+    // READ and WRITE open and close the file
     fixture.write(&file, 0, b"some").unwrap();
     fixture.read(&file, 0, 4).unwrap();
     let other = open(fixture, &file);

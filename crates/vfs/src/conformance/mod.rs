@@ -1,7 +1,7 @@
-//! The suite that every backend passes: what the trait promises, call by call.
+//! The suite that every backend passes: the contract of the trait, call by call.
 //!
-//! A backend's own tests call [`run`] with a way to make fresh, empty backends; each check gets one
-//! of its own. A check that fails panics with its name and what it saw.
+//! A backend's own tests call [`run`] with a function that creates fresh, empty backends; each
+//! check gets one of its own. A check that fails panics with its name and the observed result.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ use fixture::{Check, Fixture};
 
 use crate::Backend;
 
-/// Runs every check that the capabilities allow; gives their names.
+/// Runs every check that the capabilities allow; returns their names.
 pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, capabilities: Capabilities) -> Vec<&'static str> {
     let mut all: Vec<Check> = Vec::new();
     for group in [

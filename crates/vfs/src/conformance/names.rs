@@ -120,7 +120,7 @@ fn renames_respect_types(fixture: &Fixture) {
     fixture.file_in(&full, "x");
     refused(rename(fixture, (&root, "f"), (&root, "d")), Status::IsDir);
     refused(rename(fixture, (&root, "d"), (&root, "f")), Status::NotDir);
-    // a directory that holds what is to take its place is full before it is of the wrong type
+    // a non-empty directory fails with NOTEMPTY before the type is checked
     let over = rename(fixture, (&full, "x"), (&root, "full"));
     assert!(matches!(over, Err(Status::NotEmpty | Status::Exist)), "{over:?}");
     let over = rename(fixture, (&root, "d"), (&root, "full"));

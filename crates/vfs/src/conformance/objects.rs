@@ -1,4 +1,4 @@
-//! Making objects, their attributes, and ids that lead nowhere.
+//! Creating objects, their attributes, and invalid ids.
 
 use super::checks;
 use super::fixture::{Fixture, entry_name, refused};

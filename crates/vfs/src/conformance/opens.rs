@@ -1,4 +1,4 @@
-//! What state about open files needs: the change attribute, files that are kept, rights that were checked
+//! The requirements of state about open files: the change attribute, kept files, rights that were checked
 //! at open.
 
 use super::checks;
@@ -19,7 +19,7 @@ checks! {
     root_may_open_every_file,
 }
 
-/// Those for backends that act as their callers.
+/// Checks for backends that act as their callers.
 pub const BY_CALLERS: &[super::Check] = &[
     ("opening_goes_by_the_mode", opening_goes_by_the_mode),
     ("the_right_of_an_open_file_outlasts_its_mode", the_right_of_an_open_file_outlasts_its_mode),
@@ -28,10 +28,10 @@ pub const BY_CALLERS: &[super::Check] = &[
 const OWNER: Cred<'static> = Cred { uid: 1001, gid: 2001, groups: &[] };
 const STRANGER: Cred<'static> = Cred { uid: 1003, gid: 9, groups: &[] };
 
-/// Changes that come one after another, as fast as they can.
+/// Number of changes in immediate succession.
 const CHANGES: u32 = 200;
 
-/// Asserts that a change attribute has moved on.
+/// Asserts that a change attribute has changed.
 fn moved(fixture: &Fixture, before: u64, after: u64, what: &str) {
     assert_ne!(before, after, "{what}");
     if fixture.backend.limits().change_kind == ChangeKind::MonotonicIncrement {
@@ -91,7 +91,7 @@ fn the_change_attribute_of_a_directory_differs_after_each_change(fixture: &Fixtu
 fn reading_leaves_the_change_attribute_alone(fixture: &Fixture) {
     let file = fixture.file("f");
     fixture.write(&file, 0, b"some").unwrap();
-    // also where it settles a tick after the change
+    // also if it settles a tick after the change
     std::thread::sleep(std::time::Duration::from_millis(50));
     let before = fixture.attr(&file).change;
     for _ in 0..10 {
@@ -103,7 +103,7 @@ fn reading_leaves_the_change_attribute_alone(fixture: &Fixture) {
 
 fn replies_have_the_change_attribute_that_getattr_has(fixture: &Fixture) {
     if fixture.backend.limits().change_kind == ChangeKind::Undefined {
-        // it may settle between two looks
+        // it may settle between two calls
         return;
     }
     let (file, root) = (fixture.file("f"), fixture.root());
@@ -146,7 +146,7 @@ fn a_kept_file_outlives_its_last_name(fixture: &Fixture) {
     fixture.backend.remove(&cx, &root, entry_name("g")).unwrap();
     lives_on(fixture, &file);
     assert!(fixture.names(&root).is_empty());
-    // another of its name is another file
+    // a new file of the same name is another file
     let other = fixture.file("f");
     assert_ne!(other, file);
     drop(kept);
@@ -177,7 +177,7 @@ fn a_file_is_kept_until_its_last_guard_goes(fixture: &Fixture) {
     lives_on(fixture, &file);
     drop(second);
     refused(fixture.backend.getattr(&cx, &file, Want::STAT), Status::Stale);
-    // what has a name does not need a guard
+    // a file with a name does not need a guard
     let named = fixture.file("g");
     drop(fixture.backend.keep(&cx, &named).unwrap());
     assert_eq!(fixture.attr(&named).nlink, 1);
@@ -248,7 +248,7 @@ fn the_right_of_an_open_file_outlasts_its_mode(fixture: &Fixture) {
     assert_eq!((reads(write), writes(write), cuts(write)), (no, Ok(()), Ok(())));
     let both = opened(OpenAccess::BOTH);
     assert_eq!((reads(both), writes(both), cuts(both)), (Ok(()), Ok(()), Ok(())));
-    // it is a right to data and to nothing else
+    // it is a right to data only
     let mode = SetAttr { mode: Some(0o666), ..SetAttr::default() };
     refused(fixture.backend.setattr(&with(both), &file, &mode, None), Status::Perm);
 }

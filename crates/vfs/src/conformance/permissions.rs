@@ -1,4 +1,4 @@
-//! What others than root may and may not, for backends that act as their callers.
+//! Permissions of users other than root, for backends that act as their callers.
 
 use super::checks;
 use super::fixture::{Fixture, entry_name, refused};
@@ -30,7 +30,7 @@ fn owned(fixture: &Fixture, name: &str, mode: u32) -> Fid {
     file
 }
 
-/// Gives an object to OWNER with this mode.
+/// Changes the owner of an object to OWNER, with this mode.
 fn give(fixture: &Fixture, fid: &Fid, mode: u32) {
     let (uid, gid) = (Some(OWNER.uid), Some(OWNER.gid));
     fixture.set(fid, SetAttr { uid, gid, ..SetAttr::default() }).unwrap();
@@ -154,7 +154,7 @@ fn attributes_are_the_owners_to_change(fixture: &Fixture) {
     refused(set(MEMBER, mode), Status::Perm);
     refused(set(OWNER, SetAttr { uid: Some(1), ..SetAttr::default() }), Status::Perm);
     refused(set(OWNER, SetAttr { gid: Some(77), ..SetAttr::default() }), Status::Perm);
-    // what is so already is the owner's to say as well, and takes set-id bits away
+    // setting the current value is also reserved to the owner, and clears set-id bits
     let same = SetAttr { uid: Some(OWNER.uid), gid: Some(OWNER.gid), ..SetAttr::default() };
     refused(set(MEMBER, same), Status::Perm);
     refused(set(MEMBER, SetAttr { gid: Some(OWNER.gid), ..SetAttr::default() }), Status::Perm);
@@ -192,7 +192,7 @@ fn strangers_writing_clear_set_user_id(fixture: &Fixture) {
     assert_eq!(fixture.attr(&file).mode, 0o777);
 }
 
-/// Changing the size takes set-id bits away: who sets both gets both.
+/// Changing the size clears set-id bits: a call that sets both applies both.
 fn special_bits_outlast_the_size_that_comes_with_them(fixture: &Fixture) {
     let file = owned(fixture, "f", 0o644);
     let both = SetAttr { mode: Some(0o4755), size: Some(5), ..SetAttr::default() };
@@ -201,7 +201,7 @@ fn special_bits_outlast_the_size_that_comes_with_them(fixture: &Fixture) {
     assert_eq!((attr.mode, attr.size), (0o4755, 5));
 }
 
-/// Changing the owner takes set-id bits away: a new object gets both in one call.
+/// Changing the owner clears set-id bits: a new object gets both in one call.
 fn special_bits_outlast_the_owner_that_comes_with_them(fixture: &Fixture) {
     let root = fixture.root();
     fixture.set(&root, SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
@@ -219,7 +219,7 @@ fn special_bits_outlast_the_owner_that_comes_with_them(fixture: &Fixture) {
     let (cx, fifo) = (fixture.cx(), crate::NodeKind::Fifo);
     assert_eq!(seen(fixture.backend.mknod(&cx, &root, entry_name("p"), fifo, &both)), all);
     assert_eq!(seen(fixture.backend.mkdir(&cx, &root, entry_name("d"), &both)), all);
-    // an ordinary user may say which of the own groups it is
+    // an ordinary user may change to one of its own groups
     let by = fixture.by(MEMBER);
     let own = SetAttr { mode: Some(0o2755), ..gid };
     let made = fixture.backend.create(&by, &root, entry_name("h"), Create::Guarded(own));

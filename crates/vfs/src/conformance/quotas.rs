@@ -1,4 +1,4 @@
-//! Quotas, for back ends that can be asked for them.
+//! Quotas, for back ends that support them.
 
 use super::checks;
 use super::fixture::{Fixture, refused};
@@ -8,7 +8,7 @@ checks! {
     root_may_ask_for_every_quota,
 }
 
-/// Those for back ends that act as their callers.
+/// Checks for back ends that act as their callers.
 pub const BY_CALLERS: &[super::Check] =
     &[("others_ask_for_their_own_quota_only", others_ask_for_their_own_quota_only)];
 
