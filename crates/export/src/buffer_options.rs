@@ -1,29 +1,29 @@
-//! The size of a connection's socket buffer, as people write it: `auto`, `0` or a number of bytes.
+//! The size of a connection's socket buffer in text form: `auto`, `0` or a number of bytes.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Smallest buffer that can be asked for, in bytes: a page. Sizes under the kernel's own default
-/// change nothing anyway.
+/// Smallest buffer that can be set, in bytes: a page. Sizes below the kernel's own default have no
+/// effect anyway.
 pub const BUFFER_MIN: u32 = 4096;
 /// Largest, in bytes: the kernel doubles it, and no TCP window is larger than 1 GiB (RFC 7323
 /// §2.3).
 pub const BUFFER_MAX: u32 = 512 << 20;
 
-/// What is wanted of a socket buffer.
+/// The setting of a socket buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum BufferSize {
-    /// Nothing here (`0`): what is said elsewhere counts, and in the end `auto`.
+    /// Not set here (`0`): the setting of the next scope applies, and finally `auto`.
     #[default]
     Unset,
-    /// The kernel's own sizing, by what the connection does.
+    /// The kernel's automatic sizing.
     Auto,
-    /// At least so many bytes, [`BUFFER_MIN`] to [`BUFFER_MAX`].
+    /// At least this many bytes, [`BUFFER_MIN`] to [`BUFFER_MAX`].
     Bytes(u32),
 }
 
-/// A text that is no buffer size.
+/// A text that is not a buffer size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BufferSizeError {
     /// Not a number.
@@ -77,7 +77,7 @@ impl fmt::Display for BufferSize {
 }
 
 impl BufferSize {
-    /// This, or `other` if nothing is said here.
+    /// This, or `other` if it is not set.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         match self {
@@ -103,7 +103,7 @@ impl BufferSize {
     }
 }
 
-/// Both sizes of a connection: of what arrives, and of what leaves.
+/// Both sizes of a connection: for receiving and for sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct BufferSizes {
     /// `tcp-rcvbuf`.
@@ -113,7 +113,7 @@ pub struct BufferSizes {
 }
 
 impl BufferSizes {
-    /// These, each side that says nothing replaced by the other's.
+    /// These, each side that is not set replaced by the other's.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self { receive: self.receive.or(other.receive), send: self.send.or(other.send) }
@@ -121,7 +121,7 @@ impl BufferSizes {
 }
 
 /// Sizes that an operator changes while calls read them: one word, so that a call sees both sides
-/// of one change.
+/// of the same change.
 #[derive(Debug, Default)]
 pub(crate) struct AtomicBufferSizes(AtomicU64);
 

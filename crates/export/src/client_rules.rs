@@ -1,8 +1,8 @@
 //! The client rules of one export, and a cache of which rule each client matches.
 //!
-//! Rules by address are compared directly. What depends on a host name or netgroup comes from a
-//! cache that [`crate::resolver`] fills; it is read without a lock, and a reader writes to it only
-//! when it is the first to use an entry after a check.
+//! Rules by address are compared directly. Matches that depend on a host name or netgroup come from
+//! a cache that [`crate::resolver`] fills; it is read without a lock, and a reader writes to it
+//! only when it is the first to use an entry after a check.
 
 use crate::clients::Client;
 use crate::options::Options;
@@ -22,7 +22,7 @@ const ALLOWED_TTL: Duration = Duration::from_secs(300);
 const DENIED_TTL: Duration = Duration::from_secs(30);
 /// How long an allowed client stays allowed while the name services do not answer.
 const STALE_MAX: Duration = Duration::from_secs(3600);
-/// A client without a call for this number of checks (an hour) leaves the cache.
+/// A client without a call for this number of checks (an hour) is removed from the cache.
 const IDLE_CHECKS_MAX: u32 = 12;
 
 /// Clients and their options.
@@ -30,18 +30,18 @@ const IDLE_CHECKS_MAX: u32 = 12;
 pub struct Rule {
     /// The clients.
     pub client: Client,
-    /// What they may do.
+    /// Their options.
     pub options: Options,
 }
 
 /// Whether a client matches a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientMatch<'r> {
-    /// It does, with these options.
+    /// It matches, with these options.
     Allowed(&'r Options),
-    /// It matches none.
+    /// It matches no rule.
     Denied,
-    /// A name service has to be asked.
+    /// A name service must be queried.
     Unknown,
 }
 
@@ -50,7 +50,7 @@ pub enum ClientMatch<'r> {
 pub struct ResolvedRule {
     /// Its index; `None` if there is none.
     pub rule: Option<usize>,
-    /// Whether a service whose answer could have changed this did not answer.
+    /// Whether a service whose answer could have changed the result did not answer.
     pub failed: bool,
 }
 
@@ -88,7 +88,7 @@ impl ClientRules {
         &self.rules
     }
 
-    /// The match of a client, by its canonical address. Does not wait.
+    /// The match of a client, by its canonical address. Does not block.
     pub fn find(&self, client: IpAddr) -> ClientMatch<'_> {
         if self.order.len() <= UNCACHED_RULES_MAX {
             return match self.by_address(client) {
@@ -106,7 +106,7 @@ impl ClientRules {
         self.rule_match(rule)
     }
 
-    /// The rule by the address alone; `None` if a rule by name has to be decided first.
+    /// The rule by the address alone; `None` if a rule by name must be decided first.
     fn by_address(&self, client: IpAddr) -> Option<Option<usize>> {
         for index in &self.order {
             if self.rules.get(*index)?.client.matches_address(client)? {
@@ -130,7 +130,7 @@ impl ClientRules {
         Some(self.rule_match(cached.resolved.rule))
     }
 
-    /// Finds the rule, asking the name services where needed. Blocks.
+    /// Finds the rule, querying the name services if needed. Blocks.
     pub fn resolve(&self, service: &dyn NameService, client: IpAddr) -> ResolvedRule {
         let mut lookup = NameLookup { service, client, names: None, failed: false };
         for index in &self.order {
@@ -141,8 +141,8 @@ impl ClientRules {
         ResolvedRule { rule: None, failed: lookup.failed }
     }
 
-    /// Puts the outcome of a check into the cache. While the services do not answer, a client that was
-    /// allowed stays so for an hour.
+    /// Stores the result of a check in the cache. While the services do not answer, a client that was
+    /// allowed remains allowed for an hour.
     pub fn store(&self, client: IpAddr, resolved: ResolvedRule, now: Instant) {
         let guard = self.cached.guard();
         let before = self.cached.get(&client, &guard);
@@ -163,7 +163,7 @@ impl ClientRules {
                 }
             }
         } else if self.cached.len() >= CLIENTS_MAX {
-            // any other: a client that is still in use is resolved again
+            // any entry: a client that is still in use is resolved again
             if let Some((other, _)) = self.cached.iter(&guard).next() {
                 self.cached.remove(other, &guard);
             }
@@ -171,7 +171,7 @@ impl ClientRules {
         self.cached.insert(client, cached, &guard);
     }
 
-    /// The clients that have to be checked again; removes those that made no calls for long.
+    /// The clients that must be checked again; removes those without recent calls.
     pub fn expired(&self, now: Instant) -> Vec<IpAddr> {
         let guard = self.cached.guard();
         let mut expired = Vec::new();
@@ -214,7 +214,7 @@ impl NameLookup<'_> {
         }
     }
 
-    /// By a full name, its first label, or the address: netgroups are written in all three ways.
+    /// By full name, first label, or address: netgroups are written in all three ways.
     fn in_netgroup(&mut self, group: &str) -> bool {
         let (service, address) = (self.service, self.client.to_string());
         let names = self.names();

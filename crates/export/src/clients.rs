@@ -1,6 +1,7 @@
 //! The clients of a rule: the patterns of exports(5), and how specific each kind is.
 //!
-//! Owns: the syntax of a client and its comparison with an address or a name. Looks nothing up.
+//! Owns: the syntax of a client and its comparison with an address or a name. Queries no name
+//! service.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,27 +12,27 @@ const NAME_MAX: usize = 255;
 /// The clients of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Client {
-    /// One machine by its address.
+    /// One host by its address.
     Address(IpAddr),
-    /// One machine by its name, in lower case.
+    /// One host by its name, in lower case.
     Host(String),
     /// All addresses of a network.
     Network(Network),
-    /// All machines whose name matches.
+    /// All hosts whose name matches.
     Wildcard(Pattern),
-    /// All machines of a netgroup.
+    /// All hosts of a netgroup.
     Netgroup(String),
-    /// Everybody.
+    /// All clients.
     Anyone,
 }
 
-/// Why a text names no clients.
+/// Why a text is not a client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
     /// Neither an address nor a possible name.
     #[error("{0:?} is neither an address, a network, a host name, @NETGROUP nor *")]
     Unrecognized(String),
-    /// The part behind the slash.
+    /// The prefix length or mask is invalid.
     #[error(
         "{0:?} is no network mask: write a number of bits up to {1}, or a mask like 255.255.0.0"
     )]
@@ -39,7 +40,7 @@ pub enum ClientError {
     /// A wildcard over digits only.
     #[error("{0:?}: wildcards match names, not addresses: write a network like 10.1.0.0/16")]
     WildcardAddress(String),
-    /// An unmatched bracket, or an empty class.
+    /// An unmatched bracket, or an empty character class.
     #[error("{0:?}: the brackets hold no list of characters")]
     Class(String),
     /// A security flavour in place of a client.
@@ -54,7 +55,7 @@ impl Client {
     /// Parses a client as exports(5) writes it.
     ///
     /// # Errors
-    /// [`ClientError`] says what is wrong with it.
+    /// [`ClientError`], the reason.
     pub fn parse(text: &str) -> Result<Self, ClientError> {
         if text.len() > NAME_MAX {
             return Err(ClientError::TooLong);
@@ -81,7 +82,7 @@ impl Client {
         host(text)
     }
 
-    /// How specific this kind is; the smallest number goes first (exports(5), "Machine Name
+    /// The rank of this kind; the most specific has the smallest number (exports(5), "Machine Name
     /// Formats").
     pub const fn rank(&self) -> u8 {
         match self {
@@ -93,8 +94,8 @@ impl Client {
         }
     }
 
-    /// Whether the address alone says that the client is meant; `None` where a name service has
-    /// to be asked. The address must be canonical (no IPv4 in IPv6).
+    /// Whether the client matches by its address alone; `None` if a name service must be queried.
+    /// The address must be canonical (no IPv4 in IPv6).
     pub fn matches_address(&self, address: IpAddr) -> Option<bool> {
         match self {
             Self::Address(own) => Some(*own == address),
@@ -142,7 +143,7 @@ fn host(text: &str) -> Result<Client, ClientError> {
 /// A network: all addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// The first address; the bits behind the prefix are zero.
+    /// The first address; the bits after the prefix are zero.
     base: IpAddr,
     bits: u8,
 }
@@ -213,8 +214,8 @@ fn mask_bits(base: IpAddr, mask: &str) -> Option<u8> {
     if rest == 0 { u8::try_from(ones).ok() } else { None }
 }
 
-/// A pattern over host names: `*` is any text (dots as well, as exports(5) says), `?` any
-/// character, `[a-z]` a class, `[!a-z]` its opposite. In lower case.
+/// A pattern for host names: `*` is any text (including dots, as in exports(5)), `?` any character,
+/// `[a-z]` a class, `[!a-z]` its complement. In lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pattern(String);
 
@@ -237,7 +238,7 @@ impl Pattern {
         Ok(Self(text.to_ascii_lowercase()))
     }
 
-    /// Whether a name matches; the case of letters does not matter.
+    /// Whether a name matches, ignoring case.
     pub fn matches(&self, name: &str) -> bool {
         matches(self.0.as_bytes(), name.to_ascii_lowercase().as_bytes())
     }

@@ -23,7 +23,7 @@ pub struct ExportId(pub u32);
 impl ExportId {
     /// The number of an export with this UUID; always the same.
     pub fn of(uuid: &[u8; 16]) -> Self {
-        // The key only spreads `fsid=1`, `fsid=2` over the numbers; it is no secret.
+        // The key only distributes `fsid=1`, `fsid=2` over the numbers; it is not a secret.
         let mut hasher = SipHasher13::new_with_keys(0, 0);
         hasher.write(uuid);
         let hash = hasher.finish();
@@ -37,7 +37,7 @@ impl fmt::Display for ExportId {
     }
 }
 
-/// An identity that the operator chose (`fsid=`).
+/// An identity set by the operator (`fsid=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fsid {
     /// A number; the same on all servers.
@@ -75,7 +75,7 @@ pub fn uuid_text(uuid: &[u8; 16]) -> String {
     uuid.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Where the files of an export are.
+/// The storage of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Source {
     /// In a directory of this machine.
@@ -84,7 +84,7 @@ pub enum Source {
     Scheme {
         /// Which kind.
         scheme: String,
-        /// What the kind makes of it.
+        /// Its argument.
         text: String,
     },
 }
@@ -105,7 +105,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// What an export is configured to be.
+/// The configuration of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportSpec {
     /// The path that clients mount: absolute, in normal form (no `//`, no `.` or `..`, no slash
@@ -113,21 +113,21 @@ pub struct ExportSpec {
     pub path: Vec<u8>,
     /// Where its files are.
     pub source: Source,
-    /// The identity that the operator chose; else one is kept in the state directory.
+    /// The identity set by the operator; else one is stored in the state directory.
     pub fsid: Option<Fsid>,
-    /// Who may do what, in the order written.
+    /// The client rules, in the order written.
     pub rules: Vec<Rule>,
-    /// What must be a mount point, else the export is not served (`mountpoint`).
+    /// The path that must be a mount point, else the export is not served (`mountpoint`).
     pub mount_point: Option<PathBuf>,
 }
 
-/// An export that is to be served only while something is mounted, and that is not.
+/// An export with the option `mountpoint` whose path is not mounted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not a mount point, as its option mountpoint demands: mount the file system first", .0.display())]
 pub struct NotMounted(pub PathBuf);
 
 impl ExportSpec {
-    /// Checks the option `mountpoint`. Looks at the file system.
+    /// Checks the option `mountpoint`. Accesses the file system.
     ///
     /// # Errors
     /// [`NotMounted`], also for a path that does not exist or cannot be opened.
@@ -142,34 +142,34 @@ impl ExportSpec {
     /// The UUID that the export has or will have.
     ///
     /// # Errors
-    /// [`IdentityError`]: a new one cannot be kept.
+    /// [`IdentityError`]: a new one cannot be stored.
     pub fn uuid(&self, identity: &Identity) -> Result<[u8; 16], IdentityError> {
         self.fsid.map_or_else(|| identity.uuid(&self.path), |fsid| Ok(fsid.uuid()))
     }
 }
 
-/// What an export allows a client.
+/// The access of a client to an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAccess<'e> {
     /// It may use the export, with these options.
     Allowed(&'e Options),
-    /// No rule is for it.
+    /// No rule matches.
     NoRule,
-    /// Its rule is for ports below 1024 (`secure`).
+    /// Its rule requires a port below 1024 (`secure`).
     PortNotReserved,
-    /// The name services have to be asked which rule is for it.
+    /// The name services must be queried for the matching rule.
     Unresolved,
 }
 
-/// An export in force.
+/// An export that is served.
 pub struct Export {
-    /// Its place in the statistics; the same over reloads for the same UUID.
+    /// Its index in the statistics; the same over reloads for the same UUID.
     pub index: u16,
     /// Its number in handles.
     pub id: ExportId,
     /// Its persistent identity.
     pub uuid: [u8; 16],
-    /// The identity that the operator chose.
+    /// The identity set by the operator.
     pub fsid: Option<Fsid>,
     /// The path that clients mount.
     pub path: Vec<u8>,
@@ -177,7 +177,7 @@ pub struct Export {
     pub source: Source,
     /// Its file system.
     pub backend: Arc<dyn Backend>,
-    /// What its connections' buffers are to be, where the rule does not say.
+    /// The buffer sizes of its connections, where the rule does not set them.
     buffers: AtomicBufferSizes,
     pub(crate) sealer: Sealer,
     client_rules: Arc<ClientRules>,
@@ -214,12 +214,12 @@ impl Export {
         self.sealer.seal(fid)
     }
 
-    /// What a client may do. Never waits.
+    /// The access of a client. Never blocks.
     ///
-    /// The address may be IPv4 in IPv6. Rules of the same kind count in the order written, more
-    /// specific kinds before less specific ones, as exports(5) has it.
+    /// The address may be IPv4 in IPv6. The first matching rule in the order written applies, more
+    /// specific kinds before less specific ones, as in exports(5).
     pub fn access_for(&self, client: IpAddr, client_port: u16) -> ClientAccess<'_> {
-        /// Ports below this one take a privilege to use.
+        /// Only privileged processes can use ports below this one.
         const RESERVED_END: u16 = 1024;
         match self.access_from_any_port(client) {
             ClientAccess::Allowed(options) if options.secure && client_port >= RESERVED_END => {
@@ -229,7 +229,7 @@ impl Export {
         }
     }
 
-    /// The same, whatever the port is.
+    /// The same, for any port.
     pub fn access_from_any_port(&self, client: IpAddr) -> ClientAccess<'_> {
         match self.client_rules.find(client.to_canonical()) {
             ClientMatch::Allowed(options) => ClientAccess::Allowed(options),
@@ -238,20 +238,20 @@ impl Export {
         }
     }
 
-    /// Waits until [`Export::access_for`] can answer for a client that it says is
+    /// Waits until [`Export::access_for`] can answer for a client for which it returns
     /// [`ClientAccess::Unresolved`]: for as long as the name services take, at most ten seconds. The
     /// caller calls `will_block` first. False if the services gave no answer in that time.
     pub fn resolve_blocking(&self, client: IpAddr) -> bool {
         self.resolver.wait_for(&self.client_rules, client.to_canonical())
     }
 
-    /// What a client with these options wants of its connections' buffers.
+    /// The buffer sizes of connections for a client with these options.
     pub fn buffers_for(&self, options: &Options) -> BufferSizes {
         options.buffers.or(self.buffers.get())
     }
 
-    /// Changes what connections' buffers are to be where the client's rule does not say; counts
-    /// from the next call on.
+    /// Changes the buffer sizes of connections where the client's rule does not set them; applies
+    /// from the next call.
     pub fn set_buffers(&self, sizes: BufferSizes) {
         self.buffers.put(sizes);
     }
@@ -266,7 +266,7 @@ impl Export {
         self.rules().iter().map(|rule| rule.client.to_string()).collect()
     }
 
-    /// The path for people.
+    /// The path for display.
     pub fn path_text(&self) -> String {
         String::from_utf8_lossy(&self.path).into_owned()
     }

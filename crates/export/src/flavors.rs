@@ -1,4 +1,4 @@
-//! The security flavours that an export accepts (`sec=`), and what MNT lists of them.
+//! The security flavours that an export accepts (`sec=`), and the list that MNT returns.
 
 use rpc::Credential;
 use std::fmt;
@@ -6,13 +6,13 @@ use std::fmt;
 /// A flavour of RPC authentication that this server serves (RFC 5531 §8.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flavor {
-    /// AUTH_SYS: the client says which user it is.
+    /// AUTH_SYS: the client sends the user id.
     Sys,
     /// AUTH_NONE: the anonymous user.
     None,
 }
 
-/// How exports(5) writes the flavours, the usual name of each first.
+/// The names of the flavours in exports(5), the usual name of each first.
 const NAMES: [(&str, Flavor); 4] =
     [("sys", Flavor::Sys), ("none", Flavor::None), ("unix", Flavor::Sys), ("null", Flavor::None)];
 
@@ -20,7 +20,7 @@ const NAMES: [(&str, Flavor); 4] =
 const NOT_SERVED: [&str; 9] =
     ["krb5", "krb5i", "krb5p", "lkey", "lkeyi", "lkeyp", "spkm3", "spkm3i", "spkm3p"];
 
-/// What a name of `sec=` is.
+/// The meaning of a name of `sec=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlavorName {
     Served(Flavor),
@@ -48,18 +48,18 @@ impl fmt::Display for Flavor {
     }
 }
 
-/// The flavours of one client rule, each once, the preferred first.
+/// The flavours of one client rule, each once, in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlavorList([Option<Flavor>; 2]);
 
 impl FlavorList {
-    /// Without `sec=`, as the kernel's server: AUTH_SYS and AUTH_NONE.
+    /// The default without `sec=`, as in the kernel's server: AUTH_SYS and AUTH_NONE.
     pub const DEFAULT: Self = Self([Some(Flavor::Sys), Some(Flavor::None)]);
 
     /// None yet.
     pub(crate) const EMPTY: Self = Self([None; 2]);
 
-    /// Puts a flavour behind the others, if it is not there.
+    /// Appends a flavour, if it is not in the list.
     pub(crate) fn add(&mut self, flavor: Flavor) {
         let place = self.0.iter_mut().find(|place| place.is_none_or(|known| known == flavor));
         if let Some(place) = place {
@@ -67,12 +67,12 @@ impl FlavorList {
         }
     }
 
-    /// The flavours, the preferred first.
+    /// The flavours, in order of preference.
     pub fn iter(&self) -> impl Iterator<Item = Flavor> {
         self.0.into_iter().flatten()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.0[0].is_none()
     }

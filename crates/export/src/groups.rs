@@ -1,11 +1,11 @@
-//! Which groups a user is in, as this machine's name services say: for `manage-gids`, because
-//! AUTH_SYS carries no more than sixteen.
+//! The groups of a user according to this machine's name services: for `manage-gids`, because
+//! AUTH_SYS has at most sixteen groups.
 //!
-//! A call finds the list in a cache that is read without a lock. If it is not there or has expired,
-//! the call asks the services itself after `will_block`; [`ASKING_MAX`] calls may do so at a time,
-//! others get NFS3ERR_JUKEBOX. A user that the services do not know keeps the groups that the
-//! client sent, as with the kernel's server. While the services do not answer, their last answer
-//! counts for an hour.
+//! A call finds the list in a cache that is read without a lock. If it is missing or has expired,
+//! the call queries the services itself after `will_block`; [`ASKING_MAX`] calls may do so at a
+//! time, others get NFS3ERR_JUKEBOX. A user that the services do not know keeps the groups that the
+//! client sent, as with the kernel's server. While the services do not answer, their last answer is
+//! used for an hour.
 
 use papaya::HashMap;
 use std::fmt;
@@ -15,20 +15,20 @@ use std::time::{Duration, Instant};
 
 /// The most users in the cache.
 const USERS_MAX: usize = 4096;
-/// The most groups of one user that count; Linux allows 65,536.
+/// The most groups of one user; Linux allows 65,536.
 pub const GROUPS_MAX: usize = 1024;
-/// The most calls that may wait for the name services at a time, so that threads are left.
+/// The most calls that may wait for the name services at a time, so that other threads are left.
 const ASKING_MAX: usize = 8;
-/// How long an answer counts.
+/// Lifetime of an answer.
 const TTL: Duration = Duration::from_secs(300);
-/// The same of the answer that there is no such user, and of no answer.
+/// Lifetime of the answer that there is no such user, and of a failure.
 const TTL_UNKNOWN: Duration = Duration::from_secs(30);
-/// How long the last answer counts while the services do not answer.
+/// How long the last answer is used while the services do not answer.
 const STALE_MAX: Duration = Duration::from_secs(3600);
-/// Groups that a list holds in place, without memory of its own.
+/// Groups that a list stores inline, without an allocation.
 const IN_PLACE_MAX: usize = 32;
 
-/// Who knows the groups of users.
+/// A source of the groups of users.
 pub trait GroupService: Send + Sync {
     /// The groups of a user, its primary one included; `None` if there is no such user.
     ///
@@ -48,19 +48,19 @@ impl GroupService for SystemGroupService {
 
 #[derive(Debug)]
 struct CachedGroups {
-    /// `None`: nobody knows the user.
+    /// `None`: the user is unknown.
     groups: Option<Box<[u32]>>,
-    /// When to ask again.
+    /// When to query again.
     until: Instant,
     /// When the services last answered.
     answered_at: Instant,
 }
 
-/// The groups of one call: up to 32 in place, more in memory of their own.
+/// The groups of one call: up to 32 inline, more in an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupList {
     in_place: [u32; IN_PLACE_MAX],
-    /// All of them, if they are more; empty, and without memory, if not.
+    /// All of them, if they are more; else empty, without an allocation.
     allocated: Vec<u32>,
     len: usize,
 }
@@ -85,14 +85,14 @@ impl GroupList {
     }
 }
 
-/// What is known of a user.
+/// The result of a look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserLookup {
     /// The user's groups.
     Known(GroupList),
-    /// The services know no such user: what the client says counts.
+    /// The user is unknown to the services: the groups that the client sends apply.
     NoSuchUser,
-    /// The services have to be asked.
+    /// The services must be queried.
     Ask,
 }
 
@@ -116,7 +116,7 @@ impl UserGroups {
         Self { service, known: HashMap::new(), asking: AtomicUsize::new(0) }
     }
 
-    /// A user's groups, each as `map` says; does not wait.
+    /// A user's groups, each mapped by `map`; does not block.
     pub fn find(&self, uid: u32, now: Instant, map: impl Fn(u32) -> u32) -> UserLookup {
         let guard = self.known.guard();
         match self.known.get(&uid, &guard) {
@@ -128,7 +128,7 @@ impl UserGroups {
         }
     }
 
-    /// Asks the services and remembers the answer; false if too many calls are asking. Blocks.
+    /// Queries the services and caches the answer; false if too many calls are querying. Blocks.
     pub fn ask(&self, uid: u32) -> bool {
         let guard = AskingGuard(&self.asking);
         if self.asking.fetch_add(1, Ordering::AcqRel) >= ASKING_MAX {
@@ -160,7 +160,7 @@ impl UserGroups {
             && self.known.len() >= USERS_MAX
             && let Some((other, _)) = self.known.iter(&guard).next()
         {
-            // any other: a user that is still active is asked for again
+            // any entry: a user that is still active is queried again
             self.known.remove(other, &guard);
         }
         self.known.insert(uid, CachedGroups { groups, until: now + ttl, answered_at }, &guard);
@@ -173,7 +173,7 @@ impl fmt::Debug for UserGroups {
     }
 }
 
-/// Counts a call that asks the services; also a panic ends the count.
+/// Counts a call that queries the services; a panic ends the count as well.
 struct AskingGuard<'a>(&'a AtomicUsize);
 
 impl Drop for AskingGuard<'_> {
@@ -254,7 +254,7 @@ mod tests {
         assert!(users.known.len() <= USERS_MAX);
     }
 
-    /// Answers when all that may ask do.
+    /// Answers once the maximum number of callers query.
     struct BlockedService(Arc<Barrier>, Arc<AtomicUsize>);
 
     impl GroupService for BlockedService {

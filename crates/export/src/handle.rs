@@ -8,11 +8,11 @@
 //! n..n+8 SipHash-2-4 over the export's UUID, its root and all of the above, little endian
 //! ```
 //! Fourteen bytes more than the file id: an ext4 or XFS file fits the 32 bytes of version 2, and
-//! nothing exceeds the 64 of version 3 (RFC 1813 §2.4). Zero bytes behind the MAC are allowed up
-//! to 32 bytes in all, because version 2 pads its handles (RFC 1094 §2.3.3).
+//! nothing exceeds the 64 of version 3 (RFC 1813 §2.4). Zero bytes after the MAC are allowed up to
+//! 32 bytes in all, because version 2 pads its handles (RFC 1094 §2.3.3).
 //!
-//! The MAC is checked before anything else of a handle is used. It prevents that clients name objects
-//! whose handles the server never sent; it does not authenticate clients.
+//! The MAC is checked before anything else of a handle is used. It prevents clients from naming
+//! objects whose handles the server never sent; it does not authenticate clients.
 
 use siphasher::sip::SipHasher24;
 use std::fmt;
@@ -28,7 +28,7 @@ const MAC_LEN: usize = 8;
 /// The fixed length of a version 2 handle.
 const V2_LEN: usize = 32;
 
-/// The server's secret for handles.
+/// The server's secret key for handles.
 #[derive(Clone, Copy)]
 pub struct Key(pub [u8; 16]);
 
@@ -49,12 +49,12 @@ impl Handle {
     /// The most bytes of a handle (`NFS3_FHSIZE`).
     pub const MAX: usize = 64;
 
-    /// The bytes of the wire with padding behind them, and their number.
+    /// The bytes of the handle with padding after them, and their number.
     pub const fn padded(&self) -> (&[u8; Self::MAX], usize) {
         (&self.bytes, self.len)
     }
 
-    /// The bytes of the wire.
+    /// The bytes of the handle.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }

@@ -1,11 +1,12 @@
-//! What persists in the state directory: the handle key and the exports' UUIDs; and the lock that
+//! Persistent data in the state directory: the handle key and the exports' UUIDs; and the lock that
 //! keeps a second server from using the directory.
 //!
-//! Files in the state directory: `key` (16 bytes, mode 0600), `exports` (a line each: UUID, space,
-//! path with `\` escapes; at the end `end` and the number of lines, so that a file that was cut off is not
-//! taken for one with fewer exports), `lock`. All but the lock are written whole: temporary file, fsync,
-//! rename, fsync of the directory. `key` is written last: where it is, `exports` has been. A UUID once given
-//! out stays with its path, also while the path is not exported. Without a state directory key and UUIDs are
+//! Files in the state directory: `key` (16 bytes, mode 0600), `exports` (a line each: UUID, space, path with
+//! `\` escapes; at the end `end` and the number of lines, so that a truncated file is not taken for one with
+//! fewer exports), `lock`. All but the lock are replaced as a whole: temporary file, fsync, rename, fsync of
+//! the directory. `key` is written last: where it exists, `exports` does. A UUID, once assigned, stays with
+//! its path, also while the path is not exported. Without a state directory key and UUIDs are random and
+//! last as long as the process.
 //! random and last as long as the process.
 
 use crate::export::ExportId;
@@ -20,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// Another server has it.
+    /// Another server uses it.
     #[error(
         "the state directory {dir} is in use by another Bowline{who}: stop it, or name another with --state-dir"
     )]
@@ -38,7 +39,7 @@ pub enum IdentityError {
         /// The error.
         source: std::io::Error,
     },
-    /// A file there has not the expected format.
+    /// A file there does not have the expected format.
     #[error(
         "{path} is damaged ({what}): restore the state directory from a backup, or remove it (clients then have to \
          mount again)"
@@ -46,7 +47,7 @@ pub enum IdentityError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         what: &'static str,
     },
 }
@@ -56,10 +57,10 @@ pub enum IdentityError {
 pub struct Identity {
     key: Key,
     dir: Option<PathBuf>,
-    /// Path → UUID. Locked while exports are built, never by a call; files are written under it,
-    /// at start and reload only.
+    /// Path → UUID. Locked while exports are built, never by a call; files are written under it, at
+    /// start and reload only.
     uuids: Mutex<BTreeMap<Vec<u8>, [u8; 16]>>,
-    /// Held for the advisory lock on it.
+    /// Open for the advisory lock on it.
     lock: Option<File>,
 }
 
@@ -77,14 +78,15 @@ impl Identity {
         Self { key, dir: None, uuids: Mutex::new(BTreeMap::new()), lock: None }
     }
 
-    /// A copy that stores nothing: what is given out of it is forgotten with it.
+    /// A copy that stores nothing: UUIDs assigned by it are lost with it.
     #[must_use]
     pub fn provisional(&self) -> Self {
         let uuids = self.uuids.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Self { key: self.key, dir: None, uuids: Mutex::new(uuids), lock: None }
     }
 
-    /// The identity stored in a directory, which must exist; created on first use. Never waits, as opening a FIFO
+    /// The identity stored in a directory, which must exist; created on first use. Never blocks, as opening a
+    /// FIFO would.
     /// would.
     ///
     /// # Errors
@@ -105,7 +107,7 @@ impl Identity {
         };
         let key = match key.transpose()? {
             Some(key) => Key(key),
-            // handles of these exports were sealed with a key that is gone
+            // handles of these exports were sealed with a lost key
             None if !uuids.is_empty() => return Err(damaged("key", "missing")),
             None => {
                 let key = random()?;
@@ -116,8 +118,8 @@ impl Identity {
         Ok(Self { key, dir: Some(dir.to_owned()), uuids: Mutex::new(uuids), lock: Some(lock) })
     }
 
-    /// Whether the state directory is still the one that was opened. What was removed or replaced while the server
-    /// runs is missing at its next start, and clients have to mount again.
+    /// Whether the state directory is still the one that was opened. If it is removed or replaced while the server
+    /// runs, its contents are missing at the next start, and clients have to mount again.
     pub fn is_in_place(&self) -> bool {
         let (Some(dir), Some(lock)) = (&self.dir, &self.lock) else { return true };
         let id = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
@@ -130,7 +132,7 @@ impl Identity {
     /// a hung file system keeps the files of its process open.
     pub fn release(&self) {
         if let Some(lock) = &self.lock {
-            // fails only where locks do not exist; then none was taken
+            // fails only where locks are not supported; then none was taken
             let _ = lock.unlock();
         }
     }
@@ -157,10 +159,10 @@ impl Identity {
         self.uuids.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied()
     }
 
-    /// Gives all these paths that have none a UUID, which are stored together.
+    /// Assigns UUIDs to all these paths that have none, and stores them together.
     ///
     /// # Errors
-    /// [`IdentityError::Io`]: none was given.
+    /// [`IdentityError::Io`]: none was assigned.
     pub fn reserve<'p>(
         &self,
         paths: impl IntoIterator<Item = &'p [u8]>,
@@ -185,8 +187,8 @@ impl Identity {
     }
 }
 
-/// A UUID (version 4) whose number in handles no other path has: two exports that share one could
-/// not be told apart.
+/// A UUID (version 4) whose number in handles no other path has: handles of two exports with the
+/// same number could not be distinguished.
 fn new_uuid(known: &mut HashSet<ExportId>) -> Result<[u8; 16], IdentityError> {
     loop {
         let random = u128::from_be_bytes(random()?);
@@ -227,7 +229,7 @@ fn print_uuids(uuids: &BTreeMap<Vec<u8>, [u8; 16]>) -> Vec<u8> {
     out
 }
 
-/// The UUIDs of a whole file; else what is wrong with it.
+/// The UUIDs of a whole file; else the error in it.
 fn parse_uuids(bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, [u8; 16]>, &'static str> {
     if bytes.is_empty() {
         return Err("empty");
@@ -304,7 +306,7 @@ fn replace(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), IdentityError> {
     write().map_err(failed(&whole))
 }
 
-/// Takes the directory's lock and leaves this process's number in it.
+/// Takes the directory's lock and writes this process's number to it.
 fn take_lock(dir: &Path) -> Result<File, IdentityError> {
     let path = dir.join("lock");
     let mut options = OpenOptions::new();

@@ -1,11 +1,10 @@
-//! What is exported to whom: the export table, client matching, squashing, and the envelope that
-//! turns a backend's file id into a handle that cannot be forged.
+//! The exports and their clients: the export table, client matching, squashing, and the envelope
+//! that turns a backend's file id into a handle that cannot be forged.
 //!
-//! A [`Table`] is an immutable snapshot; [`Exports`] holds the one in force and swaps it whole.
-//! Workers read it without a lock and write nothing shared. Rules by host name, wildcard or
-//! netgroup are resolved by threads of their own (`resolver`); what they found is cached per
-//! export, and a worker waits for them only where the caller asks for it by
-//! [`Export::resolve_blocking`].
+//! A [`Table`] is an immutable snapshot; [`Exports`] holds the current one and replaces it as a
+//! whole. Workers read it without a lock and write no shared memory. Rules by host name, wildcard
+//! or netgroup are resolved by threads of their own (`resolver`); the results are cached per
+//! export, and a worker waits for them only if the caller calls [`Export::resolve_blocking`].
 
 mod buffer_options;
 mod client_rules;

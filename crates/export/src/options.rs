@@ -1,4 +1,4 @@
-//! What a client may do with an export.
+//! The options of a client for an export.
 
 use crate::buffer_options::{BufferSize, BufferSizes};
 use crate::flavors::FlavorList;
@@ -7,24 +7,24 @@ use vfs::Durability;
 /// `nobody` and `nogroup` on Linux: the default anonymous user and group.
 pub const ANONYMOUS_ID: u32 = 65534;
 
-/// Which users are mapped to the anonymous one.
+/// The users that are mapped to the anonymous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Squash {
-    /// Nobody (`no_root_squash`).
+    /// None (`no_root_squash`).
     None,
     /// Root (`root_squash`, the default).
     Root,
-    /// Everybody (`all_squash`).
+    /// All (`all_squash`).
     All,
 }
 
 /// The options of one client rule, with exports(5)'s defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// No changes (`ro`, the default).
+    /// Read-only (`ro`, the default).
     pub read_only: bool,
-    /// Who is mapped to the anonymous user.
+    /// The users that are mapped to the anonymous user.
     pub squash: Squash,
     /// The anonymous user.
     pub anonuid: u32,
@@ -34,16 +34,16 @@ pub struct Options {
     pub durability: Durability,
     /// Whether the client must use a port below 1024 (`secure`, the default of exports(5)).
     pub secure: bool,
-    /// Whether the groups of a user are those that this machine knows, not those that the client
-    /// sends (`manage-gids`).
+    /// Whether the groups of a user are looked up on this machine instead of taken from the call
+    /// (`manage-gids`).
     pub manage_gids: bool,
-    /// Whether clients may see and set ACLs (`acl`, the default); they count in every check anyway.
+    /// Whether clients may see and set ACLs (`acl`, the default); they apply to every check anyway.
     pub acl: bool,
-    /// Whether who locks a file must be allowed to read it or own it (`auth_nlm`, `secure_locks`, the default).
+    /// Whether locking a file requires read permission or ownership (`auth_nlm`, `secure_locks`, the default).
     pub auth_nlm: bool,
-    /// The security flavours that calls may have (`sec=`).
+    /// The accepted security flavours of calls (`sec=`).
     pub flavors: FlavorList,
-    /// Buffers of the connections that the client uses the export over (`tcp-rcvbuf=`,
+    /// Buffer sizes of the connections over which the client uses the export (`tcp-rcvbuf=`,
     /// `tcp-sndbuf=`).
     pub buffers: BufferSizes,
 }

@@ -2,11 +2,11 @@
 //! its exports.
 //!
 //! Owns: the tree, made of the paths of the exports of one table, and its back end. A node that is an export stands for
-//! the root of that export; whoever walks goes on there. An export of the path `/`, or else one with `fsid=0`, is the
-//! root itself. What lies below an export is that export's, also where another export's path leads there.
+//! the root of that export; a path walk continues there. An export of the path `/`, or else one with `fsid=0`, is the
+//! root itself. Everything below an export belongs to that export, also if another export's path goes through it.
 //!
-//! A node's handle, file id and change attribute are made of its path and of the names below it, so that they stay what
-//! they are over reloads and restarts, as long as these do.
+//! A node's handle, file id and change attribute are derived from its path and from the names below it, so that they
+//! are stable over reloads and restarts, as long as these are.
 
 use crate::export::{Export, ExportSpec, Fsid, Source};
 use crate::handle::{Handle, Key};
@@ -23,8 +23,8 @@ use vfs::{
     Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
 };
 
-/// The identity of the pseudo file system: no export has it, since it is no UUID that `fsid=` or the state directory
-/// gives.
+/// The identity of the pseudo file system: no export has it, since it is not a UUID that `fsid=` or the state
+/// directory can produce.
 const UUID: [u8; 16] = *b"bowline pseudofs";
 /// The cookie of `.`; that of `..` is one more, that of the first entry two more.
 const FIRST_COOKIE: u64 = 1;
@@ -34,13 +34,13 @@ struct Dir {
     name: Vec<u8>,
     fid: Fid,
     fileid: u64,
-    /// The one above it; the root is its own.
+    /// Its parent; the root is its own.
     parent: usize,
-    /// By name.
+    /// Its entries by name.
     children: BTreeMap<Vec<u8>, usize>,
-    /// The export that it is, by its place in the table.
+    /// The export of the node, by index in the table.
     export: Option<usize>,
-    /// The exports that it leads to, itself included.
+    /// The exports at or below it.
     below: Vec<usize>,
     change: u64,
 }
@@ -159,7 +159,7 @@ impl Tree {
     }
 }
 
-/// Where the tree of a server begins.
+/// The root of a server's tree.
 pub enum Root<'t> {
     /// At the root of an export.
     Export(&'t Arc<Export>),
@@ -171,7 +171,7 @@ pub enum Root<'t> {
 pub struct Pseudo {
     export: Arc<Export>,
     tree: Arc<Tree>,
-    /// The place in the table of the export that is the root.
+    /// The index in the table of the export that is the root.
     root: Option<usize>,
 }
 
@@ -194,7 +194,7 @@ impl Pseudo {
         Self { export, tree, root }
     }
 
-    /// Where the server's tree begins.
+    /// The root of the server's tree.
     pub fn root<'t>(&self, exports: &'t [Arc<Export>]) -> Root<'t> {
         self.root.and_then(|at| exports.get(at)).map_or(Root::Pseudo, Root::Export)
     }
@@ -209,7 +209,7 @@ impl Pseudo {
         self.export.id == export.id
     }
 
-    /// Whether a client may enter an export that a node is or leads to.
+    /// Whether a client may enter any of the exports at or below a node.
     pub fn is_visible(&self, fid: &Fid, exports: &[Arc<Export>], ip: IpAddr, port: u16) -> bool {
         use crate::export::ClientAccess::{Allowed, Unresolved};
         let below = self.tree.dir(fid).map_or(&[][..], |dir| &dir.below);
@@ -218,20 +218,20 @@ impl Pseudo {
             || below.iter().any(|at| matches!(access(at), Some(Allowed(_) | Unresolved)))
     }
 
-    /// The export that a node is.
+    /// The export of a node.
     pub fn export_at<'t>(&self, fid: &Fid, exports: &'t [Arc<Export>]) -> Option<&'t Arc<Export>> {
         exports.get(self.tree.dir(fid).ok()?.export?)
     }
 
-    /// The node that an export is, and the directory above it; `None` for the root.
+    /// The node of an export, and its parent directory; `None` for the root.
     pub fn parent_of(&self, export: &Export, exports: &[Arc<Export>]) -> Option<Fid> {
         let dir = self.node_of(export, exports)?;
         let parent = self.tree.at(dir.parent).ok()?;
-        // above an export there may be another, of which nothing is known here but its node
+        // an export can be below another one, of which nothing is known here but its node
         (parent.fid != dir.fid).then_some(parent.fid)
     }
 
-    /// The file id that the directory has which an export covers.
+    /// The file id of the directory that an export covers.
     pub fn covered_fileid(&self, export: &Export, exports: &[Arc<Export>]) -> Option<u64> {
         self.node_of(export, exports).map(|dir| dir.fileid)
     }
@@ -250,7 +250,7 @@ impl Pseudo {
     }
 }
 
-/// The read-only file system: each change is refused.
+/// The read-only file system: every change is refused.
 impl Backend for Tree {
     fn root(&self) -> Fid {
         self.dirs.first().map_or_else(|| Fid::from_u64(hash_of(b"/")), |root| root.fid)

@@ -1,8 +1,8 @@
-//! The threads that look clients up in the name services, so that no worker has to.
+//! The threads that look clients up in the name services, so that workers need not block.
 //!
-//! At most [`THREADS_MAX`] threads, started when there is a lookup and ended when no cache has
+//! At most [`THREADS_MAX`] threads, started when there is a look-up and ended when no cache has
 //! entries to be checked again. Lock: `Inner::state`; nothing is looked up or spawned under it.
-//! `work` wakes a resolver thread, `done` those who wait for an answer.
+//! `work` wakes a resolver thread, `done` the threads that wait for an answer.
 
 use crate::client_rules::{ClientMatch, ClientRules};
 use std::collections::{HashSet, VecDeque};
@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 
 /// Look-ups at a time: a slow DNS zone must not delay the others.
 const THREADS_MAX: usize = 4;
-/// The most look-ups in the queue; a client beyond is denied until there is room.
+/// The most look-ups in the queue; further clients are denied until there is room.
 const QUEUE_MAX: usize = 1024;
 /// How long a call waits for an answer: two attempts of the libc resolver with its defaults.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How often the caches are searched for entries that have to be checked again.
+/// How often the caches are searched for entries that must be checked again.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
 
-/// The look-ups of rules by name. That a name does not exist is `Ok` with nothing; `Err` means that
-/// no service answered.
+/// The look-ups of rules by name. `Ok` with an empty result means that a name does not exist; `Err`
+/// means that no service answered.
 pub trait NameService: Send + Sync {
-    /// The names of an address that lead back to it.
+    /// The names of an address that resolve to it.
     ///
     /// # Errors
     /// No answer.
@@ -66,7 +66,7 @@ struct Task {
     client: IpAddr,
 }
 
-/// Which rules, which client.
+/// Rules and a client.
 type Key = (usize, IpAddr);
 
 impl Task {
@@ -81,8 +81,8 @@ fn key(rules: &Arc<ClientRules>, client: IpAddr) -> Key {
 
 struct State {
     queue: VecDeque<Task>,
-    /// What is queued or being looked up. The task's `Arc` keeps the address in the key from
-    /// being used again.
+    /// Queued and running look-ups. The task's `Arc` keeps the address in the key from being
+    /// reused.
     pending: HashSet<Key>,
     threads: usize,
     idle: usize,
@@ -125,7 +125,7 @@ impl Resolver {
         })))
     }
 
-    /// Has a client looked up, without waiting; false if too much is waiting already.
+    /// Has a client looked up, without waiting; false if the queue is full.
     pub fn start_lookup(&self, rules: &Arc<ClientRules>, client: IpAddr) -> bool {
         let mut state = self.0.lock();
         if state.pending.contains(&key(rules, client)) {
@@ -156,7 +156,7 @@ impl Resolver {
         let mut state = self.0.lock();
         state.threads = state.threads.saturating_sub(1);
         if state.threads == 0 {
-            // no thread is left for them; the next call tries again
+            // no thread can be started for them; the next call tries again
             state.queue.clear();
             state.pending.clear();
             self.0.done.notify_all();
@@ -165,7 +165,7 @@ impl Resolver {
     }
 
     /// Waits until it is known whether the client matches a rule, at most [`ANSWER_WAIT_MAX`]; false if it
-    /// is not.
+    /// is still unknown.
     pub fn wait_for(&self, rules: &Arc<ClientRules>, client: IpAddr) -> bool {
         let known = || !matches!(rules.find(client), ClientMatch::Unknown);
         if known() {
@@ -198,7 +198,7 @@ impl Inner {
     fn serve(&self) {
         while let Some(task) = self.next() {
             let resolve = || task.rules.resolve(&*self.service, task.client);
-            // after a panic, those who wait must be woken all the same
+            // after a panic, waiting threads must be woken all the same
             if let Ok(resolved) = catch_unwind(AssertUnwindSafe(resolve)) {
                 task.rules.store(task.client, resolved, Instant::now());
             }
@@ -207,7 +207,7 @@ impl Inner {
         }
     }
 
-    /// The next task; `None` if the calling thread is not needed any more.
+    /// The next task; `None` if the calling thread is no longer needed.
     fn next(&self) -> Option<Task> {
         let mut state = self.lock();
         loop {
@@ -231,7 +231,7 @@ impl Inner {
         }
     }
 
-    /// Queues the clients that are to be checked again.
+    /// Queues the clients that must be checked again.
     fn sweep<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,

@@ -1,14 +1,14 @@
-//! Squashing: the user and groups that a call acts as, from what its credential says.
+//! Squashing: derives the user and groups of a call from its credential.
 //!
-//! The only place where a credential becomes user and group ids: what is not AUTH_SYS has none of
-//! its own and acts as the anonymous user.
+//! The only place where a credential becomes user and group ids: a credential other than AUTH_SYS
+//! acts as the anonymous user.
 
 use crate::groups::GroupList;
 use crate::options::{Options, Squash};
 use rpc::Credential;
 use vfs::{Cred, NO_ID};
 
-/// The user and groups that a call acts as.
+/// The effective user and groups of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SquashedCred<'c> {
     uid: u32,
@@ -18,14 +18,14 @@ pub struct SquashedCred<'c> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Groups<'c> {
-    /// As the credential has them: nothing had to be changed.
+    /// Those of the credential: unchanged.
     Sent(&'c [u32]),
-    /// Of the server's own list, or changed.
+    /// From the server's own list, or changed.
     Listed(GroupList),
 }
 
 impl SquashedCred<'_> {
-    /// The server itself.
+    /// The server's own identity.
     pub const ROOT: Self = Self::without_groups(0, 0);
 
     const fn without_groups(uid: u32, gid: u32) -> Self {
@@ -47,7 +47,7 @@ impl SquashedCred<'_> {
         SquashedCred { uid, gid, groups: Groups::Sent(groups) }
     }
 
-    /// The same with groups of its own.
+    /// The same with a copy of the groups.
     pub fn into_owned(self) -> SquashedCred<'static> {
         let list = match self.groups {
             Groups::Sent(groups) => GroupList::mapped(groups, |gid| gid),
@@ -58,11 +58,11 @@ impl SquashedCred<'_> {
 }
 
 impl Options {
-    /// The user and groups that a caller acts as. `listed` are the groups that count instead of those
-    /// in the credential (`manage-gids`), squashed already ([`Options::squash_group`]).
+    /// The effective user and groups of a caller. `listed` are the groups that replace those in the
+    /// credential (`manage-gids`), squashed already ([`Options::squash_group`]).
     ///
-    /// [`NO_ID`], which means "leave it as it is" to the system calls, is taken for the anonymous id
-    /// whatever the export says, as by the kernel's server.
+    /// [`NO_ID`], which system calls interpret as "leave unchanged", is mapped to the anonymous id
+    /// whatever the export's options are, as in the kernel's server.
     pub fn squash<'c>(
         &self,
         credential: &'c Credential<'c>,
@@ -71,14 +71,14 @@ impl Options {
         let anonymous = SquashedCred::without_groups(self.anonuid, self.anongid);
         let sys = match credential {
             Credential::Sys(sys) if self.squash != Squash::All => sys,
-            // there is no map from proven names to users yet
+            // principals are not mapped to users yet
             Credential::Sys(_) | Credential::Anonymous | Credential::Principal(_) => {
                 return anonymous;
             }
         };
         let uid = if self.is_squashed(sys.uid) { self.anonuid } else { sys.uid };
         let gid = self.squash_group(sys.gid);
-        // made whole in each arm: most calls need no list, and do not copy the room for one
+        // constructed in each arm: most calls need no list, and do not copy the space for one
         match listed {
             Some(list) => SquashedCred { uid, gid, groups: Groups::Listed(list) },
             None if sys.groups().iter().any(|gid| self.is_squashed(*gid)) => {
@@ -94,7 +94,7 @@ impl Options {
         if self.is_squashed(gid) { self.anongid } else { gid }
     }
 
-    /// Whether an id that a client sends is mapped to the anonymous one.
+    /// Whether an id sent by a client is mapped to the anonymous one.
     const fn is_squashed(&self, id: u32) -> bool {
         match self.squash {
             Squash::Root => id == 0 || id == NO_ID,

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use sys::snapshot::{Held, LongReads, Snapshot};
 use vfs::{Backend, Fid, Status};
 
-/// Most exports of one server; the statistics tell 256 of them apart.
+/// Most exports of one server; the statistics distinguish 256 of them.
 pub const EXPORTS_MAX: usize = 4096;
 
 /// Why a table cannot be built.
@@ -30,16 +30,16 @@ pub enum BuildError<E> {
     Open {
         /// The path that clients would mount.
         path: String,
-        /// What the backend said.
+        /// The error of the backend.
         source: E,
     },
-    /// Two exports of one name.
+    /// Two exports of the same path.
     #[error("{path} is exported twice: give one of them another name")]
     SamePath {
         /// The path.
         path: String,
     },
-    /// Two exports of one identity.
+    /// Two exports of the same identity.
     #[error("{path} and {other} have the same identity: give one of them another fsid=")]
     SameIdentity {
         /// The path of the later.
@@ -50,7 +50,7 @@ pub enum BuildError<E> {
     /// Over the limit.
     #[error("{count} exports are more than the {EXPORTS_MAX} that one server can have")]
     TooMany {
-        /// How many were asked for.
+        /// Number of configured exports.
         count: usize,
     },
 }
@@ -61,7 +61,7 @@ pub type OpenBackend<'a, E> = &'a dyn Fn(&ExportSpec) -> Result<Arc<dyn Backend>
 /// Why a configured export is not served now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WaitReason {
-    /// Its file system has not answered in the time that it was given.
+    /// Its file system has not answered in time.
     #[error("its file system does not answer")]
     NoAnswer,
     /// It could not be opened: what is wrong and what to do.
@@ -69,7 +69,7 @@ pub enum WaitReason {
     Failed(String),
 }
 
-/// What came of opening an export.
+/// The result of opening an export.
 #[derive(Clone)]
 pub enum Opened {
     /// It can be served.
@@ -82,7 +82,7 @@ pub enum Opened {
 /// path belongs to no other export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingExport {
-    /// What it is to be.
+    /// Its configuration.
     pub spec: ExportSpec,
     /// Its persistent identity.
     pub uuid: [u8; 16],
@@ -95,7 +95,7 @@ pub struct WaitingExport {
 pub enum NotServed {
     /// No export is configured there.
     NoExport,
-    /// One is, and it is not served now.
+    /// One is configured, and it is not served now.
     Waiting,
 }
 
@@ -104,13 +104,13 @@ pub struct Table {
     exports: Vec<Arc<Export>>,
     /// The exports that are not served now.
     waiting: Vec<WaitingExport>,
-    /// Number in handles to place in `exports`; sorted.
+    /// Number in handles to index in `exports`; sorted.
     by_id: Vec<(ExportId, usize)>,
     /// The statistics index of every UUID that this process has served.
     indices: BTreeMap<[u8; 16], u16>,
     pub(crate) resolver: Arc<Resolver>,
     key: Key,
-    /// Made when the first call of version 4 comes.
+    /// Created by the first call of version 4.
     pseudo: OnceLock<Pseudo>,
 }
 
@@ -133,9 +133,9 @@ impl Table {
         }
     }
 
-    /// Builds a table of exports that `open` opens, without any that wait. What is in `previous` with the same
-    /// identity and source keeps its backend, and with the same rules also what is known about its clients.
-    /// `identity` gives an export without `fsid` its UUID.
+    /// Builds a table of exports that `open` opens, without waiting ones. An export in `previous` with the
+    /// same identity and source keeps its backend, and with the same rules also its cache of clients.
+    /// `identity` provides the UUID of an export without `fsid`.
     ///
     /// # Errors
     /// All errors, not only the first.
@@ -168,10 +168,10 @@ impl Table {
         if errors.is_empty() { Ok(table) } else { Err(errors) }
     }
 
-    /// The backend that serves an export of the same identity and source.
+    /// The backend of an export with the same identity and source.
     ///
     /// # Errors
-    /// [`IdentityError`]: a new UUID cannot be kept.
+    /// [`IdentityError`]: a new UUID cannot be stored.
     pub fn backend_of(
         &self,
         spec: &ExportSpec,
@@ -185,9 +185,9 @@ impl Table {
         self.exports.iter().find(|old| old.uuid == *uuid && old.source == spec.source)
     }
 
-    /// Makes a table of exports that have been opened or wait. An export with the backend that it has in `previous`
-    /// keeps its place in the statistics, and with the same rules also what is known about its clients. One that
-    /// conflicts with an earlier one is left out; the errors say which.
+    /// Makes a table of exports that have been opened or wait. An export with the same backend as in `previous`
+    /// keeps its index in the statistics, and with the same rules also its cache of clients. One that conflicts
+    /// with an earlier one is left out; the errors name it.
     pub fn assemble<E>(
         exports: Vec<(ExportSpec, Opened)>,
         identity: &Identity,
@@ -264,8 +264,8 @@ impl Table {
         served.chain(self.waiting.iter().map(|export| (&*export.spec.path, &export.uuid)))
     }
 
-    /// The index that this UUID had before, or one that none had. If in the life of a process all
-    /// 65,536 were given out, one that is not in use.
+    /// The index that this UUID had before, or an unused one. If all 65,536 have been used in the
+    /// life of the process, one that is not in use now.
     fn index_for(&mut self, uuid: [u8; 16], previous: &Self) -> u16 {
         if let Some(index) = self.indices.get(&uuid) {
             return *index;
@@ -296,7 +296,7 @@ impl Table {
     /// path below it. The path must be in normal form, as [`ExportSpec::path`] is.
     ///
     /// # Errors
-    /// [`NotServed::Waiting`] if the innermost is not served now: what is below its path is not its parent's.
+    /// [`NotServed::Waiting`] if the innermost is not served now: paths below it are not its parent's.
     pub fn by_path<'t, 'p>(
         &'t self,
         path: &'p [u8],
@@ -326,7 +326,7 @@ impl Table {
         self.pseudo.get_or_init(|| Pseudo::new(&self.exports, self.key, &self.resolver))
     }
 
-    /// Sixteen bytes that are the same for all tables of a server, over restarts as well, and no other server's.
+    /// Sixteen bytes that are the same for all tables of a server, over restarts as well, and unique to it.
     pub fn server_id(&self) -> [u8; 16] {
         let mut id = [0; 16];
         for (place, part) in id.as_chunks_mut::<8>().0.iter_mut().zip([b"server 1", b"server 2"]) {
@@ -352,8 +352,8 @@ impl Table {
     /// The object that a wire handle names.
     ///
     /// # Errors
-    /// [`Status::BadHandle`] for what this server never sealed; [`Status::Stale`] for an export
-    /// that is not there (any more); [`Status::Jukebox`] for one that is not served now.
+    /// [`Status::BadHandle`] for a handle that this server did not seal; [`Status::Stale`] for an
+    /// unknown or removed export; [`Status::Jukebox`] for one that is not served now.
     pub fn open(&self, handle: &[u8]) -> Result<(&Arc<Export>, Fid), Status> {
         let envelope = Envelope::parse(handle)?;
         let id = ExportId(envelope.id);
@@ -386,14 +386,15 @@ fn below<'p>(export: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
 /// A table, kept for the length of a call.
 pub type HeldTable<'e> = Held<'e, Table, LongReads>;
 
-/// The exports in force.
+/// The current exports.
 pub struct Exports {
     table: Snapshot<Table, LongReads>,
     users: UserGroups,
     refused: OnceLock<RefusalObserver>,
 }
 
-/// Is told of each call that an export refuses: the export, the client's address and port, and why.
+/// Called for each call that an export refuses: the export, the client's address and port, and the
+/// reason.
 pub type RefusalObserver = Box<dyn Fn(&Export, SocketAddr, &'static str) + Send + Sync>;
 
 impl Exports {
@@ -402,19 +403,19 @@ impl Exports {
         Self { table: Snapshot::new(table), users: UserGroups::default(), refused: OnceLock::new() }
     }
 
-    /// The same with other services that know the groups of users.
+    /// The same with another source of the groups of users.
     #[must_use]
     pub fn with_group_service(self, service: Box<dyn GroupService>) -> Self {
         Self { users: UserGroups::new(service), ..self }
     }
 
-    /// Has an observer told of each refusal from now on; the first one stays. It must not wait.
+    /// Sets the observer of refusals; only the first one is used. It must not block.
     pub fn observe_refusals(&self, observer: RefusalObserver) {
-        // a second one is a mistake of the caller that costs statistics only
+        // a second one is a caller's mistake that affects statistics only
         let _ = self.refused.set(observer);
     }
 
-    /// Tells the observer that an export refuses a client.
+    /// Reports a refusal of a client by an export.
     #[cold]
     pub fn refused(&self, export: &Export, client: SocketAddr, why: &'static str) {
         if let Some(observer) = self.refused.get() {
@@ -427,19 +428,19 @@ impl Exports {
         &self.users
     }
 
-    /// The table in force; the guard keeps it for the length of a call.
+    /// The current table; the guard keeps it for the length of a call.
     pub fn load(&self) -> HeldTable<'_> {
         self.table.load()
     }
 
-    /// Puts another table in force. Calls that run finish under the table that they began with,
-    /// which goes when the last of them has ended and [`Exports::collect`] is called.
+    /// Replaces the table. Running calls finish with the table that they began with, which is freed
+    /// when the last of them has ended and [`Exports::collect`] is called.
     pub fn replace(&self, table: Table) {
         self.table.replace(table);
     }
 
-    /// Drops replaced tables that no call reads any more, and with them the backends that are no longer
-    /// exported; gives how many tables are left. To be called each second.
+    /// Frees replaced tables that no call reads any more, and with them the backends that are no longer
+    /// exported; returns how many tables are left. To be called each second.
     pub fn collect(&self) -> usize {
         self.table.collect()
     }

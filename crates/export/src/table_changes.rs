@@ -1,12 +1,12 @@
-//! What a reload changes, as text.
+//! The changes of a reload, as text.
 
 use crate::client_rules::Rule;
 use crate::export::Export;
 use crate::table::{Table, WaitingExport};
 use std::sync::Arc;
 
-/// One line for each export that was added or removed, that waits or does no more, and for each difference of the
-/// others; empty if there is none.
+/// One line for each export that was added or removed, that started or stopped waiting, and for each other
+/// difference; empty if there is none.
 pub fn table_changes(old: &Table, new: &Table) -> Vec<String> {
     let mut lines = Vec::new();
     for gone in old.exports().iter().filter(|export| find(new, &export.path).is_none()) {

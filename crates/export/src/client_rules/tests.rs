@@ -51,7 +51,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// The index of the rule in force: by address, or after asking.
+/// The index of the matching rule: by address, or after a query.
 fn rule(rules: &ClientRules, client: &str) -> Option<u32> {
     let client = ip(client);
     if rules.find(client) == ClientMatch::Unknown {
@@ -142,7 +142,7 @@ fn entries_expire_and_idle_clients_are_removed() {
     both.sort_unstable();
     assert_eq!(both, [good, bad]);
     let mut now = start;
-    // the first check still counts the call that it was made for
+    // the call that caused the first check is still counted
     for _ in 0..=IDLE_CHECKS_MAX {
         now += Duration::from_secs(301);
         for client in lan.expired(now) {

@@ -1,4 +1,4 @@
-//! Clients as they are written, and whom they mean.
+//! Clients in text form, and the addresses and names that they match.
 
 use super::{Client, ClientError, Pattern};
 use proptest::prelude::*;
@@ -74,11 +74,11 @@ fn patterns_match_names() {
         assert!(pattern.matches(yes), "{pattern:?} {yes}");
         assert!(!pattern.matches(no) || pattern.0 == "**", "{pattern:?} {no}");
     }
-    // goes back to the last star only, so that this ends
+    // backtracks to the last star only, so that this ends
     assert!(!Pattern("*a".repeat(100)).matches(&"b".repeat(255)));
 }
 
-/// The definition, by trying everything.
+/// The definition, by exhaustive search.
 fn slow(pattern: &[u8], name: &[u8]) -> bool {
     match pattern.split_first() {
         None => name.is_empty(),

@@ -1,7 +1,7 @@
-//! Recognises a configuration of NFS-Ganesha in place of an exports file.
+//! Recognises a configuration of NFS-Ganesha used as an exports file.
 
-/// Where a block (`EXPORT {`) begins, if that is the first thing in a file: as (line, column), from
-/// 1. A line of exports(5) begins with a path.
+/// The position (line, column; from 1) of a block (`EXPORT {`), if that is the first thing in a
+/// file. A line of exports(5) begins with a path.
 pub(super) fn first_block(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut rest = bytes;
     loop {

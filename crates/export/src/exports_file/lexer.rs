@@ -1,7 +1,8 @@
-//! Words of a file, each byte with its place: quotes, octal escapes, comments, continued lines.
+//! Splits a file into words, each byte with its position: quotes, octal escapes, comments,
+//! continued lines.
 //!
-//! As nfs-utils reads them: a backslash at the end of a line continues it (also a comment), and is
-//! a blank; three octal digits behind a backslash are a byte; any other backslash is itself.
+//! As in nfs-utils: a backslash at the end of a line continues it (also a comment), and is a blank;
+//! three octal digits after a backslash are a byte; any other backslash is literal.
 
 use super::Diagnostic;
 
@@ -99,7 +100,7 @@ impl<'a> Lexer<'a> {
         self.rest.starts_with(b"\\\n")
     }
 
-    /// The next byte and its place.
+    /// The next byte and its position.
     fn take(&mut self) -> Option<(u8, (usize, usize))> {
         let (byte, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -113,8 +114,7 @@ impl<'a> Lexer<'a> {
         Some((*byte, place))
     }
 
-    /// Reads a word. In a path, `#` is a character like others; behind a client it begins a
-    /// comment.
+    /// Reads a word. In a path, `#` is an ordinary character; after a client it begins a comment.
     fn word(&mut self, is_path: bool, errors: &mut Vec<Diagnostic>) -> Word {
         let start = (self.line, self.column);
         let mut word = Word { bytes: Vec::new(), places: Vec::new(), start, quoted: false };

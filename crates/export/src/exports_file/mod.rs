@@ -1,7 +1,7 @@
 //! The file format of exports(5), with line and column of every error.
 //!
-//! [`parse`] never fails as a whole: it gives the valid entries, notes about what is accepted without
-//! effect, and all errors. An export with a line that is wrong must not be served.
+//! [`parse`] never fails as a whole: it returns the valid entries, notes about text that is accepted
+//! without effect, and all errors. An export with an invalid line must not be served.
 
 mod ganesha;
 mod lexer;
@@ -35,7 +35,7 @@ pub const DIAGNOSTICS_MAX: usize = 200;
 /// The most bytes of a line that are shown with a diagnostic.
 const SHOWN_MAX: usize = 160;
 
-/// An error or a note about a place in a file.
+/// An error or a note about a position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Line, from 1.
@@ -54,7 +54,7 @@ impl fmt::Display for Diagnostic {
 
 impl Diagnostic {
     /// `file:line:column: text`, the line, and a caret below it; of a very long line only the part
-    /// around the place.
+    /// around the position.
     pub fn shown(&self, file: &str, source: &[u8]) -> String {
         let line = source.split(|b| *b == b'\n').nth(self.line.saturating_sub(1));
         let line = line.unwrap_or_default();
@@ -77,15 +77,15 @@ impl Diagnostic {
 /// The contents of a file.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// The exports, in order; those of one path are one.
+    /// The exports, in order; those of one path are merged.
     pub entries: Vec<ExportSpec>,
-    /// What is accepted but has no effect; each thing once.
+    /// Text that is accepted without effect; each kind once.
     pub notes: Vec<Diagnostic>,
-    /// What is wrong, in the order of the file.
+    /// The errors, in the order of the file.
     pub errors: Vec<Diagnostic>,
     /// The first line of each export of this file, by its path.
     pub lines: BTreeMap<Vec<u8>, usize>,
-    /// The exports with a line that is wrong: what is known of their clients is not what was meant.
+    /// The exports with an invalid line, whose clients are therefore not fully known.
     pub faulty: BTreeSet<Vec<u8>>,
 }
 
@@ -109,8 +109,8 @@ pub fn parse(bytes: &[u8]) -> Parsed {
     parse_onto(Vec::new(), bytes)
 }
 
-/// Reads an exports file after others, which gave `entries`: as if all were one file, but for the
-/// places of diagnostics.
+/// Reads an exports file after others, which gave `entries`: as if all were one file, except for
+/// the positions of diagnostics.
 pub fn parse_onto(entries: Vec<ExportSpec>, bytes: &[u8]) -> Parsed {
     let mut parsed = Parsed { entries, ..Parsed::default() };
     if let Some((line, column)) = ganesha::first_block(bytes) {
@@ -166,7 +166,7 @@ fn read_line(first: &Word, rest: &[Word], parsed: &mut Parsed) {
     clients(first, rest, &mut spec, parsed);
     parsed.entries.push(spec);
     if let Some(place) = place {
-        // back to its place, where swap_remove put the last one
+        // restores the order that swap_remove changed
         let last = parsed.entries.len().saturating_sub(1);
         parsed.entries.swap(place, last);
     }
@@ -204,7 +204,7 @@ fn clients(path: &Word, words: &[Word], spec: &mut ExportSpec, parsed: &mut Pars
             let at = word.bytes().iter().position(|b| *b == b'(').unwrap_or(0);
             let text = "this ( has no ) in its word: write the options without blanks";
             parsed.error(word, at, text);
-            // what follows up to the parenthesis was meant as options
+            // the text up to the parenthesis was meant as options
             words.by_ref().find(|word| word.bytes().contains(&b')'));
         } else {
             client(word, named, &defaults, spec, parsed);
@@ -217,7 +217,7 @@ fn clients(path: &Word, words: &[Word], spec: &mut ExportSpec, parsed: &mut Pars
     }
 }
 
-/// `host(options)`, `host`, or `(options)` for everybody.
+/// `host(options)`, `host`, or `(options)` for all clients.
 fn client(
     word: &Word,
     named: bool,
@@ -248,7 +248,7 @@ fn client(
     }
 }
 
-/// Where the only `)` is, at the end; else where the first one is.
+/// The position of the only `)` if it is at the end; else of the first one.
 fn closing(bytes: &[u8]) -> Result<usize, usize> {
     let first = bytes.iter().position(|b| *b == b')').unwrap_or(bytes.len());
     if first.saturating_add(1) == bytes.len() { Ok(first) } else { Err(first) }

@@ -26,7 +26,7 @@ pub struct OptionSet {
     pub mount_point: Option<MountPoint>,
 }
 
-/// What has to be mounted for an export to be served.
+/// The required mount point of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountPoint {
     /// The export's own directory.
@@ -36,7 +36,7 @@ pub enum MountPoint {
 }
 
 impl OptionSet {
-    /// What a client may do.
+    /// The access options of a client.
     pub const fn options(&self) -> Options {
         let Access { read_only, root_squash, all_squash } = self.sec.access;
         let squash = match (all_squash, root_squash) {
@@ -52,12 +52,12 @@ impl OptionSet {
 enum Applied {
     /// It is applied.
     Whole,
-    /// It is accepted, but not or not all of it is applied, for this reason.
+    /// It is accepted, but not or not fully applied, for this reason.
     Noted(String),
     Wrong(String),
 }
 
-/// Reads the options in a range of a word, on top of `defaults`.
+/// Parses the options in a range of a word, on top of `defaults`.
 pub fn parse(
     word: &Word,
     range: Range<usize>,
@@ -87,19 +87,19 @@ pub fn parse(
     set
 }
 
-/// An option, for documents and for the parser.
+/// An option, for documentation and for the parser.
 pub struct ExportOption {
-    /// How it is written, without its value.
+    /// Its name, without its value.
     pub name: &'static str,
-    /// What its value is, if it has one.
+    /// The description of its value, if it has one.
     pub value: Option<&'static str>,
-    /// What it does, or why it does nothing.
+    /// Its effect, or why it has none.
     pub about: &'static str,
     apply: Apply,
 }
 
 impl ExportOption {
-    /// Whether it changes anything.
+    /// Whether it has an effect.
     pub const fn has_effect(&self) -> bool {
         !matches!(self.apply, Apply::Nothing | Apply::Ignored)
     }
@@ -110,18 +110,18 @@ impl ExportOption {
     }
 }
 
-/// What an option does.
+/// The effect of an option.
 enum Apply {
     Switch(fn(&mut OptionSet)),
-    /// The same of what may differ between the flavours of `sec=`.
+    /// An effect that may differ between the flavours of `sec=`.
     Access(fn(&mut Access)),
-    /// Of its value; gives a note, or what is wrong with the value.
+    /// An effect of its value; returns a note, or an error about the value.
     Value(fn(&mut OptionSet, &[u8]) -> Result<Option<String>, String>),
-    /// The same of an option that can be written without a value, which is then empty.
+    /// The same for an option that can be written without a value, which is then empty.
     OptionalValue(fn(&mut OptionSet, &[u8]) -> Result<Option<String>, String>),
-    /// Nothing: it is the only supported behaviour.
+    /// None: it is the only supported behaviour.
     Nothing,
-    /// Nothing, with a note.
+    /// None, with a note.
     Ignored,
 }
 
@@ -323,7 +323,7 @@ impl OptionSet {
     }
 }
 
-/// What to say about an option that is not in the table.
+/// The error about an option that is not in the table.
 fn unknown_option(name: &[u8], shown: &str) -> String {
     match name {
         b"xprtsec" => format!("{shown}: only xprtsec=none is in this version"),

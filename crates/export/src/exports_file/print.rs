@@ -3,8 +3,8 @@
 use crate::export::ExportSpec;
 use std::os::unix::ffi::OsStrExt;
 
-/// The line, with its end, that [`super::parse`] reads as the same export (if its files are where
-/// its path says, and it has clients). A client with parentheses cannot exist.
+/// The line, including its newline, that [`super::parse`] reads as the same export (if its files
+/// are at its path, and it has clients). A client with parentheses cannot exist.
 pub fn print(spec: &ExportSpec) -> Vec<u8> {
     let mut line = Vec::new();
     push_escaped(&mut line, &spec.path);
@@ -22,7 +22,7 @@ pub fn print(spec: &ExportSpec) -> Vec<u8> {
     line
 }
 
-/// Appends a path with octal escapes for what would end a word.
+/// Appends a path with octal escapes for characters that would end a word.
 fn push_escaped(line: &mut Vec<u8>, path: &[u8]) {
     for byte in path {
         match byte {

@@ -1,9 +1,9 @@
 //! `sec=` and the options that may follow it for its flavours only.
 //!
-//! exports(5) lets `ro`, `rw` and the squash options differ between flavours: behind a `sec=` they
-//! hold for its flavours until the next one. Here one client rule has one access for all its
-//! flavours, so that options for flavours which are not served are left out, and served flavours
-//! that are to differ are an error: one of them would get what was meant for another.
+//! exports(5) lets `ro`, `rw` and the squash options differ between flavours: after a `sec=` they
+//! apply to its flavours until the next one. Here one client rule has one access for all its
+//! flavours, so that options for flavours which are not served are ignored, and different options
+//! for served flavours are an error: one of them would get the options of another.
 
 use crate::flavors::{FlavorList, FlavorName};
 
@@ -20,23 +20,23 @@ impl Access {
     const DEFAULT: Self = Self { read_only: true, root_squash: true, all_squash: false };
 }
 
-/// The options behind one `sec=`, or those before the first.
+/// The options after one `sec=`, or those before the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
-    /// Before the first `sec=`: they hold for all flavours.
+    /// Before the first `sec=`: they apply to all flavours.
     BeforeSec,
-    /// Behind one of which a flavour is served.
+    /// After one with a served flavour.
     Served,
-    /// Behind one of which none is.
+    /// After one without a served flavour.
     NotServed,
 }
 
 /// The `sec=` options of one client rule, in the order written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SecGroups {
-    /// Of the group under way, if it is served; else of the one before.
+    /// The access of the current group, if it is served; else of the one before.
     pub access: Access,
-    /// What each group begins with.
+    /// The initial access of each group.
     base: Access,
     group: Group,
     /// The access of the served groups that have ended.
@@ -60,7 +60,7 @@ impl Default for SecGroups {
 }
 
 impl SecGroups {
-    /// These as the defaults of options that follow, which hold for all flavours up to a `sec=`.
+    /// These as the defaults of options that follow, which apply to all flavours up to a `sec=`.
     pub fn as_defaults(self) -> Self {
         let ended = if self.list.is_empty() { None } else { Some(self.access) };
         Self { group: Group::BeforeSec, base: self.access, ended, ..self }
@@ -71,7 +71,7 @@ impl SecGroups {
         if self.given { self.list } else { FlavorList::DEFAULT }
     }
 
-    /// What an option changes; `None` if it is for flavours that are not served.
+    /// The target of an option; `None` if it is for flavours that are not served.
     pub const fn served_access(&mut self) -> Option<&mut Access> {
         match self.group {
             Group::BeforeSec | Group::Served => Some(&mut self.access),
@@ -79,10 +79,10 @@ impl SecGroups {
         }
     }
 
-    /// Begins a group with the flavours of a `sec=`; gives the names that are not served.
+    /// Begins a group with the flavours of a `sec=`; returns the names that are not served.
     ///
     /// # Errors
-    /// What is wrong with the value, or with the group before.
+    /// The error in the value, or in the group before.
     pub fn begin(&mut self, value: &[u8]) -> Result<String, String> {
         self.end_group()?;
         let mut not_served = Vec::new();
@@ -113,7 +113,7 @@ impl SecGroups {
     /// Ends the last group.
     ///
     /// # Errors
-    /// There is no flavour left, or groups differ.
+    /// No flavour is left, or groups differ.
     pub fn end(&mut self) -> Result<(), String> {
         self.end_group()?;
         if self.given && self.list.is_empty() {
@@ -124,7 +124,7 @@ impl SecGroups {
 
     fn end_group(&mut self) -> Result<(), String> {
         match self.group {
-            // what came before the first `sec=` holds for flavours of the defaults, too
+            // options before the first `sec=` apply to flavours of the defaults, too
             Group::BeforeSec => {
                 self.base = self.access;
                 self.ended = self.ended.map(|_| self.access);

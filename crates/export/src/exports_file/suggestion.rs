@@ -1,10 +1,9 @@
-//! The name that was probably meant by one that does not exist.
+//! Suggests an existing name for a misspelled one.
 
-/// Longer names are not compared: the distance takes time by the product of both lengths.
+/// Longer names are not compared: the time of the comparison is the product of both lengths.
 const NAME_MAX: usize = 40;
 
-/// The nearest of some names, if it differs by no more than a third of its letters; case does not
-/// count.
+/// The nearest of some names, if it differs in no more than a third of its letters, ignoring case.
 pub fn nearest_name<'n>(written: &[u8], names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if written.len() > NAME_MAX {
         return None;
@@ -14,8 +13,9 @@ pub fn nearest_name<'n>(written: &[u8], names: impl Iterator<Item = &'n str>) ->
     (distance <= name.len() / 3).then_some(name)
 }
 
-/// How many letters have to be inserted, removed, replaced or swapped with their neighbour to make one of
-/// the other (Damerau-Levenshtein distance, each letter used once), by rows of the table of all prefixes.
+/// The number of letters to be inserted, removed, replaced or swapped with their neighbour to change one
+/// into the other (Damerau-Levenshtein distance, each letter used once), by rows of the table of all
+/// prefixes.
 fn edit_distance(a: &[u8], b: &[u8]) -> usize {
     let same = |x: &u8, y: &u8| x.eq_ignore_ascii_case(y);
     let mut before: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! Lines as administrators write them, right and wrong.
+//! Lines as administrators write them, valid and invalid.
 
 use super::{DIAGNOSTICS_MAX, ENTRIES_MAX, EXPORT_OPTIONS, parse, print};
 use crate::buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizes};
@@ -138,7 +138,7 @@ fn sec_lists_the_flavors_that_are_served() {
     assert_eq!(text("sec=unix,rw"), squashed("rw") + ",sec=sys");
     assert_eq!(text("rw,sec=null"), squashed("rw") + ",sec=none");
     assert_eq!(text("sec=none:sys"), squashed("ro") + ",sec=none:sys");
-    // what follows a flavour that is not served is for that flavour only
+    // options after a flavour that is not served apply to that flavour only
     assert_eq!(text("sec=krb5,rw,no_root_squash,sec=sys"), squashed("ro") + ",sec=sys");
     assert_eq!(text("sec=sys,rw,sec=krb5:krb5i,ro"), squashed("rw") + ",sec=sys");
     let notes: Vec<String> =

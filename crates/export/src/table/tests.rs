@@ -95,12 +95,12 @@ fn an_export_that_waits_keeps_its_handles_and_its_path() {
     assert_eq!(table.by_path(b"/c").err(), Some(NotServed::NoExport));
     assert_eq!(table.by_path(b"/srv/b").unwrap().0.path, b"/srv");
     assert_eq!(table.waiting().len(), 2);
-    // it serves at last, with the same handles and the same place in the statistics
+    // it is finally served, with the same handles and the same index in the statistics
     let opened = |spec: &ExportSpec| (spec.clone(), Opened::Backend(open(spec).unwrap()));
     let table = assemble(specs.iter().map(opened).collect(), Some(&table));
     assert!(table.open(handle.bytes()).is_ok() && table.waiting().is_empty());
     assert_eq!(table.exports()[1].index, whole.exports()[1].index);
-    // what waits conflicts like what is served
+    // waiting exports conflict like served ones
     let twice = vec![(specs[2].clone(), waiting()), opened(&specs[2])];
     let (table, errors) = Table::assemble::<&str>(twice, &identity, None);
     assert!(matches!(errors[..], [BuildError::SamePath { .. }]) && table.exports().is_empty());
