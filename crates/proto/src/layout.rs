@@ -1,5 +1,5 @@
-//! How the wire types of NFS are written down once and get both directions: structs as a list of
-//! fields, enumerations as a list of numbers, and borrowed opaque data with its limit.
+//! Macros that define the wire types of NFS once for both directions: structs as a list of fields,
+//! enumerations as a list of numbers, and borrowed opaque data with its limit.
 
 /// A struct whose wire form is its fields one after the other, in both directions.
 macro_rules! fields {
@@ -43,7 +43,7 @@ macro_rules! numbers {
             $($(#[$vmeta])* $variant = $number,)*
         }
         impl $name {
-            /// Every member, rising.
+            /// Every member, ascending.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The number on the wire.

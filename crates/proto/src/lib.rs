@@ -1,4 +1,4 @@
-//! Wire types, one module per RFC. No I/O, no state, nothing but layouts and their limits.
+//! Wire types, one module per RFC. No I/O, no state: only layouts and their limits.
 
 pub mod layout;
 pub mod list;

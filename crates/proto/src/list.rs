@@ -1,5 +1,5 @@
-//! Linked lists as XDR writes them (RFC 4506 §4.19): a boolean before each element, false at the
-//! end. MOUNT and the port mapper answer with them.
+//! Linked lists in XDR (RFC 4506 §4.19): a boolean before each element, false at the end. Used by
+//! results of MOUNT and the port mapper.
 //!
 //! Invariant: decoding takes no more elements than the caller allows.
 

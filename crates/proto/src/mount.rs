@@ -15,12 +15,12 @@ pub const NAME_MAX: usize = 255;
 pub const HANDLE_V1: usize = 32;
 /// The longest handle of version 3 (`FHSIZE3`).
 pub const HANDLE_V3_MAX: usize = 64;
-/// The most authentication flavours that an answer may carry; the protocol names no limit, and
-/// no server offers more than the registered handful.
+/// The most authentication flavours of a reply; the protocol has no limit, and no server offers
+/// more than the few registered ones.
 pub const FLAVORS_MAX: usize = 16;
-/// The most rows of DUMP or EXPORT that a client takes in.
+/// The most rows of DUMP or EXPORT that a client accepts.
 pub const LIST_MAX: usize = 65_536;
-/// The most groups of one export that a client takes in.
+/// The most groups of one export that a client accepts.
 pub const GROUPS_MAX: usize = 4096;
 
 /// AUTH_NONE, as MNT lists it (RFC 5531 §8.2).
@@ -32,13 +32,13 @@ pub const AUTH_SYS: u32 = 1;
 pub mod procedure {
     /// Does nothing.
     pub const NULL: u32 = 0;
-    /// Gives the handle of a path.
+    /// Returns the handle of a path.
     pub const MNT: u32 = 1;
-    /// Lists who mounted what.
+    /// Lists the mounts of all clients.
     pub const DUMP: u32 = 2;
-    /// Forgets one mount of the caller.
+    /// Removes one mount of the caller.
     pub const UMNT: u32 = 3;
-    /// Forgets all mounts of the caller.
+    /// Removes all mounts of the caller.
     pub const UMNTALL: u32 = 4;
     /// Lists the exports.
     pub const EXPORT: u32 = 5;
@@ -97,7 +97,7 @@ pub enum MountError {
 
 impl MountError {
     /// The number on the wire; versions 1 and 2 send it as a UNIX error number, and up to
-    /// NAMETOOLONG the two lists agree with the systems that these versions come from.
+    /// NAMETOOLONG the two lists agree.
     pub const fn number(self) -> u32 {
         self as u32
     }
@@ -149,7 +149,7 @@ impl Encode for Mount1Result {
     }
 }
 
-/// Authentication flavours in the order of the server's preference, in place.
+/// Authentication flavours in the order of the server's preference, inline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flavors {
     list: [u32; FLAVORS_MAX],
@@ -175,7 +175,7 @@ impl Flavors {
 pub struct Mounted3<'a> {
     /// The handle of the path.
     pub handle: &'a [u8],
-    /// What the server accepts.
+    /// The flavours that the server accepts.
     pub flavors: Flavors,
 }
 
@@ -278,7 +278,7 @@ impl Encode for Group<'_> {
 pub struct ExportRow<'a> {
     /// The exported path.
     pub path: &'a [u8],
-    /// Who may mount it; none means everybody.
+    /// The clients that may mount it; empty means all.
     pub groups: Vec<Group<'a>>,
 }
 
@@ -303,8 +303,8 @@ pub fn decode_exports<'a>(r: &mut Reader<'a>) -> Result<Vec<ExportRow<'a>>, Erro
     list::decode(r, LIST_MAX)
 }
 
-/// Decodes the arguments of one procedure and checks that nothing follows them; for tests that feed
-/// arbitrary bytes. Where there are none, what follows is nothing to the procedure.
+/// Decodes the arguments of one procedure and checks that nothing follows them; for tests with
+/// arbitrary bytes. A procedure without arguments ignores what follows.
 ///
 /// # Errors
 /// [`Error`]: what the server would answer with GARBAGE_ARGS; [`Error::NotMember`] for a

@@ -16,15 +16,15 @@ pub const FHSIZE: usize = 32;
 pub const MAXDATA: usize = 8192;
 /// The longest target of a link (`MAXPATHLEN`).
 pub const MAXPATHLEN: usize = 1024;
-/// The longest name or link target that is taken off the wire. RFC 1094 says 255 and 1024; what
-/// is longer gets NFSERR_NAMETOOLONG, and only what no file system could mean is garbage.
+/// The longest name or link target that is decoded. RFC 1094 has the limits 255 and 1024; longer
+/// ones get NFSERR_NAMETOOLONG, and only those beyond any file system's limit are GARBAGE_ARGS.
 pub const STRING_MAX: usize = 64 * 1024;
-/// The most entries that a reader of a directory reply takes in: more than fit in 64 KiB.
+/// The most entries of a directory reply that are decoded: more than fit in 64 KiB.
 pub const ENTRIES_MAX: usize = 4096;
-/// In a field of [`Sattr2`]: leave it.
+/// In a field of [`Sattr2`]: leave it unchanged.
 pub const KEEP: u32 = u32::MAX;
-/// In `useconds` of a time to be set: the server's clock. No RFC has it; it is what clients and
-/// servers have agreed on since SunOS.
+/// In `useconds` of a time to be set: the server's clock. Not in any RFC; a convention of clients
+/// and servers since SunOS.
 pub const SERVER_TIME: u32 = 1_000_000;
 
 /// Procedure numbers (RFC 1094 §2.2).
@@ -47,17 +47,17 @@ pub mod procedure {
     pub const WRITECACHE: u32 = 7;
     /// Writes to a file.
     pub const WRITE: u32 = 8;
-    /// Makes a file.
+    /// Creates a file.
     pub const CREATE: u32 = 9;
     /// Removes a file.
     pub const REMOVE: u32 = 10;
     /// Renames.
     pub const RENAME: u32 = 11;
-    /// Makes a hard link.
+    /// Creates a hard link.
     pub const LINK: u32 = 12;
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub const SYMLINK: u32 = 13;
-    /// Makes a directory.
+    /// Creates a directory.
     pub const MKDIR: u32 = 14;
     /// Removes a directory.
     pub const RMDIR: u32 = 15;
@@ -120,7 +120,7 @@ numbers! {
         Dir = 2,
         /// A block device.
         Blk = 3,
-        /// A character device; a named pipe as well, which the mode tells apart.
+        /// A character device; also a named pipe, which the mode distinguishes.
         Chr = 4,
         /// A symbolic link.
         Lnk = 5,
@@ -182,7 +182,7 @@ fields! {
 }
 
 fields! {
-    /// `sattr`: what is to be set; [`KEEP`] in a field leaves it.
+    /// `sattr`: the attributes to be set; [`KEEP`] in a field leaves it unchanged.
     Sattr2 {
         /// Permission bits, and for CREATE type bits.
         mode: u32,
@@ -200,7 +200,7 @@ fields! {
 }
 
 impl Default for Sattr2 {
-    /// Leaves everything.
+    /// Leaves everything unchanged.
     fn default() -> Self {
         let time = Timeval { seconds: KEEP, useconds: KEEP };
         Self { mode: KEEP, uid: KEEP, gid: KEEP, size: KEEP, atime: time, mtime: time }
@@ -222,7 +222,7 @@ fields! {
     SetattrArgs2 {
         /// The object.
         file: Fh2,
-        /// What is to be set.
+        /// The attributes to be set.
         set: Sattr2,
     }
 }
@@ -304,7 +304,7 @@ fields! {
     ReaddirArgs2 {
         /// The directory.
         dir: Fh2,
-        /// After which entry to go on; 0 at the start.
+        /// Cookie of the entry after which to continue; 0 at the start.
         cookie: u32,
         /// The most bytes of entries.
         count: u32,
@@ -371,7 +371,7 @@ fields! {
         fileid: u32,
         /// The name.
         name: Filename2<'a>,
-        /// Where to go on after it.
+        /// Cookie to continue after it.
         cookie: u32,
     }
 }
@@ -418,8 +418,8 @@ fn whole<'a, T: Decode<'a>>(r: &mut Reader<'a>) -> Result<(), Error> {
     r.get::<T>().map(|_| ())
 }
 
-/// Decodes the arguments of one procedure, and checks that nothing follows them; for tests that
-/// feed arbitrary bytes.
+/// Decodes the arguments of one procedure, and checks that nothing follows them; for tests with
+/// arbitrary bytes.
 ///
 /// # Errors
 /// Those of the arguments; [`Error::NotMember`] for a procedure that does not exist.

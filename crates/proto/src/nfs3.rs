@@ -2,7 +2,7 @@
 //!
 //! Owns: the layouts and their limits. Everything of variable length is borrowed from the record.
 //! A server encodes the results of READ, READDIR and READDIRPLUS in place, without the types here;
-//! the types are for those who read them.
+//! the types are for decoding.
 
 mod args;
 mod attr;
@@ -39,14 +39,13 @@ pub const COOKIEVERFSIZE: usize = 8;
 pub const CREATEVERFSIZE: usize = 8;
 /// The size of a write verifier (`NFS3_WRITEVERFSIZE`).
 pub const WRITEVERFSIZE: usize = 8;
-/// The longest name or link target that is taken off the wire. The protocol names no limit; what
-/// is longer than the file system allows gets an answer of its own (NFS3ERR_NAMETOOLONG), and
-/// only what no file system could mean is refused as garbage.
+/// The longest name or link target that is decoded. The protocol has no limit; names beyond the
+/// file system's limit get NFS3ERR_NAMETOOLONG, and only those beyond any file system's limit are
+/// GARBAGE_ARGS.
 pub const STRING_MAX: usize = 64 * 1024;
 /// The most data in one READ or WRITE, whatever a server's settings are.
 pub const DATA_MAX: usize = 16 * 1024 * 1024;
-/// The most entries that a reader of a directory reply takes in: as many as fit in the largest
-/// reply.
+/// The most entries of a directory reply that are decoded: as many as fit in the largest reply.
 pub const ENTRIES_MAX: usize = DATA_MAX / 24;
 
 /// Procedure numbers (RFC 1813 §3).
@@ -67,13 +66,13 @@ pub mod procedure {
     pub const READ: u32 = 6;
     /// Writes to a file.
     pub const WRITE: u32 = 7;
-    /// Makes a file.
+    /// Creates a file.
     pub const CREATE: u32 = 8;
-    /// Makes a directory.
+    /// Creates a directory.
     pub const MKDIR: u32 = 9;
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub const SYMLINK: u32 = 10;
-    /// Makes a special file.
+    /// Creates a special file.
     pub const MKNOD: u32 = 11;
     /// Removes a file.
     pub const REMOVE: u32 = 12;
@@ -81,7 +80,7 @@ pub mod procedure {
     pub const RMDIR: u32 = 13;
     /// Renames.
     pub const RENAME: u32 = 14;
-    /// Makes a hard link.
+    /// Creates a hard link.
     pub const LINK: u32 = 15;
     /// Lists a directory.
     pub const READDIR: u32 = 16;
@@ -89,11 +88,11 @@ pub mod procedure {
     pub const READDIRPLUS: u32 = 17;
     /// Space and inodes.
     pub const FSSTAT: u32 = 18;
-    /// What the server can do.
+    /// The limits and capabilities of the server.
     pub const FSINFO: u32 = 19;
-    /// What the file system can do.
+    /// The limits and capabilities of the file system.
     pub const PATHCONF: u32 = 20;
-    /// Puts written data on disk.
+    /// Writes unstable data to disk.
     pub const COMMIT: u32 = 21;
 }
 

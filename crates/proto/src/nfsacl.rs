@@ -1,9 +1,9 @@
 //! NFSACL, versions 2 and 3: POSIX access control lists beside NFS of the same version, arguments and results of all
 //! procedures, in both directions.
 //!
-//! Sun's protocol, written down in draft-cel-nfsv4-nfs-acl; Linux speaks GETACL, SETACL and, in version 2, GETATTR and
-//! ACCESS. GETXATTRDIR is Solaris's alone and not here. The entries of a list are a count, and a list of the same
-//! length unless only the count was asked for.
+//! Sun's protocol, described in draft-cel-nfsv4-nfs-acl; Linux uses GETACL, SETACL and, in version 2, GETATTR and
+//! ACCESS. GETXATTRDIR is specific to Solaris and not implemented. The entries of a list are a count, and a list of
+//! the same length unless only the count was requested.
 
 use crate::nfs2::{Fattr2, Fh2, Res2};
 use crate::nfs3::{Fh, PostOpAttr, Res};
@@ -38,7 +38,7 @@ pub mod procedure3 {
     pub const SETACL: u32 = 2;
 }
 
-/// The bits of a mask: what is asked for, or given.
+/// The bits of a mask: requested or returned lists.
 pub mod mask {
     /// The access list.
     pub const ACL: u32 = 0x1;
@@ -64,14 +64,14 @@ pub mod kind {
     pub const GROUP: u32 = 0x8;
     /// The mask.
     pub const CLASS_OBJ: u32 = 0x10;
-    /// Everybody else.
+    /// Others.
     pub const OTHER_OBJ: u32 = 0x20;
     /// The entry is one of a default list.
     pub const DEFAULT: u32 = 0x1000;
 }
 
 crate::layout::fields! {
-    /// `aclent`: one entry. Kinds and permissions are as they came: the server refuses what means nothing.
+    /// `aclent`: one entry. Kinds and permissions are not checked here: the server refuses invalid ones.
     AclEntry {
         /// One of [`kind`].
         kind: u32,
@@ -85,7 +85,7 @@ crate::layout::fields! {
 /// Bytes of an entry on the wire.
 const ENTRY_LEN: usize = 12;
 
-/// The entries of one list, in place: as bytes of the record, or as they are to be sent.
+/// The entries of one list, without a copy: as bytes of the record, or to be sent.
 #[derive(Debug, Clone, Copy)]
 pub enum AclEntries<'a> {
     /// Whole entries of a record.
@@ -148,19 +148,19 @@ impl Encode for AclEntries<'_> {
 /// `secattr`: both lists of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecAttr<'a> {
-    /// What of the following means something: bits of [`mask`].
+    /// The valid fields of the following: bits of [`mask`].
     pub mask: u32,
-    /// How many entries the access list has; they need not follow.
+    /// Number of entries of the access list; they need not follow.
     pub acl_count: u32,
     /// The access list, or nothing.
     pub acl: AclEntries<'a>,
-    /// How many entries the default list has; they need not follow.
+    /// Number of entries of the default list; they need not follow.
     pub default_count: u32,
     /// The default list, or nothing.
     pub default: AclEntries<'a>,
 }
 
-/// A count, and a list that has as many entries or none.
+/// A count, and a list of as many entries or none.
 fn counted<'a>(r: &mut Reader<'a>) -> Result<(u32, AclEntries<'a>), Error> {
     let count = r.u32()?;
     let entries: AclEntries<'a> = r.get()?;
@@ -197,7 +197,7 @@ crate::layout::fields! {
     GetAcl2Args {
         /// The object.
         handle: Fh2,
-        /// What is wanted: bits of [`mask`].
+        /// The requested lists: bits of [`mask`].
         mask: u32,
     }
 }
@@ -243,7 +243,7 @@ crate::layout::fields! {
     Access2Ok {
         /// The attributes.
         attr: Fattr2,
-        /// What is allowed of what was asked for.
+        /// The granted part of the requested bits.
         access: u32,
     }
 }
@@ -256,7 +256,7 @@ crate::layout::fields! {
     GetAcl3Args<'a> {
         /// The object.
         handle: Fh<'a>,
-        /// What is wanted: bits of [`mask`].
+        /// The requested lists: bits of [`mask`].
         mask: u32,
     }
 }
@@ -291,7 +291,7 @@ fn whole<'a, T: Decode<'a>>(r: &mut Reader<'a>) -> Result<(), Error> {
     r.get::<T>().map(drop)
 }
 
-/// Decodes the arguments of one procedure and checks that nothing follows them; for tests that feed arbitrary bytes.
+/// Decodes the arguments of one procedure and checks that nothing follows them; for tests with arbitrary bytes.
 ///
 /// # Errors
 /// [`Error`]: what the server would answer with GARBAGE_ARGS; [`Error::NotMember`] for a procedure that the version

@@ -6,8 +6,8 @@
 //! [`Versioned`] writes and reads it in the [`Width`] of a version. Version 2 is no version of this protocol: Sun's
 //! status monitor used it for callbacks.
 //!
-//! Invariants: everything of variable length is borrowed and has its limit here; what was decoded in 32 bits fits them
-//! again when it is encoded.
+//! Invariants: everything of variable length is borrowed and has its limit here; values that were decoded from 32 bits
+//! fit into 32 bits again when they are encoded.
 
 use crate::layout::Bytes;
 use xdr::{Error, Reader, Writer};
@@ -27,15 +27,15 @@ pub const PRIVATE_LEN: usize = 16;
 pub mod procedure {
     /// Does nothing.
     pub const NULL: u32 = 0;
-    /// Asks what is in the way of a lock.
+    /// Returns the conflicting lock.
     pub const TEST: u32 = 1;
     /// Asks for a lock.
     pub const LOCK: u32 = 2;
-    /// Takes a request back that waits.
+    /// Cancels a waiting request.
     pub const CANCEL: u32 = 3;
-    /// Gives a lock back.
+    /// Releases a lock.
     pub const UNLOCK: u32 = 4;
-    /// From the server: a request that waited was granted.
+    /// From the server: a waiting request was granted.
     pub const GRANTED: u32 = 5;
     /// TEST whose answer is a call of its own.
     pub const TEST_MSG: u32 = 6;
@@ -57,19 +57,19 @@ pub mod procedure {
     pub const UNLOCK_RES: u32 = 14;
     /// The answer to GRANTED_MSG.
     pub const GRANTED_RES: u32 = 15;
-    /// Linux: the machine's own status monitor tells that a host rebooted. Not in C702.
+    /// Linux: the machine's own status monitor reports that a host rebooted. Not in C702.
     pub const SM_NOTIFY: u32 = 16;
-    /// Makes a DOS share reservation.
+    /// Requests a DOS share reservation.
     pub const SHARE: u32 = 20;
-    /// Gives a share reservation back.
+    /// Releases a share reservation.
     pub const UNSHARE: u32 = 21;
     /// LOCK of a client that is not to be monitored.
     pub const NM_LOCK: u32 = 22;
-    /// Drops everything that a host holds.
+    /// Releases everything that a host holds.
     pub const FREE_ALL: u32 = 23;
 }
 
-/// How wide offsets and lengths are on the wire.
+/// The width of offsets and lengths on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Width {
     /// Versions 1 and 3.
@@ -95,7 +95,7 @@ impl Width {
         }
     }
 
-    /// An offset that does not fit becomes the largest: a lock that NFSv4 set beyond what version 1 can name.
+    /// An offset that does not fit becomes the largest: a lock of NFSv4 beyond the offsets of version 1.
     fn encode(self, w: &mut Writer, value: u64) {
         match self {
             Self::Bits32 => w.u32(u32::try_from(value).unwrap_or(u32::MAX)),
@@ -121,15 +121,15 @@ crate::layout::numbers! {
     Status as "nlm4_stats" {
         /// NLM4_GRANTED.
         Granted = 0,
-        /// NLM4_DENIED: somebody else holds a lock.
+        /// NLM4_DENIED: another owner holds a lock.
         Denied = 1,
         /// NLM4_DENIED_NOLOCKS: the server has no resources, or cannot lock.
         DeniedNoLocks = 2,
         /// NLM4_BLOCKED: the request waits, GRANTED will follow.
         Blocked = 3,
-        /// NLM4_DENIED_GRACE_PERIOD: only reclaims now.
+        /// NLM4_DENIED_GRACE_PERIOD: only reclaims are granted.
         DeniedGracePeriod = 4,
-        /// NLM4_DEADLCK: waiting would be for ever.
+        /// NLM4_DEADLCK: waiting would be a deadlock.
         Deadlock = 5,
         /// NLM4_ROFS: the file system is read-only.
         ReadOnly = 6,
@@ -143,7 +143,7 @@ crate::layout::numbers! {
 }
 
 impl Status {
-    /// What a version can say: those that versions 1 and 3 do not have are DENIED_NOLOCKS there.
+    /// The status in a version: those that versions 1 and 3 lack are DENIED_NOLOCKS there.
     pub const fn in_width(self, width: Width) -> Self {
         match (width, self) {
             (Width::Bits32, Self::ReadOnly | Self::StaleHandle | Self::TooBig | Self::Failed) => {
@@ -174,7 +174,7 @@ pub type Netobj<'a> = Bytes<'a, NETOBJ_MAX>;
 /// `nlm_lock`, `nlm4_lock`: a range of a file and its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lock<'a> {
-    /// What the client calls itself.
+    /// The client's host name.
     pub caller_name: &'a [u8],
     /// The file.
     pub handle: &'a [u8],
@@ -210,7 +210,7 @@ impl<'a> Versioned<'a> for Lock<'a> {
     }
 }
 
-/// `nlm_holder`, `nlm4_holder`: who holds the lock in the way.
+/// `nlm_holder`, `nlm4_holder`: the holder of the conflicting lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder<'a> {
     /// A write lock.
@@ -251,7 +251,7 @@ macro_rules! versioned {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct $name<'a> {
-            /// What the client knows its call by; comes back with the answer.
+            /// The client's cookie; returned with the answer.
             pub cookie: &'a [u8],
             $($(#[$fmeta])* pub $field: versioned!(@type $kind),)*
         }
@@ -334,7 +334,7 @@ versioned! {
 versioned! {
     /// `nlm_res`: the answer to all but TEST, SHARE and UNSHARE; also the arguments of the `_RES` procedures.
     Answer {
-        /// How it came out.
+        /// The status.
         status: status,
     }
 }
@@ -342,9 +342,9 @@ versioned! {
 versioned! {
     /// `nlm_shareres`: the answer to SHARE and UNSHARE.
     ShareAnswer {
-        /// How it came out.
+        /// The status.
         status: status,
-        /// A number that C702 gives no use; 0.
+        /// A number without a use in C702; 0.
         sequence: int,
     }
 }
@@ -353,16 +353,16 @@ versioned! {
 /// DENIED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestAnswer<'a> {
-    /// What the client knows its call by.
+    /// The client's cookie.
     pub cookie: &'a [u8],
-    /// How it came out.
+    /// The status.
     pub result: TestResult<'a>,
 }
 
 /// `nlm_testrply`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestResult<'a> {
-    /// DENIED: this lock is in the way.
+    /// DENIED: the conflicting lock.
     Denied(Holder<'a>),
     /// Any other status.
     Other(Status),
@@ -421,17 +421,17 @@ crate::layout::numbers! {
 /// `nlm_shareargs`: the arguments of SHARE and UNSHARE, the same in versions 3 and 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareArgs<'a> {
-    /// What the client knows its call by.
+    /// The client's cookie.
     pub cookie: &'a [u8],
-    /// What the client calls itself.
+    /// The client's host name.
     pub caller_name: &'a [u8],
     /// The file.
     pub handle: &'a [u8],
     /// The owner handle.
     pub oh: &'a [u8],
-    /// What others may not do.
+    /// The access denied to others.
     pub deny: ShareDeny,
-    /// What the client wants to do.
+    /// The access of the client.
     pub access: ShareAccess,
     /// The client had it before the server restarted.
     pub reclaim: bool,
@@ -488,7 +488,7 @@ pub struct SmNotifyArgs<'a> {
     pub name: &'a [u8],
     /// Its new state number.
     pub state: i32,
-    /// What SM_MON gave the status monitor to send back.
+    /// The private data that SM_MON passed to the status monitor.
     pub private: [u8; PRIVATE_LEN],
 }
 
@@ -508,7 +508,7 @@ fn whole<'a, T: Versioned<'a>>(r: &mut Reader<'a>, width: Width) -> Result<(), E
     T::decode(r, width).map(drop)
 }
 
-/// Decodes the arguments of one procedure and checks that nothing follows them; for tests that feed arbitrary bytes.
+/// Decodes the arguments of one procedure and checks that nothing follows them; for tests with arbitrary bytes.
 ///
 /// # Errors
 /// [`Error`]: what the server would answer with GARBAGE_ARGS; [`Error::NotMember`] for a procedure that the version

@@ -1,7 +1,7 @@
 //! NSM, the network status monitor, version 1: arguments and results of all procedures, in both directions.
 //!
-//! Described in X/Open C702 (XNFS), chapter 11. SM_NOTIFY goes between machines; the others are for the lock manager of
-//! the machine itself.
+//! Described in X/Open C702 (XNFS), chapter 11. SM_NOTIFY is sent between machines; the others are for the lock manager
+//! of the machine itself.
 
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
@@ -11,24 +11,24 @@ pub const PROGRAM: u32 = 100_024;
 pub const VERSION: u32 = 1;
 /// The longest host name in bytes (`SM_MAXSTRLEN`).
 pub const NAME_MAX: usize = 1024;
-/// Bytes of private data that go back with a notification (`SM_PRIV_SIZE`).
+/// Bytes of private data that are returned with a notification (`SM_PRIV_SIZE`).
 pub const PRIVATE_LEN: usize = 16;
 
 /// Procedure numbers.
 pub mod procedure {
     /// Does nothing.
     pub const NULL: u32 = 0;
-    /// Asks whether a host could be monitored, and for the state number.
+    /// Queries whether a host can be monitored, and the state number.
     pub const STAT: u32 = 1;
-    /// Has a host monitored.
+    /// Starts monitoring a host.
     pub const MON: u32 = 2;
-    /// Ends that.
+    /// Stops monitoring a host.
     pub const UNMON: u32 = 3;
-    /// Ends it for all hosts of a lock manager.
+    /// Stops monitoring all hosts of a lock manager.
     pub const UNMON_ALL: u32 = 4;
-    /// Behaves as if the machine had restarted.
+    /// Simulates a restart of the machine.
     pub const SIMU_CRASH: u32 = 5;
-    /// A host tells that it has restarted.
+    /// Notification that a host has restarted.
     pub const NOTIFY: u32 = 6;
 }
 
@@ -59,7 +59,7 @@ impl Encode for Name<'_> {
 }
 
 crate::layout::fields! {
-    /// `my_id`: which procedure of whom is to be called; the argument of UNMON_ALL.
+    /// `my_id`: the procedure to be called; the argument of UNMON_ALL.
     MyId<'a> {
         /// The lock manager's host.
         name: Name<'a>,
@@ -77,7 +77,7 @@ crate::layout::fields! {
     MonId<'a> {
         /// The host that is monitored.
         name: Name<'a>,
-        /// For whom.
+        /// The procedure to be called.
         my_id: MyId<'a>,
     }
 }
@@ -85,9 +85,9 @@ crate::layout::fields! {
 /// `mon`: the argument of MON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mon<'a> {
-    /// Whom to monitor, and for whom.
+    /// The host to monitor, and the procedure to be called.
     pub mon_id: MonId<'a>,
-    /// What goes back with the notification.
+    /// Private data that is returned with the notification.
     pub private: [u8; PRIVATE_LEN],
 }
 
@@ -155,7 +155,7 @@ crate::layout::fields! {
     }
 }
 
-/// Decodes the arguments of one procedure and checks that nothing follows them; for tests that feed arbitrary bytes.
+/// Decodes the arguments of one procedure and checks that nothing follows them; for tests with arbitrary bytes.
 ///
 /// # Errors
 /// [`Error`]: what the server would answer with GARBAGE_ARGS; [`Error::NotMember`] for a procedure that does not exist.

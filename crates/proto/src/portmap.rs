@@ -1,7 +1,7 @@
 //! The port mapper, version 2, and rpcbind, versions 3 and 4 (RFC 1833): arguments and results.
 //!
-//! Both directions of every type, borrowed from the record. RFC 1833 names no limit for its
-//! strings, so that they stand here.
+//! Both directions of every type, borrowed from the record. RFC 1833 has no limits for its strings,
+//! so that they are defined here.
 
 mod universal;
 
@@ -30,7 +30,7 @@ pub const OWNER_MAX: usize = 128;
 pub const INDIRECT_MAX: usize = 65_535;
 /// The longest transport address in bytes (`sizeof(struct sockaddr_storage)`).
 pub const TADDR_MAX: usize = 128;
-/// The most rows of a list that a client takes in.
+/// The most rows of a list that a client accepts.
 pub const LIST_MAX: usize = 65_536;
 
 /// Procedure numbers of version 2 (RFC 1833 §3.1).
@@ -39,9 +39,9 @@ pub mod procedure2 {
     pub const NULL: u32 = 0;
     /// Registers.
     pub const SET: u32 = 1;
-    /// Takes a registration back.
+    /// Unregisters.
     pub const UNSET: u32 = 2;
-    /// Gives a program's port.
+    /// Returns a program's port.
     pub const GETPORT: u32 = 3;
     /// Lists all registrations.
     pub const DUMP: u32 = 4;
@@ -55,9 +55,9 @@ pub mod procedure4 {
     pub const NULL: u32 = 0;
     /// Registers.
     pub const SET: u32 = 1;
-    /// Takes a registration back.
+    /// Unregisters.
     pub const UNSET: u32 = 2;
-    /// Gives a program's universal address.
+    /// Returns a program's universal address.
     pub const GETADDR: u32 = 3;
     /// Lists all registrations.
     pub const DUMP: u32 = 4;
@@ -71,7 +71,7 @@ pub mod procedure4 {
     pub const TADDR2UADDR: u32 = 8;
     /// GETADDR for exactly one version of the program; from version 4 on.
     pub const GETVERSADDR: u32 = 9;
-    /// Calls another program and tells of errors; from version 4 on.
+    /// Calls another program and reports errors; from version 4 on.
     pub const INDIRECT: u32 = 10;
     /// All addresses of a program; from version 4 on.
     pub const GETADDRLIST: u32 = 11;
@@ -88,7 +88,7 @@ pub struct Mapping {
     pub version: u32,
     /// [`PROTOCOL_TCP`] or [`PROTOCOL_UDP`].
     pub protocol: u32,
-    /// The port, 0 where it does not matter.
+    /// The port, 0 if unused.
     pub port: u32,
 }
 
@@ -174,7 +174,7 @@ impl Encode for Address<'_> {
     }
 }
 
-/// `call_args` and `rpcb_rmtcallargs`: a call to be passed on.
+/// `call_args` and `rpcb_rmtcallargs`: a call to be forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Indirect<'a> {
     /// Program number.
@@ -207,10 +207,10 @@ impl Encode for Indirect<'_> {
     }
 }
 
-/// `netbuf`: a transport address as the machine itself lays it out (`struct sockaddr`).
+/// `netbuf`: a transport address in the machine's own layout (`struct sockaddr`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Netbuf<'a> {
-    /// Room in the buffer that it came from.
+    /// Size of the original buffer.
     pub max_len: u32,
     /// The address; empty if there is none.
     pub data: &'a [u8],
@@ -237,7 +237,7 @@ pub const SEMANTICS_STREAM: u32 = 3;
 /// `rpcb_entry`, one row of GETADDRLIST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressEntry<'a> {
-    /// Universal address, made reachable for the caller.
+    /// Universal address, reachable for the caller.
     pub address: &'a [u8],
     /// Network identifier.
     pub netid: &'a [u8],
@@ -279,8 +279,8 @@ pub fn decode_addresses<'a>(r: &mut Reader<'a>) -> Result<Vec<AddressEntry<'a>>,
     list::decode(r, LIST_MAX)
 }
 
-/// Decodes the arguments of one procedure and checks that nothing follows them; for tests that feed
-/// arbitrary bytes. Where there are none, what follows is nothing to the procedure.
+/// Decodes the arguments of one procedure and checks that nothing follows them; for tests with
+/// arbitrary bytes. A procedure without arguments ignores what follows.
 ///
 /// # Errors
 /// [`Error`]: what the server would answer with GARBAGE_ARGS; [`Error::NotMember`] for a

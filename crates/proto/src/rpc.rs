@@ -1,7 +1,7 @@
 //! RPC messages (RFC 5531 §9) and AUTH_SYS (appendix A): layouts and their limits.
 //!
-//! Both directions of every type, borrowed from the record. What follows a header (arguments,
-//! results) is not read here: it is what the reader still holds.
+//! Both directions of every type, borrowed from the record. The part after a header (arguments,
+//! results) is not read here: the reader still holds it.
 
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
@@ -20,11 +20,11 @@ pub const REPLY: u32 = 1;
 
 /// Authentication flavours (RFC 5531 §8.2).
 pub mod flavor {
-    /// Nobody in particular.
+    /// No identity.
     pub const AUTH_NONE: u32 = 0;
-    /// User and groups as numbers, unproved.
+    /// User and groups as numbers, unauthenticated.
     pub const AUTH_SYS: u32 = 1;
-    /// A server's shorthand for a credential; Bowline hands none out.
+    /// A server's shorthand for a credential; Bowline does not use it.
     pub const AUTH_SHORT: u32 = 2;
     /// Diffie-Hellman, deprecated.
     pub const AUTH_DH: u32 = 3;
@@ -61,7 +61,7 @@ impl Encode for OpaqueAuth<'_> {
 
 /// A call up to its arguments: `rpc_msg` with `call_body` (RFC 5531 §9).
 ///
-/// The decoder takes well-formed calls of [`RPC_VERSION`] only; a server, which must answer the
+/// The decoder accepts only well-formed calls of [`RPC_VERSION`]; a server, which must answer the
 /// others as well, reads the same fields one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallHeader<'a> {
@@ -73,9 +73,9 @@ pub struct CallHeader<'a> {
     pub version: u32,
     /// The procedure's number in that version.
     pub procedure: u32,
-    /// Who is asking.
+    /// The credential of the caller.
     pub credential: OpaqueAuth<'a>,
-    /// What proves the credential.
+    /// The verifier of the credential.
     pub verifier: OpaqueAuth<'a>,
 }
 
@@ -114,7 +114,7 @@ impl Encode for CallHeader<'_> {
     }
 }
 
-/// Why a credential was refused: `auth_stat` without the success (RFC 5531 §9).
+/// Why a credential was rejected: `auth_stat` without AUTH_OK (RFC 5531 §9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[repr(u32)]
 pub enum AuthStat {
@@ -168,8 +168,8 @@ impl AuthStat {
         self as u32
     }
 
-    /// The reason with this number; one that is not defined (IANA may add some) is
-    /// [`AuthStat::Failed`], as is AUTH_OK, which no refusal may carry.
+    /// The reason with this number; an undefined one (IANA may add some) is [`AuthStat::Failed`],
+    /// as is AUTH_OK, which is invalid in a rejection.
     pub const fn from_number(number: u32) -> Self {
         match number {
             1 => Self::BadCred,
@@ -190,17 +190,17 @@ impl AuthStat {
     }
 }
 
-/// What became of a call: `reply_stat` with both unions below it (RFC 5531 §9).
+/// The outcome of a call: `reply_stat` with both unions below it (RFC 5531 §9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyBody<'a> {
-    /// MSG_ACCEPTED: the credential was good enough to look at the call.
+    /// MSG_ACCEPTED: the credential was accepted.
     Accepted {
-        /// The server's proof of itself.
+        /// The server's verifier.
         verifier: OpaqueAuth<'a>,
-        /// What became of the call.
+        /// The outcome.
         status: Accepted,
     },
-    /// MSG_DENIED: the call was not looked at.
+    /// MSG_DENIED: the call was not processed.
     Denied(Denied),
 }
 
@@ -236,7 +236,7 @@ pub enum Denied {
         /// The highest version served.
         high: u32,
     },
-    /// AUTH_ERROR: the credential is refused.
+    /// AUTH_ERROR: the credential is rejected.
     AuthError(AuthStat),
 }
 
@@ -328,7 +328,7 @@ impl Encode for ReplyBody<'_> {
 pub struct ReplyHeader<'a> {
     /// The transaction id of the call.
     pub xid: u32,
-    /// What became of the call.
+    /// The outcome.
     pub body: ReplyBody<'a>,
 }
 
@@ -356,7 +356,7 @@ impl<'a> Decode<'a> for ReplyHeader<'a> {
 
 impl Encode for ReplyHeader<'_> {
     fn encode(&self, w: &mut Writer) {
-        // nearly every reply begins so: in one piece
+        // written in one piece, because nearly every reply begins so
         if let ReplyBody::Accepted { verifier, status: Accepted::Success } = &self.body
             && verifier.body.is_empty()
         {
@@ -369,10 +369,10 @@ impl Encode for ReplyHeader<'_> {
     }
 }
 
-/// Supplementary groups, in place; never more than [`GROUPS_MAX`].
+/// Supplementary groups, inline; never more than [`GROUPS_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Groups {
-    /// Unused places are 0.
+    /// Unused entries are 0.
     list: [u32; GROUPS_MAX],
     len: usize,
 }
@@ -415,9 +415,9 @@ impl Encode for Groups {
 /// `authsys_parms`, the body of an AUTH_SYS credential (RFC 5531, appendix A).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthSysParms<'a> {
-    /// An arbitrary number of the client's; means nothing to a server.
+    /// An arbitrary number of the client's; ignored by servers.
     pub stamp: u32,
-    /// The client's own name for itself, at most [`MACHINE_NAME_MAX`] bytes.
+    /// The client's machine name, at most [`MACHINE_NAME_MAX`] bytes.
     pub machine_name: &'a [u8],
     /// Effective user id.
     pub uid: u32,

@@ -1,7 +1,7 @@
 //! The remote quota protocol, versions 1 and 2: arguments and results of all procedures, in both directions.
 //!
-//! No RFC describes it; the layout is the one that all clients use. Version 2 adds the kind of quota: version 1 knows
-//! users only. Times and counts have 32 bits.
+//! No RFC describes it; the layout is the one that all clients use. Version 2 adds the kind of quota: version 1 has
+//! user quotas only. Times and counts have 32 bits.
 
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
@@ -14,9 +14,9 @@ pub const PATH_MAX: usize = 1024;
 pub mod procedure {
     /// Does nothing.
     pub const NULL: u32 = 0;
-    /// The quota of somebody.
+    /// The quota of a user, group or project.
     pub const GETQUOTA: u32 = 1;
-    /// The quota of somebody, if quotas are enforced.
+    /// The quota of a user, group or project, if quotas are enforced.
     pub const GETACTIVEQUOTA: u32 = 2;
     /// Sets a quota.
     pub const SETQUOTA: u32 = 3;
@@ -39,14 +39,14 @@ pub mod kind {
 pub struct GetQuotaArgs<'a> {
     /// A path in the file system.
     pub path: &'a [u8],
-    /// One of [`kind`]; version 1 knows [`kind::USER`] only.
+    /// One of [`kind`]; version 1 has [`kind::USER`] only.
     pub kind: u32,
     /// Whose quota.
     pub id: u32,
 }
 
 impl<'a> GetQuotaArgs<'a> {
-    /// Reads those of a version.
+    /// Decodes the arguments of a version.
     ///
     /// # Errors
     /// See [`Error`].
@@ -56,7 +56,7 @@ impl<'a> GetQuotaArgs<'a> {
         Ok(Self { path, kind, id: r.u32()? })
     }
 
-    /// Appends them as a version has them.
+    /// Encodes the arguments of a version.
     pub fn encode(&self, w: &mut Writer, version: u32) {
         w.opaque(self.path);
         if version != 1 {
@@ -67,17 +67,17 @@ impl<'a> GetQuotaArgs<'a> {
 }
 
 crate::layout::fields! {
-    /// `sq_dqblk`: a quota that is to be set.
+    /// `sq_dqblk`: a quota to be set.
     SetLimits {
         /// Blocks that cannot be exceeded.
         block_hard_limit: u32,
-        /// Blocks that can be exceeded for a while.
+        /// Blocks that can be exceeded for the grace time.
         block_soft_limit: u32,
         /// Blocks in use.
         blocks: u32,
         /// Files that cannot be exceeded.
         file_hard_limit: u32,
-        /// Files that can be exceeded for a while.
+        /// Files that can be exceeded for the grace time.
         file_soft_limit: u32,
         /// Files in use.
         files: u32,
@@ -97,14 +97,14 @@ pub struct SetQuotaArgs<'a> {
     pub path: &'a [u8],
     /// Whose quota.
     pub id: u32,
-    /// One of [`kind`]; version 1 knows [`kind::USER`] only.
+    /// One of [`kind`]; version 1 has [`kind::USER`] only.
     pub kind: u32,
     /// The quota.
     pub limits: SetLimits,
 }
 
 impl<'a> SetQuotaArgs<'a> {
-    /// Reads those of a version.
+    /// Decodes the arguments of a version.
     ///
     /// # Errors
     /// See [`Error`].
@@ -114,7 +114,7 @@ impl<'a> SetQuotaArgs<'a> {
         Ok(Self { command, path, id, kind, limits: r.get()? })
     }
 
-    /// Appends them as a version has them.
+    /// Encodes the arguments of a version.
     pub fn encode(&self, w: &mut Writer, version: u32) {
         w.u32(self.command);
         w.opaque(self.path);
@@ -127,21 +127,21 @@ impl<'a> SetQuotaArgs<'a> {
 }
 
 crate::layout::fields! {
-    /// `rquota`: a quota and what is used of it.
+    /// `rquota`: a quota and its usage.
     Quota {
-        /// Bytes of a block, in which the counts are.
+        /// Bytes of a block, the unit of the counts.
         block_size: u32,
         /// Quotas are enforced.
         active: bool,
         /// Blocks that cannot be exceeded.
         block_hard_limit: u32,
-        /// Blocks that can be exceeded for a while.
+        /// Blocks that can be exceeded for the grace time.
         block_soft_limit: u32,
         /// Blocks in use.
         blocks: u32,
         /// Files that cannot be exceeded.
         file_hard_limit: u32,
-        /// Files that can be exceeded for a while.
+        /// Files that can be exceeded for the grace time.
         file_soft_limit: u32,
         /// Files in use.
         files: u32,
@@ -157,9 +157,9 @@ crate::layout::fields! {
 pub enum QuotaResult {
     /// Q_OK.
     Ok(Quota),
-    /// Q_NOQUOTA: there is none.
+    /// Q_NOQUOTA: no quota.
     NoQuota,
-    /// Q_EPERM: the caller may not know, or may not set it.
+    /// Q_EPERM: the caller may not read or set it.
     Perm,
 }
 
@@ -187,7 +187,7 @@ impl Encode for QuotaResult {
     }
 }
 
-/// Decodes the arguments of one procedure and checks that nothing follows them; for tests that feed arbitrary bytes.
+/// Decodes the arguments of one procedure and checks that nothing follows them; for tests with arbitrary bytes.
 ///
 /// # Errors
 /// [`Error`]: what the server would answer with GARBAGE_ARGS; [`Error::NotMember`] for a procedure that the version

@@ -22,7 +22,7 @@ crate::layout::fields! {
     SetattrArgs<'a> {
         /// The object.
         object: Fh<'a>,
-        /// What is to be set.
+        /// The attributes to be set.
         set: Sattr3,
         /// Set only if the object's ctime is this (`sattrguard3`).
         guard: Option<Nfstime3>,
@@ -54,23 +54,23 @@ crate::layout::fields! {
 crate::layout::numbers! {
     /// `stable_how`.
     StableHow as "stable_how" {
-        /// Memory will do.
+        /// UNSTABLE: in memory.
         Unstable = 0,
-        /// The data on disk.
+        /// DATA_SYNC: the data on disk.
         DataSync = 1,
-        /// Data and attributes on disk.
+        /// FILE_SYNC: data and attributes on disk.
         FileSync = 2,
     }
 }
 
-/// `WRITE3args`. The data is as long as `count` says: anything else does not decode.
+/// `WRITE3args`. The length of the data equals `count`: anything else does not decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteArgs<'a> {
     /// The file.
     pub file: Fh<'a>,
     /// Where to begin.
     pub offset: u64,
-    /// How safe it must be.
+    /// The required stability.
     pub stable: StableHow,
     /// The data.
     pub data: Data<'a>,
@@ -90,7 +90,7 @@ pub struct WriteHead<'a> {
     pub file: Fh<'a>,
     /// Where to begin.
     pub offset: u64,
-    /// How safe it must be.
+    /// The required stability.
     pub stable: StableHow,
     /// Bytes of data.
     pub count: usize,
@@ -120,7 +120,7 @@ impl Encode for WriteArgs<'_> {
 /// `createhow3`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreateHow3 {
-    /// An existing file is taken.
+    /// An existing file is used.
     Unchecked(Sattr3),
     /// An existing name is an error.
     Guarded(Sattr3),
@@ -279,7 +279,7 @@ crate::layout::fields! {
     ReaddirArgs<'a> {
         /// The directory.
         dir: Fh<'a>,
-        /// After which entry to go on; 0 at the start.
+        /// Cookie of the entry after which to continue; 0 at the start.
         cookie: u64,
         /// The verifier that came with the cookie.
         verf: Verf,
@@ -293,7 +293,7 @@ crate::layout::fields! {
     ReaddirplusArgs<'a> {
         /// The directory.
         dir: Fh<'a>,
-        /// After which entry to go on; 0 at the start.
+        /// Cookie of the entry after which to continue; 0 at the start.
         cookie: u64,
         /// The verifier that came with the cookie.
         verf: Verf,
@@ -311,7 +311,7 @@ crate::layout::fields! {
         file: Fh<'a>,
         /// Where the range begins.
         offset: u64,
-        /// How long it is; 0: to the end.
+        /// Its length; 0: to the end.
         count: u32,
     }
 }
@@ -320,8 +320,8 @@ fn whole<'a, T: Decode<'a>>(r: &mut Reader<'a>) -> Result<(), Error> {
     r.get::<T>().map(|_| ())
 }
 
-/// Decodes the arguments of one procedure, and checks that nothing follows them; for tests that
-/// feed arbitrary bytes.
+/// Decodes the arguments of one procedure, and checks that nothing follows them; for tests with
+/// arbitrary bytes.
 ///
 /// # Errors
 /// Those of the arguments; [`Error::NotMember`] for a procedure that does not exist.

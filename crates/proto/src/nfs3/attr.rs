@@ -28,8 +28,7 @@ crate::layout::fields! {
     Nfstime3 {
         /// Seconds since 1970.
         seconds: u32,
-        /// Nanoseconds; a value of 1,000,000,000 and above is decoded and is for the server to
-        /// refuse.
+        /// Nanoseconds; a value of 1,000,000,000 and above is decoded, and the server refuses it.
         nseconds: u32,
     }
 }
@@ -80,7 +79,7 @@ pub struct Fattr3 {
 pub const FATTR3_LEN: usize = 84;
 
 impl Fattr3 {
-    /// The attributes as the words that they are on the wire.
+    /// The attributes as words of the wire format.
     pub const fn words(&self) -> [u32; FATTR3_LEN / 4] {
         let [size, used] = [hyper(self.size), hyper(self.used)];
         let [fsid, fileid] = [hyper(self.fsid), hyper(self.fileid)];
@@ -111,7 +110,7 @@ impl Fattr3 {
 }
 
 impl Encode for Fattr3 {
-    /// In one piece: it is in nearly every reply.
+    /// Encoded in one piece, because it is in nearly every reply.
     fn encode(&self, w: &mut Writer) {
         w.words(self.words());
     }
@@ -197,7 +196,7 @@ impl Encode for SetTime3 {
 }
 
 crate::layout::fields! {
-    /// `sattr3`: what is to be set.
+    /// `sattr3`: the attributes to be set.
     #[derive(Default)]
     Sattr3 {
         /// Permission bits.

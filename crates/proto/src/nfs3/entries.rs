@@ -10,7 +10,7 @@ crate::layout::fields! {
         fileid: u64,
         /// The name.
         name: Filename3<'a>,
-        /// Where to go on after it.
+        /// Cookie to continue after it.
         cookie: u64,
     }
 }
@@ -22,7 +22,7 @@ crate::layout::fields! {
         fileid: u64,
         /// The name.
         name: Filename3<'a>,
-        /// Where to go on after it.
+        /// Cookie to continue after it.
         cookie: u64,
         /// Its attributes.
         attr: Option<Fattr3>,
@@ -45,7 +45,7 @@ macro_rules! listing {
         pub struct $name<'a> {
             /// The directory's attributes.
             pub dir: Option<Fattr3>,
-            /// To be sent with a cookie.
+            /// Verifier to be sent with a cookie.
             pub verf: Verf,
             /// The entries.
             pub entries: Vec<$entry<'a>>,
@@ -83,8 +83,8 @@ listing! {
     ReaddirplusOk of EntryPlus3
 }
 
-/// Reads `dirlist3` or `dirlistplus3` without keeping it: gives each entry to `each`, and `eof`
-/// back.
+/// Reads `dirlist3` or `dirlistplus3` without storing it: passes each entry to `each`, and returns
+/// `eof`.
 ///
 /// # Errors
 /// Those of the entries; [`Error::TooLong`] for more than [`ENTRIES_MAX`] of them.

@@ -24,7 +24,7 @@ impl<T, F> Res<T, F> {
     /// The body of success, or the status of failure.
     ///
     /// # Errors
-    /// The status that the server gave.
+    /// The status of the server.
     pub fn into_result(self) -> Result<T, Nfsstat3> {
         match self {
             Self::Ok(ok) => Ok(ok),
@@ -66,7 +66,7 @@ impl<'a> Decode<'a> for NoBody {
     }
 }
 
-/// `post_op_attr`: GETATTR's sibling in the failures of most procedures.
+/// `post_op_attr`: attributes in failures of most procedures.
 pub type PostOpAttr = Option<Fattr3>;
 
 crate::layout::fields! {
@@ -86,7 +86,7 @@ crate::layout::fields! {
     AccessOk {
         /// The object's attributes.
         attr: PostOpAttr,
-        /// What is allowed of what was asked for.
+        /// The granted part of the requested bits.
         access: u32,
     }
 }
@@ -122,7 +122,7 @@ crate::layout::fields! {
         file: WccData,
         /// Bytes written.
         count: u32,
-        /// How safe they are.
+        /// Their stability.
         committed: super::StableHow,
         /// Changes when unstable data may have been lost.
         verf: Verf,
@@ -219,7 +219,7 @@ pub mod fsf {
     pub const LINK: u32 = 0x01;
     /// Symbolic links.
     pub const SYMLINK: u32 = 0x02;
-    /// PATHCONF says the same everywhere in the file system.
+    /// PATHCONF returns the same everywhere in the file system.
     pub const HOMOGENEOUS: u32 = 0x08;
     /// SETATTR sets times exactly.
     pub const CANSETTIME: u32 = 0x10;
@@ -236,11 +236,11 @@ crate::layout::fields! {
         name_max: u32,
         /// Whether a longer name is an error.
         no_trunc: bool,
-        /// Whether only a privileged user may give files away.
+        /// Whether only a privileged user may change the owner of a file.
         chown_restricted: bool,
-        /// Whether case makes no difference.
+        /// Whether names are case-insensitive.
         case_insensitive: bool,
-        /// Whether case is kept.
+        /// Whether case is preserved.
         case_preserving: bool,
     }
 }

@@ -41,7 +41,7 @@ crate::layout::numbers! {
         NotEmpty = 66,
         /// The quota is used up.
         DQuot = 69,
-        /// The object of the handle is gone.
+        /// The object of the handle no longer exists.
         Stale = 70,
         /// Too many levels of remote in path.
         Remote = 71,
@@ -57,9 +57,9 @@ crate::layout::numbers! {
         TooSmall = 10005,
         /// A fault of the server that no other code describes.
         ServerFault = 10006,
-        /// An object of this type cannot be made.
+        /// An object of this type cannot be created.
         BadType = 10007,
-        /// It will take a while: the client is to try again.
+        /// Temporarily unavailable: the client must retry.
         Jukebox = 10008,
     }
 }

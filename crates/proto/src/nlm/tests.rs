@@ -61,7 +61,7 @@ fn a_holder_follows_denied_and_nothing_else() {
         assert_eq!(wire.len(), 12);
         assert_eq!(TestAnswer::decode(&mut Reader::new(&wire), Width::Bits64), Ok(answer));
     }
-    // what version 1 cannot name becomes the largest offset that it can
+    // an offset beyond version 1 becomes the largest that it has
     let wire = bytes(&denied, Width::Bits32);
     let TestResult::Denied(found) =
         TestAnswer::decode(&mut Reader::new(&wire), Width::Bits32).unwrap().result
@@ -273,7 +273,7 @@ fn whatever_is_encoded_comes_back() {
         let answer = TestAnswer { cookie: args.cookie, result: TestResult::Denied(holder) };
         let wire = bytes(&answer, width);
         assert_eq!(TestAnswer::decode(&mut Reader::new(&wire), width), Ok(answer));
-        // bytes that are no arguments are refused or taken, and nothing else happens
+        // arbitrary bytes are refused or decoded without another effect
         let at = random.next() as usize % wire.len();
         let mut broken = wire.clone();
         broken[at] ^= 1 << (random.next() % 8);

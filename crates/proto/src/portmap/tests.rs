@@ -126,7 +126,7 @@ fn every_procedure_has_its_arguments() {
             assert_eq!(decode_all_args(version, number, args), Ok(()), "{version}.{number}");
             let mut more = args.to_vec();
             more.extend([0; 4]);
-            // what follows where no arguments are is nothing to the procedure
+            // a procedure without arguments ignores what follows
             let taken = decode_all_args(version, number, &more).is_ok();
             assert_eq!(taken, args.is_empty(), "{version}.{number}");
         }

@@ -1,5 +1,5 @@
-//! Addresses as rpcbind writes them: network identifiers, universal addresses (RFC 5665 §5.2)
-//! and transport addresses (the machine's own `struct sockaddr`).
+//! Addresses of rpcbind: network identifiers, universal addresses (RFC 5665 §5.2) and transport
+//! addresses (the machine's own `struct sockaddr`).
 
 use super::{PROTOCOL_TCP, PROTOCOL_UDP};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -41,7 +41,7 @@ impl Netid {
         }
     }
 
-    /// The identifier that this text is.
+    /// The identifier of this text.
     pub fn parse(text: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|netid| netid.text().as_bytes() == text)
     }
@@ -62,7 +62,7 @@ impl Netid {
     }
 }
 
-/// One version of a program on one transport, and where it listens: what is registered.
+/// One version of a program on one transport, and its address: the unit of registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Registration {
     /// Program number.
@@ -71,7 +71,7 @@ pub struct Registration {
     pub version: u32,
     /// Transport; follows the family of `addr`.
     pub netid: Netid,
-    /// Where it listens; the unspecified address means all of the machine's.
+    /// Its address; the unspecified address means all of the machine's.
     pub addr: SocketAddr,
 }
 
@@ -88,7 +88,7 @@ pub fn to_universal(addr: SocketAddr) -> String {
     format!("{}.{high}.{low}", addr.ip())
 }
 
-/// The address that a universal address names; `None` if it names none.
+/// The address of a universal address; `None` if it is invalid.
 pub fn from_universal(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (rest, low) = text.rsplit_once('.')?;
@@ -97,7 +97,7 @@ pub fn from_universal(text: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip.parse().ok()?, port))
 }
 
-/// Digits only: `parse` alone would take a sign.
+/// Digits only: `parse` alone would accept a sign.
 fn octet(text: &str) -> Option<u8> {
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
 }
