@@ -1,4 +1,4 @@
-//! The kernel's attributes in the backend trait's words.
+//! Converts the kernel's attributes to the backend trait's types.
 
 use sys::stat::Stat;
 use vfs::{Attr, FileType, Time, permission_bits};
@@ -6,7 +6,7 @@ use vfs::{Attr, FileType, Time, permission_bits};
 /// The type bits of `st_mode`.
 const TYPE_MASK: u32 = 0o170_000;
 
-/// The type of an object; an unknown one counts as a socket, which can do nothing.
+/// The type of an object; an unknown one counts as a socket, which supports no operation.
 pub fn file_type(mode: u32) -> FileType {
     match mode & TYPE_MASK {
         0o100_000 => FileType::Regular,

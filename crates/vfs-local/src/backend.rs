@@ -23,7 +23,7 @@ impl Backend for LocalFs {
             let path = sys::open::open_path(&self.path)?;
             sys::stat::of_fd(path.as_fd()).map(|stat| (stat.dev, stat.ino))
         };
-        // of what was removed the number may be another's by now, but not while it is open here
+        // the number of a removed object may be reused, but not while it is open here
         now().is_ok_and(|id| id == self.root_id)
     }
 

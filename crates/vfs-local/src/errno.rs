@@ -1,11 +1,11 @@
-//! What the kernel says, in the backend trait's words: the only place where one becomes the other.
+//! Converts the kernel's error numbers to the backend trait's statuses; the only place that does.
 
 use std::io;
 use sys::errno::Errno;
 use vfs::Status;
 
-/// The status for an error of a system call. A number that no file operation should give is an I/O
-/// error, as the kernel's own server has it.
+/// The status for an error of a system call. A number that no file operation should return is an
+/// I/O error, as in the kernel's own server.
 pub fn status(error: &io::Error) -> Status {
     let Some(errno) = sys::errno::of(error) else {
         return match error.kind() {

@@ -26,8 +26,8 @@ use vfs::{ChangeKind, Fid, Limits, Status};
 /// How a directory is served.
 #[derive(Debug, Clone, Default)]
 pub struct LocalOptions {
-    /// Where the table of names is kept, if one is needed; without it, it is kept in a temporary
-    /// file and handles die with the server.
+    /// The file of the table of names, if one is needed; without it, the table is in a temporary
+    /// file and handles become stale with the server's end.
     pub table: Option<PathBuf>,
     /// Use the table even where handles would work; for tests.
     pub force_table: bool,
@@ -47,20 +47,20 @@ pub enum Naming {
 /// Why a directory cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It is not there, not a directory, or not ours to enter.
+    /// It does not exist, is not a directory, or cannot be entered.
     #[error("cannot serve {path}: {what}")]
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The problem and its solution.
         what: &'static str,
     },
-    /// The kernel said something else.
+    /// Another error of the kernel.
     #[error("cannot serve {path}: {source}")]
     Kernel {
         /// The directory.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
     /// The table of names cannot be used.
@@ -68,7 +68,7 @@ pub enum OpenError {
     Table {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -88,19 +88,20 @@ pub struct LocalFs {
     pub(crate) verifier: WriteVerifier,
     /// Whether reads cannot tell if they would block (`RWF_NOWAIT` unknown to the file system).
     pub(crate) blind_reads: AtomicBool,
-    /// What has to be synced.
+    /// The objects that must be synced.
     pub(crate) medium: Medium,
-    /// What change attributes are made of.
+    /// The source of change attributes.
     pub(crate) change_source: ChangeSource,
     pub(crate) limits: Limits,
     pub(crate) backend: u32,
-    /// The same where an open object can be asked without waiting; else a number that nothing in the cache has.
+    /// The same where an open object can be queried without blocking; else a number that nothing in the cache
+    /// has.
     pub(crate) warm_backend: u32,
-    /// Closes what was opened here.
+    /// The queue that closes its descriptors.
     pub(crate) closing: Arc<CloseQueue>,
 }
 
-/// How long a backend that goes away waits until what it has opened is closed.
+/// How long a removed backend waits until its descriptors are closed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 /// Nothing in the cache is of this backend.
 const NOTHING_WARM: u32 = u32::MAX - 1;
@@ -109,14 +110,14 @@ impl LocalFs {
     /// Opens a directory for serving.
     ///
     /// # Errors
-    /// [`OpenError`], which says what to do.
+    /// [`OpenError`], with advice.
     pub fn open(
         root: &Path,
         options: &LocalOptions,
         files: Arc<OpenFiles>,
     ) -> std::result::Result<Self, OpenError> {
         let kernel = |source| OpenError::Kernel { path: root.to_owned(), source };
-        // what the process may do is asked below, not what the last caller may
+        // the checks below use the process's own rights, not those of the last caller
         sys::identity::act_as_process().map_err(kernel)?;
         let path = sys::open::open_path(root).map_err(|e| explain(root, e))?;
         // handles are opened on a descriptor that is open for more than its path
@@ -173,7 +174,7 @@ impl LocalFs {
         }
     }
 
-    /// Whether calls act as their callers; if not, everybody is the server's own user.
+    /// Whether calls act as their callers; if not, every caller is the server's own user.
     pub const fn acts_as_callers(&self) -> bool {
         self.identity.can_switch()
     }
@@ -203,7 +204,7 @@ fn open_table(options: &LocalOptions) -> std::result::Result<InodeTable, OpenErr
         return InodeTable::open(path)
             .map_err(|source| OpenError::Table { path: path.clone(), source });
     }
-    // a directory of our own: others may write in the one for temporary files
+    // a directory of our own: other users may write in the one for temporary files
     let name = format!("bowline-names-{:016x}", RandomState::new().hash_one(std::process::id()));
     let dir = std::env::temp_dir().join(name);
     let path = dir.join("names");
@@ -217,7 +218,7 @@ fn open_table(options: &LocalOptions) -> std::result::Result<InodeTable, OpenErr
 /// What the file system of a directory can do.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 fn limits(root: BorrowedFd<'_>) -> io::Result<Limits> {
     let figures = sys::stat::figures(root)?;
     Ok(Limits {
@@ -245,7 +246,7 @@ const fn link_max(kind: u64) -> u32 {
 }
 
 impl Drop for LocalFs {
-    /// Lets go of the file system, so that it can be unmounted.
+    /// Releases the file system, so that it can be unmounted.
     fn drop(&mut self) {
         self.files.remove_backend(self.backend);
         self.closing.wait(CLOSE_PATIENCE);

@@ -1,10 +1,10 @@
-//! Whom a call acts as, and who checks.
+//! The identity of a call, and where permissions are checked.
 //!
-//! A server that may change identities lets the kernel check and own what callers make: the thread
-//! takes on the caller's ids, lazily, and keeps them until another identity is needed, over the end
-//! of the call. So nothing may be assumed of the identity at the start of a call: whatever the
-//! kernel checks comes after one of the `be_` functions. What needs a descriptor only (attributes,
-//! reading, syncing) needs none. A server that may not is its own user for everybody.
+//! A server that may change identities lets the kernel check permissions and set owners: the thread
+//! takes on the caller's ids, lazily, and keeps them until another identity is needed, beyond the
+//! end of the call. So nothing may be assumed of the identity at the start of a call: every check
+//! by the kernel comes after one of the `be_` functions. Operations on a descriptor (attributes,
+//! reading, syncing) need none. A server that may not is its own user for every caller.
 
 use std::io;
 use sys::identity::{self, Capability, Own};
@@ -17,24 +17,24 @@ pub struct FsIdentity {
     switches: bool,
 }
 
-/// Whether this process can act as its callers: root's user, with the right to override permissions
-/// and to become others.
+/// Whether this process can act as its callers: uid 0, with the capabilities to override
+/// permissions and to change ids.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn acts_as_callers() -> io::Result<bool> {
     FsIdentity::new().map(|identity| identity.can_switch())
 }
 
 impl FsIdentity {
-    /// Finds out what this process may do.
+    /// Determines the capabilities of this process.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn new() -> io::Result<Self> {
         let own = identity::own()?;
-        // only when the file system user leaves 0 does the kernel take the capabilities from the
-        // thread; any other user with capabilities would keep them as whomever it acts
+        // only when the file system uid leaves 0 does the kernel drop the capabilities of the
+        // thread; any other user with capabilities would keep them under every identity
         let root = own.uid == 0 && identity::has(Capability::DacOverride);
         let switches = root && identity::can_become_others();
         Ok(Self { own, switches })
@@ -45,7 +45,7 @@ impl FsIdentity {
         self.switches
     }
 
-    /// Whom a caller is taken for.
+    /// The user that a caller acts as.
     pub fn cred<'a>(&'a self, caller: &Cred<'a>) -> Cred<'a> {
         if self.switches {
             *caller
@@ -54,19 +54,19 @@ impl FsIdentity {
         }
     }
 
-    /// From here on the thread acts as the caller.
+    /// Makes the thread act as the caller.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn act_as_caller(&self, caller: &Cred<'_>) -> io::Result<()> {
         if self.switches { identity::act_as(caller.uid, caller.gid, caller.groups) } else { Ok(()) }
     }
 
-    /// From here on the thread acts as the caller or as the server, whichever costs nothing: for
-    /// what the caller has been found to have the right to.
+    /// Makes the thread act as the caller or as the server, whichever needs no system call: for
+    /// operations for which the caller's permission was checked.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn act_as_caller_or_server(&self, caller: &Cred<'_>) -> io::Result<()> {
         if self.switches && !identity::acts_as(caller.uid, caller.gid, caller.groups) {
             return identity::act_as_self(&self.own);
@@ -74,10 +74,10 @@ impl FsIdentity {
         Ok(())
     }
 
-    /// From here on the thread acts as the server.
+    /// Makes the thread act as the server.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn act_as_server(&self) -> io::Result<()> {
         if self.switches { identity::act_as_self(&self.own) } else { Ok(()) }
     }

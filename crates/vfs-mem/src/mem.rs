@@ -171,8 +171,8 @@ impl State {
 
     /// An object.
     ///
+    /// # Errors
     /// [`Status::BadHandle`]; [`Status::Stale`] for a removed one.
-    /// [`Status::BadHandle`]; [`Status::Stale`] for one that is gone.
     pub fn get(&self, fid: &Fid) -> Result<&Inode> {
         self.inodes.get(&ino(fid)?).ok_or(Status::Stale)
     }

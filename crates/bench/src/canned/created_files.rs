@@ -26,7 +26,7 @@ impl CreatedFiles {
         Ok(Self { dir: sys::open::open_path(&own)?, made: 0, removed: 0 })
     }
 
-    /// The kernel's error.
+    /// Creates the next file.
     ///
     /// # Errors
     /// The kernel's error.

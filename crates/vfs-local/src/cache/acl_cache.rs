@@ -1,8 +1,8 @@
-//! What is known of an open object's ACL, so that a check needs no system call.
+//! The cached ACL of an open object, so that a check needs no system call.
 //!
-//! Invariant: what is kept belongs to exactly the ctime that it is kept under. Setting an ACL
-//! changes ctime, but within the clock's grain it may do so without a visible difference; so
-//! nothing is kept under a ctime that was younger than that grain when the ACL was fetched.
+//! Invariant: a cached ACL belongs to exactly the ctime that it is stored with. Setting an ACL
+//! changes ctime, but within the clock's granularity the change may not be visible; so nothing is
+//! cached under a ctime that was younger than that when the ACL was fetched.
 
 use crate::cache::change_attr::{ctime_ns, is_settled};
 use std::io;
@@ -13,7 +13,7 @@ use sys::snapshot::{ShortReads, Snapshot};
 use vfs::acl::Acl;
 use vfs::{Attr, Time};
 
-/// Marks that nothing is known; a real stamp is never this in the lifetime of Linux.
+/// Marks an unknown ACL; a real stamp never has this value.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The cache of one object.
@@ -31,11 +31,10 @@ impl Default for AclCache {
 }
 
 impl AclCache {
-    /// Gives `check` the ACL that the object has under `attr`, which must have been fetched just
-    /// now.
+    /// Passes `check` the ACL that the object has under `attr`, which must have just been fetched.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn with<R>(
         &self,
         fd: BorrowedFd<'_>,
@@ -75,7 +74,7 @@ impl AclCache {
     fn note(&self, stamp: u64, acl: Acl) {
         match self.known.get() {
             Some(known) => known.replace((stamp, acl)),
-            // or somebody else has just noted it
+            // or another thread has just stored it
             None => drop(self.known.set(Snapshot::new((stamp, acl)))),
         }
     }

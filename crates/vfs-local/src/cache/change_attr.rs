@@ -1,9 +1,10 @@
 //! The change attribute of version 4 (RFC 8881 §5.8.1.4), which the kernel does not give to programs.
 //!
-//! Where the kernel's ctime is fine enough to differ after every change that somebody has looked at
-//! (multigrain times, Linux 6.13 on ext4, xfs and btrfs; [`sys::stat::ctime_is_fine`] tries it),
-//! it is the ctime in nanoseconds. On tmpfs it is so for files and not for directories: unlink(2) gives
-//! a directory the ctime of what was removed. Elsewhere ctime moves in ticks of 1 to 10 ms, and it is
+//! Where the kernel's ctime is fine enough to differ after every change that has been observed
+//! (multigrain times, Linux 6.13 on ext4, xfs and btrfs; [`sys::stat::ctime_is_fine`] tests it), it is
+//! the ctime in nanoseconds. On tmpfs this applies to files and not to directories: unlink(2) gives a
+//! directory the ctime of the removed object. Elsewhere ctime advances in ticks of 1 to 10 ms, and it
+//! is
 //!
 //! ```text
 //! ctime in ns + 2 * (count mod 400,000) + settled
@@ -14,13 +15,13 @@
 //! - `settled`: 1 once ctime is older than a tick can be. A change by another program in the tick
 //!   that a client has already seen shows then; so does one more, where nothing changed.
 //!
-//! What is added to ctime is below the shortest tick, so values of different ctimes are never the same. When
-//! an object leaves the cache its count begins anew: then the value differs, or it is the same for the
+//! The value added to ctime is below the shortest tick, so values of different ctimes are never the same.
+//! When an object leaves the cache its count restarts: then the value differs, or it is the same for the
 //! rest of the tick.
 
 use vfs::{ChangeKind, Time};
 
-/// Counts after which they begin anew: what is added stays below 1 ms, less what clocks are adjusted by.
+/// The count wraps at this value: the added value stays below 1 ms, less the adjustment of clocks.
 const COUNTS: u64 = 400_000;
 /// Twice the coarsest tick of the kernel's file times (10 ms at 100 Hz), in ns.
 const TICK_NS: i64 = 20_000_000;
@@ -30,7 +31,7 @@ const COARSE_TICK_NS: i64 = 2_020_000_000;
 /// Seconds after which every ctime is settled.
 pub const SETTLED_S: i64 = 3;
 
-/// What change attributes of a file system are made of.
+/// The source of change attributes of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeSource {
     /// ctime, which is fine enough.
@@ -40,7 +41,7 @@ pub enum ChangeSource {
 }
 
 impl ChangeSource {
-    /// What clients are told of it.
+    /// The value that is reported to clients.
     pub const fn kind(self) -> ChangeKind {
         match self {
             Self::Ctime => ChangeKind::TimeMetadata,
@@ -59,7 +60,7 @@ pub const fn counted(ctime: Time, count: u64, settled: bool) -> u64 {
     ctime_ns(ctime).wrapping_add(2 * (count % COUNTS)).wrapping_add(settled as u64)
 }
 
-/// Whether a change at `now` would give another ctime than this.
+/// Whether a change at `now` would have a different ctime.
 pub const fn is_settled(ctime: Time, now: Time) -> bool {
     let age_ns = ctime_ns(now).wrapping_sub(ctime_ns(ctime)).cast_signed();
     age_ns > if ctime.nsec == 0 { COARSE_TICK_NS } else { TICK_NS }
@@ -71,7 +72,7 @@ mod tests {
     use proptest::prelude::*;
     use vfs::Time;
 
-    /// What happens to a file whose times move in ticks.
+    /// An event of a file whose times advance in ticks.
     #[derive(Debug, Clone, Copy)]
     enum Event {
         /// Time passes, in µs.
@@ -103,7 +104,7 @@ mod tests {
         tick_us: i64,
         ctime_us: i64,
         count: u64,
-        /// How often its contents have changed.
+        /// Number of changes of its contents.
         version: u64,
     }
 
@@ -124,8 +125,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever saw the file under some change attribute finds another one if it has changed since:
-        /// at once if it changed through the server and stayed in the cache, else when ctime has settled.
+        /// A client that saw the file with some change attribute sees a different one if the file has
+        /// changed since: at once if it changed through the server and stayed in the cache, else when
+        /// ctime has settled.
         #[test]
         fn a_change_that_was_not_seen_shows(
             events in prop::collection::vec(event(), 1..120),
@@ -133,7 +135,8 @@ mod tests {
         ) {
             let mut file = File { tick_us: tick_ms * 1000, now_us: 1_000_000_500, ..File::default() };
             file.change();
-            // change attribute, version, and whether all since is the server's own and counted
+            // change attribute, version, and whether all changes since are the server's own and
+            // counted
             let mut seen: Vec<(u64, u64, bool)> = Vec::new();
             let look = |file: &File, seen: &mut Vec<(u64, u64, bool)>| {
                 let attr = file.attr();

@@ -1,13 +1,14 @@
-//! Whether a call was the only one that changed an object: what `wcc_data` is worth (RFC 1813 §2.6).
+//! Whether a call was the only one that changed an object, which decides whether `wcc_data` is
+//! returned (RFC 1813 §2.6).
 //!
-//! A client that finds in a reply the object as it knew it before the call takes what the object is
-//! after the call for its own doing, and goes on trusting what it has cached. If another client's
-//! change lies between the two, it never learns of that one. So attributes from before a change are
-//! given only if no other change through this server began, or was under way, between the two
-//! questions to the kernel; what other processes of this machine change in that moment cannot be known.
+//! A client that finds in a reply the object's attributes from before the call unchanged takes the
+//! attributes after the call for its own change, and keeps its cached data. If another client's change
+//! lies between the two, it never learns of that one. So attributes from before a change are returned
+//! only if no other change through this server started, or was in progress, between the two system
+//! calls; changes by other processes of this machine in that time cannot be detected.
 //!
-//! The counts belong to an entry of the cache of open files. One that has been taken out says
-//! nothing, because another may count for the object by now.
+//! The counts belong to an entry of the cache of open files. They are not valid for an entry that
+//! has been removed, because another may count for the object by then.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -19,14 +20,15 @@ pub struct ChangeCounter {
 }
 
 impl ChangeCounter {
-    /// The state of the counts now, to be compared later with [`ChangeCounter::unchanged_since`].
+    /// The current state of the counts, to be compared later with
+    /// [`ChangeCounter::unchanged_since`].
     pub fn now(&self) -> ChangeState {
         let ended = self.ended.load(SeqCst);
         let begun = self.begun.load(SeqCst);
         ChangeState { begun, quiet: begun == ended }
     }
 
-    /// A change begins: the state with it. It is quiet if no other was under way.
+    /// Starts a change: the state with it. It is quiet if no other was in progress.
     pub fn begin(&self) -> ChangeState {
         let before = self.begun.fetch_add(1, SeqCst);
         // if one that began later has ended, it is not quiet in the end either
@@ -34,13 +36,13 @@ impl ChangeCounter {
         ChangeState { begun: before.wrapping_add(1), quiet }
     }
 
-    /// A change that has begun ends.
+    /// Ends a change.
     pub fn end(&self) {
         self.ended.fetch_add(1, SeqCst);
     }
 
-    /// How many changes have begun and how many have ended, added up: it differs before and after a change, and
-    /// while it is under way.
+    /// The number of started changes plus the number of ended ones: it differs before, during and after a
+    /// change.
     pub fn count(&self) -> u64 {
         self.ended.load(SeqCst).wrapping_add(self.begun.load(SeqCst))
     }
@@ -51,7 +53,7 @@ impl ChangeCounter {
         self.end();
     }
 
-    /// Whether nothing was under way and nothing has begun since.
+    /// Whether nothing was in progress and nothing has started since.
     pub fn unchanged_since(&self, state: &ChangeState) -> bool {
         state.quiet && self.begun.load(SeqCst) == state.begun
     }

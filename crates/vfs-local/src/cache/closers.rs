@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// How long a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
-/// A file system that has taken longer than this for one descriptor hangs.
+/// A file system that takes longer than this for one descriptor counts as hung.
 const STUCK_MS: u64 = 2000;
-/// Descriptors that may wait for a file system that hangs before nothing more is opened in it.
+/// Descriptors that may wait for a hung file system before no more are opened in it.
 const STUCK_ENTRIES_MAX: usize = 64;
 /// How often it is looked whether all is closed, by who waits for that.
 const POLL: Duration = Duration::from_micros(100);
@@ -28,7 +28,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is done by another thread.
+/// Work for another thread.
 enum Work {
     Close(Descriptors),
     Ask(Box<dyn FnOnce() + Send>),
@@ -56,11 +56,11 @@ struct Ready {
     threads: usize,
 }
 
-/// What is to be done for one backend.
+/// The work for one backend.
 pub struct CloseQueue {
     shared: Arc<Shared>,
     state: Mutex<QueueState>,
-    /// What is in it, and what is being done.
+    /// The queued work, and the current one.
     len: AtomicUsize,
     /// Since when its thread has been at one piece of work, on the clock of [`Shared::begun`], plus one; 0: it is not.
     working_ms: AtomicU64,
@@ -71,7 +71,7 @@ struct QueueState {
     work: Vec<Work>,
     /// A thread has it, or it waits for one.
     running: bool,
-    /// It is asking, or is going to.
+    /// A query is running or queued.
     asking: bool,
 }
 
@@ -109,13 +109,13 @@ impl Closers {
 }
 
 impl CloseQueue {
-    /// Has descriptors closed.
+    /// Queues descriptors to be closed.
     pub fn close(self: &Arc<Self>, descriptors: Descriptors) {
         self.shared.waiting.fetch_add(1, SeqCst);
         self.push(Work::Close(descriptors));
     }
 
-    /// Has something asked of the file system, unless it has not answered the last time yet.
+    /// Queues a query of the file system, unless the last one has not been answered yet.
     pub fn ask(self: &Arc<Self>, work: impl FnOnce() + Send + 'static) {
         let mut state = lock(&self.state);
         if std::mem::replace(&mut state.asking, true) {
@@ -133,7 +133,8 @@ impl CloseQueue {
         }
     }
 
-    /// Whether the file system has not answered for a while, with as many descriptors waiting as may.
+    /// Whether the file system has not answered for a while, with the maximum number of descriptors
+    /// waiting.
     pub fn is_stuck(&self) -> bool {
         self.len.load(Relaxed) > STUCK_ENTRIES_MAX && self.hangs()
     }
@@ -155,7 +156,7 @@ impl CloseQueue {
         }
     }
 
-    /// Does all that there is to do.
+    /// Processes the whole queue.
     fn work_off(&self) {
         loop {
             let mut state = lock(&self.state);
@@ -193,7 +194,7 @@ impl Shared {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
     }
 
-    /// Has a thread work a queue off.
+    /// Assigns a thread to a queue.
     fn run(shared: &Arc<Self>, queue: Arc<CloseQueue>) {
         let mut ready = lock(&shared.ready);
         ready.queues.push_back(queue);
@@ -214,7 +215,8 @@ impl Shared {
         }
     }
 
-    /// There is no thread to be had: another takes the queue when it has time, or else it is done here.
+    /// No thread can be started: another takes the queue when it has time, or else it is processed
+    /// here.
     fn go_without(&self) {
         let mut ready = lock(&self.ready);
         ready.threads = ready.threads.saturating_sub(1);

@@ -9,8 +9,7 @@ pub struct Descriptors {
     /// Shared with replies that send the file's pages.
     pub reader: OnceLock<Arc<OwnedFd>>,
     pub writer: OnceLock<OwnedFd>,
-    /// A directory, open for listing, while nobody lists through it. Locked to take it or to put
-    /// it back.
+    /// A directory, open for listing, while no call uses it. Locked to take it or to put it back.
     pub listing: Mutex<Option<OwnedFd>>,
 }
 

@@ -1,8 +1,8 @@
 //! Syncs of one open file: one at a time, each shared by all callers that wait for it (group commit).
 //!
 //! The kernel reports data that could not be written back once for each open file description, and the
-//! calls of all clients share the file's. Were two of them to sync at once, one would be told of the
-//! error, and the other, whose data it may have been, of success. Therefore:
+//! calls of all clients share the file's. If two of them synced at once, one would get the error, and
+//! the other, whose data may be lost, success. Therefore:
 //!
 //! - A caller that comes while a sync runs waits for the *next* one: only a sync that begins after the
 //!   data is in the page cache is a promise for it. All who wait share that sync; the first of them runs
@@ -15,18 +15,18 @@
 //!
 //! Sixteen clients that write stably to one file need two syncs, not sixteen.
 //!
-//! The lock guards the counts; nobody syncs or writes under it. Waiting blocks: the caller has called
-//! `will_block` before.
+//! The lock guards the counts; no thread syncs or writes under it. Waiting blocks: the caller has
+//! called `will_block` before.
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How much a sync puts on disk.
+/// The extent of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
     /// The data of a range: where it begins, and how many bytes.
     Range(u64, u64),
-    /// All data, and what of the attributes it takes to read it back.
+    /// All data, and the attributes that are needed to read it back.
     Data,
     /// The whole file.
     File,
@@ -45,9 +45,9 @@ struct State {
     /// Syncs that have begun, and whether the last one runs.
     begun: u64,
     running: bool,
-    /// What those who wait need of the next sync.
+    /// The extent that the waiting callers need of the next sync.
     wanted: Option<Extent>,
-    /// Callers that wait: without any nobody is woken, which is a system call.
+    /// Number of waiting callers: without any, no wake-up system call is made.
     waiting: usize,
     /// Syncs that have failed.
     failed: u64,
@@ -85,7 +85,7 @@ impl GroupSync {
         sync: impl FnOnce(Extent) -> io::Result<Extent>,
     ) -> io::Result<Extent> {
         let mut state = self.lock();
-        // the one that runs may have begun before the data was there
+        // the running one may have started before the data was written
         let own = state.begun.saturating_add(1);
         // those who share a sync have no range in common
         let shared = extent.max(Extent::Data);
@@ -115,7 +115,8 @@ impl GroupSync {
     }
 }
 
-/// A sync under way. It ends when this is dropped, so that nobody waits for ever for one that panicked.
+/// A running sync. It ends when this is dropped, so that no caller waits for ever for one that
+/// panicked.
 struct SyncRun<'r> {
     syncs: &'r GroupSync,
     errno: Option<i32>,

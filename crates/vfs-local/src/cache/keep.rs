@@ -50,7 +50,7 @@ impl OpenFiles {
         }
     }
 
-    /// Lets all entries of a backend go: it is going away, its files with it.
+    /// Releases all entries of a backend that is being removed, with its files.
     pub(super) fn unpin_backend(&self, backend: u32) {
         if self.kept.len() > 0 {
             let guard = self.map.guard();
@@ -62,12 +62,12 @@ impl OpenFiles {
         }
     }
 
-    /// Takes one guard of a file away.
+    /// Removes one guard of a file.
     fn let_go(&self, key: &Key) {
         let last = self.kept.remove(key, || {
             self.with(key, |file| file.unpin());
         });
-        // asked without a guard: the file system may take its time
+        // called without a guard: the file system may block
         let asked = || self.with(key, Arc::clone).is_some_and(|file| file.is_removed());
         if last && asked() {
             self.close_later(*key);

@@ -1,12 +1,12 @@
 //! Which files are kept ([`vfs::Backend::keep`]), and by how many guards.
 //!
-//! A kept file's entry in the cache of open files is *pinned*: it is not closed, so that the file lives
-//! on without a name. This table outlives the entry: where more files are kept than may be open,
-//! entries of files that still have a name are closed all the same, and the next entry of such a
-//! file is pinned again.
+//! A kept file's entry in the cache of open files is *pinned*: it is not closed, so that the file
+//! survives without a name. This table outlives the entry: if more files are kept than may be open,
+//! entries of files that still have a name are closed all the same, and the next entry of such a file
+//! is pinned again.
 //!
-//! The lock guards the counts; an entry is unpinned under it, so that nobody who keeps the file anew
-//! loses the pin.
+//! The lock guards the counts; an entry is unpinned under it, so that a thread that keeps the file
+//! again does not lose the pin.
 
 use crate::cache::key::Key;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ impl KeptFiles {
         self.len() > 0 && self.lock().contains_key(key)
     }
 
-    /// Counts another guard; false if too many files are kept.
+    /// Adds a guard; false if too many files are kept.
     pub fn add(&self, key: Key) -> bool {
         let mut guards = self.lock();
         if guards.len() >= KEPT_MAX && !guards.contains_key(&key) {
@@ -47,7 +47,7 @@ impl KeptFiles {
         true
     }
 
-    /// Counts a guard less; `unpin` is called under the lock if it was the last one.
+    /// Removes a guard; `unpin` is called under the lock if it was the last one.
     pub fn remove(&self, key: &Key, unpin: impl FnOnce()) -> bool {
         let mut guards = self.lock();
         let Some(count) = guards.get_mut(key) else { return false };

@@ -1,25 +1,25 @@
-//! What names led to lately: hints that make a repeated LOOKUP two `statx` and nothing else, and each
-//! entry of a repeated READDIRPLUS one.
+//! Recent results of look-ups: hints with which a repeated LOOKUP takes two `statx`, and each entry
+//! of a repeated READDIRPLUS one.
 //!
-//! A hint is never believed. It says which object a name may lead to; the look-up then takes that
-//! object out of the cache of open files and compares it with what the kernel says of the name
-//! *now*. While our descriptor is open the kernel cannot give the object's inode number to another,
-//! so equal device and inode numbers mean the same object, and a hint that is old, torn (its words
-//! are written one by one) or another name's (two names may share a slot) only costs the long way.
-//! That is why no lock and no sequence number guards a slot.
+//! A hint is always verified. It contains the object that a name may refer to; the look-up then
+//! takes that object out of the cache of open files and compares it with the kernel's *current*
+//! attributes of the name. While our descriptor is open the kernel cannot reuse the object's inode
+//! number, so equal device and inode numbers mean the same object, and a hint that is old, torn
+//! (its words are written one by one) or another name's (two names may share a slot) only costs the
+//! slow path. That is why no lock and no sequence number guards a slot.
 //!
-//! An object that is not open is known again by inode number and time of creation, of which a slot
-//! has a hash ([`BirthHash`]), with the id in it, so that a torn slot fits nothing. A number that was
-//! given to another inode has a later time with it, unless both were made in one tick of the clock:
-//! so an object is noted [`OLD_S`] after it was made at the earliest.
+//! An object that is not open is recognised by inode number and time of creation, of which a slot has
+//! a hash ([`BirthHash`]), including the id, so that a torn slot matches nothing. A reused inode
+//! number has a later time of creation, unless both were created in one tick of the clock: so an
+//! object is stored at the earliest [`OLD_S`] after its creation.
 //!
-//! "Nothing is there" is a hint as well: it says that the kernel knew that without asking the disk,
-//! and will again for a while.
+//! Absence of a name is a hint as well: the kernel knew it without reading the disk, and will know
+//! it for a while.
 //!
-//! A name may be in either of two slots that stand side by side: with a quarter of all slots taken every fifth
-//! name would share its only one with another, and the two would push each other out at each listing. A
-//! slot is written when a name is looked up that was in neither, and when a hint of absence is renewed; a look-up
-//! that repeats writes nothing.
+//! A name may be in either of two adjacent slots: with a quarter of all slots used and one slot for each name,
+//! every fifth name would share its slot with another, and the two would evict each other at each listing. A slot
+//! is written when a name is looked up that was in neither, and when a hint of absence is renewed; a repeated
+//! look-up writes nothing.
 
 use crate::cache::key::Key;
 use siphasher::sip::SipHasher13;
@@ -29,12 +29,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sys::stat::Stat;
 use vfs::Fid;
 
-/// Slots, 4 MiB: more names than there are open files, because a listing knows objects again that are not
-/// open.
+/// Slots, 4 MiB: more names than open files, because a listing also recognises objects that are not open.
 pub const SLOTS: usize = 65_536;
-/// Seconds for which the kernel is taken to remember that a name is not there.
+/// Seconds for which the kernel is assumed to remember that a name is absent.
 const ABSENT_S: u32 = 30;
-/// Seconds after which a hint of absence that proved right is renewed.
+/// Seconds after which a confirmed hint of absence is renewed.
 const RENEW_S: u32 = 10;
 /// Words of a file id in a slot.
 const FID_WORDS: usize = Fid::MAX / 8;
@@ -42,10 +41,10 @@ const FID_WORDS: usize = Fid::MAX / 8;
 const BORN_HEAD: usize = 24;
 /// Seconds after its creation from which on an object can be told from one made before it.
 const OLD_S: i64 = 2;
-/// The length that stands for "nothing is there".
+/// The length that stands for absence.
 const ABSENT: u64 = 0xff;
 
-/// What a name may lead to.
+/// The result of a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameHint {
     /// This object, and what an inode that it was when it was noted was born as.
@@ -100,7 +99,7 @@ impl NameCache {
         Tag(self.hasher.hash_one((dir, name)).max(1))
     }
 
-    /// What is known of a name.
+    /// The hint for a name.
     pub fn find(&self, tag: Tag, now_s: u32) -> Option<NameHint> {
         let slot = self.pair(tag)?.into_iter().find(|slot| slot.tag.load(Relaxed) == tag.0)?;
         let about = slot.about.load(Relaxed);
@@ -118,8 +117,8 @@ impl NameCache {
         Some(NameHint::Object(fid, (about >> 8 != 0).then_some(BirthHash(about >> 8))))
     }
 
-    /// What tells an inode, with its id, from all that have had or will have its number, if
-    /// anything does.
+    /// The hash that distinguishes an inode, with its id, from all earlier and later ones of the
+    /// same number, if it can be computed.
     pub fn born(&self, stat: &Stat, fid: &Fid) -> Option<BirthHash> {
         let (sec, nsec) = stat.btime?;
         // in one piece: a third fewer instructions than in three
@@ -141,7 +140,7 @@ impl NameCache {
         old.then(|| self.born(stat, fid))?
     }
 
-    /// Notes what a name leads to.
+    /// Stores the object of a name.
     pub fn note(&self, tag: Tag, fid: &Fid, born: Option<BirthHash>, now_s: u32) {
         if self.find(tag, now_s) == Some(NameHint::Object(*fid, born)) {
             return;
@@ -162,7 +161,7 @@ impl NameCache {
         slot.tag.store(tag.0, Relaxed);
     }
 
-    /// Notes that a name leads to nothing, and that the kernel knows it.
+    /// Stores that a name is absent, and that the kernel knows it.
     pub fn note_absent(&self, tag: Tag, now_s: u32) {
         let Some(slot) = self.slot(tag, now_s) else { return };
         slot.about.store(u64::from(now_s) << 8 | ABSENT, Relaxed);
@@ -177,7 +176,7 @@ impl NameCache {
         Some([self.slots.get(at)?, self.slots.get(at ^ 1)?])
     }
 
-    /// The slot that a name is written to: its own, an empty one, or now the one and now the other.
+    /// The slot that a name is written to: its own, an empty one, or the two alternately.
     fn slot(&self, tag: Tag, now_s: u32) -> Option<&Slot> {
         let pair = self.pair(tag)?;
         let held = |by: u64| pair.into_iter().find(|slot| slot.tag.load(Relaxed) == by);

@@ -1,10 +1,10 @@
-//! One open object: its descriptors, and what is known of it while it is open.
+//! One open object: its descriptors, and cached data about it.
 //!
-//! An object that was put into the cache is closed by its backend's [`CloseQueue`], whoever drops it: close(2) may
-//! wait for the file system. One that never was is closed where it is dropped.
+//! An object that was put into the cache is closed by its backend's [`CloseQueue`], whichever thread drops it:
+//! close(2) may wait for the file system. One that never was is closed where it is dropped.
 //!
 //! An object keeps its place in the cache until it is *retired*: from then on another [`OpenFile`] may
-//! stand for the same object, and what is noted in this one is not seen there.
+//! stand for the same object, and data stored in this one is not seen there.
 
 use crate::attr::file_type;
 use crate::cache::acl_cache::AclCache;
@@ -25,18 +25,18 @@ use vfs::FileType;
 const WRITER_IDLE_S: u32 = 2;
 /// Seconds after which an idle entry is closed.
 const IDLE_S: u32 = 30;
-/// The same of one with writes that are not known to be on disk. The kernel writes data back after half
-/// a minute, and reports an error to whoever has had the file open since then; who opens it later may
-/// not learn of it.
+/// The same for one with writes that are not known to be on disk. The kernel writes data back after
+/// half a minute, and reports an error to every descriptor that was open since then; one opened later
+/// may not get it.
 const UNSYNCED_IDLE_S: u32 = 60;
-/// The entry is not retired before this is taken away.
+/// The entry is not retired while this is set.
 const PINNED: u8 = 1;
-/// It has been or is being taken out of the cache.
+/// It has been or is being removed from the cache.
 const RETIRED: u8 = 2;
 /// Seconds for which a directory counts as cached by the kernel after it was listed.
 const LISTED_S: u32 = 60;
 
-/// Who closes an object's descriptors.
+/// The queue that closes an object's descriptors.
 #[derive(Default)]
 struct ClosedBy(OnceLock<Arc<CloseQueue>>);
 
@@ -55,7 +55,7 @@ pub struct OpenFile {
     /// Whether `path` is open for writing as well.
     path_writes: bool,
     ftype: FileType,
-    /// Device and inode number, which nothing else has as long as this is open.
+    /// Device and inode number, which are not reused while this is open.
     id: (u64, u64),
     /// The time of creation, where it is known.
     birth: Option<(i64, u32)>,
@@ -105,7 +105,7 @@ impl OpenFile {
         }
     }
 
-    /// The same object by another descriptor of its path. Asks the file system nothing.
+    /// The same object by another descriptor of its path. Makes no request to the file system.
     pub fn again(&self, path: OwnedFd) -> Self {
         let file = Self::with_identity(path, self.ftype, self.id, self.birth);
         if let Some(queue) = self.queue() {
@@ -114,7 +114,7 @@ impl OpenFile {
         file
     }
 
-    /// From now on this queue closes it.
+    /// Sets the queue that closes it.
     pub fn close_by(&self, queue: &Arc<CloseQueue>) {
         self.fds.receiver().0.get_or_init(|| Arc::clone(queue));
     }
@@ -127,7 +127,7 @@ impl OpenFile {
     /// Another descriptor of an object that is open as a path.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn of_path(path: &OwnedFd) -> io::Result<Self> {
         let stat = sys::stat::of_fd(path.as_fd())?;
         Ok(Self::new(path.try_clone()?, &stat))
@@ -156,9 +156,8 @@ impl OpenFile {
         self.id
     }
 
-    /// Whether these are attributes of this very object: its number cannot be another's while it
-    /// is open here. The time of creation is compared for file systems whose numbers are not to be
-    /// trusted.
+    /// Whether these are attributes of this object: its number cannot be reused while it is open
+    /// here. The time of creation is compared for file systems whose numbers are not reliable.
     pub fn is(&self, stat: &Stat) -> bool {
         self.id == (stat.dev, stat.ino) && self.birth == stat.btime
     }
@@ -201,8 +200,8 @@ impl OpenFile {
         if self.path_writes { Ok(self.path()) } else { opened_or(&self.fds.writer, open) }
     }
 
-    /// Takes the descriptor for listing, if it is there and nobody else has it. Kept from call to
-    /// call because some file systems (overlays) read a directory whole when it is opened.
+    /// Takes the descriptor for listing, if it exists and is not in use. Kept between calls because
+    /// some file systems (overlays) read a whole directory when it is opened.
     pub fn take_listing(&self) -> Option<OwnedFd> {
         self.fds.listing.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -226,7 +225,7 @@ impl OpenFile {
         listed != 0 && now_s.saturating_sub(listed) < LISTED_S
     }
 
-    /// What COMMIT would have to put on disk.
+    /// The writes that COMMIT has to sync.
     pub const fn unsynced(&self) -> &UnsyncedWrites {
         &self.unsynced
     }
@@ -236,12 +235,13 @@ impl OpenFile {
         &self.group_sync
     }
 
-    /// Who changes it.
+    /// The counter of its changes.
     pub const fn changes(&self) -> &ChangeCounter {
         &self.changes
     }
 
-    /// From now on another may stand for the object in the cache, unless it is pinned; whether that is so.
+    /// Retires the entry, so that another may stand for the object in the cache, unless it is pinned;
+    /// whether it did.
     pub(super) fn try_retire(&self) -> bool {
         let retire = |state| (state & PINNED == 0).then_some(state | RETIRED);
         self.state.fetch_update(SeqCst, SeqCst, retire).is_ok()
@@ -273,13 +273,13 @@ impl OpenFile {
         now_s.saturating_sub(self.used_s.load(Relaxed))
     }
 
-    /// Whether another may stand for the object in the cache by now: nobody who asks that one
-    /// learns what is done through this.
+    /// Whether another entry may stand for the object in the cache by now: changes through this one
+    /// are not visible there.
     pub fn is_retired(&self) -> bool {
         self.state.load(SeqCst) & RETIRED != 0
     }
 
-    /// What is known of the object's ACL.
+    /// The cached ACL.
     pub const fn acl(&self) -> &AclCache {
         &self.acl
     }
@@ -310,7 +310,7 @@ impl OpenFile {
         }
     }
 
-    /// Whether the object has lost its last name. Asks the file system.
+    /// Whether the object has lost its last name. Makes a request to the file system.
     pub(super) fn is_removed(&self) -> bool {
         sys::stat::of_fd(self.path()).is_ok_and(|stat| stat.nlink == 0)
     }
@@ -320,7 +320,7 @@ impl OpenFile {
         self.seen_removed.load(Relaxed)
     }
 
-    /// Notes whether it has lost its last name. Asks the file system.
+    /// Records whether it has lost its last name. Makes a request to the file system.
     pub(super) fn look_for_removal(&self) {
         if self.is_removed() {
             self.seen_removed.store(true, Relaxed);

@@ -1,15 +1,15 @@
-//! Open descriptors, kept from call to call, shared by all exports.
+//! Open descriptors, kept between calls, shared by all exports.
 //!
-//! What it saves: GETATTR of a cached object is one system call of 0.2 µs instead of an open by
-//! handle of 1.9 µs. A look-up takes no lock, no reference count and writes no shared line: the map
+//! Benefit: GETATTR of a cached object is one system call of 0.2 µs instead of an open by handle of
+//! 1.9 µs. A look-up takes no lock and no reference count and writes no shared cache line: the map
 //! is read under an epoch guard. Only a call that is going to block clones the `Arc`.
 //!
 //! Bounds: at most [`OpenFiles::limit`] entries, each of up to three descriptors (a path, one for
-//! reading, one for writing). Beyond, those not used for longest (to a second) go first.
-//! [`OpenFiles::sweep`], called each second, closes what has not been written for two seconds (a
-//! program that was written may be run soon), everything after thirty idle seconds, and what was
-//! removed behind the server's back, so that it gives its space back. What was written and is not known
-//! to be on disk stays for a minute, so that whoever commits it learns of an error of the disk.
+//! reading, one for writing). Beyond, the least recently used (to a second) are closed first.
+//! [`OpenFiles::sweep`], called each second, closes files not written for two seconds (a written
+//! program may be run soon), everything after thirty idle seconds, and files that were removed by local
+//! programs, so that their space is freed. Files with writes that are not known to be on disk stay for
+//! a minute, so that a COMMIT gets an error of the disk.
 
 use crate::cache::change_attr::{SETTLED_S, is_settled};
 use crate::cache::closers::{CloseQueue, Closers};
@@ -34,26 +34,26 @@ const ENTRIES_MAX: usize = 65_536;
 const DESCRIPTORS_PER_ENTRY: usize = 3;
 /// Entries at the least.
 const ENTRIES_MIN: usize = 16;
-/// Seconds between two syncs of the tables of names: what a power cut may take of them.
+/// Seconds between two syncs of the tables of names: what a power cut may lose of them.
 const TABLE_SYNC_S: u32 = 5;
-/// Idle seconds after which an entry is asked whether its object is still there: often at first,
-/// because a file removed behind the server's back keeps its space while it is open.
+/// Idle seconds after which an entry is checked for removal of its object: often at first, because
+/// a file removed by a local program keeps its space while it is open.
 const LINK_CHECK_IDLE_S: [u32; 5] = [1, 2, 4, 8, 16];
 /// Values that a batch of the map's garbage must have before it can be freed: one for each thread
 /// that is inside the map at that moment. Threads do not sleep inside, so these are few.
 const PADDING: u32 = 64;
 /// Removed files that wait for being closed together, at the most.
 const REMOVED_MAX: usize = 1024;
-/// How long they wait: their space is not given back before.
+/// How long they wait: their space is not freed before.
 const CLOSE_DELAY: Duration = Duration::from_millis(5);
-/// How long who has found an object gone, or needs descriptors, waits for others to close what was open.
+/// How long a thread that found an object removed, or needs descriptors, waits for others to close them.
 const CLOSE_PATIENCE: Duration = Duration::from_millis(50);
-/// How long who is out of space waits for removed files to be closed.
+/// How long a thread that is out of space waits for removed files to be closed.
 const FREE_PATIENCE: Duration = Duration::from_millis(500);
-/// How often descriptors are waited for, each time twice as long, half a second in all; then the
-/// client is told to come again.
+/// Number of waits for descriptors, each twice as long, half a second in all; then the client must
+/// retry.
 const DESCRIPTOR_TRIES: u32 = 9;
-/// Somebody who evicts for longer than this is off the CPU.
+/// A thread that evicts for longer than this has been preempted.
 const EVICTION_STALLED_MS: u64 = 50;
 /// The backend number of padding.
 const NO_BACKEND: u32 = u32::MAX;
@@ -70,21 +70,21 @@ struct RemovedFiles {
 pub struct OpenFiles {
     /// `None` is padding, see [`OpenFiles::flush_garbage`].
     pub(super) map: HashMap<Key, Option<Arc<OpenFile>>, foldhash::fast::RandomState>,
-    /// What all open files of the process may have.
+    /// The descriptor budget of the process.
     descriptors: Arc<DescriptorBudget>,
     entries_max: usize,
     /// Seconds since the start, as [`OpenFiles::sweep`] was told.
     now_s: AtomicU32,
     /// When the cache was made.
     epoch: Instant,
-    /// Since when somebody evicts, after `epoch`; 0 if nobody does.
+    /// Since when a thread evicts, after `epoch`; 0 if none does.
     evicting_ms: AtomicU64,
     next_backend: AtomicU32,
     /// Which files are kept: their entries are pinned.
     pub(super) kept: KeptFiles,
     /// The clock's second at the last [`OpenFiles::sweep`].
     wall_s: AtomicI64,
-    /// What names led to lately.
+    /// Recent results of look-ups.
     names: NameCache,
     removed: RemovedFiles,
     closers: Closers,
@@ -128,19 +128,19 @@ impl OpenFiles {
         self.next_backend.fetch_add(1, Relaxed)
     }
 
-    /// Where what a backend has opened is closed.
+    /// The queue that closes the descriptors of a backend.
     pub(crate) fn close_queue(&self) -> Arc<CloseQueue> {
         self.closers.queue()
     }
 
-    /// Adds a table that has to be put on disk now and then.
+    /// Adds a table that must be synced periodically.
     pub(crate) fn add_table(&self, table: &Arc<InodeTable>) {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         tables.retain(|known| known.strong_count() > 0);
         tables.push(Arc::downgrade(table));
     }
 
-    /// What names led to lately.
+    /// Recent results of look-ups.
     pub(crate) const fn names(&self) -> &NameCache {
         &self.names
     }
@@ -173,7 +173,7 @@ impl OpenFiles {
         long_ago || is_settled(ctime, Time::now())
     }
 
-    /// Does something with an open object if it is cached; it must not block in `work`.
+    /// Runs `work` on an open object if it is cached; it must not block.
     pub fn with<T>(&self, key: &Key, work: impl FnOnce(&Arc<OpenFile>) -> T) -> Option<T> {
         let guard = self.map.guard();
         let file = self.map.get(key, &guard)?.as_ref()?;
@@ -189,7 +189,7 @@ impl OpenFiles {
         }
     }
 
-    /// Adds an object, unless it is there already; gives the one that is there.
+    /// Adds an object, unless it is present; returns the one that is present.
     pub fn insert(&self, key: Key, file: OpenFile) -> Arc<OpenFile> {
         file.use_at(self.now_s());
         if self.kept.has(&key) {
@@ -204,8 +204,8 @@ impl OpenFiles {
         }
     }
 
-    /// Closes an object, once nobody uses it, and waits a moment for that: as long as it is open it can be opened by
-    /// its handle, though it is gone.
+    /// Closes an object, once no call uses it, and waits a moment for that: as long as it is open it can be opened
+    /// by its handle, although it was removed.
     pub fn remove(&self, key: &Key) {
         let guard = self.map.guard();
         let gone = self.retire(key, &guard);
@@ -260,7 +260,7 @@ impl OpenFiles {
         }
     }
 
-    /// Waits for files that leave, for `patience` at the most, and closes those that came together.
+    /// Waits for removed files, for `patience` at the most, and closes those that have accumulated.
     pub fn close_removed(&self, patience: Duration) {
         let keys = self.removed.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.removed.filled.wait_timeout_while(keys, patience, |keys| keys.is_empty());
@@ -269,7 +269,7 @@ impl OpenFiles {
         self.close_removed_now();
     }
 
-    /// Closes the files that leave, now; says whether there were any.
+    /// Closes the removed files now; returns whether there were any.
     pub fn close_removed_now(&self) -> bool {
         let keys = {
             let mut keys = self.removed.keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -282,7 +282,7 @@ impl OpenFiles {
         !keys.is_empty()
     }
 
-    /// Closes the files that leave, and waits a while for their space; says whether there were any.
+    /// Closes the removed files, and waits a while for their space; returns whether there were any.
     pub fn free_removed(&self) -> bool {
         let any = self.close_removed_now();
         if any {
@@ -291,13 +291,13 @@ impl OpenFiles {
         any
     }
 
-    /// Closes everything of a backend that goes away.
+    /// Closes everything of a removed backend.
     pub fn remove_backend(&self, backend: u32) {
         self.unpin_backend(backend);
         self.close_if(usize::MAX, |key, _| key.backend == backend);
     }
 
-    /// Closes everything, kept files as well, and waits for it: the process ends.
+    /// Closes everything, kept files as well, and waits for it at the end of the process.
     pub fn close_all(&self) {
         let guard = self.map.guard();
         let mut gone = Vec::new();
@@ -312,7 +312,7 @@ impl OpenFiles {
         self.closers.wait(Duration::MAX);
     }
 
-    /// Closes up to `most` entries that `condition` selects; says how many.
+    /// Closes up to `most` entries that `condition` selects; returns how many.
     fn close_if(&self, most: usize, condition: impl Fn(&Key, &OpenFile) -> bool) -> usize {
         let guard = self.map.guard();
         let mut gone: Vec<Weak<OpenFile>> = Vec::new();
@@ -491,7 +491,7 @@ impl OpenFiles {
         self.close_if(usize::MAX, |_, file| file.is_idle(now_s) || file.was_removed());
     }
 
-    /// Asks idle entries whether they have lost their last name: those of a backend by the thread that closes its
+    /// Checks idle entries for the removal of their last name: those of a backend by the thread that closes its
     /// files, because a file system may not answer.
     fn look_for_removed(&self, now_s: u32) {
         type Asked = (Arc<CloseQueue>, Vec<Arc<OpenFile>>);
@@ -570,7 +570,7 @@ mod tests {
         files.close_removed(std::time::Duration::from_secs(60));
         assert!(weak.iter().all(|file| file.strong_count() == 0));
         assert!(files.is_empty() && !files.close_removed_now());
-        // nobody closes them: there is a bound all the same
+        // without a thread that closes them there is a bound all the same
         for n in 0..super::REMOVED_MAX as u32 {
             files.insert(key(n), file());
             files.close_later(key(n));

@@ -1,19 +1,19 @@
-//! Whether COMMIT has anything to do: how many writes through an open file have not been put on disk.
+//! Whether COMMIT has work to do: the number of writes through an open file that are not synced.
 //!
 //! A write counts itself when its data is in the page cache and before it is answered; a sync notes
 //! the count that it found *before* it began. So a sync never covers more than it did, and equal
 //! counts mean that every answered write is on disk.
 //!
-//! The count belongs to one open descriptor in the cache. What was written through another one of
-//! the same object is not known: a new one begins with one write that has not been synced. A write
-//! that finds at its end that its descriptor was taken out of the cache meanwhile cannot tell the
-//! next one, and syncs by itself ([`crate::cache::open_file::OpenFile::is_retired`]).
+//! The count belongs to one open descriptor in the cache. Writes through another one of the same
+//! object are not known: a new one begins with one write that has not been synced. A write that
+//! finds at its end that its descriptor was removed from the cache meanwhile cannot update the next
+//! one, and syncs by itself ([`crate::cache::open_file::OpenFile::is_retired`]).
 //!
-//! What other processes of this machine write is their own to sync.
+//! Other processes of this machine sync their own writes.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// What a file begins with: a write of which nothing is known.
+/// The initial state: a write of which nothing is known.
 const UNKNOWN: u64 = 1;
 
 /// The writes of one open file.
@@ -45,7 +45,7 @@ impl UnsyncedWrites {
         written > UNKNOWN && written != self.synced.load(SeqCst)
     }
 
-    /// Where a sync that begins now will have got to; `None` if there is nothing to sync.
+    /// The count that a sync starting now will cover; `None` if there is nothing to sync.
     pub fn begin(&self) -> Option<SyncPoint> {
         let written = self.written.load(SeqCst);
         (written != self.synced.load(SeqCst)).then_some(SyncPoint(written))
