@@ -7,7 +7,6 @@
 //! the directory. `key` is written last: where it exists, `exports` does. A UUID, once assigned, stays with
 //! its path, also while the path is not exported. Without a state directory key and UUIDs are random and
 //! last as long as the process.
-//! random and last as long as the process.
 
 use crate::export::ExportId;
 use crate::handle::Key;
@@ -87,7 +86,6 @@ impl Identity {
 
     /// The identity stored in a directory, which must exist; created on first use. Never blocks, as opening a
     /// FIFO would.
-    /// would.
     ///
     /// # Errors
     /// [`IdentityError`].

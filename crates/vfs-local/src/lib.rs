@@ -12,9 +12,9 @@
 //! 5. `ops`: one file for each operation.
 //! 6. [`backend`]: the trait's calls, each of which is one function of `ops`.
 //!
-//! Reading is checked in user space; what changes the name space or attributes is left to the kernel,
-//! on a thread that acts as the caller. Every system call that may wait for a disk comes after
-//! [`LocalFs::will_block`].
+//! Reading is checked in user space; changes of the name space or attributes are checked by the
+//! kernel, on a thread that acts as the caller. Every system call that may wait for a disk comes
+//! after [`LocalFs::will_block`].
 
 mod attr;
 mod backend;

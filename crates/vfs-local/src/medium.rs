@@ -1,4 +1,4 @@
-//! What a file system keeps its data on, as far as it decides what has to be synced: see
+//! The medium of a file system, as far as it determines what must be synced: see
 //! [`crate::ops::durability`].
 
 use std::os::fd::BorrowedFd;
@@ -14,8 +14,8 @@ const BTRFS: u64 = 0x9123_683e;
 /// That of ext2, ext3 and ext4.
 const EXT: u64 = 0xef53;
 
-/// The magic numbers of file systems that ask another machine or another process, even for attributes of an open
-/// file: FUSE, NFS, SMB, 9P, Ceph, AFS, Lustre, GPFS, OCFS2, GFS2, vboxsf, OrangeFS.
+/// The magic numbers of file systems that query another machine or another process, even for attributes of an
+/// open file: FUSE, NFS, SMB, 9P, Ceph, AFS, Lustre, GPFS, OCFS2, GFS2, vboxsf, OrangeFS.
 const ASKS_OTHERS: [u64; 16] = [
     0x6573_5546,
     0x6969,
@@ -35,16 +35,16 @@ const ASKS_OTHERS: [u64; 16] = [
     0x7375_7245,
 ];
 
-/// Whether everything that is asked of a file system with this magic number may have to wait.
+/// Whether every request to a file system with this magic number may block.
 pub fn asks_others(kind: u64) -> bool {
     ASKS_OTHERS.contains(&kind)
 }
 
-/// What has to be synced on a file system.
+/// The objects that must be synced on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
-    /// Nothing: it is memory itself. It does not know `RWF_NOWAIT`, and its reads wait for nothing but
-    /// what was swapped out.
+    /// None: it is in memory. It does not support `RWF_NOWAIT`, and its reads block only for
+    /// swapped-out pages.
     Memory,
     /// A new object, or the directories in which names have changed.
     Journaled,
@@ -92,7 +92,7 @@ mod tests {
         for (kind, medium) in [
             (0x9123_683e, Medium::Other),
             (0, Medium::Other),
-            // on a device that nobody knows it may have no journal
+            // on an unknown device it may have no journal
             (0xef53, Medium::Other),
             (0x5846_5342, Medium::Journaled),
             (0x0102_1994, Medium::Memory),

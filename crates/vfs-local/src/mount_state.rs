@@ -1,10 +1,10 @@
-//! What is known of the mount that an export is on: read-only, `noexec`, nearly full.
+//! The cached state of the mount of an export: read-only, `noexec`, nearly full.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vfs::{AccessMask, FileType};
 
-/// What is known of the mount, asked at most once a second: (second + 1) << 3, read-only, no-exec,
+/// The state of the mount, queried at most once a second: (second + 1) << 3, read-only, no-exec,
 /// nearly full.
 #[derive(Debug, Default)]
 pub struct MountState(AtomicU64);
@@ -13,13 +13,13 @@ const READ_ONLY: u64 = 4;
 const NO_EXEC: u64 = 2;
 const NEARLY_FULL: u64 = 1;
 
-/// Bytes left from which on it matters who writes, where some are kept for root: more than all clients
-/// write in the second until that is asked again.
+/// Free bytes below which blocks reserved for root must be protected: more than all clients write in
+/// the second until the next query.
 const NEARLY_FULL_BYTES: u64 = 4 << 30;
 
 impl MountState {
-    /// The rights that the mount does not take from everybody: none to change anything on one that
-    /// is read-only, none to execute files on one that is `noexec`.
+    /// The rights that the mount does not deny to everyone: no change on one that is read-only, no
+    /// execution of files on one that is `noexec`.
     pub fn allows(&self, root: BorrowedFd<'_>, now_s: u32, ftype: FileType) -> AccessMask {
         let state = self.flags(root, now_s);
         let mut allows = AccessMask::READ | AccessMask::LOOKUP;
@@ -32,8 +32,7 @@ impl MountState {
         allows
     }
 
-    /// Whether so little is left that somebody who writes as root would soon write to what is kept for
-    /// root.
+    /// Whether so little is free that a write as root would soon use the blocks reserved for root.
     pub fn is_nearly_full(&self, root: BorrowedFd<'_>, now_s: u32) -> bool {
         self.flags(root, now_s) & NEARLY_FULL != 0
     }

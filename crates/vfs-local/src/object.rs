@@ -25,8 +25,8 @@ impl LocalFs {
         Key { backend: self.backend, fid: *fid }
     }
 
-    /// Its key if it may be asked without waiting; else one that is not in the cache, so that the call goes the way of
-    /// an object that is not open, and announces that it may block.
+    /// Its key if it can be queried without blocking; else one that is not in the cache, so that the call takes the
+    /// path of an object that is not open, and announces that it may block.
     pub(crate) const fn warm_key(&self, fid: &Fid) -> Key {
         Key { backend: self.warm_backend, fid: *fid }
     }
@@ -54,12 +54,12 @@ impl LocalFs {
         result
     }
 
-    /// An object to hold on to while the call blocks, with its attributes.
+    /// An object to keep open while the call blocks, with its attributes.
     pub(crate) fn hold(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(Arc<OpenFile>, Attr)> {
         self.with(cx, fid, |file, attr| Ok((Arc::clone(file), attr)))
     }
 
-    /// An object that the call is going to change, held on to, with its attributes before that.
+    /// An object that the call is going to change, kept open, with its attributes before that.
     #[inline]
     pub(crate) fn begin_change(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(OngoingChange, Attr)> {
         let key = self.key(fid);
@@ -83,7 +83,7 @@ impl LocalFs {
         Ok(convert(&stat, self.change_attr(&stat, before)))
     }
 
-    /// A directory to hold on to.
+    /// A directory to keep open.
     pub(crate) fn hold_dir(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(Arc<OpenFile>, Attr)> {
         self.with(cx, fid, |file, attr| match attr.ftype {
             vfs::FileType::Directory => Ok((Arc::clone(file), attr)),
@@ -102,7 +102,7 @@ impl LocalFs {
         sys::stat::basic_of_fd(file.path()).ok().map(|stat| self.attr_of(&stat, file))
     }
 
-    /// Attributes of an open object that must still have a name, or be kept: what was deleted is stale although
+    /// Attributes of an open object that must still have a name, or be kept: a removed object is stale although
     /// a descriptor of ours may hold it.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl LocalFs {
         self.wcc_data_since(change, before, change.since())
     }
 
-    /// An object around what was done since the state of its change counter was this.
+    /// An object around a change since this state of its change counter.
     pub(crate) fn wcc_data_since(
         &self,
         file: &OpenFile,
@@ -157,7 +157,7 @@ impl LocalFs {
         {
             return Ok(file);
         }
-        // what is closed no more would go on taking descriptors
+        // an object that cannot be closed would keep using descriptors
         if self.closing.is_stuck() {
             return Err(Status::Jukebox);
         }
@@ -165,7 +165,7 @@ impl LocalFs {
         let fd = self.open_by_fid(fid)?;
         let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
         let ftype = file_type(stat.mode);
-        // a directory that was moved out of the export takes what is below it along
+        // a directory that was moved out of the export takes its descendants along
         if ftype == vfs::FileType::Directory && !is_inside(self, fd.as_fd(), &stat)? {
             return Err(Status::Stale);
         }
@@ -174,13 +174,14 @@ impl LocalFs {
         Ok(self.files.insert(self.key(fid), file))
     }
 
-    /// Out of descriptors, some are closed and it is tried again.
+    /// Without free descriptors, some are closed and it is retried.
     fn open_by_fid(&self, fid: &Fid) -> Result<OwnedFd> {
         let open = || self.resolver.open(self.root.as_fd(), &self.root_fid, fid);
         self.files.with_descriptors(|status| *status == Status::Jukebox, open)
     }
 
-    /// Puts an object that was just opened into the cache, unless it is there; gives what is.
+    /// Puts an object that was just opened into the cache, unless it is present; returns the one
+    /// that is.
     pub(crate) fn cache(&self, fid: &Fid, file: OpenFile) -> Arc<OpenFile> {
         let key = self.key(fid);
         let known = self.files.with(&key, Arc::clone);
@@ -215,10 +216,11 @@ impl LocalFs {
     }
 
     /// Lets other calls be served meanwhile: to be called before every system call that may wait for
-    /// a disk. A file system that is memory has none.
+    /// a disk. Does nothing for a file system in memory.
     ///
     /// # Errors
-    /// [`Status::Jukebox`]: the file system hangs, and as many calls as may already wait for it.
+    /// [`Status::Jukebox`]: the file system hangs, and the limit of calls that wait for it is
+    /// reached.
     pub(crate) fn will_block(&self, cx: &Cx<'_>) -> Result<()> {
         if self.medium == Medium::Memory {
             return Ok(());
@@ -227,12 +229,12 @@ impl LocalFs {
     }
 }
 
-/// Refuses an object without a name that nobody keeps.
+/// Refuses an object without a name that is not kept.
 fn check_alive(stat: &Stat, file: &OpenFile) -> Result<()> {
     if stat.nlink == 0 && !file.is_pinned() { Err(Status::Stale) } else { Ok(()) }
 }
 
-/// Whether a directory is the exported one or below it, as it is now.
+/// Whether a directory currently is the exported one or below it.
 ///
 /// # Errors
 /// What the kernel says.

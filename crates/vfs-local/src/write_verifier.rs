@@ -1,4 +1,4 @@
-//! The write verifier: another one for each start of the server, and after each failed sync.
+//! The write verifier: a new one for each start of the server, and after each failed sync.
 //!
 //! A client that sees it change sends all its unstable data again (RFC 1813 §3.3.7).
 
@@ -13,18 +13,18 @@ pub struct WriteVerifier(AtomicU64);
 impl Default for WriteVerifier {
     fn default() -> Self {
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // the clock in case there is no randomness, randomness in case the clock stands still
+        // the clock in case there is no randomness, randomness in case the clock does not advance
         Self(AtomicU64::new(RandomState::new().hash_one(clock.as_nanos())))
     }
 }
 
 impl WriteVerifier {
-    /// The verifier in force.
+    /// The current verifier.
     pub fn now(&self) -> vfs::Verifier {
         self.0.load(Ordering::Acquire).to_ne_bytes()
     }
 
-    /// Data may have been lost: from now on it is another one.
+    /// Data may have been lost: changes the verifier.
     pub fn change(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }

@@ -1,7 +1,6 @@
 //! The packets in transit in one direction: a queue in one piece of memory, written and read in
 //! place.
 //!
-//! Packets leave in the order in which they came and each lies in one piece, so memory is a ring of
 //! Packets leave in the order in which they arrived and each is contiguous, so memory is a ring of
 //! bytes with a gap at its end where the next packet might not fit. The memory is taken from the
 //! kernel page by page as it is used.

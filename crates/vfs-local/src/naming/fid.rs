@@ -25,7 +25,7 @@ pub fn fid_of(fd: BorrowedFd<'_>) -> Result<Fid> {
     }
 }
 
-/// The id of an entry that is not opened; `None` if that takes an open.
+/// The id of an entry that is not opened; `None` if it cannot be determined without an open.
 ///
 /// # Errors
 /// What the kernel says.
@@ -85,7 +85,7 @@ pub fn kernel_handle(fid: &Fid) -> Option<KernelHandle> {
     (*kind != KIND_INODE).then(|| KernelHandle::new(*kind, data))?
 }
 
-/// The inode number in an id, where we know the layout: ours, and the kernel's generic one.
+/// The inode number in an id, where the layout is known: ours, and the kernel's generic one.
 pub fn inode_in(fid: &Fid) -> Option<u64> {
     let (kind, data) = fid.bytes().split_first()?;
     match (kind, data.len()) {

@@ -1,4 +1,4 @@
-//! How an object gets its file id, and how an object is found by it.
+//! How an object's file id is determined, and how an object is found by it.
 
 pub mod fid;
 pub mod inode_table;

@@ -33,7 +33,7 @@ impl FidResolver {
     /// Opens an object as a path. May block.
     ///
     /// # Errors
-    /// [`Status::Stale`] if it is gone, [`Status::BadHandle`] if the id is none.
+    /// [`Status::Stale`] if it was removed, [`Status::BadHandle`] if the id is invalid.
     pub fn open(&self, root: BorrowedFd<'_>, root_fid: &Fid, fid: &Fid) -> Result<OwnedFd> {
         if fid == root_fid {
             return root.try_clone_to_owned().map_err(errno::from);
@@ -44,7 +44,7 @@ impl FidResolver {
         }
     }
 
-    /// Notes where an object is.
+    /// Stores the name of an object.
     ///
     /// # Errors
     /// [`Status::Io`] and the like if the table cannot be written; the id would not survive.
@@ -57,8 +57,8 @@ impl FidResolver {
         }
     }
 
-    /// Notes that an object is about to have another name as well: a server that is killed in between finds it by one
-    /// of the two. Says whether that is new, and has to be taken back if nothing comes of it.
+    /// Stores a name that an object is about to get: a server that is killed in between finds it by one of the two.
+    /// Returns whether it is new, and must be removed again if the operation fails.
     ///
     /// # Errors
     /// Those of [`remember`](Self::remember).
@@ -67,7 +67,7 @@ impl FidResolver {
         table.expect(&file_key(fid)?, &dentry(dir, name)?).map_err(table_error)
     }
 
-    /// Notes that an object has another name instead of one that it had.
+    /// Replaces a name of an object by another.
     ///
     /// # Errors
     /// Those of [`remember`](Self::remember).
@@ -82,7 +82,7 @@ impl FidResolver {
         table.moved(&file_key(fid)?, &from, Some(&to)).map_err(table_error)
     }
 
-    /// Notes that an object that has other names has lost one.
+    /// Removes a name of an object that has other names.
     pub fn name_removed(&self, fid: &Fid, dir: &Fid, name: &[u8]) {
         if let Self::Table(table) = self
             && let (Ok(key), Ok(from)) = (file_key(fid), dentry(dir, name))
@@ -93,18 +93,18 @@ impl FidResolver {
         }
     }
 
-    /// Whether names are remembered, and have to be forgotten.
+    /// Whether names are stored, and must be removed.
     pub const fn uses_table(&self) -> bool {
         matches!(self, Self::Table(_))
     }
 
-    /// Forgets an object that is no more.
+    /// Removes an object that no longer exists.
     pub fn forget(&self, fid: &Fid) {
         if let Self::Table(table) = self
             && let Ok(key) = file_key(fid)
             && let Err(error) = table.forget(&key)
         {
-            // the row does no harm but that of a search
+            // a stale row only costs a search
             log_table_error(&error);
         }
     }

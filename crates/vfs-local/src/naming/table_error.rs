@@ -1,4 +1,5 @@
-//! A table of names that cannot be written: what clients and the operator are told.
+//! A table of names that cannot be written: the status for clients and the log message for the
+//! operator.
 
 use crate::errno;
 use std::io;
@@ -10,15 +11,15 @@ use vfs::Status;
 /// for each name that is new, and clients try again and again.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The status for a table that cannot be written. Its client is told of a full disk that is not the
-/// export's, so the log says which one it is.
+/// The status for a table that cannot be written. Its client gets the error of a full disk that is
+/// not the export's, so the log names the file.
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
 pub fn table_error(error: io::Error) -> Status {
     log_table_error(&error);
     errno::status(&error)
 }
 
-/// Tells the operator that tables cannot be written, now and then.
+/// Logs that tables cannot be written, at most once per interval.
 pub fn log_table_error(error: &io::Error) {
     static LAST: Mutex<Option<Instant>> = Mutex::new(None);
     let now = Instant::now();

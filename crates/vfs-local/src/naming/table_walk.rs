@@ -1,5 +1,5 @@
-//! Finding an object by the table of names: its path is put together up to the root and opened
-//! component by component. What is not where the table says is searched for.
+//! Finding an object by the table of names: its path is assembled up to the root and opened
+//! component by component. An object that is not at its stored path is searched for.
 
 use crate::errno;
 use crate::naming::fid::{fid_of, file_key, inode_in};
@@ -14,10 +14,10 @@ use vfs::{Fid, Result, Status};
 
 /// Directories between an object and the root of its export: more than any path has.
 const DEPTH_MAX: usize = 2048;
-/// Entries that are looked at when an object is not where the table says.
+/// Entries that are checked when an object is not at its stored path.
 const SEARCH_MAX: usize = 100_000;
-/// Objects that are looked for at a time, each in the next: it takes that many directories that were
-/// moved behind the server's back, each into the next.
+/// Objects that are searched for at a time, each in the next: reached only if as many directories
+/// were moved by local programs, each into the next.
 const SEARCH_CHAIN_MAX: usize = 16;
 
 /// Finding one object by the table.
@@ -27,8 +27,8 @@ pub struct TableWalk<'w> {
     pub root_fid: &'w Fid,
 }
 
-/// The objects that are being looked for, each because the one before it may be in it. What the table
-/// knows of old names need not be a tree: two directories may have been in one another by turns.
+/// The objects that are being searched for, each because the one before it may be in it. The stored
+/// names need not be a tree: two directories may have contained one another at different times.
 #[derive(Clone, Copy)]
 pub struct SearchChain<'s> {
     key: FileKey,
@@ -46,7 +46,7 @@ impl TableWalk<'_> {
     /// Opens an object, for which others may be looked for already.
     ///
     /// # Errors
-    /// [`Status::Stale`] if it is nowhere to be found; what the kernel says else.
+    /// [`Status::Stale`] if it cannot be found; other errors of the kernel.
     pub fn open(&self, fid: &Fid, within: Option<&SearchChain<'_>>) -> Result<OwnedFd> {
         let path = self.path_to_root(fid)?;
         match self.open_path(&path) {
@@ -83,8 +83,8 @@ impl TableWalk<'_> {
         Ok(at)
     }
 
-    /// Goes down a path that leads elsewhere: what is not where it was is looked for, from the top on,
-    /// so that everything below a directory that was renamed is found by one search. Gives the object
+    /// Follows a path that no longer matches: components that have moved are searched for, from the
+    /// top on, so that everything below a renamed directory is found by one search. Returns the object
     /// at the end.
     fn repair(
         &self,
@@ -99,7 +99,7 @@ impl TableWalk<'_> {
                 Err(_) => None,
             };
             at = match there.map_or_else(|| self.search_dentries(key, &fid, within), Ok) {
-                // what is below it may be somewhere else
+                // its descendants may have moved
                 Err(Status::Stale) => Err(Status::Stale),
                 found => Ok(found?),
             };
@@ -107,10 +107,10 @@ impl TableWalk<'_> {
         at
     }
 
-    /// The object is not under its newest name: tries the others, then looks for it in the
-    /// directories where it was. If it is not there either it is forgotten, so that the next call
-    /// with this id costs nothing; a look-up that meets it elsewhere brings it back. It is not
-    /// forgotten where it could not be looked for, as without a descriptor or a right.
+    /// The object is not under its newest name: tries the others, then searches the directories
+    /// where it was. If it is not there either it is removed from the table, so that the next call
+    /// with this id is cheap; a look-up that finds it elsewhere adds it again. It is not removed if
+    /// it could not be searched for, as without a descriptor or a right.
     fn search_dentries(
         &self,
         key: &FileKey,

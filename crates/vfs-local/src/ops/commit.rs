@@ -1,10 +1,9 @@
-//! COMMIT: as much as was asked for, and nothing at all if every write through this server is on disk
+//! COMMIT: syncs the requested range, and nothing if every write through this server is on disk
 //! already.
 //!
 //! A range is synced as one where the kernel can ([`sys::io::sync_data_range`]), so that a client that commits
-//! piece by piece does not wait for what others have written elsewhere in the file. Nothing is
-//! known to be clean after that; the next COMMIT of the whole file syncs. The Linux client asks for whole
-//! files.
+//! piece by piece does not wait for data that others have written elsewhere in the file. The file is not known
+//! to be clean after that; the next COMMIT of the whole file syncs. The Linux client commits whole files.
 
 use crate::cache::group_sync::Extent;
 use crate::errno;
@@ -13,7 +12,7 @@ use vfs::{Change, Cx, Durability, Fid, Result, Status, need_regular};
 
 /// See [`vfs::Backend::commit`].
 pub fn commit(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
-    // asked before `before`: a change that begins in between must be seen
+    // queried before `before`: a change that starts in between must be detected
     let since = match local.files.with(&local.key(fid), |file| file.changes().now()) {
         Some(since) => since,
         None => local.hold(cx, fid)?.0.changes().now(),
@@ -25,7 +24,7 @@ pub fn commit(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) 
     {
         local.will_block(cx)?;
         local.identity.act_as_server().map_err(errno::from)?;
-        // the one that was written through if it is there still, else any will do
+        // the descriptor that was written through if it is still there, else any will do
         let fd = match file.writer().or_else(|| file.reader()) {
             Some(fd) => Ok(fd),
             None => local.reader(&file, fid).or_else(|_| local.writer(&file, fid)),
@@ -33,7 +32,7 @@ pub fn commit(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) 
         let part = part_of(before.size, offset, count);
         let extent = part.map_or(Extent::Data, |(offset, len)| Extent::Range(offset, len));
         let done = match fd {
-            // it may be neither read nor written by an ordinary user's server
+            // it may be neither readable nor writable for an unprivileged server
             Err(Status::Acces) => local.sync_everything().map(|()| Extent::File)?,
             fd => local.sync_file(&file, fd?, extent)?,
         };
@@ -64,7 +63,7 @@ mod tests {
         assert_eq!(part_of(100, 0, 99), Some((0, 99)));
         assert_eq!(part_of(100, 40, 0), Some((40, 60)));
         assert_eq!(part_of(100, 40, 10), Some((40, 10)));
-        // somebody may have made it longer meanwhile
+        // another program may have extended it meanwhile
         assert_eq!(part_of(100, 200, 10), Some((200, 10)));
     }
 }

@@ -1,14 +1,13 @@
-//! CREATE: a regular file, new or taken over; exclusive creation survives a retry.
+//! CREATE: a regular file, new or existing; exclusive creation survives a retry.
 //!
-//! An exclusive create has eight bytes of verifier (RFC 1813 §3.3.8). They are kept where a restart
-//! cannot lose them, in the new file's times: the first four bytes as the seconds of atime, the last
-//! four as those of mtime. A client sets the real times right afterwards. A retry finds the name
-//! taken, by a file with these times and no data: that is its own.
+//! An exclusive create has eight bytes of verifier (RFC 1813 §3.3.8). They are stored where a
+//! restart cannot lose them, in the new file's times: the first four bytes as the seconds of atime,
+//! the last four as those of mtime. A client sets the real times afterwards. A retry finds that the
+//! name exists, with these times and no data: that is its own file.
 //!
-//! A server may be killed between any two system calls, and must not leave a file without its verifier: nobody
-//! would ever be told that he has made it. So the file gets its times before it has a name (`O_TMPFILE`,
-//! linkat(2)). Where the file system or a sandbox does not allow that, the times are the first thing after
-//! the name.
+//! A server may be killed between any two system calls, and must not leave a file without its verifier: no
+//! retry would recognise it. So the file gets its times before it has a name (`O_TMPFILE`, linkat(2)). Where
+//! the file system or a sandbox does not allow that, the times are set directly after the name is created.
 
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -24,11 +23,11 @@ use vfs::{
     Attr, Create, Created, Cx, Fid, FileType, Name, Node, Result, SetAttr, SetTime, Status, Time,
 };
 
-/// The mode of a file until its owner says otherwise.
+/// The mode of a file until its owner sets another.
 const MODE_DEFAULT: u32 = 0o600;
 
-/// How often it is tried before the client is told to come again: each time somebody else has made the
-/// name and removed it in between.
+/// Number of tries before the client must retry: each time another process has created the name and
+/// removed it in between.
 const TRIES: u32 = 8;
 
 /// See [`vfs::Backend::create`].
@@ -48,7 +47,7 @@ pub fn create(
     Err(Status::Jukebox)
 }
 
-/// Makes the file, or takes the one that is there; `None` if that has gone meanwhile.
+/// Creates the file, or uses the existing one; `None` if that was removed meanwhile.
 fn create_or_use_existing(
     dir_change: &DirChange<'_>,
     name: Name<'_>,
@@ -70,8 +69,8 @@ fn create_or_use_existing(
         }
     };
     let taken = match made {
-        // The very file that was made, whatever its name leads to by now; it stays open for the
-        // writing that usually follows.
+        // The file that was created, whatever its name refers to by now; it stays open for the
+        // writes that usually follow.
         Ok(made) => {
             let stat = sys::stat::of_fd(made.as_fd()).map_err(errno::from)?;
             let file = OpenFile::created(made, &stat, dir_change.local.files.now_s());
@@ -92,7 +91,7 @@ fn create_or_use_existing(
     }
 }
 
-/// Makes a file that has these times as soon as it has its name, wherever that can be done.
+/// Creates a file that has these times as soon as it has its name, if possible.
 fn create_with_times(
     dir: BorrowedFd<'_>,
     name: &[u8],
@@ -117,8 +116,8 @@ fn create_with_times(
     }
 }
 
-/// Whether making a file by its name would end in the same error. The other errors are those of file systems,
-/// sandboxes and security modules without `O_TMPFILE` or linkat(2), which are too many to be told apart.
+/// Whether creating a file by its name would fail with the same error. The other errors are those of file
+/// systems, sandboxes and security modules without `O_TMPFILE` or linkat(2), which are too many to be listed.
 fn is_final(error: &io::Error) -> bool {
     matches!(
         errno::status(error),
@@ -138,7 +137,7 @@ fn times_of(verifier: [u8; 8]) -> SetAttr {
     SetAttr { atime: time([a, b, c, d]), mtime: time([e, f, g, h]), ..SetAttr::default() }
 }
 
-/// UNCHECKED: an existing regular file is taken, and cut if the client said so.
+/// UNCHECKED: an existing regular file is used, and truncated if the client requests it.
 fn use_existing(dir_change: &DirChange<'_>, name: Name<'_>, set: &SetAttr) -> Result<Created> {
     let mut node = existing(dir_change, name)?;
     if node.attr.ftype != FileType::Regular {
@@ -149,7 +148,7 @@ fn use_existing(dir_change: &DirChange<'_>, name: Name<'_>, set: &SetAttr) -> Re
         setattr::apply_and_sync(dir_change.local, dir_change.cx, &node.fid, &cut)?;
         node.attr = attr_of(dir_change, &node.fid)?;
     }
-    // the same call may have made it, of a server that was killed before it had synced
+    // the same call may have created it, of a server that was killed before it had synced
     dir_change.sync()?;
     let (file, _) = dir_change.local.hold(dir_change.cx, &node.fid)?;
     dir_change.sync_linked(&file)?;
@@ -189,7 +188,7 @@ fn existing(dir_change: &DirChange<'_>, name: Name<'_>) -> Result<Node> {
         .files
         .open_with_retry(|| open_entry(dir_change.file.path(), name.bytes(), How::Path, false))
         .map_err(|e| entry_status(&e))?;
-    // a client without search permission learns nothing of what is there
+    // a client without search permission must not learn whether it exists
     dir_change.as_caller(|| {
         open_entry(dir_change.file.path(), name.bytes(), How::Path, false).map(drop)
     })?;

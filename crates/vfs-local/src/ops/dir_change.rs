@@ -1,5 +1,5 @@
-//! What all verbs that make an object share: the directory before, the thread as the caller, the
-//! new object's attributes, everything on disk, the answer.
+//! The common steps of all operations that create an object: the directory's attributes before,
+//! acting as the caller, the new object's attributes, syncing, the result.
 
 use crate::cache::ongoing_change::OngoingChange;
 use crate::cache::open_file::OpenFile;
@@ -15,7 +15,7 @@ use sys::open::{How, open_entry};
 use sys::stat::Stat;
 use vfs::{Attr, Change, Created, Cx, Fid, FileType, Name, Node, Result, SetAttr, Status};
 
-/// A directory in which something is going to change.
+/// A directory that is about to change.
 pub struct DirChange<'p> {
     pub local: &'p LocalFs,
     pub cx: &'p Cx<'p>,
@@ -38,12 +38,12 @@ impl<'p> DirChange<'p> {
         Ok(Self { local, cx, dir, file, before })
     }
 
-    /// The user who owns what the caller makes.
+    /// The owner of objects that the caller creates.
     pub fn caller_uid(&self) -> u32 {
         self.local.identity.cred(&self.cx.cred).uid
     }
 
-    /// Does something as the caller, who the thread then goes on being.
+    /// Runs an operation as the caller, whose identity the thread then keeps.
     ///
     /// # Errors
     /// What the kernel says.
@@ -55,15 +55,16 @@ impl<'p> DirChange<'p> {
         self.local.files.open_with_retry(run).map_err(errno::from)
     }
 
-    /// The directory around the change, which has just been made: while it is put on disk others may
-    /// change it as well.
+    /// The directory around the change: to be called directly after it, since others may change the
+    /// directory while it is synced.
     pub fn change(&self) -> Change {
         self.local.wcc_data(&self.file, &self.before)
     }
 
-    /// Finishes a new object that was made under `name`, by the name: sets what `set` says beyond `mode`
-    /// (which it was made with), syncs object and directory, and answers. What has been moved to the
-    /// name since, see [`ExpectedObject`], is left as it is.
+    /// Completes a new object that was created under `name`, by the name: sets the attributes of `set`
+    /// beyond `mode` (with which it was created), syncs object and directory, and returns the result.
+    /// Another object that has been renamed to the name since, see [`ExpectedObject`], is left
+    /// unchanged.
     ///
     /// # Errors
     /// Those of setting and syncing; the object then stays, as RFC 1813 §3.3.8 allows.
@@ -73,7 +74,7 @@ impl<'p> DirChange<'p> {
         expected: &ExpectedObject,
         set: &SetAttr,
     ) -> Result<Created> {
-        // who could make it may search the directory
+        // the creator may search the directory
         self.local.identity.act_as_caller_or_server(&self.cx.cred).map_err(errno::from)?;
         let open = || open_entry(self.file.path(), name.bytes(), How::Path, false);
         let opened = self.local.files.open_with_retry(open);
@@ -90,7 +91,7 @@ impl<'p> DirChange<'p> {
         }
     }
 
-    /// The same for an object that has been open since it was made.
+    /// The same for an object that has been open since its creation.
     ///
     /// # Errors
     /// As [`DirChange::finish`].
@@ -113,7 +114,7 @@ impl<'p> DirChange<'p> {
         dir: Change,
     ) -> Result<Created> {
         match self.finish_object(name, file, stat, set) {
-            // somebody has removed it; the call has done what it was to do all the same
+            // another process has removed it; the call has succeeded all the same
             Err(Status::NoEnt | Status::Stale) => self.without_object(dir),
             shown => shown.map(|node| Created { node: Some(node), dir }),
         }
@@ -139,19 +140,19 @@ impl<'p> DirChange<'p> {
         Ok(node)
     }
 
-    /// The answer where the new object is not to be found any more: without it, as RFC 1813 §3.3.9
-    /// allows. An error would be untrue, and who tried again would find the name taken.
+    /// The result if the new object can no longer be found: without it, as RFC 1813 §3.3.9 allows.
+    /// An error would be wrong, and a retry would find that the name exists.
     fn without_object(&self, dir: Change) -> Result<Created> {
         self.sync_without_object()?;
         Ok(Created { node: None, dir })
     }
 
-    /// What is left to set on an object that was made with its mode by its owner.
+    /// The attributes still to be set on an object that was created with its mode by its owner.
     ///
-    /// Permission bits are what the kernel made of the client's under the directory's default ACL,
-    /// and a set-group-id bit that it inherited stays; only special bits that it left out are
-    /// added. Clients send ids along that only root may set: from others they mean nothing, as in
-    /// the kernel's server. A new owner or group takes set-id bits away, so that they are set after it.
+    /// Permission bits are what the kernel made of the client's under the directory's default ACL, and
+    /// an inherited set-group-id bit stays; only missing special bits are added. Clients also send ids
+    /// that only root may set: from others they are ignored, as in the kernel's server. A new owner or
+    /// group clears set-id bits, so that they are set after it.
     fn remaining_attributes(&self, set: &SetAttr, made: &Attr) -> SetAttr {
         let cred = self.local.identity.cred(&self.cx.cred);
         let special = set.mode.unwrap_or(0) & 0o7000;
@@ -168,7 +169,7 @@ impl<'p> DirChange<'p> {
 }
 
 impl DirChange<'_> {
-    /// Puts the directory on disk.
+    /// Syncs the directory.
     ///
     /// # Errors
     /// Those of the sync.
@@ -176,7 +177,7 @@ impl DirChange<'_> {
         self.local.sync_dir(self.cx, &self.file)
     }
 
-    /// Puts a new object on disk, with its name.
+    /// Syncs a new object and its name.
     ///
     /// # Errors
     /// Those of the sync.
@@ -195,7 +196,7 @@ impl DirChange<'_> {
         self.sync()
     }
 
-    /// Puts a new object on disk that is not to be found any more: somebody may have moved it.
+    /// Syncs a new object that can no longer be found: it may have been renamed.
     ///
     /// # Errors
     /// Those of the sync.
@@ -208,8 +209,8 @@ impl DirChange<'_> {
         local.sync_everything()
     }
 
-    /// Puts an object on disk that has got another name here, if its directories alone are not enough. To be
-    /// called once they are there.
+    /// Syncs an object that has got another name here, if syncing its directories is not enough. To be
+    /// called after that.
     ///
     /// # Errors
     /// Those of the sync.
@@ -221,7 +222,7 @@ impl DirChange<'_> {
         Ok(())
     }
 
-    /// The same for what has been moved to `name`.
+    /// The same for an object that was renamed to `name`.
     ///
     /// # Errors
     /// Those of the sync.
@@ -238,14 +239,13 @@ impl DirChange<'_> {
         });
         match opened {
             Ok(moved) => self.sync_linked(&moved),
-            // it has been moved on
+            // it has been renamed again
             Err(_) => local.sync_everything(),
         }
     }
 }
 
-/// The status for making over an existing name: EEXIST, even where the kernel says that it is a
-/// directory.
+/// The status of creating an existing name: EEXIST, even where the kernel returns EISDIR.
 pub fn exists(status: Status) -> Status {
     if status == Status::IsDir { Status::Exist } else { status }
 }

@@ -1,16 +1,16 @@
-//! What has to be synced so that a change is on disk before it is answered (`sync` exports).
+//! The syncs with which a change is on disk before it is answered (`sync` exports).
 //!
-//! Where a journal has each change of names as a whole (ext3, ext4, xfs), the name of a new object is on
-//! disk with the object, and what is known of an object with the directory in which its name has
-//! changed: one sync is enough, and a disk is asked to write its cache back once instead of twice.
+//! With a journal that contains each change of names as a whole (ext3, ext4, xfs), the name of a new
+//! object is on disk with the object, and the attributes of an object with the directory in which its
+//! name has changed: one sync is enough, and the disk flushes its cache once instead of twice.
 //!
-//! Elsewhere both are synced. btrfs keeps a log for each sync (seen with Linux 6.1, by power cuts): an
-//! object that gets another name is written to it anew, as one that only exists, which takes the
-//! attributes out again that were synced before; and a symbolic link that was made and moved since
-//! the last commit has its old name as well. So there the object is synced after its directories.
+//! Elsewhere both are synced. btrfs keeps a log for each sync (observed with Linux 6.1, by power
+//! cuts): an object that gets another name is logged again, as one that only exists, which drops the
+//! attributes that were synced before; and a symbolic link that was created and renamed since the last
+//! commit has its old name as well. So there the object is synced after its directories.
 //!
-//! ext4 without a journal has a new object on disk with all of the file system only (seen in the same
-//! way); the server does not go so far for each call.
+//! ext4 without a journal has a new object on disk only after a sync of the whole file system
+//! (observed in the same way); the server does not do that for each call.
 
 use crate::cache::group_sync::Extent;
 use crate::cache::open_file::OpenFile;
@@ -23,13 +23,13 @@ use sys::open::{How, open_listing, reopen};
 use vfs::{Cx, Durability, FileType, Result, Status};
 
 impl LocalFs {
-    /// Whether the export promises that changes are on disk before they are answered, and there is a
-    /// disk.
+    /// Whether the export guarantees that changes are on disk before they are answered, and there is
+    /// a disk.
     pub(crate) fn has_to_sync(&self, cx: &Cx<'_>) -> bool {
         cx.durability == Durability::Sync && self.medium != Medium::Memory
     }
 
-    /// Puts a directory's entries on disk, if the export promises that.
+    /// Syncs a directory's entries, if the export guarantees that.
     pub(crate) fn sync_dir(&self, cx: &Cx<'_>, dir: &OpenFile) -> Result<()> {
         if !self.has_to_sync(cx) {
             return Ok(());
@@ -51,7 +51,7 @@ impl LocalFs {
         }
     }
 
-    /// Puts an object itself on disk, whatever it is.
+    /// Syncs an object itself, of any type.
     pub(crate) fn sync_object(&self, cx: &Cx<'_>, file: &OpenFile) -> Result<()> {
         self.will_block(cx)?;
         if let Some(fd) = file.writer().or_else(|| file.reader()) {
@@ -63,7 +63,7 @@ impl LocalFs {
                 .or_else(|_| reopen(file.path(), How::WriteOnly))
                 .map(Some),
             FileType::Directory => open_listing(file.path()).map(Some),
-            // there is no descriptor that could be synced
+            // no descriptor can be synced
             FileType::Symlink
             | FileType::Block
             | FileType::Char
@@ -72,13 +72,13 @@ impl LocalFs {
         };
         match self.files.open_with_retry(open) {
             Ok(Some(fd)) => self.synced(sys::io::sync(fd.as_fd())),
-            // or it may be neither read nor written by an ordinary user's server
+            // or it is neither readable nor writable for an unprivileged server
             Ok(None) | Err(_) => self.sync_everything(),
         }
     }
 
-    /// Puts so much of a file on disk, through a descriptor that its calls share; how much that was.
-    /// The caller has said that it may sleep.
+    /// Syncs an extent of a file, through a descriptor that its calls share; returns the extent
+    /// synced. The caller has announced that it may block.
     pub(crate) fn sync_file(
         &self,
         file: &OpenFile,
@@ -96,19 +96,19 @@ impl LocalFs {
                 Extent::Data => (sys::io::sync_data(fd), extent),
                 Extent::File => (sys::io::sync(fd), extent),
             };
-            // before the next round begins: who commits in that one must see it
+            // before the next sync starts: a COMMIT in that one must see it
             result.inspect_err(|_| self.verifier.change()).map(|()| done)
         };
         file.group_sync().sync(extent, sync).map_err(errno::from)
     }
 
-    /// Puts the whole file system on disk: for objects that no descriptor can sync.
+    /// Syncs the whole file system: for objects that no descriptor can sync.
     pub(crate) fn sync_everything(&self) -> Result<()> {
         self.identity.act_as_server().map_err(errno::from)?;
         self.synced(sys::io::sync_filesystem(self.root.as_fd()))
     }
 
-    /// Passes a sync's result on; a failed one may have lost data that was promised to COMMIT.
+    /// Returns a sync's result; a failed one may have lost data that COMMIT would have to report.
     pub(crate) fn synced(&self, result: io::Result<()>) -> Result<()> {
         result.map_err(|e| {
             self.verifier.change();

@@ -1,5 +1,5 @@
-//! The entry that a name leads to: from the cache of names if it is known there, and into the caches
-//! once it was opened.
+//! The entry of a name: from the cache of names if it is known there, and stored in the caches once
+//! it was opened.
 
 use crate::cache::name_cache::{NameHint, Tag};
 use crate::cache::open_file::OpenFile;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use sys::stat::Stat;
 use vfs::{Fid, Node, Result, Status};
 
-/// What a hint leads to, proven by one question to the kernel; `None` if there is no hint or it is
-/// not what the name leads to now.
+/// The object of a hint, verified by one system call; `None` if there is no hint or the name refers
+/// to something else now.
 ///
-/// The object is held open from before the question until after the answer was compared, so its
-/// inode number is nobody else's in between. A mount point shows as one, or by its device.
+/// The object is held open from before the call until its result was compared, so its inode number
+/// cannot be reused in between. A mount point is recognised as one, or by its device.
 ///
 /// # Errors
-/// [`Status::NoEnt`] if the name leads to nothing, as it did before.
+/// [`Status::NoEnt`] if the name is absent, as before.
 pub fn lookup_hint(
     local: &LocalFs,
     dir: BorrowedFd<'_>,
@@ -50,18 +50,18 @@ pub fn lookup_hint(
     }
 }
 
-/// The node of an entry that was just opened; it goes into the cache and into the table, and its
-/// name leads to it from now on.
+/// The node of an entry that was just opened; it is stored in the cache and in the table, and in
+/// the cache of names.
 ///
 /// # Errors
-/// What the kernel says; [`Status::NoEnt`] if it has gone meanwhile.
+/// The kernel's error; [`Status::NoEnt`] if it was removed meanwhile.
 pub fn cache_entry(local: &LocalFs, dir: &Fid, name: &[u8], fd: OwnedFd) -> Result<Node> {
     let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
     let file = OpenFile::new(fd, &stat);
     cache_open_entry(local, dir, name, file, &stat).map(|(node, _)| node)
 }
 
-/// The same for an object with its attributes; gives what is in the cache now.
+/// The same for an object with its attributes; returns the one that is in the cache now.
 ///
 /// # Errors
 /// As [`cache_entry`].
@@ -84,7 +84,7 @@ pub fn cache_open_entry(
     Ok((Node { fid, attr: local.attr_of(stat, &file) }, file))
 }
 
-/// A mount point shows as a step into another mount: it is there, and closed.
+/// A mount point is recognised by a step into another mount: it exists, and access is denied.
 pub fn entry_status(error: &io::Error) -> Status {
     match errno::status(error) {
         Status::XDev => Status::Acces,

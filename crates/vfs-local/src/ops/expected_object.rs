@@ -1,14 +1,15 @@
-//! Telling an object that was just made by name from one that was moved to that name since.
+//! Distinguishes an object that was just created by name from one that was renamed to that name
+//! since.
 //!
-//! The kernel makes directories, links and nodes without opening them. SyncPoint the server has opened the
-//! name another client may have moved something else there, and whatever it is would be answered as
-//! new, and get the owner and the special bits that were asked for. So what is found is compared
-//! with what was made: its type, its links, its owner, and when it came to be, where the file system
-//! tells. What passes for it by mistake is of the same type, of the same user, has one name and is not older
-//! than the call by more than [`SLACK`]: nothing that the caller could not have changed himself.
+//! The kernel creates directories, links and nodes without opening them. Until the server has opened the
+//! name another client may have renamed something else to it, and that would be returned as the new object,
+//! and get the requested owner and special bits. So the object found is compared with the expected one: its
+//! type, its links, its owner, and its time of creation, where the file system has it. An object that passes
+//! by mistake is of the same type, of the same user, has one name and is not older than the call by more
+//! than [`SLACK`]: nothing that the caller could not have changed itself.
 //!
-//! Some file systems (FAT, many in user space) give everything to one owner, or tell the time by another
-//! machine's clock. There nothing matches; what has the right type is shown if no other call has
+//! Some file systems (FAT, many in user space) give everything to one owner, or have times by another
+//! machine's clock. There nothing matches; an object of the right type is returned if no other call has
 //! changed the directory meanwhile, and nothing is set on it.
 
 use crate::attr::file_type;
@@ -16,22 +17,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sys::stat::Stat;
 use vfs::FileType;
 
-/// By how much the time of creation may be before the call: file systems stamp by a coarser clock, and FAT
-/// to two seconds.
+/// Tolerance of the time of creation before the call: file systems have a coarser clock, and FAT a
+/// granularity of two seconds.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Who makes something, and what. To be put together before it is made.
+/// The expected object. To be constructed before the creation.
 pub struct ExpectedObject {
     ftype: FileType,
     /// Of a device.
     rdev: Option<(u32, u32)>,
     uid: u32,
-    /// The earliest second and nanosecond that it can be from.
+    /// The earliest time of creation, in seconds and nanoseconds.
     since: (i64, u32),
 }
 
 impl ExpectedObject {
-    /// The caller, who is about to make something of this type.
+    /// An object of this type that the caller is about to create.
     pub fn new(uid: u32, ftype: FileType) -> Self {
         let since = SystemTime::now().checked_sub(SLACK).unwrap_or(UNIX_EPOCH);
         let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -44,13 +45,13 @@ impl ExpectedObject {
         Self { rdev: Some(rdev), ..Self::new(uid, ftype) }
     }
 
-    /// Whether this is what was made, as far as can be told.
+    /// Whether this is the created object, as far as can be determined.
     pub fn matches(&self, stat: &Stat) -> bool {
         let new = stat.btime.is_none_or(|born| born >= self.since);
         self.could_match(stat) && stat.uid == self.uid && new
     }
 
-    /// Whether it is of the right kind and has no other name.
+    /// Whether it has the right type and no other name.
     pub fn could_match(&self, stat: &Stat) -> bool {
         // a directory's own `.` counts on some file systems
         let links = if self.ftype == FileType::Directory { 2 } else { 1 };

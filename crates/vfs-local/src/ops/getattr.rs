@@ -1,4 +1,5 @@
-//! GETATTR: one `fstat` of the cached descriptor; and a `statx` for who wants the time of creation.
+//! GETATTR: one `fstat` of the cached descriptor; and a `statx` if the time of creation is
+//! requested.
 
 use crate::errno;
 use crate::fs::LocalFs;

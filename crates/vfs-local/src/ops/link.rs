@@ -2,7 +2,7 @@
 //!
 //! `fs.protected_hardlinks` lets a local process link only files that it owns or may read and write.
 //! The kernel's NFS server does not apply it, because the client's kernel decides what its processes
-//! may link; neither does this one: only the directory's permissions count.
+//! may link; neither does this one: only the directory's permissions apply.
 
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -36,8 +36,8 @@ pub fn link(
     Ok((local.attr_of(&after, &file), change))
 }
 
-/// Makes the link as the caller; where `fs.protected_hardlinks` forbids that, as the server, if the
-/// caller may add entries to the directory.
+/// Creates the link as the caller; where `fs.protected_hardlinks` forbids that, as the server, if
+/// the caller may add entries to the directory.
 fn make(dir_change: &DirChange<'_>, file: &OpenFile, name: Name<'_>) -> Result<()> {
     let link = || make_link(file.path(), dir_change.file.path(), name.bytes());
     let (local, cx) = (dir_change.local, dir_change.cx);

@@ -1,13 +1,13 @@
-//! Locks against programs of this machine: locks of one open file description for each file that is locked
+//! Locks against programs of this machine: locks of one open file description for each locked file
 //! (fcntl(2), `F_OFD_SETLK`).
 //!
-//! POSIX locks of the server's process would not do: the close of any descriptor of the file drops
-//! them, and the server closes descriptors as it likes. flock(2) does not meet either kind on a local
-//! file system.
+//! POSIX locks of the server's process cannot be used: the close of any descriptor of the file drops
+//! them, and the server closes descriptors at any time. flock(2) does not conflict with either kind
+//! on a local file system.
 //!
-//! What the kernel was told is kept in [`LockedFile::held`], so that it can be undone, and told anew
-//! to a description that is open for more: a lock for writing needs one that is open for writing, and
-//! the first may have been opened where that was not to be had.
+//! The locks set in the kernel are stored in [`LockedFile::held`], so that a change can be undone,
+//! and set again on a description with more access: a write lock needs one that is open for writing,
+//! and the first may have been opened without that.
 
 use crate::errno;
 use crate::fs::LocalFs;
@@ -42,7 +42,7 @@ struct LockedFile {
     fd: OwnedFd,
     /// Why it is not open for writing.
     refused: Option<Status>,
-    /// What is held, in the order of the bytes; nothing overlaps.
+    /// The held locks, in the order of the bytes; nothing overlaps.
     held: Vec<(LockRange, LockMode)>,
 }
 
@@ -52,7 +52,8 @@ impl FileLocks for LockedFile {
         if let Some(status) = self.refused.filter(|_| writes) {
             return Err(status);
         }
-        // what may fail first: nothing is given up before the rest is taken, so that it can be undone
+        // steps that may fail come first: nothing is unlocked before the rest is locked, so that it
+        // can be undone
         let (raised, lowered) = self.split(changes);
         for (done, change) in raised.iter().enumerate() {
             let Err(error) = self.tell(change.range, change.mode) else { continue };
@@ -83,7 +84,7 @@ impl FileLocks for LockedFile {
 }
 
 impl LockedFile {
-    /// The parts of changes in which more is to be held than now, and those in which less is.
+    /// The parts of changes that strengthen the lock, and those that weaken it.
     fn split(&self, changes: &[LockChange]) -> (Vec<LockChange>, Vec<LockChange>) {
         let (mut raised, mut lowered) = (Vec::new(), Vec::new());
         for change in changes {
@@ -98,7 +99,7 @@ impl LockedFile {
         (raised, lowered)
     }
 
-    /// A range, cut where what is held of it changes.
+    /// A range, split where its current lock changes.
     fn parts(&self, range: LockRange) -> Vec<(LockRange, Option<LockMode>)> {
         let mut parts = Vec::new();
         let mut next = Some(range.start());
@@ -115,28 +116,28 @@ impl LockedFile {
     }
 
     fn tell(&self, range: LockRange, mode: Option<LockMode>) -> io::Result<()> {
-        // beyond what the kernel can address there is no file, and nobody who could lock it
+        // beyond the kernel's largest offset there is no file, and no conflicting lock
         kernel_range(range)
             .map_or(Ok(()), |range| ofd_lock::set(self.fd.as_fd(), range, lock_type(mode)))
     }
 
-    /// What was in the way of a change that the kernel refused.
+    /// The conflict of a change that the kernel refused.
     fn conflict(&self, error: &io::Error, change: &LockChange) -> Result<LockConflict> {
         let in_the_way = matches!(sys::errno::of(error), Some(Errno::AGAIN | Errno::ACCESS));
         match change.mode.filter(|_| in_the_way) {
-            // gone by now: as if it had never been, and the caller tries again
+            // released by now: no conflict, and the caller tries again
             Some(mode) => self.test(change.range, mode)?.ok_or(Status::Jukebox),
             None => Err(lock_error(error)),
         }
     }
 
-    /// Tells the kernel again what is held of a range: as much as it was told last, or less, which cannot fail.
+    /// Sets the kernel's lock of a range to the stored state: equal or weaker, which cannot fail.
     fn restore(&self, range: LockRange) -> Result<()> {
         let mut parts = self.parts(range).into_iter();
         parts.try_for_each(|(range, mode)| self.tell(range, mode).map_err(lock_status))
     }
 
-    /// Notes a change that was made.
+    /// Stores a change that was made.
     fn note(&mut self, change: &LockChange) {
         let mut held = Vec::with_capacity(self.held.len().saturating_add(2));
         for (range, mode) in &self.held {
@@ -156,7 +157,7 @@ impl LockedFile {
     }
 }
 
-/// The status of a refusal that is no conflict.
+/// The status of an error other than a conflict.
 fn lock_error(error: &io::Error) -> Status {
     match sys::errno::of(error) {
         Some(Errno::NOLCK) => Status::NotSupp,
@@ -177,7 +178,7 @@ const fn lock_type(mode: Option<LockMode>) -> LockType {
     }
 }
 
-/// The range as the kernel has it; `None` if it begins beyond what the kernel can address.
+/// The range for the kernel; `None` if it begins beyond the largest offset of the kernel.
 fn kernel_range(range: LockRange) -> Option<Range> {
     let start = i64::try_from(range.start()).ok()?;
     let last = i64::try_from(range.last()).ok().filter(|last| *last < i64::MAX);
@@ -185,7 +186,7 @@ fn kernel_range(range: LockRange) -> Option<Range> {
     Some(Range { start, len })
 }
 
-/// The kernel's range in the trait's words.
+/// Converts the kernel's range to the trait's type.
 fn neutral_range(range: Range) -> LockRange {
     let start = u64::try_from(range.start).unwrap_or(0);
     let length = u64::try_from(range.len).ok().filter(|len| *len > 0).unwrap_or(u64::MAX);

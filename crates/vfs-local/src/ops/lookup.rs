@@ -45,9 +45,9 @@ pub fn lookup(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> R
     }
 }
 
-/// The look-up as far as nothing has to be waited for; `None` if it takes more.
+/// The look-up as far as it needs no blocking; `None` if it must block.
 fn warm(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<Found>> {
-    // the right to search is checked below, so that the caller's own identity will do
+    // search permission is checked below, so that the caller's own identity is not needed
     if local.identity.act_as_caller_or_server(&cx.cred).is_err() {
         return Ok(None);
     }
@@ -72,7 +72,7 @@ fn warm(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<F
     });
     match looked {
         Some(Ok(Warm::Found(found))) => {
-            // it may have been somewhere else in between
+            // it may have been moved in between
             local.resolver.remember(dir, name, &found.node.fid)?;
             Ok(Some(found))
         }
@@ -90,15 +90,15 @@ fn warm(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<F
     }
 }
 
-/// How far a look-up came without waiting.
+/// The result of a look-up without blocking.
 enum Warm {
     Found(Found),
     Opened(OwnedFd, Attr),
     Cold,
 }
 
-/// `..`: the root's is the root; another directory's only if going on upwards meets the root, so
-/// that one that was moved out of the export leads nowhere.
+/// `..`: the root's is the root; another directory's only if its ancestors include the root, so
+/// that one that was moved out of the export is not followed.
 fn parent(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, file: &OpenFile, attr: Attr) -> Result<Found> {
     if *dir == local.root_fid {
         return Ok(Found { node: Node { fid: *dir, attr }, dir: attr });

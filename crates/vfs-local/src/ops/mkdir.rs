@@ -6,7 +6,7 @@ use crate::ops::expected_object::ExpectedObject;
 use sys::namespace::make_dir;
 use vfs::{Created, Cx, Fid, FileType, Name, Result, SetAttr};
 
-/// The mode of a directory until its owner says otherwise.
+/// The mode of a directory until its owner sets another.
 const MODE_DEFAULT: u32 = 0o700;
 
 /// See [`vfs::Backend::mkdir`].

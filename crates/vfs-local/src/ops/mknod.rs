@@ -1,5 +1,5 @@
-//! MKNOD: devices, pipes and sockets; the server only makes them, it never opens them. A device
-//! number that Linux does not keep whole would be that of another device.
+//! MKNOD: devices, pipes and sockets; the server only creates them and never opens them. A device
+//! number that Linux would truncate would be that of another device.
 
 use crate::fs::LocalFs;
 use crate::ops::dir_change::DirChange;
@@ -7,7 +7,7 @@ use crate::ops::expected_object::ExpectedObject;
 use sys::namespace::{NodeType, make_node};
 use vfs::{Created, Cx, Fid, FileType, Name, NodeKind, Result, SetAttr, Status};
 
-/// The mode of a node until its owner says otherwise.
+/// The mode of a node until its owner sets another.
 const MODE_DEFAULT: u32 = 0o600;
 /// Bits of a device's major and minor number (linux/kdev_t.h).
 const MAJOR_BITS: u32 = 12;

@@ -1,4 +1,4 @@
-//! What OPEN needs: whether the caller may open a file, and keeping it while it is open.
+//! The requirements of OPEN: whether the caller may open a file, and keeping it while it is open.
 
 use crate::cache::open_file::OpenFile;
 use crate::fs::LocalFs;

@@ -1,4 +1,4 @@
-//! May the caller do this: checked in user space, against fresh attributes and the ACL.
+//! Permission checks in user space, with current attributes and the ACL.
 
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -10,8 +10,8 @@ use vfs::{Attr, Cred, Cx, FileType, Result, Status};
 /// The group bits of a mode, which are the mask of an ACL.
 const GROUP_BITS: u16 = 0o070;
 
-/// Gives `check` the ACL of an object, if there is one that matters for this caller: the owner and
-/// root are not subject to it, and without group bits (its mask) it grants nothing.
+/// Passes `check` the ACL of an object, if one applies to this caller: the owner and root are not
+/// subject to it, and without group bits (its mask) it grants nothing.
 pub fn with_acl<R>(
     file: &OpenFile,
     attr: &Attr,

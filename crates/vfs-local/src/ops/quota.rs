@@ -1,5 +1,5 @@
-//! Asking for quotas. The kernel checks the process's real user and not whom a call acts as, so who may
-//! ask is checked here.
+//! Querying quotas. The kernel checks the process's real user and not the identity of the call, so
+//! permission is checked here.
 
 use crate::errno;
 use crate::fs::LocalFs;
@@ -9,7 +9,8 @@ use vfs::{Cred, Cx, Fid, Quota, QuotaKind, QuotaUsage, Quotas, Result, Status};
 
 impl Quotas for LocalFs {
     fn quota(&self, cx: &Cx<'_>, fid: &Fid, kind: QuotaKind, id: u32) -> Result<Option<Quota>> {
-        // quotas are the file system's, and an export is on one only: the object need only be there
+        // quotas belong to the file system, and an export is on one only: the object need only
+        // exist
         self.hold(cx, fid)?;
         if !may_ask(&self.identity.cred(&cx.cred), kind, id) {
             return Err(Status::Perm);

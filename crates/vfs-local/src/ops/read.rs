@@ -1,11 +1,12 @@
-//! READ: from the page cache on the calling worker; what needs the disk only after others go on.
+//! READ: from the page cache on the calling worker; from the disk only after other calls can
+//! continue.
 //!
-//! One `fstat` after the read serves the end-of-file flag, the attributes of the reply and the
-//! permission check: nothing that was read leaves the server before the check has passed.
+//! One `fstat` after the read provides the end-of-file flag, the attributes of the reply and the
+//! permission check: no data leaves the server before the check has passed.
 //!
-//! A file may grow between the two, and have more than was found to be its end. What was read is given then without
-//! the flag, and the client asks for the rest; but a reply of no data at all says that it is the end,
-//! as the kernel's server does: clients take nothing without an end for a broken disk (Linux: EIO).
+//! A file may grow between the two, beyond the end that the read found. The data is then returned without the flag,
+//! and the client requests the rest; but a reply without data has the flag set, as in the kernel's server: clients
+//! take a reply without data and flag for a broken disk (Linux: EIO).
 
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -25,7 +26,7 @@ pub fn read(
     offset: u64,
     data: &mut [u8],
 ) -> Result<ReadDone> {
-    // beyond what the kernel can address there is nothing: the end of every file
+    // beyond the kernel's largest offset is the end of every file
     let room = usize::try_from(i64::MAX.cast_unsigned().saturating_sub(offset));
     let room = room.map_or(data.len(), |room| room.min(data.len()));
     let data = data.get_mut(..room).unwrap_or_default();
@@ -38,7 +39,7 @@ pub fn read(
     let fd = local.reader(&file, fid)?;
     let count = match no_wait(local, fd, offset, data) {
         Some(count) if count == data.len() => count,
-        // a short count of a read that must not wait may be the end, or where the cache ends
+        // a short count of a nonblocking read may be the end of the file or of the cached data
         Some(_) | None => {
             local.will_block(cx)?;
             fill(fd, offset, data)?
@@ -49,7 +50,7 @@ pub fn read(
     Ok(done)
 }
 
-/// The whole read without waiting, without a reference count; `None` if it takes more.
+/// The whole read without blocking, without a reference count; `None` if it must block.
 fn warm(
     local: &LocalFs,
     cx: &Cx<'_>,

@@ -1,14 +1,13 @@
-//! READ without copying: finds out whether a range is in memory, and gives the file itself.
+//! READ without copying: checks whether a range is in memory, and returns the file itself.
 //!
-//! Whoever sends the range holds a connection's transmit lock and leads a pool; it must not wait for
-//! the disk. So the page cache is asked first ([`sys::io::is_cached`]). What can go wrong after that is
-//! a page that is evicted between question and answer; the kernel then waits for it, which the
-//! watchdog notices.
+//! The sender of the range holds a connection's transmit lock and leads a pool; it must not wait for
+//! the disk. So the page cache is queried first ([`sys::io::is_cached`]). A page may still be evicted
+//! between query and send; the kernel then waits for it, which the watchdog detects.
 //!
-//! The attributes are fetched before the data leaves. So READ says what was true at one moment: the
-//! size that goes with the attributes decides how much there is to be read and whether it is the
-//! end. If the file changes before its pages have left, the reply carries newer bytes, and zeros in
-//! place of those that were cut off, as the kernel's own server may.
+//! The attributes are fetched before the data is sent. So READ is consistent at one moment: the
+//! size in the attributes determines how much there is to be read and whether it is the end. If the
+//! file changes before its pages are sent, the reply contains newer data, and zeros for truncated
+//! data, as with the kernel's own server.
 
 use crate::cache::open_file::OpenFile;
 use crate::fs::LocalFs;
@@ -83,7 +82,7 @@ fn find_range(
 /// Whether all of a range within the file is in the page cache.
 fn in_memory(local: &LocalFs, fd: BorrowedFd<'_>, offset: u64, count: usize) -> bool {
     if local.medium == Medium::Memory {
-        // pages that are not there are holes or were swapped out; one that is there is filled
+        // missing pages are holes or were swapped out; a present one is filled
         let start = offset - offset % sys::io::PAGE;
         let len = offset.saturating_add(count as u64).saturating_sub(start);
         let pages = len.next_multiple_of(sys::io::PAGE);

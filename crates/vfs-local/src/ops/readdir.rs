@@ -1,13 +1,14 @@
 //! READDIR and READDIRPLUS: the kernel's own positions are the cookies, so they are as stable as the
-//! file system makes them, and nothing is remembered between calls.
+//! file system makes them, and no state is kept between calls.
 //!
-//! Each call lists through a descriptor that nobody else has meanwhile: two listings never share a
-//! position. It stays open for the next. Memory is one batch of at most 32 KiB on the stack, whatever the
-//! directory's size; a batch is about what the caller takes, because the kernel's entries are as long as
-//! READDIR's on the wire.
+//! Each call lists through a descriptor of its own: two listings never share a position. It stays open
+//! for the next. Memory is one batch of at most 32 KiB on the stack, whatever the directory's size; a
+//! batch is about as long as the reply, because the kernel's entries are as long as READDIR's on the
+//! wire.
 //!
 //! Ids and attributes of entries cost one system call for an object that is known by this name (see
-//! [`crate::cache::name_cache`]), two for others, an open only where those two do not fit together.
+//! [`crate::cache::name_cache`]), two for others, an open only if the results of those two are
+//! inconsistent.
 
 use crate::cache::name_cache::{NameHint, Tag};
 use crate::cache::open_file::OpenFile;
@@ -23,8 +24,8 @@ use sys::stat::Stat;
 use vfs::access::Permission;
 use vfs::{Attr, Cx, DirEntry, Fid, ListArgs, Listing, Node, Result, Status};
 
-/// Bytes that a batch has beyond what the caller takes: an entry of the longest name, and the rounding of
-/// the others.
+/// Bytes of a batch in addition to the reply's: an entry of the longest name, and the rounding of the
+/// others.
 const BATCH_MORE: usize = 512;
 
 /// See [`vfs::Backend::readdir`].
@@ -47,7 +48,7 @@ pub fn readdir(
         None => local.files.open_with_retry(|| open_listing(file.path())).map_err(errno::from)?,
     };
     position(listing.as_fd(), args.cookie)?;
-    // what is behind a name is for those who may search the directory
+    // nodes of entries require search permission
     let nodes = args.nodes && check(local, cx, &file, &attr, Permission::EXEC).is_ok();
     let lister = Lister {
         local,
@@ -64,8 +65,8 @@ pub fn readdir(
     Ok(Listing { eof, dir: local.stat(&file)? })
 }
 
-/// Bytes of the kernel's entries that are fetched at once for so much of READDIR's. A little more, so that a
-/// directory that fits is fetched by one call and its end by another, and no entry is too long.
+/// Bytes of the kernel's entries that are fetched at once for this many of READDIR's. Slightly more, so that
+/// a directory that fits is fetched by one call and its end by another, and no entry is too long.
 fn batch(room: usize) -> usize {
     room.saturating_add(BATCH_MORE).min(BATCH)
 }
@@ -92,7 +93,7 @@ struct Lister<'l> {
 }
 
 impl Lister<'_> {
-    /// Gives entries until the sink breaks; whether the end was reached.
+    /// Passes entries to the sink until it breaks; whether the end was reached.
     fn run(&self, sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>) -> Result<bool> {
         let mut failed = None;
         let end = list(self.listing, &mut Room::default(), self.batch, &mut |entry| {
@@ -104,7 +105,7 @@ impl Lister<'_> {
                 }
             };
             let name = entry.name.to_bytes();
-            // the parent of the root is the root: what is above is nobody's business
+            // the parent of the root is the root: nothing above is exposed
             let above = name == b".." && *self.dir == self.local.root_fid;
             let fileid = if above { self.attr.fileid } else { entry.ino };
             sink(&DirEntry { name, fileid, cookie: entry.next, node: node.as_ref() })
@@ -116,7 +117,7 @@ impl Lister<'_> {
         }
     }
 
-    /// Id and attributes of an entry, if they are wanted and can be had.
+    /// Id and attributes of an entry, if they are requested and available.
     fn node(&self, entry: &Entry<'_>) -> Result<Option<Node>> {
         match entry.name.to_bytes() {
             _ if !self.nodes => Ok(None),
@@ -131,15 +132,15 @@ impl Lister<'_> {
                         None => self.opened(name)?,
                     },
                 };
-                // an id that the table did not take would lead nowhere
+                // an id that could not be stored in the table would be stale
                 let known = |node: &Node| self.local.resolver.remember(self.dir, name, &node.fid);
                 Ok(node.filter(|node| known(node).is_ok()))
             }
         }
     }
 
-    /// Id and attributes of an object that was met by this name before: it is open here, or the
-    /// inode was born as the one that was met.
+    /// Id and attributes of an object that was seen by this name before: it is open here, or the
+    /// inode has the same birth hash.
     fn known(&self, entry: &Entry<'_>, tag: Tag) -> Option<Node> {
         let names = self.local.files.names();
         let NameHint::Object(fid, born) = names.find(tag, self.local.files.now_s())? else {
@@ -156,13 +157,14 @@ impl Lister<'_> {
         same.then(|| Node { fid, attr: self.local.attr_by_fid(&stat, &fid) })
     }
 
-    /// Whether what a name leads to now is the inode that was listed, and none that is mounted on it.
+    /// Whether the name now refers to the inode that was listed, and not to one that is mounted on
+    /// it.
     fn listed(&self, entry: &Entry<'_>, stat: &Stat) -> bool {
         stat.ino == entry.ino && stat.dev == self.attr.fsid && !stat.mount_root
     }
 
-    /// Id and attributes by two calls on the name, taken only if the inode is the one listed: then
-    /// the handle, which was taken in between, is that inode's as well.
+    /// Id and attributes by two calls on the name, used only if the inode is the one listed: then
+    /// the handle, which was fetched in between, is that inode's as well.
     fn by_name(&self, entry: &Entry<'_>, tag: Tag) -> Result<Option<Node>> {
         let fid = match fid_of_entry(self.listing, entry.name) {
             Ok(Some(fid)) => fid,
@@ -179,8 +181,7 @@ impl Lister<'_> {
         Ok(Some(Node { fid, attr: self.local.attr_by_fid(&stat, &fid) }))
     }
 
-    /// The same through an open, which nothing can come between; `None` for what has just gone and
-    /// for mount points.
+    /// The same through an open, without a race; `None` for removed entries and for mount points.
     fn opened(&self, name: &[u8]) -> Result<Option<Node>> {
         let Ok(fd) = open_entry(self.file.path(), name, How::Path, false) else {
             return Ok(None);

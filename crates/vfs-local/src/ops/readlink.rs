@@ -1,4 +1,4 @@
-//! READLINK: the target as it is; the server never follows it.
+//! READLINK: the unchanged target; the server never follows it.
 
 use crate::errno;
 use crate::fs::LocalFs;

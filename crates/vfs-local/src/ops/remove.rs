@@ -1,4 +1,5 @@
-//! REMOVE and RMDIR: the kernel decides, as the caller; the descriptor kept of what went is closed.
+//! REMOVE and RMDIR: permission is checked by the kernel, as the caller; the cached descriptor of
+//! the object is closed.
 
 use crate::fs::LocalFs;
 use crate::ops::dir_change::DirChange;

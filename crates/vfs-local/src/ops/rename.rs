@@ -1,5 +1,5 @@
-//! RENAME: as POSIX has it; what is replaced is closed, the new place is remembered, in another directory before
-//! it is one: a server that is killed in between must find the object again.
+//! RENAME: as in POSIX; a replaced object is closed, the new name is stored in the table, in another directory
+//! before the rename: a server that is killed in between must find the object again.
 
 use crate::fs::LocalFs;
 use crate::ops::dir_change::DirChange;
@@ -38,7 +38,7 @@ pub fn rename(
     renamed?;
     let changes = (source.change(), target.change());
     match (moved, replaced) {
-        // two names of one file: POSIX leaves both as they are
+        // two names of one file: POSIX leaves both unchanged
         (Some(moved), Some(replaced)) if moved == replaced.fid => {}
         (moved, replaced) => {
             if let Some(replaced) = replaced {

@@ -1,9 +1,8 @@
 //! SETATTR: owner, then mode, then size, then times, each by the kernel as the caller.
 //!
-//! Changing the owner clears set-id bits, so the mode comes after it; so does changing the size, but for
-//! root, and the mode is set again then: what is refused is refused before anything is cut. The size is the one thing that
-//! the caller need not have permission for now: who may write data at this call (the owner always,
-//! see [`vfs::access::data_access`]) may cut it.
+//! Changing the owner clears set-id bits, so the mode comes after it; so does changing the size, except as root, and the
+//! mode is set again then: errors are detected before anything is truncated. Only the size does not need permission by the
+//! mode: a caller that may write data at this call (the owner always, see [`vfs::access::data_access`]) may truncate.
 
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -15,7 +14,7 @@ use sys::namespace::{When, set_mode, set_owner, set_times};
 use vfs::access::Permission;
 use vfs::{Attr, Change, Cx, Fid, FileType, Result, SetAttr, SetTime, Status, Time, need_regular};
 
-/// The bits that a change by somebody else than root takes away.
+/// The bits that a change by a user other than root clears.
 const SET_ID: u32 = 0o6000;
 
 /// See [`vfs::Backend::setattr`].
@@ -37,7 +36,7 @@ pub fn setattr(
     Ok(around)
 }
 
-/// Sets attributes and puts them on disk.
+/// Sets attributes and syncs them.
 ///
 /// # Errors
 /// What the kernel says.
@@ -63,7 +62,7 @@ pub fn apply(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<(
     apply_to(local, cx, fid, &file, &attr, set)
 }
 
-/// The same on an object that is held, with its attributes before.
+/// The same on an object that is held open, with its attributes before.
 fn apply_to(
     local: &LocalFs,
     cx: &Cx<'_>,
@@ -97,7 +96,7 @@ fn owner_and_mode(
 ) -> Result<()> {
     let sets = set.uid.is_some() || set.gid.is_some() || set.mode.is_some();
     let _lock = (sets && !local.identity.can_switch()).then(|| ModeLock::acquire(file));
-    // also what is so already: only the owner may say it, and set-id bits fall
+    // also if the value is the current one: only the owner may set it, and set-id bits are cleared
     if set.uid.is_some() || set.gid.is_some() {
         as_caller(local, cx, || set_owner(file.path(), set.uid, set.gid))?;
     }
@@ -109,7 +108,7 @@ fn owner_and_mode(
     Ok(())
 }
 
-/// Whether the size may be set: asked before anything else is, so that nothing is done by half.
+/// Whether the size may be set: checked before anything else, so that nothing is done partially.
 fn may_resize(
     local: &LocalFs,
     cx: &Cx<'_>,
@@ -135,8 +134,8 @@ fn size(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, file: &OpenFile, set: &SetAttr)
     as_caller(local, cx, || sys::io::truncate(fd, size))
 }
 
-/// Who may write may set times to the clock (RFC 1813 §3.3.2), also one of the two alone, which the
-/// kernel's call leaves to the owner: a client sends that with each truncation.
+/// A caller with write permission may set times to the clock (RFC 1813 §3.3.2), also one of the two
+/// alone, which the kernel's call reserves to the owner: a client sends that with each truncation.
 fn times(local: &LocalFs, cx: &Cx<'_>, file: &OpenFile, attr: &Attr, set: &SetAttr) -> Result<()> {
     let set_them = || set_times(file.path(), when(set.atime), when(set.mtime));
     match (set.atime, set.mtime) {

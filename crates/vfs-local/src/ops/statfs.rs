@@ -1,4 +1,4 @@
-//! FSSTAT: the file system's figures.
+//! FSSTAT: space and inodes of the file system.
 
 use crate::errno;
 use crate::fs::LocalFs;

@@ -1,4 +1,4 @@
-//! SYMLINK: the target is stored as it is.
+//! SYMLINK: the target is stored unchanged.
 
 use crate::fs::LocalFs;
 use crate::ops::dir_change::DirChange;

@@ -1,17 +1,18 @@
 //! Writing a file whose mode forbids it to its owner, for a server that runs as that owner.
 //!
-//! NFS has no open. A program may write through what it opened before the mode forbade it (`open`
-//! with mode 0444 makes such a file; git writes its packs like this), so a server lets the owner write
-//! whatever the mode says ([`vfs::access::data_access`], RFC 1813 §4.4). A server that runs as root can;
-//! one that runs as an ordinary user is refused by the kernel as soon as it has to open the file again.
-//! So it sets the owner's bits of the mode while it opens the file, and then sets the mode back.
+//! NFS version 3 has no open. A program may write through a descriptor that it opened before the mode
+//! forbade it (`open` with mode 0444 creates such a file; git writes its packs like this), so a server
+//! lets the owner write whatever the mode is ([`vfs::access::data_access`], RFC 1813 §4.4). A server
+//! that runs as root can; one that runs as an ordinary user is refused by the kernel as soon as it has
+//! to open the file again. So it sets the owner's bits of the mode while it opens the file, and then
+//! restores the mode.
 //!
-//! To keep the descriptor that CREATE made instead would not do: it ends with the server or when
-//! descriptors are short, the mode may be taken away later, and a program that is open for writing
-//! cannot be run. What it costs: ctime changes, as it does by what is written next; for some
-//! microseconds others see the temporary mode; and a server that is killed in that time leaves it, which
-//! gives nobody but the owner anything, who may set the mode anyway. READ does not do this: it
-//! changes no attributes, and it may be of an export that is read-only.
+//! Keeping the descriptor of CREATE instead is not enough: it ends with the server or when descriptors
+//! are short, the mode may be changed later, and a program that is open for writing cannot be run. The
+//! costs: ctime changes, as it does by the following write; for some microseconds others see the
+//! temporary mode; and a server that is killed in that time leaves it, which gives rights only to the
+//! owner, who may set the mode anyway. READ does not do this: it changes no attributes, and the export
+//! may be read-only.
 //!
 //! One temporary mode of a file at a time, and no SETATTR of its mode meanwhile: else the temporary mode
 //! would be taken for the file's own, or replace the new one. The lock guards the list; waiting for a
@@ -26,22 +27,22 @@ use sys::namespace::set_mode;
 use sys::open::How;
 use vfs::{Cx, Fid, Result, Status};
 
-/// The owner's right to read and to write: of a file that is open for one only no range can be synced.
+/// The owner's read and write bits: no range can be synced of a file that is open for one only.
 const OWNERS: u32 = 0o600;
-/// What SETATTR can set of a mode, and the part of that which the kernel never takes away by itself.
+/// The bits of a mode that SETATTR can set, without those that the kernel clears by itself.
 const MODE: u32 = 0o7777;
 const PERMISSIONS: u32 = 0o777;
 
 /// Device and inode number of the files whose mode is being changed, in all exports.
 static CHANGED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
-/// One has been taken out.
+/// One has been removed.
 static ENDED: Condvar = Condvar::new();
 
-/// Somebody who alone changes a file's mode, as long as this lives.
+/// The exclusive right to change a file's mode, as long as this lives.
 pub struct ModeLock((u64, u64));
 
 impl ModeLock {
-    /// Waits until nobody else does.
+    /// Waits until no other thread has it.
     pub fn acquire(file: &OpenFile) -> Self {
         let is_taken = |ids: &mut Vec<_>| ids.contains(&file.id());
         let ids = ENDED.wait_while(changed(), is_taken);
@@ -85,7 +86,7 @@ impl<'f> TemporaryMode<'f> {
 impl Drop for TemporaryMode<'_> {
     fn drop(&mut self) {
         let restored = sys::stat::basic_of_fd(self.path).and_then(|stat| {
-            // or somebody else of this machine has set another since
+            // or another process of this machine has set another since
             let is_lent = stat.mode & PERMISSIONS == self.temporary & PERMISSIONS;
             if is_lent { set_mode(self.path, self.own) } else { Ok(()) }
         });

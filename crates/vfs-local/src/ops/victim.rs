@@ -1,5 +1,5 @@
-//! What a name leads to before it is removed or replaced ("victim", as in the kernel's fs/namei.c), so
-//! that the descriptors which are kept of it can be closed.
+//! The object of a name before it is removed or replaced ("victim", as in the kernel's fs/namei.c), so
+//! that its cached descriptors can be closed.
 
 use crate::cache::name_cache::NameHint;
 use crate::cache::open_file::OpenFile;
@@ -14,27 +14,27 @@ use vfs::{Fid, FileType};
 /// A removed file that holds no more may be closed some milliseconds later.
 const SMALL_BYTES: u64 = 1 << 20;
 
-/// What a name leads to before it goes.
+/// The object of a name that is about to be removed.
 pub struct Victim {
-    /// Its id; of one that is only likely, what it probably is.
+    /// Its id; a probable one if it is not certain.
     pub fid: Fid,
     held: Held,
 }
 
-/// What keeps the victim's number its own until we have looked whether it is gone.
+/// Keeps the victim's inode number in use until it is checked whether it was removed.
 enum Held {
-    /// The name leads to this open object.
+    /// The name refers to this open object.
     Cached(Arc<OpenFile>),
-    /// The name led to this open object lately. Whether it has gone is seen afterwards, by its links;
-    /// if the name led elsewhere by then, what did go is closed when it is asked whether it is still
-    /// there ([`crate::cache::open_files`]).
+    /// The name recently referred to this open object. Whether it was removed is checked afterwards,
+    /// by its links; if the name referred to another object, that one is closed when it is checked
+    /// for removal ([`crate::cache::open_files`]).
     Likely(Arc<OpenFile>),
-    /// The name leads to this.
+    /// The name refers to this.
     Opened(OwnedFd),
 }
 
-/// What a name leads to; of no interest if it cannot be had. It is only likely where the kernel keeps
-/// account of names, so that nothing but an open descriptor hangs on it.
+/// The object of a name; ignored if it cannot be determined. It is only probable if the kernel tracks
+/// names, so that only an open descriptor depends on it.
 pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Option<Victim> {
     let DirChange { local, cx, dir, file, .. } = dir_change;
     let tag = local.files.names().tag(&local.key(dir), name);
@@ -58,9 +58,8 @@ pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Option<Victim> {
 }
 
 impl Victim {
-    /// Closes what is kept of it. If another hard link is left, it is opened again when it is
-    /// asked for, by a name that is left; else the table forgets it, so that its id is stale
-    /// without a search.
+    /// Closes its descriptors. If another hard link is left, it is opened again when needed, by
+    /// that name; else it is removed from the table, so that its id is stale without a search.
     pub fn removed(self, dir_change: &DirChange<'_>, name: &[u8]) {
         let local = dir_change.local;
         let Self { fid, held } = self;

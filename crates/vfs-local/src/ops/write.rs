@@ -1,4 +1,4 @@
-//! WRITE: to the page cache, and to the disk as far as the client or the export asks for it.
+//! WRITE: to the page cache, and to the disk if the client or the export requires it.
 //!
 //! An `async` export answers FILE_SYNC at once, as the kernel's server does: the administrator has
 //! chosen to lose data in a power cut.
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use vfs::{Attr, Cx, Durability, Fid, Result, Stability, Status, WriteDone, need_regular};
 
-/// The bits that a write by somebody else than root takes away.
+/// The bits that a write by a user other than root clears.
 const SET_ID: u16 = 0o6000;
 
 /// See [`vfs::Backend::write`].
@@ -40,7 +40,7 @@ pub fn write_piped(
     write_with(local, cx, fid, Stability::Unstable, |fd| splice_all(local, fd, offset, pipe, len))
 }
 
-/// A WRITE whose data `write` brings into the file; it says how much.
+/// A WRITE whose data `write` writes to the file; it returns how much.
 fn write_with(
     local: &LocalFs,
     cx: &Cx<'_>,
@@ -54,7 +54,7 @@ fn write_with(
     let fd = local.writer_after_check(cx, &file, fid)?;
     act_as_writer(local, cx, &before)?;
     file.note_written(local.files.now_s());
-    // of a round that fails from here on, only one of those who sync is told
+    // an error of a sync from here on is reported to only one of the callers
     let promised = stable != Stability::Unstable && cx.durability == Durability::Sync;
     let failed = promised.then(|| file.group_sync().failed());
     let count = write(fd)?;
@@ -70,9 +70,9 @@ fn write_with(
     Ok(WriteDone { count, committed, file: around, change_number: Some(file.number()) })
 }
 
-/// Quotas count for the file's owner whoever writes; but set-id bits fall only if the kernel sees
-/// somebody else than root write, and of what ext4 keeps for root everybody gets who is user 0,
-/// capabilities or not.
+/// Quotas apply to the file's owner, whoever writes; but set-id bits are cleared only if the kernel
+/// sees a user other than root write, and uid 0 may use the blocks that ext4 reserves for root,
+/// with or without capabilities.
 fn act_as_writer(local: &LocalFs, cx: &Cx<'_>, before: &Attr) -> Result<()> {
     let identity = if before.mode & SET_ID != 0
         || local.mount.is_nearly_full(local.root.as_fd(), local.files.now_s())
@@ -84,14 +84,14 @@ fn act_as_writer(local: &LocalFs, cx: &Cx<'_>, before: &Attr) -> Result<()> {
     identity.map_err(errno::from)
 }
 
-/// Writes all of it, or as much as there is room for.
+/// Writes all of it, or as much as there is space for.
 fn write_all(local: &LocalFs, fd: BorrowedFd<'_>, offset: u64, data: &[u8]) -> Result<usize> {
     write_pieces(local, offset, data.len(), |at, count| {
         sys::io::write(fd, data.get(count..).unwrap_or_default(), at)
     })
 }
 
-/// The same of `len` bytes of what a pipe holds. What a file does not take from a pipe is copied.
+/// The same for `len` bytes of a pipe. Data is copied if the file does not support splice.
 fn splice_all(
     local: &LocalFs,
     fd: BorrowedFd<'_>,
@@ -103,8 +103,8 @@ fn splice_all(
     write_pieces(local, offset, len, |at, count| splice_once(fd, at, pipe, count..len, &mut copy))
 }
 
-/// Brings the next bytes of a pipe into a file: from `copy`, once the file has taken nothing from a pipe. `left` is
-/// where they are in all that is to be brought.
+/// Writes the next bytes of a pipe to a file: from `copy`, once the file has refused a splice. `left` is their
+/// range in the whole.
 fn splice_once(
     fd: BorrowedFd<'_>,
     at: u64,
@@ -124,7 +124,7 @@ fn splice_once(
     sys::io::write(fd, copy.get(left).unwrap_or_default(), at)
 }
 
-/// Takes so much out of a pipe, which holds it.
+/// Reads this many bytes from a pipe, which holds them.
 fn fill(mut slot: &mut [u8], pipe: BorrowedFd<'_>) -> io::Result<()> {
     while !slot.is_empty() {
         let taken = sys::pipe::take(pipe, slot)?;
@@ -133,8 +133,8 @@ fn fill(mut slot: &mut [u8], pipe: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Has `len` bytes brought into a file by `write`, which is told where the next ones belong and how many have gone before, and
-/// says how many it has brought; how many there was room for.
+/// Writes `len` bytes to a file by `write`, which gets the offset of the next ones and the number of bytes before them, and
+/// returns how many it has written; returns how many there was space for.
 fn write_pieces(
     local: &LocalFs,
     offset: u64,
@@ -158,7 +158,7 @@ fn write_pieces(
     Ok(count)
 }
 
-/// Makes what was written as safe as it was asked for.
+/// Makes the written data as stable as requested.
 fn make_stable(
     local: &LocalFs,
     cx: &Cx<'_>,
@@ -203,7 +203,7 @@ mod tests {
         };
         assert_eq!(splice_all(&plain, 0, 0..11, &mut copy), 11);
         assert!(copy.is_empty());
-        // nothing is spliced into what only appends
+        // a file in append mode does not support splice
         assert_eq!(splice_all(&append, 11, 11..24, &mut copy), 13);
         assert!(!copy.is_empty());
         assert_eq!(std::fs::read(&path).unwrap(), b"a beginning, and its end");

@@ -1,6 +1,6 @@
-//! What the table remembers of an object: its key and its directory entries.
+//! The entry of an object in the table: its key and its directory entries.
 
-/// Places of one object that are remembered at the most; the newest are kept.
+/// Most names of one object; the newest are kept.
 pub const DENTRIES_MAX: usize = 8;
 
 /// The bytes that name an object for good.

@@ -1,10 +1,9 @@
-//! One record of the table of names: an object's key and the dentries where it is, as they stand in
-//! the file.
+//! The layout of one record of the table of names: an object's key and its dentries.
 //!
 //! Layout, integers little-endian: magic (4 bytes), length of the key (1), number of dentries (1),
 //! length of the rest (2), SipHash-1-3 of the three and the rest (8); then the key, and for each
 //! dentry the parent's length (1), the name's (2), the parent's key, the name. Zeros up to whole slots
-//! of [`SLOT`] bytes. No dentries: the object is gone.
+//! of [`SLOT`] bytes. Without dentries: the object was removed.
 
 use super::dentry::{DENTRIES_MAX, Dentry, FileKey};
 use siphasher::sip::SipHasher13;
@@ -13,7 +12,7 @@ use std::io;
 
 /// Bytes of a slot: records begin at multiples of it.
 pub const SLOT: usize = 64;
-/// Bytes that have the lengths and the hash.
+/// Bytes of the lengths and the hash.
 pub const HEAD: usize = 4 + 4 + 8;
 /// More than any record has.
 pub const RECORD_MAX: usize = HEAD + u16::MAX as usize;
@@ -31,12 +30,12 @@ pub struct Record<'r> {
 }
 
 impl Record<'_> {
-    /// Whether it says that the object is gone.
+    /// Whether it means that the object was removed.
     pub const fn is_gone(&self) -> bool {
         self.count == 0
     }
 
-    /// Where the object is, the newest dentry first; `None` if the record is no sense.
+    /// The names of the object, the newest dentry first; `None` if the record is invalid.
     pub fn dentries(&self) -> Option<Vec<Dentry>> {
         let mut rest = self.dentries;
         let mut dentries = Vec::with_capacity(usize::from(self.count).min(DENTRIES_MAX));
@@ -68,7 +67,7 @@ fn hash_of(parts: &[&[u8]]) -> u64 {
 /// The whole slots of a record.
 ///
 /// # Errors
-/// `InvalidInput` if the names are longer than any file system has them.
+/// `InvalidInput` if the names are longer than in any file system.
 pub fn encode(key: &FileKey, dentries: &[Dentry]) -> io::Result<Vec<u8>> {
     let too_long = |_| io::Error::from(io::ErrorKind::InvalidInput);
     let mut body = key.bytes().to_vec();

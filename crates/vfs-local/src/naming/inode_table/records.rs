@@ -1,4 +1,4 @@
-//! The table of names in one file: the records, and the index of those in force.
+//! The table of names in one file: the records, and the index of the valid ones.
 
 use super::dentry::{DENTRIES_MAX, Dentry, FileKey};
 use super::record::{RECORD_MAX, SLOT, decode, encode, hash, length};
@@ -10,22 +10,22 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Objects that are remembered at the most: 160 MB of memory.
+/// Most objects: 160 MB of memory.
 pub const ENTRIES_MAX: usize = 8 << 20;
-/// Slots of the file at the most: 8 GiB.
+/// Most slots of the file: 8 GiB.
 pub const SLOTS_MAX: u64 = 128 << 20;
-/// Parts of the index, each with a lock of its own.
+/// Shards of the index, each with a lock of its own.
 const SHARDS: usize = 64;
 
-/// The table as it stands in one file.
+/// The table in one file.
 pub(super) struct Records {
     file: File,
-    /// The first slot that nobody has taken.
+    /// The first free slot.
     next: AtomicU64,
     entries: AtomicUsize,
     /// Hash of a key → slot. Each shard is locked for a map operation only.
     shards: Vec<Mutex<HashMap<u64, u64>>>,
-    /// Slots from which on its growth counts.
+    /// Slots from which on growth is measured.
     base: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl Records {
         }
     }
 
-    /// What stands in a file, which is made if need be.
+    /// Reads a file, which is created if necessary.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -74,14 +74,14 @@ impl Records {
         Ok(Self::empty(options.open(path)?))
     }
 
-    /// Whether less than half is still in force.
+    /// Whether less than half is still valid.
     pub fn is_half_empty(&self) -> bool {
         let used = self.next.load(Ordering::Relaxed);
         used > 1024 && (self.entries.load(Ordering::Relaxed) as u64) < used / 4
     }
 
-    /// Whether it has become four times as large as it was, or nearly as large as it may be, and
-    /// has at least so many slots.
+    /// Whether it has become four times as large as it was, or nearly reaches its limit, and has at
+    /// least this many slots.
     pub fn has_grown(&self, slots_min: u64) -> bool {
         let base = self.base.load(Ordering::Relaxed);
         let due = base.saturating_mul(4).clamp(slots_min, SLOTS_MAX / 4 * 3);
@@ -89,7 +89,7 @@ impl Records {
         self.next.load(Ordering::Relaxed) >= due.max(base.saturating_add(base / 4))
     }
 
-    /// Growth counts from here on.
+    /// Growth is measured from here on.
     pub fn rebase(&self) {
         self.base.store(self.next.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -104,7 +104,7 @@ impl Records {
         }
     }
 
-    /// Copies what is in force, while others may change it; says what: hash of a key → slot.
+    /// Copies the valid records, while others may change them; returns hash of a key → slot.
     pub fn copy_to(&self, fresh: &Self) -> io::Result<HashMap<u64, u64>> {
         let mut copied = HashMap::new();
         for shard in &self.shards {
@@ -119,7 +119,7 @@ impl Records {
         Ok(copied)
     }
 
-    /// Copies what has changed since so much was copied. Nobody may change anything meanwhile.
+    /// Copies the changes since that copy. No other thread may change anything meanwhile.
     pub fn copy_changes_to(&self, fresh: &Self, mut copied: HashMap<u64, u64>) -> io::Result<()> {
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,7 +149,7 @@ impl Records {
         self.index_if(hash, |_| true, slot).map(drop)
     }
 
-    /// Notes a key's slot if the one that is known may be replaced; says whether it was.
+    /// Stores a key's slot if the known one may be replaced; whether it was.
     fn index_if(
         &self,
         hash: u64,
@@ -203,8 +203,8 @@ impl Records {
         Ok((Some(slot), found.map(|(_, dentries)| dentries).unwrap_or_default()))
     }
 
-    /// Changes an object's dentries by `change`, which says whether there is anything to write; it is
-    /// called again if somebody else was faster.
+    /// Changes an object's dentries by `change`, which returns whether there is anything to write; it
+    /// is called again after a conflict with another writer.
     fn update(
         &self,
         key: &FileKey,
@@ -222,7 +222,7 @@ impl Records {
         }
     }
 
-    /// Writes a record of a key whose slot was `known`; not in force if it no longer is.
+    /// Writes a record of a key whose slot was `known`; it is not valid if it no longer is.
     fn replace(&self, key: &FileKey, known: Option<u64>, dentries: &[Dentry]) -> io::Result<bool> {
         if known.is_none() && self.entries.load(Ordering::Relaxed) >= ENTRIES_MAX {
             return Err(io::ErrorKind::StorageFull.into());
@@ -231,7 +231,7 @@ impl Records {
         self.index_if(hash(key.bytes()), |now| now == known, slot)
     }
 
-    /// Notes where an object is. What is known already writes nothing.
+    /// Adds a name of an object. A known name writes nothing.
     ///
     /// # Errors
     /// What the kernel says; `StorageFull` at a limit.
@@ -245,7 +245,7 @@ impl Records {
         })
     }
 
-    /// Notes that an object may soon have another name as well, after those that it has; says whether that is new.
+    /// Adds a name that an object is about to get, after its existing ones; whether it is new.
     ///
     /// # Errors
     /// Those of [`remember`](Self::remember).
@@ -261,7 +261,7 @@ impl Records {
         Ok(new)
     }
 
-    /// Notes that an object was found under a name and not under those before it.
+    /// Records that an object was found under a name and not under those before it.
     ///
     /// # Errors
     /// Those of [`remember`](Self::remember).
@@ -274,8 +274,8 @@ impl Records {
         })
     }
 
-    /// Notes that an object has lost a name, and has another one if that is given. The last
-    /// dentry stays: its directory is where another name is looked for.
+    /// Removes a name of an object, and adds another one if given. The last dentry stays: its
+    /// directory is where another name is searched.
     ///
     /// # Errors
     /// Those of [`remember`](Self::remember).
@@ -290,10 +290,10 @@ impl Records {
         })
     }
 
-    /// Forgets an object. A record without a dentry says so after a restart.
+    /// Removes an object: writes a record without a dentry, for a restart.
     ///
     /// # Errors
-    /// What the kernel says; `StorageFull` at a limit. It is forgotten until a restart all the same.
+    /// The kernel's error; `StorageFull` at a limit. It is removed until a restart all the same.
     pub fn forget(&self, key: &FileKey) -> io::Result<()> {
         if self.dentries(key).is_empty() {
             return Ok(());
@@ -303,7 +303,7 @@ impl Records {
         Ok(())
     }
 
-    /// Writes a record into slots that nobody else has; gives the first.
+    /// Writes a record into newly allocated slots; returns the first.
     fn append(&self, record: &[u8]) -> io::Result<u64> {
         let slots = (record.len() / SLOT) as u64;
         let slot = self.next.fetch_add(slots, Ordering::Relaxed);
@@ -314,12 +314,12 @@ impl Records {
         Ok(slot)
     }
 
-    /// An object's names: the newest first; none if it is not known.
+    /// An object's names: the newest first; none if it is unknown.
     pub fn dentries(&self, key: &FileKey) -> Vec<Dentry> {
         self.known(key).map(|(_, dentries)| dentries).unwrap_or_default()
     }
 
-    /// Puts everything noted so far on disk.
+    /// Syncs all records.
     ///
     /// # Errors
     /// What the kernel says.
@@ -328,7 +328,7 @@ impl Records {
     }
 }
 
-/// Reads as much as there is from a slot on.
+/// Reads up to a buffer of data from a slot on.
 fn read_at(file: &File, bytes: &mut [u8], slot: u64) -> io::Result<usize> {
     let mut read = 0;
     while let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! What is noted is found, over restarts, crashes at any byte, and many writers.
+//! Records are found, over restarts, crashes at any byte, and with many writers.
 
 use super::InodeTable;
 use super::dentry::{DENTRIES_MAX, Dentry, FileKey};
