@@ -1,4 +1,4 @@
-//! The hot calls allocate nothing once their objects are open.
+//! Hot calls do not allocate once their objects are open.
 
 use crate::support::{ANN, BOB, Stage, find, has_root, make, of, put};
 use allocation_counter::measure;
@@ -21,7 +21,7 @@ fn hot_calls_allocate_nothing() {
     let (dir, _) = find(&local, &of(ANN), &local.root(), "dir").unwrap();
     let fid = make(&local, &of(ANN), &dir, "f", 0o666).unwrap().node.unwrap().fid;
     put(&local, &of(ANN), &fid, &[7; 4096]).unwrap();
-    // the ACL of what has just changed is asked for again and again
+    // the ACL of a recently changed object is fetched each time
     std::thread::sleep(std::time::Duration::from_millis(50));
     let cx = of(BOB);
     let mut data = [0; 4096];

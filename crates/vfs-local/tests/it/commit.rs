@@ -1,5 +1,5 @@
-//! COMMIT leaves no page of an answered write waiting for the disk, and does nothing where there is
-//! none. What waits is counted by the kernel (cachestat), where it can and the file system has a disk.
+//! COMMIT leaves no dirty page of an answered write, and does nothing if there is none. Dirty pages
+//! are counted by the kernel (cachestat), if it supports that and the file system has a disk.
 
 use crate::support::{AS_NOBODY, ROOT, Stage, each, in_child, make, of, put};
 use bowline_vfs_local::{LocalFs, Naming};
@@ -21,7 +21,7 @@ fn dirty_in(path: &Path, offset: u64, len: u64) -> u64 {
     sys::io::dirty(file.as_fd(), offset, len).unwrap()
 }
 
-/// Whether pages that were written can be seen to wait here: not on tmpfs, nor on old kernels.
+/// Whether dirty pages are visible here: not on tmpfs, nor on old kernels.
 fn shows(stage: &Stage) -> bool {
     let path = stage.tree.join("probe");
     std::fs::write(&path, "something").unwrap();
@@ -36,11 +36,11 @@ fn shows(stage: &Stage) -> bool {
     seen
 }
 
-/// Whether COMMIT leaves what another process writes where it is. The kernel may write it to the disk
-/// by itself at any moment, so one time of several is enough.
+/// Whether COMMIT leaves pages written by another process dirty. The kernel may write them back by
+/// itself at any moment, so one success in several tries is enough.
 fn is_left_alone(local: &LocalFs, fid: &Fid, path: &Path) -> bool {
     (0..20).any(|_| {
-        // not by truncating it: that has ext4 begin to write at once
+        // not by truncating it: ext4 would start writeback at once
         let file = File::options().write(true).open(path).unwrap();
         file.write_all_at(b"by somebody else", 0).unwrap();
         local.commit(&of(ROOT), fid, 0, 0).unwrap();
@@ -61,9 +61,9 @@ fn what_was_committed_is_on_disk_and_what_is_clean_is_left_alone() {
             local.commit(&cx, &fid, 0, 0).unwrap();
             assert_eq!(dirty(&path), 0);
         }
-        // another process's writing is its own to sync: nothing of ours is left
+        // another process's writes are its own to sync: nothing of ours is left
         assert!(is_left_alone(&local, &fid, &path), "a clean file was synced");
-        // a stable write syncs all of it and leaves nothing to COMMIT
+        // a stable write syncs all of it and leaves nothing for COMMIT
         local.write(&cx, &fid, 0, b"stable", Stability::DataSync).unwrap();
         assert_eq!(dirty(&path), 0);
         assert!(is_left_alone(&local, &fid, &path), "a clean file was synced");
@@ -81,11 +81,11 @@ fn what_another_descriptor_wrote_is_committed_as_well() {
         put(&local, &cx, &fid, b"first").unwrap();
         local.commit(&cx, &fid, 0, 0).unwrap();
         put(&local, &cx, &fid, b"second").unwrap();
-        // the cache closes it: who opens it next does not know
+        // the cache closes it: the next open does not know of the write
         stage.files.sweep(stage.files.now_s() + 100);
         local.commit(&cx, &fid, 0, 0).unwrap();
         assert_eq!(dirty(&path), 0);
-        // and so after a restart
+        // the same after a restart
         put(&local, &cx, &fid, b"third").unwrap();
         drop(local);
         stage.serve().commit(&cx, &fid, 0, 0).unwrap();
@@ -102,7 +102,7 @@ fn of_a_range_only_the_range_is_put_on_disk() {
         }
         let (local, cx, path) = (stage.serve(), of(ROOT), stage.tree.join("f"));
         let made = make(&local, &cx, &local.root(), "f", 0o644).unwrap().node.unwrap().fid;
-        // open for writing as it was made, and as it is opened later
+        // open for writing from its creation, and from a later open
         for closed in [false, true] {
             if closed {
                 stage.files.sweep(stage.files.now_s() + 100);
@@ -111,7 +111,7 @@ fn of_a_range_only_the_range_is_put_on_disk() {
                 put(&local, &cx, &made, &vec![7; 8 << 20]).unwrap();
                 local.commit(&cx, &made, 2 * MIB + 1, MIB).unwrap();
                 assert_eq!(dirty_in(&path, 2 * MIB, MIB + 4096), 0, "it was asked for");
-                // the kernel may have written it by itself
+                // the kernel may have written it back by itself
                 let left = dirty_in(&path, 0, 2 * MIB) > 0 && dirty_in(&path, 4 * MIB, 4 * MIB) > 0;
                 local.commit(&cx, &made, 3 * MIB, 0).unwrap();
                 assert_eq!(dirty_in(&path, 2 * MIB, 6 * MIB), 0, "to the end");
@@ -136,7 +136,7 @@ fn of_a_file_that_may_not_be_read_all_is_put_on_disk() {
     }
     let (local, cx, path) = (stage.serve(), of(ROOT), stage.tree.join("f"));
     let fid = make(&local, &cx, &local.root(), "f", 0o200).unwrap().node.unwrap().fid;
-    // the descriptor that it was made with could be read
+    // the descriptor of its creation was readable
     stage.files.sweep(stage.files.now_s() + 100);
     assert_eq!(put(&local, &cx, &fid, &[7; 100_000]), Ok(100_000));
     local.commit(&cx, &fid, 4096, 4096).unwrap();

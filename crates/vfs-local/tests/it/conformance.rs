@@ -1,4 +1,4 @@
-//! A Linux directory keeps the trait's promises: on a disk and in memory, by handle and by table.
+//! A Linux directory conforms to the trait: on a disk and in memory, by handle and by table.
 
 use crate::support::has_root;
 use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
@@ -38,7 +38,7 @@ fn on_a_disk_by_table() {
     suite("/var/tmp", &by_table());
 }
 
-/// As the filters of system calls of Docker and containerd had it until 2023.
+/// As with the system call filters of Docker and containerd until 2023.
 #[test]
 fn on_a_disk_where_handles_may_not_be_asked_for() {
     let served = || {
@@ -62,7 +62,7 @@ fn by_table() -> LocalOptions {
     LocalOptions { force_table: true, ..LocalOptions::default() }
 }
 
-/// As on a file system whose times move in ticks.
+/// As on a file system whose times advance in ticks.
 #[test]
 fn on_a_disk_with_counted_changes() {
     suite("/var/tmp", &LocalOptions { count_changes: true, ..LocalOptions::default() });

@@ -1,4 +1,4 @@
-//! Descriptors never run out for good, and none is open for longer than it is of use.
+//! Descriptors never run out permanently, and none is open longer than needed.
 
 use crate::support::{ROOT, each, find, in_child, make, of, put, take};
 use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
@@ -34,12 +34,12 @@ fn a_server_with_few_descriptors_serves_many_files() {
         for (n, fid) in made.iter().enumerate() {
             assert_eq!(take(&local, &cx, fid).unwrap(), format!("{n}").as_bytes());
         }
-        // somebody else takes all that are left: some of ours are closed
+        // another process takes all that are left: some of ours are closed
         let mut hogs: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
         for fid in &made {
             assert!(local.getattr(&cx, fid, Want::STAT).is_ok());
         }
-        // nothing of ours is left to be closed: later, never an I/O error
+        // nothing of ours is left to close: JUKEBOX, never an I/O error
         while !files.is_empty() {
             files.evict_some();
         }
@@ -71,7 +71,7 @@ fn a_program_that_was_just_written_can_be_run() {
         assert!(busy.is_err(), "it is still open for writing");
         // as each client does when it closes the file
         local.commit(&cx, &fid, 0, 0).unwrap();
-        // read all the while, not written
+        // read all the time, not written
         for now_s in 2..=5 {
             take(&local, &cx, &fid).unwrap();
             stage.files.sweep(now_s);

@@ -1,4 +1,4 @@
-//! Device nodes: the one that was asked for, or none.
+//! Device nodes: the requested one, or none.
 
 use crate::support::{ROOT, each, has_root, name, of};
 use std::fs;
@@ -18,7 +18,7 @@ fn a_device_number_that_linux_cannot_keep_makes_no_other_device() {
         assert_eq!(make("last", NodeKind::Char(0xfff, 0xf_ffff)), Ok(()));
         let last = fs::metadata(stage.tree.join("last")).unwrap();
         assert!(last.file_type().is_char_device() && last.rdev() == 0xffff_ffff);
-        // 0x1001 would be 1, the memory; so would be the minor's lowest bits
+        // 0x1001 would be truncated to 1, the memory device; likewise the minor's lowest bits
         for kind in [
             NodeKind::Char(0x1001, 3),
             NodeKind::Block(0x1008, 0),

@@ -1,4 +1,4 @@
-//! Nothing leads out of the export, and what is gone is gone.
+//! Nothing outside the export is accessible, and removed objects are stale.
 
 use crate::support::{
     Mounted, ROOT, Stage, each, find, has_root, make, name, names, of, put, take,
@@ -41,7 +41,7 @@ fn the_way_up_ends_at_the_root() {
         let (b, _) = find(&local, &cx, &a, "b").unwrap();
         assert_eq!(find(&local, &cx, &b, "..").unwrap().0, a);
         assert_eq!(find(&local, &cx, &a, "..").unwrap().0, root);
-        // moved out of the export: nothing above it is shown, nor, once closed, anything of it
+        // moved out of the export: nothing above it is accessible, nor, once closed, anything of it
         fs::rename(stage.tree.join("a"), stage.tree.join("../outside")).unwrap();
         assert!(find(&local, &cx, &a, "..").is_err());
         stage.files.sweep(100);
@@ -189,8 +189,8 @@ fn a_directory_that_cannot_be_served_says_what_to_do() {
     assert!(open(&stage.tree.join("file")).contains("name the directory"));
 }
 
-/// An id that means "leave it as it is" to the system calls must not leave a thread as the server
-/// for a client's work.
+/// An id that means "leave unchanged" to the system calls must not leave a thread with the server's
+/// identity for a client's work.
 #[test]
 fn who_has_no_id_does_nothing_as_the_server() {
     if !has_root() {

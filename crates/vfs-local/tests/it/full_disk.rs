@@ -1,4 +1,4 @@
-//! File systems that say no: full, out of inodes, read-only, gone.
+//! File systems that refuse writes: full, out of inodes, read-only, unmounted.
 
 use crate::support::{ANN, Mounted, ROOT, each, find, has_root, make, name, of, put, soon, take};
 use std::fs::{self, File};
@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use testing::{Missing, skip};
 use vfs::{AccessMask, Backend, Create, SetAttr, Stability, Status};
 
-/// One test at a time: a command that another one starts has copies of all descriptors until it has
-/// become its program, and keeps the space of removed files for so long.
+/// One test at a time: a command that another one starts has copies of all descriptors until its
+/// exec, and keeps the space of removed files until then.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -40,9 +40,9 @@ fn a_full_disk_takes_what_fits_and_then_says_so() {
         // out of inodes
         let refused = (0..10).find_map(|n| make(&local, &cx, &root, &n.to_string(), 0o644).err());
         assert_eq!(refused, Some(Status::NoSpc));
-        // a removed file gives its space back although it was open here
+        // a removed file frees its space although it was open here
         local.remove(&cx, &root, name("f")).unwrap();
-        // at once for who needs it, and soon in any case
+        // at once for a call that needs it, and soon in any case
         let (other, _) = find(&local, &cx, &root, "0").unwrap();
         let done = local.write(&cx, &other, 0, &data[..100 << 10], Stability::Unstable).unwrap();
         assert_eq!(done.count, 100 << 10);
@@ -62,7 +62,7 @@ fn what_is_kept_for_root_is_not_for_clients() {
     each(|stage| {
         let image = stage.tree.with_extension("ext4");
         File::create(&image).unwrap().set_len(32 << 20).unwrap();
-        // a twentieth is kept
+        // a twentieth is reserved
         let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).status();
         if !made.is_ok_and(|status| status.success()) {
             return skip(Missing::Program, "mkfs.ext4");
@@ -115,7 +115,7 @@ fn a_read_only_mount_shows_in_access_and_in_every_change() {
         let renamed = local.rename(&cx, (&root, name("f")), (&root, name("g")));
         assert_eq!(renamed, Err(Status::RoFs));
         assert_eq!(local.link(&cx, &fid, &root, name("g")), Err(Status::RoFs));
-        // writable again, as is seen within a second
+        // writable again, which is detected within a second
         mounted.remount("rw");
         stage.files.sweep(2);
         let (granted, _) = local.access(&cx, &fid, AccessMask(0x3f)).unwrap();

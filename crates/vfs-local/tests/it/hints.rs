@@ -1,4 +1,4 @@
-//! What a name led to before never decides what it leads to now.
+//! The earlier object of a name never determines its current one.
 
 use crate::support::{
     ANN, BOB, Mounted, ROOT, deleted_open, each, each_in_memory, find, has_root, make, name, of,
@@ -31,7 +31,7 @@ fn a_name_leads_to_what_is_there_now() {
         let (second, attr) = step("replaced");
         assert_ne!(second, first);
         assert_eq!((attr.size, step("again").0), (2, second));
-        // removed and made again: most file systems give the same inode number once it is free
+        // removed and created again: most file systems reuse the inode number once it is free
         for _ in 0..20 {
             let (before, _) = step("before");
             fs::remove_file(path("name")).unwrap();
@@ -136,7 +136,7 @@ fn a_name_that_changes_all_the_time_gives_whole_answers() {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // each file's size is its mark, and written before it gets the name
+                // each file's size is its mark, and set before it gets the name
                 for round in 1..3000u64 {
                     let file = fs::File::create(path("next")).unwrap();
                     file.set_len(round).unwrap();
@@ -189,7 +189,7 @@ fn a_hard_link_is_the_same_object_under_each_name() {
     });
 }
 
-/// The name that is removed led to another object before, which somebody renamed behind our back.
+/// The removed name referred to another object before, which a local program renamed.
 #[test]
 fn what_a_name_led_to_before_is_not_taken_for_what_was_removed() {
     each(|stage| {
@@ -220,7 +220,7 @@ fn what_a_name_led_to_before_is_not_taken_for_what_was_removed() {
     });
 }
 
-/// The ids and sizes that a listing gives by name.
+/// The ids and sizes of a listing by name.
 fn listed(local: &bowline_vfs_local::LocalFs) -> BTreeMap<Vec<u8>, (Fid, u64)> {
     let mut all = BTreeMap::new();
     let listing =
@@ -256,7 +256,7 @@ fn a_listing_gives_what_is_there_now() {
             fs::write(path(&format!("f{n}")), vec![0; n]).unwrap();
         }
         assert_eq!(listed(&local), there(), "new");
-        // from now on the inodes are old enough to be known again by their time of creation
+        // from now on the inodes are old enough to be recognised by their time of creation
         std::thread::sleep(std::time::Duration::from_millis(3100));
         for _ in 0..3 {
             assert_eq!(listed(&local), there(), "old");

@@ -1,4 +1,4 @@
-//! ext4 that has no journal is known as such, and nothing else is taken for it.
+//! ext4 without a journal is detected, and no other file system is taken for it.
 
 use crate::support::{Mounted, Stage, has_root};
 use bowline_vfs_local::lacks_journal;

@@ -1,5 +1,5 @@
-//! What a server leaves behind that is killed at any of the system calls of an exclusive create, and what the client
-//! is told that asks again.
+//! The state after a server was killed at any of the system calls of an exclusive create, and the reply to the
+//! client's retry.
 
 use crate::support::{ANN, ROOT, Stage, name, of};
 use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
@@ -13,9 +13,9 @@ use sys::testing::syscall_filter::refuse_links;
 use testing::is_root;
 use vfs::{Backend, Create, Status};
 
-/// The directory that a child makes its file in.
+/// The directory in which a child creates its file.
 const DIR: &str = "BOWLINE_TEST_KILLED_IN";
-/// A child may make no links: the file has to be made by its name.
+/// A child cannot create links: the file must be created by its name.
 const NO_LINKS: &str = "BOWLINE_TEST_KILLED_WITHOUT_LINKS";
 const VERIFIER: [u8; 8] = *b"\x01erifier";
 /// System calls of one create, at the most; each stops at its beginning and its end.
@@ -25,7 +25,7 @@ const STOPS_MAX: u32 = 400;
 const CHILD: &str = "killed::makes_a_file_while_it_is_traced";
 
 fn create(local: &LocalFs, verifier: [u8; 8]) -> vfs::Result<vfs::Created> {
-    // as root, the call of somebody who has no privilege
+    // as root, the call of an unprivileged caller
     let cx = of(if is_root() { ANN } else { ROOT });
     local.create(&cx, &local.root(), name("lock"), Create::Exclusive(verifier))
 }
@@ -44,7 +44,7 @@ fn makes_a_file_while_it_is_traced() {
     mark();
 }
 
-/// How many stops there were, and after which of them the retry was not recognised.
+/// Number of stops, and those after which the retry was not recognised.
 fn kill_everywhere(no_links: bool) -> (u32, Vec<u32>) {
     let mut refused = Vec::new();
     for stops in 1..STOPS_MAX {

@@ -1,13 +1,13 @@
-//! Large directories, while others change them.
+//! Large directories, listed during concurrent changes.
 
 use crate::support::{ROOT, Stage, each, each_in_memory, names, of};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use vfs::{Backend, ListArgs, Status};
 
-/// Entries that stay for the whole listing: in memory, and on a disk, which takes longer to make them.
+/// Entries that stay for the whole listing: in memory, and on a disk, where creation takes longer.
 const STABLE: [usize; 2] = [20_000, 4000];
-/// Entries of the large directory, there and there.
+/// Entries of the large directory, in memory and on a disk.
 const LARGE: [usize; 2] = [100_000, 10_000];
 
 #[test]
@@ -63,7 +63,7 @@ fn small_replies(stage: &Stage, large: usize) {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), large + 2);
-    // one entry per reply, as the smallest client buffer has it, from the middle on
+    // one entry per reply, as with the smallest client buffer, from the middle on
     let mut cookie = 0;
     for _ in 0..1000 {
         let mut taken = None;

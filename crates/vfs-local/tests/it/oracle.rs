@@ -1,5 +1,5 @@
 //! A Linux directory against the file system in memory: the same calls in the same order give the
-//! same answers, and leave the same tree, whatever the calls are.
+//! same results, and the same tree, for arbitrary calls.
 
 use bowline_vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What can be compared of an object: type, mode, links (of files), size (of files), owner.
+/// The comparable attributes of an object: type, mode, links (of files), size (of files), owner.
 type Seen = (FileType, u16, u32, u64, u32, u32);
 
 fn seen(attr: &Attr) -> Seen {
@@ -92,7 +92,7 @@ impl<'s> Side<'s> {
         place.iter().try_fold(self.backend.root(), |dir, name| self.lookup(&dir, *name))
     }
 
-    /// What a call answered, in a form that both sides can give.
+    /// The result of a call, in a form that both sides have.
     fn run(&self, op: &Op) -> Result<String> {
         let (cx, backend) = (self.cx(), self.backend);
         let parent = |place: &EntryPath| {
@@ -188,7 +188,7 @@ impl<'s> Side<'s> {
         Ok(names)
     }
 
-    /// Every object below a directory, with what can be compared of it, as root sees it.
+    /// Every object below a directory, with its comparable attributes, as root sees it.
     fn tree(&self) -> BTreeMap<Vec<u8>, Seen> {
         let root = Side { cred: Cred { uid: 0, gid: 0, groups: &[] }, ..*self };
         let mut tree = BTreeMap::new();
@@ -215,9 +215,9 @@ impl<'s> Side<'s> {
 /// Statuses that POSIX leaves open count as one.
 fn told(result: Result<String>, strict: bool) -> Result<String> {
     result.map_err(|status| match status {
-        // where a call may be refused for several reasons, POSIX does not say which is named
+        // if a call can fail for several reasons, POSIX does not define which is returned
         _ if !strict => Status::Acces,
-        // which of two refusals comes first, and what a full directory is called
+        // the order of two errors, and the error of a full directory
         Status::Perm => Status::Acces,
         Status::Exist => Status::NotEmpty,
         // a type that is wrong in two ways

@@ -1,4 +1,4 @@
-//! Who may do what: the check in user space against the kernel's own, and the kernel's rules for
+//! Permissions: the check in user space against the kernel's own, and the kernel's rules for
 //! changes.
 
 use crate::support::{
@@ -19,7 +19,7 @@ fn acl(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     value
 }
 
-/// ACLs that name users and groups of [`CALLERS`], with masks that take something away.
+/// ACLs with users and groups of [`CALLERS`], with masks that restrict them.
 fn acls() -> Vec<Option<Vec<u8>>> {
     const NONE: u32 = u32::MAX;
     let mut all = vec![None];
@@ -47,7 +47,7 @@ const CALLERS: [Cred<'static>; 7] = [
     Cred { uid: 4003, gid: 4200, groups: &[4100] },
 ];
 
-/// The bits of `rwx` as ACCESS has them for this type.
+/// The bits of `rwx` in ACCESS for this type.
 fn as_mask(rwx: u32, is_dir: bool) -> AccessMask {
     match (rwx, is_dir) {
         (4, _) => AccessMask::READ,
@@ -101,7 +101,7 @@ fn set_acl(path: &std::path::Path, value: &[u8]) -> std::io::Result<()> {
 }
 
 fn take_acl_away(path: &std::path::Path) {
-    // an ACL of the three basic entries is none
+    // an ACL of the three basic entries is equivalent to none
     let basic = acl(&[(1, 7, u32::MAX), (4, 7, u32::MAX), (0x20, 7, u32::MAX)]);
     set_acl(path, &basic).unwrap();
 }
@@ -117,7 +117,7 @@ fn compare(
     let (fid, _) = find(local, &of(ROOT), &local.root(), text).unwrap();
     let (granted, attr) = local.access(&of(*caller), &fid, AccessMask(0x3f)).unwrap();
     for rwx in [4, 2, 1] {
-        // DELETE in a directory takes the right to search it as well
+        // DELETE in a directory requires search permission as well
         let asked = if is_dir && rwx == 2 { 3 } else { rwx };
         sys::identity::act_as(caller.uid, caller.gid, caller.groups).unwrap();
         let kernel = sys::testing::access::kernel_permits(path, asked).unwrap();
@@ -146,7 +146,7 @@ fn an_acl_counts_at_once_also_when_it_was_set_behind_our_back() {
             assert_eq!(take(&local, &of(ANN), &fid).is_ok(), may, "round {round}");
             assert_eq!(put(&local, &of(ANN), &fid, b"x").is_ok(), may, "round {round}");
         }
-        // long settled, so that the answer comes from memory
+        // long settled, so that the result is cached
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert_eq!(take(&local, &of(ANN), &fid), Err(Status::Acces));
         assert_eq!(take(&local, &of(ANN), &fid), Err(Status::Acces));
@@ -190,7 +190,7 @@ fn what_callers_make_is_theirs_and_no_more() {
         assert_eq!(by_ann.0.nlink, 2);
         local.remove(&of(ANN), &root, name("f")).unwrap();
         assert!(local.getattr(&of(BOB), &made.node.unwrap().fid, Want::STAT).is_ok());
-        // the thread is the server again
+        // the thread has the server's identity again
         assert_eq!(make(&local, &of(ROOT), &shared, "y", 0o600).unwrap().node.unwrap().attr.uid, 0);
     });
 }
@@ -221,7 +221,7 @@ fn the_owner_goes_on_and_strangers_do_not() {
         assert_eq!(local.setattr(&of(ANN), &fid, &give, None), Err(Status::Perm));
         let same = SetAttr { uid: Some(ANN.uid), gid: Some(ANN.gid), ..SetAttr::default() };
         local.setattr(&of(ANN), &fid, &same, None).unwrap();
-        // what may be executed may be read
+        // executable files can be read
         let run = make(&local, &of(ANN), &root, "run", 0o711).unwrap().node.unwrap().fid;
         assert!(take(&local, &of(BOB), &run).is_ok());
     });
@@ -294,7 +294,7 @@ fn a_link_has_times_and_an_owner_but_no_mode() {
     });
 }
 
-/// Closes all files, as the server does that has been started again or has many others to serve.
+/// Closes all files, as in a restarted server or one with many other files.
 fn close_all(stage: &crate::support::Stage) {
     while !stage.files.is_empty() {
         stage.files.evict_some();
@@ -337,7 +337,7 @@ fn modes_outlast_many_who_write_at_once() {
         return;
     }
     let stage = crate::support::Stage::new(bowline_vfs_local::Naming::Table);
-    // two exports of one directory know nothing of each other's open files
+    // two exports of one directory do not share open files
     let locals = [stage.serve(), stage.serve()];
     let (cx, root) = (of(ANN), locals[0].root());
     let fid = make(&locals[0], &cx, &root, "f", 0o444).unwrap().node.unwrap().fid;
@@ -381,7 +381,7 @@ fn a_server_without_privileges_is_its_own_user() {
         local.link(&cx, &made.fid, &root, name("g")).unwrap();
         local.rename(&cx, (&dir, name("f")), (&root, name("h"))).unwrap();
         local.commit(&cx, &made.fid, 0, 0).unwrap();
-        // unreadable for the server itself: its directory still gets on disk
+        // unreadable for the server itself: its directory is synced all the same
         let set = SetAttr { mode: Some(0o333), ..SetAttr::default() };
         local.setattr(&cx, &dir, &set, None).unwrap();
         make(&local, &cx, &dir, "hidden", 0o200).unwrap();

@@ -1,4 +1,4 @@
-//! Quotas of a file system that counts.
+//! Quotas of a file system that supports them.
 
 use crate::support::{ANN, BOB, Mounted, ROOT, Stage, make, of, put};
 use std::fs::File;

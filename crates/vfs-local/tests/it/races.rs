@@ -1,4 +1,4 @@
-//! What others do to a name while it is being made.
+//! Concurrent changes to a name while it is being created.
 
 use crate::support::{ANN, BOB, ROOT, Stage, each, has_root, name, of};
 use bowline_vfs_local::LocalFs;
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use vfs::{Backend, Create, Created, Cx, Durability, FileType, Name, NodeKind, SetAttr, Status};
 
-/// The mode of a file that the one made who is not tested.
+/// The mode of files created by the concurrent thread.
 const OTHERS: u16 = 0o640;
-/// Calls of either outcome in a race.
+/// Required calls of either outcome in a race.
 const CALLS: usize = 200;
-/// As long as it may take: on a busy machine one of the two may have the processor alone.
+/// Time limit: on a busy machine one of the two may have the processor alone.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Root's calls, which wait for no disk.
+/// The context of root's calls without syncing.
 fn quick() -> Cx<'static> {
     Cx { durability: Durability::Async, ..of(ROOT) }
 }
 
-/// Runs `calls` while somebody does something again and again.
+/// Runs `calls` while another thread repeats an action.
 fn beside(again: impl Fn() + Sync, calls: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -36,7 +36,7 @@ fn beside(again: impl Fn() + Sync, calls: impl FnOnce()) {
     });
 }
 
-/// Makes a file and removes it, but no other's file.
+/// Creates a file and removes it, but no other's file.
 fn come_and_go(path: &Path) {
     let mut how = File::options();
     how.write(true).create_new(true).mode(OTHERS.into());
@@ -45,7 +45,7 @@ fn come_and_go(path: &Path) {
     }
 }
 
-/// Creates the file again and again beside that, and removes it whenever it was new.
+/// Creates the file repeatedly during that, and removes it whenever it was new.
 fn create(stage: &Stage, how: Create) {
     let (local, path) = (stage.serve(), stage.tree.join("f"));
     let (mut made, mut met) = (0, 0);
@@ -80,9 +80,9 @@ fn a_file_that_goes_while_it_is_taken_is_made() {
     });
 }
 
-/// What is made by name.
+/// The types that are created by name.
 const BY_NAME: [FileType; 3] = [FileType::Directory, FileType::Symlink, FileType::Fifo];
-/// What the caller wants beyond what it is made with: set by another call of the kernel.
+/// Attributes beyond those of the creation: set by another system call.
 const WANTED: SetAttr = SetAttr {
     mode: Some(0o2750),
     uid: Some(ANN.uid),
@@ -91,7 +91,7 @@ const WANTED: SetAttr = SetAttr {
     atime: vfs::SetTime::Keep,
     mtime: vfs::SetTime::Keep,
 };
-/// Calls beside somebody who moves or removes what they make.
+/// Calls during concurrent renames or removals of their objects.
 const MEDDLED: usize = 500;
 
 fn make(local: &LocalFs, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::Result<Created> {
@@ -103,7 +103,8 @@ fn make(local: &LocalFs, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::R
     }
 }
 
-/// Makes it again and again beside that; says how often it was made, and how often it was found then.
+/// Creates it repeatedly during that; returns how often it was created, and how often it was found
+/// then.
 fn meddle(local: &LocalFs, ftype: FileType, again: impl Fn() + Sync) -> (usize, usize) {
     let (mut made, mut found) = (0, 0);
     beside(again, || {
@@ -138,7 +139,8 @@ fn what_is_moved_to_a_new_name_is_nobodys_new_object() {
         for (old, ftype) in olds.into_iter().zip(BY_NAME) {
             make(&local, ftype, name(old), &SetAttr::default()).unwrap();
         }
-        // what the caller made at the time of the call cannot be told from what the call makes
+        // an object that the caller created at the time of the call cannot be distinguished from
+        // the new one
         std::thread::sleep(Duration::from_millis(2100));
         for ftype in BY_NAME {
             for (old, owner) in olds.into_iter().flat_map(|old| [(old, 0), (old, BOB.uid)]) {
@@ -179,7 +181,7 @@ fn what_is_removed_at_once_was_made() {
                 let _ = local.remove(&quick(), &root, name("new"));
             });
         }
-        // the same of files, which are open when they go
+        // the same for files, which are open when they are removed
         let again = || drop(fs::remove_file(stage.tree.join("new")));
         beside(again, || {
             for _ in 0..MEDDLED {

@@ -1,6 +1,5 @@
-//! Under a container's filter that does not know `openat2` and answers `EPERM`, as Docker before version 20.10 has
-//! it, files are served all the same. In a process of its own: what a process has learnt of its filter it
-//! does not forget.
+//! With a container's filter that does not know `openat2` and returns `EPERM`, as in Docker before version 20.10,
+//! files are served all the same. In a process of its own, because a process caches the result.
 
 use crate::support::{ROOT, find, in_child, make, of, put, take};
 use bowline_vfs_local::{LocalFs, LocalOptions, OpenFiles};
@@ -22,7 +21,7 @@ fn files_are_served_where_openat2_is_refused() {
         put(&local, &cx, &made, b"data").unwrap();
         let (found, _) = find(&local, &cx, &root, "file").unwrap();
         assert_eq!(take(&local, &cx, &found).unwrap(), b"data");
-        // nothing is followed on the way by hand either
+        // no link is followed in the fallback either
         let (away, _) = find(&local, &cx, &root, "away").unwrap();
         assert!(find(&local, &cx, &away, "passwd").is_err());
     };

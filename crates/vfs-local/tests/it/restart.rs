@@ -1,4 +1,4 @@
-//! Ids outlive the server, and what was promised before a restart holds after it.
+//! File ids survive a restart, and earlier guarantees hold after it.
 
 use crate::support::{ROOT, Stage, each, find, has_root, make, name, of, put, take};
 use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
@@ -44,13 +44,13 @@ fn ids_follow_a_rename_by_anybody() {
             local.rename(&cx, (&a, name("f")), (&b, name("g"))).unwrap();
             file
         };
-        // behind our back, within its directory, while the server is down
+        // by a local program, within its directory, while the server is down
         fs::rename(stage.tree.join("b/g"), stage.tree.join("b/h")).unwrap();
         fs::write(stage.tree.join("b/g"), "another").unwrap();
         fs::rename(stage.tree.join("b"), stage.tree.join("c")).unwrap();
         let local = stage.serve();
         assert_eq!(take(&local, &cx, &file).unwrap(), b"moved");
-        // into another directory: by handle at once, by table when it is met there
+        // into another directory: by handle at once, by table when it is looked up there
         stage.files.sweep(1000);
         fs::rename(stage.tree.join("c/h"), stage.tree.join("a/h")).unwrap();
         let now = take(&local, &cx, &file);
@@ -140,7 +140,7 @@ fn directories_that_were_in_one_another_by_turns_are_stale_when_they_are_gone() 
             now_s.set(now_s.get() + 100);
             files.sweep(now_s.get());
         };
-        // each is met inside the other, behind the server's back, and goes home again
+        // each is looked up inside the other, after a local rename, and moved back
         for (outer, inner) in [(0, 1), (1, 0)] {
             let (home, names) = (stage.tree.join(["a", "b"][inner]), ["a", "b"]);
             let there = stage.tree.join(names[outer]).join(names[inner]);
@@ -170,7 +170,7 @@ fn a_rename_to_another_name_of_the_same_file_leaves_both() {
         let (a, b) = (mkdir("a"), mkdir("b"));
         let file = make(&local, &cx, &a, "f", 0o644).unwrap().node.unwrap().fid;
         local.link(&cx, &file, &b, name("g")).unwrap();
-        // as POSIX has it, nothing happens
+        // as in POSIX, nothing changes
         local.rename(&cx, (&a, name("f")), (&b, name("g"))).unwrap();
         local.remove(&cx, &b, name("g")).unwrap();
         assert_eq!(local.getattr(&cx, &file, Want::STAT).unwrap().nlink, 1);
@@ -190,7 +190,7 @@ fn a_renamed_directory_is_found_from_far_below() {
         fs::rename(stage.tree.join("d"), stage.tree.join("e")).unwrap();
         stage.files.sweep(1000);
         assert_eq!(find(&local, &cx, &deepest, "d").unwrap().0, dir);
-        // not in vain: the next call goes straight there
+        // the search is not repeated: the next call finds it directly
         stage.files.sweep(2000);
         local.getattr(&cx, &dir, Want::STAT).unwrap();
     });
@@ -245,7 +245,7 @@ fn moves_until_it_is_killed() {
     };
     let files = Arc::new(OpenFiles::new(4096));
     let local = LocalFs::open(told("TREE").as_ref(), &options, files).unwrap();
-    // no disk to wait for: most of the time is that of moving
+    // no disk to wait for: most of the time is spent in renames
     let cx = Cx { durability: Durability::Async, ..of(ROOT) };
     let [mut from, mut to] = two_dirs(&local, &cx).unwrap();
     if find(&local, &cx, &from, "f").is_err() {

@@ -1,5 +1,5 @@
-//! Whatever may wait for a disk says so before, once at least, so that others are served meanwhile;
-//! a file system that is memory never does, and costs no hand-over.
+//! A call that may wait for a disk announces it at least once, so that others are served meanwhile;
+//! calls on a file system in memory never do, and cost no hand-over.
 
 use crate::support::{Stage, each, make, name, of};
 use bowline_vfs_local::{LocalFs, LocalOptions, OpenFiles};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use testing::{Missing, skip};
 use vfs::{Backend, Blocking, Create, Cx, Durability, Fid, NodeKind, Right, SetAttr, Stability};
 
-/// Counts how often it was told.
+/// Counts the announcements.
 #[derive(Default)]
 struct Told(AtomicU32);
 
@@ -21,13 +21,13 @@ impl Blocking for Told {
     }
 }
 
-/// Who this process is: what it makes it may change.
+/// The identity of this process, which may change the objects that it creates.
 fn own() -> vfs::Cred<'static> {
     let own = sys::identity::own().unwrap();
     vfs::Cred { uid: own.uid, gid: own.gid, groups: &[] }
 }
 
-/// Which changes said nothing, and which said something.
+/// The changes without an announcement, and those with one.
 fn silent(local: &LocalFs) -> (Vec<&'static str>, Vec<&'static str>) {
     let told = Told::default();
     let cx = Cx { cred: own(), blocking: &told, durability: Durability::Sync, right: Right::Check };
@@ -55,7 +55,7 @@ fn silent(local: &LocalFs) -> (Vec<&'static str>, Vec<&'static str>) {
     (silent, loud)
 }
 
-/// Whether a directory is on a file system that is memory.
+/// Whether a directory is on a file system in memory.
 fn is_memory(dir: &Path) -> bool {
     const TMPFS: i64 = 0x0102_1994;
     let dir = std::fs::File::open(dir).unwrap();

@@ -1,5 +1,5 @@
-//! What a reply says of an object before and after a change never makes a client take another's
-//! change for its own (RFC 1813 §2.6): wherever a call may sleep, somebody else changes the same object.
+//! The attributes before and after a change in a reply never make a client take another's change for its
+//! own (RFC 1813 §2.6): wherever a call may block, another thread changes the same object.
 
 use crate::support::{ROOT, each, make, name, of, put};
 use bowline_vfs_local::LocalFs;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use testing::{Missing, skip};
 use vfs::{Attr, Backend, Blocking, Change, Cx, Durability, Fid, Right, SetAttr, Stability, Want};
 
-/// More than a tick of the clock that file systems stamp with.
+/// More than a tick of the clock of file systems.
 const TICK: Duration = Duration::from_millis(12);
-/// Sleeps of one call at the most.
+/// Limit of the blocking points of one call.
 const SLEEPS_MAX: u32 = 8;
 
-/// Does something at one of a call's sleeps.
+/// Runs an action at one of a call's blocking points.
 struct Meanwhile<'m> {
     left: Cell<u32>,
     work: &'m dyn Fn(),
@@ -33,7 +33,7 @@ fn attr(local: &LocalFs, fid: &Fid) -> Attr {
     local.getattr(&of(ROOT), fid, Want::STAT).unwrap()
 }
 
-/// Runs `call` with `other` at its sleep of each number; says at how many there was one.
+/// Runs `call` with `other` at each of its blocking points; returns how many there were.
 fn disturbed(
     local: &LocalFs,
     object: &Fid,
@@ -63,7 +63,7 @@ fn disturbed(
     disturbed
 }
 
-/// Calls that change a directory; how many were disturbed.
+/// Calls that change a directory; returns how many were disturbed.
 fn directories(local: &LocalFs) -> u32 {
     let root = local.root();
     let beside = |n: u32| _ = make(local, &of(ROOT), &root, &format!("beside{n}"), 0o644).unwrap();
@@ -76,7 +76,7 @@ fn directories(local: &LocalFs) -> u32 {
     slept + disturbed(local, &root, &remove, &|n| beside(n + 100))
 }
 
-/// Calls that change a file, or put it on disk; how many were disturbed.
+/// Calls that change a file, or sync it; returns how many were disturbed.
 fn files(local: &LocalFs) -> u32 {
     let file = make(local, &of(ROOT), &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
     let writes = |n: u32| _ = put(local, &of(ROOT), &file, &vec![7; 10_000 + n as usize]).unwrap();

@@ -1,4 +1,4 @@
-//! What the tests share: a served directory in either naming mode, callers, mounts that go away.
+//! Shared by the tests: a served directory in either naming mode, callers, mounts that are removed.
 
 use bowline_vfs_local::{LocalFs, LocalOptions, Naming, OpenFiles};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub const ANN: Cred<'static> = Cred { uid: 4001, gid: 4001, groups: &[4100] };
 /// Another one.
 pub const BOB: Cred<'static> = Cred { uid: 4002, gid: 4002, groups: &[] };
 
-/// A call of somebody.
+/// The context of a caller.
 pub fn of(cred: Cred<'_>) -> Cx<'_> {
     Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Sync, right: Right::Check }
 }
@@ -37,7 +37,7 @@ pub fn has_root() -> bool {
     is_root()
 }
 
-/// A directory, the place of its table, and a way to serve it as often as wanted.
+/// A directory, the path of its table, and a way to serve it repeatedly.
 pub struct Stage {
     _dir: TempDir,
     pub tree: PathBuf,
@@ -85,7 +85,7 @@ pub fn each(run: impl Fn(&Stage)) {
     each_in(&std::env::temp_dir(), run);
 }
 
-/// The same on a tmpfs, for tests that make so much that a disk would take minutes.
+/// The same on a tmpfs, for tests with so many files that a disk would take minutes.
 pub fn each_in_memory(run: impl Fn(&Stage)) {
     each_in("/dev/shm".as_ref(), run);
 }
@@ -121,7 +121,7 @@ pub fn take(local: &LocalFs, cx: &Cx<'_>, fid: &Fid) -> Result<Vec<u8>> {
     Ok(data)
 }
 
-/// All names of a directory, over as many calls as it takes, each of at most `most` entries.
+/// All names of a directory, in several calls, each of at most `most` entries.
 pub fn names(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, most: usize, nodes: bool) -> Vec<String> {
     let (mut all, mut cookie) = (Vec::new(), 0);
     loop {
@@ -146,7 +146,7 @@ pub fn names(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, most: usize, nodes: bool) 
     }
 }
 
-/// A mount that is undone in the end.
+/// A mount that is removed at the end.
 pub struct Mounted(PathBuf);
 
 impl Mounted {
@@ -160,7 +160,7 @@ impl Mounted {
         Self(at.to_owned())
     }
 
-    /// A file system in a file, if there are loop devices.
+    /// A file system in an image file, if there are loop devices.
     pub fn image(image: &Path, at: &Path) -> Option<Self> {
         let mount = Command::new("mount").args(["-o", "loop"]).args([image, at]).status();
         mount.is_ok_and(|status| status.success()).then(|| Self(at.to_owned()))
@@ -182,8 +182,8 @@ impl Drop for Mounted {
     }
 }
 
-/// Waits for something that is so at once but for the children of other tests of this process:
-/// between fork and exec they hold copies of our descriptors.
+/// Waits for a condition that is delayed only by children of other tests of this process: between
+/// fork and exec they hold copies of our descriptors.
 pub fn soon(what: &str, is_so: impl Fn() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !is_so() {
@@ -197,7 +197,7 @@ pub fn run(program: &str, arguments: &[&str]) {
     assert!(status.success(), "{program} {arguments:?}");
 }
 
-/// Descriptors of this process that lead to a deleted file with this in its path.
+/// Descriptors of this process for a deleted file with this text in its path.
 pub fn deleted_open(part: &str) -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     links
