@@ -1,7 +1,7 @@
-//! The machine that results belong to, as far as it tells: processor, memory, kernel, and what else
-//! changes a figure.
+//! The machine of the results, as far as it can be determined: processor, memory, kernel, and what
+//! else changes a figure.
 //!
-//! Everything is read from `/proc`, `/sys` and `/etc/os-release`; what is not there is left out.
+//! Everything is read from `/proc`, `/sys` and `/etc/os-release`; missing values are omitted.
 
 use crate::result::{Fact, Machine, now};
 use std::path::Path;
@@ -21,7 +21,8 @@ const SYSCTLS: [&str; 10] = [
 ];
 
 impl Machine {
-    /// This one, now. `bowline` is the version under test; `scratch` is where the exports will be.
+    /// This machine, now. `bowline` is the version under test; `scratch` is where the exports will
+    /// be.
     pub fn here(bowline: &str, scratch: &Path) -> Self {
         let cpus = sys::thread::allowed_cpus().map_or(1, |cpus| cpus.len());
         Self {

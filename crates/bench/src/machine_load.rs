@@ -1,15 +1,15 @@
-//! What else a machine does while it is measured: other processes before an experiment, and the host of a virtual
-//! machine during it. Figures of a loaded machine are worse and spread more, so the report says so.
+//! Other load of a machine during measurements: other processes before an experiment, and the host of a virtual
+//! machine during it. Figures of a loaded machine are worse and spread more, so the report mentions it.
 
 use crate::result::Fact;
 use std::time::Duration;
 use sys::thread::{CpuTimes, cpu_times};
 
-/// How long other processes are watched before an experiment, which does nothing meanwhile.
+/// How long other processes are measured before an experiment, while it does nothing.
 const WATCH: Duration = Duration::from_millis(300);
-/// From this share of the CPUs on, other processes make a machine loaded.
+/// From this share of the CPUs on, other processes count as load.
 const BUSY_MIN: f64 = 0.1;
-/// The same for what the host takes.
+/// The same for steal time.
 const STOLEN_MIN: f64 = 0.02;
 
 /// The load before an experiment.
@@ -24,7 +24,7 @@ pub(crate) struct LoadBefore {
 }
 
 impl LoadBefore {
-    /// Watches the machine for a moment.
+    /// Measures the load of the machine for a moment.
     pub(crate) fn watch() -> Self {
         let first = cpu_times().unwrap_or_default();
         std::thread::sleep(WATCH);
@@ -34,7 +34,8 @@ impl LoadBefore {
         Self { busy: busy_share(&first, &times), average, times }
     }
 
-    /// What the report says after the experiment: the figures, and a remark if the machine was loaded.
+    /// The text of the report after the experiment: the figures, and a remark if the machine was
+    /// loaded.
     pub(crate) fn report(&self) -> (Fact, Option<String>) {
         let stolen = cpu_times().unwrap_or_default().stolen_since(&self.times);
         self.report_with(stolen)
@@ -58,7 +59,7 @@ impl LoadBefore {
     }
 }
 
-/// The share of the CPUs that was neither idle nor taken by the host.
+/// The share of the CPUs that was neither idle nor stolen by the host.
 fn busy_share(before: &CpuTimes, after: &CpuTimes) -> f64 {
     let passed = |of: fn(&CpuTimes) -> Duration| of(after).saturating_sub(of(before)).as_secs_f64();
     let (all, idle, stolen) = (passed(|t| t.all), passed(|t| t.idle), passed(|t| t.stolen));

@@ -1,12 +1,12 @@
 //! The tree of the recorded experiment: 10,841 directories and 161,480 files at scale 1.
 //!
 //! The plan is computed from the numbers alone, so the same scale gives the same tree on every
-//! machine. Directory `i` lies in directory `i·u²`, where `u` is the random number (0 to 1) of `i`: early ones
+//! machine. Directory `i` is in directory `i·u²`, where `u` is the random number (0 to 1) of `i`: early ones
 //! have many, most have few or none, depth is 4 to 5 on average and 14 at most, as in home
 //! directories and source trees. Files are dealt out by weight: some directories have none, most a dozen, a tenth
 //! of them a hundred. Files have sizes but no data (holes), so the tree costs inodes and no blocks.
 //!
-//! CreatedFiles it again adds what is missing, so a run that was stopped can be continued.
+//! Running it again adds what is missing, so a run that was stopped can be continued.
 
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -21,7 +21,7 @@ pub const DIRECTORIES: u64 = 10_841;
 pub const FILES: u64 = 161_480;
 /// The largest tree: 1.1 million directories, 16 million files.
 pub const SCALE_MAX: f64 = 100.0;
-/// Threads that make files; more do not help on one file system.
+/// Threads that create files; more do not help on one file system.
 const THREADS_MAX: usize = 4;
 /// Directories that a thread takes at once.
 const SHARE: usize = 64;
@@ -33,14 +33,14 @@ const SYLLABLES: [&str; 16] = [
 const ENDINGS: [&str; 12] =
     ["c", "h", "o", "txt", "html", "jpg", "tex", "log", "py", "conf", "xml", "gz"];
 
-/// What was made.
+/// The result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Made {
     /// Directories of the tree, its top included.
     pub directories: u64,
     /// Files of the tree.
     pub files: u64,
-    /// Directories and files that were there already.
+    /// Directories and files that existed already.
     pub present: u64,
     /// Levels below the top.
     pub depth: u64,
@@ -50,16 +50,16 @@ pub struct Made {
     pub seconds: f64,
 }
 
-/// Why there is no tree.
+/// Why the tree was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// A scale that makes no sense.
+    /// An invalid scale.
     #[error("a scale of {0}: more than 0, at most {SCALE_MAX}")]
     Scale(f64),
-    /// It would be mixed with something else.
+    /// The directory has other files.
     #[error("{} is not empty and not such a tree: name an empty or a new directory", .0.display())]
     NotEmpty(PathBuf),
-    /// A person wanted the end.
+    /// The user stopped it.
     #[error(
         "stopped after {made} of {total} directories and files; the same command goes on from there"
     )]
@@ -69,12 +69,12 @@ pub enum TreeError {
         /// How many there should be.
         total: u64,
     },
-    /// The file system's fault.
+    /// An error of the file system.
     #[error("{}: {source}", path.display())]
     Io {
-        /// What could not be made.
+        /// The path that could not be created.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
@@ -87,8 +87,8 @@ struct Dir {
     files: u64,
 }
 
-/// Makes the tree in `dir`, or what is missing of it. `progress` is told from time to time how many
-/// directories and files of how many are done; `stop` ends it early.
+/// Creates the tree in `dir`, or its missing parts. `progress` is called periodically with the
+/// number of directories and files that are done and their total; `stop` ends it early.
 ///
 /// # Errors
 /// [`TreeError`].
@@ -130,7 +130,7 @@ pub fn make(
     })
 }
 
-/// What the threads share.
+/// Shared state of the threads.
 struct Work<'a> {
     plan: &'a [Dir],
     total: u64,
@@ -139,7 +139,7 @@ struct Work<'a> {
     /// Those of them that were there before.
     present: AtomicU64,
     bytes: AtomicU64,
-    /// The next share that nobody has taken.
+    /// The next unassigned share.
     next: AtomicUsize,
     stop: &'a AtomicBool,
     progress: &'a (dyn Fn(u64, u64) + Sync),
@@ -153,7 +153,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// All directories, one after the other: each needs the one above it.
+    /// All directories in sequence: each needs its parent.
     fn directories(&self) -> Result<(), TreeError> {
         for planned in self.plan {
             self.go_on()?;
@@ -201,7 +201,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// What is there already is counted and no error.
+    /// An existing object is counted and not an error.
     fn count(&self, made: io::Result<()>, path: &Path) -> Result<(), TreeError> {
         match made {
             Ok(()) => Ok(()),
@@ -225,7 +225,7 @@ fn numbers(scale: f64) -> Result<(u64, u64), TreeError> {
     Ok((scaled(DIRECTORIES), scaled(FILES)))
 }
 
-/// A directory that has something in it must have something of ours in it.
+/// A directory that is not empty must contain parts of the tree.
 fn check(dir: &Path, plan: &[Dir]) -> Result<(), TreeError> {
     let Ok(mut entries) = std::fs::read_dir(dir) else { return Ok(()) };
     let ours = || plan.iter().skip(1).take(SHARE).any(|planned| planned.path.is_dir());
@@ -274,7 +274,7 @@ fn parent(index: u64) -> u64 {
     u64::try_from((u128::from(index) * u * u) >> 64).unwrap_or(0)
 }
 
-/// How many files a directory has, relative to others: none in one of seven, a hundred in one of ten.
+/// Relative number of files of a directory: none in one of seven, a hundred in one of ten.
 fn weight(index: u64) -> u64 {
     let throw = random(index, u64::MAX);
     match throw % 100 {
@@ -355,7 +355,7 @@ mod tests {
         let made = make(&top, 0.01, &GO, &|_, _| ()).unwrap();
         assert_eq!((made.directories, made.files, made.present), (108, 1615, 0));
         assert_eq!(found(&top), (108, 1615, made.bytes));
-        // continues where it was stopped: here, where something was lost
+        // continues after a partial loss
         let lost = std::fs::read_dir(&top).unwrap().map(|e| e.unwrap().path());
         let lost = lost.filter(|path| path.is_dir()).max_by_key(|path| found(path)).unwrap();
         let (dirs, files, _) = found(&lost);

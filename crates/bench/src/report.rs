@@ -1,12 +1,12 @@
-//! The report: a directory of results becomes one page that needs nothing else.
+//! The report: a directory of results becomes one self-contained page.
 //!
 //! `read` parses what [`crate::result`] defines → `page` and `section` write HTML → `figure` draws a
-//! plot (`curves`, `bars`; `scale` places values and chooses ticks, `extent` knows how wide text is,
-//! `look` tells series apart, `svg` writes elements).
+//! plot (`curves`, `bars`; `scale` maps values to positions and chooses ticks, `text_width` measures
+//! text, `series_style` distinguishes series, `svg` writes elements).
 //!
-//! Invariants: the page refers to nothing outside of itself and holds no script; every word from a
-//! result is escaped; the same results give the same bytes. It computes no figures: every number is
-//! one of the files', and the raw trials are on the page.
+//! Invariants: the page has no external references and no script; all text from a result is
+//! escaped; the same results give the same bytes. It computes no figures: every number is one of
+//! the files', and the raw trials are on the page.
 
 mod bars;
 mod compact;

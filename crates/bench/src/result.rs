@@ -1,8 +1,9 @@
-//! What an experiment found, as data: written by `experiments`, read by `report`, kept on disk.
+//! The results of an experiment as data: written by `experiments`, read by `report`, stored on
+//! disk.
 //!
 //! A directory of results has `machine.json` (one [`Machine`]) and for each experiment one
-//! `NAME.json` (one [`Findings`]). The report draws what is here and computes nothing of its own, so
-//! whoever doubts a picture finds every number of it in the file, raw trials included.
+//! `NAME.json` (one [`Findings`]). The report shows these data and computes nothing of its own, so
+//! every number of a figure can be checked in the file, raw trials included.
 //!
 //! Invariants: names of measures carry their unit last (`calls_per_s`, `server_cpu_us_per_call`,
 //! `read_mb_per_s`; MB is 10^6 bytes); a [`Trial`] is one run of one variant, and trials of different
@@ -49,11 +50,11 @@ pub struct Fact {
 pub enum Outcome {
     /// All variants were measured.
     Done,
-    /// Some were; the rest is named.
+    /// Some were; the missing ones are named.
     Partial(String),
     /// This machine cannot run it: what is missing.
     Unable(String),
-    /// It failed: at whose side.
+    /// It failed: the cause.
     Failed(String),
 }
 
@@ -64,7 +65,7 @@ pub struct Findings {
     pub name: String,
     /// One line for a heading.
     pub title: String,
-    /// What is asked, in a sentence or two.
+    /// The question, in a sentence or two.
     pub question: String,
     /// True for a short run, whose spread is wide.
     pub quick: bool,
@@ -82,17 +83,17 @@ pub struct Findings {
     pub setup: Vec<Fact>,
     /// How much the same variant differed from round to round, as a share of its median: the noise.
     pub noise: Option<f64>,
-    /// Everything that was measured.
+    /// All trials.
     pub trials: Vec<Trial>,
-    /// Variants against each other.
+    /// Comparisons of variants.
     pub ratios: Vec<Ratio>,
-    /// What was hoped for, and whether it held.
+    /// Targets, and whether they were met.
     pub targets: Vec<Target>,
-    /// Tables for people; the original experiment's figures among them.
+    /// Tables; the original experiment's figures among them.
     pub tables: Vec<Table>,
-    /// Pictures.
+    /// Plots.
     pub plots: Vec<Plot>,
-    /// Remarks: what limits a figure, what was left out.
+    /// Remarks: what limits a figure, what was omitted.
     pub notes: Vec<String>,
 }
 
@@ -107,7 +108,7 @@ pub struct Trial {
     pub round: u32,
     /// The order in which trials ran.
     pub sequence: u32,
-    /// What was measured; the unit is the name's end.
+    /// The measures; the unit is the name's end.
     #[serde(deserialize_with = "numbers")]
     pub measures: BTreeMap<String, f64>,
 }
@@ -115,7 +116,7 @@ pub struct Trial {
 /// A variant against another: ratios inside rounds, so that slow drift of the machine cancels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// What is compared.
+    /// The measure that is compared.
     pub measure: String,
     /// The numerator's variant.
     pub of: String,
@@ -136,18 +137,18 @@ pub struct Ratio {
     pub rounds: u32,
 }
 
-/// A hoped-for figure.
+/// A target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// What should be: `cap:5 gains at least 1.3 times at every client count`.
+    /// The target: `cap:5 gains at least 1.3 times at every client count`.
     pub wish: String,
-    /// What was measured, in words with its unit.
+    /// The measured value, as text with its unit.
     pub found: String,
-    /// Whether it holds.
+    /// Whether it was met.
     pub held: bool,
 }
 
-/// A table for people.
+/// A table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// Caption.
@@ -158,7 +159,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// A picture.
+/// A plot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plot {
     /// Caption.
@@ -171,7 +172,7 @@ pub struct Plot {
     pub y: Axis,
     /// For [`Shape::StackedBars`]: the names of the bars; a point's `x` is an index into it.
     pub bars: Vec<String>,
-    /// What is drawn.
+    /// The series.
     pub series: Vec<Series>,
 }
 
@@ -250,8 +251,8 @@ fn text(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// A number, or the `null` that JSON has for those that are not finite (0 calls in 0 seconds): one such
-/// value must not make a whole result unreadable.
+/// A number, or JSON's `null` for those that are not finite (0 calls in 0 seconds): one such value must
+/// not make a whole result unreadable.
 fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }

@@ -1,5 +1,5 @@
 //! The servers that are measured: started as children of this process, known by address and pid,
-//! gone with it.
+//! ended with it.
 //!
 //! ```text
 //!   bowline   this very binary, or another build of it, with any settings
@@ -8,9 +8,9 @@
 //!   command   any command line with {DIR} and {PORT} in it
 //! ```
 //!
-//! Each `start` returns when the server answers NULL of NFS and of MOUNT, or says in one line why it
-//! does not. Invariant: a server lives as long as its [`TestServer`] at most, and never longer than this
-//! process, SIGKILL included.
+//! Each `start` returns when the server answers NULL of NFS and of MOUNT, or returns a one-line error.
+//! Invariant: a server lives as long as its [`TestServer`] at most, and never longer than this process,
+//! even after SIGKILL.
 
 pub mod bowline;
 pub mod command;
@@ -48,26 +48,26 @@ pub struct TestServer {
     export: String,
     command: String,
     control: Option<PathBuf>,
-    /// Processes whose work is the server's.
+    /// Processes that work for the server.
     pids: Vec<u32>,
     process: Process,
     place: Placement,
-    // after the process: it must be gone before its files are
+    // after the process: it must have ended before its files are removed
     _scratch: ScratchDir,
 }
 
 impl TestServer {
-    /// What it is called in tables: `bowline`, `ganesha`.
+    /// Its name in tables: `bowline`, `ganesha`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it answers NFS, as seen from its own network.
+    /// Its NFS address, as seen from its own network.
     pub fn nfs(&self) -> SocketAddr {
         SocketAddr::new(self.addr, self.port)
     }
 
-    /// Where it answers NFS at another of its addresses.
+    /// Its NFS address at another of its addresses.
     pub fn nfs_at(&self, addr: IpAddr) -> SocketAddr {
         SocketAddr::new(addr, self.port)
     }
@@ -87,7 +87,7 @@ impl TestServer {
         &self.export
     }
 
-    /// The command line that started it, for people who want to repeat it.
+    /// The command line that started it, to be repeated by hand.
     pub fn command(&self) -> &str {
         &self.command
     }
@@ -97,17 +97,17 @@ impl TestServer {
         self.pids.first().copied().unwrap_or_else(|| self.process.pid())
     }
 
-    /// The network that it was put into; `None`: that of the thread that started it.
+    /// Its network; `None`: that of the thread that started it.
     pub fn namespace(&self) -> Option<&Namespace> {
         self.place.namespace.as_ref()
     }
 
-    /// Its control socket; Bowline alone has one.
+    /// Its control socket; only Bowline has one.
     pub fn control(&self) -> Option<&Path> {
         self.control.as_deref()
     }
 
-    /// What it has used so far.
+    /// Its usage so far.
     ///
     /// # Errors
     /// [`ServerError::Died`].
@@ -116,10 +116,10 @@ impl TestServer {
         UsageSample::of(&self.pids).ok_or_else(|| self.process.died(&self.name))
     }
 
-    /// Whether it is still there.
+    /// Whether it still runs.
     ///
     /// # Errors
-    /// [`ServerError::Died`], with its last words.
+    /// [`ServerError::Died`], with its last output.
     pub fn check(&mut self) -> Result<(), ServerError> {
         if self.process.is_alive() { Ok(()) } else { Err(self.process.died(&self.name)) }
     }
@@ -133,7 +133,7 @@ impl TestServer {
         self.ask::<Changed>(&request).map(|changed| changed.value)
     }
 
-    /// Asks the control socket.
+    /// Queries the control socket.
     ///
     /// # Errors
     /// As [`TestServer::set`].
@@ -148,11 +148,11 @@ impl TestServer {
             .map_err(|error| refused(error.to_string()))
     }
 
-    /// Stops it: asks it to finish, and kills it after `patience`. Dropping does the same with a
-    /// patience of a few seconds.
+    /// Stops it: SIGTERM, and SIGKILL after `patience`. Dropping does the same with a patience of a
+    /// few seconds.
     ///
     /// # Errors
-    /// [`ServerError::Died`] if it was gone already.
+    /// [`ServerError::Died`] if it had ended already.
     pub fn stop(mut self, patience: Duration) -> Result<(), ServerError> {
         self.check()?;
         self.process.stop(patience);

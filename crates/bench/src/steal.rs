@@ -1,34 +1,34 @@
-//! Trials from which the host of a virtual machine took CPU time for others, and that are therefore made
-//! again.
+//! Repeats trials in which the host of a virtual machine took CPU time for others (steal time).
 //!
-//! A virtual CPU that is not run for some milliseconds is a server that does not answer: figures of such
-//! a trial are the host's and not the server's. The kernel tells how much was taken (`steal`). It comes in
-//! spells of seconds, so a trial is made again a little later; how often is bounded, because a host
-//! that always takes is part of the machine. Of the tries the one counts from which least was taken:
-//! what it found is not looked at.
+//! A virtual CPU that is not run for some milliseconds is a server that does not answer: figures of such a
+//! trial are the host's and not the server's. The kernel reports the time taken (`steal`). It comes in
+//! periods of seconds, so a trial is repeated a little later; the number of repetitions is bounded,
+//! because a host that always takes time is part of the machine. The try with the least steal time is
+//! used, whatever its results are.
 
 use crate::experiments::{RunContext, RunError};
 use std::time::Duration;
 
-/// A trial counts if no more than this share of the CPUs was taken.
+/// A trial is valid if no more than this share of the CPUs was taken.
 const STOLEN_MAX: f64 = 0.01;
-/// Before a trial is made again; in a quick run, and where there is time to wait for a spell to end.
+/// Pause before a trial is repeated; in a quick run, and if there is time to wait for the end of a
+/// period.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
 /// Tries of one trial at the most.
 const TRIES_MAX: u32 = 4;
 
-/// How many trials may be made again, and how many were.
+/// How many trials may be repeated, and how many were.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TrialRetries {
     left: u32,
     pause: Duration,
-    /// Those that were.
+    /// The number of repetitions.
     pub made: u32,
 }
 
 impl TrialRetries {
-    /// For so many trials: as many again; an eighth where there is little time.
+    /// For this many trials: as many repetitions; an eighth if there is little time.
     pub(crate) fn of(trials: u32, ctx: &RunContext<'_>) -> Self {
         let [quick, full] = PAUSES;
         Self {
@@ -38,8 +38,8 @@ impl TrialRetries {
         }
     }
 
-    /// Makes a trial, and again if too much was taken from it. Also gives the share of the CPUs that
-    /// was taken from the one that counts.
+    /// Runs a trial, and repeats it if too much time was taken from it. Also returns the share of
+    /// the CPUs that was taken from the valid one.
     ///
     /// # Errors
     /// The trial's.
@@ -56,7 +56,7 @@ impl TrialRetries {
         })
     }
 
-    /// The same for a trial that tells what was taken from it.
+    /// The same for a trial that returns its own steal time.
     fn least_disturbed<T>(
         &mut self,
         ctx: &RunContext<'_>,
@@ -87,8 +87,8 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
-    /// What counts of trials from which these shares are taken, where so many may be made again; and
-    /// how many are left then.
+    /// The index of the try that is used, given the shares taken from each and the number of
+    /// repetitions left; and how many are left then.
     fn counts(taken: &[f64], left: u32) -> (usize, u32) {
         let stop = AtomicBool::new(false);
         let (bowline, scratch) = ("bowline".into(), std::env::temp_dir());

@@ -1,8 +1,8 @@
-//! Bars, lying: parts stacked into one bar, or bars side by side in groups.
+//! Horizontal bars: stacked, or side by side in groups.
 //!
-//! They lie because names do: a name of any length stands level beside its bars, or above them where
-//! the page is narrow, and more bars make the figure taller instead of their names slanted. The value
-//! stands at the end of each bar (of a stack: the sum), so that nobody has to measure with the eye.
+//! They are horizontal because of their names: a name of any length is beside its bars, or above them
+//! where the page is narrow, and more bars make the figure taller without slanted names. The value is
+//! at the end of each bar (of a stack: the sum), so that it need not be estimated.
 
 use super::figure::{Canvas, TYPE_PX, axis_title, bottom_title, nothing, swatch};
 use super::numbers::{bytes, is_bytes, short, with_unit};
@@ -12,13 +12,13 @@ use super::svg::{Anchor, px};
 use super::text_width::{fitted, width};
 use crate::result::{Plot, Point, Series, Shape};
 
-/// A taller figure than this many groups is a table.
+/// A taller figure than this many groups becomes a table.
 const MAX_GROUPS: usize = 100;
 
-/// Room between groups, in pixels.
+/// Space between groups, in pixels.
 const GROUP_GAP: f64 = 12.0;
 
-/// Room between the bars of a group.
+/// Space between the bars of a group.
 const BAR_GAP: f64 = 2.0;
 
 /// A part of a bar.
@@ -29,18 +29,18 @@ struct Part {
     spread: Option<(f64, f64)>,
 }
 
-/// What stands side by side under one name: bars, and in each its parts.
+/// The bars under one name, and the parts of each.
 struct Group<'a> {
     name: &'a str,
     bars: Vec<Vec<Part>>,
 }
 
-/// Where values and names stand.
+/// Positions of values and names.
 struct Frame {
     scale: Scale,
     left: f64,
     thickness: f64,
-    /// Names stand above their bars instead of beside them.
+    /// Names are above their bars instead of beside them.
     above: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], styles: 
     numbers(canvas, plot, &frame, &ticks);
 }
 
-/// The bars in the order of their names; what belongs to none is counted.
+/// The bars in the order of their names; points without a bar are counted.
 fn groups<'a>(canvas: &mut Canvas, plot: &'a Plot, series: &[Series]) -> Vec<Group<'a>> {
     let stacked = plot.shape == Shape::StackedBars;
     let kind = if plot.y.log && !stacked { Kind::Log } else { Kind::Linear };
@@ -92,7 +92,7 @@ fn groups<'a>(canvas: &mut Canvas, plot: &'a Plot, series: &[Series]) -> Vec<Gro
     groups
 }
 
-/// A point as a part of a bar; a stack cannot hold what is below nought.
+/// A point as a part of a bar; a stack cannot contain negative values.
 fn part_of(
     canvas: &mut Canvas,
     point: &Point,
@@ -160,7 +160,7 @@ fn ends_of(bar: &[Part]) -> Option<(f64, f64)> {
     bar.first().and_then(|part| part.spread)
 }
 
-/// The words at a bar's end.
+/// The text at a bar's end.
 fn value_of(plot: &Plot, bar: &[Part]) -> String {
     let sum = bar.iter().map(|p| p.value).sum();
     if is_bytes(&plot.y.unit) { bytes(sum) } else { short(sum) }
@@ -230,7 +230,7 @@ fn one(
     canvas.y = end;
 }
 
-/// The parts of one bar from its foot; gives the pixel where it ends.
+/// The parts of one bar from its start; returns the pixel where it ends.
 fn parts(
     canvas: &mut Canvas,
     plot: &Plot,

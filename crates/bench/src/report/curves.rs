@@ -1,9 +1,9 @@
 //! Lines with whiskers, values over time, and latency percentiles: everything with an x axis of numbers.
 //!
-//! A point without a place is left out, counted, and leaves a gap in its line, so that a line never
-//! joins what was not measured. Long series are thinned: of the points that share a pixel's column
-//! the first, the smallest, the largest and the last remain, in their order, which draws the same
-//! picture as all of them would.
+//! A point without a position is omitted, counted, and leaves a gap in its line, so that a line
+//! never joins points across it. Long series are thinned: of the points in the same pixel column
+//! the first, the smallest, the largest and the last remain, in their order, which gives the same
+//! image as all of them.
 
 use super::figure::{Canvas, Missing, TYPE_PX, bottom_title, nothing, top_title};
 use super::numbers::{bytes, is_bytes, short, with_unit};
@@ -13,16 +13,16 @@ use super::svg::{Anchor, px};
 use super::text_width::width;
 use crate::result::{Axis, Plot, Point, Series, Shape};
 
-/// More places than this on an x axis are not named one by one.
+/// With more x values than this they are not labelled individually.
 const MAX_NAMED_PLACES: usize = 16;
 
 /// Beyond this many points, whiskers become a band.
 const MAX_WHISKERS: usize = 60;
 
-/// Room between the labels of neighbouring ticks, in pixels.
+/// Space between the labels of neighbouring ticks, in pixels.
 const LABEL_GAP: f64 = 9.0;
 
-/// Stretches of points that a line may join.
+/// Runs of points that a line may join.
 type Runs = Vec<Vec<Point>>;
 
 /// The plot's frame and scales.
@@ -54,7 +54,7 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], styles: 
     let after: usize = all.iter().flatten().map(Vec::len).sum();
     canvas.missing.thinned = (after < before).then_some((before, after));
 
-    // The original's figures are the ground that ours stand on.
+    // The original's figures are drawn first, below ours.
     for original in [true, false] {
         for (index, ((runs, look), series)) in all.iter().zip(styles).zip(series).enumerate() {
             if look.original == original {
@@ -71,7 +71,7 @@ fn kind_of(axis: &Axis) -> Kind {
     if axis.log { Kind::Log } else { Kind::Linear }
 }
 
-/// The points that have a place, in stretches; whiskers without an end lose it.
+/// The points that have a position, in runs; whiskers without an end are dropped.
 fn runs(points: &[Point], x_kind: Kind, y_kind: Kind, missing: &mut Missing) -> Runs {
     let mut runs: Runs = Vec::new();
     let mut joined = false;
@@ -126,7 +126,7 @@ fn span(values: impl Iterator<Item = f64>, kind: Kind) -> (f64, f64) {
     if low <= high { (low, high) } else { (1.0, 1.0) }
 }
 
-/// Draws grid, ticks and titles, and says where the data goes.
+/// Draws grid, ticks and titles, and returns the frame of the data.
 fn axes(canvas: &mut Canvas, plot: &Plot, all: &[Runs], kinds: (Kind, Kind)) -> Frame {
     let points = || all.iter().flatten().flatten();
     let room = canvas.room;
@@ -135,7 +135,7 @@ fn axes(canvas: &mut Canvas, plot: &Plot, all: &[Runs], kinds: (Kind, Kind)) -> 
     let wanted = (room.plot_height / 55.0) as usize;
     let (y, y_ticks) = match kinds.1 {
         Kind::Log => scale::log(low, high, wanted, &plot.y.unit, false),
-        // A bar or line that does not begin at nought makes small differences look large.
+        // A bar or line that does not begin at zero makes small differences look large.
         _ if low == 0.0 && high == 0.0 => scale::linear(0.0, 1.0, wanted, &plot.y.unit),
         _ => scale::linear(low.min(0.0), high.max(0.0), wanted, &plot.y.unit),
     };
@@ -204,7 +204,7 @@ fn named_places(plot: &Plot, places: &[f64]) -> Option<Vec<Tick>> {
     Some(places.iter().map(|v| Tick { value: *v, label: label(*v) }).collect())
 }
 
-/// Whether no label touches its neighbour.
+/// Whether no labels overlap.
 fn apart(ticks: &[Tick], scale: &Scale) -> bool {
     ticks.windows(2).all(|pair| match pair {
         [a, b] => {
@@ -288,8 +288,8 @@ fn spread(canvas: &mut Canvas, frame: &Frame, run: &[Point], count: usize) {
     }
 }
 
-/// The points that carry a mark: all of a sparse line; a few of a dense one, staggered by series, so
-/// that lines can be told apart without their colour; and every point that stands alone.
+/// The points with a mark: all of a sparse line; a few of a dense one, staggered by series, so that
+/// lines can be distinguished without colour; and every isolated point.
 fn marked<'a>(
     shape: Shape,
     runs: &'a Runs,
@@ -319,7 +319,7 @@ fn marked<'a>(
     marked
 }
 
-/// The words that rest on a point.
+/// The tooltip of a point.
 fn tip(plot: &Plot, series: &Series, point: &Point) -> String {
     let mut text = format!(
         "{}\n{}: {}\n{}: {}",

@@ -17,7 +17,7 @@ pub enum ReportError {
         /// The system's answer.
         source: io::Error,
     },
-    /// A file does not hold what its name promises.
+    /// A file does not have the expected contents.
     #[error("{}:{line}: {why}", path.display())]
     Content {
         /// Which file.
@@ -41,7 +41,7 @@ pub enum ReportError {
         /// The directory.
         dir: PathBuf,
     },
-    /// There are results, but nobody knows of which machine.
+    /// There are results, but no description of their machine.
     #[error("{} is missing: DIR must be what `bowline bench run --out DIR` wrote", path.display())]
     NoMachine {
         /// The file that should be there.

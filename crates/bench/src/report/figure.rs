@@ -1,14 +1,13 @@
 //! One plot as one SVG: the legend, the shape's own drawing, and what was left out of it.
 //!
-//! The figures are written by hand rather than by a plotting crate because a picture here has to
-//! follow its reader: every colour is a class that `figure.css` resolves for light, dark and print,
-//! originals are dashed by a class, and each plot is laid out twice, for a wide page and for a narrow
-//! one, instead of being shrunk until nobody can read it. Libraries write colours and sizes into each
-//! element.
+//! The figures are written by hand rather than by a plotting crate because they must adapt to the
+//! reader: every colour is a class that `figure.css` resolves for light, dark and print, originals
+//! are dashed by a class, and each plot is laid out twice, for a wide page and for a narrow one,
+//! instead of being scaled down. Libraries write colours and sizes into each element.
 //!
 //! From top to bottom: legend (rows of as many names as fit, never over the data) → title of the y
-//! axis, level, so that nobody turns their head → plot → x axis → sentences about what is missing.
-//! Each part moves [`Canvas::y`] down, so no part can lie on another.
+//! axis, horizontal → plot → x axis → sentences about what is omitted. Each part advances
+//! [`Canvas::y`], so parts cannot overlap.
 
 use super::numbers::{grouped, is_bytes, unit, with_unit};
 use super::series_style::{SeriesStyle, styles};
@@ -17,48 +16,48 @@ use super::text_width::{fitted, lines, width};
 use super::{bars, curves};
 use crate::result::{Axis, Plot, Point, Series, Shape};
 
-/// Type in figures, in pixels; `figure.css` has the same.
+/// Font size in figures, in pixels; `figure.css` has the same.
 pub(super) const TYPE_PX: f64 = 12.0;
 
-/// A thirteenth series already repeats a colour; beyond this nobody can tell them apart.
+/// A thirteenth series already repeats a colour; beyond this they cannot be distinguished.
 const MAX_SERIES: usize = 24;
 
-/// The style of figures, the palette in it.
+/// The style of figures, including the palette.
 pub(super) const STYLE: &str = include_str!("figure.css");
 
-/// The room that a figure has.
+/// The size of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
-    /// Class of the picture: pages show one of the two.
+    /// Class of the figure: pages show one of the two.
     class: &'static str,
     pub(super) width: f64,
     /// Height of the plot without axes and legend.
     pub(super) plot_height: f64,
 }
 
-/// For a desk.
+/// For wide screens.
 pub(super) const WIDE: Room = Room { class: "fig wide", width: 800.0, plot_height: 300.0 };
 
-/// For a telephone.
+/// For phones.
 pub(super) const NARROW: Room = Room { class: "fig narrow", width: 370.0, plot_height: 240.0 };
 
-/// A picture in the making.
+/// A figure under construction.
 pub(super) struct Canvas {
     pub(super) svg: Svg,
     pub(super) room: Room,
-    /// Everything above this is taken.
+    /// The current position; everything above is used.
     pub(super) y: f64,
     pub(super) missing: Missing,
 }
 
-/// Counts of what a figure does not show.
+/// Counts of omitted data.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Missing {
     /// Points that are not numbers, infinite, or too large to draw.
     pub(super) not_finite: usize,
     /// Points without a place on a logarithmic axis, or outside of 0 … 100 %.
     pub(super) no_place: usize,
-    /// Points of no bar.
+    /// Points without a bar.
     pub(super) no_bar: usize,
     /// Points before and after thinning.
     pub(super) thinned: Option<(usize, usize)>,
@@ -69,7 +68,7 @@ pub(super) struct Missing {
 }
 
 /// A plot as an SVG document of its own, with its style inside: it follows the light or dark theme of
-/// whoever shows it.
+/// the viewer.
 pub fn figure(plot: &Plot) -> String {
     let drawn = draw(plot, WIDE);
     match drawn.split_once('\n') {
@@ -104,7 +103,7 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
     canvas.svg.finish(room.class, room.width, canvas.y + 4.0, &label)
 }
 
-/// The x of a plot of lines whose lines are all single points at the same place.
+/// The x of a plot whose lines are all single points at the same x.
 fn only_place(plot: &Plot) -> Option<f64> {
     if plot.shape != Shape::Lines || plot.series.len() < 2 {
         return None;
@@ -114,7 +113,7 @@ fn only_place(plot: &Plot) -> Option<f64> {
     places.all(|x| x == first).then_some(first)
 }
 
-/// Lines of one point would be marks upon each other; as bars they can be compared. Each is named at
+/// Lines of one point would be overlapping marks; as bars they can be compared. Each is labelled at
 /// its side, so there is no legend.
 fn at_one_place(canvas: &mut Canvas, plot: &Plot, shown: &[Series], place: f64) {
     let styles: Vec<SeriesStyle> = styles(shown).into_iter().map(SeriesStyle::plain).collect();
@@ -183,7 +182,7 @@ pub(super) fn swatch(
     size: (f64, f64),
     tip: Option<&str>,
 ) {
-    // Dashes of neighbours must not fall on each other.
+    // Dashes of neighbours must not overlap.
     let inset = if look.original && size.0 > 3.0 { 0.8 } else { 0.0 };
     let outline = rectangle(at.0 + inset, at.1 + inset, size.0 - 2.0 * inset, size.1 - 2.0 * inset);
     svg.path("part", &outline, tip);
@@ -192,7 +191,7 @@ pub(super) fn swatch(
     }
 }
 
-/// The title of the axis that is drawn level at the top left.
+/// The title of the axis that is at the top left, horizontal.
 pub(super) fn top_title(canvas: &mut Canvas, axis: &Axis) {
     for line in lines(&axis_title(axis), TYPE_PX, canvas.room.width) {
         canvas.svg.text("title", (0.0, canvas.y + 11.0), Anchor::Start, &line);
@@ -209,7 +208,7 @@ pub(super) fn bottom_title(canvas: &mut Canvas, axis: &Axis, from: f64, to: f64)
     }
 }
 
-/// In place of a plot that has nothing to show.
+/// Shown for a plot without data.
 pub(super) fn nothing(canvas: &mut Canvas) {
     let middle = (canvas.room.width / 2.0, canvas.y + 34.0);
     let frame = rectangle(0.5, canvas.y + 0.5, canvas.room.width - 1.0, 60.0);
@@ -218,7 +217,7 @@ pub(super) fn nothing(canvas: &mut Canvas) {
     canvas.y += 64.0;
 }
 
-/// What the figure does not show, in words.
+/// The omitted data, as text.
 fn remarks(canvas: &mut Canvas) {
     for sentence in canvas.missing.sentences() {
         canvas.y += 2.0;

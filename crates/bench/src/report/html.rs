@@ -7,11 +7,11 @@ pub(super) fn tagged(tag: &str, text: &str) -> String {
     format!("<{tag}>{}</{tag}>", escaped(text))
 }
 
-/// Escaped, with what stands between backticks set as code.
+/// Escaped, with the text between backticks set as code.
 pub(super) fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
-        // A backtick without its partner is only a backtick.
+        // An unpaired backtick is literal.
         return escaped(text);
     }
     let set = |(i, part): (usize, &&str)| {
@@ -31,8 +31,7 @@ pub(super) fn facts<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> 
     out
 }
 
-/// A table of texts. Columns of numbers stand at the right, so that their digits stand below each
-/// other.
+/// A table of texts. Columns of numbers are right-aligned, so that their digits are aligned.
 pub(super) fn table(caption: &str, columns: &[String], rows: &[Vec<String>]) -> String {
     let wide = columns.len().max(rows.iter().map(Vec::len).max().unwrap_or(0));
     let numeric: Vec<bool> = (0..wide)
@@ -78,7 +77,7 @@ fn is_number(cell: &str) -> bool {
     digits.starts_with(|c: char| c.is_ascii_digit()) && letters <= 6
 }
 
-/// RFC 3339 in the form that people write: `2026-11-21 10:04 UTC`. Anything else is left as it is.
+/// RFC 3339 in a readable form: `2026-11-21 10:04 UTC`. Anything else is unchanged.
 pub(super) fn moment(text: &str) -> String {
     let parts = text.strip_suffix('Z').and_then(|t| t.split_once('T'));
     match parts.and_then(|(day, time)| Some((day, time.get(..5)?))) {

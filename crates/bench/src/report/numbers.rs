@@ -1,4 +1,4 @@
-//! Numbers and names as people read them: `57,353`, `4 KiB`, `calls/s`.
+//! Readable numbers and names: `57,353`, `4 KiB`, `calls/s`.
 //!
 //! Invariant: nothing here depends on the locale, so the same findings give the same page everywhere.
 
@@ -75,7 +75,7 @@ pub(super) fn bytes(value: f64) -> String {
     format!("{} B", short(value))
 }
 
-/// A unit as people write it: code says `us`, a page says µs.
+/// A readable unit: code has `us`, a page µs.
 pub(super) fn unit(name: &str) -> &str {
     if name == "us" { "µs" } else { name }
 }
@@ -111,7 +111,7 @@ pub(super) fn times(value: f64) -> String {
     if value.is_finite() { format!("{}×", grouped(value, decimals)) } else { short(value) }
 }
 
-/// A measure's name as people write it: `server_cpu_us_per_call` is `server CPU µs/call`.
+/// A readable name of a measure: `server_cpu_us_per_call` is `server CPU µs/call`.
 pub(super) fn measure(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let mut glue = "";

@@ -1,4 +1,5 @@
-//! Tests of the palette in `figure.css`: legible on its paper, and apart for colour-blind eyes.
+//! Tests of the palette in `figure.css`: contrast with the background, and distinguishable with
+//! colour blindness.
 //!
 //! Simulation: Viénot, Brettel, Mollon (1999), protanopia and deuteranopia as a matrix over linear
 //! RGB; distance: Euclid in Oklab (Ottosson 2020) times 100, in which about 2 can just be seen.

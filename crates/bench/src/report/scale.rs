@@ -1,8 +1,8 @@
-//! Where a value stands on an axis, and which values the axis names.
+//! Maps values to positions on an axis, and chooses the labelled values.
 //!
-//! A scale maps a value to its *rank* (the value itself, its logarithm, or for percentiles
-//! -log10(1 - x/100), which gives every further nine the same room) and the rank linearly to pixels.
-//! Ticks stand at round numbers: 1, 2 or 5 times a power of ten, powers of two where bytes are counted.
+//! A scale maps a value to its *rank* (the value itself, its logarithm, or for percentiles -log10(1 -
+//! x/100), which spaces every further nine evenly) and the rank linearly to pixels. Ticks are at round
+//! numbers: 1, 2 or 5 times a power of ten, powers of two where bytes are counted.
 //!
 //! Invariants: `from < to` in every scale; an axis has at most [`MAX_TICKS`] ticks, in ascending order.
 
@@ -11,7 +11,7 @@ use super::numbers::{bytes, grouped, is_bytes, short};
 /// No axis is longer than a person reads; a wrong step cannot make it so either.
 const MAX_TICKS: usize = 40;
 
-/// Values beyond this are left out like infinity: differences of them would overflow.
+/// Values beyond this are omitted like infinity: differences of them would overflow.
 const MAX_SIZE: f64 = 1e100;
 
 /// More nines than any run has calls.
@@ -22,13 +22,13 @@ const MAX_NINES: f64 = 9.0;
 pub(super) enum Kind {
     Linear,
     Log,
-    /// The share of calls in percent, every nine as wide as the one before.
+    /// The share of calls in percent, with every nine as wide as the one before.
     Share,
 }
 
 impl Kind {
-    /// The rank of a value; `None` if it has no place on such an axis. A share of 100 is infinitely
-    /// far away: [`Scale::place`] puts it at the end.
+    /// The rank of a value; `None` if it has no position on such an axis. A share of 100 is
+    /// infinitely far away: [`Scale::place`] puts it at the end.
     pub(super) fn rank(self, value: f64) -> Option<f64> {
         if !value.is_finite() || value.abs() > MAX_SIZE {
             return None;
@@ -47,10 +47,10 @@ fn nines(share: f64) -> f64 {
     (-(1.0 - share / 100.0).log10()).clamp(0.0, MAX_NINES)
 }
 
-/// A named place on an axis.
+/// A labelled position on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tick {
-    /// The value; 100 on a [`Kind::Share`] axis stands at its end.
+    /// The value; 100 on a [`Kind::Share`] axis is at its end.
     pub(super) value: f64,
     pub(super) label: String,
 }
@@ -66,7 +66,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// A scale over the ranks `from` to `to`, which are moved apart if they are one.
+    /// A scale over the ranks `from` to `to`, which are separated if they are equal.
     pub(super) fn new(kind: Kind, from: f64, to: f64) -> Self {
         let (mut from, mut to) = if from <= to { (from, to) } else { (to, from) };
         let least = (from.abs().max(to.abs()) * 1e-9).max(1e-12);
@@ -83,7 +83,7 @@ impl Scale {
         Self { start_px, end_px, ..self }
     }
 
-    /// The pixel of a value that has a rank; values outside of the scale stand at its ends.
+    /// The pixel of a value that has a rank; values outside the scale are at its ends.
     pub(super) fn place(&self, value: f64) -> f64 {
         let rank = self.kind.rank(value).unwrap_or(self.from).clamp(self.from, self.to);
         self.start_px + (rank - self.from) / (self.to - self.from) * (self.end_px - self.start_px)
@@ -104,7 +104,7 @@ fn round_step(raw: f64, binary: bool) -> f64 {
     lead.unwrap_or(10.0) * power
 }
 
-/// Digits after the point that tell multiples of `step` apart.
+/// Digits after the point that distinguish multiples of `step`.
 fn decimals_of(step: f64) -> usize {
     let digits = (-step.abs().log10() - 1e-9).ceil();
     if digits.is_finite() && digits > 0.0 { (digits as usize).min(12) } else { 0 }
@@ -130,7 +130,7 @@ fn label_of(value: f64, step: f64, largest: f64, unit: &str) -> String {
     format!("{}{letter}", grouped(value / divisor, decimals_of(step / divisor)))
 }
 
-/// A linear axis that holds `low..=high`, its ends on round numbers, with about `wanted` steps.
+/// A linear axis that covers `low..=high`, with ends on round numbers, with about `wanted` steps.
 pub(super) fn linear(low: f64, high: f64, wanted: usize, unit: &str) -> (Scale, Vec<Tick>) {
     let Scale { from, to, .. } = Scale::new(Kind::Linear, low, high);
     let step = round_step((to - from) / wanted.max(1) as f64, is_bytes(unit));
@@ -141,7 +141,7 @@ pub(super) fn linear(low: f64, high: f64, wanted: usize, unit: &str) -> (Scale, 
     (scale, steps(first, step, count, unit))
 }
 
-/// The round numbers inside of a linear axis whose ends stay where the data ends.
+/// The round numbers inside a linear axis whose ends are those of the data.
 pub(super) fn inside(low: f64, high: f64, wanted: usize, unit: &str) -> (Scale, Vec<Tick>) {
     let scale = Scale::new(Kind::Linear, low, high);
     let step = round_step((scale.to - scale.from) / wanted.max(1) as f64, is_bytes(unit));
@@ -161,8 +161,8 @@ fn steps(first: f64, step: f64, count: usize, unit: &str) -> Vec<Tick> {
         .collect()
 }
 
-/// A logarithmic axis that holds `low..=high` (both above zero), about `wanted` ticks: decades, or 1, 2 and 5 of
-/// each where there are few, or powers of four where bytes are counted. `tight` leaves the ends at the data.
+/// A logarithmic axis that covers `low..=high` (both above zero), about `wanted` ticks: decades, or 1, 2 and 5
+/// of each if there are few, or powers of four where bytes are counted. `tight` leaves the ends at the data.
 pub(super) fn log(
     low: f64,
     high: f64,

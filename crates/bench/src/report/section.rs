@@ -8,7 +8,7 @@ use super::svg::{escaped, px};
 use crate::result::{Findings, Outcome, Plot, Ratio, Series, Shape, Trial};
 use std::collections::BTreeSet;
 
-/// A longer table of a picture's points helps nobody; the file has them all.
+/// Longer tables of a plot's points are omitted; the file has them all.
 const MAX_PLOT_ROWS: usize = 500;
 
 /// Width of a drawn spread in a table, in pixels.
@@ -63,7 +63,7 @@ pub(super) fn section(number: usize, f: &Findings) -> String {
     out
 }
 
-/// What was hoped for and what was found.
+/// Targets and results.
 fn targets(f: &Findings) -> String {
     if f.targets.is_empty() {
         return String::new();
@@ -81,7 +81,7 @@ fn targets(f: &Findings) -> String {
     out
 }
 
-/// A plot for both widths, with its numbers folded below.
+/// A plot for both widths, with its numbers in a collapsed table.
 fn picture(number: &str, name: &str, plot: &Plot) -> String {
     format!(
         "<figure>\n<figcaption><b>Figure {number}</b> {}</figcaption>\n{}{}\
@@ -93,7 +93,7 @@ fn picture(number: &str, name: &str, plot: &Plot) -> String {
     )
 }
 
-/// The points of a plot as a table: a row for each place, a column for each series.
+/// The points of a plot as a table: a row for each x, a column for each series.
 fn plot_numbers(name: &str, plot: &Plot) -> String {
     let mut places: Vec<f64> = plot.series.iter().flat_map(|s| &s.points).map(|p| p.x).collect();
     places.sort_by(f64::total_cmp);
@@ -125,7 +125,7 @@ fn plot_numbers(name: &str, plot: &Plot) -> String {
     table(&format!("{}{unit}", super::figure::axis_title(&plot.y)), &columns, &rows)
 }
 
-/// The values of a series at a place, with their spread.
+/// The values of a series at an x, with their spread.
 fn points_at(series: &Series, x: f64) -> String {
     let here = series.points.iter().filter(|p| p.x.total_cmp(&x).is_eq());
     let texts: Vec<String> = here
@@ -139,7 +139,7 @@ fn points_at(series: &Series, x: f64) -> String {
     texts.join("; ")
 }
 
-/// What `at` means in ratios and trials: the x axis of the plot that shows those places.
+/// The meaning of `at` in ratios and trials: the x axis of the plot with those values.
 struct AtLabel {
     title: String,
     bytes: bool,
@@ -221,7 +221,7 @@ fn comparisons(f: &Findings, place: &AtLabel) -> String {
     out
 }
 
-/// Whether a ratio says anything: a variant against itself is 1 for certain.
+/// Whether a ratio is meaningful: a variant against itself is always 1.
 pub(super) fn tells(ratio: &Ratio) -> bool {
     ratio.of != ratio.to
 }
@@ -281,7 +281,7 @@ fn method(f: &Findings) -> String {
     out
 }
 
-/// Everything that was measured: a table to read, and the same with all digits to copy.
+/// All trials: a table to read, and the same with all digits to copy.
 fn trials(f: &Findings, place: &AtLabel) -> String {
     if f.trials.is_empty() {
         return String::new();

@@ -1,16 +1,16 @@
-//! What tells series apart: a colour, and without colour a mark, a dash or a hatching.
+//! The style that distinguishes series: a colour, and without colour a mark, a dash or a hatching.
 //!
 //! Colours are classes (`s0` … `s11`, `o0` … `o3` for the original experiment's figures, all grey and
-//! dashed); `figure.css` gives each a value for light and one for dark, and a test there holds them
-//! against the paper and against each other as colour-blind eyes see them.
+//! dashed); `figure.css` gives each a value for light and one for dark, and a test there compares
+//! them with the background and with each other as colour-blind readers see them.
 
 use super::svg::{px, rectangle};
 use crate::result::Series;
 
-/// Colours of ours; a thirteenth series begins again with other marks.
+/// Our colours; a thirteenth series begins again with other marks.
 const COLOURS: usize = 12;
 
-/// Dash patterns of the original's.
+/// Dash patterns of the original's series.
 const DASHES: usize = 4;
 
 /// Shapes of marks, filled; hollow ones double them.
@@ -19,7 +19,7 @@ const MARKS: usize = 6;
 /// Kinds of hatching, plain among them.
 const HATCHINGS: usize = 6;
 
-/// How one series looks.
+/// The style of one series.
 #[derive(Debug, Clone)]
 pub(super) struct SeriesStyle {
     /// Classes of its group.
@@ -34,8 +34,8 @@ pub(super) struct SeriesStyle {
     pub(super) original: bool,
 }
 
-/// The looks of a figure's series: ours and the original's are counted apart, so that adding the
-/// original's figures changes no colour.
+/// The styles of a figure's series: ours and the original's are numbered separately, so that adding
+/// the original's figures changes no colour.
 pub(super) fn styles(series: &[Series]) -> Vec<SeriesStyle> {
     let (mut ours, mut theirs) = (0, 0);
     series
@@ -76,7 +76,7 @@ impl SeriesStyle {
         Self { hatching: 0, ..self }
     }
 
-    /// The outline of a mark around a place.
+    /// The outline of a mark at a position.
     pub(super) fn mark_at(&self, x: f64, y: f64, size: f64) -> String {
         let corner = |dx: f64, dy: f64| format!("{} {}", px(x + dx * size), px(y + dy * size));
         let polygon = |corners: &[(f64, f64)]| {

@@ -1,12 +1,12 @@
-//! The few elements of SVG that the figures need, written as text.
+//! The SVG elements that the figures need, written as text.
 //!
-//! Everything that is a word passes through [`escaped`]; colours, strokes and sizes of type are classes
-//! that `figure.css` gives a meaning, for light and dark alike.
+//! All text passes through [`escaped`]; colours, strokes and font sizes are classes that `figure.css`
+//! defines, for light and dark.
 
 use std::fmt::Write as _;
 
-/// Text as it may stand in an element or between the quotes of an attribute; characters that XML
-/// cannot hold become U+FFFD.
+/// Text as it is allowed in an element or between the quotes of an attribute; characters that XML
+/// cannot represent become U+FFFD.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -25,7 +25,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// A coordinate to a tenth of a pixel, the same text for the same place.
+/// A coordinate to a tenth of a pixel, the same text for the same position.
 pub(super) fn px(value: f64) -> String {
     let tenth = (value * 10.0).round() / 10.0;
     let tenth = if tenth == 0.0 || !tenth.is_finite() { 0.0 } else { tenth };
@@ -69,7 +69,7 @@ impl Svg {
         );
     }
 
-    /// A path; `tip` is shown where the pointer rests on it.
+    /// A path; `tip` is its tooltip.
     pub(super) fn path(&mut self, class: &str, d: &str, tip: Option<&str>) {
         let _ = write!(self.body, "<path class=\"{class}\" d=\"{d}\"");
         match tip {

@@ -1,7 +1,7 @@
-//! How wide a text will be, without asking a browser.
+//! Estimates the width of a text without a browser.
 //!
-//! The widths are DejaVu Sans's, the widest of the usual sans-serif faces, so that what fits here fits
-//! in every browser's choice. Invariant: a text is never wider in the picture than [`width`] says.
+//! The widths are those of DejaVu Sans, the widest of the usual sans-serif fonts, so that text fits in
+//! every browser. Invariant: a text is never wider in the figure than [`width`] returns.
 
 /// The width of `text` at a size of `size` pixels.
 pub(super) fn width(text: &str, size: f64) -> f64 {
@@ -24,7 +24,7 @@ fn advance(c: char) -> f64 {
     }
 }
 
-/// `text`, or as much of it as fits with an ellipsis in its middle, where names differ least.
+/// `text`, or shortened with an ellipsis in its middle, where names differ least.
 pub(super) fn fitted(text: &str, size: f64, room: f64) -> String {
     if width(text, size) <= room {
         return text.to_string();
@@ -48,7 +48,7 @@ pub(super) fn fitted(text: &str, size: f64, room: f64) -> String {
     "…".to_string()
 }
 
-/// `text` in lines of at most `room` pixels; a word that is longer than a line is cut.
+/// `text` in lines of at most `room` pixels; a word that is longer than a line is truncated.
 pub(super) fn lines(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

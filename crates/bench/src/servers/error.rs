@@ -1,12 +1,12 @@
-//! Why there is no server to measure, and what to do about it: one line each.
+//! Why a server cannot be measured, and how to solve it: one line each.
 
 use crate::lab::LabError;
 use crate::result::Outcome;
 
-/// Why there is no server, or no more.
+/// Why a server did not start, or ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// Its program is not there.
+    /// Its program is not installed.
     #[error("`{program}` is not installed: apt-get install {package}")]
     NotInstalled {
         /// The program.
@@ -17,7 +17,7 @@ pub enum ServerError {
     /// This machine or this user cannot run it.
     #[error("{0}")]
     Unable(String),
-    /// Something else has its port.
+    /// Its port is in use.
     #[error("port {port} is taken: stop what listens there, or choose another port")]
     PortTaken {
         /// The port.
@@ -28,32 +28,32 @@ pub enum ServerError {
     DidNotStart {
         /// The server.
         name: String,
-        /// Its last words, or what it does not answer.
+        /// Its last output, or what it does not answer.
         why: String,
     },
-    /// It is gone.
+    /// It has ended.
     #[error("{name} died: {why}")]
     Died {
         /// The server.
         name: String,
-        /// How, and its last words.
+        /// How, and its last output.
         why: String,
     },
-    /// It does not do what it was asked.
+    /// It refuses a request.
     #[error("{name}: {why}")]
     Refused {
         /// The server.
         name: String,
-        /// Its own words.
+        /// Its own message.
         why: String,
     },
-    /// This machine's fault.
+    /// A failure of this machine.
     #[error("{0}")]
     Io(String),
 }
 
 impl ServerError {
-    /// What an experiment says that stops here.
+    /// The outcome of an experiment that stops here.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::NotInstalled { .. } | Self::Unable(_) => Outcome::Unable(self.to_string()),

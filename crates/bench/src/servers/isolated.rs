@@ -1,4 +1,4 @@
-//! Servers that need a machine of their own around them: a portmapper to register with, a `/run` of their own.
+//! Servers that need an isolated environment: a portmapper to register with, a `/run` of their own.
 //!
 //! A script runs in new mount and pid namespaces, in the network of the server's place. The process that
 //! this one starts is `unshare`; when it dies, the kernel ends the script and all that it started,
@@ -63,8 +63,8 @@ pub fn start(
     Process::start(command, "util-linux", place)
 }
 
-/// The script itself, or what it has become by `exec`: the child of `unshare`. It is what is asked to
-/// end from now on.
+/// The script itself, or the program that replaced it by `exec`: the child of `unshare`. It gets the
+/// termination signal from now on.
 pub fn inner_pid(name: &str, process: &mut Process) -> Result<u32, ServerError> {
     let begun = Instant::now();
     let path = format!("/proc/{0}/task/{0}/children", process.pid());
@@ -81,7 +81,7 @@ pub fn inner_pid(name: &str, process: &mut Process) -> Result<u32, ServerError> 
     }
 }
 
-/// Whether a program is there; `unshare` would only tell in its own words.
+/// Whether a program is installed; the message of `unshare` would be unclear.
 pub fn need(program: &str, package: &str) -> Result<(), ServerError> {
     let path = std::env::var("PATH").unwrap_or_default();
     let all = format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin");
@@ -91,7 +91,7 @@ pub fn need(program: &str, package: &str) -> Result<(), ServerError> {
     Err(ServerError::NotInstalled { program: program.into(), package: package.into() })
 }
 
-/// Whether this process may make namespaces.
+/// Whether this process may create namespaces.
 pub fn need_root(name: &str) -> Result<(), ServerError> {
     match sys::identity::own() {
         Ok(own) if own.uid == 0 => Ok(()),

@@ -1,4 +1,4 @@
-//! Ports that nobody has, in the network of a server to be started.
+//! Free ports in the network of a server to be started.
 
 use super::{Placement, ServerError};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};

@@ -1,4 +1,4 @@
-//! A child process: where it runs, what it last said, and its end.
+//! A child process: its namespace and CPUs, its last output, and its end.
 //!
 //! The child is started by a thread that enters the namespace and the CPUs first, so the child begins
 //! there, and that then waits for the [`Process`] to be dropped: the kernel kills the child when that
@@ -20,12 +20,12 @@ use sys::child::{Ending, end};
 const LINES_MAX: usize = 8;
 /// and how much of each.
 const LINE_BYTES_MAX: u64 = 400;
-/// How long a server may take to finish before it is killed.
+/// How long a server may take to end before it is killed.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often its end is looked for.
+/// How often its end is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Where a server runs.
+/// The network and CPUs of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Placement {
     /// Its network; `None`: that of the thread that starts it.
@@ -40,7 +40,7 @@ impl Placement {
         Self { namespace: Some(namespace.clone()), cpus: Vec::new() }
     }
 
-    /// Does `work` where the server's network is.
+    /// Runs `work` in the server's network.
     pub(super) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, ServerError> {
         match &self.namespace {
             Some(namespace) => Ok(namespace.run(work)?),
@@ -70,9 +70,9 @@ pub struct Process {
     child: Child,
     said: Arc<Mutex<VecDeque<String>>>,
     ended: Option<ExitStatus>,
-    /// Who is asked to end; the child ends when it does.
+    /// The process that gets the termination signal; the child ends when it does.
     asked: u32,
-    // dropped last: its end lets the keeper go, and the kernel kill what is left
+    // dropped last: then the thread ends, and the kernel kills what is left
     keeper: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -85,7 +85,7 @@ impl Process {
     ) -> Result<Self, ServerError> {
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // Ctrl-C is for this process, which ends the child when it has what it wants
+        // Ctrl-C is for this process, which ends the child when it has its results
         command.process_group(0);
         sys::child::die_with_parent(&mut command);
         let (tell, started) = mpsc::channel();
@@ -123,7 +123,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Names the process that is asked to end, a descendant with which the child ends.
+    /// Sets the process that gets the termination signal, a descendant with which the child ends.
     pub fn ask_instead(&mut self, pid: u32) {
         self.asked = pid;
     }
@@ -141,9 +141,9 @@ impl Process {
         said.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
     }
 
-    /// How it ended and what it said last.
+    /// How it ended and its last output.
     fn end_in_words(&mut self) -> String {
-        // what it wrote just before its end may still be in the pipe
+        // its last output may still be in the pipe
         let begun = Instant::now();
         while self.last_words().is_empty() && begun.elapsed() < Duration::from_millis(200) {
             std::thread::sleep(LOOK_EVERY);
@@ -162,7 +162,7 @@ impl Process {
         }
     }
 
-    /// The error of a server that is gone.
+    /// The error of a server that has ended.
     pub fn died(&mut self, name: &str) -> ServerError {
         ServerError::Died { name: name.into(), why: self.end_in_words() }
     }
@@ -172,7 +172,7 @@ impl Process {
         ServerError::DidNotStart { name: name.into(), why: self.end_in_words() }
     }
 
-    /// Asks it to end, and kills it after `patience`.
+    /// Terminates it, and kills it after `patience`.
     pub fn stop(&mut self, patience: Duration) {
         let begun = Instant::now();
         if self.is_alive() {

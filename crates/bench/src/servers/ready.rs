@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take to start; Ganesha takes a second or two on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long one question may take.
+/// Timeout of one probe.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Between questions.
+/// Pause between probes.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Returns when `nfs` answers NULL of NFSv3 and `mount` NULL of MOUNT v3, over TCP.

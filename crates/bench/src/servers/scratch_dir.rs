@@ -1,5 +1,5 @@
-//! Directories for one run: exports, state, sockets. Gone when dropped; those of a run that was killed
-//! are removed by the next one.
+//! Directories for one run: exports, state, sockets. Removed when dropped; those of a killed run are
+//! removed by the next one.
 //!
 //! A directory's name carries the pid of its run; one whose process no longer exists is stale.
 
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What the names begin with; the pid and a number follow.
+/// Prefix of the names; the pid and a number follow.
 const PREFIX: &str = "bowline-bench-";
 
-/// Where files are in memory.
+/// Directory of files in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// How often [`remove_own`] looks again, and how long it waits in between: a second in all.
+/// How often [`remove_own`] retries, and how long it waits in between: a second in all.
 const LOOKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// This process is about to exit: nothing is made any more. Set once.
+/// This process is about to exit: nothing is created any more. Set once.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// A directory of this run.
@@ -57,13 +57,13 @@ impl ScratchDir {
         remove_stale(base);
         let number = NEXT.fetch_add(1, Relaxed);
         let path = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        // Others may look in: a server may act as any user, and what is here is nobody's secret.
+        // Readable for all: a server may act as any user, and nothing here is secret.
         let made = std::fs::DirBuilder::new().mode(0o755).create(&path);
         made.map_err(|e| ServerError::io(&format!("cannot make {}", path.display()), &e))?;
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -103,8 +103,8 @@ fn remove_stale(base: &Path) {
 }
 
 /// Removes all directories of this run, for a process that is about to exit without unwinding. Its other
-/// threads and its servers may be at the same: who finds a file gone that it was to remove gives up, and so
-/// it is looked again until there is nothing left.
+/// threads and its servers may remove files at the same time: a file that disappears during the removal
+/// ends a try, and so it is retried until nothing is left.
 pub fn remove_own() {
     CLOSED.store(true, Relaxed);
     for _ in 0..LOOKS {

@@ -1,14 +1,14 @@
 //! What a process uses: processor time, switches, waiting for a processor, memory.
 //!
 //! Processor time is exact (the scheduler's own clock of the process, ended threads included). Context
-//! switches and run-queue delay are known per thread only, and `/proc` forgets a thread that ends: what
-//! it did after the earlier reading is missing from a [`Usage`], which says how many such threads there were.
+//! switches and run-queue delay are known per thread only, and `/proc` does not list ended threads: their
+//! counts after the earlier sample are missing from a [`Usage`], which contains the number of such threads.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What one thread has done since it exists.
+/// Counters of one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Thread {
     voluntary: u64,
@@ -16,7 +16,7 @@ struct Thread {
     run_delay_ns: u64,
 }
 
-/// What some processes have used so far.
+/// The usage of some processes so far.
 #[derive(Debug, Clone)]
 pub struct UsageSample {
     at: Instant,
@@ -27,7 +27,7 @@ pub struct UsageSample {
     load: f64,
 }
 
-/// What they used between two readings, in the form in which results are kept.
+/// The usage between two samples, as stored in results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Seconds between the readings.
@@ -38,7 +38,7 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Times that another thread took the processor away.
     pub involuntary_switches: u64,
-    /// Nanoseconds, over all threads, that one could have run and had no processor.
+    /// Nanoseconds, over all threads, that one was runnable without a processor.
     pub run_delay_ns: u64,
     /// Threads at the second reading.
     pub threads: u64,
@@ -46,7 +46,7 @@ pub struct Usage {
     pub threads_ended: u64,
     /// Resident memory at the second reading.
     pub rss_bytes: u64,
-    /// The most that there ever was.
+    /// The maximum so far.
     pub peak_bytes: u64,
     /// The machine's load of the last minute, at the second reading.
     pub load: f64,
@@ -64,8 +64,8 @@ impl Usage {
         if self.seconds > 0.0 { self.cpu_ns as f64 / 1e9 / self.seconds } else { 0.0 }
     }
 
-    /// Threads that ran or waited for a processor, on average: the load that these processes were. The
-    /// machine's own average of a minute says nothing of a second.
+    /// Threads that ran or waited for a processor, on average: the load of these processes. The
+    /// machine's own average of a minute is useless for a second.
     #[expect(clippy::cast_precision_loss, reason = "for people: nanoseconds below 2^52 are exact")]
     pub fn runnable(&self) -> f64 {
         let waited =
@@ -99,7 +99,7 @@ impl UsageSample {
         self.peak_bytes += field(&status, "VmHWM:").unwrap_or(0) * 1024;
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
         for task in tasks.flatten() {
-            // one that ends while it is read is one that has ended
+            // a thread that ends while it is read counts as ended
             let Some(tid) = task.file_name().to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
@@ -147,7 +147,7 @@ fn field(status: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The machine's load of the last minute; 0 where nobody knows.
+/// The machine's load of the last minute; 0 if unknown.
 pub fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
