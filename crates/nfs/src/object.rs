@@ -36,7 +36,7 @@ pub struct Caller<'c> {
     buffers: &'c Cell<SocketBufferSizes>,
 }
 
-/// RefusalReason a client may not use an export.
+/// Why a client may not use an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientRefused {
     /// No rule of the export is for the client.

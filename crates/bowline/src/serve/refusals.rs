@@ -32,7 +32,7 @@ pub enum What {
 /// How often, and the last time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusalCount {
-    /// RefusalCount calls since the start.
+    /// Refused calls since the start.
     pub count: u64,
     /// The last one was for this.
     pub what: What,

@@ -139,7 +139,7 @@ pub fn clients(
     rows.into_values().collect()
 }
 
-/// ListenAddresses and datagram sockets.
+/// Listen addresses and datagram sockets.
 pub fn sockets(infos: &[SocketInfo]) -> Vec<SocketRow> {
     let row = |info: &SocketInfo| SocketRow {
         transport: transport(info.transport).to_owned(),
