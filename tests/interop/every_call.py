@@ -12,7 +12,7 @@ PATH = sys.argv[1].encode()
 HOST = "127.0.0.1"
 NFS, MOUNT, PMAP, ACL, QUOTA = 100003, 100005, 100000, 100227, 100011
 PORTS = {NFS: 2049, MOUNT: 2049, PMAP: 111, ACL: 2049, QUOTA: 2049}
-# far from those of other clients in the same capture, so that no reply is taken for theirs
+# far from those of other clients in the same capture, so that replies are not mixed up
 FIRST_XID = 0x4000_0000
 xids = itertools.count(FIRST_XID)
 
@@ -247,7 +247,7 @@ def mount_and_port_mapper(line):
     answered(PMAP, 2, 3, u32(395648, 1, 6, 0), u32(0))
     for number in (1, 2):
         answered(PMAP, 2, number, u32(395648, 1, 6, 9), u32(0))
-    # a client in Python sends this behind DUMP
+    # a client in Python sends this after DUMP
     for args in (b"", u32(2, 4)):
         answered(PMAP, 2, 4, args)
     rpcb = u32(NFS, 3) + opaque(b"tcp") + opaque(b"") + opaque(b"")
@@ -267,7 +267,7 @@ def mount_and_port_mapper(line):
 
 
 def refusals(line):
-    """What RFC 5531 §9 has a word for: no such program, version, procedure; arguments that are none."""
+    """Errors of RFC 5531 §9: no such program, version, procedure; invalid arguments."""
     for want, call in ((1, (395648, 1, 0, b"")), (2, (NFS, 4, 0, b"")), (3, (NFS, 3, 22, b"")),
                        (3, (MOUNT, 3, 9, b"")), (4, (NFS, 3, 1, b"\0\0"))):
         PORTS.setdefault(395648, 2049)

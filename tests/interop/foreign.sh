@@ -1,8 +1,8 @@
 #!/bin/bash
 # foreign.sh BOWLINE
-# Clients that nobody here wrote, against one server in a private network namespace: rpcinfo,
+# Foreign clients against one server in a private network namespace: rpcinfo,
 # showmount, libnfs over TCP, U-Boot (NFS version 2 over UDP), a script that makes each
-# call there is, all of it captured, and tshark's dissector as judge of every reply. Each check prints
+# call there is, all of it captured, and every reply checked by tshark's dissector. Each check prints
 # "ok NAME"; the exit status counts the failures.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)

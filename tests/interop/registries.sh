@@ -1,8 +1,8 @@
 #!/bin/bash
 # registries.sh BOWLINE
 # Clients that come from package registries, against one server in a private network namespace: a client in Go
-# with its own test, one in Python (registries.py: every procedure of version 3), qemu's. Run by hand, with leave
-# to use the network: needs go, python3 with venv, and qemu-img with its NFS driver (qemu-block-extra), and fetches the
+# with its own test, one in Python (registries.py: every procedure of version 3), qemu's. Run by hand, with access
+# to the network: needs go, python3 with venv, and qemu-img with its NFS driver (qemu-block-extra), and fetches the
 # others into a directory that it removes. Each check prints "ok NAME"; the exit status counts the failures.
 set -u
 bowline=$(readlink -f "$1")

@@ -1,4 +1,4 @@
-# rig.sh, sourced by the scripts beside it inside of a network namespace of their own: $work, which goes at the end,
+# rig.sh, sourced by the scripts beside it inside of a network namespace of their own: $work, which is removed at the end,
 # with the directory $dir for the server; `serve BOWLINE OPTION...`, whose process is $server; `check NAME COMMAND...`,
 # which prints "ok NAME" or counts in $failed.
 export PATH=$PATH:/usr/sbin:/sbin

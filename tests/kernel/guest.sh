@@ -1,8 +1,8 @@
 #!/bin/bash
 # guest.sh CHECKS[,CHECKS...] [MOUNT OPTION...[|MOUNT OPTION...]]
 # The guest's side: mounts the exports of server.sh and runs checks/CHECKS.py there, one file after the other. Each
-# check prints "ok NAME"; the last line counts them. Complaints of the client's kernel fail the test. Of mount options
-# with a bar between them each guest takes its own.
+# check prints "ok NAME"; the last line counts them. Warnings of the client's kernel fail the test. Mount options
+# separated by a bar are those of one guest each.
 set -e
 checks=$1
 IFS='|' read -r -a options <<<"${2:-}"
@@ -13,7 +13,7 @@ here=$(dirname "$(cat "$JOB/script")")
 o=proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,hard$extra
 case $checks in
   *locks*)
-    # a default mount: the server's port mapper is asked for everything, and the client's own lock and
+    # a default mount: all ports are looked up at the server's port mapper, and the client's own lock and
     # status managers are found by its
     o=hard$extra
     rpcbind -w

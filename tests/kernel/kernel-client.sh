@@ -6,7 +6,7 @@
 # In the guest: $SERVER server address, $GUEST 1..N, $GUESTS N, $JOB a directory
 # shared by the guests and the host ($KC_JOB for the server command), and `barrier
 # NAME` to wait for one another. With -d the file IMAGE is the guests' disk /dev/ubda, and
-# $KC_JOB/disk.log tells what was written to it and flushed (volatile.c).
+# $KC_JOB/disk.log records the writes and flushes (volatile.c).
 # Needs a C compiler.
 set -u
 guests=1 limit=120 image=

@@ -1,5 +1,5 @@
 """mount_v2.py SOURCE DIRECTORY OPTIONS: mounts NFS by the kernel's own interface (fsopen, fsconfig, fsmount,
-move_mount). The kernel still knows version 2; mount.nfs and mount(8) do not."""
+move_mount). The kernel still supports version 2; mount.nfs and mount(8) do not."""
 
 import ctypes
 import os

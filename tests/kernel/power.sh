@@ -1,7 +1,7 @@
 #!/bin/bash
 # power.sh FS EXPORT_OPTIONS KIND BOWLINE PROGRAM SEED STEPS
 # The guest's side of a power cut: serves its disk, a new FS, to PROGRAM (the test power_cut), which
-# changes it call by call and has the disk copied after each reply; then PROGRAM looks at all copies.
+# changes it call by call and has the disk copied after each reply; then PROGRAM checks all copies.
 # At first the kernel writes nothing by itself, so that what was not synced is in no copy.
 # KIND: root, or container (without CAP_DAC_READ_SEARCH).
 set -eu
@@ -9,7 +9,7 @@ fs=$1 options=$2 kind=$3 bowline=$4 program=$5
 export SEED=$6 STEPS=$7 FS=$fs
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 mkdir -p /mnt/disk /mnt/cut /run/state
-# as seldom as it may, where there is a journal that can be told
+# as rarely as possible, if the journal's interval can be set
 mount -t "$fs" -o commit=900 /dev/ubda /mnt/disk 2>/dev/null || mount -t "$fs" /dev/ubda /mnt/disk
 mkdir -m 777 /mnt/disk/served
 sync

@@ -1,7 +1,7 @@
 #!/bin/bash
 # quota.sh FS BOWLINE
 # The guest's side of a quota test: makes an FS (ext4 or xfs) with quotas of users, groups and projects on the disk,
-# serves it, mounts it, and holds what quota(1) says over the network against what repquota(8) says of the disk.
+# serves it, mounts it, and compares quota(1) over the network with repquota(8) on the disk.
 # Each check prints "ok NAME".
 set -u
 fs=$1 bowline=$2
@@ -18,7 +18,7 @@ setquota -u 1001 1000 4000 3 90 /mnt/disk && setquota -u 1002 0 5000000000 0 0 /
   echo tree:77 >/etc/projid && setquota -g 2001 2000 3000 0 50 /mnt/disk && setquota -P 77 0 8000 0 40 /mnt/disk || exit 1
 python3 - <<'END' || exit 1
 import fcntl, os, struct
-# FS_IOC_FSGETXATTR and FS_IOC_FSSETXATTR: what is made in the directory inherits its project
+# FS_IOC_FSGETXATTR and FS_IOC_FSSETXATTR: new objects in the directory inherit its project
 fd = os.open("/mnt/disk/project", os.O_RDONLY)
 now = struct.unpack("5I8x", fcntl.ioctl(fd, 0x801C581F, bytes(28)))
 fcntl.ioctl(fd, 0x401C5820, struct.pack("5I8x", now[0] | 0x200, now[1], now[2], 77, now[4]))
@@ -48,7 +48,7 @@ as() {
   shift 2
   setpriv --reuid="$uid" --regid="$gid" --clear-groups "$@"
 }
-# space, limits, files and limits in one line, from the output of quota and of repquota; times are looked at elsewhere
+# space, limits, files and limits in one line, from the output of quota and of repquota; times are checked elsewhere
 numbers() { awk -v skip="$1" '{ gsub(/\*/, ""); print $(1+skip), $(2+skip), $(3+skip), $(5+skip), $(6+skip), $(7+skip) }'; }
 over_nfs() { quota -vwp "$@" | grep '^ *127.0.0.1:/mnt/disk ' | numbers 1; }
 on_disk() {
@@ -58,7 +58,7 @@ on_disk() {
 }
 same() {
   local kind=$1 id=$2 disk nfs try
-  # xfs gives back what it has allocated ahead at any time, also between the two
+  # xfs frees preallocated blocks at any time, also between the two
   for try in 1 2 3 4 5 6 7 8 9 10; do
     disk=$(on_disk "$kind" "$id") nfs=$(over_nfs "-$kind" "${3:-$id}")
     echo "$kind $id: on the disk $disk, over the network $nfs"
@@ -79,7 +79,7 @@ users_see_their_own() {
   echo "$own"
   [ "$own" = "$(on_disk u 1001)" ]
 }
-# 5,000,000,000 KiB are more than 32 bits count in blocks of 1 KiB
+# 5,000,000,000 KiB do not fit 32 bits in blocks of 1 KiB
 limits_of_terabytes_fit() { same u 1002 && over_nfs -u 1002 | grep -q ' 5000000000 '; }
 groups_have_quotas() { same g 2001; }
 projects_have_quotas() {

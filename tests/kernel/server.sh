@@ -1,11 +1,11 @@
 #!/bin/bash
 # server.sh BOWLINE KIND [BOWLINE ARG...]
 # The server's side of a kernel-client test: makes an export of KIND in $KC_JOB/export, serves it
-# with the binary BOWLINE, and does what the guest asks for through files in $KC_JOB:
+# with the binary BOWLINE, and serves requests of the guest through files in $KC_JOB:
 #   ask      a shell command to run here (the guest's ask.py waits for the file answer)
 #   restart  kill -9 the server and start it again
 # KIND: ext4 (a plain directory), tmpfs, small (a tmpfs of 8 MiB), user (an ordinary user's server),
-# container (root without CAP_DAC_READ_SEARCH, as containers have it).
+# container (root without CAP_DAC_READ_SEARCH, as in containers).
 set -u
 bowline=$1 kind=$2
 shift 2
@@ -27,7 +27,7 @@ END
 run="$bowline serve --exports $KC_JOB/exports --listen 0.0.0.0 --port 2049 \
   --state-dir $state --control $KC_JOB/control.sock $*"
 if [ "$kind" = user ]; then
-  # for the port mapper, which clients that lock have to ask
+  # for the port mapper, which clients need for locking
   echo 111 >/proc/sys/net/ipv4/ip_unprivileged_port_start
   chmod 755 "$KC_JOB"
   chown -R 65534:65534 "$export_dir" "$state" "$KC_JOB/exports"

@@ -15,9 +15,9 @@ import subprocess
 import sys
 import time
 
-# What a disk writes whole or not at all.
+# The unit of atomic writes of a disk.
 BLOCK = 4096
-# How much of what was not flushed is left, of a few cuts each in turn.
+# The share of unflushed writes that survive, for successive cuts.
 KEPT = [0, 0.1, 0.5, 0.9]
 HEAD = struct.Struct("=QQ")
 FLUSH = 2**64 - 1
@@ -35,7 +35,7 @@ class Disk:
         self.lost = 0
 
     def follow(self):
-        """Reads what has been noted since."""
+        """Reads the new records of the log."""
         if not os.path.exists(self.log):
             return
         with open(self.log, "rb") as log:
@@ -54,7 +54,7 @@ class Disk:
                     write(self.durable, self.since.pop(0))
 
     def cut(self, number):
-        """The disk as the cut of this number leaves it."""
+        """The disk after the cut of this number."""
         self.follow()
         to = os.path.join(os.environ["KC_JOB"], f"cut.{number}")
         copy(self.durable, to)

@@ -1,4 +1,4 @@
-"""ACCESS and squashing: what other users may and may not, with modes, groups and ACLs."""
+"""ACCESS and squashing: permissions of other users, with modes, groups and ACLs."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from check import ask, as_user, drop_caches, errno_of, run
 
 
 def may(path):
-    """Which of read, write and execute the kernel grants, as bits 4, 2 and 1."""
+    """The rights that the kernel grants: read 4, write 2, execute 1."""
     return sum(bit for bit, mode in ((4, os.R_OK), (2, os.W_OK), (1, os.X_OK)) if os.access(path, mode))
 
 

@@ -15,7 +15,7 @@ def here():
 
 
 def both(name="."):
-    """What getfacl says on the mount, which must be what it says on the server."""
+    """The output of getfacl on the mount, which must equal that on the server."""
     drop_caches()
     mounted = sh("getfacl -Rn %s" % name)
     local = ask("cd %s && getfacl -Rn %s" % (here(), name))

@@ -1,4 +1,4 @@
-"""What the checks of a guest share: running them one by one, counting, and asking the server's side."""
+"""Shared by the checks of a guest: running them one by one, counting, and commands on the server's side."""
 
 import os
 import subprocess
@@ -59,7 +59,7 @@ def restart_server():
 
 
 def drop_caches():
-    """Makes the client read from the server again."""
+    """Drops the client's caches."""
     os.sync()
     with open("/proc/sys/vm/drop_caches", "w") as f:
         f.write("3")
@@ -74,7 +74,7 @@ def sh(command):
 
 
 def as_user(uid, gid, groups, function):
-    """Runs a function in a child process with another identity; gives its value (an int, 0..200)."""
+    """Runs a function in a child process with another identity; returns its value (an int, 0..200)."""
     child = os.fork()
     if child == 0:
         code = 201
@@ -92,7 +92,7 @@ def as_user(uid, gid, groups, function):
 
 
 def errno_of(function, *args):
-    """The errno that a call fails with, 0 if it does not."""
+    """The errno of a call, 0 on success."""
     try:
         function(*args)
         return 0

@@ -1,4 +1,4 @@
-"""Data: large, sparse, shared, mapped, direct, and what a full or failing disk does to it."""
+"""Data: large, sparse, shared, mapped, direct, and on a full or failing disk."""
 
 import hashlib
 import mmap

@@ -1,4 +1,4 @@
-"""A full disk: the client gets ENOSPC, nothing else breaks, and room that is made is used."""
+"""A full disk: the client gets ENOSPC, nothing else fails, and freed space is used."""
 
 import errno
 import os

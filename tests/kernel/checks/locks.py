@@ -15,7 +15,7 @@ def lock(f, kind, start=0, length=0, wait=False):
 
 
 def holder(f, kind, start=0, length=0):
-    """What fcntl(2) says is in the way: the kind, the start, the length and the process."""
+    """The conflicting lock from fcntl(2): the kind, the start, the length and the process."""
     asked = struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
     kind, _, start, length, pid = struct.unpack("hhqqi4x", fcntl.fcntl(f, fcntl.F_GETLK, asked))
     return kind, start, length, pid

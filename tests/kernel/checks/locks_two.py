@@ -121,7 +121,7 @@ def a_waiter_is_granted_when_the_holder_lets_go():
     both = waited_ms + told("waited-%d" % OTHER)
     # each has measured from the other's clock to its own, so that the difference of the clocks is in both, once either way
     print("a waiter had the lock %.0f ms after it was let go, the mean of %d" % (sum(both) / len(both), len(both)))
-    # without a call back a client asks again after 30 s
+    # without a callback a client retries after 30 s
     assert sum(both) / len(both) < 10_000, both
 
 
@@ -143,7 +143,7 @@ def increments(path, how, rounds, offset=0):
 
 
 def in_processes(works):
-    """Runs each in a process of its own; all must come to their end."""
+    """Runs each in a process of its own; all must end."""
     children = []
     for work in works:
         child = os.fork()
@@ -250,7 +250,7 @@ def dotlocks_exclude():
 
 
 def one_makes_the_pid_file():
-    """As PostgreSQL makes postmaster.pid: who creates it is the one."""
+    """As PostgreSQL creates postmaster.pid: only one process succeeds."""
     made = []
     for n in range(ROUNDS):
         meet("pid-%d" % n)
@@ -297,7 +297,7 @@ def maildir_loses_no_mail():
 
 
 def locks_outlive_kills_of_the_server():
-    """Each guest holds locks over all kills; the other never gets one of them; counters under locks miss nothing."""
+    """Each guest holds locks over all kills; the other never gets one of them; counters under locks lose no increment."""
     fd = opened("held")
     base = ME * 1000
     for n in range(HELD):
@@ -305,7 +305,7 @@ def locks_outlive_kills_of_the_server():
     meet("held")
 
     def look_for_lost():
-        # by a process of its own: one that closes the file lets go of all that it holds there
+        # by a process of its own: closing the file releases all locks of the process on it
         probe = opened("held")
         starts = [OTHER * 1000 + n * 2 for n in range(HELD)]
         lost = [start for start in starts if not is_refused(fcntl_lock, probe, fcntl.F_WRLCK, False, start, 1)]
@@ -321,7 +321,7 @@ def locks_outlive_kills_of_the_server():
     for offset in (0, 8):
         assert count_of("count", offset) == 2 * 5 * KILLS, (offset, count_of("count", offset))
     meet("kills-over")
-    # and nothing stays behind
+    # no lock is left
     os.close(fd)
     meet("let-go")
     fd = opened("held")
@@ -354,7 +354,7 @@ def main():
             failed += 1
             traceback.print_exc(file=sys.stdout)
             print("not ok %s (guest %d)" % (name, ME), flush=True)
-            # the other one shall not wait for what does not come
+            # the other guest must not wait for ever
             break
         finally:
             os.chdir("/")

@@ -1,5 +1,5 @@
 """Loss: the server is killed (SIGKILL) at random moments under a client that writes. The client
-goes on without an error, and every byte that was promised to be safe is there."""
+continues without an error, and no committed data is lost."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ def killed_under_writers():
     wrong, stop, safe = [], [], {}
 
     def writer(k):
-        """Writes blocks, syncs now and then; what was synced before is safe from then on."""
+        """Writes blocks and syncs periodically; synced blocks must not be lost."""
         try:
             fd = os.open("w%d" % k, os.O_CREAT | os.O_RDWR | (os.O_SYNC if k == 0 else 0))
             n = 0
@@ -40,7 +40,7 @@ def killed_under_writers():
             wrong.append("writer %d: %r" % (k, e))
 
     def maker():
-        """Creates, renames and removes: each must happen exactly once though replies get lost."""
+        """Creates, renames and removes: each must happen exactly once although replies are lost."""
         try:
             n = 0
             while not stop:
@@ -67,7 +67,7 @@ def killed_under_writers():
     for t in threads:
         t.join()
     # a CREATE, RENAME or REMOVE whose reply died with the server may be answered EEXIST or ENOENT
-    # when the client sends it again (RFC 1813 §4.5): only that is not held against the server
+    # when the client sends it again (RFC 1813 §4.5): only that is not an error of the server
     harmless = ("FileExistsError", "FileNotFoundError")
     wrong = [w for w in wrong if not (w.startswith("maker") and any(h in w for h in harmless))]
     assert not wrong, wrong
@@ -101,7 +101,7 @@ def what_was_synced_is_on_the_servers_disk():
 
 
 def unsynced_data_is_sent_again():
-    """Unstable writes whose COMMIT meets a new server: the verifier makes the client send them again."""
+    """Unstable writes whose COMMIT meets a new server: the verifier makes the client resend them."""
     fd = os.open("f", os.O_CREAT | os.O_WRONLY)
     for n in range(64):
         os.write(fd, block(9, n))

@@ -102,7 +102,7 @@ def owners():
 
 def times():
     open("f", "w").close()
-    # a client of version 3 cuts the nanoseconds of second 0, and knows no time before it
+    # a client of version 3 drops the nanoseconds of second 0, and has no time before it
     for t in (1000000001, 1999999999, 1700000000123456789, 4102444800000000000, 2**31 * 10**9 + 5):
         os.utime("f", ns=(t, t + 1))
         drop_caches()

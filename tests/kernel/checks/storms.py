@@ -57,7 +57,7 @@ def rename_storm():
 
 
 def replace_storm():
-    """One name, always there, replaced by rename from all sides while it is read."""
+    """One name that always exists, replaced by concurrent renames while it is read."""
     open("f", "w").write("whole\n")
 
     def work(k):
@@ -103,7 +103,7 @@ def large_directory_listed_and_removed():
 
 
 def listing_under_change():
-    """What is there the whole time is listed exactly once, whatever comes and goes around it."""
+    """Unchanged entries are listed exactly once during concurrent changes."""
     for n in range(600):
         os.close(os.open("stay%d" % n, os.O_CREAT))
     stop = []

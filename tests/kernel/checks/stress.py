@@ -1,5 +1,5 @@
 """Stress: settings of the server change at random every 10 ms under this client and the load generator, TCP
-and UDP. Nobody sees an error, nobody waits for ever, and all data is what was written."""
+and UDP. No call fails or hangs, and all data is as written."""
 
 import hashlib
 import json
@@ -20,8 +20,8 @@ def block(k, n):
 
 
 def shake(name, end):
-    """Writes, cuts, syncs and reads one file at random places until `end`; it must always be what it would be
-    in memory. Writes are up to 3 MiB, so that WRITEs are as long as they can be. How often it was changed."""
+    """Writes, cuts, syncs and reads one file at random places until `end`; it must always equal a copy
+    in memory. Writes are up to 3 MiB, so that WRITEs have their maximum size. Returns the number of changes."""
     chance, model, changes = random.Random(SEED), bytearray(), 0
     fd = os.open(name, os.O_RDWR | os.O_CREAT)
     while time.monotonic() < end:
@@ -51,7 +51,7 @@ def shake(name, end):
 
 def settings_change_under_load():
     here = os.path.dirname(open(os.environ["JOB"] + "/script").read().strip())
-    # each load in a directory of its own: what others remove under it would be an error that is none
+    # each load in a directory of its own: removals by others would be reported as errors
     ask("mkdir -m 777 $export_dir/a/tcp $export_dir/a/udp")
     load = "$bowline bench load --server 10.77.0.1 --quiet --keep --seconds %d --export $export_dir/a" % SECONDS
     ask("(python3 %s/restless.py $KC_JOB/control.sock %d >$KC_JOB/restless.log 2>&1; echo $? >$KC_JOB/restless.rc) "

@@ -1,4 +1,4 @@
-"""An ordinary user's server: all that objects.py checks but what needs other users or root's rights."""
+"""An ordinary user's server: all checks of objects.py except those that need other users or root."""
 
 import os
 
