@@ -1,13 +1,13 @@
-//! What the line simulator can carry here: goodput, forwarder, lateness for a few lines.
+//! Measures what the line simulator can carry here: goodput, forwarder, lateness for a few lines.
 //!
-//! `cargo run --release -p bowline-bench --example line` as root.
+//! `cargo run --release -p bowline-bench --example link` as root.
 
 use bench::lab::{LabError, Link, LinkOptions, sockstat};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// One flow from the client to the server, 3 s after it has found its speed.
+/// One flow from the client to the server, 3 s after it has reached its rate.
 const WARM_UP: Duration = Duration::from_secs(2);
 const MEASURED: Duration = Duration::from_secs(3);
 

@@ -1,4 +1,4 @@
-//! Servers that are not there, hang, die or talk nonsense: one clear error, and what was counted is kept.
+//! Missing, hanging, dying and faulty servers: one clear error, and the counters so far are kept.
 
 use bench::load::{FileSet, LiveCounters, LoadError, Plan, Proto, Run, Workload, run};
 use proto::rpc::{Accepted, ReplyHeader};
@@ -67,7 +67,7 @@ fn a_server_that_is_not_there_is_said_to_refuse() {
 
 #[test]
 fn a_server_without_mount_or_port_mapper_is_asked_for_its_port() {
-    // takes any call of NFS, and knows no other program
+    // accepts any call of NFS, and no other program
     let addr = server(|mut stream| {
         while let Some(call) = record(&mut stream) {
             let xid = u32::from_be_bytes(*call.first_chunk().unwrap());
@@ -135,7 +135,7 @@ fn garbage_is_told_from_answers() {
         let sent = garbage.clone();
         let addr = server(move |mut stream| {
             while let Some(call) = record(&mut stream) {
-                // the preparation's NULL is answered well
+                // the NULL of the preparation is answered correctly
                 let good = first.swap(false, std::sync::atomic::Ordering::Relaxed);
                 let reply = if good { null_reply(&call) } else { sent.clone() };
                 if stream.write_all(&reply).is_err() {
@@ -181,7 +181,7 @@ fn lost_datagrams_are_sent_again_and_counted() {
 }
 
 /// A server that stalls is charged for every call that was due meanwhile, not only for the one that
-/// it held up.
+/// it delayed.
 #[test]
 fn an_open_loop_counts_the_calls_that_had_to_wait() {
     let addr = server(|mut stream| {

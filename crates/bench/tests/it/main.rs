@@ -1,4 +1,4 @@
-//! Simulated links, other servers as subjects, servers that misbehave, and the report.
+//! Simulated links, other servers as subjects, faulty servers, and the report.
 
 #![allow(
     clippy::unwrap_used,

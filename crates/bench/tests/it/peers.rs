@@ -1,4 +1,4 @@
-//! Other servers are started, answer our client, are metered, and leave nothing behind.
+//! Other servers are started, answer our client, are metered, and leave nothing running.
 
 use bench::lab::Namespace;
 use bench::result::Outcome;
@@ -9,7 +9,7 @@ use testing::{Missing, skip};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The server, or a word on why there is none.
+/// The server, or a message why it is skipped.
 fn unless_unable(started: Result<TestServer, ServerError>, missing: Missing) -> Option<TestServer> {
     match started {
         Ok(server) => Some(server),

@@ -1,11 +1,11 @@
-//! Small pictures and a small page, held against files: a change of them is seen and judged in review.
+//! Small figures and a small page, compared with golden files: a change of them is reviewed.
 
 use super::sample_results::{axis, bars, findings, original, plot, series, spread};
 use bench::report::figure;
 use bench::result::{Plot, Shape};
 use std::path::PathBuf;
 
-/// Compares with `tests/it/report/golden/NAME`, or writes it where `BLESS` is set.
+/// Compares with `tests/it/report/golden/NAME`, or writes it if `BLESS` is set.
 fn held_against(name: &str, text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden").join(name);
     if std::env::var_os("BLESS").is_some() {

@@ -1,8 +1,8 @@
-//! The report as a whole: what is on the page, what never is, and what broken input says.
+//! The report as a whole: required and forbidden contents, and errors of invalid input.
 //!
-//! `BLESS=1 cargo test -p bowline-bench --test it report` writes the expected pictures anew;
-//! `REPORT_OUT=DIR cargo test … -- --ignored` leaves made-up results and their page in DIR, to be
-//! looked at in a browser.
+//! `BLESS=1 cargo test -p bowline-bench --test it report` rewrites the golden files;
+//! `REPORT_OUT=DIR cargo test … -- --ignored` writes sample results and their page to DIR, to be
+//! viewed in a browser.
 
 mod golden;
 mod odd;
@@ -12,7 +12,7 @@ use bench::report::{ReportError, write};
 use bench::result::{Findings, Machine};
 use std::path::Path;
 
-/// Writes results as `bowline bench run --out` does.
+/// Writes results like `bowline bench run --out`.
 fn store(dir: &Path, machine: &Machine, findings: &[Findings]) {
     let text = serde_json::to_string_pretty(machine).unwrap();
     std::fs::write(dir.join("machine.json"), text).unwrap();
@@ -93,7 +93,7 @@ fn names_are_never_markup() {
     let page = page(&[odd::named(evil)]);
     assert!(!page.contains("<b onload"), "a name became an element");
     assert!(page.contains("&lt;b onload=&quot;x&quot;&gt;&amp;&#39;\u{fffd}&lt;/b&gt;"));
-    // Everything that the name touches is still well-formed.
+    // Everything that contains the name is still well-formed.
     odd::check_pictures(&page);
 }
 
@@ -170,7 +170,7 @@ fn an_older_page_is_replaced_and_others_files_stay() {
     assert_eq!(names, ["machine.json", "notes.txt", "report.html", "udp-read.json"]);
 }
 
-/// The run that is kept in docs/bench is what `bowline bench report --compact` writes, and has a page.
+/// The run in docs/bench is in the format of `bowline bench report --compact`, and has a page.
 #[test]
 fn the_committed_run_is_compact_and_renders() {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench/2026-11-21.json");

@@ -1,4 +1,4 @@
-//! Pictures of odd data: each must be well-formed, inside of its frame, with no text upon another.
+//! Figures of unusual data: each must be well-formed, inside its frame, with no overlapping text.
 
 use super::sample_results::{
     axis, bars, fact, findings as plain, original, plot, series, spread, thirteen,
@@ -58,7 +58,7 @@ fn lines(title: &str, log: bool, all: Vec<Series>) -> Plot {
     plot(title, Shape::Lines, axis("clients", "", log), axis("calls", "1/s", log), all)
 }
 
-/// Ten points that are hard to draw, and a few that are not.
+/// Ten points that are hard to draw, and some that are invalid.
 fn strange(log: bool) -> Plot {
     let mut s = series(
         "strange",
@@ -172,7 +172,7 @@ fn odd_bars() -> Vec<Plot> {
     ]
 }
 
-/// Every `<svg>` of a page, as texts.
+/// Every `<svg>` of a page, as text.
 fn pictures(page: &str) -> Vec<String> {
     page.split("<svg")
         .skip(1)
@@ -181,17 +181,17 @@ fn pictures(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// Parses every picture of a page and checks its texts.
+/// Parses every figure of a page and checks its texts.
 pub fn check_pictures(page: &str) {
     for picture in pictures(page) {
         check(&picture);
     }
 }
 
-/// A text's place: left, top, right, bottom, and the words.
+/// A text's bounding box: left, top, right, bottom, and the words.
 type Words = (f64, f64, f64, f64, String);
 
-/// A cautious width: most sans-serif faces have 0.5 to 0.6 em for an average character.
+/// A conservative width: most sans-serif faces have 0.5 to 0.6 em for an average character.
 fn width(text: &str) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | 'I' | ' ' | '\u{a0}' => 0.3,
@@ -221,7 +221,7 @@ fn words(document: &roxmltree::Document<'_>) -> Vec<Words> {
         .collect()
 }
 
-/// Well-formed, finite, texts apart and inside.
+/// Well-formed, finite, texts separate and inside.
 fn check(picture: &str) {
     let document = roxmltree::Document::parse(picture).unwrap_or_else(|e| panic!("{e}\n{picture}"));
     assert!(!picture.contains("NaN") && !picture.contains("inf "), "{picture}");

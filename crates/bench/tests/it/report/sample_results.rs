@@ -1,6 +1,6 @@
-//! Results that nobody measured: plausible ones for all thirteen experiments, and odd ones.
+//! Invented results: plausible ones for all thirteen experiments, and unusual ones.
 //!
-//! They exist to look at the page and to test it; nothing of them may stand in the documentation.
+//! They exist to view the page and to test it; they must never be used in the documentation.
 
 use bench::result::{
     Axis, Fact, Findings, Machine, Outcome, Plot, Point, Ratio, Series, Shape, Table, Target, Trial,
@@ -63,7 +63,7 @@ pub fn bars(title: &str, shape: Shape, y: Axis, names: &[&str], series: Vec<Seri
     Plot { title: title.into(), shape, x: axis("", "", false), y, bars, series }
 }
 
-/// From -1 to 1, the same every time.
+/// From -1 to 1, deterministic.
 pub fn noise(at: f64) -> f64 {
     let v = (at * 12.9898 + 4.1).sin() * 43758.5453;
     (v - v.floor()) * 2.0 - 1.0
@@ -108,7 +108,7 @@ fn trials(variants: &[&str], ats: &[Option<f64>], base: f64) -> Vec<Trial> {
     all
 }
 
-/// An experiment with everything but pictures.
+/// An experiment with everything but plots.
 pub fn findings(name: &str, title: &str, question: &str, minute: u32) -> Findings {
     Findings {
         name: name.into(),
