@@ -2,8 +2,8 @@
 //! other when a real line would.
 //!
 //! Each direction is a wire that sends one packet after the other at the line's rate. A packet that
-//! arrives at `t` begins to leave when the wire is free, `start = max(t, free)`, has left at `free =
-//! start + size / rate`, and is delivered at `free + delay`. If it would wait longer than the queue
+//! arrives at `t` begins to leave when the wire is free, `start = max(t, free)`, has left at
+//! `free = start + size / rate`, and is delivered at `free + delay`. If it would wait longer than the queue
 //! holds (`start - t`), it is dropped. Delivery times increase, so a direction is a queue and the
 //! thread sleeps until the first packet of either is due or a new one arrives.
 //!
