@@ -1,5 +1,4 @@
-//! NLM (version 4 with NFS version 3; 1 and 3 with version 2) from the client's side: the parts that tests
-//! use.
+//! NLM (version 4 with NFS version 3; 1 and 3 with version 2) from the client's side: the parts that tests use.
 
 use crate::client::{Client, Nothing, Reply};
 use crate::error::{Error, Result};
@@ -31,7 +30,7 @@ pub struct NlmHolder {
     pub len: u64,
 }
 
-/// Arguments in the encoding of a version.
+/// Arguments in the form of a version.
 struct Wire<'v, T> {
     value: &'v T,
     width: Width,
@@ -43,7 +42,7 @@ impl<'a, T: Versioned<'a>> Encode for Wire<'_, T> {
     }
 }
 
-/// The encoding of a version; of an unknown one, that of version 4.
+/// The form of a version; of one that is none, that of version 4.
 fn width(version: u32) -> Width {
     Width::of_version(version).unwrap_or(Width::Bits64)
 }
@@ -58,7 +57,7 @@ fn decoded<'a, T: Versioned<'a>>(
 
 /// The version of clients that use the `_MSG` procedures.
 const MESSAGE_VERSION: u32 = 3;
-/// The cookie of all calls: a client that waits for each reply needs only one.
+/// The cookie of all calls: a client that waits for each answer needs no more.
 const COOKIE: &[u8] = b"1";
 
 impl Client {
@@ -174,8 +173,8 @@ impl Client {
     }
 }
 
-/// A client of version 3 that uses the `_MSG` procedures over UDP: the answer is a call from the port that was called
-/// to the port of the caller.
+/// A client of version 3 that asks by the `_MSG` procedures over UDP: the answer is a call, to the port that it asked
+/// from and from the port that it asked.
 pub struct NlmMessages {
     socket: UdpSocket,
     peer: String,
@@ -183,7 +182,7 @@ pub struct NlmMessages {
 }
 
 impl NlmMessages {
-    /// `timeout` applies to each answer.
+    /// `timeout` holds for each answer.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -197,7 +196,7 @@ impl NlmMessages {
         let socket = UdpSocket::bind((any, 0)).map_err(failed)?;
         socket.connect(server).map_err(failed)?;
         socket.set_read_timeout(Some(timeout)).map_err(failed)?;
-        // a server's reply cache must not mistake this client for an earlier one on the same port
+        // a server's reply cache must not take this client for an earlier one on the same port
         let xid = RandomState::new().build_hasher().finish() as u32;
         Ok(Self { socket, peer, xid })
     }
@@ -211,7 +210,7 @@ impl NlmMessages {
         self.exchange((p::LOCK_MSG, p::LOCK_RES), &args)
     }
 
-    /// LOCK_MSG and LOCK_RES with `reclaim`: of a lock held before the server's restart.
+    /// LOCK_MSG and LOCK_RES of what was held before the server's restart.
     ///
     /// # Errors
     /// As [`NlmMessages::lock`].
@@ -230,7 +229,7 @@ impl NlmMessages {
         self.exchange((p::CANCEL_MSG, p::CANCEL_RES), &args)
     }
 
-    /// TEST_MSG and TEST_RES: whether the lock could be granted.
+    /// TEST_MSG and TEST_RES: whether the lock could be had.
     ///
     /// # Errors
     /// As [`NlmMessages::lock`].

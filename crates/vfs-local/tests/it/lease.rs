@@ -1,5 +1,5 @@
-//! A local program that holds a lease on a file delays no call: calls that would have to open it are answered
-//! with JUKEBOX at once, and succeed when the lease has been released.
+//! A local program that holds a lease on a file delays no call: calls that would have to open it are
+//! answered with JUKEBOX at once, and succeed when the lease has been released.
 
 use crate::support::{ROOT, each, find, make, of, put, take};
 use std::fs::File;
@@ -27,7 +27,7 @@ fn a_lease_of_another_program_delays_no_call() {
         assert_eq!(local.setattr(&cx, &fid, &cut, None).map(drop), Err(Status::Jukebox));
         let locks = local.locks().unwrap().open(&cx, &fid).map(drop);
         assert_eq!(locks, Err(Status::Jukebox));
-        // calls that open no data are not delayed
+        // what opens no data is not held up
         make(&local, &cx, &local.root(), "other", 0o644).unwrap();
         let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
         local.setattr(&cx, &fid, &mode, None).unwrap();
