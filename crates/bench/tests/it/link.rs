@@ -1,4 +1,4 @@
-//! The link has the configured rate, round trip, queue and loss, measured by TCP over it.
+//! The line is what it says: rate, round trip, queue and loss, measured by TCP over it.
 
 use bench::lab::{LabError, Link, LinkBackend, LinkOptions, sockstat};
 use std::io::{Read, Write};
@@ -8,12 +8,12 @@ use testing::{Missing, skip};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The link, or a message why it is skipped.
+/// The line, or a word on why there is none.
 fn link(options: &LinkOptions) -> Option<Link> {
     link_unless(options, Missing::Namespaces)
 }
 
-/// The same, with another possible reason.
+/// The same, where it is something else that may be missing.
 fn link_unless(options: &LinkOptions, missing: Missing) -> Option<Link> {
     match Link::start(options) {
         Ok(link) => Some(link),
@@ -25,7 +25,7 @@ fn link_unless(options: &LinkOptions, missing: Missing) -> Option<Link> {
     }
 }
 
-/// A connection over the link: the server's end, the client's end.
+/// A connection over the line: the server's end, the client's end.
 fn connection(link: &Link, to: IpAddr) -> (TcpStream, TcpStream) {
     let listener = link.server.run(|| TcpListener::bind((to, 0)).unwrap()).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -62,7 +62,7 @@ fn round_trip(link: &Link, to: IpAddr, expected: Duration) -> Duration {
     best
 }
 
-/// Bytes per second that arrive once the flow has reached its rate.
+/// Bytes per second that arrive once the flow has found its speed.
 fn throughput(link: &Link, warm_up: Duration, measured: Duration) -> f64 {
     sockstat::wait_until_quiet(PATIENCE).unwrap();
     let (mut server, mut client) = connection(link, link.server_addr);
@@ -87,8 +87,8 @@ fn throughput(link: &Link, warm_up: Duration, measured: Duration) -> f64 {
     rate
 }
 
-/// A rate that is too low is inconclusive if a larger share of the CPUs was taken by the host
-/// meanwhile: the link is a thread of this machine.
+/// A rate that is too low proves nothing if a larger share of the CPUs was taken by the host meanwhile:
+/// the line is a thread of this machine.
 const STOLEN_MAX: f64 = 0.1;
 
 /// Tries of 2 to 3 s until one finds what was asked for: other programs of this machine can disturb several in a row.
@@ -178,7 +178,7 @@ fn a_short_queue_drops_what_does_not_fit() {
     assert!(rate <= 50e6 / 8.0 * 1.1, "{rate}");
     drop(link);
     let (begun, Some(again)) = (Instant::now(), self::link(&options)) else { return };
-    // the report of a new link begins at zero, and dropping it does not hang
+    // the report of a new line begins at nothing, and ending it does not hang
     assert_eq!(again.report().unwrap().to_server.dropped, 0);
     drop(again);
     assert!(begun.elapsed() < PATIENCE);
