@@ -31,8 +31,8 @@ _bowline() {
             bowline,conns)
                 cmd="bowline__subcmd__conns"
                 ;;
-            bowline,doctor)
-                cmd="bowline__subcmd__doctor"
+            bowline,explain)
+                cmd="bowline__subcmd__explain"
                 ;;
             bowline,exports)
                 cmd="bowline__subcmd__exports"
@@ -85,6 +85,9 @@ _bowline() {
             bowline,top)
                 cmd="bowline__subcmd__top"
                 ;;
+            bowline,why)
+                cmd="bowline__subcmd__why"
+                ;;
             bowline__subcmd__bench,canned)
                 cmd="bowline__subcmd__bench__subcmd__canned"
                 ;;
@@ -113,7 +116,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set get grace reload check doctor bench man completions"
+            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set get grace reload check explain why bench man completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -536,15 +539,34 @@ _bowline() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        bowline__subcmd__doctor)
-            opts="-h --port --json --help"
+        bowline__subcmd__explain)
+            opts="-h --group --port --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --group)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --port)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 *)
@@ -1097,6 +1119,39 @@ _bowline() {
                     return 0
                     ;;
                 --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__why)
+            opts="-h --watch --json --control --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --watch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -45,7 +45,8 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show setti
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "grace" -d 'Show the grace period after a restart, or end it'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again and apply all of them, or none if one is wrong'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check exports(5) files or a configuration file, without a server'
-complete -c bowline -n "__fish_bowline_needs_command" -f -a "doctor" -d 'Look at this machine as a server of NFS, and say what to do'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "explain" -d 'Say which export, rule and permission decide whether a client and a user may use a path'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "why" -d 'Show what was refused in the last hour, and why'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "bench" -d 'Measure NFS servers: loads, experiments, reports'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "man" -d 'Write the man pages into a directory'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "completions" -d 'Print the completion script for a shell'
@@ -155,9 +156,15 @@ complete -c bowline -n "__fish_bowline_using_subcommand reload" -l json -d 'Prin
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand check" -l for-host -d 'Also print what this host gets of each export: the rule that applies to it and its options, and the name by which rules know it' -r -f -a "(__fish_print_hostnames)"
 complete -c bowline -n "__fish_bowline_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l port -d 'The port that is to be served' -r
-complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l json -d 'Print JSON, for programs'
-complete -c bowline -n "__fish_bowline_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand explain" -l group -d 'A group of the user, by number, the primary one first; may be repeated' -r
+complete -c bowline -n "__fish_bowline_using_subcommand explain" -l port -d 'The port that the client sends from' -r
+complete -c bowline -n "__fish_bowline_using_subcommand explain" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand explain" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand why" -l watch -d 'Print it again every N seconds, until Ctrl-C' -r
+complete -c bowline -n "__fish_bowline_using_subcommand why" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand why" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand why" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "list" -d 'List the experiments'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and not __fish_seen_subcommand_from list run load compare report mktree canned" -f -a "run" -d 'Run an experiment, or all of them, and write the results'

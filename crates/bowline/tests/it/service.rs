@@ -32,6 +32,7 @@ fn status_describes_a_running_server() {
         "portmap",
         "exports",
         "connections",
+        "connections_max",
         "calls",
         "calls_per_s",
         "calls_per_s_recent",
@@ -80,7 +81,7 @@ fn status_describes_a_running_server() {
 }
 
 #[test]
-fn a_server_proves_itself_to_a_client_that_its_export_takes() {
+fn prove_uses_a_client_address_that_the_export_allows() {
     if !is_root() {
         skip(Missing::Root, "exports that are secure by default");
         return;
@@ -107,7 +108,7 @@ fn calls_are_counted() {
 }
 
 #[test]
-fn settings_change_while_it_runs() {
+fn settings_change_at_run_time() {
     let server = Server::start(&[]);
     let output = server.ask(&["set", "max-write=128K"]);
     assert!(text(&output.stdout).starts_with("max-write: 128K (was 1M)\nnote: "), "{output:?}");
@@ -128,7 +129,7 @@ fn settings_change_while_it_runs() {
 }
 
 #[test]
-fn a_clients_calls_are_known_when_its_connections_are_closed() {
+fn call_counts_of_a_client_survive_its_connections() {
     let server = Server::start_as(is_root().then_some(NOBODY), &[]);
     let at = (std::net::Ipv4Addr::LOCALHOST, server.port).into();
     let row = || server.json("clients")[0].clone();
@@ -182,7 +183,7 @@ fn udp_is_switched_off_and_on() {
 }
 
 #[test]
-fn exports_are_read_again_as_a_whole_or_not_at_all() {
+fn a_reload_is_all_or_nothing() {
     let base = tempfile::tempdir().unwrap();
     let (one, two) = (base.path().join("one"), base.path().join("two"));
     std::fs::create_dir(&one).unwrap();
@@ -218,7 +219,7 @@ fn exports_are_read_again_as_a_whole_or_not_at_all() {
 /// A disk that was mounted after the server was started; or a directory that was made anew, for which
 /// it takes no privilege.
 #[test]
-fn a_reload_serves_what_has_come_to_the_directory_since() {
+fn a_reload_serves_a_newly_mounted_directory() {
     let base = tempfile::tempdir().unwrap();
     let (file, served) = (base.path().join("exports"), base.path().join("disk"));
     std::fs::create_dir(&served).unwrap();
@@ -280,7 +281,7 @@ fn a_directory_of_exports_files_is_one_transaction() {
 }
 
 #[test]
-fn an_fsid_is_shown_wherever_options_are() {
+fn an_fsid_is_shown_with_the_options() {
     let base = tempfile::tempdir().unwrap();
     let file = base.path().join("exports");
     let line = format!("{} 10.0.0.1(ro,fsid=7) *(rw)\n", base.path().display());
@@ -295,7 +296,7 @@ fn an_fsid_is_shown_wherever_options_are() {
 }
 
 #[test]
-fn read_only_holds_for_an_exports_file_too() {
+fn read_only_applies_to_an_exports_file() {
     let base = tempfile::tempdir().unwrap();
     let file = base.path().join("exports");
     let line = |options| format!("{} *({options})\n", base.path().display());
@@ -316,7 +317,7 @@ fn read_only_holds_for_an_exports_file_too() {
 }
 
 #[test]
-fn the_configuration_is_read_again_too() {
+fn a_reload_reads_the_configuration() {
     let base = tempfile::tempdir().unwrap();
     let (config, exports) = (base.path().join("b.toml"), base.path().join("exports"));
     std::fs::write(&exports, format!("{} *(rw)\n", base.path().display())).unwrap();
@@ -374,7 +375,7 @@ fn a_second_server_names_the_address_in_use() {
 }
 
 #[test]
-fn sigterm_and_sigint_stop_it_with_status_0() {
+fn sigterm_and_sigint_stop_the_server_with_status_0() {
     for signal in ["-TERM", "-INT"] {
         let mut server = Server::start(&[]);
         server.signal(signal);
@@ -384,7 +385,7 @@ fn sigterm_and_sigint_stop_it_with_status_0() {
 }
 
 #[test]
-fn it_restarts_immediately_after_sigkill() {
+fn the_server_restarts_immediately_after_sigkill() {
     let mut server = Server::start(&[]);
     server.signal("-KILL");
     assert_eq!(server.ended(), None);
@@ -421,7 +422,7 @@ fn an_unprivileged_server_prints_what_is_different() {
 }
 
 #[test]
-fn common_signals_do_not_end_it_and_sigusr1_logs_a_line() {
+fn common_signals_are_ignored_and_sigusr1_logs_the_status() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let writer = log.reopen().unwrap();
     let mut server = Server::start_with(&[], |command| {
@@ -445,7 +446,7 @@ fn common_signals_do_not_end_it_and_sigusr1_logs_a_line() {
 }
 
 #[test]
-fn a_write_beyond_the_servers_largest_file_fails_and_the_server_goes_on() {
+fn a_write_beyond_rlimit_fsize_fails_without_ending_the_server() {
     use proto::nfs3::{CreateHow3, Sattr3, StableHow};
     let user = is_root().then_some(NOBODY);
     let server = Server::launch(user, &[], |_| ());
@@ -533,7 +534,7 @@ fn a_second_sigint_stops_immediately() {
 }
 
 #[test]
-fn state_inside_an_export_is_pointed_out() {
+fn a_state_directory_inside_an_export_causes_a_warning() {
     let outside = Server::start(&[]);
     assert!(!outside.lines.concat().contains("state directory"), "{:?}", outside.lines);
     // the rig keeps state where temporary directories are
@@ -544,7 +545,7 @@ fn state_inside_an_export_is_pointed_out() {
 }
 
 #[test]
-fn a_refused_mount_leaves_its_reason_in_the_log() {
+fn the_reason_of_a_refused_mount_is_logged() {
     let base = tempfile::tempdir().unwrap();
     std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut lines = String::new();
@@ -731,7 +732,7 @@ fn the_port_mapper_lists_both_families_of_systemd_sockets() {
 }
 
 #[test]
-fn root_that_cannot_become_others_is_refused() {
+fn root_without_cap_setuid_does_not_start() {
     if !is_root() {
         skip(Missing::Root, "to take capabilities from a server");
         return;
