@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_and_the_manifests_are_the_same() {
+    fn the_dependency_table_matches_the_manifests() {
         let text = "| crate | used by | why |\n| --- | --- | --- |\n| a, b | x, y | z |\n\n\
              | crate | why |\n| --- | --- |\n| c | z |\n";
         let users = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<BTreeSet<_>>();

@@ -72,7 +72,7 @@ mod tests {
     use super::source;
 
     #[test]
-    fn names_are_found_wherever_they_are() {
+    fn unwanted_names_are_found_in_all_tokens() {
         let mut found = super::BTreeMap::new();
         let text =
             "struct Kit { door: u8 }\nfn f() { x(y.heed()) } // Kit\nconst A: &str = \"Desk\";";

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_finds_what_breaks_it() {
+    fn each_rule_finds_its_violation() {
         let long = format!("//! x\nfn a() {{\n{}}}\n", "    a();\n".repeat(101));
         assert!(
             source("crates/x/src/a.rs", &long)[0].contains("101 lines")

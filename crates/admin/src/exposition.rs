@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_are_as_they_should_be() {
+    fn prometheus_and_openmetrics_texts_match() {
         let rest = "# HELP bowline_connections Open connections.\n# TYPE bowline_connections gauge\n\
                     bowline_connections 3\n# HELP bowline_call_duration_seconds How long.\n\
                     # TYPE bowline_call_duration_seconds histogram\n\

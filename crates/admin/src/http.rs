@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn only_metrics_can_be_read_and_nothing_written() {
+    fn only_get_and_head_of_metrics_are_served() {
         assert!(answer(b"GET /metrics HTTP/1.1\r\nHost: x\r\n", &EmptyServer).is_none());
         let metrics = said("GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(metrics.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_client_keeps_no_other_waiting_and_the_end_waits_for_none() {
+    fn a_silent_client_delays_neither_others_nor_shutdown() {
         let server = HttpServer::start(([127, 0, 0, 1], 0).into(), Arc::new(EmptyServer)).unwrap();
         let ask = |text: &[u8]| {
             let mut stream = TcpStream::connect(server.addr()).unwrap();

@@ -166,7 +166,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn every_kind_of_sharing_finds_the_flavour_and_only_that() {
+    fn every_sharing_finds_only_the_known_flavour() {
         for sharing in Sharing::ALL {
             let table = Table::new(sharing);
             assert!(table.ask(&message(OpaqueAuth::NONE)), "{sharing:?}");

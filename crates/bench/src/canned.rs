@@ -273,7 +273,7 @@ impl Peer {
         let zeros = HEADER - 12 + body;
         let start = self.out.len();
         self.out.extend_from_slice(canned.get(..zeros).unwrap_or_default());
-        self.dress(start + HEADER - 12, procedure, count);
+        self.fix_lengths(start + HEADER - 12, procedure, count);
         match procedure {
             p::CREATE => self.making(files)?.make()?,
             p::REMOVE => self.making(files)?.remove()?,
@@ -319,7 +319,7 @@ impl Peer {
     }
 
     /// Fixes the lengths in the zeros of a body, so that it decodes.
-    fn dress(&mut self, body: usize, procedure: u32, count: usize) {
+    fn fix_lengths(&mut self, body: usize, procedure: u32, count: usize) {
         let count = u32::try_from(count).unwrap_or(0);
         let mut put = |at: usize, value: u32| {
             if let Some(place) = self.out.get_mut(body + at..).and_then(<[u8]>::first_chunk_mut) {

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_bounds_the_one_with_the_cheaper_median_counts() {
+    fn the_bound_with_the_lower_median_is_used() {
         let figures = |us: &[f64]| Figures { us_per_call: us.to_vec(), ..Figures::default() };
         let (own, other) = (figures(&[1.0, 5.0, 5.0]), figures(&[2.0, 4.0, 6.0]));
         assert_eq!(own.clone().cheaper(other.clone()), other);

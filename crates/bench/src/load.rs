@@ -40,7 +40,7 @@ use std::time::Instant;
 use thread_loop::{Client, LoadShared, ThreadOutcome};
 
 /// Whether `piece` is the data of the WRITEs of client number `client`, or the start of it.
-pub fn is_written(client: usize, piece: &[u8]) -> bool {
+pub fn is_write_data(client: usize, piece: &[u8]) -> bool {
     pattern::matches(u32::try_from(client).unwrap_or(0), 0, piece)
 }
 
@@ -66,7 +66,7 @@ fn identity(plan: &Plan, client: usize) -> client::Identity {
 }
 
 /// Connects all clients and distributes them among the threads.
-fn seat_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>, LoadError> {
+fn connect_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>, LoadError> {
     let threads = plan.threads.clamp(1, plan.clients);
     let per_thread = plan.clients.div_ceil(threads);
     let mut dealt: Vec<Vec<Client>> = Vec::with_capacity(threads);
@@ -135,7 +135,7 @@ pub fn run_from(
     plan.check().map_err(LoadError::Plan)?;
     sys::limits::raise_open_files();
     let plan = with_ports(plan);
-    let hands = seat_all(&plan, file_set)?;
+    let hands = connect_all(&plan, file_set)?;
     let broken = AtomicBool::new(false);
     let shared = LoadShared { plan: &plan, live, stop, broken: &broken, start: Instant::now() };
     let outcomes: Vec<ThreadOutcome> = std::thread::scope(|scope| {

@@ -119,7 +119,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_kernels_files_are_read() {
+    fn kernel_files_are_parsed() {
         let x86 = "processor\t: 0\nmodel name\t: A CPU @ 3 GHz\nflags\t\t: fpu hypervisor\n";
         assert_eq!(cpu_model(x86).unwrap(), "A CPU @ 3 GHz");
         assert!(is_virtual(x86) && !is_virtual("flags : fpu\n"));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells_about_itself() {
+    fn this_machine_is_described() {
         let here = Machine::here("1.2.3", Path::new("/"));
         assert_eq!(here.bowline, "1.2.3");
         assert!(here.cpus >= 1 && here.memory_bytes > 1 << 20 && !here.kernel.is_empty());

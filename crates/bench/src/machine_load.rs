@@ -73,7 +73,7 @@ mod tests {
     use sys::thread::CpuTimes;
 
     #[test]
-    fn a_loaded_machine_is_remarked() {
+    fn a_loaded_machine_gives_a_remark() {
         let seen = |busy, stolen| {
             let times = CpuTimes::default();
             LoadBefore { busy, average: Some(7.25), times }.report_with(stolen)
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_others_leaves_out_what_is_idle_and_what_the_host_takes() {
+    fn the_share_of_others_excludes_idle_and_stolen_time() {
         let times = |all, idle, stolen| {
             let [all, idle, stolen] = [all, idle, stolen].map(Duration::from_millis);
             CpuTimes { all, idle, stolen }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_can_be_watched() {
+    fn the_load_of_this_machine_can_be_measured() {
         let seen = LoadBefore::watch();
         assert!((0.0..=1.0).contains(&seen.busy) && seen.average.is_some(), "{seen:?}");
     }

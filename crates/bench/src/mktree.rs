@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_is_the_recorded_experiments() {
+    fn the_plan_matches_the_recorded_experiment() {
         let plan = plan(Path::new("/t"), DIRECTORIES, FILES);
         assert_eq!(plan.len() as u64, 10_841);
         assert_eq!(plan.iter().map(|dir| dir.files).sum::<u64>(), 161_480);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_there_and_is_not_made_twice() {
+    fn a_tree_is_complete_and_existing_files_are_kept() {
         let scratch = ScratchDir::in_memory().unwrap();
         let top = scratch.path().join("new/tree");
         let made = make(&top, 0.01, &GO, &|_, _| ()).unwrap();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_a_bad_scale_and_a_full_house_are_told() {
+    fn a_stop_an_invalid_scale_and_a_full_directory_are_errors() {
         let scratch = ScratchDir::in_memory().unwrap();
         let stop = AtomicBool::new(true);
         let error = make(&scratch.path().join("t"), 0.001, &stop, &|_, _| ()).unwrap_err();

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_survives_the_file() {
+    fn values_that_are_not_finite_survive_a_round_trip() {
         let point = Point { x: 1.0, y: f64::INFINITY, low: None, high: None };
         let text = serde_json::to_string(&point).unwrap();
         let back: Point = serde_json::from_str(&text).unwrap();

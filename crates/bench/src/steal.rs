@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_try_counts_from_which_least_was_taken() {
+    fn the_try_with_the_least_steal_time_is_used() {
         assert_eq!(counts(&[0.0], 9), (0, 9));
         assert_eq!(counts(&[0.3, 0.01], 9), (1, 8));
         assert_eq!(counts(&[0.3, 0.02, 0.2, 0.1], 9), (1, 6), "four tries at the most");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_fails_is_not_made_again() {
+    fn a_failed_trial_is_not_repeated() {
         let (stop, mut tried) = (AtomicBool::new(false), 0);
         let (bowline, scratch) = ("bowline".into(), std::env::temp_dir());
         let ctx = RunContext { quick: false, bowline, scratch, stop: &stop, say: &|_| {} };

@@ -277,7 +277,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     #[test]
-    fn clap_accepts_the_definition() {
+    fn the_command_definition_is_valid() {
         Cli::command().debug_assert();
     }
 

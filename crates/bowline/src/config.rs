@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_serve_is_a_usage_error() {
+    fn a_missing_directory_is_a_usage_error() {
         let error = resolve(options("bowline serve")).unwrap_err();
         assert!(error.is::<UsageError>(), "{error}");
     }

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn single_loopback_addresses_are_printed_as_they_are() {
+    fn single_loopback_addresses_are_printed_unchanged() {
         for client in ["127.0.0.5", "::1", "127.0.0.0/8"] {
             let line = format!("/x {client}(ro)\n");
             let parsed = parse_onto(Vec::new(), line.as_bytes());

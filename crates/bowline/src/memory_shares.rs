@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn all_shares_together_fit_into_small_memory() {
+    fn the_sum_of_shares_fits_into_small_memory() {
         for mib in [64, 100, 128, 256, 512, 1024, 2048] {
             let shares = of(mib);
             let parts = [
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn limited_address_space_bounds_what_is_used() {
+    fn limited_address_space_bounds_memory() {
         let limit = |mib: u64| MemoryLimit::try_from(mib << 20).unwrap();
         let shares = MemoryShares::of(8 << 30, Some(112 << 20), 20 << 20);
         assert_eq!(shares.bytes(), 60 << 20);

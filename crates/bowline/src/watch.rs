@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_is_cut_to_its_size() {
+    fn output_is_truncated_to_the_screen_size() {
         let text = "one one one\ntwo\nthree\nfour\n";
         let shown = screen(text, "bowline", Duration::from_secs(2), (7, 5));
         assert_eq!(

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_fits_is_sent() {
+    fn a_credential_is_truncated_to_the_limits_of_auth_sys() {
         let identity =
             Identity { machine: "h".repeat(300), uid: 5, gid: 6, groups: (0..20).collect() };
         let mut w = Writer::new();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_seen() {
+    fn messages_that_are_not_replies_are_errors() {
         assert_eq!(reply_xid(&words(&[9, 1])), Ok(9));
         assert!(reply_xid(b"").is_err());
         assert!(reply_xid(&words(&[9])).is_err());

@@ -121,7 +121,7 @@ pub fn prove_below(
         compared: false,
         elapsed_us: 0,
     };
-    if let Some((name, data)) = read_one(client, root, &entries, read_size)? {
+    if let Some((name, data)) = read_first_file(client, root, &entries, read_size)? {
         let file = String::from_utf8_lossy(name).into_owned();
         proof.bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
         if let Some(dir) = local_dir {
@@ -154,7 +154,7 @@ fn list(client: &mut Client, dir: &Fh) -> Result<Vec<Entry>> {
 type Served<'e> = (&'e [u8], Vec<u8>);
 
 /// Reads the first readable file; `None` if there is none.
-fn read_one<'e>(
+fn read_first_file<'e>(
     client: &mut Client,
     root: &Fh,
     entries: &'e [Entry],

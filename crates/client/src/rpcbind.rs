@@ -98,7 +98,7 @@ pub fn register(
     let mut session = Session::open(&rpcbind).map_err(RegisterError::NoRpcbind)?;
     let mut registered = Registered { rpcbind, services: Vec::new() };
     for service in services {
-        if !session.can_say(service) {
+        if !session.supports_service(service) {
             continue;
         }
         if let Err(error) = session.register(service) {
@@ -130,7 +130,7 @@ impl Registered {
             self.services.retain(|held| *held != service);
         }
         for service in services {
-            if !self.services.contains(service) && session.can_say(service) {
+            if !self.services.contains(service) && session.supports_service(service) {
                 session.register(service)?;
                 self.services.push(*service);
             }
@@ -144,7 +144,7 @@ impl Registered {
     /// [`RegisterError`]; the others stay registered.
     pub fn add(&mut self, service: &Registration) -> std::result::Result<(), RegisterError> {
         let mut session = Session::open(&self.rpcbind).map_err(RegisterError::NoRpcbind)?;
-        if session.can_say(service) && !self.services.contains(service) {
+        if session.supports_service(service) && !self.services.contains(service) {
             session.register(service)?;
             self.services.push(*service);
         }
@@ -161,7 +161,7 @@ impl Registered {
         let lost = self.services.iter().filter(|service| !listed.contains(&service_key(service)));
         let mut restored = 0;
         for service in lost {
-            if session.can_say(service) {
+            if session.supports_service(service) {
                 session.register(service)?;
                 restored += 1;
             }
@@ -205,7 +205,7 @@ impl Session {
     }
 
     /// Version 2 has no IPv6.
-    const fn can_say(&self, service: &Registration) -> bool {
+    const fn supports_service(&self, service: &Registration) -> bool {
         match self {
             Self::V4(_) => true,
             Self::V2(_) => !service.netid.is_v6(),

@@ -128,7 +128,7 @@ impl Link {
                 outbox.extend_from_slice(&mark.to_be_bytes());
                 outbox.extend_from_slice(record);
                 socket
-                    .wait_for_writing(at_least_a_moment(timeout))
+                    .wait_for_writing(nonzero_timeout(timeout))
                     .and_then(|()| socket.write_all(outbox))
             }
             Kind::Datagram { socket, .. } => socket.send(record).map(|_| ()),
@@ -170,14 +170,14 @@ impl Kind {
 }
 
 /// Zero would mean "no timeout" to the system.
-fn at_least_a_moment(timeout: Duration) -> Duration {
+fn nonzero_timeout(timeout: Duration) -> Duration {
     timeout.max(Duration::from_millis(1))
 }
 
 /// The time left until `deadline`; `None` when it has passed.
 fn left(deadline: Instant) -> Option<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
-    (!left.is_zero()).then(|| at_least_a_moment(left))
+    (!left.is_zero()).then(|| nonzero_timeout(left))
 }
 
 fn bind_any(addr: SocketAddr, port: u16) -> std::io::Result<UdpSocket> {

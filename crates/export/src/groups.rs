@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_answer_counts_while_the_services_fail() {
+    fn the_last_answer_is_used_while_name_services_fail() {
         let service = GroupsUpToUid::default();
         let silent = service.silent.clone();
         let users = UserGroups::new(Box::new(service));

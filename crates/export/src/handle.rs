@@ -269,7 +269,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(wire in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn arbitrary_bytes_do_not_panic(wire in proptest::collection::vec(any::<u8>(), 0..80)) {
             prop_assert!(open(&wire).is_err());
         }
     }

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_uuids_that_was_cut_off_anywhere_is_an_error() {
+    fn a_truncated_file_of_uuids_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let identity = Identity::open(dir.path()).unwrap();
         identity.reserve([&b"/a"[..], b"/b", b"/c"]).unwrap();
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_in_place_of_a_file_does_not_stop_the_start() {
+    fn a_fifo_instead_of_a_state_file_does_not_block() {
         for name in ["key", "exports", "lock", "exports.part"] {
             let dir = tempfile::tempdir().unwrap();
             let made = std::process::Command::new("mkfifo").arg(dir.path().join(name)).status();
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_directory_that_is_removed_or_replaced_is_noticed() {
+    fn a_removed_or_replaced_state_directory_is_detected() {
         let base = tempfile::tempdir().unwrap();
         let (dir, away) = (base.path().join("state"), base.path().join("away"));
         std::fs::create_dir(&dir).unwrap();

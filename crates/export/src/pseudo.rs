@@ -99,7 +99,7 @@ impl Tree {
         let mut end = 0;
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
             end += 1 + name.len();
-            self.note_below(at, export);
+            self.add_to_ancestors(at, export);
             let known = self.dirs.get(at).and_then(|dir| dir.children.get(name).copied());
             at = known.unwrap_or_else(|| {
                 let child = self.add(path.get(..end).unwrap_or_default(), name, at);
@@ -109,13 +109,13 @@ impl Tree {
                 child
             });
         }
-        self.note_below(at, export);
+        self.add_to_ancestors(at, export);
         if let Some(dir) = self.dirs.get_mut(at) {
             dir.export = Some(export);
         }
     }
 
-    fn note_below(&mut self, at: usize, export: usize) {
+    fn add_to_ancestors(&mut self, at: usize, export: usize) {
         if let Some(dir) = self.dirs.get_mut(at)
             && dir.below.last() != Some(&export)
         {
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_stay_keep_their_handles_and_show_what_changed() {
+    fn unchanged_nodes_keep_handles_and_changed_ones_change_attribute() {
         let before = Tree::new(&[b"/srv/a", b"/home"]);
         let after = Tree::new(&[b"/srv/a", b"/srv/b", b"/home"]);
         let (x, y) = (find(&before, &before.root(), b"srv"), find(&after, &after.root(), b"srv"));

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_groups_are_all_kept_whatever_is_squashed() {
+    fn all_listed_groups_are_kept_under_root_squash() {
         let all: Vec<u32> = (0..40).collect();
         for anongid in [0, 777] {
             let options = Options { anongid, ..Options::default() };
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn owned_and_borrowed_credentials_act_as_the_same() {
+    fn owned_and_borrowed_credentials_are_equal() {
         let options = Options::default();
         let credential = sys(7, 0, &[5, 0, 9]);
         let squashed = options.squash(&credential, None);

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_v3_mount_is_laid_out_as_the_rfc_says() {
+    fn a_v3_mount_has_the_layout_of_the_rfc() {
         let flavors = Flavors::new(&[1, 0]).unwrap();
         let result = Mount3Result::Ok(Mounted3 { handle: b"abcde", flavors });
         let wire = bytes(&result);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_comes_back_as_itself() {
+    fn every_error_survives_a_round_trip() {
         let mut seen = 0;
         for number in 0..20_000 {
             let Some(error) = MountError::from_number(number) else { continue };
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_back() {
+    fn lists_survive_a_round_trip() {
         let rows =
             [MountRow { host: b"host", path: b"/a" }, MountRow { host: b"h2", path: b"/b/c" }];
         let mut w = Writer::new();
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_taken_whole_or_not_at_all() {
+    fn truncated_and_trailing_arguments_are_refused() {
         let path = bytes(&DirPath(b"/srv"));
         for version in 1..=3 {
             assert_eq!(decode_all_args(version, 1, &path), Ok(()));

@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn results_come_back_as_themselves() {
+    fn results_survive_a_round_trip() {
         let found = Res2::Ok(DirOpOk2 { file: [9; 32], attr: ATTR });
         let bytes = wire(&found);
         assert_eq!(bytes.len(), 4 + 32 + 68);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_come_back_as_themselves() {
+    fn arguments_survive_a_round_trip() {
         let args = SymlinkArgs2 {
             place: DirOpArgs2 { dir: [1; 32], name: Bytes(b"n") },
             target: Bytes(b"../x"),

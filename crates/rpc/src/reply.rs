@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_is_told_apart() {
+    fn rejections_are_distinguished() {
         for (wire, refusal) in [
             (&[7, 1, 0, 0, 0, 1][..], Refusal::ProgUnavail),
             (&[7, 1, 0, 0, 0, 2, 2, 3], Refusal::ProgMismatch { low: 2, high: 3 }),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_an_error() {
+    fn a_message_that_is_not_a_reply_is_an_error() {
         assert!(matches!(Reply::parse(&words(&[7, 0, 2])), Err(Error::NotMember { .. })));
         assert!(matches!(Reply::parse(&words(&[7, 1, 0, 0])), Err(Error::Short { .. })));
     }

@@ -46,7 +46,7 @@ mod tests {
     use super::GraceSeconds;
 
     #[test]
-    fn it_is_a_number_of_seconds() {
+    fn a_grace_length_is_a_number_of_seconds() {
         let parsed = |text: &str| text.parse::<GraceSeconds>().ok();
         assert_eq!(parsed("60"), Some(GraceSeconds::DEFAULT));
         assert_eq!(GraceSeconds::DEFAULT.ms(), crate::Limits::default().grace_ms);

@@ -35,7 +35,7 @@ fn all(table: &RangeTable, range: ByteRange) -> Vec<(ByteRange, Mode, i32)> {
 
 /// Thousands of ranges of readers that overlap in every way, in a list and in a tree and back.
 #[test]
-fn finds_the_same_ranges_as_a_list() {
+fn the_table_finds_the_same_ranges_as_a_list() {
     let mut random = Random(42);
     let holders: Vec<_> = (0..40).map(holder).collect();
     let mut table = RangeTable::default();
@@ -87,7 +87,7 @@ fn ranges(bytes: &[bool], svid: usize) -> Vec<(ByteRange, Mode, i32)> {
 }
 
 #[test]
-fn rising_starts_keep_the_tree_low() {
+fn ascending_inserts_keep_the_tree_balanced() {
     let owner = holder(1);
     let mut table = RangeTable::default();
     for start in 0..20_000_u64 {

@@ -243,12 +243,12 @@ fn three_visitors(local: bool) {
 }
 
 #[test]
-fn nobody_waits_for_ever_and_nothing_is_left() {
+fn every_waiter_is_granted_and_no_state_is_left() {
     three_visitors(false);
 }
 
 #[test]
-fn nobody_waits_for_ever_while_the_kernel_is_asked() {
+fn every_waiter_is_granted_with_kernel_requests() {
     three_visitors(true);
 }
 
@@ -281,7 +281,7 @@ fn a_deadlock_that_closes_from_both_sides_is_found() {
 
 /// A host is dropped while its own calls and those of others are under way.
 #[test]
-fn a_host_that_is_dropped_leaves_nothing() {
+fn a_dropped_host_leaves_no_locks() {
     check(|| {
         let world = World::new();
         let ours = Arc::clone(&world);

@@ -66,7 +66,7 @@ mod tests {
     use super::Budget;
 
     #[test]
-    fn a_budget_is_overdrawn_by_whoever_says_so() {
+    fn a_budget_is_exceeded_only_by_overdraw() {
         let budget = Budget::new(10);
         assert!(budget.take(4) && budget.take(6));
         assert!(!budget.take(1));

@@ -129,7 +129,7 @@ mod tests {
     use super::Limits;
 
     #[test]
-    fn memory_is_shared_out() {
+    fn memory_is_divided_among_the_limits() {
         let ample = Limits::default().with_memory(512 << 20);
         assert_eq!(ample, Limits::default());
         let small = Limits::default().with_memory(32 << 20);

@@ -211,7 +211,7 @@ mod tests {
     use super::{Congestion, ExportShare, MemoryLimit, ThreadRange, UdpBufferSize};
 
     #[test]
-    fn printed_values_parse_to_themselves() {
+    fn printed_values_parse_to_the_same_value() {
         for text in ["1..1", "2..64", "1..4096"] {
             assert_eq!(text.parse::<ThreadRange>().unwrap().to_string(), text);
         }

@@ -160,7 +160,7 @@ mod tests {
     use super::{PoolMode, UdpSockets, WakePolicy};
 
     #[test]
-    fn what_is_printed_is_what_is_read() {
+    fn printed_settings_parse_to_the_same_value() {
         for text in ["adaptive", "unlimited", "cap:5", "chain"] {
             assert_eq!(text.parse::<WakePolicy>().unwrap().to_string(), text);
         }

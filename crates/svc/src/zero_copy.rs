@@ -115,7 +115,7 @@ mod tests {
     use rpc::Transport;
 
     #[test]
-    fn what_is_set_is_in_force() {
+    fn a_zero_copy_setting_takes_effect() {
         for text in ["on", "off", "auto"] {
             let choice: ZeroCopy = text.parse().unwrap();
             assert_eq!(choice.to_string(), text);

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_of_a_group_and_its_ancestors_counts() {
+    fn the_lowest_limit_of_a_cgroup_and_its_ancestors_applies() {
         let base = tempfile::tempdir().unwrap();
         let top = base.path().join("top");
         let group = top.join("a/b");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_a_limit_or_none() {
+    fn the_memory_limit_of_this_process_is_plausible() {
         assert!(memory_max().is_none_or(|bytes| bytes > 1 << 20));
         assert!(Path::new("/proc/self/cgroup").exists());
     }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_ended_and_known_to_be_gone() {
+    fn a_process_is_terminated_and_no_longer_exists() {
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         assert!(exists(child.id()));
         end(child.id(), Ending::Terminate).unwrap();

@@ -17,7 +17,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn it_runs_as_the_standard_one_does() {
+    fn the_monotonic_clock_agrees_with_instant() {
         let (since, began_ns) = (Instant::now(), monotonic_ns());
         std::thread::sleep(Duration::from_millis(20));
         let past_ns = monotonic_ns() - began_ns;

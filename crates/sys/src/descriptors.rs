@@ -54,7 +54,7 @@ mod tests {
     use super::DescriptorBudget;
 
     #[test]
-    fn connections_and_files_never_get_more_than_there_is() {
+    fn connections_and_files_stay_within_the_descriptor_limit() {
         for limit in [0, 16, 64, 200, 1024, 4096, 1 << 20, u64::MAX] {
             let budget = DescriptorBudget::new(limit);
             let max = budget.connections_max();

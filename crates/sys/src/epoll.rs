@@ -175,7 +175,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_is_readable_is_found_until_it_is_removed() {
+    fn readable_descriptors_are_reported_until_removed() {
         let (near, mut far) = UnixStream::pair().unwrap();
         let epoll = Epoll::new().unwrap();
         let mut events = Events::with_capacity(4);

@@ -39,7 +39,7 @@ mod tests {
     use super::Event;
 
     #[test]
-    fn raised_twice_is_lowered_once() {
+    fn an_event_raised_twice_is_cleared_once() {
         let event = Event::new().unwrap();
         assert!(!event.lower());
         event.raise();

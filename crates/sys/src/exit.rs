@@ -75,11 +75,9 @@ mod tests {
     use std::net::{TcpListener, UdpSocket};
 
     #[test]
-    fn addresses_are_free_although_their_sockets_have_owners() {
-        if !testing::in_child(
-            "exit::tests::addresses_are_free_although_their_sockets_have_owners",
-            &[],
-        ) {
+    fn close_all_sockets_frees_addresses_of_open_sockets() {
+        if !testing::in_child("exit::tests::close_all_sockets_frees_addresses_of_open_sockets", &[])
+        {
             return;
         }
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_arrives_once() {
+    fn dropped_items_are_handed_over_once() {
         let shelf = Shelf(RefCell::default());
         let mut owner = HandOver::new("a".to_owned(), &shelf);
         owner.push('b');

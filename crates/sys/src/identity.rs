@@ -331,7 +331,7 @@ mod tests {
     use super::{Namespace, act_as, act_as_self, acts_as, begin, maps, own};
 
     #[test]
-    fn the_map_of_a_user_namespace_is_understood() {
+    fn uid_and_gid_maps_are_parsed() {
         let podman = "         0       1000          1\n         1     100000      65536\n";
         assert!(maps(podman, 0) && maps(podman, 65536) && !maps(podman, 65537));
         let of = |users: &str| Namespace { users: users.to_owned(), groups: podman.to_owned() };
@@ -353,7 +353,7 @@ mod tests {
 
     /// A client may say that it is one of those, and the kernel then changes nothing without a word.
     #[test]
-    fn nobody_acts_as_an_id_that_nobody_has() {
+    fn acting_as_an_invalid_id_fails() {
         let process = own().unwrap();
         if process.uid != 0 {
             return testing::skip(testing::Missing::Root, "other users' identities");
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_started_by_one_that_acts_as_a_user_begins_as_the_process() {
+    fn a_new_thread_starts_with_the_identity_of_the_process() {
         let process = own().unwrap();
         if process.uid != 0 {
             return testing::skip(testing::Missing::Root, "other users' identities");

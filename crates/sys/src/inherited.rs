@@ -103,7 +103,7 @@ mod tests {
     use std::os::unix::net::UnixDatagram;
 
     #[test]
-    fn sockets_are_told_apart() {
+    fn inherited_sockets_are_classified() {
         let mut inherited = Inherited::default();
         sort(TcpListener::bind("127.0.0.1:0").unwrap().into(), &mut inherited).unwrap();
         sort(UdpSocket::bind("[::1]:0").unwrap().into(), &mut inherited).unwrap();

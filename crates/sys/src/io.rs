@@ -241,7 +241,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn a_range_is_synced_or_said_not_to_be() {
+    fn a_range_sync_succeeds_or_reports_unsupported() {
         let path = std::env::temp_dir().join(format!("bowline-range-{}", std::process::id()));
         std::fs::write(&path, vec![7; 100_000]).unwrap();
         let opened = |read, write| File::options().read(read).write(write).open(&path).unwrap();

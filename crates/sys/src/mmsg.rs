@@ -397,12 +397,12 @@ mod tests {
     }
 
     #[test]
-    fn replies_leave_from_the_ipv4_address_that_was_asked() {
+    fn replies_leave_from_the_ipv4_destination_address() {
         asked_address_answers("0.0.0.0:0", "127.0.0.5");
     }
 
     #[test]
-    fn replies_leave_from_the_ipv6_address_that_was_asked() {
+    fn replies_leave_from_the_ipv6_destination_address() {
         asked_address_answers("[::]:0", "::1");
     }
 }

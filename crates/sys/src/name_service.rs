@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn root_is_in_its_own_group_and_nobody_knows_a_stranger() {
+    fn root_has_its_group_and_an_unknown_user_has_none() {
         assert!(groups_of(0, 64).unwrap().unwrap().contains(&0));
         assert_eq!(groups_of(0, 1).unwrap().unwrap().len(), 1);
         assert_eq!(groups_of(4_000_000_123, 64).unwrap(), None);
     }
 
     #[test]
-    fn what_cannot_be_a_name_is_in_nothing() {
+    fn invalid_names_have_no_address_and_no_netgroup() {
         assert!(addresses_of("a\0b").is_err());
         assert!(!in_netgroup("no such group", "localhost"));
         assert!(!in_netgroup("a\0b", "localhost"));

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_left_out() {
+    fn truncated_netlink_attributes_are_ignored() {
         let mut body = vec![0; 16];
         body[4] = 7;
         body[8] = 1;

@@ -43,7 +43,7 @@ mod tests {
     use super::{enter, enter_new, own};
 
     #[test]
-    fn a_thread_goes_into_an_empty_namespace_and_its_process_does_not() {
+    fn a_new_network_namespace_applies_to_its_thread_only() {
         let before = std::fs::read_link("/proc/self/ns/net").unwrap();
         let inside = std::thread::spawn(|| {
             if let Err(error) = enter_new() {

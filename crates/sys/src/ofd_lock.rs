@@ -90,7 +90,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn descriptions_conflict_and_say_where() {
+    fn conflicting_ofd_locks_are_reported_with_their_range() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let open = || {

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_socket_holds_goes_to_its_place_in_a_file() {
+    fn socket_data_is_spliced_to_an_offset_of_a_file() {
         let (mut client, server) = connected();
         let pipe = Pipe::new(1 << 16).unwrap();
         let nothing = pipe.fill(server.as_fd(), 100).unwrap_err();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_takes_nothing_from_a_pipe_is_told_of() {
+    fn a_file_that_does_not_support_splice_is_an_error() {
         let pipe = Pipe::new(1 << 16).unwrap();
         pipe.put(b"data").unwrap();
         let path = std::env::temp_dir().join(format!("bowline-append-{}", std::process::id()));

@@ -33,7 +33,7 @@ const fn line(_at: *const u8) {}
 #[cfg(test)]
 mod tests {
     #[test]
-    fn memory_is_what_it_was() {
+    fn prefetching_does_not_change_memory() {
         let bytes = vec![7; 1000];
         super::for_writing(&bytes);
         super::for_writing(&[]);

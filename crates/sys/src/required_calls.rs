@@ -57,7 +57,7 @@ mod tests {
     use crate::testing::syscall_filter::refuse;
 
     #[test]
-    fn what_a_filter_refuses_is_named() {
+    fn system_calls_refused_by_a_filter_are_named() {
         assert!(refused().is_empty(), "{:?}", refused());
         let mut expected = vec![
             (libc::SYS_accept4, "accept4"),

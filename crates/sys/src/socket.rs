@@ -231,7 +231,7 @@ mod tests {
     use std::net::TcpStream;
 
     #[test]
-    fn a_filter_that_refuses_connections_is_noticed() {
+    fn a_seccomp_filter_against_accept4_is_detected() {
         may_accept().unwrap();
         let filtered = || {
             crate::testing::syscall_filter::refuse(&[libc::SYS_accept4], libc::EPERM).unwrap();

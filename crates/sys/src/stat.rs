@@ -198,7 +198,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn what_is_no_ext_file_system_has_no_known_journal() {
+    fn a_file_system_other_than_ext_has_no_known_journal() {
         let own = super::of_fd(std::fs::File::open("/proc/self").unwrap().as_fd()).unwrap();
         super::has_journal(own.dev).unwrap_err();
         super::has_journal(u64::MAX).unwrap_err();

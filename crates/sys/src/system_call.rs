@@ -143,7 +143,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_thread_that_reads_is_found_with_its_file() {
+    fn the_system_call_and_file_of_a_thread_are_found() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let descriptor = reader.as_raw_fd();
         let (tell, told) = channel();

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_is_fixed_is_twice_what_was_asked_and_can_be_freed() {
+    fn a_fixed_buffer_is_twice_the_requested_size_and_can_be_reset() {
         let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let (near, _far) = pair(&listener);
         for side in [Side::Receive, Side::Send] {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machines_numbers_are_read() {
+    fn tcp_sysctls_are_read() {
         let [min, default, max] = sysctl_triple("tcp_rmem").unwrap();
         assert!(min <= default && default <= max);
         assert!(sysctl_triple("no_such").is_none());
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_congestion_control_is_the_listeners() {
+    fn the_congestion_control_is_inherited_from_the_listener() {
         let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         // Every kernel has it, and every process may use it.
         set_congestion(&listener, "reno").unwrap();

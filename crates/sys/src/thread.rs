@@ -253,7 +253,7 @@ mod tests {
     use super::{allowed_cpus, cpu_time, parse_cpu_list, process_cpu_time, run_on, wake_on_time};
 
     #[test]
-    fn the_time_of_ended_threads_is_the_process_own() {
+    fn process_cpu_time_includes_ended_threads() {
         let own = std::process::id();
         let before = process_cpu_time(own).unwrap();
         let used = std::thread::spawn(|| {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_is_told_from_who_runs() {
+    fn sleeping_and_running_threads_are_distinguished() {
         use super::ThreadNumber;
         let own = ThreadNumber::own();
         assert_eq!(own.sleeps(), Some(false));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_sleeps_uses_no_time_and_may_wake_on_time() {
+    fn a_sleeping_thread_uses_no_cpu_time() {
         std::thread::spawn(|| {
             wake_on_time().unwrap();
             let before = cpu_time();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_stays_where_it_was_put() {
+    fn a_thread_stays_on_its_cpu() {
         std::thread::spawn(|| {
             let first = allowed_cpus().unwrap()[0];
             run_on(&[first]).unwrap();

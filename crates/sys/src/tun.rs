@@ -121,7 +121,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_device_appears_in_the_namespace_of_its_maker_and_goes_with_it() {
+    fn a_tun_device_exists_in_its_namespace_until_dropped() {
         std::thread::spawn(|| {
             if crate::netns::enter_new().is_err() {
                 testing::skip(testing::Missing::Namespaces, "a network namespace");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_the_kernel_would_cut_are_refused() {
+    fn names_that_the_kernel_would_truncate_are_refused() {
         assert!(Tun::new("a-name-of-more-than-15", false).is_err());
     }
 

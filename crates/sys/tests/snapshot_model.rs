@@ -80,7 +80,7 @@ fn model(readers: usize, calls: usize, readers_fence: bool) {
 }
 
 #[test]
-fn removal_returns_only_when_nobody_uses_it_any_more() {
+fn removal_returns_only_when_no_reader_is_left() {
     model(1, 2, true);
     model(2, 1, true);
 }
@@ -88,7 +88,7 @@ fn removal_returns_only_when_nobody_uses_it_any_more() {
 /// The model would find it: without the order between slot and pointer, a reader is overlooked.
 #[test]
 #[should_panic(expected = "used after removal returned")]
-fn without_the_fence_a_reader_is_overlooked() {
+fn without_the_fence_a_reader_is_missed() {
     model(1, 1, false);
 }
 

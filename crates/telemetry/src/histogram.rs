@@ -39,7 +39,7 @@ mod tests {
     use super::{BUCKETS, bucket_of, middle_ns, upper_ns};
 
     #[test]
-    fn the_middle_is_within_six_percent_of_all_that_is_in_the_bucket() {
+    fn the_bucket_middle_is_within_six_percent_of_its_values() {
         for ns in (128..1_000_000u64).step_by(7).chain([(1 << 36) + 1, (1 << 37) - 1]) {
             let off = middle_ns(bucket_of(ns)).abs_diff(ns);
             assert!(off * 16 <= ns, "{ns}: {off}");
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_lies_below_its_buckets_end_and_at_or_above_the_one_before() {
+    fn each_value_lies_within_its_bucket() {
         for ns in (128..100_000).chain([1 << 30, (1 << 36) + 12345, (1 << 37) - 1]) {
             let bucket = bucket_of(ns);
             assert!(ns < upper_ns(bucket), "{ns}");
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_are_kept() {
+    fn the_lowest_and_highest_values_have_buckets() {
         assert_eq!(bucket_of(0), 0);
         assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
     }

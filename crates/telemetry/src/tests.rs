@@ -9,7 +9,7 @@ fn telemetry() -> Arc<Telemetry> {
 }
 
 #[test]
-fn writers_on_many_threads_lose_nothing_while_readers_read() {
+fn concurrent_writers_lose_no_count_while_readers_read() {
     let telemetry = telemetry();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -42,7 +42,7 @@ fn writers_on_many_threads_lose_nothing_while_readers_read() {
 }
 
 #[test]
-fn operations_inside_calls_are_counted_apart_from_calls() {
+fn nested_operations_are_counted_separately() {
     let telemetry = telemetry();
     let stats = telemetry.worker();
     stats.call(&Call { op: 1, latency_ns: 1000, ..Call::default() });
@@ -150,7 +150,7 @@ fn exports_beyond_the_limit_share_a_row() {
 }
 
 #[test]
-fn a_busy_workers_block_is_modest() {
+fn the_block_of_a_worker_is_small() {
     // 100 procedures, of which a client of one version uses 25, and 16 exports
     let op = std::mem::size_of::<crate::block::Op>();
     let export = std::mem::size_of::<crate::block::Export>() + 100 * 8;
@@ -159,7 +159,7 @@ fn a_busy_workers_block_is_modest() {
 }
 
 #[test]
-fn a_leaving_workers_block_is_kept_and_given_on() {
+fn the_block_of_an_ended_worker_is_reused() {
     let telemetry = telemetry();
     for _ in 0..100 {
         telemetry.worker().add(Counter::Wakeups, 1);
@@ -169,7 +169,7 @@ fn a_leaving_workers_block_is_kept_and_given_on() {
 }
 
 #[test]
-fn too_many_kinds_of_errors_are_counted_together() {
+fn statuses_beyond_the_limit_are_counted_together() {
     let telemetry = telemetry();
     let stats = telemetry.worker();
     for status in (1..=50).chain([1, u32::MAX]) {

@@ -557,7 +557,7 @@ mod tests {
     use std::io::ErrorKind;
 
     #[test]
-    fn it_is_a_file_system_whose_operations_hang_and_fail() {
+    fn operations_of_the_fuse_tree_can_hang_and_fail() {
         let dir = tempfile::tempdir().unwrap();
         let Some(tree) = FuseTree::mount(dir.path(), &[("a", b"hello"), ("b", b"")]) else {
             return;

@@ -69,7 +69,7 @@ mod tests {
     use vfs::Status;
 
     #[test]
-    fn what_a_disk_may_say_reaches_the_client_as_it_is() {
+    fn disk_errors_map_to_their_nfs_status() {
         for (errno, want) in [
             (5, Status::Io),
             (28, Status::NoSpc),

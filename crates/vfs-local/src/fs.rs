@@ -129,7 +129,7 @@ impl LocalFs {
         let root_fid =
             fid_of(dir.as_fd()).map_err(|status| kernel(io::Error::other(status.to_string())))?;
         let backend = files.register();
-        let resolver = if !options.force_table && handles_work(dir.as_fd(), &root_fid) {
+        let resolver = if !options.force_table && supports_handles(dir.as_fd(), &root_fid) {
             FidResolver::Handles
         } else {
             let table = Arc::new(open_table(options)?);
@@ -139,7 +139,7 @@ impl LocalFs {
         let limits = limits(dir.as_fd()).map_err(kernel)?;
         let fs_kind = sys::stat::figures(dir.as_fd()).map_or(0, |fs| fs.kind);
         let medium = Medium::of(fs_kind, root_stat.dev);
-        let warm_backend = if medium::asks_others(fs_kind) { NOTHING_WARM } else { backend };
+        let warm_backend = if medium::requests_may_block(fs_kind) { NOTHING_WARM } else { backend };
         let closing = files.close_queue();
         let ctime_is_fine = !options.count_changes
             && medium::has_multigrain_times(fs_kind)
@@ -191,7 +191,7 @@ fn explain(root: &Path, error: io::Error) -> OpenError {
 }
 
 /// Whether the kernel opens handles of this file system for this process.
-fn handles_work(root: BorrowedFd<'_>, fid: &Fid) -> bool {
+fn supports_handles(root: BorrowedFd<'_>, fid: &Fid) -> bool {
     let Ok(other) = sys::open::open_listing(root) else { return false };
     let opened = FidResolver::Handles.open_data(root, fid, other.as_fd(), How::List);
     let by_handle = sys::file_handle::of_fd(root).is_ok()

@@ -36,7 +36,7 @@ const ASKS_OTHERS: [u64; 16] = [
 ];
 
 /// Whether every request to a file system with this magic number may block.
-pub fn asks_others(kind: u64) -> bool {
+pub fn requests_may_block(kind: u64) -> bool {
     ASKS_OTHERS.contains(&kind)
 }
 

@@ -35,7 +35,7 @@ mod tests {
     use super::WriteVerifier;
 
     #[test]
-    fn every_start_and_every_loss_has_its_own() {
+    fn every_start_and_every_loss_changes_the_verifier() {
         let (a, b) = (WriteVerifier::default(), WriteVerifier::default());
         assert_ne!(a.now(), b.now());
         let before = a.now();

@@ -81,7 +81,7 @@ mod tests {
     use super::{Data, PAGE};
 
     #[test]
-    fn holes_are_zeros_and_cost_nothing() {
+    fn holes_are_zeros_and_use_no_memory() {
         let mut data = Data::default();
         data.write(10 * PAGE + 5, b"far");
         assert_eq!((data.size(), data.used()), (10 * PAGE + 8, PAGE));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_is_zero_when_it_comes_back() {
+    fn truncated_data_is_zero_after_growing() {
         let mut data = Data::default();
         data.write(0, &[1; 9000]);
         data.resize(100);

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encoded_is_parsed() {
+    fn an_encoded_acl_parses_to_the_same() {
         let tags = [AclTag::Other, AclTag::Group(7), AclTag::User(9), AclTag::User(5)];
         let basic = [AclTag::Mask, AclTag::GroupObj, AclTag::UserObj];
         let acl = Acl::new(entries(&[&tags[..], &basic[..]].concat())).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_would_refuse_is_no_acl() {
+    fn acls_that_the_kernel_would_refuse_are_invalid() {
         use AclTag::{Group, GroupObj, Mask, Other, User, UserObj};
         assert!(Acl::new(entries(&[UserObj, GroupObj, Other])).is_some());
         for wrong in [

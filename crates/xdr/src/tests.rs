@@ -22,7 +22,7 @@ fn opaque_is_length_bytes_zero_padding() {
 }
 
 #[test]
-fn stale_memory_never_shows_in_padding() {
+fn padding_never_contains_stale_memory() {
     let mut w = Writer::new();
     w.raw(&[0xff; 64]);
     w.clear();
@@ -83,7 +83,7 @@ fn a_range_of_bytes_can_be_taken_out() {
 }
 
 #[test]
-fn leftovers_are_seen() {
+fn trailing_bytes_are_an_error() {
     assert_eq!(Reader::new(&[1, 2]).end(), Err(Error::Trailing(2)));
 }
 
@@ -97,7 +97,7 @@ fn shape(w: &Writer) -> Vec<Result<Vec<u8>, (u64, usize)>> {
 }
 
 #[test]
-fn ranges_stand_where_they_were_written() {
+fn ranges_keep_their_position_among_bytes() {
     let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
     let range = |offset, len| FileRange { file: Arc::clone(&file), offset, len };
     let mut w = Writer::new();

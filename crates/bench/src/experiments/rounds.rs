@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_of_the_machine_cancels_in_a_ratio() {
+    fn machine_drift_cancels_out_in_ratios() {
         let stop = AtomicBool::new(false);
         let mut findings = run(&NOTHING, &ctx(&stop));
         assert_eq!(findings.outcome, Outcome::Done);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_experiment_keeps_what_it_has() {
+    fn a_stopped_experiment_keeps_partial_results() {
         let stop = AtomicBool::new(true);
         let findings = run(&NOTHING, &ctx(&stop));
         assert!(matches!(findings.outcome, Outcome::Partial(_)), "{:?}", findings.outcome);

@@ -7,7 +7,7 @@
 use super::{
     Experiment, Rounds, RunContext, RunError, axis, fact, measure_load, measures, target_server,
 };
-use crate::load::{BENCH_DIR, FileSet, Plan, Workload, is_written};
+use crate::load::{BENCH_DIR, FileSet, Plan, Workload, is_write_data};
 use crate::result::{Axis, Findings, Target};
 use crate::servers::ScratchDir;
 use crate::servers::bowline::{self, Options};
@@ -88,7 +88,7 @@ fn compare(dir: &Path, size: u32) -> Result<(), RunError> {
     for client in 0..CLIENTS {
         let file = dir.join(OsStr::from_bytes(BENCH_DIR)).join(format!("client{client}/written"));
         let bytes = std::fs::read(&file)?;
-        let whole = bytes.chunks(size as usize).all(|piece| is_written(client, piece));
+        let whole = bytes.chunks(size as usize).all(|piece| is_write_data(client, piece));
         if bytes.is_empty() || !whole {
             let file = file.display();
             return Err(RunError::Failed(format!(

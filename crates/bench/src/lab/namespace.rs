@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_made_inside_and_never_outside() {
+    fn sysctls_are_set_inside_the_namespace_only() {
         let Some(inside) = private() else { return };
         let name = "net.ipv4.tcp_no_metrics_save";
         let host = Namespace::host().unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_goes_with_its_last_holder() {
+    fn a_namespace_is_removed_with_its_last_handle() {
         let Some(inside) = private() else { return };
         let number = |ns: &Namespace| std::fs::read_link(ns.path()).unwrap();
         let (first, clone) = (number(&inside), inside.clone());

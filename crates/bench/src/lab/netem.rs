@@ -100,7 +100,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_command_says_what_the_line_is_like() {
+    fn the_tc_command_contains_the_link_parameters() {
         let wire = Wire {
             rate_bits_per_s: Some(1_000_000_000),
             delay: Duration::from_millis(15),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tc_prints_is_read() {
+    fn tc_statistics_are_parsed() {
         let text = "qdisc netem 8001: root refcnt 2 limit 1000 delay 1ms\n Sent 4200 bytes 42 pkt (dropped 3, overlimits 0 requeues 0)\n backlog 0b 0p requeues 0\n";
         assert_eq!(parse(text), Some(Sent { bytes: 4200, packets: 42, dropped: 3 }));
         assert_eq!(parse("qdisc noqueue"), None);

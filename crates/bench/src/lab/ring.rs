@@ -88,7 +88,7 @@ mod tests {
     use super::Ring;
 
     #[test]
-    fn packets_come_out_as_they_went_in_however_the_ring_turns() {
+    fn the_ring_keeps_packets_and_their_order_on_wraparound() {
         let mut ring = Ring::new(1000, 100);
         let (mut put, mut taken, mut full) = (0_u64, 0_u64, 0);
         let len = |n: u64| usize::try_from(n * 37 % 100).unwrap() + 1;

@@ -338,7 +338,7 @@ mod tests {
     use sys::tun::HEADER_BYTES;
 
     #[test]
-    fn a_large_packet_costs_what_its_parts_cost() {
+    fn an_offloaded_packet_costs_as_much_as_its_segments() {
         // 20 bytes of IP, 32 of TCP, 3000 of data in pieces of 1448
         let mut packet = vec![0; HEADER_BYTES + 52 + 3000];
         packet[1] = 1;
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_come_as_often_as_asked() {
+    fn the_loss_rate_is_as_configured() {
         let mut rng = Rng(1);
         let lost = (0..100_000).filter(|_| rng.one_of(1, 0.01)).count();
         assert!((800..1200).contains(&lost), "{lost}");

@@ -98,7 +98,7 @@ mod tests {
     use super::{TcpMemory, now, parse};
 
     #[test]
-    fn orphans_and_pages_are_found_and_judged() {
+    fn orphans_and_pages_are_parsed_and_compared_with_limits() {
         let text =
             "sockets: used 9\nTCP: inuse 5 orphan 34 tw 0 alloc 7 mem 1000\nUDP: inuse 1 mem 2\n";
         let memory = parse(text, "2000\t3000\t4000\n").unwrap();

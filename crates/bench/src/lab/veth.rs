@@ -272,7 +272,7 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 
     #[test]
-    fn the_kernels_table_is_read() {
+    fn the_kernel_address_table_is_parsed() {
         let text =
             "Inter-|   Receive\n face |bytes\n    lo:  1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n";
         let lo = Traffic {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cable_carries_both_families_counts_and_changes() {
+    fn a_veth_pair_carries_both_families_and_counts_traffic() {
         let (left, right) = match (Namespace::new("left"), Namespace::new("right")) {
             (Ok(left), Ok(right)) => (left, right),
             (Err(error @ LabError::Unable(_)), _) => {

@@ -99,7 +99,7 @@ mod tests {
     use std::net::UdpSocket;
 
     #[test]
-    fn what_is_sent_to_an_address_goes_over_its_cable() {
+    fn traffic_to_an_address_uses_its_own_veth_pair() {
         let mut veth_pairs = match VethPairs::new(3, 1500) {
             Ok(veth_pairs) => veth_pairs,
             Err(error @ LabError::Unable(_)) => {

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_goes_to_the_lock_manager() {
+    fn a_lock_is_a_call_of_the_lock_manager() {
         let template = CallTemplate::new(Version::V3, &Identity::new(7, 8), false);
         let fh = Fh::new(&[9; 40]).unwrap();
         let mut w = Writer::new();

@@ -176,7 +176,7 @@ mod tests {
     use crate::load::op::Op;
 
     #[test]
-    fn counts_of_threads_come_together() {
+    fn counters_of_threads_are_summed() {
         let mut first = ThreadCounters::new(2);
         let mut second = ThreadCounters::new(1);
         for n in 1..=1000 {

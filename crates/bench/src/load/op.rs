@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_version_2_lacks_has_no_number() {
+    fn operations_missing_in_version_2_have_no_number() {
         let lacking: Vec<_> =
             Op::ALL.iter().filter(|op| op.procedure(Version::V2).is_none()).collect();
         assert_eq!(lacking, [&Op::Access, &Op::Readdirplus, &Op::Commit, &Op::Lock, &Op::Unlock]);

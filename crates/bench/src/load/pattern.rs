@@ -37,7 +37,7 @@ mod tests {
     use super::{fill, matches};
 
     #[test]
-    fn only_the_right_place_of_the_right_file_matches() {
+    fn the_pattern_depends_on_file_and_offset() {
         let mut bytes = vec![0; 4099];
         fill(3, 8192, &mut bytes);
         assert!(matches(3, 8192, &bytes));

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn conflicting_options_are_refused() {
         let good = Plan::new("127.0.0.1:2049".parse().unwrap(), "/x", Workload::Read);
         assert_eq!(good.check(), Ok(()));
         let bad = |change: fn(&mut Plan)| {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_say_what_is_wrong() {
+    fn errors_of_invalid_lines_name_the_cause() {
         for (line, what) in [
             ("stat a", "not an operation"),
             ("lock a", "not an operation"),

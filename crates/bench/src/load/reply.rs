@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn success_and_refusal_are_told_apart() {
+    fn success_and_rejection_are_distinguished() {
         let null = reply(Accepted::Success, &[]);
         assert_eq!(xid(&null), Ok(9));
         let plain = Reply::Result { status: 0, body: Body::Plain };
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_is_not_as_long_as_it_says_is_garbage() {
+    fn data_shorter_than_its_count_is_an_error() {
         // no attributes, count 8, eof, 4 bytes of data
         let short = reply(Accepted::Success, &[0, 0, 8, 1, 4, 0xdead_beef]);
         assert!(read(&short, Version::V3, Op::Read).is_err());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_no_reply() {
+    fn a_call_is_not_accepted_as_a_reply() {
         assert!(xid(&[0, 0, 0, 9, 0, 0, 0, 0]).is_err());
         assert!(xid(&[0, 0, 0]).is_err());
     }

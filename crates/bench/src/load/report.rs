@@ -288,7 +288,7 @@ mod tests {
     use super::fairness;
 
     #[test]
-    fn jain_knows_even_from_uneven() {
+    fn the_jain_index_measures_fairness() {
         assert!((fairness(&[5, 5, 5, 5]).jain - 1.0).abs() < 1e-9);
         assert!((fairness(&[20, 0, 0, 0]).jain - 0.25).abs() < 1e-9);
         let mixed = fairness(&[1, 9, 3]);

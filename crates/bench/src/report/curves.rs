@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_leaves_a_gap_and_is_counted() {
+    fn points_that_are_not_finite_leave_a_gap_and_are_counted() {
         let points = [
             point(0.0, 1.0),
             point(1.0, f64::NAN),

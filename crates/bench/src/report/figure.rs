@@ -84,8 +84,8 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
     canvas.missing.series = plot.series.len() - shown.len();
     let styles = styles(shown);
     let names: Vec<&str> = shown.iter().map(|s| s.name.as_str()).collect();
-    if let Some(place) = only_place(plot) {
-        at_one_place(&mut canvas, plot, shown, place);
+    if let Some(place) = single_x(plot) {
+        bars_of_single_points(&mut canvas, plot, shown, place);
         remarks(&mut canvas);
         let label = format!("{}: {}", plot.title, names.join(", "));
         return canvas.svg.finish(room.class, room.width, canvas.y + 4.0, &label);
@@ -104,7 +104,7 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
 }
 
 /// The x of a plot whose lines are all single points at the same x.
-fn only_place(plot: &Plot) -> Option<f64> {
+fn single_x(plot: &Plot) -> Option<f64> {
     if plot.shape != Shape::Lines || plot.series.len() < 2 {
         return None;
     }
@@ -115,7 +115,7 @@ fn only_place(plot: &Plot) -> Option<f64> {
 
 /// Lines of one point would be overlapping marks; as bars they can be compared. Each is labelled at
 /// its side, so there is no legend.
-fn at_one_place(canvas: &mut Canvas, plot: &Plot, shown: &[Series], place: f64) {
+fn bars_of_single_points(canvas: &mut Canvas, plot: &Plot, shown: &[Series], place: f64) {
     let styles: Vec<SeriesStyle> = styles(shown).into_iter().map(SeriesStyle::plain).collect();
     let at = |(index, series): (usize, &Series)| {
         let points = series.points.iter().map(|p| Point { x: index as f64, ..*p });

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_columns_of_numbers_stand_at_the_right() {
+    fn only_columns_of_numbers_are_right_aligned() {
         let columns = vec!["policy".to_string(), "calls/s".to_string()];
         let rows = vec![
             vec!["cap:5".to_string(), "74,965".to_string()],
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_short() {
+    fn dates_and_times_are_short() {
         assert_eq!(moment("2026-11-21T10:04:59Z"), "2026-11-21 10:04 UTC");
         assert_eq!(moment("yesterday"), "yesterday");
         assert_eq!(moment("Z"), "Z");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_take_the_unit_that_divides_them() {
+    fn bytes_use_the_largest_unit_that_divides_them() {
         assert_eq!(bytes(61440.0), "60 KiB");
         assert_eq!(bytes(1_048_576.0), "1 MiB");
         assert_eq!(bytes(1500.0), "1,500 B");

@@ -67,7 +67,7 @@ const DEUTERANOPIA: [[f64; 3]; 3] =
     [[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]];
 
 #[test]
-fn every_colour_can_be_seen_on_its_paper() {
+fn every_colour_has_enough_contrast() {
     for theme in [0, 1] {
         let all = colours(theme);
         let paper = named(&all, "paper");
@@ -86,7 +86,7 @@ fn every_colour_can_be_seen_on_its_paper() {
 }
 
 #[test]
-fn the_first_six_are_apart_for_every_eye() {
+fn six_colours_are_distinguishable_with_colour_blindness() {
     for theme in [0, 1] {
         let all = colours(theme);
         for (eye, matrix) in [SIGHTED, PROTANOPIA, DEUTERANOPIA].into_iter().enumerate() {

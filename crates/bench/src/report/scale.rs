@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn linear_ticks_are_round_and_hold_the_data() {
+    fn linear_ticks_are_round_and_cover_the_data() {
         let (scale, ticks) = linear(0.0, 81775.0, 5, "");
         assert_eq!(labels(&ticks), ["0", "20,000", "40,000", "60,000", "80,000", "100,000"]);
         let scale = scale.between(300.0, 0.0);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_nine_has_the_same_room() {
+    fn nines_are_evenly_spaced() {
         let (scale, ticks) = shares(nines(99.99), true);
         assert_eq!(labels(&ticks), ["0", "90", "99", "99.9", "99.99", "100"]);
         let scale = scale.between(0.0, 460.0);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_has_no_rank() {
+    fn values_outside_a_scale_have_no_rank() {
         assert_eq!(Kind::Linear.rank(f64::NAN), None);
         assert_eq!(Kind::Linear.rank(1e200), None);
         assert_eq!(Kind::Log.rank(0.0), None);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_originals_change_no_colour_of_ours() {
+    fn original_series_do_not_change_our_colours() {
         let both = styles(&[series(true), series(false), series(true), series(false)]);
         let ours = styles(&[series(false), series(false)]);
         assert_eq!(both[1].class, ours[0].class);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn hatchings_stay_inside_of_their_bar() {
+    fn hatching_stays_inside_its_bar() {
         for index in 0..HATCHINGS {
             for (width, height) in [(1.0, 14.0), (50.0, 12.0), (600.0, 20.0)] {
                 let Some(d) = look(index, false).hatching_of(10.0, 20.0, width, height) else {

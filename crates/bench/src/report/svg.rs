@@ -121,12 +121,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_name_becomes_markup() {
+    fn markup_in_names_is_escaped() {
         assert_eq!(escaped("<a b=\"c\">&'\u{0}"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\u{fffd}");
     }
 
     #[test]
-    fn a_place_has_one_spelling() {
+    fn a_coordinate_has_one_spelling() {
         assert_eq!(px(-0.01), "0");
         assert_eq!(px(12.04), "12");
         assert_eq!(px(12.25), "12.3");

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_hold_every_word_that_fits() {
+    fn lines_are_wrapped_at_the_width() {
         let text = "three points left out because they are not finite";
         let parts = lines(text, 12.0, 150.0);
         assert!(parts.len() > 1);

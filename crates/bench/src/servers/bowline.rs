@@ -179,7 +179,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_command_line_says_all_that_was_asked() {
+    fn the_command_line_contains_all_options() {
         let scratch = ScratchDir::new().unwrap();
         let dir = scratch.dir("a dir").unwrap();
         let options = Options::of_dir(&dir).set("wake-policy", "cap:5");

@@ -84,13 +84,13 @@ mod tests {
     use crate::servers::{Placement, ScratchDir, ServerError};
 
     #[test]
-    fn words_are_quoted_when_they_need_it() {
+    fn words_are_quoted_only_if_needed() {
         assert_eq!((quoted("/a/b-c").as_str(), quoted("*").as_str()), ("/a/b-c", "'*'"));
         assert_eq!(quoted("it's"), "'it'\\''s'");
     }
 
     #[test]
-    fn a_command_without_a_port_or_that_fails_is_told_in_one_line() {
+    fn errors_of_a_server_command_are_one_line() {
         let dir = ScratchDir::new().unwrap();
         let place = Placement::default();
         let error = start("server {DIR}", dir.path(), &place).unwrap_err();

@@ -71,7 +71,7 @@ pub fn inner_pid(name: &str, process: &mut Process) -> Result<u32, ServerError> 
     loop {
         let children = std::fs::read_to_string(&path).unwrap_or_default();
         if let Some(Ok(pid)) = children.split_whitespace().next().map(str::parse) {
-            process.ask_instead(pid);
+            process.terminate_instead(pid);
             return Ok(pid);
         }
         if !process.is_alive() || begun.elapsed() > PATIENCE {

@@ -113,7 +113,7 @@ mod tests {
     use crate::servers::{Placement, ScratchDir};
 
     #[test]
-    fn without_the_module_or_a_network_of_its_own_it_says_so() {
+    fn knfsd_without_module_or_namespace_is_unable() {
         let dir = ScratchDir::new().unwrap();
         let error = super::start(dir.path(), &Placement::default()).unwrap_err();
         assert!(matches!(error.outcome(), crate::result::Outcome::Unable(_)), "{error}");

@@ -36,7 +36,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn a_port_that_is_taken_is_said_to_be() {
+    fn a_port_in_use_is_an_error() {
         let place = Placement::default();
         let holder = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = holder.local_addr().unwrap().port();

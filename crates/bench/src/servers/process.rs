@@ -124,7 +124,7 @@ impl Process {
     }
 
     /// Sets the process that gets the termination signal, a descendant with which the child ends.
-    pub fn ask_instead(&mut self, pid: u32) {
+    pub fn terminate_instead(&mut self, pid: u32) {
         self.asked = pid;
     }
 
@@ -142,7 +142,7 @@ impl Process {
     }
 
     /// How it ended and its last output.
-    fn end_in_words(&mut self) -> String {
+    fn describe_end(&mut self) -> String {
         // its last output may still be in the pipe
         let begun = Instant::now();
         while self.last_words().is_empty() && begun.elapsed() < Duration::from_millis(200) {
@@ -164,12 +164,12 @@ impl Process {
 
     /// The error of a server that has ended.
     pub fn died(&mut self, name: &str) -> ServerError {
-        ServerError::Died { name: name.into(), why: self.end_in_words() }
+        ServerError::Died { name: name.into(), why: self.describe_end() }
     }
 
     /// The error of a server that ended before it served.
     pub fn did_not_start(&mut self, name: &str) -> ServerError {
-        ServerError::DidNotStart { name: name.into(), why: self.end_in_words() }
+        ServerError::DidNotStart { name: name.into(), why: self.describe_end() }
     }
 
     /// Terminates it, and kills it after `patience`.
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_too_early_is_quoted() {
+    fn stderr_of_a_process_that_ends_early_is_quoted() {
         let mut process =
             shell("echo one >&2; echo; echo two >&2; exit 3", &Placement::default()).unwrap();
         wait_for_end(&mut process);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_listen_to_reason_is_killed() {
+    fn a_process_that_ignores_sigterm_is_killed() {
         let mut process =
             shell("trap '' TERM; while :; do sleep 0.1; done", &Placement::default()).unwrap();
         std::thread::sleep(Duration::from_millis(100));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_where_it_was_put() {
+    fn a_process_starts_in_its_namespace_and_on_its_cpus() {
         let cpu = sys::thread::allowed_cpus().unwrap()[0];
         let mut place = Placement { namespace: None, cpus: vec![cpu] };
         match Namespace::new("place") {

@@ -140,7 +140,7 @@ mod tests {
     use super::ScratchDir;
 
     #[test]
-    fn a_directory_goes_and_so_do_those_of_dead_runs() {
+    fn own_directory_and_those_of_dead_runs_are_removed() {
         let base = ScratchDir::new().unwrap();
         // no process has a number this large
         let stale = base.dir("bowline-bench-1073741823-0/deep").unwrap();

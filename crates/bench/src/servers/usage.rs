@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn time_switches_and_memory_of_this_process_are_seen() {
+    fn cpu_time_switches_and_memory_are_measured() {
         let own = [std::process::id()];
         let before = UsageSample::of(&own).unwrap();
         std::thread::spawn(|| while sys::thread::cpu_time() < Duration::from_millis(50) {})
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_no_reading() {
+    fn a_missing_process_has_no_sample() {
         assert!(UsageSample::of(&[0x3fff_ffff]).is_none() && UsageSample::of(&[]).is_none());
     }
 }

@@ -58,7 +58,7 @@ fn load(plan: &Plan) -> Run {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_said_to_refuse() {
+fn a_missing_server_gives_connection_refused() {
     let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = FileSet::prepare(&plan(addr)).unwrap_err().to_string();
     assert!(error.contains("no server listens there"), "{error}");
@@ -66,7 +66,7 @@ fn a_server_that_is_not_there_is_said_to_refuse() {
 }
 
 #[test]
-fn a_server_without_mount_or_port_mapper_is_asked_for_its_port() {
+fn a_server_without_mountd_gives_a_one_line_error() {
     // accepts any call of NFS, and no other program
     let addr = server(|mut stream| {
         while let Some(call) = record(&mut stream) {
@@ -86,7 +86,7 @@ fn a_server_without_mount_or_port_mapper_is_asked_for_its_port() {
 }
 
 #[test]
-fn a_server_that_hangs_is_given_up() {
+fn a_server_that_hangs_times_out() {
     let answered = std::sync::atomic::AtomicU64::new(0);
     let addr = server(move |mut stream| {
         while let Some(call) = record(&mut stream) {
@@ -123,7 +123,7 @@ fn a_server_that_dies_leaves_partial_results() {
 }
 
 #[test]
-fn garbage_is_told_from_answers() {
+fn invalid_replies_are_errors() {
     for garbage in [
         // a call, not a reply
         marked(&[0, 0, 0, 1, 0, 0, 0, 0]),

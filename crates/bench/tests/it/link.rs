@@ -99,7 +99,7 @@ fn within(found: f64, asked: f64, share: f64, what: &str) {
 }
 
 #[test]
-fn rate_and_round_trip_are_as_asked() {
+fn rate_and_round_trip_are_as_configured() {
     for offload in [true, false] {
         let options = LinkOptions {
             rate_bits_per_s: Some(20_000_000),
@@ -142,7 +142,7 @@ fn rate_and_round_trip_are_as_asked() {
 }
 
 #[test]
-fn a_line_that_loses_packets_counts_them_and_still_delivers() {
+fn a_lossy_link_counts_losses_and_still_delivers() {
     let options = LinkOptions {
         rate_bits_per_s: Some(50_000_000),
         rtt: Duration::from_millis(10),
@@ -164,7 +164,7 @@ fn a_line_that_loses_packets_counts_them_and_still_delivers() {
 }
 
 #[test]
-fn a_short_queue_drops_what_does_not_fit() {
+fn a_short_queue_drops_excess_packets() {
     let options = LinkOptions {
         rate_bits_per_s: Some(50_000_000),
         rtt: Duration::from_millis(20),

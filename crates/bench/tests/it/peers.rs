@@ -53,7 +53,7 @@ fn gone(pid: u32) {
 }
 
 #[test]
-fn ganesha_serves_a_directory_and_goes() {
+fn ganesha_serves_a_directory_and_stops() {
     let Some(namespace) = network() else { return };
     let scratch = ScratchDir::new().unwrap();
     scratch.file("f", "some words").unwrap();
@@ -77,7 +77,7 @@ fn ganesha_serves_a_directory_and_goes() {
 }
 
 #[test]
-fn a_server_that_dies_midway_is_found_dead() {
+fn the_death_of_a_server_is_detected() {
     let Some(namespace) = network() else { return };
     let scratch = ScratchDir::new().unwrap();
     let place = Placement::inside(&namespace);
@@ -99,7 +99,7 @@ fn a_server_that_dies_midway_is_found_dead() {
 }
 
 #[test]
-fn the_kernels_server_serves_where_there_is_one() {
+fn knfsd_serves_if_the_kernel_has_it() {
     let Some(namespace) = network() else { return };
     let scratch = ScratchDir::new().unwrap();
     scratch.file("f", "kernel").unwrap();
@@ -110,7 +110,7 @@ fn the_kernels_server_serves_where_there_is_one() {
 }
 
 #[test]
-fn something_that_is_no_server_is_not_taken_for_one() {
+fn a_command_that_is_not_a_server_does_not_start() {
     let scratch = ScratchDir::new().unwrap();
     let place = Placement::default();
     let begun = Instant::now();

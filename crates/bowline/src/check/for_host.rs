@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_a_name_is_known_by_its_address() {
+    fn a_host_without_a_name_is_matched_by_address() {
         let text = rights("10.9.9.9");
         for part in [
             "no name that leads back",

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_to_write() {
+    fn errors_show_the_correct_form() {
         for (text, part) in [
             ("port = \"2049\"\n", "a number is written without quotes: 2049"),
             ("port = \"nfs\"\n", "nfs is no number from 1 to 65535"),

@@ -104,7 +104,7 @@ mod tests {
     use super::findings;
 
     #[test]
-    fn directories_that_are_there_and_that_are_not_are_told_apart() {
+    fn existing_and_missing_directories_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let (file, here) = (dir.path().join("exports"), dir.path().join("here"));
         std::fs::create_dir(&here).unwrap();

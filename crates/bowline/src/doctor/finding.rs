@@ -81,7 +81,7 @@ mod tests {
     use super::{Finding, Level, within};
 
     #[test]
-    fn a_finding_is_a_line_and_its_remedy_another() {
+    fn a_finding_and_its_remedy_are_one_line_each() {
         assert_eq!(Finding::ok("clock", "is set").shown(), "ok      clock            is set\n");
         let bad = Finding::problem("firewall", "drops port 2049", "open it");
         assert_eq!(
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_answer_is_not_waited_for() {
+    fn a_check_that_hangs_times_out() {
         assert_eq!(within(|| 7), Some(7));
         let (_never, waits) = std::sync::mpsc::channel::<()>();
         assert_eq!(within(move || waits.recv().is_ok()), None);

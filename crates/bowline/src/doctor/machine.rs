@@ -105,7 +105,7 @@ mod tests {
     use super::{Finding, findings};
 
     #[test]
-    fn each_thing_is_looked_at_once_and_what_is_wrong_has_a_remedy() {
+    fn each_finding_is_unique_and_problems_have_a_remedy() {
         let found = findings();
         let mut about: Vec<_> = found.iter().map(|finding| finding.about).collect();
         about.dedup();

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn hung_exports_delay_nobody_and_are_begun_once() {
+    fn hung_exports_delay_no_others_and_are_opened_once() {
         let (opener, gate) = opener();
         let jobs = ["a", "hung1", "b", "hung2", "bad", "hung3", "c"].map(job);
         assert_eq!(kinds(&opener.open_all(&jobs)), "+?+?-?+");

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_is_named_once_and_few_of_an_export() {
+    fn each_hung_call_is_logged_once_and_few_of_an_export() {
         let describe = |call: &SleepingCall| format!("call {}", call.id);
         let mut named = Named::default();
         let calls: Vec<_> = (0..10).map(|id| call(1, id)).collect();

@@ -59,7 +59,7 @@ mod tests {
     use super::{MemoryLimit, PlacesInfo, about_files, about_memory, about_places};
 
     #[test]
-    fn a_client_that_takes_the_places_of_others_is_named() {
+    fn a_warning_names_the_client_with_the_most_connections() {
         let most = Some(("192.0.2.9".to_owned(), 460));
         let quiet = PlacesInfo { taken: 464, max: 464, most, displaced_ago_ms: None };
         assert_eq!(about_places(&quiet), None);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn low_limits_give_a_warning() {
+    fn low_limits_cause_a_warning() {
         let size = |bytes: u64| MemoryLimit::try_from(bytes).unwrap();
         assert!(about_files(64).unwrap().contains("LimitNOFILE"));
         assert_eq!(about_files(1024), None);

@@ -353,7 +353,7 @@ mod tests {
     use telemetry::{Buckets, bucket_of, upper_ns};
 
     #[test]
-    fn bounds_are_bounds_of_the_servers_own_buckets() {
+    fn metric_bounds_match_histogram_buckets() {
         for bits in BOUNDS {
             let bound = 1_u64 << bits;
             assert_eq!(upper_ns(bucket_of(bound - 1)), bound);

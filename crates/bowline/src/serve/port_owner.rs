@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_this_process() {
+    fn the_owner_of_a_port_is_this_process() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let owner = owner_of(port).unwrap();

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_manager_may_be_another_servers() {
+    fn lock_programs_registered_by_another_server_are_tolerated() {
         let (needed, shared): (Vec<u32>, Vec<u32>) = [100_003, 100_005, 100_021, 100_024]
             .into_iter()
             .partition(|program| !super::SHARED_PROGRAMS.contains(program));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn off_registers_nothing() {
+    fn portmap_off_registers_nothing() {
         let plan =
             plan(PortmapMode::Off, &ListenAddresses::both(&["0.0.0.0:2049".parse().unwrap()]))
                 .unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn two_askers_see_the_same_rate() {
+    fn two_clients_get_the_same_rate() {
         let start = Instant::now();
         let at = |s: f64| start + Duration::from_secs_f64(s);
         let mut recent = RecentCalls::new(start);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn recent_refusals_are_counted_by_reason_and_forgotten_after_an_hour() {
+    fn recent_refusals_are_counted_by_reason_for_an_hour() {
         let refusals = Refusals::default();
         refusals.by_export(3, client(1), "first");
         refusals.by_export(3, client(1), "first");

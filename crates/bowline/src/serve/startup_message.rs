@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_finds_the_ports_can_lock_and_version_4_comes_first() {
+    fn mount_options_prefer_version_4_and_omit_registered_ports() {
         let at = MountServer { host: "10.1.2.3".parse().ok(), port: 2049, v6: false };
         let message = StartupMessage {
             versions: "2,3,4.1".parse().unwrap(),

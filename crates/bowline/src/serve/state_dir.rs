@@ -41,7 +41,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn it_is_private_and_may_exist() {
+    fn the_state_directory_is_private_and_may_already_exist() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("deep/state");
         make(&path).unwrap();

@@ -48,7 +48,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn it_runs_every_second_and_ends_when_dropped() {
+    fn the_sweeper_runs_until_it_is_dropped() {
         let swept = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&swept);
         let sweeper = Sweeper::start("test", move |now_s| count.store(now_s, Ordering::Relaxed));

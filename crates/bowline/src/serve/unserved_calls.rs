@@ -48,7 +48,7 @@ mod tests {
     use std::sync::Mutex;
 
     #[test]
-    fn a_client_is_named_once() {
+    fn each_client_is_logged_once() {
         let named = Mutex::new(HashSet::new());
         let client = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
         let said = text(&named, client(7), (100_003, 4), "2 and 3").unwrap();

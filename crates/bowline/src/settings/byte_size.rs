@@ -99,7 +99,7 @@ mod tests {
     use svc::UdpBufferSize;
 
     #[test]
-    fn printed_sizes_parse_to_themselves() {
+    fn printed_sizes_parse_to_the_same_value() {
         for text in ["0", "1", "1023", "1K", "64K", "3M", "1G", "1025", "1T"] {
             assert_eq!(text.parse::<ByteSize>().unwrap().to_string(), text);
         }

@@ -467,14 +467,14 @@ pub mod tests {
     }
 
     #[test]
-    fn an_idle_interval_has_no_latency() {
+    fn an_interval_without_calls_has_no_latency() {
         let rates = Rates::between(&sample(1000, 500), &sample(2000, 500));
         assert_eq!((rates.total.p50_ns, rates.operations[0].p99_ns), (None, None));
         assert!(rates.total.calls_per_s.abs() < 1e-9);
     }
 
     #[test]
-    fn a_restarted_server_begins_anew() {
+    fn rates_restart_with_a_restarted_server() {
         let mut after = sample(1000, 10);
         after.status.pid = 8;
         let rates = Rates::between(&sample(50_000, 1000), &after);

@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_screen_keeps_its_figures() {
+    fn a_paused_screen_does_not_change() {
         let mut screen = screen();
         press(&mut screen, KeyCode::Char('Z'));
         screen.take(sample(13_000, 3000));

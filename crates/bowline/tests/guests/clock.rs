@@ -6,7 +6,7 @@ use std::path::Path;
 use testing::{Missing, is_root, skip};
 
 #[test]
-fn a_clock_that_jumps_by_days_costs_nobody_anything() {
+fn clock_jumps_by_days_have_no_effect() {
     if !is_root() || !Path::new("/dev/net/tun").exists() {
         return skip(Missing::Tun, "root and /dev/net/tun for a clock of its own");
     }

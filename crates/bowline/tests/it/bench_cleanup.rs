@@ -101,7 +101,7 @@ fn running(temporary: &Path) -> (Child, BTreeSet<u32>, BTreeSet<PathBuf>) {
 }
 
 #[test]
-fn a_stopped_comparison_leaves_nothing() {
+fn an_interrupted_comparison_leaves_no_processes_or_files() {
     let temporary = tempfile::tempdir().unwrap();
     let (mut child, processes, networks) = running(temporary.path());
     end(child.id(), Ending::Interrupt).unwrap();
@@ -116,7 +116,7 @@ fn a_stopped_comparison_leaves_nothing() {
 }
 
 #[test]
-fn a_stopped_comparison_prints_what_it_has_measured() {
+fn an_interrupted_comparison_prints_partial_results() {
     let temporary = tempfile::tempdir().unwrap();
     let words = ["compare", "--quick", "--rounds", "1000", "--only", "null, 4", "--peer", &peer()];
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
@@ -151,7 +151,7 @@ fn a_stopped_comparison_prints_what_it_has_measured() {
 }
 
 #[test]
-fn a_killed_comparison_leaves_only_files_and_the_next_one_removes_them() {
+fn files_of_a_killed_comparison_are_removed_by_the_next() {
     let temporary = tempfile::tempdir().unwrap();
     let (mut child, processes, networks) = running(temporary.path());
     let killed = child.id();
@@ -172,7 +172,7 @@ fn a_killed_comparison_leaves_only_files_and_the_next_one_removes_them() {
 }
 
 #[test]
-fn stopped_experiments_keep_their_results_and_nothing_else() {
+fn interrupted_experiments_keep_only_their_results() {
     let temporary = tempfile::tempdir().unwrap();
     let out = temporary.path().join("out");
     let words = ["run", "starve", "rsync-walk", "--quick", "--out", out.to_str().unwrap()];

@@ -40,7 +40,7 @@ fn wan_write_in_a_network_namespace_is_unable() {
 }
 
 #[test]
-fn a_server_starts_takes_settings_is_measured_and_stops() {
+fn a_server_can_be_started_configured_measured_and_stopped() {
     let scratch = ScratchDir::new().unwrap();
     scratch.file("f", "words").unwrap();
     let options = Options { program: program(), ..Options::of_dir(scratch.path()) };
@@ -63,7 +63,7 @@ fn a_server_starts_takes_settings_is_measured_and_stops() {
 }
 
 #[test]
-fn an_unknown_setting_stops_the_server_with_its_own_message() {
+fn an_unknown_setting_prevents_the_start_with_a_message() {
     let options = Options { program: program(), ..Options::of_memory() };
     let error = start(&options.set("no-such-setting", "1")).unwrap_err();
     assert!(
@@ -120,7 +120,7 @@ fn any_command_can_be_the_server() {
 }
 
 #[test]
-fn the_recorded_experiments_tree_is_made_and_continued() {
+fn mktree_creates_the_tree_and_continues_it() {
     let scratch = ScratchDir::new().unwrap();
     let top = scratch.path().join("tree");
     let run = |scale: &str| {

@@ -131,7 +131,7 @@ const FILES: [(&str, &str); 10] = [
 ];
 
 #[test]
-fn every_command_ends_with_the_status_that_the_manual_names() {
+fn exit_statuses_match_the_manual() {
     let dir = tempfile::tempdir().unwrap();
     for (name, content) in FILES {
         std::fs::write(dir.path().join(name), content).unwrap();
@@ -167,7 +167,7 @@ fn every_command_ends_with_the_status_that_the_manual_names() {
 }
 
 #[test]
-fn every_command_is_among_those_whose_status_is_tried() {
+fn every_command_has_an_exit_status_test() {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/generated");
     for page in std::fs::read_dir(pages).unwrap() {
         let name = page.unwrap().file_name().into_string().unwrap();
@@ -210,7 +210,7 @@ fn control_commands_exit_0_when_accepted_and_1_when_refused() {
 }
 
 #[test]
-fn a_wrong_command_line_is_status_2_and_one_line() {
+fn an_invalid_command_line_exits_2_with_one_line() {
     for (args, part) in [
         (&[][..], "bowline serve DIR"),
         (&["fly"], "fly"),
@@ -232,7 +232,7 @@ fn a_wrong_command_line_is_status_2_and_one_line() {
 }
 
 #[test]
-fn help_and_version_are_status_0() {
+fn help_and_version_exit_0() {
     for args in
         [&["--help"][..], &["serve", "--help"], &["--version"], &["completions", "bash"], &["help"]]
     {
@@ -246,7 +246,7 @@ fn help_and_version_are_status_0() {
 }
 
 #[test]
-fn no_server_is_status_1_and_says_what_to_do() {
+fn control_commands_without_a_server_exit_1_with_advice() {
     let dir = tempfile::tempdir().unwrap();
     let control = dir.path().join("none.sock");
     let control = control.to_str().unwrap();
@@ -272,7 +272,7 @@ fn an_export_that_cannot_be_served_is_named() {
 }
 
 #[test]
-fn a_configuration_with_a_wrong_key_is_refused_with_its_place() {
+fn an_unknown_configuration_key_is_reported_with_line_and_column() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("b.toml");
     std::fs::write(&path, "dirs = '.'\nprot = 1\n").unwrap();
@@ -289,7 +289,7 @@ fn check(name: &str, content: &str) -> Output {
 }
 
 #[test]
-fn check_says_what_a_good_file_exports() {
+fn check_prints_the_exports_of_a_valid_file() {
     let output = check("exports", "/tmp 10.0.0.0/8(rw,subtree_check) *.example.org(ro)\n");
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
@@ -307,7 +307,7 @@ fn check_says_what_a_good_file_exports() {
 }
 
 #[test]
-fn check_says_what_a_host_gets() {
+fn check_prints_the_rights_of_a_host() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("exports");
     std::fs::write(
@@ -334,7 +334,7 @@ fn check_says_what_a_host_gets() {
 }
 
 #[test]
-fn check_takes_several_files_as_one() {
+fn check_merges_several_files() {
     let dir = tempfile::tempdir().unwrap();
     let (file, more) = (dir.path().join("exports"), dir.path().join("exports.d"));
     std::fs::create_dir(&more).unwrap();
@@ -361,7 +361,7 @@ fn check_takes_several_files_as_one() {
 }
 
 #[test]
-fn check_shows_the_place_of_what_is_wrong() {
+fn check_shows_line_and_column_of_an_error() {
     let output = check("exports", "/tmp *(rw)\n/usr *(rw,fast)\n");
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{error}");
@@ -374,7 +374,7 @@ fn check_shows_the_place_of_what_is_wrong() {
 }
 
 #[test]
-fn check_refuses_what_serve_refuses() {
+fn check_and_serve_refuse_the_same_files() {
     let dir = tempfile::tempdir().unwrap();
     let here = dir.path().to_str().unwrap();
     let (state, control) = (dir.path().join("state"), dir.path().join("c.sock"));
@@ -400,7 +400,7 @@ fn check_refuses_what_serve_refuses() {
 }
 
 #[test]
-fn a_file_that_exports_nothing_is_pointed_out() {
+fn check_notes_a_file_without_exports() {
     let output = check("exports", "# later\n");
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{shown}");
@@ -408,7 +408,7 @@ fn a_file_that_exports_nothing_is_pointed_out() {
 }
 
 #[test]
-fn check_points_out_clients_of_no_address() {
+fn check_notes_clients_without_an_address() {
     let output = check("exports", "/tmp no-such-host.invalid(ro) localhost(ro) 10.0.0.1(ro)\n");
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{shown}");

@@ -22,7 +22,7 @@ fn may_make_namespaces(user: u32) -> bool {
 /// As a rootless container of a user who has no other ids: root there has all capabilities, but can
 /// become nobody else.
 #[test]
-fn root_of_a_namespace_of_one_user_serves_that_user() {
+fn root_of_a_single_user_namespace_serves_that_user() {
     if !may_make_namespaces(NOBODY) {
         return;
     }
@@ -37,7 +37,7 @@ fn root_of_a_namespace_of_one_user_serves_that_user() {
 }
 
 #[test]
-fn a_missing_proc_is_named() {
+fn a_missing_proc_is_reported() {
     if !is_root() {
         return skip(Missing::Root, "a mount namespace");
     }
@@ -54,7 +54,7 @@ fn a_missing_proc_is_named() {
 }
 
 #[test]
-fn an_export_on_overlayfs_is_pointed_out() {
+fn an_export_on_overlayfs_causes_a_note() {
     let known = std::fs::read_to_string("/proc/filesystems").unwrap().contains("overlay");
     if !is_root() || !known {
         return skip(Missing::FileSystem, "root and overlayfs");
@@ -71,7 +71,7 @@ fn an_export_on_overlayfs_is_pointed_out() {
 }
 
 #[test]
-fn a_caller_keeps_the_groups_that_a_namespace_has() {
+fn a_caller_keeps_groups_mapped_in_the_namespace() {
     // waits until the shell that became it has its ids from a helper outside
     const SOME_USERS: &str = "me=$$; (until echo 0 0 60000 >/proc/$me/uid_map; do sleep 0.01; done; \
          echo 0 0 60000 >/proc/$me/gid_map) 2>/dev/null >&2 & exec unshare --user sh -c \

@@ -30,7 +30,7 @@ fn serve(here: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn wrong_arguments_end_it_before_the_build() {
+fn invalid_arguments_are_refused_before_the_build() {
     let dir = tempfile::tempdir().unwrap();
     for (args, part) in [
         (&["--prot", "1"][..], "no option --prot; it has --listen --port"),
@@ -57,7 +57,7 @@ fn wrong_arguments_end_it_before_the_build() {
 }
 
 #[test]
-fn the_demo_is_announced_and_only_served_when_nothing_is_named() {
+fn the_demo_directory_is_served_only_without_arguments() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("data")).unwrap();
     std::fs::write(dir.path().join("e"), "").unwrap();
@@ -80,7 +80,7 @@ fn the_demo_is_announced_and_only_served_when_nothing_is_named() {
 }
 
 #[test]
-fn it_knows_the_options_of_the_program() {
+fn the_script_lists_all_options_of_bowline_serve() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../do");
     let script = std::fs::read_to_string(script).unwrap();
     let listed = |name: &str| -> Vec<String> {
@@ -137,7 +137,7 @@ fn files_below(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn it_installs_and_uninstalls_the_same_files() {
+fn install_and_uninstall_use_the_same_files() {
     let dir = tempfile::tempdir().unwrap();
     tree_to_install(dir.path());
     let dest = dir.path().join("dest");

@@ -16,7 +16,7 @@ fn last(server: &Server, args: &[&str]) -> (String, String, Option<i32>) {
 }
 
 #[test]
-fn explain_names_the_step_that_decides() {
+fn explain_names_the_deciding_step() {
     if !is_root() {
         return skip(Missing::Root, "an ordinary user's server maps all users to its own");
     }
@@ -51,7 +51,7 @@ fn explain_names_the_step_that_decides() {
 }
 
 #[test]
-fn why_lists_what_was_refused() {
+fn why_lists_refusals() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(&[&format!("there={}", dir.path().display())]);
     assert!(text(&server.ask(&["why"]).stdout).contains("nothing was refused"));

@@ -62,7 +62,7 @@ fn every_lost_write_was_reported_to_its_client() {
 
 /// An error of the disk may be told to the server that is killed, to the next, or to none.
 #[test]
-fn every_lost_write_is_reported_when_the_server_is_killed_too() {
+fn every_lost_write_is_reported_even_after_sigkill() {
     outside(true);
 }
 

@@ -15,7 +15,7 @@ use testing::{FuseOp, FuseTree, Missing, skip};
 
 /// Without them the server would start, and its clients would get errors that mean something else.
 #[test]
-fn a_filter_that_refuses_what_the_server_needs_is_named_at_the_start() {
+fn a_seccomp_filter_of_required_calls_is_reported_at_start() {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().to_str().unwrap().to_owned();
     let mut calls = vec![("accept4", "accept4"), ("fcntl", "fcntl"), ("getdents64", "getdents64")];
@@ -34,7 +34,7 @@ fn a_filter_that_refuses_what_the_server_needs_is_named_at_the_start() {
 
 /// Becomes the server, under a filter.
 #[test]
-#[ignore = "runs inside a_filter_that_refuses_what_the_server_needs_is_named_at_the_start"]
+#[ignore = "runs inside a_seccomp_filter_of_required_calls_is_reported_at_start"]
 fn filtered() {
     let (refused, dir) = (std::env::var("REFUSED").unwrap(), std::env::var("DIR").unwrap());
     let mut server = Command::new(BOWLINE);
@@ -72,7 +72,7 @@ fn exported(base: &Path, options: &[&str]) -> (PathBuf, Vec<PathBuf>) {
 
 /// Nothing but the exports, the state and the control socket can be written to.
 #[test]
-fn a_read_only_root_is_served_from_and_a_state_directory_in_it_is_refused() {
+fn a_read_only_root_is_served_but_refused_as_state_directory() {
     if !is_root() {
         skip(Missing::Root, "a mount namespace with a read-only root");
         return;
@@ -118,7 +118,7 @@ fn a_read_only_root_is_served_from_and_a_state_directory_in_it_is_refused() {
 /// What a file system says of its disk or of a quota reaches the client, at each call, and an error of a sync is
 /// followed by another verifier (RFC 1813 §3.3.21), so that clients send again what they wrote.
 #[test]
-fn errors_of_the_disk_and_of_quotas_reach_clients_and_change_the_verifier() {
+fn disk_and_quota_errors_reach_clients_and_change_the_verifier() {
     const IO: (i32, u32) = (5, 5);
     const QUOTA: (i32, u32) = (122, 69);
     let base = tempfile::tempdir().unwrap();
@@ -177,7 +177,7 @@ enum nss_status _nss_test_getnetgrent_r(void *result, char *buffer, size_t len, 
 
 /// A directory service that does not answer costs those exports that ask it, and these only as long as it hangs.
 #[test]
-fn netgroups_of_a_service_that_does_not_answer_cost_their_own_export() {
+fn a_hung_netgroup_service_affects_only_its_export() {
     if !is_root() {
         skip(Missing::Root, "an nsswitch.conf of its own");
         return;

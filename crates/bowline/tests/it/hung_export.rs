@@ -131,7 +131,7 @@ fn reloads_are_answered_while_an_export_hangs() {
 }
 
 #[test]
-fn a_start_with_a_hung_export_serves_the_others_and_that_one_when_it_answers() {
+fn a_hung_export_is_served_once_its_file_system_answers() {
     let Some(rig) = Rig::start(3, &[], FuseTree::hang_all) else { return };
     rig.use_the_other();
     let log = rig.log();
@@ -163,7 +163,7 @@ fn a_start_with_a_hung_export_serves_the_others_and_that_one_when_it_answers() {
 
 /// Handles that clients have of an export stay good over a start in which it hangs.
 #[test]
-fn clients_of_an_export_that_waits_are_told_to_try_again() {
+fn handles_of_a_waiting_export_fail_with_jukebox() {
     let Some(mut rig) = Rig::start(1, &[], |_| ()) else { return };
     let mut client = rig.client();
     let root = rig.mount(&mut client, rig.trees[0].path()).unwrap();
@@ -196,7 +196,7 @@ fn hang_calls(rig: &Rig, clients: &mut [Client], op: FuseOp) {
 
 /// More calls than all threads, and more than one connection may have under way.
 #[test]
-fn a_flood_of_calls_to_a_hung_export_leaves_the_others_served() {
+fn a_flood_of_calls_to_a_hung_export_does_not_block_others() {
     const CONNECTIONS: usize = 86;
     const DEPTH: usize = 128;
     let Some(rig) = Rig::start(1, &[], |_| ()) else { return };
@@ -253,7 +253,7 @@ fn send_of_each_kind(client: &mut Client, file: &Fh, count: usize) {
 
 /// GETATTR and SETATTR of an open file of a local file system wait for nothing; here they do.
 #[test]
-fn a_flood_of_getattr_and_setattr_to_a_hung_export_leaves_the_others_served() {
+fn a_flood_of_getattr_and_setattr_to_a_hung_export_blocks_no_others() {
     let Some(rig) = Rig::start(1, &[], |_| ()) else { return };
     let mut first = rig.client();
     let root = rig.mount(&mut first, rig.trees[0].path()).unwrap();
@@ -295,7 +295,7 @@ fn has_open(rig: &Rig, name: &str) -> bool {
 /// One export closes no file, another does not say whether its files are still there: idle files of a third are
 /// closed, with their space given back when they are removed behind the server's back.
 #[test]
-fn files_are_closed_although_other_file_systems_hang() {
+fn hung_file_systems_do_not_delay_closing_files_of_others() {
     let Some(rig) = Rig::start(2, &[], |_| ()) else { return };
     let mut client = rig.client();
     for tree in &rig.trees {
@@ -361,7 +361,7 @@ fn sigterm_ends_a_server_whose_files_cannot_be_closed() {
 /// The kernel does not end a process while one of its threads waits for a file system that answers nothing, not even
 /// interrupts. The next server can take its place all the same.
 #[test]
-fn what_the_next_server_needs_is_free_although_the_kernel_keeps_the_process() {
+fn ports_and_state_are_released_while_the_process_cannot_exit() {
     let Some(mut rig) = Rig::start(1, &[], |_| ()) else { return };
     let mut clients = [(); 3].map(|()| rig.client());
     hang_calls(&rig, &mut clients, FuseOp::Read);
@@ -389,7 +389,7 @@ fn what_the_next_server_needs_is_free_although_the_kernel_keeps_the_process() {
 }
 
 #[test]
-fn good_exports_are_served_beside_bad_lines_and_missing_directories() {
+fn valid_exports_are_served_despite_invalid_lines() {
     let dir = tempfile::tempdir().unwrap();
     let (good, late) = (dir.path().join("good"), dir.path().join("late"));
     fs::create_dir(&good).unwrap();

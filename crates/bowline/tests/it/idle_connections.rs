@@ -31,7 +31,7 @@ fn cost_of_null(server: &Server, client: &mut Client) -> Duration {
 }
 
 #[test]
-fn ten_thousand_idle_connections_are_cheap() {
+fn ten_thousand_idle_connections_use_little_memory() {
     let descriptors = sys::limits::raise_open_files();
     if descriptors < IDLE as u64 + 200 {
         let limit = format!("{descriptors} descriptors allowed for {IDLE} connections");

@@ -21,7 +21,7 @@ fn resident_kib(pid: u32) -> u64 {
 }
 
 #[test]
-fn a_million_entries_are_listed_once_in_bounded_memory() {
+fn each_of_a_million_entries_is_listed_once_in_bounded_memory() {
     // in memory: making a million names on a disk is a test of the disk
     let place = tempfile::tempdir_in("/dev/shm").unwrap();
     let dir = place.path().join("big");

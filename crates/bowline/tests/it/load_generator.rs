@@ -193,7 +193,7 @@ fn fields(value: &serde_json::Value, at: &str, names: &mut BTreeSet<String>) {
 
 /// Programs read the JSON: its form is held against a file. `BLESS=1` writes the file anew.
 #[test]
-fn the_json_of_a_tiny_run_keeps_its_form() {
+fn the_json_of_a_load_matches_its_golden_file() {
     let scratch = ScratchDir::new().unwrap();
     tree(&scratch);
     let mut options = Options::of_dir(&scratch.path().join("export"));
@@ -235,7 +235,7 @@ fn the_json_of_a_tiny_run_keeps_its_form() {
 }
 
 #[test]
-fn an_invalid_load_is_one_line_on_stderr() {
+fn an_invalid_load_prints_one_line_on_stderr() {
     let dead =
         std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     for (args, code, word) in [

@@ -191,7 +191,7 @@ fn start() -> Server {
 }
 
 #[test]
-fn locks_outlive_sigkill_and_a_second_one_in_the_grace_period() {
+fn locks_survive_sigkill_also_during_the_grace_period() {
     alone(|| {
         let mut server = start();
         let (mut one, mut two) = (Host::new(9, "one", &server), Host::new(10, "two", &server));
@@ -242,7 +242,7 @@ fn locks_outlive_sigkill_and_a_second_one_in_the_grace_period() {
 }
 
 #[test]
-fn no_lock_is_lost_or_granted_twice_however_often_the_server_is_killed() {
+fn no_lock_is_lost_or_granted_twice_over_repeated_sigkill() {
     let kills = std::env::var("KILLS").map_or(8, |kills| kills.parse().unwrap());
     alone(move || {
         let mut server = start();

@@ -48,7 +48,7 @@ fn used_server() -> (Server, Client) {
 }
 
 #[test]
-fn metrics_count_what_happened() {
+fn metrics_match_the_calls_made() {
     let (server, _connected) = used_server();
     let at = address(&server);
     let (head, metrics) = get(at, "*/*");
@@ -80,7 +80,7 @@ fn metrics_count_what_happened() {
 }
 
 #[test]
-fn no_family_comes_twice_and_each_sample_follows_its_family() {
+fn metric_families_are_unique_and_contiguous() {
     let (_, metrics) = get(address(&used_server().0), "*/*");
     let (mut families, mut current) = (BTreeSet::new(), String::new());
     for line in metrics.lines() {
@@ -105,7 +105,7 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn alerts_and_the_dashboard_use_metrics_that_there_are() {
+fn alerts_and_dashboard_use_existing_metrics() {
     let (_, metrics) = get(address(&used_server().0), "*/*");
     let there = names(&metrics);
     for file in ["bowline-alerts.yml", "grafana-dashboard.json"] {

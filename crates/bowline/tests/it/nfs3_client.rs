@@ -19,7 +19,7 @@ fn name(text: &str) -> filename3<'_> {
 }
 
 #[test]
-fn it_mounts_lists_writes_reads_and_removes() {
+fn nfs3_client_mounts_lists_writes_reads_and_removes() {
     let server = server();
     let export = server.served().to_str().unwrap().to_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -26,7 +26,7 @@ pub fn connect(server: &Server) -> Client {
 }
 
 #[test]
-fn conns_names_the_oldest_call_that_sleeps_in_a_file_system() {
+fn conns_shows_the_oldest_call_blocked_in_a_file_system() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mount = dir.path().join("tree");
@@ -60,7 +60,7 @@ fn conns_names_the_oldest_call_that_sleeps_in_a_file_system() {
 }
 
 #[test]
-fn exports_and_clients_say_who_was_refused_and_why() {
+fn exports_and_clients_show_refusals_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let file = dir.path().join("exports");
@@ -100,7 +100,7 @@ fn exports_and_clients_say_who_was_refused_and_why() {
 }
 
 #[test]
-fn a_client_that_asks_for_another_version_is_named_once() {
+fn a_client_of_an_unserved_version_is_logged_once() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let mut server = Server::start_with(&[], |command| {
         command.stderr(log.reopen().unwrap());
@@ -122,7 +122,7 @@ fn a_client_that_asks_for_another_version_is_named_once() {
 }
 
 #[test]
-fn a_watched_table_is_printed_again_and_again() {
+fn a_watched_table_is_printed_repeatedly() {
     let server = Server::start(&[]);
     let mut commands = Vec::new();
     for table in ["status", "exports", "clients", "conns", "ops", "pools", "sockets"] {
@@ -183,7 +183,7 @@ const RPCBIND_SCRIPT: &str = r#"
 "#;
 
 #[test]
-fn a_restarted_rpcbind_gets_the_services_again() {
+fn services_are_registered_again_with_a_restarted_rpcbind() {
     if !is_root() || !Path::new("/usr/sbin/rpcbind").exists() {
         skip(Missing::Program, "root and rpcbind");
         return;
@@ -201,7 +201,7 @@ fn a_restarted_rpcbind_gets_the_services_again() {
 }
 
 #[test]
-fn top_shows_what_happens_now() {
+fn top_shows_current_rates() {
     let server = Server::start(&["m=mem:"]);
     let at = server.control();
     let mut top = Command::new(BOWLINE);

@@ -62,7 +62,7 @@ fn load(server: &Server, export: &str, args: &[&str]) {
 }
 
 #[test]
-fn a_server_with_little_memory_takes_a_share_of_it() {
+fn a_server_in_a_small_cgroup_uses_a_share_of_its_memory() {
     let files = ["memory.limit_in_bytes", "memory.max"];
     let Some((group, limit)) = Group::make("memory", files) else { return };
     fs::write(limit, LIMIT.to_string()).unwrap();
@@ -110,7 +110,7 @@ fn hold_record(at: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn a_server_with_little_address_space_refuses_records_and_lives() {
+fn a_server_with_little_address_space_refuses_records() {
     let base = tempfile::tempdir().unwrap();
     for limit_kib in [100_000, 120_000, 150_000, 250_000] {
         let log = base.path().join(format!("log-{limit_kib}"));

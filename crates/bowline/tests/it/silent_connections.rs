@@ -22,7 +22,7 @@ fn client_at(last: u8, server: &Server) -> Client {
 }
 
 #[test]
-fn six_hundred_silent_connections_keep_nobody_out() {
+fn six_hundred_silent_connections_do_not_exclude_others() {
     let dir = tempfile::tempdir().unwrap();
     let (log, exports, path) =
         (dir.path().join("log"), dir.path().join("exports"), dir.path().join("served"));

@@ -53,7 +53,7 @@ fn sizes_are_set_for_all_and_for_networks_while_connections_are_open() {
 }
 
 #[test]
-fn an_exports_size_comes_with_its_first_call() {
+fn buffer_sizes_of_an_export_apply_from_its_first_call() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().to_str().unwrap();
     let file = base.path().join("exports");
@@ -72,7 +72,7 @@ fn an_exports_size_comes_with_its_first_call() {
 }
 
 #[test]
-fn an_exports_file_gives_sizes_to_some_clients() {
+fn an_exports_file_sets_buffer_sizes_per_client() {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join("d");
     std::fs::create_dir(&dir).unwrap();
@@ -94,7 +94,7 @@ fn an_exports_file_gives_sizes_to_some_clients() {
 }
 
 #[test]
-fn a_size_over_a_sysctl_says_so_and_what_to_do() {
+fn a_size_above_a_sysctl_gives_a_note_with_advice() {
     if !is_root() {
         return skip(Missing::Root, "to start a server without CAP_NET_ADMIN");
     }

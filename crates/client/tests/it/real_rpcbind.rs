@@ -26,7 +26,7 @@ const SCRIPT: &str = r#"
 "#;
 
 #[test]
-fn a_real_rpcbind_takes_and_gives_back() {
+fn a_real_rpcbind_registers_and_unregisters() {
     if !is_root() || !Path::new("/usr/sbin/rpcbind").exists() {
         skip(Missing::Program, "root and rpcbind");
         return;
@@ -65,11 +65,11 @@ fn services(port: u16) -> Vec<Registration> {
 }
 
 #[test]
-#[ignore = "runs inside a_real_rpcbind_takes_and_gives_back"]
+#[ignore = "runs inside a_real_rpcbind_registers_and_unregisters"]
 fn inside() {
     version_4_over_the_unix_socket();
-    a_second_server_is_told_of_the_first();
-    what_is_registered_changes();
+    a_second_server_finds_the_first_registered();
+    registrations_can_be_changed();
     version_2_over_the_network();
 }
 
@@ -99,7 +99,7 @@ fn version_4_over_the_unix_socket() {
     assert!(list.iter().all(|r| r.program != 100_003), "{list:?}");
 }
 
-fn a_second_server_is_told_of_the_first() {
+fn a_second_server_finds_the_first_registered() {
     // No server answers at 2049: the first server is dead, and its registration is replaced.
     let dead = register(&services(2049), Rpcbind::default()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -119,7 +119,7 @@ fn a_second_server_is_told_of_the_first() {
     holder.unregister().unwrap();
 }
 
-fn what_is_registered_changes() {
+fn registrations_can_be_changed() {
     let all = services(2049);
     let tcp: Vec<Registration> = all.iter().filter(|s| s.netid.is_tcp()).copied().collect();
     let mut registered = register(&tcp, Rpcbind::default()).unwrap();

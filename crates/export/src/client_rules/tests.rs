@@ -81,7 +81,7 @@ fn the_most_specific_kind_of_rule_wins_then_the_first_written() {
 }
 
 #[test]
-fn a_name_service_is_asked_only_if_a_rule_by_name_comes_first() {
+fn a_name_service_is_queried_only_if_a_rule_by_name_comes_first() {
     let mixed = rules(&["10.0.0.1", "build.lan", "192.0.2.0/24", "*"]);
     assert!(matches!(mixed.find(ip("10.0.0.1")), ClientMatch::Allowed(_)));
     assert_eq!(mixed.find(ip("192.0.2.1")), ClientMatch::Unknown);
@@ -101,7 +101,7 @@ fn long_lists_of_addresses_are_cached() {
 }
 
 #[test]
-fn while_name_services_fail_new_clients_are_denied_and_allowed_ones_stay_for_an_hour() {
+fn during_name_service_failure_known_clients_stay_allowed_for_an_hour() {
     let failing = FixedNames { names: &[], failing: true };
     let lan = rules(&["*.lan"]);
     let (client, start) = (ip("10.0.0.1"), Instant::now());
@@ -119,7 +119,7 @@ fn while_name_services_fail_new_clients_are_denied_and_allowed_ones_stay_for_an_
 }
 
 #[test]
-fn an_answer_that_denies_counts_at_once() {
+fn a_negative_answer_takes_effect_at_once() {
     let lan = rules(&["*.lan"]);
     let (client, gone) = (ip("10.0.0.1"), FixedNames { names: &[], failing: false });
     lan.store(client, lan.resolve(&NAMES, client), Instant::now());

@@ -91,7 +91,7 @@ fn slow(pattern: &[u8], name: &[u8]) -> bool {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic_and_what_is_shown_is_read_again(text in ".{0,40}|[0-9a-f.:/*?@\\[\\]-]{0,20}") {
+    fn no_text_panics_and_displayed_clients_parse_again(text in ".{0,40}|[0-9a-f.:/*?@\\[\\]-]{0,20}") {
         if let Ok(client) = Client::parse(&text) {
             prop_assert_eq!(Client::parse(&client.to_string()), Ok(client));
         }
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn a_network_holds_what_begins_with_its_bits(base: u32, bits in 0..=32u8, other: u32) {
+    fn a_network_matches_addresses_with_its_prefix(base: u32, bits in 0..=32u8, other: u32) {
         let text = format!("{}/{bits}", std::net::Ipv4Addr::from_bits(base));
         let same = bits == 0 || (base ^ other) >> (32 - bits) == 0;
         let address = std::net::Ipv4Addr::from_bits(other).into();

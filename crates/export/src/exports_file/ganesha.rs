@@ -29,7 +29,7 @@ mod tests {
     use super::first_block;
 
     #[test]
-    fn blocks_are_found_behind_comments_and_includes() {
+    fn ganesha_blocks_are_found_after_comments_and_includes() {
         assert_eq!(first_block(b"EXPORT {\n"), Some((1, 1)));
         assert_eq!(first_block(b"# a\n%include x\n\n  NFS_CORE_PARAM\n{"), Some((4, 3)));
         for other in ["", "# a", "/srv *(rw)", "srv {", "EXPORT", "EXPORT x", "{"] {

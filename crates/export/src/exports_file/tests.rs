@@ -76,7 +76,7 @@ fn every_option_of_the_table_is_parsed_as_documented() {
 }
 
 #[test]
-fn unsupported_options_are_errors_that_say_so() {
+fn unsupported_options_are_errors_with_the_reason() {
     for (option, told) in [
         ("sec=krb5p", "none of these security flavours is served"),
         ("sec=kerberos", "no security flavour"),
@@ -250,7 +250,7 @@ fn buffer_sizes_are_options_of_a_client() {
 }
 
 #[test]
-fn a_continued_comment_includes_the_next_line_and_quotes_keep_blanks() {
+fn comments_can_be_continued_and_quotes_keep_blanks() {
     let parsed = parse(b"# /a *(rw) \\\n/b *(rw)\n\"/c \\\nd\" \"h\"(ro)\n/e\\q #x\n");
     assert_eq!(parsed.errors, []);
     let paths: Vec<_> = parsed.entries.iter().map(|e| e.path.as_slice()).collect();
@@ -364,12 +364,12 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         parse(&bytes);
     }
 
     #[test]
-    fn no_words_make_it_panic(
+    fn arbitrary_words_do_not_panic(
         text in r#"(/[a-z]{0,3}|[ \t\n"\\#]|-rw|\*|@g|[0-9./]{1,9}|\((rw|ro|,|=|fsid=0|sec=|sys|krb5|:|x){0,5}\)?){0,40}"#,
     ) {
         let parsed = parse(text.as_bytes());

@@ -59,7 +59,7 @@ fn a_path_belongs_to_the_innermost_export() {
 }
 
 #[test]
-fn the_option_mountpoint_is_kept_only_while_something_is_mounted() {
+fn mountpoint_requires_a_mounted_file_system() {
     let dir = tempfile::tempdir().unwrap();
     let checked = |path: &std::path::Path| {
         let spec = ExportSpec { mount_point: Some(path.to_owned()), ..spec("/a", &["*"]) };

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_names_with_other_characters_are_not_shown() {
+    fn machine_names_with_unprintable_characters_are_not_shown() {
         let name =
             |bytes: &[u8]| machine_name(&Credential::Sys(AuthSys::new(bytes, 0, 0, &[]).unwrap()));
         assert_eq!(name(b"web-1.example").as_deref(), Some("web-1.example"));

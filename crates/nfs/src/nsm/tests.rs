@@ -85,7 +85,7 @@ fn believed(counters: NsmCounters) -> (u64, u64) {
 }
 
 #[test]
-fn only_a_new_number_from_the_hosts_own_reserved_port_is_believed() {
+fn a_notify_needs_a_new_state_number_and_the_hosts_reserved_port() {
     let (nsm, state) = monitor(&[(1, "one"), (2, "two")]);
     let id = |host: u8| {
         state.host_rows(Now(2)).iter().find(|row| row.info.addr == address(host)).map(|row| row.id)
@@ -104,7 +104,7 @@ fn only_a_new_number_from_the_hosts_own_reserved_port_is_believed() {
 }
 
 #[test]
-fn a_name_with_its_domain_or_without_means_the_same_host() {
+fn names_match_with_or_without_their_domain() {
     let (nsm, _) =
         monitor(&[(1, "one"), (2, "two.example.org"), (3, "same"), (3, "same.a"), (4, "10")]);
     assert_eq!(believed(notify(&nsm, (1, 700), "ONE.example.org", 9)), (1, 0));
@@ -116,7 +116,7 @@ fn a_name_with_its_domain_or_without_means_the_same_host() {
 }
 
 #[test]
-fn an_unclear_name_means_nobody() {
+fn an_ambiguous_name_matches_no_host() {
     let (nsm, _) = monitor(&[(3, "same.a"), (3, "same.b")]);
     assert_eq!(believed(notify(&nsm, (3, 700), "same", 9)), (0, 1));
     assert_eq!(believed(notify(&nsm, (3, 700), "same.b", 9)), (1, 1));
@@ -184,7 +184,7 @@ fn host(addr: u8, name: &str) -> MonitoredHost {
 }
 
 #[test]
-fn a_machine_is_told_in_the_order_of_the_schedule_until_it_answers() {
+fn sm_notify_is_sent_on_schedule_until_the_host_answers() {
     let asked = Arc::new(Asked::default());
     let heard = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&heard);
@@ -233,7 +233,7 @@ fn a_machine_is_told_in_the_order_of_the_schedule_until_it_answers() {
 }
 
 #[test]
-fn few_of_many_machines_are_told_at_a_time() {
+fn concurrent_notifications_are_bounded() {
     let asked = Arc::new(Asked::default());
     let hosts = (0..10_000_u32).map(|n| MonitoredHost {
         addr: IpAddr::from((0x0a00_0000 + n).to_be_bytes()),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_microseconds_sets_the_servers_time() {
+    fn a_million_microseconds_means_server_time() {
         let mtime = Timeval { seconds: 5, useconds: SERVER_TIME };
         let atime = Timeval { seconds: 5, useconds: 6 };
         let now = set(&Sattr2 { atime, mtime, ..Sattr2::default() }).unwrap();

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn times_outside_the_protocol_show_as_the_nearest() {
+    fn times_outside_the_range_are_clamped() {
         assert_eq!(time(Time { sec: -1, nsec: 5 }), Nfstime3 { seconds: 0, nseconds: 0 });
         assert_eq!(time(Time { sec: 1 << 32, nsec: 5 }).seconds, u32::MAX);
         assert_eq!(time(Time { sec: 7, nsec: 5 }), Nfstime3 { seconds: 7, nseconds: 5 });

@@ -23,7 +23,7 @@ mod tests {
     use super::{Failed, Nfsstat4, check};
 
     #[test]
-    fn names_fail_as_the_rfc_says() {
+    fn invalid_names_fail_as_the_rfc_requires() {
         let cases: [(&[u8], Result<(), Nfsstat4>); 7] = [
             (b"a", Ok(())),
             (b"\xff\xfe", Ok(())),

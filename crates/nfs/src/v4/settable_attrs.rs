@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_in_the_order_of_their_numbers() {
+    fn attribute_values_are_decoded_in_order_of_their_numbers() {
         let set = parsed(&[a::TIME_MODIFY_SET, a::SIZE, a::MODE, a::OWNER], |w| {
             w.u64(9);
             w.u32(0o640);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_fails_as_the_rfc_says() {
+    fn attributes_that_cannot_be_set_fail_as_the_rfc_requires() {
         let fails = |numbers: &[u32], values: fn(&mut Writer), status: Nfsstat4| {
             assert_eq!(parsed(numbers, values), Err(status.into()), "{numbers:?}");
         };

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operation_may_fail_with_is_kept() {
+    fn statuses_allowed_for_an_operation_are_kept() {
         assert_eq!(nfsstat4(Status::Perm, op::SETATTR), Nfsstat4::Perm);
         assert_eq!(nfsstat4(Status::Perm, op::LINK), Nfsstat4::Access);
         assert_eq!(nfsstat4(Status::IsDir, op::RENAME), Nfsstat4::Exist);

@@ -32,7 +32,7 @@ macro_rules! replayed {
 entry::each_target!(replayed);
 
 #[test]
-fn every_folder_of_inputs_has_a_target() {
+fn every_corpus_directory_has_a_fuzz_target() {
     let folders = format!("{}/../../fuzz/corpus", env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     for folder in std::fs::read_dir(folders).unwrap() {

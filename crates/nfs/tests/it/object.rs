@@ -28,7 +28,7 @@ fn root_of(exports: &Exports, place: usize) -> Vec<u8> {
 }
 
 #[test]
-fn two_objects_of_a_call_have_each_the_squash_of_their_export() {
+fn each_object_of_a_call_has_the_squash_of_its_export() {
     let squashed = Options { squash: Squash::All, anonuid: 7, anongid: 8, ..RO };
     let exports = of(&[("/plain", mem(), RW), ("/squashed", mem(), squashed)]);
     let (plain, all) = (root_of(&exports, 0), root_of(&exports, 1));
@@ -55,7 +55,7 @@ fn owned_file(exports: &Exports, groups: &[u32]) -> OwnedObject {
 }
 
 #[test]
-fn an_owned_object_works_after_its_call_and_its_export_are_gone() {
+fn an_owned_object_outlives_its_call_and_its_export() {
     let exports = of(&[("/mem", mem(), RW)]);
     let owned = owned_file(&exports, &[5, 6]);
     exports.replace(export::Table::default());
@@ -91,7 +91,7 @@ fn slow() -> Arc<dyn Backend> {
 }
 
 #[test]
-fn a_call_that_may_not_block_in_its_export_fails_with_jukebox() {
+fn a_call_beyond_the_share_of_its_export_fails_with_jukebox() {
     let exports = of(&[("/hung", slow(), RW), ("/slow", slow(), RW)]);
     let roots = [root_of(&exports, 0), root_of(&exports, 1)];
     let mut call = call(0, &[]);

@@ -72,7 +72,7 @@ fn text(reply: &[u8]) -> String {
 }
 
 #[test]
-fn getport_finds_the_port_or_zero() {
+fn getport_returns_the_port_or_zero() {
     let port = |args: &[u8]| {
         let reply = ask(near(Transport::Udp), 2, procedure2::GETPORT, args).unwrap();
         Reader::new(&reply).u32().unwrap()
@@ -202,7 +202,7 @@ fn gettime_returns_the_clock() {
 }
 
 #[test]
-fn short_and_long_arguments_are_garbage() {
+fn truncated_and_trailing_portmap_arguments_are_garbage_args() {
     let peer = near(Transport::Tcp);
     let mut args = mapping(NFS, 3, PROTOCOL_TCP);
     for cut in [0, 4, 15] {

@@ -81,7 +81,7 @@ fn the_innermost_export_of_a_path_answers() {
 }
 
 #[test]
-fn version_2_knows_groups_and_projects() {
+fn version_2_has_group_and_project_quotas() {
     let served = serve(&[("/e", with_quotas(), exports::RW)]);
     assert_eq!(ask(&served, 2, "/e", (kind::GROUP, 9)), quota(9));
     assert_eq!(ask(&served, 2, "/e", (kind::PROJECT, 9)), QuotaResult::NoQuota);
@@ -90,7 +90,7 @@ fn version_2_knows_groups_and_projects() {
 }
 
 #[test]
-fn users_ask_for_their_own_and_unsquashed_root_for_all() {
+fn users_can_query_their_own_quota_and_unsquashed_root_any() {
     let mut served = serve(&[("/e", with_quotas(), exports::RW)]);
     served.0.uid = 1000;
     assert_eq!(ask(&served, 2, "/e", (kind::USER, 1000)), quota(1000));
@@ -119,7 +119,7 @@ fn only_root_needs_a_reserved_port() {
 }
 
 #[test]
-fn nobody_sets_quotas() {
+fn setquota_is_refused() {
     let (server, program) = serve(&[("/e", with_quotas(), exports::RW)]);
     let limits = SetLimits {
         block_hard_limit: 1,

@@ -78,7 +78,7 @@ fn calls_of_other_flavors_are_refused_in_both_versions() {
 }
 
 #[test]
-fn mnt_lists_the_flavors_of_the_export_whatever_the_calls_flavor() {
+fn mnt_lists_the_flavors_of_the_export_for_any_credential() {
     for (sec, flavors) in [
         ("", &[AUTH_SYS, AUTH_NONE][..]),
         ("sec=sys", &[AUTH_SYS]),

@@ -160,7 +160,7 @@ fn failures_have_only_a_status() {
 }
 
 #[test]
-fn a_created_object_that_is_gone_is_replaced_by_what_has_the_name_now() {
+fn a_created_object_that_is_already_removed_is_looked_up_by_name() {
     for server in [server(false), server(true)] {
         let made = |name| -> Res2<DirOpOk2> {
             let place = at(root(&server), name);

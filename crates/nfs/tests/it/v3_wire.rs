@@ -144,7 +144,7 @@ fn transfers_over_udp_are_smaller() {
 }
 
 #[test]
-fn readdir_keeps_within_count() {
+fn readdir_respects_count() {
     let server = server();
     let root = server.root();
     let list = |cookie, count| -> Res<ReaddirOk<'_>, PostOpAttr> {
@@ -171,7 +171,7 @@ fn readdir_keeps_within_count() {
 }
 
 #[test]
-fn readdirplus_keeps_within_dircount_and_maxcount() {
+fn readdirplus_respects_dircount_and_maxcount() {
     let server = server();
     let root = server.root();
     let list = |dircount, maxcount| -> Res<ReaddirplusOk<'_>, PostOpAttr> {
@@ -231,7 +231,7 @@ fn every_failure_has_its_body() {
 }
 
 #[test]
-fn a_created_object_that_is_gone_is_left_out_of_the_result() {
+fn a_created_object_that_is_already_removed_has_no_handle_in_the_result() {
     let server = server();
     let root = server.root();
     for name in [b"file", b"gone"] {
@@ -275,7 +275,7 @@ fn invalid_attributes_are_refused_before_the_backend_is_called() {
 }
 
 #[test]
-fn truncated_and_trailing_arguments_are_garbage() {
+fn truncated_and_trailing_arguments_are_garbage_args() {
     let server = server();
     let mut args = wire(&Bytes::<64>(&server.root()));
     args.extend([0; 4]);

@@ -220,7 +220,7 @@ impl Client {
 }
 
 #[test]
-fn operations_stand_where_the_rfc_lets_them() {
+fn operations_are_allowed_only_at_their_positions() {
     use Nfsstat4::{
         MinorVersMismatch, NotOnlyOp, NotSupp, Ok, OpIllegal, OpNotInSession, SequencePos,
     };
@@ -247,7 +247,7 @@ fn operations_stand_where_the_rfc_lets_them() {
 }
 
 #[test]
-fn an_unknown_operation_is_called_illegal() {
+fn an_unknown_operation_fails_with_op_illegal() {
     let sent = Client::new().call(&[plain(4711)]);
     let mut r = sent.inside();
     assert_eq!(r.words().unwrap(), [op::ILLEGAL, Nfsstat4::OpIllegal.number()]);
@@ -255,7 +255,7 @@ fn an_unknown_operation_is_called_illegal() {
 }
 
 #[test]
-fn a_request_that_comes_again_is_answered_again_and_does_nothing() {
+fn a_retransmitted_compound_is_answered_from_the_slot() {
     let client = Client::new();
     let create = CreateArgs { what: CreateType4::Dir, name: Bytes(b"d"), attrs: NONE };
     let request = [client.putfh(&client.server.root()), oper(op::CREATE, &create)];
@@ -291,7 +291,7 @@ fn a_reply_that_does_not_fit_fails_before_anything_is_done() {
 }
 
 #[test]
-fn files_are_made_written_read_and_removed() {
+fn files_are_created_written_read_and_removed() {
     let client = Client::new();
     let (handle, stateid) = client.create(b"f");
     assert_eq!(client.write(&handle, stateid, b"hello"), Nfsstat4::Ok);
@@ -317,7 +317,7 @@ fn files_are_made_written_read_and_removed() {
 }
 
 #[test]
-fn an_exclusive_open_finds_its_own_file_again() {
+fn a_repeated_exclusive_open_finds_its_file() {
     let client = Client::new();
     let how = |verifier| {
         OpenHow4::Create(Createhow4::Exclusive41(
@@ -334,7 +334,7 @@ fn an_exclusive_open_finds_its_own_file_again() {
 }
 
 #[test]
-fn a_reservation_denies_what_it_says() {
+fn share_deny_bits_are_enforced() {
     let client = Client::new();
     let (handle, _) =
         client.open(b"f", 3, 2, OpenHow4::Create(Createhow4::Unchecked(NONE))).unwrap();
@@ -363,7 +363,7 @@ fn a_reservation_denies_what_it_says() {
 }
 
 #[test]
-fn the_current_stateid_goes_with_the_current_filehandle() {
+fn the_current_stateid_is_saved_and_restored_with_the_filehandle() {
     let client = Client::new();
     let args = OpenArgs {
         seqid: 0,
@@ -459,7 +459,7 @@ fn listed(
 }
 
 #[test]
-fn a_listing_goes_on_where_it_stopped() {
+fn readdir_continues_at_its_cookie() {
     let client = Client::new();
     for number in 0..20 {
         client.create(format!("file{number}").as_bytes());
@@ -551,7 +551,7 @@ fn the_pseudo_root_leads_to_the_exports() {
 }
 
 #[test]
-fn nothing_is_opened_before_reclaim_complete() {
+fn open_before_reclaim_complete_fails_with_grace() {
     let client = Client::new();
     assert_eq!(
         client.call(&[oper(op::RECLAIM_COMPLETE, &false)]).status,
@@ -570,7 +570,7 @@ fn nothing_is_opened_before_reclaim_complete() {
 }
 
 #[test]
-fn garbage_in_an_operation_fails_that_operation() {
+fn an_undecodable_operation_fails_with_bad_xdr() {
     let client = Client::new();
     let cut = client.call(&[plain(op::PUTROOTFH), plain(op::LOOKUP)]);
     assert_eq!((cut.status, cut.count), (Nfsstat4::BadXdr, 3));

@@ -418,7 +418,7 @@ proptest! {
     })]
 
     #[test]
-    fn the_wire_shows_no_difference(
+    fn replies_match_those_of_the_local_file_system(
         ops in proptest::collection::vec(op(), 1..60),
         table in any::<bool>(),
     ) {

@@ -132,7 +132,7 @@ proptest! {
 
     /// Wherever the record is cut, the file and the answer are those of the whole.
     #[test]
-    fn pieces_make_a_whole(
+    fn a_write_in_pieces_equals_a_whole_write(
         offset in 0..3 * PAGE as u64,
         len in 1..6 * PAGE,
         cuts in prop::collection::vec(1..2 * PAGE, 0..8),
@@ -178,7 +178,7 @@ proptest! {
 }
 
 #[test]
-fn what_another_changes_in_between_is_not_hidden() {
+fn a_concurrent_change_between_pieces_suppresses_wcc_data() {
     let server = mem();
     let file = file(&server, b"f");
     let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
@@ -218,7 +218,7 @@ fn a_first_piece_that_fails_fails_the_call() {
 }
 
 #[test]
-fn a_later_piece_that_does_not_fit_makes_a_short_write() {
+fn enospc_in_a_later_piece_gives_a_short_write() {
     for (stable, piped) in STABLE.into_iter().flat_map(|s| [(s, false), (s, true)]) {
         let (server, fault) = faulty();
         let file = file(&server, b"f");
@@ -242,7 +242,7 @@ fn a_later_piece_that_does_not_fit_makes_a_short_write() {
 }
 
 #[test]
-fn a_rest_that_does_not_fit_makes_a_short_write_unless_it_cannot_be_made_safe() {
+fn enospc_in_the_last_piece_gives_a_short_write_if_it_can_be_synced() {
     let full = Fault {
         operation: Some(Operation::Write),
         status: Some(Status::NoSpc),
@@ -260,7 +260,7 @@ fn a_rest_that_does_not_fit_makes_a_short_write_unless_it_cannot_be_made_safe() 
 }
 
 #[test]
-fn data_that_was_lost_between_two_pieces_is_not_said_to_be_safe() {
+fn data_lost_between_two_pieces_is_not_reported_as_stable() {
     for (stable, lost) in
         [(StableHow::Unstable, false), (StableHow::DataSync, true), (StableHow::FileSync, true)]
     {
@@ -283,7 +283,7 @@ fn data_that_was_lost_between_two_pieces_is_not_said_to_be_safe() {
 }
 
 #[test]
-fn data_that_was_lost_before_the_last_sync_is_not_said_to_be_safe() {
+fn data_lost_before_the_last_sync_is_not_reported_as_stable() {
     for (stable, lost) in
         [(StableHow::Unstable, false), (StableHow::DataSync, true), (StableHow::FileSync, true)]
     {
@@ -297,7 +297,7 @@ fn data_that_was_lost_before_the_last_sync_is_not_said_to_be_safe() {
 }
 
 #[test]
-fn what_another_changes_in_between_is_not_hidden_by_a_slow_clock() {
+fn a_concurrent_change_is_detected_with_a_coarse_clock() {
     for (stable, piped) in STABLE.into_iter().flat_map(|s| [(s, false), (s, true)]) {
         let (_dir, backend) = local_backend();
         let backend = FaultyFs::new(backend);
@@ -328,7 +328,7 @@ fn what_another_changes_in_between_is_not_hidden_by_a_slow_clock() {
 }
 
 #[test]
-fn a_reload_reaches_a_write_whose_record_is_arriving() {
+fn a_reload_applies_to_a_write_whose_record_is_arriving() {
     for (refused, options) in [
         (None, Some(exports::RW)),
         (Some(Nfsstat3::RoFs), Some(exports::RO)),
@@ -353,7 +353,7 @@ fn a_reload_reaches_a_write_whose_record_is_arriving() {
 }
 
 #[test]
-fn what_does_not_fill_its_record_is_joined_and_refused() {
+fn a_write_whose_length_differs_from_its_record_is_refused() {
     let server = mem();
     let file = file(&server, b"f");
     let good = args(&file, 0, StableHow::Unstable, &data(65_536));
@@ -372,7 +372,7 @@ fn what_does_not_fill_its_record_is_joined_and_refused() {
 }
 
 #[test]
-fn only_writes_go_ahead_and_none_that_is_longer_than_allowed() {
+fn only_writes_within_the_size_limit_start_early() {
     let server = mem();
     let file = file(&server, b"f");
     let args = args(&file, 0, StableHow::Unstable, &data(65_536));
@@ -387,7 +387,7 @@ fn only_writes_go_ahead_and_none_that_is_longer_than_allowed() {
 }
 
 #[test]
-fn a_write_that_has_begun_goes_on_when_less_may_be_written_at_once() {
+fn a_started_write_continues_when_max_write_is_lowered() {
     let server = mem();
     let file = file(&server, b"f");
     let whole = data(200_000);

@@ -88,7 +88,7 @@ fn status_numbers_are_those_of_the_rfc() {
 }
 
 #[test]
-fn arguments_come_back_as_themselves() {
+fn arguments_survive_a_round_trip() {
     let place = DirOpArgs3 { dir: Bytes(b"dirh"), name: Bytes(b"name") };
     let set = Sattr3 {
         mode: Some(0o644),
@@ -128,7 +128,7 @@ fn arguments_come_back_as_themselves() {
 }
 
 #[test]
-fn a_write_is_as_long_as_it_says() {
+fn a_write_whose_count_differs_from_its_data_is_refused() {
     let args = WriteArgs {
         file: Bytes(b"f"),
         offset: 5,
@@ -143,7 +143,7 @@ fn a_write_is_as_long_as_it_says() {
 }
 
 #[test]
-fn arguments_with_more_or_less_than_they_need_are_refused() {
+fn arguments_of_the_wrong_length_are_refused() {
     let bytes = wire(&Bytes::<64>(b"handle"));
     assert_eq!(decode_args(procedure::GETATTR, &bytes), Ok(()));
     let mut long = bytes.clone();
@@ -156,7 +156,7 @@ fn arguments_with_more_or_less_than_they_need_are_refused() {
 }
 
 #[test]
-fn results_come_back_as_themselves() {
+fn results_survive_a_round_trip() {
     let wcc =
         WccData { before: Some(WccAttr { size: 1, mtime: TIME, ctime: TIME }), after: Some(ATTR) };
     there_and_back(&wcc, &wire(&wcc));
@@ -175,7 +175,7 @@ fn results_come_back_as_themselves() {
 }
 
 #[test]
-fn an_entry_is_as_long_as_it_says() {
+fn the_computed_length_of_an_entry_is_its_encoded_length() {
     let entry = Entry3 { fileid: 1, name: Bytes(b"abcde"), cookie: 2 };
     assert_eq!(wire(&entry).len() + 4, Entry3::wire_len(5));
     let list = ReaddirOk { dir: Some(ATTR), verf: [0; 8], entries: vec![entry, entry], eof: true };

@@ -34,7 +34,7 @@ const STATEID: Stateid4 = Stateid4 { seqid: 9, other: *b"abcdefghijkl" };
 const S: [u32; 4] = [9, 0x6162_6364, 0x6566_6768, 0x696a_6b6c];
 
 #[test]
-fn arguments_are_the_words_of_the_rfc() {
+fn arguments_have_the_layout_of_the_rfc() {
     let [s0, s1, s2, s3] = S;
     let sequence = SequenceArgs {
         sessionid: *b"0123456789abcdef",
@@ -78,7 +78,7 @@ fn arguments_are_the_words_of_the_rfc() {
 }
 
 #[test]
-fn open_is_the_words_of_the_rfc() {
+fn open_has_the_layout_of_the_rfc() {
     let none = Fattr4 { mask: Bitmap4::NONE, values: Bytes(b"") };
     let owner = OpenOwner4 { clientid: 6, owner: Bytes(b"me") };
     let open =
@@ -110,7 +110,7 @@ fn open_is_the_words_of_the_rfc() {
 }
 
 #[test]
-fn session_arguments_are_the_words_of_the_rfc() {
+fn session_arguments_have_the_layout_of_the_rfc() {
     let exchange = ExchangeIdArgs {
         verifier: [2; 8],
         ownerid: b"owner",
@@ -135,7 +135,7 @@ fn session_arguments_are_the_words_of_the_rfc() {
 }
 
 #[test]
-fn create_session_is_the_words_of_the_rfc() {
+fn create_session_has_the_layout_of_the_rfc() {
     let attrs = ChannelAttrs {
         headerpadsize: 0,
         maxrequestsize: 1,
@@ -190,7 +190,7 @@ fn tables_are_indexed_by_number() {
 }
 
 #[test]
-fn attributes_that_nobody_knows_are_remembered_as_such() {
+fn unknown_attributes_in_a_bitmap_are_recorded() {
     let decoded: Bitmap4 = Reader::new(words(&[4, 2, 0, 0, 1]).leak()).get().unwrap();
     assert_ne!(decoded, Bitmap4::of(&[1]));
     assert_eq!(decoded.iter().collect::<Vec<_>>(), [1]);
@@ -199,7 +199,7 @@ fn attributes_that_nobody_knows_are_remembered_as_such() {
 }
 
 #[test]
-fn arguments_that_are_cut_do_not_decode() {
+fn truncated_arguments_do_not_decode() {
     let read = wire(&ReadArgs { stateid: STATEID, offset: 1, count: 7 });
     for len in 0..read.len() {
         let decoded = decode_op_args(op::READ, &mut Reader::new(&read[..len])).unwrap();

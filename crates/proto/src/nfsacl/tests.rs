@@ -31,7 +31,7 @@ const LISTS: SecAttr<'_> = SecAttr {
 };
 
 #[test]
-fn a_question_and_its_answer_are_laid_out_as_published() {
+fn getacl_has_the_published_layout() {
     let args = GetAcl3Args { handle: Bytes(b"handle"), mask: mask::ACL | mask::ACL_COUNT };
     let wire = bytes(&args);
     assert_eq!(wire, b"\0\0\0\x06handle\0\0\0\0\0\x03");
@@ -55,7 +55,7 @@ fn a_question_and_its_answer_are_laid_out_as_published() {
 }
 
 #[test]
-fn only_a_count_comes_without_the_list() {
+fn a_list_is_empty_or_as_long_as_its_count() {
     let counts = SecAttr {
         mask: mask::ACL_COUNT | mask::DEFAULT_COUNT,
         acl_count: 4,
@@ -75,7 +75,7 @@ fn only_a_count_comes_without_the_list() {
 }
 
 #[test]
-fn lists_have_their_limit() {
+fn list_lengths_are_limited() {
     let entry = AclEntry { kind: kind::USER | kind::DEFAULT, id: 1000, permissions: 6 };
     for (len, taken) in [(1024, true), (1025, false)] {
         let entries = vec![entry; len];
@@ -123,7 +123,7 @@ fn every_procedure_has_its_arguments_and_no_more() {
 }
 
 #[test]
-fn results_of_version_2_come_back() {
+fn results_of_version_2_survive_a_round_trip() {
     let time = Timeval { seconds: 1, useconds: 2 };
     let attr = Fattr2 {
         ftype: FileType2::Reg,

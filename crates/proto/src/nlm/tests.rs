@@ -26,7 +26,7 @@ const LOCK: Lock<'_> = Lock {
 const LOCK_HEAD: &[u8] = b"\0\0\0\x03box\0\0\0\0\x08handle!!\0\0\0\x0612@box\0\0\xff\xff\xff\xfe";
 
 #[test]
-fn a_lock_call_is_laid_out_as_published() {
+fn a_lock_call_has_the_published_layout() {
     let args = LockArgs {
         cookie: b"cook",
         block: true,
@@ -47,7 +47,7 @@ fn a_lock_call_is_laid_out_as_published() {
 }
 
 #[test]
-fn a_holder_follows_denied_and_nothing_else() {
+fn only_denied_is_followed_by_a_holder() {
     let holder = Holder { exclusive: true, svid: 9, oh: b"oh", offset: 1 << 40, len: 0 };
     let denied = TestAnswer { cookie: b"", result: TestResult::Denied(holder) };
     let wire = bytes(&denied, Width::Bits64);
@@ -72,7 +72,7 @@ fn a_holder_follows_denied_and_nothing_else() {
 }
 
 #[test]
-fn versions_1_and_3_do_not_know_the_later_statuses() {
+fn versions_1_and_3_lack_the_later_statuses() {
     for status in Status::ALL.iter().copied() {
         let answer = Answer { cookie: b"", status };
         let wide = bytes(&answer, Width::Bits64);
@@ -88,7 +88,7 @@ fn versions_1_and_3_do_not_know_the_later_statuses() {
 }
 
 #[test]
-fn a_share_call_is_laid_out_as_published() {
+fn a_share_call_has_the_published_layout() {
     let args = ShareArgs {
         cookie: b"c",
         caller_name: b"pc",
@@ -110,7 +110,7 @@ fn a_share_call_is_laid_out_as_published() {
 }
 
 #[test]
-fn notifications_are_laid_out_as_published() {
+fn notifications_have_the_published_layout() {
     let args = SmNotifyArgs { name: b"box", state: 5, private: *b"0123456789abcdef" };
     let wire = bytes(&args, Width::Bits64);
     assert_eq!(wire, b"\0\0\0\x03box\0\0\0\0\x050123456789abcdef");
@@ -196,7 +196,7 @@ fn every_procedure_has_its_arguments_and_no_more() {
 }
 
 #[test]
-fn every_length_has_its_limit() {
+fn every_length_is_limited() {
     let long = vec![b'x'; 1025];
     let limits = [
         (UnlockArgs { cookie: &long[..1024], lock: LOCK }, None),
@@ -237,7 +237,7 @@ impl Random {
 }
 
 #[test]
-fn whatever_is_encoded_comes_back() {
+fn encoding_and_decoding_are_inverse() {
     let stock: Vec<u8> = (0..=255).cycle().take(1024).collect();
     let mut random = Random(7);
     for round in 0..3000 {

@@ -22,7 +22,7 @@ fn bytes(value: &impl Encode) -> Vec<u8> {
 const MY_ID: MyId<'_> = MyId { name: Name(b"me"), program: 100_021, version: 4, procedure: 16 };
 
 #[test]
-fn every_type_is_laid_out_as_published() {
+fn every_type_has_the_published_layout() {
     let notify = Notify { name: b"client", state: 5 };
     let wire = bytes(&notify);
     assert_eq!(wire, b"\0\0\0\x06client\0\0\0\0\0\x05");
@@ -67,7 +67,7 @@ fn every_procedure_has_its_arguments_and_no_more() {
 }
 
 #[test]
-fn names_have_their_limit() {
+fn name_lengths_are_limited() {
     for (len, taken) in [(1024, true), (1025, false)] {
         let name = vec![b'h'; len];
         let wire = bytes(&Notify { name: &name, state: 1 });

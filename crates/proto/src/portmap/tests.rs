@@ -31,7 +31,7 @@ fn universal_addresses_are_those_of_the_rfc() {
 }
 
 #[test]
-fn what_is_no_universal_address_is_refused() {
+fn invalid_universal_addresses_are_refused() {
     let bad: [&[u8]; 9] = [
         b"",
         b"127.0.0.1",
@@ -49,7 +49,7 @@ fn what_is_no_universal_address_is_refused() {
 }
 
 #[test]
-fn transport_addresses_come_back() {
+fn transport_addresses_survive_a_round_trip() {
     for (socket, len) in [("10.1.2.3:2049", 16), ("[2001:db8::7]:111", 28)] {
         let addr: SocketAddr = socket.parse().unwrap();
         let taddr = encode_taddr(addr);
@@ -61,7 +61,7 @@ fn transport_addresses_come_back() {
 }
 
 #[test]
-fn netids_know_their_protocol() {
+fn netids_have_their_protocol() {
     for netid in Netid::ALL {
         assert_eq!(Netid::parse(netid.text().as_bytes()), Some(netid));
         let ip = if netid.is_v6() { "::1" } else { "127.0.0.1" };
@@ -84,7 +84,7 @@ fn a_mapping_is_four_words() {
 }
 
 #[test]
-fn the_others_come_back() {
+fn rpcb_and_address_entries_survive_a_round_trip() {
     let rpcb =
         Rpcb { program: 1, version: 2, netid: b"tcp", address: b"::1.8.1", owner: b"superuser" };
     let mut w = Writer::new();
@@ -137,7 +137,7 @@ fn every_procedure_has_its_arguments() {
 }
 
 #[test]
-fn strings_have_limits() {
+fn string_lengths_are_limited() {
     let long = bytes(&Address(&[b'1'; 257]));
     assert_eq!(decode_all_args(3, 7, &long), Err(Error::TooLong { len: 257, limit: 256 }));
 }

@@ -34,7 +34,7 @@ const CALL: CallHeader<'_> = CallHeader {
 };
 
 #[test]
-fn a_call_is_laid_out_as_in_section_9() {
+fn a_call_has_the_layout_of_section_9() {
     let mut wire = words(&[0x0102_0304, 0, 2, 100_003, 3, 1, 2, 5]);
     wire.extend_from_slice(b"abcde\0\0\0");
     wire.extend_from_slice(&words(&[0, 0]));
@@ -43,7 +43,7 @@ fn a_call_is_laid_out_as_in_section_9() {
 }
 
 #[test]
-fn replies_versions_and_strange_types_are_no_calls() {
+fn replies_and_other_rpc_versions_are_not_calls() {
     let wire = bytes(&CALL);
     for (at, value) in [(1, 1), (1, 2), (2, 1), (2, 3)] {
         let mut wrong = wire.clone();
@@ -67,7 +67,7 @@ fn an_auth_body_has_at_most_400_bytes() {
 }
 
 #[test]
-fn every_reply_is_laid_out_as_in_section_9() {
+fn every_reply_has_the_layout_of_section_9() {
     let accepted = |status| ReplyHeader::accepted(9, status);
     let denied = |denied| ReplyHeader::denied(9, denied);
     for (reply, wire) in [
@@ -111,7 +111,7 @@ fn refusals_have_the_numbers_of_section_9() {
 }
 
 #[test]
-fn auth_sys_is_laid_out_as_in_appendix_a() {
+fn auth_sys_has_the_layout_of_appendix_a() {
     let mut wire = words(&[77, 6]);
     wire.extend_from_slice(b"client\0\0");
     wire.extend_from_slice(&words(&[1000, 100, 2, 24, 27]));
@@ -127,7 +127,7 @@ fn auth_sys_is_laid_out_as_in_appendix_a() {
 }
 
 #[test]
-fn auth_sys_keeps_its_limits() {
+fn auth_sys_enforces_its_limits() {
     assert!(Groups::new(&[1; 16]).is_some());
     assert!(Groups::new(&[1; 17]).is_none());
     let mut seventeen = words(&[0, 0, 1, 1, 17]);

@@ -7,7 +7,7 @@ use super::{
 use xdr::{Error, Reader, Writer};
 
 #[test]
-fn a_question_is_laid_out_as_in_use() {
+fn a_getquota_call_has_the_layout_in_use() {
     let args = GetQuotaArgs { path: b"/srv", kind: kind::GROUP, id: 1000 };
     let mut w = Writer::new();
     args.encode(&mut w, 2);
@@ -21,7 +21,7 @@ fn a_question_is_laid_out_as_in_use() {
 }
 
 #[test]
-fn an_answer_is_laid_out_as_in_use() {
+fn a_getquota_reply_has_the_layout_in_use() {
     let quota = Quota {
         block_size: 1024,
         active: true,
@@ -87,7 +87,7 @@ fn every_procedure_has_its_arguments_and_no_more() {
 }
 
 #[test]
-fn paths_have_their_limit() {
+fn path_lengths_are_limited() {
     for (len, taken) in [(1024, true), (1025, false)] {
         let path = vec![b'p'; len];
         let mut w = Writer::new();

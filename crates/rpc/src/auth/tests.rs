@@ -38,7 +38,7 @@ fn sys_body() -> Vec<u8> {
 }
 
 #[test]
-fn auth_none_takes_any_body() {
+fn auth_none_accepts_any_body() {
     let table = AuthTable::default();
     for body in [&b""[..], b"four"] {
         let none = OpaqueAuth { flavor: 0, body };
@@ -64,7 +64,7 @@ fn auth_sys_is_read_to_its_end() {
 }
 
 #[test]
-fn verifiers_are_of_flavour_none() {
+fn verifiers_must_be_auth_none() {
     let table = AuthTable::default();
     let body = sys_body();
     let verifier = OpaqueAuth { flavor: 1, body: &body };

@@ -23,7 +23,7 @@ fn drain(partial: &mut Partial, mut input: &[u8], max: usize) -> Result<Vec<Vec<
 }
 
 #[test]
-fn a_whole_record_stays_where_it_lies() {
+fn a_complete_record_is_returned_in_place() {
     let mut stream = fragment(b"one", true);
     stream.extend(fragment(b"two!", true));
     stream.extend(fragment(b"", true));
@@ -43,7 +43,7 @@ fn a_whole_record_stays_where_it_lies() {
 }
 
 #[test]
-fn what_is_missing_is_told() {
+fn the_number_of_missing_bytes_is_known() {
     let mut partial = Partial::new();
     assert_eq!(partial.missing(), 0);
     assert!(drain(&mut partial, &[0x80, 0], MAX).unwrap().is_empty());
@@ -102,7 +102,7 @@ fn a_big_record_is_received_in_place_up_to_its_end() {
 }
 
 #[test]
-fn there_is_space_for_the_fragment_under_way_and_no_more() {
+fn space_is_limited_to_the_current_fragment() {
     let mut partial = Partial::new();
     assert!(partial.space().is_none());
     assert!(partial.is_empty());
@@ -157,7 +157,7 @@ fn fragmented() -> impl Strategy<Value = Vec<Vec<Vec<u8>>>> {
 
 proptest! {
     #[test]
-    fn any_chunking_of_any_fragmenting_gives_the_same_records(
+    fn records_do_not_depend_on_fragments_and_receive_sizes(
         records in fragmented(),
         chunks in prop::collection::vec((1usize..60, any::<bool>()), 1..40),
     ) {
@@ -196,7 +196,7 @@ proptest! {
 }
 
 #[test]
-fn what_went_ahead_is_not_kept() {
+fn data_taken_early_is_not_kept() {
     let data: Vec<u8> = (0..100).collect();
     let stream = fragment(&data, true);
     let next = fragment(b"next", true);
@@ -217,7 +217,7 @@ fn what_went_ahead_is_not_kept() {
 }
 
 #[test]
-fn a_record_that_is_whole_elsewhere_leaves_nothing() {
+fn a_record_completed_elsewhere_leaves_nothing() {
     let mut partial = Partial::new();
     assert!(drain(&mut partial, &fragment(&[1; 100], true)[..50], MAX).unwrap().is_empty());
     partial.arrived_whole();

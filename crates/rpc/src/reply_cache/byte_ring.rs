@@ -89,7 +89,7 @@ mod tests {
     use std::collections::VecDeque;
 
     #[test]
-    fn it_is_a_queue_across_the_end_of_the_ring() {
+    fn the_byte_ring_is_a_queue_across_its_end() {
         let mut bytes = ByteRing::with_capacity(1000);
         let mut kept = VecDeque::new();
         for n in 0..5000_u32 {

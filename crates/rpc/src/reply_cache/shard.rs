@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_found_while_their_numbers_begin_again() {
+    fn replies_are_found_across_sequence_wraparound() {
         let mut shard = Shard { first: u32::MAX - 20, ..Shard::with_capacity(ROOM) };
         for n in 0..200_u64 {
             shard.begin(key(n), HERE);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_all_the_room_is_not_kept() {
+    fn a_reply_larger_than_the_shard_is_not_kept() {
         let mut shard = Shard::with_capacity(1000);
         shard.answer(key(1), HERE, &[1; 700], Outcome::default());
         shard.answer(key(2), HERE, &[1; 800], Outcome::default());

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nearly_all_of_the_queue_are_found_and_nothing_else() {
+    fn nearly_all_queued_keys_are_found_and_no_others() {
         let mut table = Table::with_capacity(1000);
         let begin = u32::MAX - 1500;
         for n in 0..5000_u32 {

@@ -74,7 +74,7 @@ fn a_retransmission_from_another_port_is_known() {
 }
 
 #[test]
-fn whatever_differs_makes_another_call() {
+fn any_difference_makes_another_call() {
     let cache = cache();
     let here = "10.0.0.2:700";
     let base = cache.key(&HEADER, &peer(here), &sys(b"box", 5), b"args");
@@ -119,7 +119,7 @@ fn each_byte_and_the_length_of_the_arguments_count() {
 }
 
 #[test]
-fn a_running_call_is_not_run_beside_itself_however_long_it_takes() {
+fn a_running_call_is_not_run_twice() {
     let cache = cache();
     let key = plain_key(&cache, 1);
     let Lookup::Fresh(ticket) = cache.begin(key, HERE, 0) else { panic!("fresh") };
@@ -133,7 +133,7 @@ fn a_running_call_is_not_run_beside_itself_however_long_it_takes() {
 }
 
 #[test]
-fn a_call_is_waited_for_until_it_ends_whatever_the_end_is() {
+fn a_wait_ends_with_or_without_a_reply() {
     let cache = cache();
     for (xid, answered) in [(1, true), (2, false)] {
         let key = plain_key(&cache, xid);
@@ -155,7 +155,7 @@ fn a_call_is_waited_for_until_it_ends_whatever_the_end_is() {
 }
 
 #[test]
-fn not_all_may_wait() {
+fn the_number_of_waiting_threads_is_limited() {
     let cache = cache();
     let mut permits: Vec<_> = (0..=WAITING_MAX).map(|_| cache.wait_permit()).collect();
     assert!(permits.pop().unwrap().is_none());
@@ -165,7 +165,7 @@ fn not_all_may_wait() {
 }
 
 #[test]
-fn a_call_without_an_answer_is_forgotten() {
+fn a_call_without_a_reply_is_removed() {
     let cache = cache();
     let key = plain_key(&cache, 1);
     let Lookup::Fresh(ticket) = cache.begin(key, HERE, 0) else { panic!("fresh") };
@@ -185,7 +185,7 @@ fn a_long_reply_is_not_kept() {
 }
 
 #[test]
-fn replies_leave_when_they_are_old() {
+fn replies_expire() {
     let cache = cache();
     for xid in 0..1000 {
         answer(&cache, plain_key(&cache, xid), 0, b"reply");
@@ -199,7 +199,7 @@ fn replies_leave_when_they_are_old() {
 }
 
 #[test]
-fn time_that_seems_to_go_back_does_no_harm() {
+fn a_clock_that_goes_back_is_harmless() {
     let cache = cache();
     answer(&cache, plain_key(&cache, 1), 5000, b"reply");
     assert!(stored(&cache, plain_key(&cache, 1), 0).is_some());
@@ -207,7 +207,7 @@ fn time_that_seems_to_go_back_does_no_harm() {
 }
 
 #[test]
-fn a_flood_pushes_out_old_replies_and_never_running_calls() {
+fn a_flood_evicts_old_replies_but_never_running_calls() {
     let bytes = 256 * SHARDS * ENTRY_COST;
     let cache = ReplyCache::new(bytes, 1000, SHARDS / 2);
     let running = plain_key(&cache, u32::MAX);
@@ -225,7 +225,7 @@ fn a_flood_pushes_out_old_replies_and_never_running_calls() {
 }
 
 #[test]
-fn a_reply_is_its_own_wherever_it_lies_in_the_ring() {
+fn each_key_finds_its_own_reply_anywhere_in_the_ring() {
     let cache = ReplyCache::new(SHARDS * 32_768, 1_000_000, SHARDS / 2);
     let reply = |xid: u32| vec![xid as u8; (xid * 37 % 1500) as usize];
     for xid in 0..5000_u32 {
@@ -240,7 +240,7 @@ fn a_reply_is_its_own_wherever_it_lies_in_the_ring() {
 }
 
 #[test]
-fn of_many_at_once_exactly_one_runs() {
+fn exactly_one_of_many_concurrent_copies_runs() {
     let cache = cache();
     let key = plain_key(&cache, 1);
     let barrier = std::sync::Barrier::new(8);

@@ -38,7 +38,7 @@ fn words(words: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn the_reply_is_that_of_a_call_that_is_answered_at_once() {
+fn a_deferred_reply_equals_an_immediate_one() {
     let toy = toy();
     let (done, bytes) = ask(&toy, Transport::Tcp, &call(7, procedure::LATER));
     assert_eq!((done.verdict, bytes.len()), (Verdict::Deferred, 0));
@@ -59,7 +59,7 @@ fn the_reply_is_that_of_a_call_that_is_answered_at_once() {
 }
 
 #[test]
-fn a_fault_is_answered_and_silence_is_not() {
+fn a_deferred_fault_is_answered_and_a_silent_call_is_not() {
     let toy = toy();
     ask(&toy, Transport::Tcp, &call(7, procedure::LATER));
     let faulty = |fault| {
@@ -77,7 +77,7 @@ fn a_fault_is_answered_and_silence_is_not() {
 }
 
 #[test]
-fn a_retransmission_meets_a_running_call_until_it_is_completed() {
+fn a_retransmission_is_dropped_until_the_deferred_call_completes() {
     let toy = toy();
     let record = call(9, procedure::LATER_ONCE);
     assert_eq!(ask(&toy, Transport::Udp, &record).0.verdict, Verdict::Deferred);
@@ -111,7 +111,7 @@ fn a_duplicate_over_tcp_waits_for_the_thread_that_completes() {
 }
 
 #[test]
-fn one_that_is_dropped_is_forgotten() {
+fn a_dropped_deferred_call_is_removed_from_the_cache() {
     let toy = toy();
     let record = call(9, procedure::LATER_ONCE);
     for run in 1..=3 {
@@ -126,7 +126,7 @@ fn one_that_is_dropped_is_forgotten() {
 }
 
 #[test]
-fn beyond_the_limit_the_procedure_answers_by_itself() {
+fn beyond_the_pending_limit_the_call_is_answered_at_once() {
     let toy = toy();
     for xid in 0..PENDING_MAX {
         let record = call(u32::try_from(xid).unwrap(), procedure::LATER);

@@ -107,7 +107,7 @@ fn other_rpc_versions_are_mismatches() {
 }
 
 #[test]
-fn programs_versions_and_procedures_are_told_apart() {
+fn unknown_programs_versions_and_procedures_are_distinguished() {
     let of =
         |program, version, procedure| words(&[XID, 0, 2, program, version, procedure, 0, 0, 0, 0]);
     for program in [0, PROGRAM - 1, OTHER + 1] {
@@ -127,7 +127,7 @@ fn programs_versions_and_procedures_are_told_apart() {
 }
 
 #[test]
-fn arguments_that_do_not_decode_are_garbage() {
+fn undecodable_arguments_are_garbage_args() {
     let reply = [0, 0, 0, 4];
     for args in [&b""[..], b"\0\0\0\x04abc", b"\0\0\x04\x01", b"\0\0\0\0more"] {
         refused(&call(procedure::ECHO, args), Reject::GarbageArgs, Some(1), &reply);
@@ -136,7 +136,7 @@ fn arguments_that_do_not_decode_are_garbage() {
 }
 
 #[test]
-fn a_fault_throws_the_half_result_away() {
+fn a_fault_discards_the_partial_result() {
     refused(&call(procedure::FAIL, b""), Reject::SystemErr, Some(3), &[0, 0, 0, 5]);
 }
 
@@ -153,7 +153,7 @@ fn a_panic_ends_its_call_only() {
 }
 
 #[test]
-fn a_weak_credential_is_told_so() {
+fn a_weak_credential_is_rejected_as_too_weak() {
     let reject = Reject::Auth(AuthStat::TooWeak);
     refused(&call(procedure::WHO, b""), reject, Some(5), &[1, 1, 5]);
     let sys = AuthSys::new(b"box", 1234, 6, &[]).unwrap();
@@ -193,14 +193,14 @@ fn bad_credentials_are_denied_before_anything_else() {
 }
 
 #[test]
-fn an_auth_body_of_400_bytes_is_taken() {
+fn an_auth_body_of_400_bytes_is_accepted() {
     let auth = [&[0, 400][..], &[9; 100], &[0, 400], &[9; 100]].concat();
     let (done, bytes) = answer(&toy(), &with_auth(PROGRAM, &auth));
     assert_eq!((done.rejected, bytes), (None, words(&[XID, 1, 0, 0, 0, 0])));
 }
 
 #[test]
-fn what_is_cut_short_within_the_header_gets_no_answer() {
+fn a_truncated_header_gets_no_reply() {
     let whole = call(procedure::NULL, b"");
     for len in 0..whole.len() {
         unanswered(&toy(), &whole[..len], Verdict::Silence);
@@ -208,7 +208,7 @@ fn what_is_cut_short_within_the_header_gets_no_answer() {
 }
 
 #[test]
-fn replies_get_no_answer_and_other_things_close_the_connection() {
+fn replies_are_ignored_and_other_messages_close_the_connection() {
     let toy = toy();
     unanswered(&toy, &words(&[XID, 1, 0, 0, 0, 0]), Verdict::Silence);
     for kind in [2, u32::MAX] {
@@ -254,7 +254,7 @@ fn a_retransmission_gets_the_first_reply_again() {
 }
 
 #[test]
-fn idempotent_calls_are_not_remembered() {
+fn replies_of_idempotent_calls_are_not_cached() {
     let toy = toy();
     for _ in 0..2 {
         let (done, _) = answer(&toy, &call(procedure::NULL, b""));
@@ -281,7 +281,7 @@ fn a_plan_may_depend_on_the_arguments() {
 }
 
 #[test]
-fn a_call_counts_as_its_main_operation_and_the_others_are_counted_inside() {
+fn a_call_counts_as_its_main_operation_and_others_as_nested() {
     let toy = toy();
     let (first, add, fail) = (21, OpIndex(22), OpIndex(23));
     let (done, _) = answer(&toy, &call(procedure::COMPOUND, &words(&[3, 0, 1, 0])));
@@ -320,7 +320,7 @@ fn calls_that_fail_or_stay_silent_are_run_again() {
 }
 
 #[test]
-fn without_memory_nothing_is_remembered() {
+fn without_memory_no_reply_is_cached() {
     let toy = Toy::new(DispatchSettings { reply_cache_bytes: 0, ..DispatchSettings::default() });
     for _ in 0..2 {
         assert_eq!(answer(&toy, &call(procedure::COUNT, b"")).0.duplicate, None);
@@ -329,7 +329,7 @@ fn without_memory_nothing_is_remembered() {
 }
 
 #[test]
-fn only_rows_that_sleep_make_room_and_a_replay_does_not() {
+fn only_blocking_procedures_announce_blocking_and_replays_do_not() {
     let toy = toy();
     answer(&toy, &call(procedure::COUNT, b""));
     assert_eq!(toy.slept(), 0);
@@ -388,7 +388,7 @@ fn each_copy_by_another_connection_waits_for_the_call_that_runs() {
 }
 
 #[test]
-fn a_copy_that_may_not_wait_has_its_connection_closed() {
+fn a_copy_beyond_the_wait_limit_closes_its_connection() {
     let toy = toy();
     let record = call(procedure::HELD, b"");
     toy.state.hold.store(true, SeqCst);
@@ -414,7 +414,7 @@ fn a_copy_that_may_not_wait_has_its_connection_closed() {
 }
 
 #[test]
-fn equal_calls_by_connections_that_live_are_each_run_once() {
+fn equal_calls_of_open_connections_each_run_once() {
     let toy = toy();
     let record = call(procedure::COUNT, b"");
     set_alive(&toy, &[700, 701, 702]);
@@ -429,7 +429,7 @@ fn equal_calls_by_connections_that_live_are_each_run_once() {
 }
 
 #[test]
-fn what_was_answered_by_a_connection_that_ended_is_the_next_ones() {
+fn a_reply_of_a_closed_connection_goes_to_the_next_copy() {
     let toy = toy();
     let record = call(procedure::COUNT, b"");
     set_alive(&toy, &[700, 701]);
@@ -445,7 +445,7 @@ fn what_was_answered_by_a_connection_that_ended_is_the_next_ones() {
 }
 
 #[test]
-fn of_equal_calls_at_once_each_is_told_what_its_own_did() {
+fn concurrent_equal_calls_each_get_their_own_reply() {
     let toy = toy();
     let record = call(procedure::HELD, b"");
     set_alive(&toy, &[700, 701, 702, 703]);
@@ -469,7 +469,7 @@ fn of_equal_calls_at_once_each_is_told_what_its_own_did() {
 }
 
 #[test]
-fn what_cannot_be_answered_now_ends_the_connection_and_runs_again() {
+fn a_call_that_cannot_be_answered_now_closes_the_connection() {
     let toy = toy();
     let record = call(procedure::NOT_NOW, b"");
     assert_eq!(by_port(&toy, 700, &record), (Verdict::Close, None, vec![]));
@@ -480,7 +480,7 @@ fn what_cannot_be_answered_now_ends_the_connection_and_runs_again() {
 }
 
 #[test]
-fn what_would_undo_later_calls_runs_once_where_it_comes_as_a_datagram() {
+fn a_replay_unsafe_call_is_cached_over_udp_only() {
     let toy = toy();
     let data = |last| call(procedure::UNDO, &words(&[&[7; 200][..], &[last]].concat()));
     let ask = |transport, record: &[u8]| {
@@ -499,7 +499,7 @@ fn what_would_undo_later_calls_runs_once_where_it_comes_as_a_datagram() {
 }
 
 #[test]
-fn a_duplicate_over_udp_waits_for_nothing() {
+fn a_duplicate_over_udp_is_dropped_without_waiting() {
     let toy = toy();
     let record = call(procedure::HELD, b"");
     let udp = || toy.dispatch_from(peer(Transport::Udp, 700), &record, &mut Writer::new());
@@ -521,7 +521,7 @@ fn much(words_behind: usize) -> Vec<u8> {
 }
 
 #[test]
-fn data_that_was_taken_early_is_part_of_the_call_and_so_is_what_follows_it() {
+fn a_call_with_data_taken_early_equals_a_whole_call() {
     for behind in [0, 3] {
         let toy = toy();
         let record = call(procedure::GATHER, &much(behind));
@@ -541,7 +541,7 @@ fn data_that_was_taken_early_is_part_of_the_call_and_so_is_what_follows_it() {
 }
 
 #[test]
-fn data_is_taken_piece_by_piece() {
+fn data_is_taken_in_pieces_as_it_arrives() {
     let toy = toy();
     let record = call(procedure::GATHER, &much(3));
     let (whole, expected) = answer(&toy, &record);
@@ -559,7 +559,7 @@ fn data_is_taken_piece_by_piece() {
 }
 
 #[test]
-fn no_data_is_taken_of_a_call_whose_reply_is_kept() {
+fn no_data_is_taken_early_from_a_cached_call() {
     let toy = toy();
     let record = call(procedure::HOARD, &much(0));
     for _ in 0..2 {
@@ -570,7 +570,7 @@ fn no_data_is_taken_of_a_call_whose_reply_is_kept() {
 }
 
 #[test]
-fn no_data_is_taken_of_what_is_refused_or_longer_than_its_record() {
+fn no_data_is_taken_early_from_an_invalid_call() {
     let toy = toy();
     let long = words(&[&[200][..], &[0; 49]].concat());
     for record in [
@@ -584,7 +584,7 @@ fn no_data_is_taken_of_what_is_refused_or_longer_than_its_record() {
 }
 
 #[test]
-fn what_has_refused_once_is_not_asked_again() {
+fn a_call_that_refused_early_data_is_not_offered_more() {
     let toy = toy();
     let offer = |number, large: &mut LargeArgument| {
         let record = call(number, &much(0));
@@ -599,7 +599,7 @@ fn what_has_refused_once_is_not_asked_again() {
 }
 
 #[test]
-fn a_panic_over_data_that_comes_early_costs_its_own_call() {
+fn a_panic_in_an_argument_sink_fails_only_its_call() {
     let toy = toy();
     let (done, taken) =
         toy.dispatch_parts(&call(procedure::BURST, &much(0)), 100, &mut Writer::new());

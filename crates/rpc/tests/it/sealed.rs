@@ -66,7 +66,7 @@ fn sealed_calls_are_answered_as_plain_ones() {
 }
 
 #[test]
-fn what_was_tampered_with_reaches_no_procedure() {
+fn a_tampered_call_reaches_no_procedure() {
     let toy = toy();
     let good = call(7, procedure::COUNT, 1, service::SEALED, b"\0\0\0\x01");
     for at in 0..good.len() {
@@ -87,7 +87,7 @@ fn what_was_tampered_with_reaches_no_procedure() {
 }
 
 #[test]
-fn a_number_that_was_seen_gets_no_answer() {
+fn a_repeated_sequence_number_gets_no_reply() {
     let toy = toy();
     let record = call(7, procedure::COUNT, 1, service::SEALED, b"");
     assert_eq!(ask(&toy, Transport::Tcp, &record).0.verdict, Verdict::Reply);
@@ -96,7 +96,7 @@ fn a_number_that_was_seen_gets_no_answer() {
 }
 
 #[test]
-fn a_retransmission_has_a_new_number_and_gets_the_first_results_in_a_new_wrapping() {
+fn a_retransmission_gets_the_cached_results_sealed_again() {
     let toy = toy();
     for (n, transport) in (0..).zip(BOTH) {
         let send = |sequence| {
@@ -111,7 +111,7 @@ fn a_retransmission_has_a_new_number_and_gets_the_first_results_in_a_new_wrappin
 }
 
 #[test]
-fn answers_without_results_have_the_verifier_and_no_wrapping() {
+fn replies_without_results_have_a_verifier_and_are_not_sealed() {
     let toy = toy();
     for (n, procedure, status) in [
         (1, procedure::FAIL, Accepted::SystemErr),
@@ -128,7 +128,7 @@ fn answers_without_results_have_the_verifier_and_no_wrapping() {
 }
 
 #[test]
-fn a_deferred_reply_is_wrapped_though_the_flavour_is_gone() {
+fn a_deferred_reply_is_sealed_after_its_flavour_was_removed() {
     let toy = toy();
     let record = call(7, procedure::LATER, 1, service::SEALED, b"");
     assert_eq!(ask(&toy, Transport::Tcp, &record).0.verdict, Verdict::Deferred);
@@ -143,7 +143,7 @@ fn a_deferred_reply_is_wrapped_though_the_flavour_is_gone() {
 }
 
 #[test]
-fn no_data_is_taken_before_the_whole_record_can_be_checked() {
+fn no_data_is_taken_early_from_a_sealed_record() {
     let toy = toy();
     let data = [&[0, 0, 0, 200][..], &[7; 200]].concat();
     for (n, service) in [(1, service::NONE), (2, service::SEALED)] {
@@ -157,7 +157,7 @@ fn no_data_is_taken_before_the_whole_record_can_be_checked() {
 }
 
 #[test]
-fn ranges_of_files_are_in_replies_only_whose_results_stay_as_they_are() {
+fn file_ranges_are_used_only_in_unsealed_replies() {
     let toy = toy();
     let ask = |n, service| {
         let mut reply = Writer::new();

@@ -7,7 +7,7 @@ use bowline_state::{
 };
 
 #[test]
-fn what_changes_nothing_allocates_nothing() {
+fn requests_that_change_nothing_do_not_allocate() {
     for (local, many) in [(false, 0), (true, 0), (false, 100)] {
         let mut world = World::new(local);
         let plan = world.lock((1, 10), file(0), range(0, 9), Mode::Write, How::Try);

@@ -30,7 +30,7 @@ fn test(world: &World, owner: Owner, mode: Mode) -> TestAnswer {
 }
 
 #[test]
-fn a_write_lock_asked_for_over_a_read_lock_is_a_write_lock() {
+fn a_read_lock_can_be_upgraded() {
     let mut world = World::new(true);
     granted(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
@@ -39,7 +39,7 @@ fn a_write_lock_asked_for_over_a_read_lock_is_a_write_lock() {
 }
 
 #[test]
-fn an_upgrade_that_fails_leaves_the_old_lock() {
+fn a_failed_upgrade_keeps_the_old_lock() {
     for local in [false, true] {
         let mut world = World::new(local);
         granted(&world.lock(A, file(0), range(0, 9), Mode::Read, How::Try));
@@ -73,7 +73,7 @@ fn a_downgrade_grants_the_readers_that_wait() {
 }
 
 #[test]
-fn readers_in_a_row_go_together_and_do_not_pass_a_writer() {
+fn adjacent_readers_are_granted_together_but_not_past_a_writer() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     for (tag, owner, mode) in [
@@ -96,7 +96,7 @@ fn readers_in_a_row_go_together_and_do_not_pass_a_writer() {
 }
 
 #[test]
-fn a_cancel_of_what_was_granted_meanwhile_leaves_the_lock() {
+fn a_cancel_after_the_grant_keeps_the_lock() {
     let mut world = World::new(true);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
@@ -137,7 +137,7 @@ fn a_grant_that_was_confirmed_is_not_withdrawn() {
 }
 
 #[test]
-fn a_request_that_waits_and_asks_again_is_one_request() {
+fn a_repeated_waiting_request_is_one_request() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
@@ -148,7 +148,7 @@ fn a_request_that_waits_and_asks_again_is_one_request() {
 }
 
 #[test]
-fn a_request_that_is_granted_when_it_is_asked_again_does_not_wait_any_more() {
+fn a_request_granted_on_retry_no_longer_waits() {
     let mut world = World::new(true);
     world.kernel.local.entry(file(0)).or_insert_with(|| vec![None; 64])[3] = Some(Mode::Write);
     blocked(&world.lock(A, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
@@ -160,7 +160,7 @@ fn a_request_that_is_granted_when_it_is_asked_again_does_not_wait_any_more() {
 }
 
 #[test]
-fn two_readers_that_both_want_to_write_do_not_wait_for_ever() {
+fn two_readers_upgrading_are_a_deadlock() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
     granted(&world.lock(B, file(0), ALL, Mode::Read, How::Try));
@@ -181,7 +181,7 @@ fn a_deadlock_over_two_files_is_found() {
 }
 
 #[test]
-fn a_chain_of_waiting_owners_without_a_circle_is_no_deadlock() {
+fn a_chain_of_waiting_owners_without_a_cycle_is_not_a_deadlock() {
     let mut world = World::new(false);
     for number in 0..20_u8 {
         let owner = (number + 1, 1);
@@ -242,7 +242,7 @@ fn a_reboot_drops_only_the_host_that_it_names() {
 }
 
 #[test]
-fn a_host_is_not_recorded_for_what_it_does_not_get() {
+fn a_host_is_not_recorded_for_a_denied_lock() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     let stored = world.stored.len();
@@ -256,7 +256,7 @@ fn a_host_is_not_recorded_for_what_it_does_not_get() {
 
 /// A client closes a file: it unlocks all bytes, about some of which the kernel is being asked for somebody else.
 #[test]
-fn what_is_given_back_is_released_though_another_request_is_decided() {
+fn an_unlock_applies_while_a_kernel_request_of_another_owner_runs() {
     let mut world = World::new(true);
     granted(&world.lock(A, file(0), range(0, 3), Mode::Write, How::Try));
     granted(&world.lock(A, file(0), range(8, 11), Mode::Write, How::Try));
@@ -319,7 +319,7 @@ fn a_host_is_recorded_before_it_holds_or_waits() {
 }
 
 #[test]
-fn after_a_restart_only_reclaims_are_granted_until_all_are_back() {
+fn only_reclaims_are_granted_until_all_hosts_have_reclaimed() {
     let mut world = World::new(true);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     granted(&world.lock(B, file(1), ALL, Mode::Write, How::Try));
@@ -373,7 +373,7 @@ fn the_end_of_grace_is_stored_before_anything_new_is_granted() {
 }
 
 #[test]
-fn a_reclaim_that_the_kernel_agrees_to_after_grace_is_too_late() {
+fn a_reclaim_confirmed_by_the_kernel_after_grace_fails() {
     let mut world = World::new(true);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     world.restart();
@@ -402,7 +402,7 @@ fn a_reclaim_that_the_kernel_agrees_to_after_grace_is_too_late() {
 }
 
 #[test]
-fn a_second_crash_within_grace_keeps_the_list() {
+fn a_second_crash_within_grace_keeps_the_list_of_hosts() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     granted(&world.lock(B, file(1), ALL, Mode::Write, How::Try));
@@ -414,7 +414,7 @@ fn a_second_crash_within_grace_keeps_the_list() {
 }
 
 #[test]
-fn who_missed_a_whole_grace_period_reclaims_nothing_after_the_next_restart() {
+fn a_host_that_missed_a_grace_period_cannot_reclaim_later() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     granted(&world.lock(B, file(1), ALL, Mode::Write, How::Try));
@@ -431,7 +431,7 @@ fn who_missed_a_whole_grace_period_reclaims_nothing_after_the_next_restart() {
 }
 
 #[test]
-fn a_released_host_reclaims_nothing_and_the_record_comes_first() {
+fn a_host_is_released_after_its_record_and_cannot_reclaim() {
     let mut world = World::new(true);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
@@ -475,7 +475,7 @@ fn a_host_that_reboots_while_it_is_released_loses_its_locks_at_once() {
 }
 
 #[test]
-fn a_silent_host_loses_its_locks_only_to_somebody_who_wants_them() {
+fn a_silent_host_loses_its_locks_only_on_conflict() {
     let mut world = World::new(true);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     let silent = world.host(1);
@@ -494,7 +494,7 @@ fn a_silent_host_loses_its_locks_only_to_somebody_who_wants_them() {
 }
 
 #[test]
-fn a_monitored_host_that_holds_nothing_is_forgotten_after_an_hour() {
+fn a_monitored_host_without_locks_is_removed_after_an_hour() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     granted(&world.lock(B, file(1), ALL, Mode::Write, How::Try));
@@ -510,7 +510,7 @@ fn a_monitored_host_that_holds_nothing_is_forgotten_after_an_hour() {
 }
 
 #[test]
-fn a_waiting_request_gets_what_a_local_program_gives_back() {
+fn a_waiting_request_is_granted_after_a_local_unlock() {
     let mut world = World::new(true);
     world.kernel.local.insert(file(0), vec![Some(Mode::Write); 64]);
     blocked(&world.lock(A, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
@@ -529,7 +529,7 @@ fn a_waiting_request_gets_what_a_local_program_gives_back() {
 }
 
 #[test]
-fn a_request_is_not_tried_in_vain_while_nfs_owners_are_in_the_way() {
+fn a_request_is_not_retried_while_nfs_owners_conflict() {
     let mut world = World::new(true);
     world.kernel.local.insert(file(0), vec![Some(Mode::Read); 64]);
     blocked(&world.lock(A, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
@@ -544,7 +544,7 @@ fn a_request_is_not_tried_in_vain_while_nfs_owners_are_in_the_way() {
 }
 
 #[test]
-fn a_request_that_a_limit_of_all_blocks_is_granted_when_there_is_room_again() {
+fn a_request_blocked_by_a_limit_is_granted_when_there_is_room() {
     let limits = Limits { ranges_per_host: 3, ..Limits::default() };
     let mut world = World::with_limits(false, limits);
     granted(&world.lock(B, file(0), ALL, Mode::Write, How::Try));
@@ -561,7 +561,7 @@ fn a_request_that_a_limit_of_all_blocks_is_granted_when_there_is_room_again() {
 
 /// LOCK asks the kernel; meanwhile the client unlocks, cancels, or goes.
 #[test]
-fn what_happens_while_the_kernel_is_asked_counts() {
+fn changes_during_the_kernel_request_take_effect() {
     type Meanwhile = fn(&mut World);
     let unlock: Meanwhile = |world| granted(&world.unlock(A, file(0), range(4, 5)));
     let cancel: Meanwhile = |world| {
@@ -607,7 +607,7 @@ fn what_happens_while_the_kernel_is_asked_counts() {
 }
 
 #[test]
-fn what_the_kernel_cannot_show_is_held_by_the_table_alone() {
+fn locks_that_the_kernel_cannot_hold_are_in_the_table_only() {
     let mut world = World::new(true);
     granted(&world.lock(B, file(1), ALL, Mode::Read, How::Try));
     let oh = crate::world::oh(A);
@@ -638,7 +638,7 @@ fn what_the_kernel_cannot_show_is_held_by_the_table_alone() {
 }
 
 #[test]
-fn what_keeps_a_file_is_handed_back_with_its_last_lock() {
+fn the_guard_of_a_file_is_returned_with_its_last_lock() {
     let world = World::new(false);
     let kept: bowline_state::Kept = std::sync::Arc::new("open");
     let oh = b"x";
@@ -665,7 +665,7 @@ fn what_keeps_a_file_is_handed_back_with_its_last_lock() {
 }
 
 #[test]
-fn ranges_end_where_the_wire_says() {
+fn ranges_are_converted_from_offset_and_length() {
     let max64 = u64::MAX;
     let max31 = (1 << 31) - 1;
     for (offset, len, max, expected) in [
@@ -690,7 +690,7 @@ fn ranges_end_where_the_wire_says() {
 }
 
 #[test]
-fn an_export_that_goes_takes_its_locks_along() {
+fn locks_of_a_removed_export_are_released() {
     let mut world = World::new(true);
     for number in 0..4 {
         granted(&world.lock(A, file(number), ALL, Mode::Write, How::Try));

@@ -134,7 +134,7 @@ fn explore(scope: Scope, reached: &mut Reached) -> usize {
 }
 
 #[test]
-fn holds_in_every_order_of_events() {
+fn invariants_hold_in_every_order_of_events() {
     let mut reached = Reached::default();
     let states: usize = SCOPES.into_iter().map(|scope| explore(scope, &mut reached)).sum();
     assert!(states >= STATES, "only {states} states");

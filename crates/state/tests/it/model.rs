@@ -401,14 +401,14 @@ fn runs(bytes: &[Option<Mode>]) -> usize {
 }
 
 #[test]
-fn equals_the_model_among_nfs_owners() {
+fn state_equals_the_model_among_nfs_owners() {
     for seed in 0..50 {
         Run::new(seed, false).steps(10_000);
     }
 }
 
 #[test]
-fn equals_the_model_with_local_programs() {
+fn state_equals_the_model_with_local_programs() {
     for seed in 1000..1050 {
         Run::new(seed, true).steps(10_000);
     }

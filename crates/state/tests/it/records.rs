@@ -40,7 +40,7 @@ fn encoded(records: &[Record]) -> (Vec<u8>, Vec<usize>) {
 }
 
 #[test]
-fn a_record_is_laid_out_as_described() {
+fn a_record_has_the_documented_layout() {
     let mut bytes = Vec::new();
     Record::Instance(7).encode(&mut bytes);
     assert_eq!(bytes[..4], [5, 0, 0, 0]);
@@ -58,7 +58,7 @@ fn a_record_is_laid_out_as_described() {
 }
 
 #[test]
-fn a_store_that_is_cut_anywhere_gives_the_records_before_the_cut() {
+fn a_truncated_store_yields_the_records_before_the_cut() {
     let mut random = Random(3);
     for _ in 0..40 {
         let mut instance = 1;
@@ -76,7 +76,7 @@ fn a_store_that_is_cut_anywhere_gives_the_records_before_the_cut() {
 }
 
 #[test]
-fn a_record_with_a_wrong_bit_ends_the_store() {
+fn a_corrupt_record_ends_the_store() {
     let mut random = Random(4);
     let mut instance = 1;
     let records: Vec<Record> = (0..6).map(|_| record(&mut random, &mut instance)).collect();
@@ -93,7 +93,7 @@ fn a_record_with_a_wrong_bit_ends_the_store() {
 }
 
 #[test]
-fn what_this_version_does_not_know_is_passed_over_and_counted() {
+fn unknown_records_are_skipped_and_counted() {
     let (mut bytes, _) = encoded(&[Record::Instance(1)]);
     let len = bytes.len();
     Record::GraceBegan(1).encode(&mut bytes);
@@ -118,7 +118,7 @@ fn what_this_version_does_not_know_is_passed_over_and_counted() {
 
 /// Rewritten at any moment, the store says the same now and after whatever follows.
 #[test]
-fn a_rewritten_store_comes_to_the_same() {
+fn a_rewritten_store_has_the_same_meaning() {
     let mut random = Random(5);
     for _ in 0..2000 {
         let mut instance = 1;
@@ -133,7 +133,7 @@ fn a_rewritten_store_comes_to_the_same() {
 }
 
 #[test]
-fn a_grace_period_separates_who_came_back_from_who_did_not() {
+fn a_grace_period_drops_hosts_that_did_not_reclaim() {
     let host = |number: u8| MonitoredHost {
         addr: address(number),
         name: name(number).into(),

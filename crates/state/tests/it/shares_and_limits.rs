@@ -40,7 +40,7 @@ fn unshare(world: &World, host: u8, oh: &[u8], access: u32, deny: u32) {
 
 /// All pairs of access and deny of two owners.
 #[test]
-fn shares_conflict_where_one_denies_what_the_other_does() {
+fn shares_conflict_by_access_and_deny_bits() {
     for (access, deny) in (0..4).flat_map(|a| (0..4).map(move |d| (a, d))) {
         for (other_access, other_deny) in (0..4).flat_map(|a| (0..4).map(move |d| (a, d))) {
             let mut world = World::new(false);
@@ -74,7 +74,7 @@ fn opens_are_counted_per_combination() {
 }
 
 #[test]
-fn a_client_is_never_denied_by_what_it_reserved_itself() {
+fn a_client_is_never_denied_by_its_own_reservation() {
     let mut world = World::new(false);
     assert!(!world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
     granted(&share(&mut world, 1, b"a", 3, 3));
@@ -88,7 +88,7 @@ fn a_client_is_never_denied_by_what_it_reserved_itself() {
 }
 
 #[test]
-fn every_limit_holds() {
+fn every_limit_is_enforced() {
     let small = Limits {
         ranges_per_file: 10,
         ranges_per_owner: 6,

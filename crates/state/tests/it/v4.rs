@@ -110,7 +110,7 @@ fn exchange_id_has_nine_cases() {
 }
 
 #[test]
-fn create_session_answers_the_same_request_again() {
+fn create_session_replays_its_reply() {
     let state = state();
     let known = exchange(&state, 0, 1, ALICE, false).unwrap();
     let early = Exchanged { sequence: 0, ..known };
@@ -128,14 +128,14 @@ fn create_session_answers_the_same_request_again() {
 }
 
 #[test]
-fn an_id_that_is_not_confirmed_within_a_lease_is_forgotten() {
+fn an_unconfirmed_client_id_expires_after_a_lease() {
     let state = state();
     let known = exchange(&state, 0, 1, ALICE, false).unwrap();
     assert_eq!(session_of(&state, LEASE + 1, known, ALICE), Err(CreateSessionError::StaleClientId));
 }
 
 #[test]
-fn a_client_goes_when_it_has_nothing() {
+fn destroy_clientid_needs_a_client_without_state() {
     let state = state();
     let made = client(&state, b"a");
     let id = state.read().session(&made.session).unwrap().client_id();
@@ -163,7 +163,7 @@ fn run(
 }
 
 #[test]
-fn errors_of_sequence_leave_the_slot_as_it_was() {
+fn errors_of_sequence_do_not_change_the_slot() {
     use SequenceError::{BadHighSlot, BadSlot, Dead, FalseRetry, Misordered, Running, Uncached};
     let state = state();
     let made = client(&state, b"a");
@@ -188,7 +188,7 @@ fn errors_of_sequence_leave_the_slot_as_it_was() {
 }
 
 #[test]
-fn a_slot_runs_each_request_once_whatever_threads_ask() {
+fn a_slot_runs_each_request_once_under_concurrency() {
     let state = Arc::new(state());
     let made = client(&state, b"a");
     let ran = Arc::new(AtomicU64::new(0));
@@ -252,7 +252,7 @@ fn open(
 
 /// A file that has lost its name must not seem to be open when its last open is closed.
 #[test]
-fn what_keeps_a_file_goes_with_its_open_at_once() {
+fn the_guard_of_a_file_is_dropped_at_close() {
     let state = state();
     let a = client(&state, b"a");
     let reading = state.read();
@@ -267,7 +267,7 @@ fn what_keeps_a_file_goes_with_its_open_at_once() {
 }
 
 #[test]
-fn a_stateid_is_good_for_its_client_its_file_and_what_it_was_opened_for() {
+fn a_stateid_is_valid_for_its_client_file_and_access() {
     let state = state();
     let (a, b) = (client(&state, b"a"), client(&state, b"b"));
     let opened = open(&state, 0, &a, b"owner", 1, mode(1, 0)).unwrap();
@@ -299,7 +299,7 @@ fn a_stateid_is_good_for_its_client_its_file_and_what_it_was_opened_for() {
 }
 
 #[test]
-fn a_silent_client_keeps_its_opens_until_somebody_wants_the_file() {
+fn an_expired_client_keeps_its_opens_until_a_conflict() {
     let state = state();
     let (a, b) = (client(&state, b"a"), client(&state, b"b"));
     open(&state, 0, &a, b"o", 1, mode(3, 3)).unwrap();
@@ -340,7 +340,7 @@ fn conflict(a: ShareMode, b: ShareMode) -> bool {
 
 proptest! {
     #[test]
-    fn opens_are_those_of_the_model(
+    fn opens_equal_the_model(
         steps in proptest::collection::vec((0..3_usize, 0..2_u8, 1..4_u32, 0..4_u32, 0..4_u8), 1..80),
     ) {
         let state = state();

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_closed_connections_carried_adds_up() {
+    fn totals_of_closed_connections_are_summed_per_client() {
         let mut clients = Clients::new(2);
         clients.opened(address(1));
         clients.opened(address(1));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_left_first_is_forgotten_first_and_who_is_here_never() {
+    fn the_first_closed_client_is_evicted_and_open_ones_never() {
         let mut clients = Clients::new(2);
         clients.opened(address(9));
         clients.opened(address(9));

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_fills_the_window_waits_for_us() {
+    fn a_client_that_fills_the_window_is_limited_by_the_receive_window() {
         let full = samples(|samples| samples.second.bytes_received = 45_000_000);
         assert_eq!(
             (full.limit(), full.buffer_to_lift(full.limit())),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_or_a_loss_is_the_networks() {
+    fn a_send_queue_or_loss_is_attributed_to_the_network() {
         let queue = samples(|samples| {
             samples.second.bytes_received = 30_000_000;
             samples.second.rtt_us = 45_000;
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_ours() {
+    fn unread_data_is_attributed_to_the_server() {
         let slow = samples(|samples| {
             samples.second.bytes_received = 45_000_000;
             samples.unread_bytes = 1 << 20;
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_is_counted_by_the_kernel() {
+    fn send_limits_are_taken_from_tcp_info() {
         let leaves = |change: fn(&mut Info)| {
             samples(|samples| {
                 samples.second.bytes_acked = 50_000_000;
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_has_reasons_too() {
+    fn idle_connections_have_a_limit_reason() {
         assert_eq!(samples(|_| {}).limit(), Limit::Idle);
         let stuck = |window| {
             samples(|samples| {

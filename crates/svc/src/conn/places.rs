@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_most_comes_first_and_who_has_none_is_forgotten() {
+    fn clients_are_ordered_by_connections_and_removed_at_zero() {
         let (a, b, c) = (client("10.0.0.1"), client("10.0.0.2"), client("10.0.0.3"));
         let mut places = Places::default();
         for (client, id) in [(a, 1), (b, 2), (b, 3), (b, 4), (c, 5), (c, 6), (c, 6)] {

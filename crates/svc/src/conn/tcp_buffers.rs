@@ -458,7 +458,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     #[test]
-    fn promises_end_with_their_connections_and_never_exceed_the_budget() {
+    fn buffer_reservations_end_with_the_connection_within_the_budget() {
         let all = Arc::new(BufferBudget { used: AtomicU64::new(0), max: AtomicU64::new(100) });
         let promise = || BufferReservation { of: Arc::clone(&all), bytes: 0 };
         let (mut one, mut two) = (promise(), promise());

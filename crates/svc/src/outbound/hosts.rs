@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_goes_until_the_machine_has_answered() {
+    fn only_one_call_is_sent_until_the_host_has_answered() {
         let (mut hosts, limits) = (Hosts::default(), limits());
         let key = "10.0.0.1:0".parse().unwrap();
         (1..=4).for_each(|call| assert_eq!(hosts.wait(key, call, &limits), None));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_call_that_waits_gives_way() {
+    fn the_oldest_waiting_call_is_dropped_at_the_limit() {
         let (mut hosts, limits) = (Hosts::default(), limits());
         let key = "[fe80::1%3]:0".parse().unwrap();
         (1..=4).for_each(|call| assert_eq!(hosts.wait(key, call, &limits), None));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn few_machines_that_do_not_answer_are_remembered() {
+    fn the_number_of_unanswering_hosts_is_bounded() {
         let (mut hosts, limits) = (Hosts::default(), limits());
         for n in 1..=9_u8 {
             let key = ([10, 0, 0, n], 0).into();

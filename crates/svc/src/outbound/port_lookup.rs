@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_forgotten_in_time() {
+    fn a_cached_port_expires() {
         let (mut ports, limits) = (Ports::default(), OutboundLimits::default());
         ports.learn(NLM, 4045, 10, &limits);
         assert_eq!(ports.get(&NLM, limits.port_age_ms), Some(4045));

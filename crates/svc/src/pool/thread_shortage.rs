@@ -39,7 +39,7 @@ mod tests {
     use super::{LOG_EVERY_MS, RETRY_AFTER_MS, ThreadShortage};
 
     #[test]
-    fn a_shortage_is_tried_now_and_then_and_told_of_rarely() {
+    fn a_thread_shortage_is_retried_and_rarely_logged() {
         let shortage = ThreadShortage::default();
         assert!(!shortage.is_recent(0));
         assert!(shortage.record(5));

@@ -124,7 +124,7 @@ mod tests {
     use super::split_threads;
 
     #[test]
-    fn threads_are_shared_out_to_the_last_one() {
+    fn all_threads_are_distributed_among_pools() {
         assert_eq!(split_threads((3, 9), 2).unwrap(), [(2, 5), (1, 4)]);
         assert_eq!(split_threads((1, 2), 2).unwrap(), [(1, 1), (1, 1)]);
         assert!(split_threads((1, 1), 2).is_err() && split_threads((3, 2), 1).is_err());

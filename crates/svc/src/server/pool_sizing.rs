@@ -281,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_need_the_other_cpu_keep_it() {
+    fn a_second_leader_is_not_added_while_clients_use_the_cpu() {
         let (machine, mut sizer) = (Machine::new(), PoolSizer::new(2));
         assert_eq!(machine.run(&mut sizer, (1, 2), (1.0, 0.1), 50), 1);
     }
 
     #[test]
-    fn clients_that_need_a_cpu_get_it_back() {
+    fn a_leader_is_removed_when_clients_need_the_cpu() {
         let (machine, mut sizer) = (Machine::new(), PoolSizer::new(2));
         assert_eq!(machine.run(&mut sizer, (2, 2), (1.2, 0.0), 3), 2, "not at once");
         assert_eq!(machine.run(&mut sizer, (2, 2), (1.2, 0.0), 2), 1);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn long_calls_are_spread_wherever_there_is_room() {
+    fn long_calls_are_spread_over_idle_cpus() {
         let machine = Machine { call: Duration::from_micros(600), ..Machine::new() };
         let mut sizer = PoolSizer::new(2);
         assert_eq!(machine.run(&mut sizer, (1, 2), (0.8, 0.2), 3), 2);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_taken_back_and_not_repeated() {
+    fn a_wrong_pool_change_is_undone_and_retried_later() {
         for (cpu_time, idle_time) in [(1.2, 0.0), (0.88, 1.1)] {
             let (machine, mut sizer) = (Machine::new(), PoolSizer::new(2));
             for pause in [0, 38, 78, 158, 318, 638, 638] {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_leader_can_do_is_left_to_one() {
+    fn a_load_for_one_leader_uses_one_leader() {
         let (machine, mut sizer) = (Machine::new(), PoolSizer::new(8));
         assert_eq!(machine.run(&mut sizer, (2, 8), (0.45, 7.0), 2), 2, "not at once");
         assert_eq!(machine.run(&mut sizer, (2, 8), (0.45, 7.0), 1), 1);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn many_connections_are_not_sent_over_often() {
+    fn connections_are_rarely_moved_between_pools() {
         let (machine, mut sizer) = (Machine::new(), PoolSizer::new(8));
         assert_eq!(machine.run(&mut sizer, (4, 8), (0.45, 7.0), 3), 1);
         sizer.changed(machine.now.get(), 10_000);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_counts_as_long_as_it_was() {
+    fn a_pause_is_weighted_by_its_length() {
         let (machine, mut sizer) = (Machine::new(), PoolSizer::new(8));
         assert_eq!(machine.run(&mut sizer, (4, 8), (3.0, 5.0), 5), 4);
         machine.now.set(machine.now.get() + Duration::from_secs(60));

@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_only_some_interfaces_can_bring_have_no_others() {
+    fn loopback_and_link_local_addresses_bind_only_their_interface() {
         assert_eq!(bindings(Interface, "127.0.0.1:2049"), [(None, 0), (Some(1), 0)]);
         assert_eq!(bindings(Interface, "[fe80::1%2]:2049"), [(None, 0)]);
         assert_eq!(bindings(Cpu, "[fe80::1%2]:2049"), [(None, 0), (None, 1)]);
     }
 
     #[test]
-    fn a_thousand_interfaces_do_not_make_ten_thousand_sockets() {
+    fn the_number_of_udp_sockets_is_bounded() {
         let links: Vec<Link> = (1..=1000).map(|index| link(index, true, false)).collect();
         let addr: SocketAddr = "0.0.0.0:2049".parse().unwrap();
         let bindings = wanted(InterfaceCpu, &[addr, addr], &[], &links, 16);

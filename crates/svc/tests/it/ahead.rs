@@ -73,7 +73,7 @@ fn mixture(toy: &Toy, lens: &[usize], pause: Duration) -> u64 {
 }
 
 #[test]
-fn whatever_arrives_together_all_of_it_comes_through() {
+fn large_records_arrive_intact_in_any_segmentation() {
     for wake_policy in
         [WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Cap(2), WakePolicy::Chain]
     {
@@ -94,7 +94,7 @@ fn whatever_arrives_together_all_of_it_comes_through() {
 }
 
 #[test]
-fn what_is_not_taken_any_more_is_kept_and_answered() {
+fn data_that_a_sink_refuses_is_kept_and_answered() {
     for wake_policy in
         [WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Cap(2), WakePolicy::Chain]
     {
@@ -132,7 +132,7 @@ fn what_is_not_taken_any_more_is_kept_and_answered() {
 }
 
 #[test]
-fn most_of_a_large_record_goes_through_a_pipe_unless_it_is_to_be_copied() {
+fn large_records_are_spliced_unless_zero_copy_is_off() {
     for (zero_copy, how) in [
         (ZeroCopy::Auto, 0),
         (ZeroCopy::On, 0),
@@ -161,7 +161,7 @@ fn most_of_a_large_record_goes_through_a_pipe_unless_it_is_to_be_copied() {
 }
 
 #[test]
-fn what_arrives_in_drops_is_gathered_first() {
+fn small_segments_are_collected_into_larger_pieces() {
     let toy = Toy::start(config());
     let len = 600_000;
     let wire = record(&message(1, TAKE, &args(0, len)));
@@ -176,7 +176,7 @@ fn what_arrives_in_drops_is_gathered_first() {
 }
 
 #[test]
-fn a_piece_that_sleeps_holds_up_nobody_else() {
+fn a_piece_that_blocks_does_not_delay_others() {
     for wake_policy in [WakePolicy::Adaptive, WakePolicy::Unlimited] {
         let toy = Toy::start(Config { wake_policy, pool_mode: PoolMode::Global, ..config() });
         let (mut slow, mut quick) = (toy.client(), toy.client());
@@ -205,7 +205,7 @@ fn a_piece_that_sleeps_holds_up_nobody_else() {
 }
 
 #[test]
-fn a_client_is_not_given_up_for_a_piece_that_sleeps() {
+fn a_client_does_not_time_out_while_its_piece_blocks() {
     const AGE: Duration = Duration::from_millis(1500);
     for (wake_policy, idle_age_max) in
         [(WakePolicy::Adaptive, None), (WakePolicy::Adaptive, Some(AGE)), (WakePolicy::Chain, None)]
@@ -227,7 +227,7 @@ fn a_client_is_not_given_up_for_a_piece_that_sleeps() {
 }
 
 #[test]
-fn a_record_that_stops_in_the_middle_keeps_little_and_dies_alone() {
+fn an_incomplete_record_uses_little_memory_and_affects_no_others() {
     let toy = Toy::start(config());
     let wire = record(&message(1, TAKE, &args(0, 4_000_000)));
     let mut half: Vec<Client> = (0..20).map(|_| toy.client()).collect();
@@ -249,7 +249,7 @@ fn a_record_that_stops_in_the_middle_keeps_little_and_dies_alone() {
 }
 
 #[test]
-fn a_server_stops_in_the_middle_of_a_record() {
+fn a_server_can_stop_during_a_record() {
     let toy = Toy::start(config());
     let wire = record(&message(1, TAKE, &args(50, 4_000_000)));
     let mut client = toy.client();
@@ -260,7 +260,7 @@ fn a_server_stops_in_the_middle_of_a_record() {
 }
 
 #[test]
-fn records_in_fragments_are_joined() {
+fn fragmented_large_records_are_joined() {
     let toy = Toy::start(config());
     let message = message(1, TAKE, &args(0, 1_000_000));
     let mut wire = Vec::new();

@@ -114,7 +114,7 @@ fn a_client_is_called_back_a_hundred_thousand_times_while_pools_change() {
 }
 
 #[test]
-fn what_a_client_does_not_read_is_bounded_and_in_order() {
+fn callbacks_that_a_client_does_not_read_are_bounded_and_ordered() {
     let toy = Toy::start(config());
     let _seen = watched(&toy);
     let mut client = toy.client();
@@ -140,7 +140,7 @@ fn what_a_client_does_not_read_is_bounded_and_in_order() {
 }
 
 #[test]
-fn a_datagram_goes_back_from_the_socket_that_its_call_came_to() {
+fn a_callback_datagram_leaves_from_the_socket_of_its_call() {
     let toy = Toy::start(config());
     let client = datagrams(toy.udp);
     client.send(&message(1, CALL_ME, &[])).unwrap();

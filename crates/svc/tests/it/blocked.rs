@@ -55,7 +55,7 @@ fn a_hung_export_takes_its_share_of_the_threads() {
 }
 
 #[test]
-fn a_larger_share_lets_waiting_calls_in() {
+fn a_larger_export_share_admits_waiting_calls() {
     let toy = half(WakePolicy::Adaptive);
     let mut client = toy.client();
     for xid in 0..6 {

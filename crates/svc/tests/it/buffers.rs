@@ -44,7 +44,7 @@ impl BufferRules for ByClient {
 }
 
 #[test]
-fn without_a_wish_the_kernel_sizes_the_buffers() {
+fn unset_buffer_sizes_are_left_to_the_kernel() {
     let (toy, mut client) = start(SocketBufferSizes::UNSET);
     let before = link(&toy).receive_buffer_bytes;
     for xid in 0..40 {
@@ -69,7 +69,7 @@ fn a_new_connection_gets_the_size_of_its_client_or_else_the_servers() {
 }
 
 #[test]
-fn promises_end_with_the_connection() {
+fn buffer_reservations_end_with_the_connection() {
     let (toy, client) = start(receive(SMALL));
     drop(client);
     until("nothing is promised", || toy.server.buffer_totals().promised_bytes == 0);
@@ -103,7 +103,7 @@ fn sizes_are_minima_and_an_open_connection_grows() {
 }
 
 #[test]
-fn an_export_is_heeded_at_its_first_call() {
+fn buffer_sizes_of_an_export_apply_at_its_first_call() {
     let (toy, mut client) = start(SocketBufferSizes::UNSET);
     let own = link(&toy).receive_buffer_bytes;
     client.call(2, WISH, &(own * 2).to_be_bytes());
@@ -143,7 +143,7 @@ fn the_budget_is_not_exceeded() {
 }
 
 #[test]
-fn what_limits_a_connection_is_seen() {
+fn the_limit_of_a_connection_is_reported() {
     let (toy, mut client) = start(SocketBufferSizes::UNSET);
     assert_eq!(link(&toy).limit, Limit::Idle);
     // A client that asks for much and reads nothing.

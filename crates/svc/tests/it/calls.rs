@@ -68,7 +68,7 @@ fn a_datagram_may_be_as_long_as_udp_allows() {
 }
 
 #[test]
-fn replies_leave_from_the_address_that_was_asked() {
+fn udp_replies_leave_from_the_destination_address_of_the_call() {
     let any = "0.0.0.0:0".parse().unwrap();
     let toy = Toy::start(bowline_svc::Config { udp: vec![any], ..config() });
     let asked = ([127, 0, 0, 9], toy.udp.port()).into();
@@ -112,7 +112,7 @@ fn fragments_are_joined() {
 }
 
 #[test]
-fn a_call_may_come_byte_by_byte() {
+fn a_call_may_arrive_byte_by_byte() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     for xid in 0..3 {
@@ -125,7 +125,7 @@ fn a_call_may_come_byte_by_byte() {
 }
 
 #[test]
-fn large_records_and_replies_come_through_between_small_ones() {
+fn large_records_and_replies_work_between_small_ones() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     let large = opaque(&(0..3_000_000_u32).map(|n| (n % 251) as u8).collect::<Vec<_>>());

@@ -61,7 +61,7 @@ fn of(toy: &Toy, client: &TcpStream) -> String {
 }
 
 #[test]
-fn a_pacing_system_spares_local_clients() {
+fn local_clients_do_not_use_a_pacing_congestion_control() {
     where_system_is("bbr", |net| {
         let toy = start(Congestion::Auto);
         let (local, named, remote) = (near(), near_by_name(), far(net));
@@ -84,7 +84,7 @@ fn a_pacing_system_spares_local_clients() {
 }
 
 #[test]
-fn a_route_that_names_one_is_obeyed() {
+fn a_congestion_control_set_on_a_route_is_used() {
     where_system_is("bbr", |net| {
         ip("route replace 10.0.1.0/24 dev s1 proto kernel scope link src 10.0.1.1 congctl cubic");
         let toy = start(Congestion::Auto);
@@ -95,7 +95,7 @@ fn a_route_that_names_one_is_obeyed() {
 }
 
 #[test]
-fn a_system_that_does_not_pace_is_left_alone() {
+fn a_system_without_pacing_is_not_changed() {
     where_system_is("reno", |net| {
         let toy = start(Congestion::Auto);
         assert_eq!((of(&toy, &near()), of(&toy, &far(net))), ("reno".into(), "reno".into()));

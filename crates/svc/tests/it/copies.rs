@@ -36,7 +36,7 @@ fn server_of(stream: &TcpStream) -> SocketAddr {
 }
 
 #[test]
-fn two_processes_with_equal_calls_are_each_told_what_their_own_did() {
+fn equal_calls_of_two_processes_each_get_their_own_reply() {
     let toy = Toy::start(config());
     toy.state.go_on.store(true, SeqCst);
     for xid in 0..40 {
@@ -57,7 +57,7 @@ fn two_processes_with_equal_calls_are_each_told_what_their_own_did() {
 }
 
 #[test]
-fn a_second_process_waits_for_the_first_ones_call_and_then_runs_its_own() {
+fn an_equal_call_of_a_second_process_runs_after_the_first() {
     let (toy, mut first) = running();
     let mut second = toy.client();
     second.send(XID, ONCE_ONLY, &[]);
@@ -70,7 +70,7 @@ fn a_second_process_waits_for_the_first_ones_call_and_then_runs_its_own() {
 }
 
 #[test]
-fn a_client_that_vanished_and_comes_from_another_port_gets_the_first_runs_reply() {
+fn a_retransmission_from_another_port_gets_the_first_reply() {
     if !is_root() {
         return skip(Missing::Root, "closing a connection in silence takes CAP_NET_ADMIN");
     }
@@ -87,7 +87,7 @@ fn a_client_that_vanished_and_comes_from_another_port_gets_the_first_runs_reply(
 }
 
 #[test]
-fn a_client_that_vanished_and_comes_from_the_same_port_gets_the_first_runs_reply() {
+fn a_retransmission_from_the_same_port_gets_the_first_reply() {
     if !is_root() {
         return skip(Missing::Root, "closing a connection in silence takes CAP_NET_ADMIN");
     }
@@ -103,7 +103,7 @@ fn a_client_that_vanished_and_comes_from_the_same_port_gets_the_first_runs_reply
 }
 
 #[test]
-fn a_reply_that_was_lost_is_sent_to_who_asks_again() {
+fn a_lost_reply_is_sent_to_the_retransmission() {
     if !is_root() {
         return skip(Missing::Root, "closing a connection in silence takes CAP_NET_ADMIN");
     }
@@ -124,7 +124,7 @@ fn a_reply_that_was_lost_is_sent_to_who_asks_again() {
 }
 
 #[test]
-fn a_third_copy_of_a_call_that_runs_is_answered() {
+fn a_third_copy_of_a_running_call_is_answered() {
     let (toy, first) = running();
     drop(first);
     let mut second = toy.client();
@@ -141,7 +141,7 @@ fn a_third_copy_of_a_call_that_runs_is_answered() {
 }
 
 #[test]
-fn a_call_that_cannot_be_answered_now_ends_its_connection_and_nothing_else() {
+fn a_call_that_cannot_be_answered_now_closes_only_its_connection() {
     let toy = Toy::start(config());
     let mut other = toy.client();
     for blocks in [0_u32, 1] {

@@ -100,7 +100,7 @@ fn ten_thousand_datagrams_are_completed_in_any_order() {
 }
 
 #[test]
-fn a_connection_with_as_many_pending_calls_as_it_may_have_is_not_read() {
+fn a_connection_at_its_limit_of_pending_calls_is_not_read() {
     let limits = Limits { in_flight_max: 4, ..Limits::default() };
     let toy = Toy::with_limits(limits);
     let mut client = toy.client();
@@ -128,7 +128,7 @@ fn a_connection_with_as_many_pending_calls_as_it_may_have_is_not_read() {
 }
 
 #[test]
-fn what_is_completed_after_its_connection_was_closed_goes_nowhere() {
+fn a_deferred_reply_to_a_closed_connection_is_dropped() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     for xid in 0..100_u32 {
@@ -169,7 +169,7 @@ fn a_server_that_stops_waits_for_pending_replies() {
 }
 
 #[test]
-fn what_is_completed_after_the_server_has_stopped_goes_nowhere() {
+fn a_deferred_reply_after_the_stop_is_dropped() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     client.send(1, LATER, &[0; 4]);

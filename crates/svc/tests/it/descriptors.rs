@@ -20,8 +20,8 @@ fn take_all() -> Vec<File> {
 }
 
 #[test]
-fn a_client_waits_until_there_is_a_descriptor_for_it() {
-    if !in_child("descriptors::a_client_waits_until_there_is_a_descriptor_for_it", &[]) {
+fn a_client_is_accepted_once_a_descriptor_is_free() {
+    if !in_child("descriptors::a_client_is_accepted_once_a_descriptor_is_free", &[]) {
         return;
     }
     let toy = Toy::start(config());
@@ -49,8 +49,8 @@ fn a_client_waits_until_there_is_a_descriptor_for_it() {
 }
 
 #[test]
-fn a_worker_that_finds_no_descriptors_for_a_pipe_asks_again() {
-    if !in_child("descriptors::a_worker_that_finds_no_descriptors_for_a_pipe_asks_again", &[]) {
+fn a_worker_without_descriptors_for_a_pipe_retries_later() {
+    if !in_child("descriptors::a_worker_without_descriptors_for_a_pipe_retries_later", &[]) {
         return;
     }
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, threads: (1, 1), ..config() });

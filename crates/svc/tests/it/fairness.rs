@@ -50,7 +50,7 @@ fn overtaken_by(toy: &Toy, client: &mut Client) -> u64 {
 }
 
 #[test]
-fn a_client_with_many_calls_in_flight_costs_others_one_round() {
+fn a_client_with_many_calls_in_flight_delays_others_by_one_round() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
     let mut modest = toy.client();
     let enough = Arc::new(AtomicBool::new(false));

@@ -18,8 +18,8 @@ fn resident() -> usize {
 }
 
 #[test]
-fn a_client_that_never_reads_holds_up_itself_alone() {
-    if !in_child("hostile::a_client_that_never_reads_holds_up_itself_alone", &[]) {
+fn a_client_that_never_reads_delays_only_itself() {
+    if !in_child("hostile::a_client_that_never_reads_delays_only_itself", &[]) {
         return;
     }
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
@@ -49,7 +49,7 @@ fn a_client_that_never_reads_holds_up_itself_alone() {
 }
 
 #[test]
-fn nobody_is_read_whose_replies_wait() {
+fn a_connection_with_queued_replies_is_not_read() {
     // each record ends where a receive does, so that nothing of the next is left to be served
     const LEN: usize = 1_000_000;
     const CALLS: usize = 60;
@@ -78,7 +78,7 @@ fn nobody_is_read_whose_replies_wait() {
 }
 
 #[test]
-fn sleepers_of_one_connection_are_bounded() {
+fn blocked_calls_of_one_connection_are_bounded() {
     let toy = Toy::with_limits(Limits { in_flight_max: 4, ..Limits::default() });
     let mut client = toy.client();
     let wire: Vec<u8> =
@@ -96,7 +96,7 @@ fn sleepers_of_one_connection_are_bounded() {
 }
 
 #[test]
-fn replies_that_nobody_takes_have_a_budget() {
+fn unread_replies_have_a_budget() {
     let toy = Toy::with_limits(Limits { queued_bytes_max: 1000, ..Limits::default() });
     let mut lazy = toy.client();
     for xid in 0..40 {
@@ -110,7 +110,7 @@ fn replies_that_nobody_takes_have_a_budget() {
 }
 
 #[test]
-fn who_leaves_most_unread_for_longest_makes_room_for_the_others() {
+fn the_connection_with_the_most_unread_data_is_closed_first() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
     let unread = || toy.server.conns().iter().map(|conn| conn.queued_bytes).collect::<Vec<_>>();
     let mut lazy = Vec::new();
@@ -146,7 +146,7 @@ fn who_leaves_most_unread_for_longest_makes_room_for_the_others() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_for_long_is_given_up() {
+fn a_client_that_reads_nothing_is_closed_after_a_timeout() {
     let limits = Limits { reply_age_max: Duration::from_secs(3), ..Limits::default() };
     let toy = Toy::with_limits(limits);
     let (mut lazy, mut slow) = (toy.client(), toy.client());
@@ -174,7 +174,7 @@ fn a_client_that_takes_nothing_for_long_is_given_up() {
 }
 
 #[test]
-fn records_under_way_have_a_budget() {
+fn partial_records_have_a_budget() {
     let toy = Toy::with_limits(Limits { partial_bytes_max: 1 << 20, ..Limits::default() });
     let wire = record(&message(1, ECHO, &opaque(&vec![1; 400_000])));
     let mut half: Vec<Client> = (0..8).map(|_| toy.client()).collect();
@@ -191,7 +191,7 @@ fn records_under_way_have_a_budget() {
 }
 
 #[test]
-fn datagrams_that_nobody_takes_have_a_budget() {
+fn queued_datagrams_have_a_budget() {
     const LEN: usize = 1000;
     const MOST: usize = 64 << 10;
     for wake_policy in [WakePolicy::Adaptive, WakePolicy::Chain] {
@@ -236,7 +236,7 @@ fn datagrams_that_nobody_takes_have_a_budget() {
 }
 
 #[test]
-fn the_budgets_follow_the_memory_that_is_set() {
+fn budgets_follow_the_memory_setting() {
     let toy = Toy::with_limits(Limits::default());
     let wire = record(&message(1, ECHO, &opaque(&vec![1; 60_000])));
     let half = |count: usize| -> Vec<Client> {
@@ -264,7 +264,7 @@ fn the_budgets_follow_the_memory_that_is_set() {
 }
 
 #[test]
-fn a_half_sent_record_is_given_up_after_a_while() {
+fn an_incomplete_record_times_out() {
     let limits = Limits { partial_age_max: Duration::from_millis(200), ..Limits::default() };
     let toy = Toy::with_limits(limits);
     let (mut half, mut idle) = (toy.client(), toy.client());
@@ -278,7 +278,7 @@ fn a_half_sent_record_is_given_up_after_a_while() {
 }
 
 #[test]
-fn silent_connections_are_closed_if_that_is_wanted() {
+fn idle_connections_are_closed_if_configured() {
     let limits = Limits { idle_age_max: Some(Duration::from_secs(2)), ..Limits::default() };
     let toy = Toy::with_limits(limits);
     let mut client = toy.client();
@@ -288,7 +288,7 @@ fn silent_connections_are_closed_if_that_is_wanted() {
 }
 
 #[test]
-fn what_is_no_record_closes_the_connection() {
+fn an_invalid_record_closes_the_connection() {
     let toy = Toy::start(config());
     let oversized = (u32::MAX >> 1).to_be_bytes();
     let tiny: Vec<u8> = [0, 0, 0, 0].repeat(5000);
@@ -331,7 +331,7 @@ fn connections_are_limited_in_all_and_per_client() {
 }
 
 #[test]
-fn what_follows_a_byte_of_urgent_data_is_answered() {
+fn calls_after_urgent_data_are_answered() {
     for wake_policy in [WakePolicy::Adaptive, WakePolicy::Chain] {
         let toy = Toy::start(Config { wake_policy, ..config() });
         for len in [100, 3 << 20] {

@@ -11,8 +11,8 @@ fn resident() -> usize {
 }
 
 #[test]
-fn idle_connections_cost_little_and_delay_nobody() {
-    if !in_child("idle::idle_connections_cost_little_and_delay_nobody", &[]) {
+fn idle_connections_use_little_memory_and_delay_no_others() {
+    if !in_child("idle::idle_connections_use_little_memory_and_delay_no_others", &[]) {
         return;
     }
     let toy = Toy::start(config());

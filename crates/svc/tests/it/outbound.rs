@@ -232,7 +232,7 @@ fn answer(message: &[u8], own_port: &AtomicU32, versions: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn ports_are_asked_for_by_every_version_over_both_transports() {
+fn ports_are_looked_up_by_every_version_over_both_transports() {
     for versions in [&[2_u32, 3, 4][..], &[3], &[2]] {
         let own_port = Arc::new(AtomicU32::new(0));
         let machine = echo(&own_port, versions);
@@ -253,7 +253,7 @@ fn ports_are_asked_for_by_every_version_over_both_transports() {
 }
 
 #[test]
-fn a_call_carries_root_by_auth_sys_and_comes_from_the_address_that_the_client_used() {
+fn a_call_has_auth_sys_root_and_the_address_used_by_the_client() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
     let machine = Machine::new(move |message, from| {
@@ -281,7 +281,7 @@ fn a_call_carries_root_by_auth_sys_and_comes_from_the_address_that_the_client_us
 }
 
 #[test]
-fn a_machine_that_does_not_answer_gets_one_call_at_a_time_and_pauses() {
+fn an_unanswering_host_gets_one_call_at_a_time_with_backoff() {
     let asked = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&asked);
     let machine = Machine::new(move |_, _| {
@@ -309,7 +309,7 @@ fn a_machine_that_does_not_answer_gets_one_call_at_a_time_and_pauses() {
 }
 
 #[test]
-fn nobody_listening_is_told_apart_at_once() {
+fn a_refused_connection_fails_at_once() {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let limits = OutboundLimits { backoff_min_ms: 1, ..OutboundLimits::default() };
     for transport in [Transport::Udp, Transport::Tcp] {
@@ -324,7 +324,7 @@ fn nobody_listening_is_told_apart_at_once() {
 }
 
 #[test]
-fn only_the_reply_with_the_xid_from_the_machine_itself_counts() {
+fn only_a_reply_with_the_xid_from_the_same_host_is_accepted() {
     let elsewhere = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
     let forger = Arc::clone(&elsewhere);
     let machine = Machine::new(move |message, from| {
@@ -344,7 +344,7 @@ fn only_the_reply_with_the_xid_from_the_machine_itself_counts() {
 }
 
 #[test]
-fn garbage_is_no_answer() {
+fn an_invalid_reply_fails_the_call() {
     let machine = Machine::new(|message, _| {
         let xid = parse(message).0.xid.to_be_bytes();
         // a reply with a status that does not exist
@@ -366,7 +366,7 @@ fn garbage_is_no_answer() {
 }
 
 #[test]
-fn a_slow_answer_to_a_datagram_that_was_sent_again_counts_once() {
+fn two_replies_to_a_retransmitted_datagram_count_once() {
     let arrived = AtomicU32::new(0);
     let machine = Machine::new(move |message, _| {
         let late = reply(parse(message).0.xid, Accepted::Success, b"late");
@@ -382,7 +382,7 @@ fn a_slow_answer_to_a_datagram_that_was_sent_again_counts_once() {
 }
 
 #[test]
-fn a_connection_is_used_again_and_replaced_when_it_was_closed() {
+fn a_connection_is_reused_and_replaced_when_closed() {
     let closing = Arc::new(AtomicBool::new(false));
     let closes = Arc::clone(&closing);
     let machine = Machine::new(move |message, _| {
@@ -408,7 +408,7 @@ fn a_connection_is_used_again_and_replaced_when_it_was_closed() {
 }
 
 #[test]
-fn a_remembered_port_that_nobody_listens_on_any_more_is_asked_for_again() {
+fn a_cached_port_without_a_listener_is_looked_up_again() {
     let own_port = Arc::new(AtomicU32::new(0));
     let machine = echo(&own_port, &[2, 3, 4]);
     let second = Machine::new(|message, _| {
@@ -485,7 +485,7 @@ fn a_call_can_be_cancelled_and_all_end_when_the_server_stops() {
 }
 
 #[test]
-fn a_call_without_an_answer_is_done_when_it_was_sent() {
+fn a_call_without_a_reply_is_done_when_sent() {
     let seen = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&seen);
     let machine = Machine::new(move |_, _| {

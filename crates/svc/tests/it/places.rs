@@ -48,7 +48,7 @@ fn info(toy: &Toy, address: IpAddr) -> ClientInfo {
 }
 
 #[test]
-fn silent_connections_of_one_address_keep_nobody_out() {
+fn silent_connections_of_one_address_do_not_exclude_others() {
     let toy = Toy::with_limits(few_places());
     let mut mount = idle_mount(loopback(2), toy.tcp);
     let mut works = client_at(loopback(66), toy.tcp);
@@ -75,7 +75,7 @@ fn silent_connections_of_one_address_keep_nobody_out() {
 }
 
 #[test]
-fn who_has_never_called_goes_before_who_has() {
+fn connections_without_calls_are_closed_first() {
     let toy = Toy::with_limits(few_places());
     let mut used: Vec<Client> =
         (0..PLACES / 2).map(|_| idle_mount(loopback(66), toy.tcp)).collect();
@@ -108,7 +108,7 @@ fn who_has_never_called_goes_before_who_has() {
 }
 
 #[test]
-fn connections_that_have_called_make_room_as_well_and_down_to_a_fair_share() {
+fn active_connections_are_closed_down_to_a_fair_share() {
     let toy = Toy::with_limits(few_places());
     let crowd: Vec<Client> = (0..PLACES).map(|_| idle_mount(loopback(66), toy.tcp)).collect();
     let other: Vec<Client> = (0..PLACES / 2).map(|_| idle_mount(loopback(77), toy.tcp)).collect();

@@ -117,7 +117,7 @@ fn policies_change_under_load() {
 }
 
 #[test]
-fn connections_go_over_to_other_pools_under_load() {
+fn connections_move_between_pools_under_load() {
     let modes = [PoolMode::PerCpu, PoolMode::PerNode, PoolMode::Global, PoolMode::Auto];
     for policy in [WakePolicy::Adaptive, WakePolicy::Unlimited, WakePolicy::Chain] {
         let toy = one_pool(policy, (4, 64));
@@ -132,7 +132,7 @@ fn connections_go_over_to_other_pools_under_load() {
 }
 
 #[test]
-fn a_server_left_to_itself_begins_with_one_pool() {
+fn pool_mode_auto_starts_with_one_pool() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Auto, threads: (1, 8), ..config() });
     assert_eq!(toy.server.pools().len(), 1);
     let mut client = toy.client();
@@ -195,7 +195,7 @@ fn settings_change_in_any_order_under_load() {
 }
 
 #[test]
-fn sleepers_of_one_connection_sleep_side_by_side() {
+fn blocked_calls_of_one_connection_run_in_parallel() {
     for policy in QUEUES {
         let toy = one_pool(policy, (1, 32));
         let mut client = toy.client();
@@ -211,7 +211,7 @@ fn sleepers_of_one_connection_sleep_side_by_side() {
 }
 
 #[test]
-fn work_behind_unmarked_sleepers_is_found() {
+fn work_behind_unannounced_blocking_calls_is_found() {
     for policy in QUEUES {
         let toy = one_pool(policy, (1, 8));
         let mut sleepers: Vec<_> = (0..4).map(|_| toy.client()).collect();
@@ -263,7 +263,7 @@ fn threads_are_started_when_all_are_blocked_and_not_before() {
 }
 
 #[test]
-fn threads_leave_after_five_seconds_without_work() {
+fn threads_exit_after_five_seconds_without_work() {
     let toys = QUEUES.map(|policy| one_pool(policy, (2, 64)));
     let mut grown = Vec::new();
     for toy in &toys {
@@ -287,7 +287,7 @@ fn threads_leave_after_five_seconds_without_work() {
 }
 
 #[test]
-fn a_cap_leaves_threads_alone_that_unlimited_wakes() {
+fn policy_cap_wakes_fewer_threads_than_unlimited() {
     let woken = [WakePolicy::Unlimited, WakePolicy::Cap(1)].map(|policy| {
         let toy = one_pool(policy, (32, 32));
         until("all are parked", || pool(&toy).parked == 32);
@@ -334,7 +334,7 @@ fn work_that_is_queued_beside_an_idle_leader_is_done() {
 }
 
 #[test]
-fn a_waiting_leader_hears_of_a_new_policy() {
+fn a_waiting_leader_applies_a_new_policy() {
     let toy = one_pool(WakePolicy::Adaptive, (1, 4));
     let mut client = toy.client();
     assert!(client.call(1, NULL, &[]).is_empty());

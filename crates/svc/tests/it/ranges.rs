@@ -40,7 +40,7 @@ fn ask(offset: usize, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_range_is_what_the_file_holds() {
+fn a_range_contains_the_data_of_the_file() {
     for choice in [ZeroCopy::On, ZeroCopy::Off, ZeroCopy::Auto] {
         let (toy, _file) = with_file(3 << 20, Config { zero_copy: choice, ..config() });
         let mut client = toy.client();
@@ -67,7 +67,7 @@ fn a_range_is_what_the_file_holds() {
 }
 
 #[test]
-fn ranges_keep_their_place_among_other_replies() {
+fn ranges_keep_their_order_among_other_replies() {
     let (toy, _file) = with_file(1 << 20, Config { zero_copy: ZeroCopy::On, ..config() });
     let mut client = toy.client();
     let mut wire = Vec::new();
@@ -91,7 +91,7 @@ fn ranges_keep_their_place_among_other_replies() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_the_file_and_no_memory() {
+fn unread_ranges_hold_the_file_open_but_use_no_memory() {
     const LEN: usize = 4 << 20;
     let (toy, file) = with_file(LEN, config());
     let held = Arc::downgrade(toy.state.file.lock().unwrap().as_ref().unwrap());
@@ -123,7 +123,7 @@ fn a_client_that_does_not_read_holds_the_file_and_no_memory() {
 }
 
 #[test]
-fn what_is_cut_off_meanwhile_is_sent_as_zeros() {
+fn a_range_truncated_during_the_send_is_padded_with_zeros() {
     const LEN: usize = 4 << 20;
     let (toy, file) = with_file(LEN, config());
     let mut client = toy.client();
@@ -204,7 +204,7 @@ fn a_file_that_is_read_in_small_pieces_is_copied_whole() {
 }
 
 #[test]
-fn what_is_counted_is_what_was_moved() {
+fn copied_and_zero_copy_bytes_are_counted() {
     const LEN: usize = 1 << 20;
     let (toy, file) = with_file(LEN, Config { zero_copy: ZeroCopy::On, ..config() });
     let client = datagrams(toy.udp);
@@ -276,7 +276,7 @@ fn a_range_in_a_datagram_is_one_datagram() {
 }
 
 #[test]
-fn what_the_kernel_holds_for_a_client_that_takes_nothing_is_in_the_budget() {
+fn send_buffers_of_the_kernel_are_in_the_budget() {
     const LEN: usize = 1 << 20;
     let limits = Limits { reply_age_max: Duration::from_secs(60), ..Limits::default() };
     let (toy, _file) = with_file(LEN, Config { zero_copy: ZeroCopy::On, limits, ..config() });

@@ -75,7 +75,7 @@ fn sealed_calls_are_answered_over_connections_and_datagrams() {
 }
 
 #[test]
-fn sealed_data_is_not_taken_before_it_can_be_checked() {
+fn sealed_data_is_not_taken_early() {
     let toy = toy(config());
     let mut client = toy.client();
     let data = vec![7; 600_000];
@@ -94,7 +94,7 @@ fn sealed_data_is_not_taken_before_it_can_be_checked() {
 }
 
 #[test]
-fn what_was_tampered_with_or_sent_twice_harms_nobody() {
+fn tampered_and_repeated_calls_have_no_effect() {
     let toy = toy(config());
     let mut client = toy.client();
     let mut tampered = sealed(1, ECHO, &opaque(b"hello"));
@@ -121,7 +121,7 @@ fn what_was_tampered_with_or_sent_twice_harms_nobody() {
 }
 
 #[test]
-fn ranges_of_files_leave_sealed() {
+fn file_ranges_are_sealed() {
     let toy = toy(Config { zero_copy: ZeroCopy::On, ..config() });
     let data: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
     let dir = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ fn ranges_of_files_leave_sealed() {
 }
 
 #[test]
-fn replies_that_are_sent_later_are_sealed() {
+fn deferred_replies_are_sealed() {
     let toy = toy(config());
     let mut client = toy.client();
     let socket = datagrams(toy.udp);

@@ -14,7 +14,7 @@ fn ms(ms: u32) -> [u8; 4] {
 }
 
 #[test]
-fn a_sleeper_does_not_delay_others_on_its_connection() {
+fn a_blocked_call_does_not_delay_others_on_its_connection() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     let mut wire = record(&message(1, NULL, &[]));
@@ -40,7 +40,7 @@ fn a_sleeper_does_not_delay_others_on_its_connection() {
 }
 
 #[test]
-fn a_call_that_lost_its_connection_answers_over_the_next() {
+fn a_call_whose_connection_closed_is_answered_over_the_next() {
     let toy = Toy::start(config());
     let (mut lost, mut other) = (toy.client(), toy.client());
     lost.send(7, ONCE_ONLY, &[]);
@@ -59,7 +59,7 @@ fn a_call_that_lost_its_connection_answers_over_the_next() {
 }
 
 #[test]
-fn sleepers_of_one_connection_sleep_side_by_side() {
+fn blocked_calls_of_one_connection_run_in_parallel() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     let wire: Vec<u8> = (0..20).flat_map(|xid| record(&message(xid, WAIT, &[]))).collect();
@@ -73,7 +73,7 @@ fn sleepers_of_one_connection_sleep_side_by_side() {
 }
 
 #[test]
-fn an_unmarked_sleeper_is_rescued() {
+fn an_unannounced_blocking_call_is_rescued() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
     let (mut client, mut other) = (toy.client(), toy.client());
     assert!(other.call(1, NULL, &[]).is_empty());
@@ -96,7 +96,7 @@ fn an_unmarked_sleeper_is_rescued() {
 }
 
 #[test]
-fn a_call_that_computes_for_long_does_not_hold_up_the_others() {
+fn a_long_computation_does_not_delay_others() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
     let (mut client, mut other) = (toy.client(), toy.client());
     assert!(other.call(1, NULL, &[]).is_empty());
@@ -113,7 +113,7 @@ fn a_call_that_computes_for_long_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn what_a_rescued_connection_sends_meanwhile_is_answered() {
+fn calls_arriving_during_a_rescue_are_answered() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     client.send(1, HANG, &[]);
@@ -130,7 +130,7 @@ fn what_a_rescued_connection_sends_meanwhile_is_answered() {
 }
 
 #[test]
-fn sleeping_datagrams_do_not_delay_the_others() {
+fn blocked_datagram_calls_do_not_delay_others() {
     for procedure in [WAIT, HANG] {
         let toy = Toy::start(config());
         let socket = datagrams(toy.udp);
@@ -185,7 +185,7 @@ fn one_thread_serves_all_in_turn() {
 }
 
 #[test]
-fn threads_grow_with_sleepers_and_shrink_again() {
+fn threads_grow_with_blocked_calls_and_shrink_again() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, threads: (2, 16), ..config() });
     assert_eq!(toy.threads(), 2);
     let mut client = toy.client();
@@ -207,7 +207,7 @@ fn threads_grow_with_sleepers_and_shrink_again() {
 }
 
 #[test]
-fn a_mix_of_everything_loses_nothing() {
+fn a_mixed_load_loses_no_call() {
     let toy = Toy::start(config());
     let clients: Vec<_> = (0..8)
         .map(|seed: u32| {
@@ -241,7 +241,7 @@ fn a_mix_of_everything_loses_nothing() {
 /// The socket has room again while the worker that the watchdog replaced as the leader still has the
 /// connection: only the new leader gets the event.
 #[test]
-fn room_for_a_reply_is_not_missed_after_a_rescue() {
+fn a_writable_event_is_not_missed_after_a_rescue() {
     let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
     let mut client = toy.client();
     let args = [ms(6), 3_000_000_u32.to_be_bytes()].concat();

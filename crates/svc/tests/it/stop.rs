@@ -72,7 +72,7 @@ fn a_call_that_has_arrived_is_finished() {
 }
 
 #[test]
-fn what_has_arrived_behind_a_long_batch_is_answered() {
+fn calls_queued_behind_a_long_batch_are_answered_at_stop() {
     for wake_policy in [WakePolicy::Adaptive, WakePolicy::Chain] {
         let (pool_mode, threads) = (PoolMode::Global, (1, 1));
         let toy = Toy::start(Config { wake_policy, pool_mode, threads, ..config() });
@@ -90,7 +90,7 @@ fn what_has_arrived_behind_a_long_batch_is_answered() {
 }
 
 #[test]
-fn what_is_stuck_is_cut_off() {
+fn a_hung_call_is_abandoned_after_the_grace_period() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     client.send(1, HANG, &[]);

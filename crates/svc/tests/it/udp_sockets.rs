@@ -116,7 +116,7 @@ fn no_call_is_lost_when_the_setting_changes_under_load() {
 }
 
 #[test]
-fn nothing_is_received_while_it_is_off_and_all_is_again_after_it() {
+fn udp_sockets_off_stops_receiving_until_changed() {
     alone(|net| {
         net.cable(1);
         ip("link set lo up");
@@ -283,7 +283,7 @@ fn interfaces_come_and_go_under_load() {
 }
 
 #[test]
-fn replies_leave_from_the_address_and_by_the_interface_that_was_asked() {
+fn udp_replies_use_the_address_and_interface_of_the_call() {
     alone(|net| {
         net.cable(1);
         net.cable(2);
@@ -312,7 +312,7 @@ fn replies_leave_from_the_address_and_by_the_interface_that_was_asked() {
 }
 
 #[test]
-fn a_port_taken_on_one_interface_is_left_alone_until_it_is_free() {
+fn a_port_in_use_on_one_interface_is_skipped_until_free() {
     alone(|net| {
         net.cable(1);
         net.cable(2);
@@ -346,7 +346,7 @@ fn taken(addr: SocketAddr, interface: u32) -> std::net::UdpSocket {
 }
 
 #[test]
-fn no_interface_at_all_is_one_socket_until_there_is_one() {
+fn without_interfaces_there_is_one_socket() {
     alone(|net| {
         let toy = start(&[any4(), any6()], UdpSockets::InterfaceCpu);
         assert_eq!(udp(&toy).len(), 2);
@@ -363,7 +363,7 @@ fn no_interface_at_all_is_one_socket_until_there_is_one() {
 }
 
 #[test]
-fn members_of_a_bridge_are_left_to_their_master() {
+fn bridge_members_have_no_socket_of_their_own() {
     alone(|net| {
         net.cable(1);
         net.cable(2);
@@ -458,7 +458,7 @@ fn an_inherited_socket_serves_both_families_again_after_udp_was_off() {
 }
 
 #[test]
-fn interfaces_whose_sockets_are_just_leaving_are_not_missed() {
+fn interfaces_with_closing_sockets_are_bound_again() {
     alone(|net| {
         net.cable(1);
         ip("link set lo up");
@@ -479,7 +479,7 @@ fn interfaces_whose_sockets_are_just_leaving_are_not_missed() {
 }
 
 #[test]
-fn what_was_received_before_its_socket_closed_is_answered() {
+fn datagrams_received_before_their_socket_closed_are_answered() {
     const CALLS: u32 = 40;
     alone(|net| {
         net.cable(1);
@@ -515,7 +515,7 @@ fn what_was_received_before_its_socket_closed_is_answered() {
 }
 
 #[test]
-fn arrivals_are_spread_by_cpu_and_replies_leave_by_sockets_of_their_own() {
+fn datagrams_are_spread_by_cpu_and_replies_use_send_only_sockets() {
     alone(|net| {
         net.cable(1);
         ip("link set lo up");

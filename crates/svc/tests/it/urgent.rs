@@ -36,7 +36,7 @@ fn mount(client: &mut crate::toy::Client, xid: u32) {
 }
 
 #[test]
-fn mount_is_answered_while_all_threads_sleep() {
+fn mount_is_answered_while_all_threads_are_blocked() {
     for policy in POLICIES {
         let (toy, mut sleepers) = asleep(policy);
         let begun = Instant::now();
@@ -78,7 +78,7 @@ fn mount_is_answered_while_all_threads_sleep() {
 
 /// Who pretends to be urgent and then is not, waits like all the others.
 #[test]
-fn a_connection_that_was_urgent_once_gets_no_more_than_its_due() {
+fn only_urgent_calls_of_a_connection_are_preferred() {
     use std::io::Write;
     let (toy, mut sleepers) = asleep(WakePolicy::Adaptive);
     let mut sly = toy.client();

@@ -343,7 +343,7 @@ fn a_thread_ends_or_is_woken_and_never_both() {
 }
 
 #[test]
-fn a_policy_that_changes_loses_nothing_that_is_queued() {
+fn a_policy_change_loses_no_queued_work() {
     let changes = [
         (WakePolicy::Unlimited, WakePolicy::Chain),
         (WakePolicy::Chain, WakePolicy::Cap(2)),
@@ -543,7 +543,7 @@ impl Line {
 }
 
 #[test]
-fn what_arrives_while_a_worker_has_the_connection_is_not_lost() {
+fn events_during_a_service_round_are_not_lost() {
     check(|| {
         let line = Arc::new(Line {
             home: ExclusiveSlot::new_taken(),

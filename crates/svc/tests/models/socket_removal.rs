@@ -154,7 +154,7 @@ fn remove(patient: bool) {
 }
 
 #[test]
-fn no_datagram_is_lost_and_nobody_waits_for_ever() {
+fn no_datagram_is_lost_and_no_thread_waits_for_ever() {
     remove(true);
 }
 

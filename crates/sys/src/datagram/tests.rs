@@ -57,13 +57,13 @@ fn an_interface_comes_first_until_it_hides(any: &str) {
 }
 
 #[test]
-fn an_ipv4_interface_comes_first_until_it_hides() {
+fn an_ipv4_interface_socket_has_priority_until_hidden() {
     an_interface_comes_first_until_it_hides("0.0.0.0:0");
     an_interface_comes_first_until_it_hides("127.0.0.1:0");
 }
 
 #[test]
-fn an_ipv6_interface_comes_first_until_it_hides() {
+fn an_ipv6_interface_socket_has_priority_until_hidden() {
     an_interface_comes_first_until_it_hides("[::]:0");
     an_interface_comes_first_until_it_hides("[::1]:0");
 }
@@ -90,7 +90,7 @@ fn a_group_is_steered_and_dissolved(any: &str) {
 }
 
 #[test]
-fn groups_of_both_families_are_steered_by_cpu() {
+fn reuseport_groups_are_steered_by_cpu() {
     // each on a thread of its own, which goes from CPU to CPU
     for any in ["0.0.0.0:0", "[::]:0"] {
         std::thread::spawn(move || a_group_is_steered_and_dissolved(any)).join().unwrap();
@@ -114,14 +114,14 @@ fn a_reply_leaves_by_a_socket_that_receives_nothing(any: &str) {
 }
 
 #[test]
-fn replies_of_both_families_leave_by_sockets_that_receive_nothing() {
+fn send_only_sockets_of_both_families_receive_nothing() {
     for any in ["0.0.0.0:0", "127.0.0.1:0", "[::]:0", "[::1]:0"] {
         a_reply_leaves_by_a_socket_that_receives_nothing(any);
     }
 }
 
 #[test]
-fn sockets_for_sending_only_hide_nobody_who_has_the_port() {
+fn send_only_sockets_do_not_hide_a_port_conflict() {
     let index = Some(loopback());
     let other = join("0.0.0.0:0".parse().unwrap(), Families::Own, index).unwrap();
     let addr: SocketAddr = ([0, 0, 0, 0], other.local_addr().unwrap().port()).into();
@@ -165,7 +165,7 @@ fn nothing_is_refused_while(round: impl Fn(SocketAddr, SocketAddr)) {
 }
 
 #[test]
-fn nothing_is_refused_while_sockets_of_interfaces_hide() {
+fn no_port_unreachable_while_interface_sockets_are_hidden() {
     let index = Some(loopback());
     nothing_is_refused_while(|four, six| {
         for addr in [four, six] {
@@ -175,7 +175,7 @@ fn nothing_is_refused_while_sockets_of_interfaces_hide() {
 }
 
 #[test]
-fn nothing_is_refused_while_members_of_groups_are_stranded() {
+fn no_port_unreachable_while_group_members_are_unbound() {
     nothing_is_refused_while(|four, six| {
         for addr in [four, six] {
             bind_to_no_interface(&join(addr, Families::Own, None).unwrap()).unwrap();
@@ -184,7 +184,7 @@ fn nothing_is_refused_while_members_of_groups_are_stranded() {
 }
 
 #[test]
-fn buffers_are_as_asked_and_what_finds_no_room_is_counted() {
+fn buffer_sizes_are_as_requested_and_drops_are_counted() {
     let (base, _, client) = base("127.0.0.1:0");
     size_buffers(&base, 16 << 10).unwrap();
     assert_eq!(memory(&base).buffers.receive, 16 << 10);

@@ -25,7 +25,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn what_is_held_stays_and_what_is_not_goes() {
+fn held_values_are_kept_and_others_are_freed() {
     let alive = Arc::new(AtomicUsize::new(0));
     let snapshot: Snapshot<Counted, LongReads> = Snapshot::new(Counted::new(1, &alive));
     let held = snapshot.load();
@@ -53,7 +53,7 @@ fn a_nested_read_does_not_end_the_outer() {
 }
 
 #[test]
-fn the_brief_do_not_wait_for_the_long() {
+fn short_reads_do_not_wait_for_long_reads() {
     let snapshot: Snapshot<u32, ShortReads> = Snapshot::new(1);
     let other: Snapshot<u32, LongReads> = Snapshot::new(1);
     let held = other.load();

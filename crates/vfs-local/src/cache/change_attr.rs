@@ -129,7 +129,7 @@ mod tests {
         /// changed since: at once if it changed through the server and stayed in the cache, else when
         /// ctime has settled.
         #[test]
-        fn a_change_that_was_not_seen_shows(
+        fn a_change_always_changes_the_change_attribute(
             events in prop::collection::vec(event(), 1..120),
             tick_ms in prop::sample::select(vec![1_i64, 4, 10]),
         ) {

@@ -157,7 +157,7 @@ impl CloseQueue {
     }
 
     /// Processes the whole queue.
-    fn work_off(&self) {
+    fn assign_thread(&self) {
         loop {
             let mut state = lock(&self.state);
             let work = std::mem::take(&mut state.work);
@@ -211,25 +211,25 @@ impl Shared {
             theirs.serve();
         });
         if started.is_err() {
-            shared.go_without();
+            shared.process_here();
         }
     }
 
     /// No thread can be started: another takes the queue when it has time, or else it is processed
     /// here.
-    fn go_without(&self) {
+    fn process_here(&self) {
         let mut ready = lock(&self.ready);
         ready.threads = ready.threads.saturating_sub(1);
         let queue = if ready.threads == 0 { ready.queues.pop_front() } else { None };
         drop(ready);
         if let Some(queue) = queue {
-            queue.work_off();
+            queue.assign_thread();
         }
     }
 
     fn serve(&self) {
         while let Some(queue) = self.next() {
-            queue.work_off();
+            queue.assign_thread();
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_queue_that_hangs_delays_no_other() {
+    fn a_hung_queue_delays_no_other() {
         let closers = Closers::default();
         let (hung, fine) = (closers.queue(), closers.queue());
         let (release, released) = channel::<()>();

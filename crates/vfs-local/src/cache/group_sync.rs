@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_while_one_runs_shares_the_next() {
+    fn callers_during_a_sync_share_the_next_one() {
         let syncs = GroupSync::default();
         let (run, here) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (first, begin, end) = held(Ok);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_to_all_who_share_it_and_counted_for_those_who_came_meanwhile() {
+    fn a_failed_sync_is_reported_to_all_callers_that_share_it() {
         let syncs = GroupSync::default();
         let fails: fn(Extent) -> _ = |_| Err(io::Error::from_raw_os_error(28));
         let (first, begin, end) = held(fails);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_panics_has_failed_and_is_over() {
+    fn a_sync_that_panics_has_failed() {
         let syncs = GroupSync::default();
         let panics = || syncs.sync(Extent::Data, |_| panic!("on purpose"));
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();

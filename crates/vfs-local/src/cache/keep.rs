@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_file_without_a_name_stays_whatever_closes_others() {
+    fn an_unlinked_kept_file_is_never_evicted() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kept");
         File::create(&path).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_file_loses_its_idle_writer_and_nothing_else() {
+    fn only_the_idle_writer_of_a_kept_file_is_closed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kept");
         File::create(&path).unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_goes_takes_its_kept_files_along() {
+    fn removing_a_backend_closes_its_kept_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kept");
         File::create(&path).unwrap();

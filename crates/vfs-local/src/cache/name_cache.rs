@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn absence_is_forgotten_unless_it_is_renewed() {
+    fn a_negative_entry_expires_unless_renewed() {
         let names = NameCache::new(16);
         let tag = names.tag(&Key { backend: 0, fid: Fid::from_u64(1) }, b"none");
         names.note_absent(tag, 100);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_slots_push_each_other_out() {
+    fn names_beyond_the_slots_evict_each_other() {
         let names = NameCache::new(4);
         let dir = Key { backend: 0, fid: Fid::from_u64(1) };
         for n in 0u64..100 {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_the_slots_keeps_nearly_all() {
+    fn a_quarter_full_cache_keeps_nearly_all_names() {
         let names = NameCache::new(4096);
         let dir = Key { backend: 0, fid: Fid::from_u64(1) };
         let tag = |n: u64| names.tag(&dir, &n.to_be_bytes());

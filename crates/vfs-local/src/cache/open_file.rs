@@ -315,13 +315,13 @@ impl OpenFile {
         sys::stat::of_fd(self.path()).is_ok_and(|stat| stat.nlink == 0)
     }
 
-    /// Whether it was found to have lost it by [`OpenFile::look_for_removal`].
+    /// Whether it was found to have lost it by [`OpenFile::check_for_removal`].
     pub(super) fn was_removed(&self) -> bool {
         self.seen_removed.load(Relaxed)
     }
 
     /// Records whether it has lost its last name. Makes a request to the file system.
-    pub(super) fn look_for_removal(&self) {
+    pub(super) fn check_for_removal(&self) {
         if self.is_removed() {
             self.seen_removed.store(true, Relaxed);
         }

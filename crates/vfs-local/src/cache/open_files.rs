@@ -487,13 +487,13 @@ impl OpenFiles {
         self.wall_s.store(Time::now().sec, Relaxed);
         self.make_room(0);
         self.close_idle_writers(now_s);
-        self.look_for_removed(now_s);
+        self.check_for_removed(now_s);
         self.close_if(usize::MAX, |_, file| file.is_idle(now_s) || file.was_removed());
     }
 
     /// Checks idle entries for the removal of their last name: those of a backend by the thread that closes its
     /// files, because a file system may not answer.
-    fn look_for_removed(&self, now_s: u32) {
+    fn check_for_removed(&self, now_s: u32) {
         type Asked = (Arc<CloseQueue>, Vec<Arc<OpenFile>>);
         let mut of_queues: HashMapOfStd<usize, Asked> = HashMapOfStd::new();
         let guard = self.map.guard();
@@ -508,12 +508,12 @@ impl OpenFiles {
                     let (_, files) = of.or_insert_with(|| (Arc::clone(queue), Vec::new()));
                     files.push(Arc::clone(file));
                 }
-                None => file.look_for_removal(),
+                None => file.check_for_removal(),
             }
         }
         drop(guard);
         for (queue, files) in of_queues.into_values() {
-            queue.ask(move || files.iter().for_each(|file| file.look_for_removal()));
+            queue.ask(move || files.iter().for_each(|file| file.check_for_removal()));
         }
     }
 }
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_that_are_let_go_late_are_waited_for() {
+    fn opening_waits_for_descriptors_to_be_released() {
         let files = OpenFiles::new(300);
         let tries = std::cell::Cell::new(0);
         let open = |until: u32| {
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_leave_are_closed_together_and_soon() {
+    fn removed_files_are_closed_soon_in_batches() {
         let files = std::sync::Arc::new(OpenFiles::new(300));
         let held: Vec<_> = (0..40).map(|n| files.insert(key(n), file())).collect();
         let weak: Vec<_> = held.iter().map(std::sync::Arc::downgrade).collect();
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn it_makes_room_for_connections() {
+    fn the_cache_shrinks_for_connections() {
         let descriptors = Arc::new(DescriptorBudget::new(600));
         let files = OpenFiles::with_descriptors_of(Arc::clone(&descriptors));
         for n in 0..100 {
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_its_limit() {
+    fn the_cache_stays_within_its_limit() {
         let files = OpenFiles::new(300);
         for n in 0..1000 {
             files.insert(key(n), file());
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_evicts_and_is_off_its_cpu_does_not_stop_the_others_for_long() {
+    fn a_preempted_eviction_is_taken_over_by_another_thread() {
         let files = OpenFiles::new(300);
         files.evicting_ms.store(1, super::SeqCst);
         for n in 0..60 {
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_idle_is_closed_and_what_is_used_stays() {
+    fn idle_files_are_closed_and_used_ones_stay() {
         let files = OpenFiles::new(3000);
         files.insert(key(1), file());
         let kept = files.insert(key(2), file());
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_on_disk_stays_open_until_it_is_or_for_a_minute() {
+    fn files_with_unsynced_writes_stay_open_for_up_to_a_minute() {
         let files = OpenFiles::new(3000);
         let written = |n| {
             let file = files.insert(key(n), file());
@@ -694,7 +694,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_behind_our_back_is_closed_by_the_sweep() {
+    fn files_removed_by_local_programs_are_closed_by_the_sweep() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let fd = std::fs::File::create(&path).unwrap().into();
@@ -709,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_goes_takes_only_its_own_with_it() {
+    fn removing_a_backend_closes_only_its_files() {
         let files = OpenFiles::new(3000);
         files.insert(key(1), file());
         files.insert(Key { backend: 1, ..key(1) }, file());

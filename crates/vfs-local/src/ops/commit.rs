@@ -56,7 +56,7 @@ mod tests {
     use super::part_of;
 
     #[test]
-    fn a_part_is_less_than_the_file() {
+    fn only_a_part_of_the_file_is_a_range() {
         for whole in [(0, 0), (0, 100), (0, u64::MAX), (100, 0), (200, 0)] {
             assert_eq!(part_of(100, whole.0, whole.1), None, "{whole:?}");
         }

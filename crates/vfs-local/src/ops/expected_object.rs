@@ -69,7 +69,7 @@ mod tests {
     use vfs::FileType;
 
     #[test]
-    fn what_is_older_has_another_owner_or_more_names_was_not_made() {
+    fn an_older_or_foreign_object_was_not_created_by_the_call() {
         let dir = std::fs::File::open("/proc/self").unwrap();
         let like = sys::stat::of_fd(dir.as_fd()).unwrap();
         let dir = Stat { mode: 0o040_755, nlink: 2, uid: 7, btime: Some((1000, 5)), ..like };

@@ -127,7 +127,7 @@ mod tests {
     use vfs::{Backend, Component, Cred, Cx, Durability, IgnoreBlocking, Name, Right};
 
     #[test]
-    fn nothing_is_the_end() {
+    fn a_read_of_no_bytes_is_the_end_of_file() {
         // files of a page, whatever is in them: as one that grows after each read
         let (dir, name) = ("/sys/kernel", "fscaps");
         let size = std::fs::metadata(format!("{dir}/{name}")).map_or(0, |found| found.len());

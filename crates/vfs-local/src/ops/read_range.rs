@@ -119,7 +119,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_in_memory_is_given_as_a_range() {
+    fn cached_data_is_returned_as_a_range() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let bytes: Vec<u8> = (0..300_000_u32).flat_map(u32::to_be_bytes).collect();

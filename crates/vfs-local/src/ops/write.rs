@@ -191,7 +191,7 @@ mod tests {
     use sys::pipe::Pipe;
 
     #[test]
-    fn what_a_file_takes_nothing_of_from_a_pipe_is_copied() {
+    fn data_is_copied_if_a_file_does_not_support_splice() {
         let path = std::env::temp_dir().join(format!("bowline-spliced-{}", std::process::id()));
         let plain = File::options().write(true).create(true).truncate(true).open(&path).unwrap();
         let append = File::options().append(true).open(&path).unwrap();

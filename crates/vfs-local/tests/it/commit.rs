@@ -49,7 +49,7 @@ fn is_left_alone(local: &LocalFs, fid: &Fid, path: &Path) -> bool {
 }
 
 #[test]
-fn what_was_committed_is_on_disk_and_what_is_clean_is_left_alone() {
+fn commit_writes_dirty_files_and_skips_clean_ones() {
     each(|stage| {
         if !shows(stage) {
             return;
@@ -71,7 +71,7 @@ fn what_was_committed_is_on_disk_and_what_is_clean_is_left_alone() {
 }
 
 #[test]
-fn what_another_descriptor_wrote_is_committed_as_well() {
+fn commit_covers_writes_by_other_descriptors() {
     each(|stage| {
         if !shows(stage) {
             return;
@@ -94,7 +94,7 @@ fn what_another_descriptor_wrote_is_committed_as_well() {
 }
 
 #[test]
-fn of_a_range_only_the_range_is_put_on_disk() {
+fn commit_of_a_range_syncs_only_the_range() {
     const MIB: u64 = 1 << 20;
     each(|stage| {
         if !shows(stage) {
@@ -125,8 +125,8 @@ fn of_a_range_only_the_range_is_put_on_disk() {
 }
 
 #[test]
-fn of_a_file_that_may_not_be_read_all_is_put_on_disk() {
-    let name = "commit::of_a_file_that_may_not_be_read_all_is_put_on_disk";
+fn commit_of_an_unreadable_file_syncs_all_of_it() {
+    let name = "commit::commit_of_an_unreadable_file_syncs_all_of_it";
     if crate::support::is_root() && !in_child(name, &AS_NOBODY) {
         return;
     }

@@ -40,7 +40,7 @@ fn on_a_disk_by_table() {
 
 /// As with the system call filters of Docker and containerd until 2023.
 #[test]
-fn on_a_disk_where_handles_may_not_be_asked_for() {
+fn on_a_disk_without_name_to_handle_at() {
     let served = || {
         sys::testing::syscall_filter::refuse_file_handles().unwrap();
         suite("/var/tmp", &LocalOptions::default());

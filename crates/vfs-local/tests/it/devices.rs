@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use vfs::{Backend, NodeKind, SetAttr, Status};
 
 #[test]
-fn a_device_number_that_linux_cannot_keep_makes_no_other_device() {
+fn an_unrepresentable_device_number_is_refused() {
     if !has_root() {
         return;
     }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use vfs::{Backend, Cred, Fid, Name, SetAttr, Status};
 
 #[test]
-fn links_are_found_and_never_followed() {
+fn symbolic_links_are_never_followed() {
     each(|stage| {
         symlink("/etc", stage.tree.join("etc")).unwrap();
         symlink("../..", stage.tree.join("up")).unwrap();
@@ -31,7 +31,7 @@ fn links_are_found_and_never_followed() {
 }
 
 #[test]
-fn the_way_up_ends_at_the_root() {
+fn dot_dot_ends_at_the_root() {
     each(|stage| {
         fs::create_dir_all(stage.tree.join("a/b")).unwrap();
         let local = stage.serve();
@@ -70,7 +70,7 @@ fn the_root_lists_itself_as_its_parent() {
 }
 
 #[test]
-fn rubbish_is_no_object() {
+fn invalid_file_ids_are_refused() {
     each(|stage| {
         let local = stage.serve();
         let cx = of(ROOT);
@@ -95,7 +95,7 @@ fn rubbish_is_no_object() {
 }
 
 #[test]
-fn what_is_deleted_is_stale_and_gives_its_space_back() {
+fn deleted_files_are_stale_and_their_space_is_freed() {
     each(|stage| {
         let local = stage.serve();
         let (cx, root) = (of(ROOT), local.root());
@@ -134,7 +134,7 @@ fn what_is_deleted_is_stale_and_gives_its_space_back() {
 }
 
 #[test]
-fn a_mount_below_is_closed() {
+fn mounts_below_an_export_are_not_entered() {
     if !has_root() {
         return;
     }
@@ -177,7 +177,7 @@ fn pipes_and_devices_are_never_opened() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_served_says_what_to_do() {
+fn an_unusable_directory_gives_advice() {
     let stage = Stage::new(Naming::Table);
     let open = |path: &std::path::Path| {
         let options = bowline_vfs_local::LocalOptions::default();
@@ -192,7 +192,7 @@ fn a_directory_that_cannot_be_served_says_what_to_do() {
 /// An id that means "leave unchanged" to the system calls must not leave a thread with the server's
 /// identity for a client's work.
 #[test]
-fn who_has_no_id_does_nothing_as_the_server() {
+fn a_caller_with_an_invalid_id_never_acts_as_the_server() {
     if !has_root() {
         return;
     }

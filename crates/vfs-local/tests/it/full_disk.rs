@@ -16,7 +16,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 #[test]
-fn a_full_disk_takes_what_fits_and_then_says_so() {
+fn a_full_disk_gives_a_short_write_then_enospc() {
     if !has_root() {
         return;
     }
@@ -53,7 +53,7 @@ fn a_full_disk_takes_what_fits_and_then_says_so() {
 }
 
 #[test]
-fn what_is_kept_for_root_is_not_for_clients() {
+fn blocks_reserved_for_root_are_not_used_by_clients() {
     if !has_root() {
         return;
     }
@@ -88,7 +88,7 @@ fn what_is_kept_for_root_is_not_for_clients() {
 }
 
 #[test]
-fn a_read_only_mount_shows_in_access_and_in_every_change() {
+fn a_read_only_mount_denies_write_access_and_changes() {
     if !has_root() {
         return;
     }
@@ -125,7 +125,7 @@ fn a_read_only_mount_shows_in_access_and_in_every_change() {
 }
 
 #[test]
-fn an_export_that_is_dropped_lets_go_of_its_file_system() {
+fn a_dropped_export_does_not_keep_its_file_system_busy() {
     if !has_root() {
         return;
     }

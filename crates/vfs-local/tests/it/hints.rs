@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vfs::{Backend, Fid, FileType, SetAttr, Status, Want};
 
 #[test]
-fn a_name_leads_to_what_is_there_now() {
+fn lookup_finds_the_current_object_of_a_name() {
     each(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
         let (root, path) = (local.root(), |file: &str| stage.tree.join(file));
@@ -55,7 +55,7 @@ fn a_name_leads_to_what_is_there_now() {
 }
 
 #[test]
-fn attributes_of_a_name_are_never_old() {
+fn lookup_attributes_are_never_stale() {
     each(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
         fs::write(stage.tree.join("f"), "").unwrap();
@@ -72,7 +72,7 @@ fn attributes_of_a_name_are_never_old() {
 }
 
 #[test]
-fn the_right_to_search_is_asked_for_each_time() {
+fn search_permission_is_checked_on_each_lookup() {
     if !has_root() {
         return;
     }
@@ -95,7 +95,7 @@ fn the_right_to_search_is_asked_for_each_time() {
 }
 
 #[test]
-fn a_mount_over_a_known_name_closes_it() {
+fn a_mount_over_a_cached_name_denies_it() {
     if !has_root() {
         return;
     }
@@ -126,7 +126,7 @@ fn a_mount_over_a_known_name_closes_it() {
 /// One thread exchanges and replaces files, another looks the name up: id, attributes and data must
 /// always be one file's.
 #[test]
-fn a_name_that_changes_all_the_time_gives_whole_answers() {
+fn lookup_of_a_changing_name_is_consistent() {
     each_in_memory(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
         let root = local.root();
@@ -191,7 +191,7 @@ fn a_hard_link_is_the_same_object_under_each_name() {
 
 /// The removed name referred to another object before, which a local program renamed.
 #[test]
-fn what_a_name_led_to_before_is_not_taken_for_what_was_removed() {
+fn a_removed_object_is_not_confused_with_an_earlier_one_of_its_name() {
     each(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
         let (root, path) = (local.root(), |file: &str| stage.tree.join(file));
@@ -237,7 +237,7 @@ fn listed(local: &bowline_vfs_local::LocalFs) -> BTreeMap<Vec<u8>, (Fid, u64)> {
 }
 
 #[test]
-fn a_listing_gives_what_is_there_now() {
+fn a_listing_shows_current_objects() {
     each(|stage| {
         let (local, path) = (stage.serve(), |file: &str| stage.tree.join(file));
         let there = || {

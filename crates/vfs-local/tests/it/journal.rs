@@ -13,7 +13,7 @@ fn lacks(dir: &Path) -> bool {
 }
 
 #[test]
-fn ext4_without_a_journal_is_told_from_others() {
+fn ext4_without_a_journal_is_detected() {
     if !has_root() {
         return;
     }

@@ -45,7 +45,7 @@ fn makes_a_file_while_it_is_traced() {
 }
 
 /// Number of stops, and those after which the retry was not recognised.
-fn kill_everywhere(no_links: bool) -> (u32, Vec<u32>) {
+fn kill_at_every_stop(no_links: bool) -> (u32, Vec<u32>) {
     let mut refused = Vec::new();
     for stops in 1..STOPS_MAX {
         let naming = if is_root() { Naming::Handles } else { Naming::Table };
@@ -75,14 +75,14 @@ fn kill_everywhere(no_links: bool) -> (u32, Vec<u32>) {
 
 #[test]
 fn an_exclusive_create_is_recognised_whenever_the_server_was_killed() {
-    let (stops, refused) = kill_everywhere(false);
+    let (stops, refused) = kill_at_every_stop(false);
     assert!(stops > 10, "{stops}: the create has more system calls");
     assert!(refused.is_empty(), "its own retry was refused after {refused:?} of {stops}");
 }
 
 #[test]
-fn without_links_only_the_moment_between_name_and_times_is_left() {
-    let (stops, refused) = kill_everywhere(true);
+fn without_linkat_only_a_kill_before_utimensat_is_unrecognised() {
+    let (stops, refused) = kill_at_every_stop(true);
     assert!(stops > 10, "{stops}: the create has more system calls");
     // the end of openat(2) and the beginning of utimensat(2)
     assert!(

@@ -11,7 +11,7 @@ const STABLE: [usize; 2] = [20_000, 4000];
 const LARGE: [usize; 2] = [100_000, 10_000];
 
 #[test]
-fn every_stable_entry_comes_once_whatever_else_changes() {
+fn every_unchanged_entry_is_listed_once_during_changes() {
     each_in_memory(|stage| stable_entries(stage, STABLE[0]));
     each(|stage| stable_entries(stage, STABLE[1]));
 }
@@ -86,7 +86,7 @@ fn small_replies(stage: &Stage, large: usize) {
 }
 
 #[test]
-fn a_cookie_that_cannot_be_one_is_refused() {
+fn an_invalid_cookie_is_refused() {
     each(|stage| {
         let local = stage.serve();
         let done =
@@ -98,7 +98,7 @@ fn a_cookie_that_cannot_be_one_is_refused() {
 }
 
 #[test]
-fn who_may_not_search_learns_names_only() {
+fn a_listing_without_search_permission_has_names_only() {
     if !crate::support::has_root() {
         return;
     }

@@ -262,13 +262,13 @@ proptest! {
     })]
 
     #[test]
-    fn root_sees_no_difference(ops in proptest::collection::vec(op(), 1..60), table in any::<bool>()) {
+    fn results_match_the_local_file_system_as_root(ops in proptest::collection::vec(op(), 1..60), table in any::<bool>()) {
         let own = sys::identity::own().unwrap();
         compare(&ops, Cred { uid: own.uid, gid: own.gid, groups: &[] }, table);
     }
 
     #[test]
-    fn an_ordinary_user_sees_no_difference(ops in proptest::collection::vec(op(), 1..60)) {
+    fn results_match_the_local_file_system_as_a_user(ops in proptest::collection::vec(op(), 1..60)) {
         static REPORTED: Once = Once::new();
         if testing::is_root() {
             compare(&ops, Cred { uid: 4711, gid: 4712, groups: &[4713] }, false);

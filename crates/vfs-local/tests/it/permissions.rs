@@ -59,7 +59,7 @@ fn as_mask(rwx: u32, is_dir: bool) -> AccessMask {
 }
 
 #[test]
-fn access_answers_as_the_kernel_does() {
+fn access_matches_the_kernel() {
     if !has_root() {
         return;
     }
@@ -128,7 +128,7 @@ fn compare(
 }
 
 #[test]
-fn an_acl_counts_at_once_also_when_it_was_set_behind_our_back() {
+fn an_acl_set_by_a_local_program_applies_at_once() {
     if !has_root() {
         return;
     }
@@ -156,7 +156,7 @@ fn an_acl_counts_at_once_also_when_it_was_set_behind_our_back() {
 }
 
 #[test]
-fn what_callers_make_is_theirs_and_no_more() {
+fn created_objects_belong_to_the_caller() {
     if !has_root() {
         return;
     }
@@ -196,7 +196,7 @@ fn what_callers_make_is_theirs_and_no_more() {
 }
 
 #[test]
-fn the_owner_goes_on_and_strangers_do_not() {
+fn the_owner_keeps_access_after_chmod_and_others_do_not() {
     if !has_root() {
         return;
     }
@@ -228,7 +228,7 @@ fn the_owner_goes_on_and_strangers_do_not() {
 }
 
 #[test]
-fn times_are_set_by_who_may() {
+fn setting_times_is_permission_checked() {
     if !has_root() {
         return;
     }
@@ -257,7 +257,7 @@ fn times_are_set_by_who_may() {
 }
 
 #[test]
-fn set_id_bits_fall_when_somebody_writes() {
+fn writes_clear_set_id_bits() {
     if !has_root() {
         return;
     }
@@ -302,9 +302,8 @@ fn close_all(stage: &crate::support::Stage) {
 }
 
 #[test]
-fn an_ordinary_users_server_goes_on_writing_what_its_owner_opened() {
-    const TEST: &str =
-        "permissions::an_ordinary_users_server_goes_on_writing_what_its_owner_opened";
+fn an_unprivileged_server_keeps_owner_write_access() {
+    const TEST: &str = "permissions::an_unprivileged_server_keeps_owner_write_access";
     if crate::support::is_root() && !in_child(TEST, &AS_NOBODY) {
         return;
     }
@@ -330,9 +329,9 @@ fn an_ordinary_users_server_goes_on_writing_what_its_owner_opened() {
 }
 
 #[test]
-fn modes_outlast_many_who_write_at_once() {
+fn modes_survive_concurrent_writes() {
     if crate::support::is_root()
-        && !in_child("permissions::modes_outlast_many_who_write_at_once", &AS_NOBODY)
+        && !in_child("permissions::modes_survive_concurrent_writes", &AS_NOBODY)
     {
         return;
     }

@@ -7,7 +7,7 @@ use testing::{Missing, is_root, skip};
 use vfs::{Backend, Quota, QuotaKind, QuotaUsage};
 
 #[test]
-fn what_a_user_has_written_is_counted() {
+fn quota_usage_counts_written_data() {
     if !is_root() {
         return skip(Missing::Root, "to mount a file system with quotas");
     }

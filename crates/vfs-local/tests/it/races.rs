@@ -37,7 +37,7 @@ fn beside(again: impl Fn() + Sync, calls: impl FnOnce()) {
 }
 
 /// Creates a file and removes it, but no other's file.
-fn come_and_go(path: &Path) {
+fn create_and_remove(path: &Path) {
     let mut how = File::options();
     how.write(true).create_new(true).mode(OTHERS.into());
     if how.open(path).is_ok() {
@@ -50,7 +50,7 @@ fn create(stage: &Stage, how: Create) {
     let (local, path) = (stage.serve(), stage.tree.join("f"));
     let (mut made, mut met) = (0, 0);
     let begun = Instant::now();
-    let again = || come_and_go(&path);
+    let again = || create_and_remove(&path);
     beside(again, || {
         while made.min(met) < CALLS && begun.elapsed() < PATIENCE {
             match local.create(&quick(), &local.root(), name("f"), how) {
@@ -70,7 +70,7 @@ fn create(stage: &Stage, how: Create) {
 }
 
 #[test]
-fn a_file_that_goes_while_it_is_taken_is_made() {
+fn create_succeeds_when_the_existing_file_is_removed_concurrently() {
     each(|stage| {
         let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
         create(stage, Create::Unchecked(mode));
@@ -105,7 +105,7 @@ fn make(local: &LocalFs, ftype: FileType, at: Name<'_>, set: &SetAttr) -> vfs::R
 
 /// Creates it repeatedly during that; returns how often it was created, and how often it was found
 /// then.
-fn meddle(local: &LocalFs, ftype: FileType, again: impl Fn() + Sync) -> (usize, usize) {
+fn run_during_changes(local: &LocalFs, ftype: FileType, again: impl Fn() + Sync) -> (usize, usize) {
     let (mut made, mut found) = (0, 0);
     beside(again, || {
         for _ in 0..MEDDLED {
@@ -128,7 +128,7 @@ fn meddle(local: &LocalFs, ftype: FileType, again: impl Fn() + Sync) -> (usize, 
 }
 
 #[test]
-fn what_is_moved_to_a_new_name_is_nobodys_new_object() {
+fn an_object_renamed_to_the_new_name_is_not_taken_as_created() {
     if !has_root() {
         return;
     }
@@ -158,7 +158,7 @@ fn what_is_moved_to_a_new_name_is_nobodys_new_object() {
                         rename("new", old).unwrap();
                     }
                 };
-                let (made, found) = meddle(&local, ftype, again);
+                let (made, found) = run_during_changes(&local, ftype, again);
                 assert_eq!(seen(), before, "{old} as {ftype:?}: {found} of {made} found");
                 let _ = local.rmdir(&quick(), &root, name("new"));
                 let _ = local.remove(&quick(), &root, name("new"));
@@ -168,7 +168,7 @@ fn what_is_moved_to_a_new_name_is_nobodys_new_object() {
 }
 
 #[test]
-fn what_is_removed_at_once_was_made() {
+fn an_object_removed_at_once_counts_as_created() {
     if !has_root() {
         return;
     }
@@ -176,7 +176,7 @@ fn what_is_removed_at_once_was_made() {
         let local = stage.serve();
         let root = local.root();
         for ftype in BY_NAME {
-            meddle(&local, ftype, || {
+            run_during_changes(&local, ftype, || {
                 let _ = local.rmdir(&quick(), &root, name("new"));
                 let _ = local.remove(&quick(), &root, name("new"));
             });

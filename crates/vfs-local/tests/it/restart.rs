@@ -10,7 +10,7 @@ use std::time::Duration;
 use vfs::{Backend, Create, Cx, Durability, Fid, SetAttr, Status, Want};
 
 #[test]
-fn ids_are_good_after_a_restart() {
+fn file_ids_stay_valid_after_a_restart() {
     each(|stage| {
         let cx = of(ROOT);
         let (dir, file, verifier) = {
@@ -29,7 +29,7 @@ fn ids_are_good_after_a_restart() {
 }
 
 #[test]
-fn ids_follow_a_rename_by_anybody() {
+fn file_ids_follow_renames_by_local_programs() {
     each(|stage| {
         let cx = of(ROOT);
         let file = {
@@ -65,7 +65,7 @@ fn ids_follow_a_rename_by_anybody() {
 }
 
 #[test]
-fn an_id_of_a_removed_file_never_means_a_new_one() {
+fn a_file_id_is_never_reused() {
     each(|stage| {
         let cx = of(ROOT);
         let local = stage.serve();
@@ -111,7 +111,7 @@ fn an_exclusive_create_is_recognised_after_a_restart() {
 }
 
 #[test]
-fn ids_survive_a_change_of_the_naming() {
+fn file_ids_survive_a_change_of_the_naming() {
     if !has_root() {
         return;
     }
@@ -126,7 +126,7 @@ fn ids_survive_a_change_of_the_naming() {
 }
 
 #[test]
-fn directories_that_were_in_one_another_by_turns_are_stale_when_they_are_gone() {
+fn removed_directories_that_contained_each_other_are_stale() {
     each(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
         let root = local.root();
@@ -160,7 +160,7 @@ fn directories_that_were_in_one_another_by_turns_are_stale_when_they_are_gone() 
 }
 
 #[test]
-fn a_rename_to_another_name_of_the_same_file_leaves_both() {
+fn rename_between_hard_links_keeps_both() {
     each(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
         let root = local.root();
@@ -178,7 +178,7 @@ fn a_rename_to_another_name_of_the_same_file_leaves_both() {
 }
 
 #[test]
-fn a_renamed_directory_is_found_from_far_below() {
+fn a_renamed_directory_is_found_from_a_deep_descendant() {
     const DEPTH: usize = 1000;
     each(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
@@ -203,7 +203,7 @@ fn two_dirs(local: &LocalFs, cx: &Cx<'_>) -> vfs::Result<[Fid; 2]> {
 }
 
 #[test]
-fn an_object_is_found_though_the_server_was_killed_as_it_moved_it() {
+fn an_object_is_found_after_sigkill_during_a_rename() {
     each(|stage| {
         let cx = of(ROOT);
         fs::create_dir(stage.tree.join("a")).unwrap();
@@ -235,7 +235,7 @@ fn an_object_is_found_though_the_server_was_killed_as_it_moved_it() {
 }
 
 #[test]
-#[ignore = "runs inside an_object_is_found_though_the_server_was_killed_as_it_moved_it"]
+#[ignore = "runs inside an_object_is_found_after_sigkill_during_a_rename"]
 fn moves_until_it_is_killed() {
     let told = |name| std::env::var_os(name).unwrap();
     let options = LocalOptions {

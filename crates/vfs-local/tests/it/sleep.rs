@@ -63,7 +63,7 @@ fn is_memory(dir: &Path) -> bool {
 }
 
 #[test]
-fn what_may_wait_for_a_disk_says_so() {
+fn calls_that_may_wait_for_a_disk_announce_blocking() {
     each(|stage: &Stage| {
         if is_memory(&stage.tree) {
             return skip(Missing::FileSystem, "temporary files are memory");
@@ -75,7 +75,7 @@ fn what_may_wait_for_a_disk_says_so() {
 }
 
 #[test]
-fn memory_never_says_so() {
+fn calls_on_tmpfs_never_announce_blocking() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let served = dir.path().join("served");
     std::fs::create_dir(&served).unwrap();

@@ -97,7 +97,7 @@ fn files(local: &LocalFs) -> u32 {
 }
 
 #[test]
-fn nobody_takes_anothers_change_for_its_own() {
+fn wcc_data_excludes_changes_of_others() {
     each(|stage| {
         let local = stage.serve();
         if directories(&local) + files(&local) == 0 {
@@ -110,7 +110,7 @@ fn nobody_takes_anothers_change_for_its_own() {
 }
 
 #[test]
-fn a_directory_that_is_left_and_entered_is_changed_once() {
+fn a_rename_within_a_directory_changes_it_once() {
     each(|stage| {
         let (local, cx) = (stage.serve(), of(ROOT));
         let root = local.root();

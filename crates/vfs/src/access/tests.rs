@@ -44,7 +44,7 @@ fn acl(entries: &[(u16, u16, u32)]) -> Vec<u8> {
 }
 
 #[test]
-fn modes_decide_by_the_first_class_that_fits() {
+fn the_first_matching_class_of_a_mode_decides() {
     for mode in 0..=0o777 {
         for cred in &WHO {
             for bits in 1..=7 {
@@ -95,7 +95,7 @@ fn an_acl_names_users_and_groups_within_its_mask() {
 }
 
 #[test]
-fn rubbish_is_no_acl() {
+fn invalid_acls_do_not_parse() {
     assert_eq!(Acl::parse(b""), None);
     assert_eq!(Acl::parse(&acl(&[(3, 7, 0)])), None);
     assert_eq!(Acl::parse(&acl(&[(1, 7, 0)])[..11]), None);
@@ -104,7 +104,7 @@ fn rubbish_is_no_acl() {
 }
 
 #[test]
-fn the_owner_goes_on_and_what_runs_is_read() {
+fn owners_can_always_access_data_and_executables_can_be_read() {
     let file = attr(FileType::Regular, 0o001);
     assert!(data_access(&file, None, &WHO[1], true));
     assert!(data_access(&file, None, &WHO[5], false));

@@ -7,17 +7,17 @@ use crate::acl::{Acl, AclEntry, AclKind, AclTag, Acls};
 use crate::{Cred, Fid, SetAttr, Status};
 
 checks! {
-    an_acl_that_was_set_is_found,
-    an_acl_and_the_mode_are_one,
-    what_is_made_in_a_directory_begins_with_its_default_acl,
+    getting_an_acl_returns_the_one_set,
+    an_acl_and_the_mode_change_together,
+    new_objects_inherit_the_default_acl,
     only_directories_have_default_acls,
-    setting_an_acl_is_a_change,
+    setting_an_acl_changes_the_change_attribute,
 }
 
 /// Checks for back ends that act as their callers.
 pub const BY_CALLERS: &[super::Check] = &[
-    ("an_acl_decides_who_reads", an_acl_decides_who_reads),
-    ("acls_are_the_owners_to_set", acls_are_the_owners_to_set),
+    ("an_acl_is_checked_on_read", an_acl_is_checked_on_read),
+    ("only_owners_set_acls", only_owners_set_acls),
 ];
 
 const ANN: Cred<'static> = Cred { uid: 4001, gid: 4001, groups: &[] };
@@ -51,7 +51,7 @@ fn acl(user: u32, permissions: Permission, mask: Permission) -> Acl {
     Acl::new(entries).unwrap()
 }
 
-fn an_acl_that_was_set_is_found(fixture: &Fixture) {
+fn getting_an_acl_returns_the_one_set(fixture: &Fixture) {
     let (file, dir) = (fixture.file("f"), fixture.dir("d"));
     let one = acl(ANN.uid, READ_WRITE, READ_WRITE);
     for fid in [&file, &dir] {
@@ -72,7 +72,7 @@ fn an_acl_that_was_set_is_found(fixture: &Fixture) {
     refused(refusal, Status::NotSupp);
 }
 
-fn an_acl_and_the_mode_are_one(fixture: &Fixture) {
+fn an_acl_and_the_mode_change_together(fixture: &Fixture) {
     let file = fixture.file("f");
     set(fixture, &file, AclKind::Access, Some(&acl(ANN.uid, Permission::READ, Permission::READ)));
     assert_eq!(fixture.attr(&file).mode, 0o640, "the group's bits are the mask");
@@ -83,7 +83,7 @@ fn an_acl_and_the_mode_are_one(fixture: &Fixture) {
     assert_eq!(found.find(AclTag::User(ANN.uid)), Some(Permission::READ));
 }
 
-fn what_is_made_in_a_directory_begins_with_its_default_acl(fixture: &Fixture) {
+fn new_objects_inherit_the_default_acl(fixture: &Fixture) {
     let dir = fixture.dir("d");
     let default = acl(ANN.uid, READ_WRITE, READ_WRITE);
     set(fixture, &dir, AclKind::Default, Some(&default));
@@ -105,7 +105,7 @@ fn only_directories_have_default_acls(fixture: &Fixture) {
     refused(refusal, Status::Inval);
 }
 
-fn setting_an_acl_is_a_change(fixture: &Fixture) {
+fn setting_an_acl_changes_the_change_attribute(fixture: &Fixture) {
     let file = fixture.file("f");
     let before = fixture.attr(&file);
     let one = acl(ANN.uid, READ_WRITE, READ_WRITE);
@@ -119,7 +119,7 @@ fn reads(fixture: &Fixture, who: Cred<'_>, file: &Fid) -> Result<(), Status> {
     fixture.backend.read(&fixture.by(who), file, 0, &mut [0; 4]).map(drop)
 }
 
-fn an_acl_decides_who_reads(fixture: &Fixture) {
+fn an_acl_is_checked_on_read(fixture: &Fixture) {
     let file = fixture.file("f");
     set(fixture, &file, AclKind::Access, Some(&acl(ANN.uid, Permission::READ, Permission::READ)));
     assert_eq!(reads(fixture, ANN, &file), Ok(()));
@@ -129,7 +129,7 @@ fn an_acl_decides_who_reads(fixture: &Fixture) {
     refused(reads(fixture, BOB, &file), Status::Acces);
 }
 
-fn acls_are_the_owners_to_set(fixture: &Fixture) {
+fn only_owners_set_acls(fixture: &Fixture) {
     let file = fixture.file("f");
     let (uid, gid) = (Some(ANN.uid), Some(ANN.gid));
     fixture.set(&file, SetAttr { uid, gid, ..SetAttr::default() }).unwrap();

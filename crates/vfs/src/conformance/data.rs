@@ -7,20 +7,20 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
 checks! {
-    what_is_written_is_read,
+    written_data_is_read,
     reads_end_at_the_end,
     holes_read_as_zeros_far_beyond_4_gib,
-    cutting_and_growing,
-    nothing_is_nothing,
-    stability_is_at_least_what_was_asked,
-    what_is_in_a_pipe_is_written_as_any_data,
-    writing_moves_the_times,
-    directories_hold_no_data,
+    truncating_and_extending,
+    empty_reads_and_writes_do_nothing,
+    stability_is_at_least_the_requested_one,
+    data_in_a_pipe_is_written_like_any_other,
+    writing_updates_the_times,
+    directories_have_no_data,
     offsets_beyond_any_file_are_refused,
     reads_beyond_any_file_find_the_end,
 }
 
-fn what_is_written_is_read(fixture: &Fixture) {
+fn written_data_is_read(fixture: &Fixture) {
     let file = fixture.file("f");
     let data: Vec<u8> = (0..100_000u32).map(|n| n.to_be_bytes()[3] ^ n.to_be_bytes()[2]).collect();
     fixture.write(&file, 0, &data).unwrap();
@@ -51,7 +51,7 @@ fn holes_read_as_zeros_far_beyond_4_gib(fixture: &Fixture) {
     assert_eq!(fixture.read(&file, 1 << 32, 8).unwrap(), (vec![0; 8], false));
 }
 
-fn cutting_and_growing(fixture: &Fixture) {
+fn truncating_and_extending(fixture: &Fixture) {
     let file = fixture.file("f");
     let size = |n| SetAttr { size: Some(n), ..SetAttr::default() };
     fixture.write(&file, 0, &[7; 10_000]).unwrap();
@@ -62,7 +62,7 @@ fn cutting_and_growing(fixture: &Fixture) {
     assert!(data[..5000].iter().all(|b| *b == 7) && data[5000..].iter().all(|b| *b == 0));
 }
 
-fn nothing_is_nothing(fixture: &Fixture) {
+fn empty_reads_and_writes_do_nothing(fixture: &Fixture) {
     let file = fixture.file("f");
     fixture.write(&file, 0, b"x").unwrap();
     let before = fixture.attr(&file);
@@ -71,7 +71,7 @@ fn nothing_is_nothing(fixture: &Fixture) {
     assert_eq!(fixture.read(&file, 0, 0).unwrap().0, b"");
 }
 
-fn stability_is_at_least_what_was_asked(fixture: &Fixture) {
+fn stability_is_at_least_the_requested_one(fixture: &Fixture) {
     let file = fixture.file("f");
     for stable in [Stability::Unstable, Stability::DataSync, Stability::FileSync] {
         let done = fixture.backend.write(&fixture.cx(), &file, 0, b"data", stable).unwrap();
@@ -81,7 +81,7 @@ fn stability_is_at_least_what_was_asked(fixture: &Fixture) {
     fixture.backend.commit(&fixture.cx(), &file, 1 << 40, 5).unwrap();
 }
 
-fn what_is_in_a_pipe_is_written_as_any_data(fixture: &Fixture) {
+fn data_in_a_pipe_is_written_like_any_other(fixture: &Fixture) {
     let file = fixture.file("f");
     let data: Vec<u8> = (0..20_000_u32).map(|n| (n % 251) as u8).collect();
     let (mut read, mut write) = std::io::pipe().unwrap();
@@ -102,7 +102,7 @@ fn what_is_in_a_pipe_is_written_as_any_data(fixture: &Fixture) {
     assert!(eof && found == expected);
 }
 
-fn writing_moves_the_times(fixture: &Fixture) {
+fn writing_updates_the_times(fixture: &Fixture) {
     let file = fixture.file("f");
     let before = fixture.attr(&file);
     std::thread::sleep(std::time::Duration::from_millis(20));
@@ -112,7 +112,7 @@ fn writing_moves_the_times(fixture: &Fixture) {
     assert!(after.mtime > before.mtime && after.ctime > before.ctime && after.size == 1);
 }
 
-fn directories_hold_no_data(fixture: &Fixture) {
+fn directories_have_no_data(fixture: &Fixture) {
     let dir = fixture.dir("d");
     refused(fixture.read(&dir, 0, 10), Status::IsDir);
     refused(fixture.write(&dir, 0, b"x"), Status::IsDir);

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 checks! {
     an_empty_directory_has_two_entries,
-    nodes_are_those_of_lookup,
+    listed_nodes_match_lookup,
     pages_of_any_size_list_everything_once,
-    what_stays_is_listed_once_whatever_else_changes,
-    impossible_cookies_are_refused,
-    files_are_no_directories,
+    unchanged_entries_are_listed_once_during_changes,
+    invalid_cookies_are_refused,
+    files_cannot_be_listed,
 }
 
 /// Lists page by page, running an action between the pages; returns how often each name was listed.
@@ -48,7 +48,7 @@ fn an_empty_directory_has_two_entries(fixture: &Fixture) {
     assert_eq!(fixture.list(&dir, *cookie, 10, true).unwrap().0.len(), 0);
 }
 
-fn nodes_are_those_of_lookup(fixture: &Fixture) {
+fn listed_nodes_match_lookup(fixture: &Fixture) {
     let root = fixture.root();
     fixture.file("f");
     fixture.dir("d");
@@ -75,7 +75,7 @@ fn pages_of_any_size_list_everything_once(fixture: &Fixture) {
     }
 }
 
-fn what_stays_is_listed_once_whatever_else_changes(fixture: &Fixture) {
+fn unchanged_entries_are_listed_once_during_changes(fixture: &Fixture) {
     let dir = fixture.dir("d");
     for n in 0..2000 {
         fixture.file_in(&dir, &format!("stay{n}"));
@@ -95,11 +95,11 @@ fn what_stays_is_listed_once_whatever_else_changes(fixture: &Fixture) {
     assert!(seen.values().all(|count| *count == 1));
 }
 
-fn impossible_cookies_are_refused(fixture: &Fixture) {
+fn invalid_cookies_are_refused(fixture: &Fixture) {
     refused(fixture.list(&fixture.root(), u64::MAX, 10, false), Status::BadCookie);
 }
 
-fn files_are_no_directories(fixture: &Fixture) {
+fn files_cannot_be_listed(fixture: &Fixture) {
     let file = fixture.file("f");
     refused(fixture.list(&file, 0, 10, false), Status::NotDir);
     refused(fixture.create(&file, "x", crate::Create::Exclusive([0; 8])), Status::NotDir);

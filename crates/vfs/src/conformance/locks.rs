@@ -6,11 +6,11 @@ use super::fixture::{Fixture, entry_name, refused};
 use crate::{Fid, FileLocks, LockChange, LockConflict, LockMode, LockOutcome, LockRange, Status};
 
 checks! {
-    what_is_locked_is_in_the_way_of_others,
+    locks_conflict_with_those_of_others,
     readers_share_and_writers_do_not,
-    a_lock_is_raised_and_lowered,
-    a_conflict_leaves_everything_as_it_was,
-    locks_go_with_whoever_opened_them,
+    a_lock_can_be_upgraded_and_downgraded,
+    a_conflict_changes_nothing,
+    dropping_file_locks_releases_them,
     a_file_that_is_kept_keeps_its_locks,
     only_regular_files_have_locks,
 }
@@ -49,7 +49,7 @@ fn seen(others: &dyn FileLocks, bytes: std::ops::Range<u64>) -> String {
     bytes.map(one).collect()
 }
 
-fn what_is_locked_is_in_the_way_of_others(fixture: &Fixture) {
+fn locks_conflict_with_those_of_others(fixture: &Fixture) {
     let file = fixture.file("f");
     let (mut own, mut other) = (open(fixture, &file), open(fixture, &file));
     let changes = [change(2, 3, WRITE), change(5, 5, READ), change(1 << 40, u64::MAX, WRITE)];
@@ -79,7 +79,7 @@ fn readers_share_and_writers_do_not(fixture: &Fixture) {
     assert_eq!(seen(one.as_ref(), 0..16), "-----rrrrrwwwww-");
 }
 
-fn a_lock_is_raised_and_lowered(fixture: &Fixture) {
+fn a_lock_can_be_upgraded_and_downgraded(fixture: &Fixture) {
     let file = fixture.file("f");
     let (mut own, other) = (open(fixture, &file), open(fixture, &file));
     take(fixture, own.as_mut(), &[change(0, 9, READ)]);
@@ -93,7 +93,7 @@ fn a_lock_is_raised_and_lowered(fixture: &Fixture) {
     assert_eq!(seen(other.as_ref(), 0..12), "------------");
 }
 
-fn a_conflict_leaves_everything_as_it_was(fixture: &Fixture) {
+fn a_conflict_changes_nothing(fixture: &Fixture) {
     let file = fixture.file("f");
     let (mut own, mut other) = (open(fixture, &file), open(fixture, &file));
     take(fixture, own.as_mut(), &[change(0, 3, READ), change(6, 7, WRITE)]);
@@ -115,7 +115,7 @@ fn a_conflict_leaves_everything_as_it_was(fixture: &Fixture) {
     assert_eq!(seen(open(fixture, &file).as_ref(), 0..14), "ww-rwwrwrrrrr-");
 }
 
-fn locks_go_with_whoever_opened_them(fixture: &Fixture) {
+fn dropping_file_locks_releases_them(fixture: &Fixture) {
     let file = fixture.file("f");
     let mut own = open(fixture, &file);
     take(fixture, own.as_mut(), &[change(0, u64::MAX, WRITE)]);

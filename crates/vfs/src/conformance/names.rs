@@ -5,16 +5,16 @@ use super::fixture::{Fixture, entry_name, refused};
 use crate::{Component, Create, Fid, Name, Result, SetAttr, Status};
 
 checks! {
-    lookups_find_what_is_there,
-    dots_lead_up_to_the_root_and_no_further,
+    lookups_find_existing_names,
+    dot_dot_stops_at_the_root,
     names_of_every_byte,
     names_of_every_length,
-    removing_needs_the_right_verb,
-    full_directories_stay,
-    renames_move_and_replace,
+    remove_and_rmdir_check_the_type,
+    directories_with_entries_are_not_removed,
+    renames_move_and_replace_entries,
     renames_respect_types,
-    a_directory_never_goes_below_itself,
-    one_inode_under_two_names_is_no_rename,
+    a_directory_cannot_be_moved_below_itself,
+    rename_between_two_links_does_nothing,
     link_counts_follow_directories,
 }
 
@@ -23,7 +23,7 @@ fn rename(fixture: &Fixture, from: (&Fid, &str), to: (&Fid, &str)) -> Result<()>
     fixture.backend.rename(&fixture.cx(), from, to).map(drop)
 }
 
-fn lookups_find_what_is_there(fixture: &Fixture) {
+fn lookups_find_existing_names(fixture: &Fixture) {
     let dir = fixture.dir("d");
     let file = fixture.file_in(&dir, "f");
     assert_eq!(fixture.lookup(&dir, "f"), Ok(file));
@@ -35,7 +35,7 @@ fn lookups_find_what_is_there(fixture: &Fixture) {
     assert_eq!(found.dir.fileid, fixture.attr(&dir).fileid);
 }
 
-fn dots_lead_up_to_the_root_and_no_further(fixture: &Fixture) {
+fn dot_dot_stops_at_the_root(fixture: &Fixture) {
     let root = fixture.root();
     let dir = fixture.dir("d");
     let inner = fixture.dir_in(&dir, "e");
@@ -71,7 +71,7 @@ fn names_of_every_length(fixture: &Fixture) {
     assert_eq!(fixture.names(&fixture.root()).len(), 4);
 }
 
-fn removing_needs_the_right_verb(fixture: &Fixture) {
+fn remove_and_rmdir_check_the_type(fixture: &Fixture) {
     let root = fixture.root();
     fixture.file("f");
     fixture.dir("d");
@@ -84,7 +84,7 @@ fn removing_needs_the_right_verb(fixture: &Fixture) {
     assert_eq!(fixture.names(&root), Vec::<String>::new());
 }
 
-fn full_directories_stay(fixture: &Fixture) {
+fn directories_with_entries_are_not_removed(fixture: &Fixture) {
     let dir = fixture.dir("d");
     fixture.file_in(&dir, "f");
     refused(
@@ -94,7 +94,7 @@ fn full_directories_stay(fixture: &Fixture) {
     assert_eq!(fixture.names(&dir), ["f"]);
 }
 
-fn renames_move_and_replace(fixture: &Fixture) {
+fn renames_move_and_replace_entries(fixture: &Fixture) {
     let root = fixture.root();
     let (a, b) = (fixture.dir("a"), fixture.dir("b"));
     let file = fixture.file_in(&a, "f");
@@ -129,14 +129,14 @@ fn renames_respect_types(fixture: &Fixture) {
     assert_eq!(fixture.names(&root), ["empty", "f", "full"]);
 }
 
-fn a_directory_never_goes_below_itself(fixture: &Fixture) {
+fn a_directory_cannot_be_moved_below_itself(fixture: &Fixture) {
     let dir = fixture.dir("d");
     let inner = fixture.dir_in(&dir, "e");
     refused(rename(fixture, (&fixture.root(), "d"), (&inner, "x")), Status::Inval);
     refused(rename(fixture, (&fixture.root(), "d"), (&dir, "x")), Status::Inval);
 }
 
-fn one_inode_under_two_names_is_no_rename(fixture: &Fixture) {
+fn rename_between_two_links_does_nothing(fixture: &Fixture) {
     let root = fixture.root();
     let file = fixture.file("f");
     fixture.backend.link(&fixture.cx(), &file, &root, entry_name("g")).unwrap();

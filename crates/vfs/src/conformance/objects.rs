@@ -5,22 +5,22 @@ use super::fixture::{Fixture, entry_name, refused};
 use crate::{Create, Fid, FileType, NodeKind, SetAttr, SetTime, Status, Time, Want};
 
 checks! {
-    a_new_file_is_as_it_was_asked_for,
-    creation_is_told_to_who_asks_and_stays,
-    a_new_directory_is_as_it_was_asked_for,
-    unchecked_takes_and_cuts_guarded_refuses,
+    a_new_file_has_the_requested_attributes,
+    the_time_of_creation_is_returned_on_request,
+    a_new_directory_has_the_requested_attributes,
+    unchecked_truncates_and_guarded_refuses_an_existing_file,
     exclusive_survives_a_retry,
     nodes_of_every_type,
     attributes_are_set_one_by_one,
     a_guard_must_match,
     times_are_kept_to_the_nanosecond,
     removed_objects_are_stale,
-    rubbish_ids_are_refused,
-    changes_tell_before_and_after,
-    figures_make_sense,
+    arbitrary_ids_are_refused,
+    changes_return_attributes_before_and_after,
+    statfs_is_plausible,
 }
 
-fn a_new_file_is_as_it_was_asked_for(fixture: &Fixture) {
+fn a_new_file_has_the_requested_attributes(fixture: &Fixture) {
     let set = SetAttr { mode: Some(0o640), ..SetAttr::default() };
     let made = fixture.create(&fixture.root(), "f", Create::Guarded(set)).unwrap();
     let attr = made.node.unwrap().attr;
@@ -34,7 +34,7 @@ fn a_new_file_is_as_it_was_asked_for(fixture: &Fixture) {
     assert_eq!(made.dir.after.unwrap().fileid, fixture.attr(&fixture.root()).fileid);
 }
 
-fn creation_is_told_to_who_asks_and_stays(fixture: &Fixture) {
+fn the_time_of_creation_is_returned_on_request(fixture: &Fixture) {
     let file = fixture.file("f");
     let birth =
         || fixture.backend.getattr(&fixture.cx(), &file, Want::STAT | Want::BIRTH).unwrap().birth;
@@ -47,7 +47,7 @@ fn creation_is_told_to_who_asks_and_stays(fixture: &Fixture) {
     }
 }
 
-fn a_new_directory_is_as_it_was_asked_for(fixture: &Fixture) {
+fn a_new_directory_has_the_requested_attributes(fixture: &Fixture) {
     let links = fixture.attr(&fixture.root()).nlink;
     let set = SetAttr { mode: Some(0o750), ..SetAttr::default() };
     let made =
@@ -65,7 +65,7 @@ fn a_new_directory_is_as_it_was_asked_for(fixture: &Fixture) {
     assert_eq!(fixture.names(&made.node.unwrap().fid), Vec::<String>::new());
 }
 
-fn unchecked_takes_and_cuts_guarded_refuses(fixture: &Fixture) {
+fn unchecked_truncates_and_guarded_refuses_an_existing_file(fixture: &Fixture) {
     let root = fixture.root();
     let file = fixture.file("f");
     fixture.write(&file, 0, b"content").unwrap();
@@ -163,14 +163,14 @@ fn removed_objects_are_stale(fixture: &Fixture) {
     refused(fixture.lookup(&fixture.root(), "f"), Status::NoEnt);
 }
 
-fn rubbish_ids_are_refused(fixture: &Fixture) {
+fn arbitrary_ids_are_refused(fixture: &Fixture) {
     for bytes in [&b""[..], b"x", &[0xff; 9], &[0xab; Fid::MAX]] {
         let got = fixture.backend.getattr(&fixture.cx(), &Fid::new(bytes).unwrap(), Want::STAT);
         assert!(matches!(got, Err(Status::BadHandle | Status::Stale)), "{bytes:?}: {got:?}");
     }
 }
 
-fn changes_tell_before_and_after(fixture: &Fixture) {
+fn changes_return_attributes_before_and_after(fixture: &Fixture) {
     let file = fixture.file("f");
     let before = fixture.comparable(fixture.attr(&file).wcc());
     let set = SetAttr { size: Some(10), ..SetAttr::default() };
@@ -184,7 +184,7 @@ fn changes_tell_before_and_after(fixture: &Fixture) {
     assert_eq!(after, fixture.comparable(fixture.attr(&fixture.root()).wcc()));
 }
 
-fn figures_make_sense(fixture: &Fixture) {
+fn statfs_is_plausible(fixture: &Fixture) {
     let figures = fixture.backend.statfs(&fixture.cx(), &fixture.root()).unwrap();
     assert!(figures.avail_bytes <= figures.free_bytes && figures.free_bytes <= figures.total_bytes);
     assert_eq!(figures.attr.fileid, fixture.attr(&fixture.root()).fileid);

@@ -10,19 +10,19 @@ use crate::{
 checks! {
     the_change_attribute_differs_after_each_change,
     the_change_attribute_of_a_directory_differs_after_each_change,
-    reading_leaves_the_change_attribute_alone,
-    replies_have_the_change_attribute_that_getattr_has,
+    reading_does_not_change_the_change_attribute,
+    replies_have_the_change_attribute_of_getattr,
     a_kept_file_outlives_its_last_name,
     a_kept_file_outlives_a_rename_over_it,
-    a_file_is_kept_until_its_last_guard_goes,
+    a_file_is_kept_until_its_last_guard_is_dropped,
     only_regular_files_are_kept,
     root_may_open_every_file,
 }
 
 /// Checks for backends that act as their callers.
 pub const BY_CALLERS: &[super::Check] = &[
-    ("opening_goes_by_the_mode", opening_goes_by_the_mode),
-    ("the_right_of_an_open_file_outlasts_its_mode", the_right_of_an_open_file_outlasts_its_mode),
+    ("opening_is_checked_by_the_mode", opening_is_checked_by_the_mode),
+    ("the_right_of_an_open_file_outlives_a_chmod", the_right_of_an_open_file_outlives_a_chmod),
 ];
 
 const OWNER: Cred<'static> = Cred { uid: 1001, gid: 2001, groups: &[] };
@@ -88,7 +88,7 @@ fn the_change_attribute_of_a_directory_differs_after_each_change(fixture: &Fixtu
     }
 }
 
-fn reading_leaves_the_change_attribute_alone(fixture: &Fixture) {
+fn reading_does_not_change_the_change_attribute(fixture: &Fixture) {
     let file = fixture.file("f");
     fixture.write(&file, 0, b"some").unwrap();
     // also if it settles a tick after the change
@@ -101,7 +101,7 @@ fn reading_leaves_the_change_attribute_alone(fixture: &Fixture) {
     assert_eq!(fixture.attr(&file).change, before);
 }
 
-fn replies_have_the_change_attribute_that_getattr_has(fixture: &Fixture) {
+fn replies_have_the_change_attribute_of_getattr(fixture: &Fixture) {
     if fixture.backend.limits().change_kind == ChangeKind::Undefined {
         // it may settle between two calls
         return;
@@ -127,7 +127,7 @@ fn replies_have_the_change_attribute_that_getattr_has(fixture: &Fixture) {
 }
 
 /// Asserts that a file without a name can be used as before.
-fn lives_on(fixture: &Fixture, file: &Fid) {
+fn assert_usable_without_a_name(fixture: &Fixture, file: &Fid) {
     assert_eq!(fixture.attr(file).nlink, 0);
     fixture.write(file, 0, b"still there").unwrap();
     assert_eq!(fixture.read(file, 0, 100).unwrap(), (b"still there".to_vec(), true));
@@ -144,7 +144,7 @@ fn a_kept_file_outlives_its_last_name(fixture: &Fixture) {
     fixture.backend.remove(&cx, &root, entry_name("f")).unwrap();
     assert_eq!(fixture.attr(&file).nlink, 1);
     fixture.backend.remove(&cx, &root, entry_name("g")).unwrap();
-    lives_on(fixture, &file);
+    assert_usable_without_a_name(fixture, &file);
     assert!(fixture.names(&root).is_empty());
     // a new file of the same name is another file
     let other = fixture.file("f");
@@ -161,20 +161,20 @@ fn a_kept_file_outlives_a_rename_over_it(fixture: &Fixture) {
     let (file, new) = (fixture.file("f"), fixture.file("new"));
     let kept = fixture.backend.keep(&cx, &file).unwrap();
     fixture.backend.rename(&cx, (&root, entry_name("new")), (&root, entry_name("f"))).unwrap();
-    lives_on(fixture, &file);
+    assert_usable_without_a_name(fixture, &file);
     assert_eq!(fixture.lookup(&root, "f"), Ok(new));
     drop(kept);
     refused(fixture.write(&file, 0, b"x"), Status::Stale);
 }
 
-fn a_file_is_kept_until_its_last_guard_goes(fixture: &Fixture) {
+fn a_file_is_kept_until_its_last_guard_is_dropped(fixture: &Fixture) {
     let (cx, root) = (fixture.cx(), fixture.root());
     let file = fixture.file("f");
     let first = fixture.backend.keep(&cx, &file).unwrap();
     fixture.backend.remove(&cx, &root, entry_name("f")).unwrap();
     let second = fixture.backend.keep(&cx, &file).unwrap();
     drop(first);
-    lives_on(fixture, &file);
+    assert_usable_without_a_name(fixture, &file);
     drop(second);
     refused(fixture.backend.getattr(&cx, &file, Want::STAT), Status::Stale);
     // a file with a name does not need a guard
@@ -204,7 +204,7 @@ fn owned(fixture: &Fixture, mode: u32) -> Fid {
     file
 }
 
-fn opening_goes_by_the_mode(fixture: &Fixture) {
+fn opening_is_checked_by_the_mode(fixture: &Fixture) {
     let (read, write, both) = (OpenAccess::READ, OpenAccess::WRITE, OpenAccess::BOTH);
     let file = owned(fixture, 0o000);
     let set =
@@ -227,7 +227,7 @@ fn opening_goes_by_the_mode(fixture: &Fixture) {
     }
 }
 
-fn the_right_of_an_open_file_outlasts_its_mode(fixture: &Fixture) {
+fn the_right_of_an_open_file_outlives_a_chmod(fixture: &Fixture) {
     let file = owned(fixture, 0o600);
     fixture.write(&file, 0, b"some").unwrap();
     let with = |right| Cx { right, ..fixture.by(STRANGER) };

@@ -5,18 +5,18 @@ use super::fixture::{Fixture, entry_name, refused};
 use crate::{AccessMask, Create, Cred, Fid, SetAttr, SetTime, Stability, Status, Time};
 
 checks! {
-    modes_decide_who_reads_and_writes,
-    owners_go_on_whatever_the_mode_says,
+    modes_are_checked_on_read_and_write,
+    owners_keep_access_to_data_under_any_mode,
     directories_need_search_and_write,
-    links_need_permission_for_the_directory_only,
-    new_objects_belong_to_their_maker,
-    set_group_directories_hand_their_group_down,
+    links_need_permission_on_the_directory_only,
+    new_objects_belong_to_their_creator,
+    set_group_id_directories_pass_on_their_group,
     the_sticky_bit_protects_entries,
-    attributes_are_the_owners_to_change,
-    access_tells_what_would_happen,
-    strangers_writing_clear_set_user_id,
-    special_bits_outlast_the_size_that_comes_with_them,
-    special_bits_outlast_the_owner_that_comes_with_them,
+    only_owners_change_attributes,
+    access_matches_the_results_of_calls,
+    writes_by_others_clear_the_set_user_id_bit,
+    special_bits_set_with_a_size_are_kept,
+    special_bits_set_with_an_owner_are_kept,
 }
 
 const OWNER: Cred<'static> = Cred { uid: 1001, gid: 2001, groups: &[] };
@@ -45,7 +45,7 @@ fn writes(fixture: &Fixture, who: Cred<'_>, file: &Fid) -> Result<(), Status> {
     fixture.backend.write(&fixture.by(who), file, 0, b"data", Stability::Unstable).map(drop)
 }
 
-fn modes_decide_who_reads_and_writes(fixture: &Fixture) {
+fn modes_are_checked_on_read_and_write(fixture: &Fixture) {
     let file = owned(fixture, "f", 0o640);
     assert_eq!((reads(fixture, OWNER, &file), writes(fixture, OWNER, &file)), (Ok(()), Ok(())));
     assert_eq!(reads(fixture, MEMBER, &file), Ok(()));
@@ -56,7 +56,7 @@ fn modes_decide_who_reads_and_writes(fixture: &Fixture) {
     assert_eq!(writes(fixture, STRANGER, &file), Ok(()));
 }
 
-fn owners_go_on_whatever_the_mode_says(fixture: &Fixture) {
+fn owners_keep_access_to_data_under_any_mode(fixture: &Fixture) {
     let file = owned(fixture, "f", 0o000);
     assert_eq!((writes(fixture, OWNER, &file), reads(fixture, OWNER, &file)), (Ok(()), Ok(())));
     let runs = owned(fixture, "x", 0o711);
@@ -83,7 +83,7 @@ fn directories_need_search_and_write(fixture: &Fixture) {
     fixture.backend.remove(&fixture.by(OWNER), &dir, entry_name("f")).unwrap();
 }
 
-fn links_need_permission_for_the_directory_only(fixture: &Fixture) {
+fn links_need_permission_on_the_directory_only(fixture: &Fixture) {
     let file = owned(fixture, "f", 0o600);
     let set_user_id = owned(fixture, "s", 0o4711);
     let (open, closed) = (fixture.dir("open"), fixture.dir("closed"));
@@ -99,7 +99,7 @@ fn links_need_permission_for_the_directory_only(fixture: &Fixture) {
     assert_eq!((fixture.names(&open).len(), fixture.names(&closed).len()), (2, 0));
 }
 
-fn new_objects_belong_to_their_maker(fixture: &Fixture) {
+fn new_objects_belong_to_their_creator(fixture: &Fixture) {
     fixture.set(&fixture.root(), SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
     let by = fixture.by(OWNER);
     let (root, set) = (fixture.root(), SetAttr { mode: Some(0o600), ..SetAttr::default() });
@@ -117,7 +117,7 @@ fn new_objects_belong_to_their_maker(fixture: &Fixture) {
     refused(fixture.backend.mknod(&by, &root, entry_name("c"), device, &set), Status::Perm);
 }
 
-fn set_group_directories_hand_their_group_down(fixture: &Fixture) {
+fn set_group_id_directories_pass_on_their_group(fixture: &Fixture) {
     let dir = fixture.dir("d");
     give(fixture, &dir, 0o2777);
     let by = fixture.by(STRANGER);
@@ -147,7 +147,7 @@ fn the_sticky_bit_protects_entries(fixture: &Fixture) {
     fixture.backend.remove(&fixture.by(OWNER), &dir, entry_name("f")).unwrap();
 }
 
-fn attributes_are_the_owners_to_change(fixture: &Fixture) {
+fn only_owners_change_attributes(fixture: &Fixture) {
     let file = owned(fixture, "f", 0o664);
     let set = |who, set| fixture.backend.setattr(&fixture.by(who), &file, &set, None).map(drop);
     let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
@@ -172,7 +172,7 @@ fn attributes_are_the_owners_to_change(fixture: &Fixture) {
     set(OWNER, mode).unwrap();
 }
 
-fn access_tells_what_would_happen(fixture: &Fixture) {
+fn access_matches_the_results_of_calls(fixture: &Fixture) {
     let file = owned(fixture, "f", 0o754);
     let all = AccessMask(0x3f);
     let access = |who, fid: &Fid| fixture.backend.access(&fixture.by(who), fid, all).unwrap().0;
@@ -186,14 +186,14 @@ fn access_tells_what_would_happen(fixture: &Fixture) {
     assert_eq!(access(STRANGER, &dir), AccessMask::LOOKUP);
 }
 
-fn strangers_writing_clear_set_user_id(fixture: &Fixture) {
+fn writes_by_others_clear_the_set_user_id_bit(fixture: &Fixture) {
     let file = owned(fixture, "f", 0o6777);
     writes(fixture, STRANGER, &file).unwrap();
     assert_eq!(fixture.attr(&file).mode, 0o777);
 }
 
 /// Changing the size clears set-id bits: a call that sets both applies both.
-fn special_bits_outlast_the_size_that_comes_with_them(fixture: &Fixture) {
+fn special_bits_set_with_a_size_are_kept(fixture: &Fixture) {
     let file = owned(fixture, "f", 0o644);
     let both = SetAttr { mode: Some(0o4755), size: Some(5), ..SetAttr::default() };
     fixture.backend.setattr(&fixture.by(OWNER), &file, &both, None).unwrap();
@@ -202,7 +202,7 @@ fn special_bits_outlast_the_size_that_comes_with_them(fixture: &Fixture) {
 }
 
 /// Changing the owner clears set-id bits: a new object gets both in one call.
-fn special_bits_outlast_the_owner_that_comes_with_them(fixture: &Fixture) {
+fn special_bits_set_with_an_owner_are_kept(fixture: &Fixture) {
     let root = fixture.root();
     fixture.set(&root, SetAttr { mode: Some(0o777), ..SetAttr::default() }).unwrap();
     let seen = |made: crate::Result<crate::Created>| {

@@ -33,7 +33,7 @@ mod tests {
     use super::Rng;
 
     #[test]
-    fn dice_are_fair_and_different_for_each_client() {
+    fn random_numbers_are_uniform_and_differ_between_clients() {
         let mut rng = Rng::new(1, 7);
         let mut seen = [0_u32; 10];
         for _ in 0..100_000 {

@@ -95,14 +95,14 @@ pub fn plots() -> Vec<(&'static str, Plot)> {
 }
 
 #[test]
-fn a_figure_of_each_shape_is_as_it_was() {
+fn a_figure_of_each_kind_matches_its_golden_file() {
     for (name, plot) in plots() {
         held_against(name, &bare(&figure(&plot)));
     }
 }
 
 #[test]
-fn a_page_is_as_it_was() {
+fn a_page_matches_its_golden_file() {
     let mut f = findings("rsync-walk", "Clients walking a tree", "How many calls per second?", 4);
     f.plots = plots().into_iter().take(1).map(|(_, plot)| plot).collect();
     held_against("page.html", &bare(&super::page(&[f])));

@@ -32,7 +32,7 @@ fn page(findings: &[Findings]) -> String {
 }
 
 #[test]
-fn the_page_tells_of_all_thirteen() {
+fn the_page_describes_all_thirteen_experiments() {
     let findings = sample_results::thirteen();
     let page = page(&findings);
     for f in &findings {
@@ -61,7 +61,7 @@ fn the_page_tells_of_all_thirteen() {
 
 #[test]
 #[ignore = "by hand: leaves pages to look at in the directory REPORT_OUT"]
-fn pages_to_look_at() {
+fn write_pages_for_visual_inspection() {
     let dir = std::env::var_os("REPORT_OUT").unwrap();
     store(Path::new(&dir), &sample_results::machine(), &sample_results::thirteen());
     write(Path::new(&dir)).unwrap();
@@ -72,7 +72,7 @@ fn pages_to_look_at() {
 }
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere() {
+fn the_page_has_no_external_references() {
     let page = page(&sample_results::thirteen());
     let page = page.replace("http://www.w3.org/2000/svg", "");
     for outside in
@@ -83,12 +83,12 @@ fn the_page_needs_nothing_from_elsewhere() {
 }
 
 #[test]
-fn the_same_results_give_the_same_bytes() {
+fn the_page_is_reproducible() {
     assert_eq!(page(&sample_results::thirteen()), page(&sample_results::thirteen()));
 }
 
 #[test]
-fn names_are_never_markup() {
+fn markup_in_names_is_never_rendered() {
     let evil = "<b onload=\"x\">&'\u{1}</b>";
     let page = page(&[odd::named(evil)]);
     assert!(!page.contains("<b onload"), "a name became an element");
@@ -98,7 +98,7 @@ fn names_are_never_markup() {
 }
 
 #[test]
-fn a_place_is_linked_from_the_overview() {
+fn every_experiment_is_linked_from_the_overview() {
     let page = page(&sample_results::thirteen());
     for number in 1..=13 {
         assert!(page.contains(&format!("href=\"#e{number}\"")));
@@ -155,7 +155,7 @@ fn a_directory_that_is_not_there_is_named() {
 }
 
 #[test]
-fn an_older_page_is_replaced_and_others_files_stay() {
+fn an_old_page_is_replaced_and_other_files_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     store(dir.path(), &sample_results::machine(), &sample_results::thirteen()[..1]);
     std::fs::write(dir.path().join("report.html"), "old").unwrap();

@@ -242,14 +242,14 @@ fn check(picture: &str) {
 }
 
 #[test]
-fn no_picture_has_text_upon_text() {
+fn text_in_figures_does_not_overlap() {
     let mut all = thirteen();
     all.push(findings());
     check_pictures(&super::page(&all));
 }
 
 #[test]
-fn what_is_left_out_is_said() {
+fn figures_state_what_they_omit() {
     let said = |title: &str| {
         let plots = odd_plots();
         let plot = plots.iter().find(|p| p.title == title).unwrap();
@@ -276,7 +276,7 @@ fn a_hundred_thousand_points_stay_small() {
 }
 
 #[test]
-fn a_single_figure_carries_its_style() {
+fn a_single_figure_contains_its_style() {
     for plot in thirteen().iter().flat_map(|f| &f.plots) {
         let drawn = figure(plot);
         check(&drawn);
@@ -285,7 +285,7 @@ fn a_single_figure_carries_its_style() {
 }
 
 #[test]
-fn whiskers_reach_from_the_smallest_to_the_largest() {
+fn whiskers_span_minimum_to_maximum() {
     let mut s = series("a", &[(1.0, 50.0), (2.0, 60.0)]);
     s.points[0].low = Some(0.0);
     s.points[0].high = Some(100.0);
@@ -314,7 +314,7 @@ fn lines_of_one_point_become_bars_that_can_be_compared() {
 }
 
 #[test]
-fn the_original_is_dashed_and_keeps_its_own_colour() {
+fn the_original_is_dashed_in_its_own_colour() {
     let both =
         vec![original("then", &[(1.0, 1.0), (2.0, 2.0)]), series("now", &[(1.0, 3.0), (2.0, 4.0)])];
     let drawn = figure(&lines("both", false, both));

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_step_names_the_mode_that_decides() {
+    fn the_last_step_names_the_deciding_mode() {
         let (allowed, text) = asked("/open/file", 5, 1, false);
         assert!(allowed && text.ends_with("-rw-r----- 5:6: 5:1 may read, write"), "{text}");
         let (allowed, text) = asked("/open/file", 7, 6, false);

@@ -150,7 +150,7 @@ fn a_power_cut_at_any_byte_loses_no_acknowledged_record() {
 }
 
 #[test]
-fn a_second_start_finds_what_the_first_has_stored() {
+fn records_of_the_first_start_are_read_by_the_second() {
     let dir = tempfile::tempdir().unwrap();
     let (store, before) = RecoveryStore::open(dir.path());
     assert_eq!((before, store.failure()), (Recovery::default(), None));
@@ -168,7 +168,7 @@ fn a_second_start_finds_what_the_first_has_stored() {
 }
 
 #[test]
-fn a_torn_end_is_cut_off_and_what_is_before_it_stays() {
+fn a_torn_tail_is_truncated_and_earlier_records_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = RecoveryStore::open(dir.path());
     store.append(&Record::NsmHost(host(1))).unwrap();
@@ -186,7 +186,7 @@ fn a_torn_end_is_cut_off_and_what_is_before_it_stays() {
 }
 
 #[test]
-fn records_of_many_threads_share_syncs_and_are_all_there() {
+fn concurrent_records_share_syncs_and_none_is_lost() {
     let disk = Simulated::endless();
     let (store, _) = RecoveryStore::open_on(Box::new(Arc::clone(&disk)));
     std::thread::scope(|scope| {
@@ -232,7 +232,7 @@ fn after_an_error_records_are_refused_until_the_disk_works_again() {
 }
 
 #[test]
-fn a_long_file_is_replaced_by_what_it_comes_to() {
+fn a_long_file_is_compacted() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = RecoveryStore::open(dir.path());
     store.append(&Record::NsmHost(host(9))).unwrap();
@@ -250,7 +250,7 @@ fn a_long_file_is_replaced_by_what_it_comes_to() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_used_refuses_every_record_and_says_why() {
+fn an_unusable_directory_refuses_records_with_the_reason() {
     let (store, recovery) = RecoveryStore::open(std::path::Path::new("/nowhere/at/all"));
     assert_eq!(recovery, Recovery::default());
     let refused = store.append(&Record::NsmHost(host(1))).unwrap_err();

@@ -152,7 +152,7 @@ fn cells_of(shared: &Shared, number: usize, full: bool) -> usize {
 }
 
 #[test]
-fn whoever_holds_a_lock_keeps_others_from_it_until_he_lets_go() {
+fn a_held_lock_excludes_all_others_until_it_is_released() {
     let Some(shared) = server() else { return };
     let full = std::env::var("LOCK_MATRIX").is_ok_and(|which| which == "full");
     let cells: Vec<usize> = std::thread::scope(|scope| {

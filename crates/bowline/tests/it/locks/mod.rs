@@ -10,7 +10,7 @@ use locker::{Locker, Way, server};
 use proto::nlm::Status;
 
 #[test]
-fn the_operator_sees_locks_and_takes_them_away() {
+fn the_operator_can_list_and_release_locks() {
     let Some(server) = server() else { return };
     let mut a = Locker::new(Way::Nlm4Tcp, b"holder", &server, 10);
     let mut b = Locker::new(Way::Nlm4Udp, b"asker", &server, 10);

@@ -61,12 +61,12 @@ fn locks_outlive(end: impl Fn(&mut Shared)) {
 }
 
 #[test]
-fn locks_of_all_ways_outlive_a_server_that_is_killed() {
+fn locks_of_all_protocols_survive_sigkill() {
     locks_outlive(|shared| shared.server.kill());
 }
 
 #[test]
-fn locks_of_all_ways_outlive_a_restart() {
+fn locks_of_all_protocols_survive_a_restart() {
     locks_outlive(|shared| {
         shared.server.signal("-TERM");
         assert_eq!(shared.server.ended(), Some(0));
@@ -74,7 +74,7 @@ fn locks_of_all_ways_outlive_a_restart() {
 }
 
 #[test]
-fn a_client_whose_connection_is_cut_keeps_its_locks() {
+fn locks_survive_a_connection_loss() {
     let Some(shared) = server() else { return };
     for asked in ASKERS {
         for holds in WAYS.into_iter().filter(|way| way.is_client()) {
@@ -93,7 +93,7 @@ fn a_client_whose_connection_is_cut_keeps_its_locks() {
 }
 
 #[test]
-fn an_export_that_is_removed_takes_its_locks_along() {
+fn removing_an_export_releases_its_locks() {
     let Some(shared) = server() else { return };
     for holds in WAYS.into_iter().filter(|way| way.is_client()) {
         let mut a = Locker::new(holds, b"holder", &shared, 10);

@@ -22,7 +22,7 @@ fn client_of(result: Vec<u8>) -> Client {
 }
 
 #[test]
-fn mount_gives_handle_and_flavours() {
+fn mount_returns_handle_and_flavours() {
     let flavors = Flavors::new(&[1, 0]).unwrap();
     let mut client = client_of(wire(&Mount3Result::Ok(Mounted3 { handle: b"abc", flavors })));
     let mounted = client.mount_with_flavors(b"/x").unwrap();
@@ -30,7 +30,7 @@ fn mount_gives_handle_and_flavours() {
 }
 
 #[test]
-fn mount_tells_what_was_refused_and_why() {
+fn mount_errors_name_path_and_reason() {
     let mut client = client_of(wire(&Mount3Result::Err(MountError::Acces)));
     let error = client.mount(b"/x").unwrap_err();
     assert_eq!(error.to_string(), "the server refuses to mount /x: permission denied");
@@ -38,7 +38,7 @@ fn mount_tells_what_was_refused_and_why() {
 }
 
 #[test]
-fn an_nfs_status_is_told_by_name_and_number() {
+fn an_nfs_error_shows_status_name_and_number() {
     let fh = Fh::new(b"fh").unwrap();
     let mut client = client_of(words(&[Nfsstat3::Stale.number()]));
     let error = client.getattr(&fh).unwrap_err();
@@ -50,7 +50,7 @@ fn an_nfs_status_is_told_by_name_and_number() {
 }
 
 #[test]
-fn results_that_are_cut_or_too_long_are_garbled() {
+fn truncated_and_trailing_results_are_garbled() {
     let fh = Fh::new(b"fh").unwrap();
     for result in [words(&[]), words(&[0]), words(&[2]), words(&[4711])] {
         let error = client_of(result).lookup(&fh, b"name").unwrap_err();
@@ -61,7 +61,7 @@ fn results_that_are_cut_or_too_long_are_garbled() {
 }
 
 #[test]
-fn a_read_must_be_as_long_as_it_says() {
+fn a_read_reply_must_match_its_count() {
     let fh = Fh::new(b"fh").unwrap();
     let read = |count| [words(&[0, 0, count, 1, 4]), b"data".to_vec()].concat();
     let done = client_of(read(4)).read(&fh, 0, 4).unwrap();
@@ -71,7 +71,7 @@ fn a_read_must_be_as_long_as_it_says() {
 }
 
 #[test]
-fn a_port_beyond_the_largest_is_garbled() {
+fn a_port_above_65535_is_garbled() {
     assert_eq!(client_of(words(&[2049])).getport(100_003, 3, 6).unwrap(), Some(2049));
     assert_eq!(client_of(words(&[0])).getport(100_003, 3, 6).unwrap(), None);
     let error = client_of(words(&[65_536])).getport(100_003, 3, 6).unwrap_err();

@@ -143,7 +143,7 @@ fn local(name: &str, data: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn a_file_is_read_whole_and_compared() {
+fn a_whole_file_is_read_and_compared() {
     let data = pattern(10_000);
     let dir = local("big", &data);
     let files = vec![("empty", Vec::new()), ("private", vec![1]), ("big", data)];
@@ -171,7 +171,7 @@ fn a_wrong_byte_is_found() {
 }
 
 #[test]
-fn a_directory_without_files_is_proof_of_the_listing() {
+fn a_directory_without_files_proves_the_listing() {
     let proof = prove(server(Vec::new(), 1024), b"/x", None).unwrap();
     assert_eq!((proof.entries, proof.file, proof.compared), (0, None, false));
     let proof = prove(server(vec![("private", vec![1])], 1024), b"/x", None).unwrap();
@@ -187,7 +187,7 @@ fn a_file_that_is_only_served_cannot_be_compared() {
 }
 
 #[test]
-fn a_refused_mount_says_so() {
+fn a_refused_mount_is_reported_as_such() {
     let addr = tcp(|record| {
         let mut w = Writer::new();
         w.put(&Mount3Result::Err(MountError::NoEnt));

@@ -62,7 +62,7 @@ fn mapping(program: u32, protocol: u32, port: u32) -> Mapping {
 }
 
 #[test]
-fn version_2_takes_ipv4_and_gives_it_back() {
+fn version_2_registers_and_unregisters_ipv4_services() {
     let table = Table::default();
     let services = [
         service(100_003, true, "0.0.0.0:2049"),
@@ -78,7 +78,7 @@ fn version_2_takes_ipv4_and_gives_it_back() {
 }
 
 #[test]
-fn a_refusal_takes_all_back() {
+fn a_refusal_undoes_all_registrations() {
     let table = Table::default();
     let services = [service(100_003, true, "0.0.0.0:1"), service(100_005, true, "0.0.0.0:1")];
     let error = register(&services, port_mapper(table.clone(), 100_005)).unwrap_err();
@@ -101,7 +101,7 @@ fn the_registration_of_a_dead_server_is_replaced() {
 }
 
 #[test]
-fn the_registration_of_a_living_server_stays() {
+fn the_registration_of_a_running_server_is_kept() {
     let live: SocketAddr =
         super::responder::tcp(|call| super::responder::marked(&reply_to(call, b"")));
     let table = Table::default();
@@ -116,7 +116,7 @@ fn the_registration_of_a_living_server_stays() {
 }
 
 #[test]
-fn our_own_from_an_earlier_run_is_taken_over() {
+fn our_own_earlier_registration_is_replaced() {
     let table = Table::default();
     table.lock().unwrap().push(mapping(100_003, 6, 2049));
     let ours = [service(100_003, true, "0.0.0.0:2049")];
@@ -127,7 +127,7 @@ fn our_own_from_an_earlier_run_is_taken_over() {
 }
 
 #[test]
-fn what_a_restarted_port_mapper_has_lost_is_registered_again() {
+fn registrations_lost_by_a_port_mapper_restart_are_restored() {
     let table = Table::default();
     let services = [service(100_003, true, "0.0.0.0:9"), service(100_005, true, "0.0.0.0:9")];
     let registered = register(&services, port_mapper(table.clone(), 0)).unwrap();
@@ -141,7 +141,7 @@ fn what_a_restarted_port_mapper_has_lost_is_registered_again() {
 }
 
 #[test]
-fn a_service_that_another_holds_is_added_or_left() {
+fn a_service_of_another_server_is_not_replaced() {
     let live: SocketAddr =
         super::responder::tcp(|call| super::responder::marked(&reply_to(call, b"")));
     let table = Table::default();
@@ -157,7 +157,7 @@ fn a_service_that_another_holds_is_added_or_left() {
 }
 
 #[test]
-fn no_rpcbind_is_said_so() {
+fn a_missing_rpcbind_is_reported() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let addr = socket.local_addr().unwrap();
     drop(socket);

@@ -17,7 +17,7 @@ fn call_once(addr: SocketAddr, timeout: Duration) -> Result<Vec<u8>, Error> {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named() {
+fn a_missing_server_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
     drop(listener);
@@ -29,7 +29,7 @@ fn a_server_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_server_that_hangs_is_given_up() {
+fn a_server_that_hangs_times_out() {
     let start = Instant::now();
     let error = call_once(tcp(|_| Vec::new()), SHORT).unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
@@ -37,7 +37,7 @@ fn a_server_that_hangs_is_given_up() {
 }
 
 #[test]
-fn half_an_answer_that_stalls_is_given_up() {
+fn a_partial_reply_times_out() {
     let addr = tcp(|record| {
         let whole = marked(&reply_to(record, b""));
         whole[..whole.len() - 3].to_vec()
@@ -46,7 +46,7 @@ fn half_an_answer_that_stalls_is_given_up() {
 }
 
 #[test]
-fn a_connection_that_closes_says_how_far_it_came() {
+fn a_closed_connection_error_says_how_much_had_arrived() {
     for (sent, wanted) in [(0, "no answer"), (2, "half an answer"), (13, "half an answer")] {
         let addr = tcp_script(move |mut stream| {
             let record = read_record(&mut stream).unwrap();
@@ -80,7 +80,7 @@ fn a_truncated_header_is_garbled() {
 }
 
 #[test]
-fn refusals_have_names() {
+fn rejections_have_names() {
     let addr = tcp(|record| marked(&[&record[..4], &words(&[1, 0, 0, 0, 2, 4, 4])].concat()));
     let error = call_once(addr, PATIENCE).unwrap_err();
     let wanted = Refusal::ProgMismatch { low: 4, high: 4 };
@@ -88,7 +88,7 @@ fn refusals_have_names() {
 }
 
 #[test]
-fn an_answer_to_another_call_is_not_ours() {
+fn a_reply_with_another_xid_is_ignored() {
     let addr = tcp(|record| {
         let mut reply = reply_to(record, b"");
         reply[0] ^= 0x80;
@@ -99,7 +99,7 @@ fn an_answer_to_another_call_is_not_ours() {
 }
 
 #[test]
-fn an_answer_in_fragments_and_single_bytes_arrives_whole() {
+fn a_fragmented_reply_is_reassembled() {
     let addr = tcp_script(|mut stream| {
         let record = read_record(&mut stream).unwrap();
         let reply = reply_to(&record, b"result!!");
@@ -118,7 +118,7 @@ fn an_answer_in_fragments_and_single_bytes_arrives_whole() {
 }
 
 #[test]
-fn answers_are_matched_in_any_order() {
+fn replies_are_matched_in_any_order() {
     let addr = tcp_script(|mut stream| {
         let calls: Vec<_> = (0..4).map(|_| read_record(&mut stream).unwrap()).collect();
         for call in calls.iter().rev() {
@@ -146,7 +146,7 @@ fn answers_are_matched_in_any_order() {
 }
 
 #[test]
-fn a_lost_datagram_is_sent_again_as_it_was() {
+fn a_lost_datagram_is_retransmitted_unchanged() {
     let mut calls: Vec<Vec<u8>> = Vec::new();
     let addr = udp(move |call| {
         calls.push(call.to_vec());
@@ -164,7 +164,7 @@ fn a_lost_datagram_is_sent_again_as_it_was() {
 }
 
 #[test]
-fn datagrams_that_make_no_sense_are_passed_over() {
+fn invalid_datagrams_are_ignored() {
     let addr = udp(|call| {
         let mut other = reply_to(call, b"");
         other[3] ^= 1;
@@ -177,7 +177,7 @@ fn datagrams_that_make_no_sense_are_passed_over() {
 }
 
 #[test]
-fn silence_over_datagrams_is_given_up_after_several_tries() {
+fn a_udp_call_times_out_after_several_retransmissions() {
     let mut client = Client::udp(udp(|_| Vec::new()), Duration::from_millis(300)).unwrap();
     let error = client.call(NULL, &Nothing).unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
@@ -186,7 +186,7 @@ fn silence_over_datagrams_is_given_up_after_several_tries() {
 }
 
 #[test]
-fn a_late_answer_does_not_confuse_the_next_call() {
+fn a_late_reply_does_not_affect_the_next_call() {
     let addr = tcp_script(|mut stream| {
         let first = read_record(&mut stream).unwrap();
         let second = read_record(&mut stream).unwrap();

@@ -160,7 +160,7 @@ fn random_objects(stage: &Stage, seed: u64, count: usize) -> Vec<(String, Lists,
 }
 
 #[test]
-fn a_thousand_acls_that_were_set_are_those_of_getfacl() {
+fn a_thousand_acls_set_by_setacl_match_getfacl() {
     if !has_root() {
         return;
     }
@@ -181,7 +181,7 @@ fn a_thousand_acls_that_were_set_are_those_of_getfacl() {
 }
 
 #[test]
-fn a_thousand_acls_of_setfacl_are_those_that_are_got() {
+fn a_thousand_acls_set_by_setfacl_match_getacl() {
     if !has_root() {
         return;
     }
@@ -217,7 +217,7 @@ fn a_thousand_acls_of_setfacl_are_those_that_are_got() {
 }
 
 #[test]
-fn access_after_setacl_is_the_kernels() {
+fn access_after_setacl_matches_the_kernel() {
     if !has_root() {
         return;
     }
@@ -279,7 +279,7 @@ fn an_object_without_an_acl_has_the_entries_of_its_mode() {
 }
 
 #[test]
-fn the_four_entries_of_a_mode_are_a_chmod() {
+fn an_acl_equivalent_to_a_mode_is_a_chmod() {
     if !has_root() {
         return;
     }
@@ -308,7 +308,7 @@ fn the_four_entries_of_a_mode_are_a_chmod() {
 }
 
 #[test]
-fn a_default_acl_that_is_not_named_goes_and_an_access_acl_stays() {
+fn setacl_without_a_default_acl_removes_it_but_keeps_the_access_acl() {
     if !has_root() {
         return;
     }
@@ -326,7 +326,7 @@ fn a_default_acl_that_is_not_named_goes_and_an_access_acl_stays() {
 }
 
 #[test]
-fn what_is_no_acl_is_refused_and_changes_nothing() {
+fn an_invalid_acl_is_refused_and_changes_nothing() {
     if !has_root() {
         return;
     }
@@ -409,7 +409,7 @@ fn only_owners_and_unsquashed_root_set_acls() {
 }
 
 #[test]
-fn no_acl_shows_the_mode_and_lets_nobody_set_an_acl() {
+fn option_no_acl_shows_the_mode_and_refuses_setacl() {
     if !has_root() {
         return;
     }
@@ -443,7 +443,7 @@ fn a_back_end_without_acls_has_modes() {
 }
 
 #[test]
-fn version_2_does_the_same_with_attributes_of_version_2() {
+fn version_2_of_nfsacl_returns_version_2_attributes() {
     if !has_root() {
         return;
     }
@@ -471,7 +471,7 @@ fn version_2_does_the_same_with_attributes_of_version_2() {
 }
 
 #[test]
-fn replies_of_setacl_alone_are_kept() {
+fn only_replies_of_setacl_are_cached() {
     let stage = Stage::over(tempfile::tempdir().unwrap(), exports::mem(), exports::RW);
     for (version, rows) in [(2, 5), (3, 3)] {
         for procedure in 0..rows {

@@ -84,7 +84,7 @@ fn mnt_fails_with_the_status_of_the_cause() {
 }
 
 #[test]
-fn mnt_of_a_client_without_access_does_not_tell_which_paths_exist() {
+fn mnt_without_access_does_not_reveal_which_paths_exist() {
     let server = MountServer::new(16);
     for path in ["/srv/x", "/srv/x/sub", "/srv/x/none", "/srv/x/file/below"] {
         assert_eq!(mnt(&server, &Caller::denied(), path), Err(MountError::Acces), "{path}");
@@ -127,7 +127,7 @@ fn the_reason_of_a_refused_mount_is_reported() {
 }
 
 #[test]
-fn a_client_that_is_known_by_name_is_looked_up() {
+fn a_client_allowed_by_name_is_looked_up() {
     let server = MountServer::new(16);
     let asked = |ip| {
         let caller = Caller { ip, ..Caller::allowed() };
@@ -144,7 +144,7 @@ fn a_client_that_is_known_by_name_is_looked_up() {
 }
 
 #[test]
-fn mnt_of_versions_1_and_2_gives_32_bytes() {
+fn mnt_of_versions_1_and_2_returns_32_byte_handles() {
     let server = MountServer::new(16);
     let allowed = Caller::allowed();
     for version in [1, 2] {
@@ -271,7 +271,7 @@ fn the_table_of_procedures_is_complete() {
 }
 
 #[test]
-fn arguments_must_decode_whole() {
+fn truncated_and_trailing_mount_arguments_are_garbage_args() {
     let server = MountServer::new(16);
     let mut args = wire(&DirPath(b"/srv/x"));
     for cut in [0, 3, 7, args.len() - 1] {

@@ -63,7 +63,7 @@ fn may_lock(file: &File, range: Range, kind: LockType) -> bool {
 }
 
 #[test]
-fn a_lock_of_a_client_holds_up_programs_and_is_gone_with_it() {
+fn a_client_lock_excludes_local_programs_until_it_is_released() {
     let Some(local) = local() else { return };
     let (rig, handle, program) = (&local.rig, local.rig.handle("file"), local.program());
     assert_eq!(rig.lock(A, true, A.lock(&handle, 0, 10)), Status::Granted);
@@ -83,7 +83,7 @@ fn a_lock_of_a_client_holds_up_programs_and_is_gone_with_it() {
 }
 
 #[test]
-fn a_program_holds_up_clients_who_are_told_its_number() {
+fn a_local_lock_excludes_clients_and_is_shown_by_test() {
     let Some(local) = local() else { return };
     let (rig, handle, program) = (&local.rig, local.rig.handle("file"), local.program());
     ofd_lock::set(program.as_fd(), FIRST_TEN, LockType::Read).unwrap();
@@ -100,7 +100,7 @@ fn a_program_holds_up_clients_who_are_told_its_number() {
 }
 
 #[test]
-fn a_locked_file_that_loses_its_name_stays_locked_and_can_be_unlocked() {
+fn a_locked_file_stays_locked_after_its_last_name_is_removed() {
     let Some(local) = local() else { return };
     let (rig, handle) = (&local.rig, local.rig.handle("file"));
     assert_eq!(rig.lock(A, true, A.lock(&handle, 0, 0)), Status::Granted);
@@ -112,7 +112,7 @@ fn a_locked_file_that_loses_its_name_stays_locked_and_can_be_unlocked() {
 }
 
 #[test]
-fn without_local_locks_the_table_is_all_there_is() {
+fn without_local_locks_only_the_table_decides() {
     let Some(local) = local() else { return };
     let (rig, handle, program) = (&local.rig, local.rig.handle("file"), local.program());
     rig.nlm().settings.set_local_locks(LocalLocks::Off);

@@ -20,7 +20,7 @@ fn is_idle(rig: &Rig) {
 }
 
 #[test]
-fn two_owners_exclude_each_other_and_one_does_not_exclude_itself() {
+fn two_owners_exclude_each_other_but_not_themselves() {
     let (rig, file) = rig();
     assert_eq!(rig.lock(A, true, A.lock(&file, 0, 10)), Status::Granted);
     assert_eq!(rig.lock(A, true, A.lock(&file, 5, 10)), Status::Granted);
@@ -52,7 +52,7 @@ fn a_mode_is_converted_both_ways() {
 }
 
 #[test]
-fn the_versions_share_one_table_and_differ_in_what_they_can_name() {
+fn nlm_versions_share_one_table_with_different_offset_ranges() {
     let (rig, file) = rig();
     let v1 = Owner { version: 1, ..B };
     let v3 = Owner { version: 3, ..B };
@@ -71,7 +71,7 @@ fn the_versions_share_one_table_and_differ_in_what_they_can_name() {
 }
 
 #[test]
-fn a_handle_that_names_nothing_is_stale() {
+fn an_invalid_handle_is_stale() {
     let (rig, file) = rig();
     let mut forged = file.clone();
     *forged.last_mut().unwrap() ^= 1;
@@ -84,7 +84,7 @@ fn a_handle_that_names_nothing_is_stale() {
 }
 
 #[test]
-fn a_host_is_recorded_before_it_holds_anything() {
+fn a_host_is_recorded_before_its_first_lock_is_granted() {
     let (rig, file) = rig();
     rig.store.broken.store(true, Ordering::Relaxed);
     assert_eq!(rig.lock(A, true, A.lock(&file, 0, 0)), Status::DeniedNoLocks);
@@ -101,7 +101,7 @@ fn a_host_is_recorded_before_it_holds_anything() {
 }
 
 #[test]
-fn in_the_grace_period_only_what_was_held_before_is_granted() {
+fn only_reclaims_are_granted_in_the_grace_period() {
     let host = MonitoredHost {
         addr: "127.0.0.1".parse().unwrap(),
         name: A.addr.as_bytes().into(),
@@ -148,7 +148,7 @@ fn share_reservations_exclude_by_what_they_deny() {
 }
 
 #[test]
-fn a_host_that_gives_up_everything_has_nothing() {
+fn free_all_releases_all_locks_of_a_host() {
     let (rig, file) = rig();
     assert_eq!(rig.lock(A, true, A.lock(&file, 0, 10)), Status::Granted);
     assert_eq!(rig.lock(B, true, B.lock(&file, 10, 10)), Status::Granted);
@@ -169,7 +169,7 @@ fn a_cancel_without_a_request_is_denied() {
 }
 
 #[test]
-fn what_is_no_procedure_is_said_to_be_none() {
+fn unknown_procedures_are_unavailable() {
     let (rig, file) = rig();
     let args = try_args(A.lock(&file, 0, 0));
     assert_eq!(rig.try_call(A, 17, &args), Err(Fault::ProcUnavail));
@@ -181,7 +181,7 @@ fn what_is_no_procedure_is_said_to_be_none() {
 }
 
 #[test]
-fn limits_refuse_and_take_nothing_from_others() {
+fn a_host_at_its_limit_does_not_affect_others() {
     let limits = Limits { ranges_per_host: 64, hosts: 8, ..Limits::default() };
     let rig = Rig::with(file_in_memory(), exports::RW, &Recovery::default(), limits);
     let file = rig.handle("file");

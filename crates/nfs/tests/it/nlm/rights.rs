@@ -29,7 +29,7 @@ fn backend(files: &[(&str, u32)]) -> Arc<dyn Backend> {
 }
 
 #[test]
-fn who_may_read_or_write_or_owns_a_file_may_lock_it() {
+fn read_write_or_ownership_permits_locking() {
     let rig = Rig::over(backend(&[("read", 0o604), ("write", 0o602), ("none", 0o600), ("own", 0)]));
     let lock = |uid, name: &str| {
         let (who, handle) = (Owner { uid, ..A }, rig.handle(name));
@@ -47,7 +47,7 @@ fn who_may_read_or_write_or_owns_a_file_may_lock_it() {
 }
 
 #[test]
-fn with_no_auth_nlm_everybody_may() {
+fn no_auth_nlm_permits_locking_without_access() {
     let options = export::Options { auth_nlm: false, ..exports::RW };
     let files = backend(&[("none", 0o600)]);
     let rig = Rig::with(files, options, &Recovery::default(), Limits::default());
@@ -71,7 +71,7 @@ fn a_read_only_export_has_no_locks_for_writing() {
 }
 
 #[test]
-fn clients_that_the_export_is_not_for_lock_nothing() {
+fn clients_without_access_to_the_export_cannot_lock() {
     let rig = Rig::over(backend(&[("read", 0o644)]));
     let handle = rig.handle("read");
     let stranger = Owner { addr: "10.1.1.1:700", ..A };

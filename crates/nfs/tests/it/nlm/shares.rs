@@ -31,7 +31,7 @@ fn status(rig: &Rig, addr: &str, procedure: u32, args: &impl Encode) -> u32 {
 }
 
 #[test]
-fn others_may_not_do_what_a_reservation_denies() {
+fn share_reservations_deny_access_to_other_clients() {
     let rig = Rig::over(file_in_memory());
     rig.nfs.exports.replace(exports::table_for(
         &[("/e", rig.backend(), exports::RW)],

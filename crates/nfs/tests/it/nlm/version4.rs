@@ -243,7 +243,7 @@ fn owners_of_two_clients_exclude_each_other() {
 }
 
 #[test]
-fn ranges_and_stateids_that_are_wrong_are_refused() {
+fn invalid_ranges_and_stateids_are_refused() {
     let rig = Rig::over(file_in_memory());
     let client = Client::new(&rig, b"one", 1);
     let (reads, writes) = (client.open(b"r", 1), client.open(b"w", 2));
@@ -275,7 +275,7 @@ fn ranges_and_stateids_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn a_lock_stateid_lives_until_it_is_freed_or_its_open_closed() {
+fn a_lock_stateid_is_valid_until_it_is_freed_or_its_open_closed() {
     let rig = Rig::over(file_in_memory());
     let client = Client::new(&rig, b"one", 1);
     let opened = client.open(b"o", 3);
@@ -300,7 +300,7 @@ fn a_lock_stateid_lives_until_it_is_freed_or_its_open_closed() {
 }
 
 #[test]
-fn both_protocols_have_one_table() {
+fn nlm_and_version_4_share_one_lock_table() {
     let rig = Rig::over(file_in_memory());
     let client = Client::new(&rig, b"one", 1);
     let opened = client.open(b"o", 3);
@@ -317,7 +317,7 @@ fn both_protocols_have_one_table() {
 }
 
 #[test]
-fn a_client_that_restarts_has_nothing() {
+fn a_restarted_client_loses_its_locks() {
     let rig = Rig::over(file_in_memory());
     let client = Client::new(&rig, b"one", 1);
     client.lock(client.open(b"o", 3), b"p", WRITE, (0, 10)).unwrap();
@@ -327,7 +327,7 @@ fn a_client_that_restarts_has_nothing() {
 }
 
 #[test]
-fn a_silent_client_keeps_its_locks_until_somebody_wants_them() {
+fn an_expired_client_keeps_its_locks_until_a_conflict() {
     let lease_ms = 2000;
     let limits = V4Limits { lease_ms, ..V4Limits::default() };
     let rig = Rig::with_version_4(file_in_memory(), V4::new(limits));
@@ -343,7 +343,7 @@ fn a_silent_client_keeps_its_locks_until_somebody_wants_them() {
 }
 
 #[test]
-fn a_request_that_waits_for_a_client_is_granted_when_its_lease_is_over() {
+fn a_waiting_request_is_granted_when_the_lease_of_the_holder_expires() {
     let rig = Rig::over(file_in_memory());
     let one = Client::new(&rig, b"one", 1);
     one.lock(one.open(b"o", 3), b"p", WRITE, (0, 10)).unwrap();
@@ -364,7 +364,7 @@ fn a_request_that_waits_for_a_client_is_granted_when_its_lease_is_over() {
 }
 
 #[test]
-fn the_operator_takes_locks_away() {
+fn the_operator_can_release_locks_of_version_4() {
     let rig = Rig::over(file_in_memory());
     let client = Client::new(&rig, b"one", 1);
     client.lock(client.open(b"o", 3), b"p", WRITE, (0, 10)).unwrap();
@@ -381,7 +381,7 @@ fn the_operator_takes_locks_away() {
 }
 
 #[test]
-fn programs_of_this_machine_are_excluded() {
+fn version_4_locks_exclude_local_programs() {
     let Some(local) = local() else { return };
     let client = Client::new(&local.rig, b"one", 1);
     let opened = client.open(b"o", 3);

@@ -43,7 +43,7 @@ fn one_waits() -> (Rig, Vec<u8>) {
 }
 
 #[test]
-fn whoever_waits_is_called_when_the_lock_is_his() {
+fn a_waiting_client_gets_a_granted_call() {
     let (rig, file) = one_waits();
     assert_eq!(rig.unlock(A, A.lock(&file, 0, 10)), Status::Granted);
     let call = only(&rig);
@@ -75,7 +75,7 @@ fn whoever_waits_is_called_when_the_lock_is_his() {
 }
 
 #[test]
-fn a_client_that_does_not_want_its_lock_any_more_leaves_it_to_the_next() {
+fn a_grant_refused_by_the_client_goes_to_the_next_waiter() {
     let (rig, file) = one_waits();
     assert_eq!(rig.lock_with(A2, waits(A2, &file)), Status::Blocked);
     assert_eq!(rig.unlock(A, A.lock(&file, 0, 10)), Status::Granted);
@@ -89,7 +89,7 @@ fn a_client_that_does_not_want_its_lock_any_more_leaves_it_to_the_next() {
 }
 
 #[test]
-fn a_message_form_is_answered_by_a_message_and_only_by_its_client() {
+fn async_procedures_are_answered_by_res_calls_of_the_same_client() {
     let (rig, file) = rig();
     assert_eq!(rig.lock(A, true, A.lock(&file, 0, 10)), Status::Granted);
     assert!(rig.try_call(B, p::LOCK_MSG, &waits(B, &file)).unwrap().is_empty());
@@ -115,7 +115,7 @@ fn a_message_form_is_answered_by_a_message_and_only_by_its_client() {
 }
 
 #[test]
-fn a_client_that_does_not_answer_is_called_by_the_other_procedure_too() {
+fn an_unanswered_granted_is_retried_with_granted_msg() {
     let (rig, file) = one_waits();
     assert_eq!(rig.unlock(A, A.lock(&file, 0, 10)), Status::Granted);
     let mut procedures = Vec::new();
@@ -146,7 +146,7 @@ fn a_client_that_does_not_answer_is_called_by_the_other_procedure_too() {
 }
 
 #[test]
-fn after_a_minute_without_an_answer_the_lock_goes_to_whoever_waits() {
+fn an_unconfirmed_grant_goes_to_the_next_waiter_after_a_minute() {
     let (rig, file) = one_waits();
     assert_eq!(rig.unlock(A, A.lock(&file, 0, 10)), Status::Granted);
     drop(only(&rig));
@@ -189,7 +189,7 @@ fn a_cancelled_request_is_not_granted() {
 }
 
 #[test]
-fn two_who_wait_for_each_other_are_told() {
+fn two_owners_waiting_for_each_other_are_a_deadlock() {
     let (rig, file) = one_waits();
     let behind = |who: Owner| who.lock(&file, 20, 10);
     assert_eq!(rig.lock(B, true, behind(B)), Status::Granted);
@@ -199,7 +199,7 @@ fn two_who_wait_for_each_other_are_told() {
 }
 
 #[test]
-fn a_client_that_rebooted_has_nothing_and_others_get_it() {
+fn locks_of_a_rebooted_client_go_to_waiters() {
     let (rig, file) = one_waits();
     let addr = "127.0.0.1".parse().unwrap();
     assert_eq!(rig.nlm().client_rebooted(addr, b"nobody", 7), None);
@@ -210,7 +210,7 @@ fn a_client_that_rebooted_has_nothing_and_others_get_it() {
 }
 
 #[test]
-fn the_keeper_is_woken_when_there_is_something_for_it() {
+fn the_timer_thread_is_woken_when_a_call_is_due_earlier() {
     let (rig, file) = one_waits();
     let woken = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&woken);

@@ -146,11 +146,11 @@ impl Records {
     }
 
     fn index(&self, hash: u64, slot: u64) -> io::Result<()> {
-        self.index_if(hash, |_| true, slot).map(drop)
+        self.index_if_replaceable(hash, |_| true, slot).map(drop)
     }
 
     /// Stores a key's slot if the known one may be replaced; whether it was.
-    fn index_if(
+    fn index_if_replaceable(
         &self,
         hash: u64,
         may: impl FnOnce(Option<u64>) -> bool,
@@ -228,7 +228,7 @@ impl Records {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let slot = self.append(&encode(key, dentries)?)?;
-        self.index_if(hash(key.bytes()), |now| now == known, slot)
+        self.index_if_replaceable(hash(key.bytes()), |now| now == known, slot)
     }
 
     /// Adds a name of an object. A known name writes nothing.

@@ -18,7 +18,7 @@ fn first(table: &InodeTable, n: u32) -> Option<Dentry> {
 }
 
 #[test]
-fn it_remembers_over_a_restart_and_takes_the_newest() {
+fn the_newest_name_is_found_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     {
@@ -35,7 +35,7 @@ fn it_remembers_over_a_restart_and_takes_the_newest() {
 }
 
 #[test]
-fn what_is_forgotten_stays_forgotten_and_may_come_back() {
+fn a_forgotten_entry_stays_forgotten_until_it_is_added_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     let table = InodeTable::open(&path).unwrap();
@@ -53,7 +53,7 @@ fn what_is_forgotten_stays_forgotten_and_may_come_back() {
 }
 
 #[test]
-fn what_is_known_writes_nothing() {
+fn a_known_name_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     let table = InodeTable::open(&path).unwrap();
@@ -64,7 +64,7 @@ fn what_is_known_writes_nothing() {
 }
 
 #[test]
-fn a_file_torn_at_any_byte_gives_all_whole_records() {
+fn a_truncated_file_yields_all_complete_records() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     {
@@ -89,7 +89,7 @@ fn a_file_torn_at_any_byte_gives_all_whole_records() {
 }
 
 #[test]
-fn damage_in_the_middle_loses_only_what_it_hits() {
+fn corruption_loses_only_the_records_it_hits() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     {
@@ -110,7 +110,7 @@ fn damage_in_the_middle_loses_only_what_it_hits() {
 }
 
 #[test]
-fn many_writers_lose_nothing() {
+fn concurrent_writers_lose_no_record() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     let table = InodeTable::open(&path).unwrap();
@@ -134,7 +134,7 @@ fn many_writers_lose_nothing() {
 }
 
 #[test]
-fn a_file_of_mostly_old_records_is_written_anew() {
+fn a_file_of_mostly_old_records_is_compacted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     {
@@ -150,7 +150,7 @@ fn a_file_of_mostly_old_records_is_written_anew() {
 }
 
 #[test]
-fn an_object_has_several_places_the_newest_first() {
+fn an_object_has_several_names_the_newest_first() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     let (a, b, c) = (dentry(0, b"a"), dentry(1, b"b"), dentry(2, b"c"));
@@ -172,7 +172,7 @@ fn an_object_has_several_places_the_newest_first() {
 }
 
 #[test]
-fn more_names_than_are_kept_push_out_the_oldest() {
+fn names_beyond_the_limit_evict_the_oldest() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     let table = InodeTable::open(&path).unwrap();
@@ -186,7 +186,7 @@ fn more_names_than_are_kept_push_out_the_oldest() {
 }
 
 #[test]
-fn names_that_are_linked_at_once_are_all_kept() {
+fn names_linked_concurrently_are_all_kept() {
     let dir = tempfile::tempdir().unwrap();
     let table = InodeTable::open(&dir.path().join("names")).unwrap();
     std::thread::scope(|scope| {
@@ -199,7 +199,7 @@ fn names_that_are_linked_at_once_are_all_kept() {
 }
 
 #[test]
-fn what_comes_and_goes_does_not_grow_the_file_for_ever() {
+fn short_lived_files_do_not_grow_the_table_for_ever() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
     let table = InodeTable::open(&path).unwrap();
@@ -223,7 +223,7 @@ fn what_comes_and_goes_does_not_grow_the_file_for_ever() {
 }
 
 #[test]
-fn nothing_is_lost_while_the_file_is_written_anew() {
+fn compaction_loses_no_concurrent_record() {
     const EACH: u32 = 10_000;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("names");
