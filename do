@@ -345,23 +345,17 @@ check() {
   return $failed
 }
 
-# Builds with the profile ci, at once so that libraries are built once: the program, and what counts instructions.
-build_ci() {
-  toolchain
-  cargo build --quiet --profile ci --package bowline --package bowline-nfs \
-    --bin bowline --test locked --bench instructions
-}
-
 instructions() {
-  build_ci
+  toolchain
   install valgrind:valgrind
-  cargo test --profile ci --quiet --package bowline --package bowline-nfs --test locked
-  cargo bench --profile ci --quiet --package bowline --package bowline-nfs --bench instructions
+  cargo test --release --quiet --package bowline-nfs --test locked
+  cargo bench --quiet --package bowline-nfs --bench instructions
 }
 
 # The optimised program starts, mounts and reads what it serves, and ends without an error when it is told to.
 program() {
-  build_ci
+  toolchain
+  cargo build --quiet --profile ci --package bowline
   local dir pid port=$((20000 + $$ % 20000)) end=$((SECONDS + 60)) status=0
   dir=$(mktemp -d)
   mkdir "$dir/served"

@@ -31,6 +31,9 @@ _bowline() {
             bowline,conns)
                 cmd="bowline__subcmd__conns"
                 ;;
+            bowline,doctor)
+                cmd="bowline__subcmd__doctor"
+                ;;
             bowline,explain)
                 cmd="bowline__subcmd__explain"
                 ;;
@@ -116,7 +119,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set get grace reload check explain why bench man completions"
+            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set get grace reload check doctor explain why bench man completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -235,7 +238,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__bench__subcmd__load)
-            opts="-h --server --export --workload --calls --proto --vers --clients --depth --seconds --warmup --rate --size --files --file-size --sync --threads --mount-port --uid --timeout --retransmit-ms --server-pid --control --vs --json --keep --quiet --help"
+            opts="-h --server --export --workload --calls --proto --vers --clients --depth --seconds --warmup --rate --size --files --file-size --sync --threads --mount-port --lock-port --uid --timeout --retransmit-ms --server-pid --control --vs --json --keep --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -313,6 +316,10 @@ _bowline() {
                     return 0
                     ;;
                 --mount-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -530,6 +537,24 @@ _bowline() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__doctor)
+            opts="-h --port --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

@@ -45,6 +45,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show setti
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "grace" -d 'Show the grace period after a restart, or end it'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again and apply all of them, or none if one is wrong'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check exports(5) files or a configuration file, without a server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "doctor" -d 'Look at this machine as a server of NFS, and say what to do'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "explain" -d 'Say which export, rule and permission decide whether a client and a user may use a path'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "why" -d 'Show what was refused in the last hour, and why'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "bench" -d 'Measure NFS servers: loads, experiments, reports'
@@ -156,6 +157,9 @@ complete -c bowline -n "__fish_bowline_using_subcommand reload" -l json -d 'Prin
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand check" -l for-host -d 'Also print what this host gets of each export: the rule that applies to it and its options, and the name by which rules know it' -r -f -a "(__fish_print_hostnames)"
 complete -c bowline -n "__fish_bowline_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l port -d 'The port that is to be served' -r
+complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l group -d 'A group of the user, by number, the primary one first; may be repeated' -r
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l port -d 'The port that the client sends from' -r
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
@@ -180,7 +184,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l server -d 'The server; several addresses, separated by commas, are its interfaces' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l export -d 'The export to mount' -r
-complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l workload -d 'null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, untar, mixed, replay' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l workload -d 'null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, untar, mixed, lock (LOCK and UNLOCK of NLM 4), replay' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l calls -d 'For `replay`: the recorded calls, one line each: OPERATION PATH [OFFSET COUNT]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l proto -d 'tcp or udp' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l vers -d 'NFS version' -r
@@ -194,6 +198,7 @@ complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_s
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l file-size -d 'Bytes of each file, read or written' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l threads -d 'Threads of the generator [default: half of the CPUs, at most 4]' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l mount-port -d 'The port of MOUNT, if it differs from that of NFS and the port mapper does not know it' -r
+complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l lock-port -d 'The port of the lock manager for `lock`, if it differs from that of NFS and the port mapper does not know it' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l uid -d 'User id of the first client; each further client has the next; 0: all are root' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l timeout -d 'Give up if the server does not answer for this long' -r
 complete -c bowline -n "__fish_bowline_using_subcommand bench; and __fish_seen_subcommand_from load" -l retransmit-ms -d 'Retransmit a datagram after this long' -r

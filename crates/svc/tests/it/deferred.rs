@@ -38,6 +38,15 @@ fn completer(toy: &Toy, end: &AtomicBool) -> usize {
     most
 }
 
+/// Ends the completer also when an assertion fails.
+struct EndOnDrop<'e>(&'e AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 fn pending(toy: &Toy) -> usize {
     toy.state.deferred.lock().unwrap().len()
 }
@@ -50,6 +59,7 @@ fn ten_thousand_calls_of_a_connection_are_completed_in_any_order() {
         let mut sender = client.0.try_clone().unwrap();
         std::thread::scope(|scope| {
             let completing = scope.spawn(|| completer(&toy, &end));
+            let end = EndOnDrop(&end);
             scope.spawn(move || {
                 for xid in 0..CALLS {
                     let call = message(xid, LATER, &(xid ^ 0xffff).to_be_bytes());
@@ -62,7 +72,7 @@ fn ten_thousand_calls_of_a_connection_are_completed_in_any_order() {
                 assert_eq!(results, (xid ^ 0xffff).to_be_bytes());
                 assert!(seen.insert(xid), "{xid} is answered twice");
             }
-            end.store(true, SeqCst);
+            drop(end);
             let most = completing.join().unwrap();
             assert!(most <= Limits::default().in_flight_max as usize, "{most} were pending");
         });
@@ -79,6 +89,7 @@ fn ten_thousand_datagrams_are_completed_in_any_order() {
     let (socket, end) = (datagrams(toy.udp), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| completer(&toy, &end));
+        let end = EndOnDrop(&end);
         let mut seen = HashSet::new();
         let mut reply = [0; 64];
         for first in (0..CALLS).step_by(50) {
@@ -93,7 +104,7 @@ fn ten_thousand_datagrams_are_completed_in_any_order() {
                 assert!(seen.insert(xid), "{xid} is answered twice");
             }
         }
-        end.store(true, SeqCst);
+        drop(end);
     });
     until("all are counted", || toy.telemetry.snapshot().totals.calls == u64::from(CALLS));
     toy.stop();
