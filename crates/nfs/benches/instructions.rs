@@ -80,7 +80,7 @@ const COUNTED: [Counted; 12] = [
     counted("access", 2_540, access),
     counted("read", 2_750, read),
     counted("read_range", 2_870, read_range),
-    counted("write", 3_280, write),
+    counted("write", 3_310, write),
     counted("commit", 3_070, commit),
     counted("create", 8_440, create),
     counted("remove", 5_220, remove),

@@ -62,7 +62,6 @@ impl LocalFs {
     /// An object that the call is going to change, kept open, with its attributes before that.
     #[inline]
     pub(crate) fn begin_change(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(OngoingChange, Attr)> {
-        let key = self.key(fid);
         let file = match self.files.with(&self.warm_key(fid), Arc::clone) {
             Some(file) => file,
             None => self.open_object(cx, fid)?,
@@ -70,7 +69,7 @@ impl LocalFs {
         let changing = OngoingChange::begin(file);
         let before = self.stat_before(&changing);
         if matches!(before, Err(Status::Stale)) {
-            self.files.remove(&key);
+            self.files.remove(&self.key(fid));
         }
         Ok((changing, before?))
     }
