@@ -112,6 +112,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of arguments that are a part of the key's own checksum: all handles, and most names.
 const CHECKED: usize = 256;
+/// Words of the key's input that describe the credential.
+const CREDENTIAL_WORDS: usize = 6;
+/// Words of the key's input that every call has: the client's address, the call's numbers, the credential.
+const HEAD_WORDS: usize = 4 + 6 + CREDENTIAL_WORDS;
 /// The longest results that are kept, in bytes; those of non-idempotent calls have a few hundred.
 pub(crate) const RESULTS_MAX: usize = 2048;
 /// Copies that wait at the most: each holds a thread, and a disk that answers nobody must not come to hold
@@ -268,10 +272,19 @@ impl ReplyCache {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
             IpAddr::V6(ip) => ip,
         };
-        hasher.write(&address.octets());
         let len = u32::try_from(args.len()).unwrap_or(u32::MAX);
         let CallHeader { xid, program, version, procedure, .. } = *header;
-        write_words(&mut hasher, [transport, xid, program, version, procedure, len]);
+        let address = address.octets();
+        // in one piece, and of whole words of the hash
+        let mut head = [0; HEAD_WORDS];
+        let (from, rest) = head.split_at_mut(4);
+        for (word, bytes) in from.iter_mut().zip(address.as_chunks::<4>().0) {
+            *word = u32::from_ne_bytes(*bytes);
+        }
+        let (call, caller) = rest.split_at_mut(6);
+        call.copy_from_slice(&[transport, xid, program, version, procedure, len]);
+        caller.copy_from_slice(&credential_words(credential));
+        hasher.write(head.map(u32::to_ne_bytes).as_flattened());
         hash_credential(&mut hasher, credential);
         match args.split_at_checked(CHECKED) {
             None => hasher.write(args),
@@ -398,31 +411,33 @@ impl Drop for OwnedTicket {
     }
 }
 
-/// Who asks, without the stamp, which some clients renew when they send again.
+/// Who asks, without the stamp, which some clients renew when they send again: the parts of a fixed length, with the
+/// lengths of the others.
+fn credential_words(credential: &Credential<'_>) -> [u32; CREDENTIAL_WORDS] {
+    let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+    match credential {
+        Credential::Anonymous => [0; CREDENTIAL_WORDS],
+        Credential::Sys(sys) => {
+            [1, sys.uid, sys.gid, count(sys.groups().len()), count(sys.machinename.len()), 0]
+        }
+        Credential::Principal(principal) => {
+            [2, principal.flavor, count(principal.name.len()), 0, 0, 0]
+        }
+    }
+}
+
+/// The rest of who asks.
 fn hash_credential(hasher: &mut SipHasher13, credential: &Credential<'_>) {
     match credential {
-        Credential::Anonymous => hasher.write_u8(0),
-        Credential::Principal(principal) => {
-            let len = u32::try_from(principal.name.len()).unwrap_or(u32::MAX);
-            write_words(hasher, [2, principal.flavor, len]);
-            hasher.write(&principal.name);
-        }
+        Credential::Anonymous => {}
+        Credential::Principal(principal) => hasher.write(&principal.name),
         Credential::Sys(sys) => {
-            let groups = sys.groups();
-            let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
-            let counts = [count(groups.len()), count(sys.machinename.len())];
-            write_words(hasher, [1, sys.uid, sys.gid, counts[0], counts[1]]);
-            for group in groups {
+            for group in sys.groups() {
                 hasher.write_u32(*group);
             }
             hasher.write(sys.machinename);
         }
     }
-}
-
-/// Hashes words in one piece.
-fn write_words<const N: usize>(hasher: &mut SipHasher13, words: [u32; N]) {
-    hasher.write(words.map(u32::to_be_bytes).as_flattened());
 }
 
 #[cfg(test)]

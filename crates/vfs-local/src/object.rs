@@ -62,16 +62,37 @@ impl LocalFs {
     /// An object that the call is going to change, kept open, with its attributes before that.
     #[inline]
     pub(crate) fn begin_change(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(OngoingChange, Attr)> {
-        let file = match self.files.with(&self.warm_key(fid), Arc::clone) {
-            Some(file) => file,
-            None => self.open_object(cx, fid)?,
-        };
-        let changing = OngoingChange::begin(file);
+        let changing = OngoingChange::begin(self.opened(cx, fid)?);
         let before = self.stat_before(&changing);
         if matches!(before, Err(Status::Stale)) {
             self.files.remove(&self.key(fid));
         }
         Ok((changing, before?))
+    }
+
+    /// An object to keep open, the state of its change counter, and its attributes after that: whoever begins a change
+    /// in between is seen.
+    pub(crate) fn watch(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+    ) -> Result<(Arc<OpenFile>, ChangeState, Attr)> {
+        let file = self.opened(cx, fid)?;
+        let since = file.changes().now();
+        let before = self.stat(&file);
+        if matches!(before, Err(Status::Stale)) {
+            self.files.remove(&self.key(fid));
+        }
+        Ok((file, since, before?))
+    }
+
+    /// An object, from the cache or opened.
+    #[inline]
+    fn opened(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Arc<OpenFile>> {
+        match self.files.with(&self.warm_key(fid), Arc::clone) {
+            Some(file) => Ok(file),
+            None => self.open_object(cx, fid),
+        }
     }
 
     /// Attributes before a change that has begun.
@@ -168,7 +189,7 @@ impl LocalFs {
         if ftype == vfs::FileType::Directory && !is_inside(self, fd.as_fd(), &stat)? {
             return Err(Status::Stale);
         }
-        let file = OpenFile::new(fd, &stat);
+        let file = Arc::new(OpenFile::new(fd, &stat));
         file.close_by(&self.closing);
         Ok(self.files.insert(self.key(fid), file))
     }
@@ -181,7 +202,7 @@ impl LocalFs {
 
     /// Puts an object that was just opened into the cache, unless it is present; returns the one
     /// that is.
-    pub(crate) fn cache(&self, fid: &Fid, file: OpenFile) -> Arc<OpenFile> {
+    pub(crate) fn cache(&self, fid: &Fid, file: Arc<OpenFile>) -> Arc<OpenFile> {
         let key = self.key(fid);
         let known = self.files.with(&key, Arc::clone);
         known.unwrap_or_else(|| {

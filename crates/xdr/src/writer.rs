@@ -38,6 +38,12 @@ pub enum Segment<'w> {
 pub trait Encode {
     /// Appends the value.
     fn encode(&self, w: &mut Writer);
+
+    /// Appends the value as optional data that is there. Types that are encoded in one piece include the flag in it.
+    fn encode_some(&self, w: &mut Writer) {
+        w.bool(true);
+        self.encode(w);
+    }
 }
 
 /// A position, for patching a length or for removing what follows.
@@ -319,9 +325,9 @@ impl Writer {
 
     /// Optional data (RFC 4506 §4.19).
     pub fn option<T: Encode>(&mut self, value: Option<&T>) {
-        self.bool(value.is_some());
-        if let Some(value) = value {
-            self.put(value);
+        match value {
+            Some(value) => value.encode_some(self),
+            None => self.bool(false),
         }
     }
 }

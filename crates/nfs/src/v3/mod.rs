@@ -39,10 +39,9 @@ pub use status::nfsstat3;
 
 use crate::Nfs;
 use crate::object::Object;
-use export::Handle;
-use proto::nfs3::{Bytes, MadeOk, Res};
+use proto::nfs3::{Bytes, MadeOk, Nfsstat3, Res, WccData};
 use rpc::{Call, Fault};
-use vfs::{Attr, Change, Created};
+use vfs::Created;
 use xdr::{Decode, Encode, Reader, Writer};
 
 /// Decodes the arguments of a procedure as the server does; for tests that feed arbitrary bytes.
@@ -71,22 +70,8 @@ pub(crate) fn finish<T: Encode, F: Encode>(
     Ok(())
 }
 
-/// The object that CREATE, MKDIR, SYMLINK or MKNOD made.
-struct NewObject {
-    /// The new object's filehandle and attributes, if it is still to be found.
-    object: Option<(Handle, Attr)>,
-    /// The directory around the change.
-    dir: Change,
-}
-
-impl NewObject {
-    fn new(dir: &Object<'_>, made: &Created) -> Self {
-        let object = made.node.map(|node| (dir.seal(&node.fid), node.attr));
-        Self { object, dir: made.dir }
-    }
-}
-
-/// A procedure that makes an object in the directory `dir` by `make`.
+/// A procedure that makes an object in the directory `dir` by `make`. The result is encoded while the objects are
+/// at hand: handle and attributes are not copied out first.
 fn create_object(
     nfs: &Nfs,
     call: &mut Call<'_>,
@@ -94,14 +79,21 @@ fn create_object(
     dir: &[u8],
     make: impl FnOnce(&Object<'_>) -> vfs::Result<Created>,
 ) -> Result<(), Fault> {
-    let new = nfs.on_object_v3(call, dir, |dir| Ok(NewObject::new(dir, &make(dir)?)));
-    let result = match &new {
-        Ok(new) => Res::Ok(MadeOk {
-            object: new.object.as_ref().map(|(handle, _)| Bytes(handle.bytes())),
-            attr: new.object.as_ref().map(|(_, attr)| attr::fattr3(attr)),
-            dir: attr::wcc(&new.dir),
-        }),
-        Err(failed) => failed.wcc(),
-    };
-    finish(call, reply, &result)
+    let made = nfs.on_object_v3(call, dir, |dir| {
+        let made = make(dir)?;
+        let handle = made.node.as_ref().map(|node| dir.seal(&node.fid));
+        reply.put(&Res::<_, WccData>::Ok(MadeOk {
+            object: handle.as_ref().map(|handle| Bytes(handle.bytes())),
+            attr: made.node.as_ref().map(|node| attr::fattr3(&node.attr)),
+            dir: attr::wcc(&made.dir),
+        }));
+        Ok(())
+    });
+    match made {
+        Ok(()) => {
+            call.outcome.status = Nfsstat3::Ok.number();
+            Ok(())
+        }
+        Err(failed) => finish(call, reply, &failed.wcc::<MadeOk<'_>>()),
+    }
 }

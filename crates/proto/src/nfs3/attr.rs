@@ -114,6 +114,23 @@ impl Encode for Fattr3 {
     fn encode(&self, w: &mut Writer) {
         w.words(self.words());
     }
+
+    fn encode_some(&self, w: &mut Writer) {
+        w.words(joined::<1, 21, 22>([1], self.words()));
+    }
+}
+
+/// Two runs of words as one of `N`, which is the sum of their lengths.
+const fn joined<const A: usize, const B: usize, const N: usize>(
+    first: [u32; A],
+    second: [u32; B],
+) -> [u32; N] {
+    const { assert!(A + B == N) };
+    let mut all = [0; N];
+    let (head, tail) = all.split_at_mut(A);
+    head.copy_from_slice(&first);
+    tail.copy_from_slice(&second);
+    all
 }
 
 impl<'a> Decode<'a> for Fattr3 {
@@ -136,26 +153,66 @@ impl<'a> Decode<'a> for Fattr3 {
     }
 }
 
-crate::layout::fields! {
-    /// `wcc_attr`.
-    WccAttr {
-        /// Bytes.
-        size: u64,
-        /// Last change of the data.
-        mtime: Nfstime3,
-        /// Last change of the attributes.
-        ctime: Nfstime3,
+/// `wcc_attr`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WccAttr {
+    /// Bytes.
+    pub size: u64,
+    /// Last change of the data.
+    pub mtime: Nfstime3,
+    /// Last change of the attributes.
+    pub ctime: Nfstime3,
+}
+
+/// Words of a [`WccAttr`] on the wire.
+const WCC_ATTR_WORDS: usize = 6;
+
+impl WccAttr {
+    const fn words(&self) -> [u32; WCC_ATTR_WORDS] {
+        let [high, low] = hyper(self.size);
+        let Self { mtime, ctime, .. } = self;
+        [high, low, mtime.seconds, mtime.nseconds, ctime.seconds, ctime.nseconds]
     }
 }
 
-crate::layout::fields! {
-    /// `wcc_data`: an object before and after a change.
-    #[derive(Default)]
-    WccData {
-        /// Before.
-        before: Option<WccAttr>,
-        /// After.
-        after: Option<Fattr3>,
+impl Encode for WccAttr {
+    fn encode(&self, w: &mut Writer) {
+        w.words(self.words());
+    }
+}
+
+impl<'a> Decode<'a> for WccAttr {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        Ok(Self { size: r.get()?, mtime: r.get()?, ctime: r.get()? })
+    }
+}
+
+/// `wcc_data`: an object before and after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WccData {
+    /// Before.
+    pub before: Option<WccAttr>,
+    /// After.
+    pub after: Option<Fattr3>,
+}
+
+impl Encode for WccData {
+    /// What nearly every reply to a change has, both attributes, in one piece.
+    fn encode(&self, w: &mut Writer) {
+        if let (Some(before), Some(after)) = (&self.before, &self.after) {
+            let before = joined::<1, 6, 7>([1], before.words());
+            let after = joined::<1, 21, 22>([1], after.words());
+            w.words(joined::<7, 22, 29>(before, after));
+        } else {
+            w.put(&self.before);
+            w.put(&self.after);
+        }
+    }
+}
+
+impl<'a> Decode<'a> for WccData {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        Ok(Self { before: r.get()?, after: r.get()? })
     }
 }
 

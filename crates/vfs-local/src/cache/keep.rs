@@ -43,7 +43,7 @@ impl OpenFiles {
     /// Puts a new entry in the place of one that was taken out, with the path descriptor alone.
     pub(super) fn reopen_pinned(&self, key: Key, file: &OpenFile) {
         match reopen(file.path(), How::Path) {
-            Ok(path) => drop(self.insert(key, file.again(path))),
+            Ok(path) => drop(self.insert(key, Arc::new(file.again(path)))),
             Err(error) => {
                 tracing::warn!(%error, "a file that a client has open may be lost: it cannot be opened again");
             }
@@ -108,7 +108,7 @@ mod tests {
             Ok(known.unwrap_or_else(|| {
                 let file = File::open(path).unwrap();
                 let stat = sys::stat::of_fd(file.as_fd()).unwrap();
-                files.insert(key(n), OpenFile::new(file.into(), &stat))
+                files.insert(key(n), Arc::new(OpenFile::new(file.into(), &stat)))
             }))
         };
         files.keep(key(n), open).unwrap()

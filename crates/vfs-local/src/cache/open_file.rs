@@ -135,10 +135,8 @@ impl OpenFile {
 
     /// A regular file that was just made, open for writing, and its attributes.
     pub fn created(fd: OwnedFd, stat: &Stat, now_s: u32) -> Self {
-        let mut file = Self::new(fd, stat);
-        file.path_writes = true;
-        file.note_written(now_s);
-        file
+        let file = Self::new(fd, stat);
+        Self { path_writes: true, written_s: AtomicU32::new(now_s), ..file }
     }
 
     /// The descriptor for attributes and look-ups.

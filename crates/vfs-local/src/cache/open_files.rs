@@ -189,15 +189,15 @@ impl OpenFiles {
         }
     }
 
-    /// Adds an object, unless it is present; returns the one that is present.
-    pub fn insert(&self, key: Key, file: OpenFile) -> Arc<OpenFile> {
+    /// Adds an object, unless it is present; returns the one that is present. Open files are passed by reference
+    /// count: one is several hundred bytes.
+    pub fn insert(&self, key: Key, file: Arc<OpenFile>) -> Arc<OpenFile> {
         file.use_at(self.now_s());
         if self.kept.has(&key) {
             file.try_pin();
         }
         self.make_room(1);
         let guard = self.map.guard();
-        let file = Arc::new(file);
         match self.map.try_insert(key, Some(Arc::clone(&file)), &guard) {
             Ok(_) => file,
             Err(occupied) => occupied.current.as_ref().map_or(file, Arc::clone),
@@ -532,12 +532,12 @@ mod tests {
         Key { backend: 0, fid: Fid::new(&n.to_be_bytes()).unwrap() }
     }
 
-    fn opened(fd: OwnedFd) -> OpenFile {
+    fn opened(fd: OwnedFd) -> Arc<OpenFile> {
         let stat = sys::stat::of_fd(fd.as_fd()).unwrap();
-        OpenFile::new(fd, &stat)
+        Arc::new(OpenFile::new(fd, &stat))
     }
 
-    fn file() -> OpenFile {
+    fn file() -> Arc<OpenFile> {
         opened(sys::open::open_path("/".as_ref()).unwrap())
     }
 

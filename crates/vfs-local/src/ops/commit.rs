@@ -12,12 +12,7 @@ use vfs::{Change, Cx, Durability, Fid, Result, Status, need_regular};
 
 /// See [`vfs::Backend::commit`].
 pub fn commit(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
-    // queried before `before`: a change that starts in between must be detected
-    let since = match local.files.with(&local.key(fid), |file| file.changes().now()) {
-        Some(since) => since,
-        None => local.hold(cx, fid)?.0.changes().now(),
-    };
-    let (file, before) = local.hold(cx, fid)?;
+    let (file, since, before) = local.watch(cx, fid)?;
     need_regular(before.ftype)?;
     if cx.durability == Durability::Sync
         && let Some(until) = file.unsynced().begin()

@@ -17,6 +17,7 @@ use crate::ops::entry::{cache_entry, entry_status};
 use crate::ops::setattr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use sys::namespace::{make_link, set_times};
 use sys::open::{How, create_new, create_unnamed, open_entry};
 use vfs::{
@@ -73,7 +74,7 @@ fn create_or_use_existing(
         // writes that usually follow.
         Ok(made) => {
             let stat = sys::stat::of_fd(made.as_fd()).map_err(errno::from)?;
-            let file = OpenFile::created(made, &stat, dir_change.local.files.now_s());
+            let file = Arc::new(OpenFile::created(made, &stat, dir_change.local.files.now_s()));
             return dir_change.finish_open(name, file, &stat, &rest).map(Some);
         }
         Err(Status::Exist) => match how {

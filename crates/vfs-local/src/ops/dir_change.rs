@@ -11,6 +11,7 @@ use crate::ops::expected_object::ExpectedObject;
 use crate::ops::setattr;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use sys::open::{How, open_entry};
 use sys::stat::Stat;
 use vfs::{Attr, Change, Created, Cx, Fid, FileType, Name, Node, Result, SetAttr, Status};
@@ -81,7 +82,7 @@ impl<'p> DirChange<'p> {
         let found = opened.and_then(|fd| sys::stat::of_fd(fd.as_fd()).map(|stat| (fd, stat)));
         let dir = self.change();
         let Ok((fd, stat)) = found else { return self.without_object(dir) };
-        let file = OpenFile::new(fd, &stat);
+        let file = Arc::new(OpenFile::new(fd, &stat));
         if expected.matches(&stat) {
             self.complete(name, file, &stat, set, dir)
         } else if expected.could_match(&stat) && dir.before.is_some() {
@@ -98,7 +99,7 @@ impl<'p> DirChange<'p> {
     pub fn finish_open(
         &self,
         name: Name<'_>,
-        file: OpenFile,
+        file: Arc<OpenFile>,
         stat: &Stat,
         set: &SetAttr,
     ) -> Result<Created> {
@@ -108,7 +109,7 @@ impl<'p> DirChange<'p> {
     fn complete(
         &self,
         name: Name<'_>,
-        file: OpenFile,
+        file: Arc<OpenFile>,
         stat: &Stat,
         set: &SetAttr,
         dir: Change,
@@ -123,7 +124,7 @@ impl<'p> DirChange<'p> {
     fn finish_object(
         &self,
         name: Name<'_>,
-        file: OpenFile,
+        file: Arc<OpenFile>,
         stat: &Stat,
         set: &SetAttr,
     ) -> Result<Node> {

@@ -57,7 +57,7 @@ pub fn lookup_hint(
 /// The kernel's error; [`Status::NoEnt`] if it was removed meanwhile.
 pub fn cache_entry(local: &LocalFs, dir: &Fid, name: &[u8], fd: OwnedFd) -> Result<Node> {
     let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
-    let file = OpenFile::new(fd, &stat);
+    let file = Arc::new(OpenFile::new(fd, &stat));
     cache_open_entry(local, dir, name, file, &stat).map(|(node, _)| node)
 }
 
@@ -69,7 +69,7 @@ pub fn cache_open_entry(
     local: &LocalFs,
     dir: &Fid,
     name: &[u8],
-    file: OpenFile,
+    file: Arc<OpenFile>,
     stat: &Stat,
 ) -> Result<(Node, Arc<OpenFile>)> {
     if stat.nlink == 0 {
