@@ -300,6 +300,9 @@ pub struct ExportRow {
     pub calls: u64,
     /// Calls answered with a status other than success.
     pub errors: u64,
+    /// How many of them because its disk or file system failed.
+    #[serde(default)]
+    pub io_errors: u64,
     /// Data bytes read.
     pub bytes_read: u64,
     /// Data bytes written.

@@ -12,6 +12,7 @@ mod export_opener;
 mod export_watch;
 mod grace_status;
 mod hung_calls;
+mod io_errors;
 mod limit_warnings;
 mod listen_addresses;
 mod lock_keeper;

@@ -5,6 +5,7 @@
 //! (2 KiB each) and allocates nothing once it has served each of them. A row starts on a cache line
 //! of its own.
 
+use crate::OpName;
 use crate::counter::Counter;
 use crate::histogram::{BUCKETS, bucket_of};
 use crossbeam_utils::CachePadded;
@@ -117,6 +118,8 @@ pub struct Export {
     pub timing: Timing,
     /// Calls that failed.
     pub failed: Cell,
+    /// How many of them because a disk or file system failed.
+    pub io_errors: Cell,
     /// Payload bytes read.
     pub bytes_read: Cell,
     /// Payload bytes written.
@@ -130,6 +133,7 @@ impl Export {
         Self {
             timing: Timing::default(),
             failed: Cell::default(),
+            io_errors: Cell::default(),
             bytes_read: Cell::default(),
             bytes_written: Cell::default(),
             ops: (0..ops).map(|_| Cell::default()).collect(),
@@ -165,6 +169,8 @@ type Row<T> = OnceLock<Box<CachePadded<T>>>;
 #[derive(Debug)]
 pub struct Block {
     ops: Box<[Row<Op>]>,
+    /// Each procedure's status for a failed disk or file system.
+    io_error_status: Box<[Option<u32>]>,
     nested: Box<[NestedOp]>,
     counters: CachePadded<[Cell; Counter::ALL.len()]>,
     /// The last row is shared by all exports without a row of their own.
@@ -172,11 +178,12 @@ pub struct Block {
 }
 
 impl Block {
-    /// A block of zeros over `ops` procedures.
-    pub fn new(ops: usize) -> Self {
+    /// A block of zeros over these procedures.
+    pub fn new(ops: &[OpName]) -> Self {
         Self {
-            ops: (0..ops).map(|_| OnceLock::new()).collect(),
-            nested: (0..ops).map(|_| NestedOp::default()).collect(),
+            ops: ops.iter().map(|_| OnceLock::new()).collect(),
+            io_error_status: ops.iter().map(OpName::io_error_status).collect(),
+            nested: ops.iter().map(|_| NestedOp::default()).collect(),
             counters: CachePadded::new(std::array::from_fn(|_| Cell::default())),
             exports: (0..=EXPORTS_MAX).map(|_| OnceLock::new()).collect(),
         }
@@ -220,6 +227,8 @@ impl Block {
         export.bytes_written.add(u64::from(call.bytes_written));
         if call.status != 0 {
             export.failed.add(1);
+            let io_error = self.io_error_status.get(usize::from(call.op)).copied().flatten();
+            export.io_errors.add(u64::from(io_error == Some(call.status)));
         }
         if let Some(cell) = export.ops.get(usize::from(call.op)) {
             cell.add(1);

@@ -33,6 +33,14 @@ pub struct OpName {
     pub procedure: &'static str,
 }
 
+impl OpName {
+    /// With which status the procedure says that a disk or file system failed; `None` if it has no such status.
+    fn io_error_status(&self) -> Option<u32> {
+        // NFSERR_IO, NFS3ERR_IO and NFS4ERR_IO: RFC 1094 §2.3.1, RFC 1813 §2.6, RFC 8881 §15.1
+        matches!(self.program, "nfs" | "nfsacl").then_some(5)
+    }
+}
+
 /// The statistics of one server.
 pub struct Telemetry {
     ops: Vec<OpName>,
@@ -60,7 +68,7 @@ impl Telemetry {
             owned.taken = true;
             Arc::clone(&owned.block)
         } else {
-            let block = Arc::new(Block::new(self.ops.len()));
+            let block = Arc::new(Block::new(&self.ops));
             blocks.push(Owned { block: Arc::clone(&block), taken: true });
             block
         };

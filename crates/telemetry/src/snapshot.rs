@@ -89,6 +89,9 @@ pub struct ExportRow {
     pub calls: u64,
     /// Calls that failed.
     pub failed: u64,
+    /// How many of them because a disk or file system failed.
+    #[serde(default)]
+    pub io_errors: u64,
     /// Payload bytes read.
     pub bytes_read: u64,
     /// Payload bytes written.
@@ -197,6 +200,7 @@ fn export_rows(names: &[OpName], blocks: &[Arc<Block>]) -> Vec<ExportRow> {
                     index,
                     calls: 0,
                     failed: 0,
+                    io_errors: 0,
                     bytes_read: 0,
                     bytes_written: 0,
                     latency: Latency::default(),
@@ -207,6 +211,7 @@ fn export_rows(names: &[OpName], blocks: &[Arc<Block>]) -> Vec<ExportRow> {
         });
         sum.add(&export.timing);
         row.failed += export.failed.read();
+        row.io_errors += export.io_errors.read();
         row.bytes_read += export.bytes_read.read();
         row.bytes_written += export.bytes_written.read();
         for (name, cell) in names.iter().zip(&export.ops).filter(|(_, cell)| cell.read() > 0) {

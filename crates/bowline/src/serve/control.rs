@@ -4,6 +4,7 @@
 //! lock, so that no two changes mix. A reload holds `reloading`. Calls take neither lock.
 
 use super::export_keeper::ExportKeeper;
+use super::io_errors::IoErrors;
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
@@ -52,6 +53,8 @@ pub struct ServerControl {
     pub mount: Arc<Mount>,
     /// Who was refused.
     pub refusals: Arc<Refusals>,
+    /// Which exports' disks fail.
+    pub io_errors: IoErrors,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
     /// The settings in force.
@@ -127,6 +130,7 @@ impl Control for ServerControl {
                 rules: rules.into_iter().map(rule).collect(),
                 calls: used.map_or(0, |row| row.calls),
                 errors: used.map_or(0, |row| row.failed),
+                io_errors: used.map_or(0, |row| row.io_errors),
                 bytes_read: used.map_or(0, |row| row.bytes_read),
                 bytes_written: used.map_or(0, |row| row.bytes_written),
                 refused: refused.as_ref().map_or(0, |refused| refused.count),
@@ -306,9 +310,21 @@ impl ServerControl {
         warnings.extend(grace_status::warnings(&self.parts));
         let faults = self.export_keeper.faults();
         warnings.extend(faults.into_iter().map(|fault| format!("not served: {fault}")));
+        warnings.extend(
+            self.io_errors.warnings(self.started.elapsed(), |index| self.parts.export_path(index)),
+        );
         warnings.extend(limit_warnings::about_places(&self.server(Server::places)));
         warnings.extend(self.export_keeper.has_lost_state_dir().then(|| self.lost_state_dir()));
         warnings
+    }
+
+    /// Names in the log the exports whose disks fail.
+    pub fn log_io_errors(&self) {
+        let exports = self.telemetry.snapshot().exports;
+        let path = |index| self.parts.export_path(index);
+        for line in self.io_errors.update(self.started.elapsed(), &exports, path) {
+            tracing::error!("{line}");
+        }
     }
 
     /// Exports with blocked calls, the one with the oldest call first.
@@ -398,6 +414,7 @@ fn waiting_row(export: &WaitingExport) -> ExportRow {
         rules: rules.into_iter().map(|(clients, options)| RuleRow { clients, options }).collect(),
         calls: 0,
         errors: 0,
+        io_errors: 0,
         bytes_read: 0,
         bytes_written: 0,
         refused: 0,

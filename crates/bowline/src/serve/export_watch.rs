@@ -1,7 +1,7 @@
 //! Threads that look after the exports while the server runs.
 //!
 //! One tries exports that had to wait again every [`RETRY`]; each try is bounded in time
-//! ([`super::export_opener`]). The other looks for the state directory, which has a thread of its own because the
+//! ([`super::export_opener`]). It also looks which exports' disks fail ([`super::io_errors`]). The other looks for the state directory, which has a thread of its own because the
 //! file system that it is on may hang too.
 
 use super::control::ServerControl;
@@ -29,6 +29,7 @@ impl ExportWatch {
     pub fn start(control: &Arc<ServerControl>) -> anyhow::Result<Self> {
         let control = Arc::downgrade(control);
         let retry = every("export-watch", RETRY, Weak::clone(&control), |control| {
+            control.log_io_errors();
             control.retry_exports();
         })?;
         let mut was_there = true;

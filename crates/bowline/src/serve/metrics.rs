@@ -145,6 +145,7 @@ struct ExportNumbers {
     path: String,
     calls: u64,
     errors: u64,
+    io_errors: u64,
     read: u64,
     written: u64,
     refused: u64,
@@ -161,6 +162,7 @@ fn exports(out: &mut Exposition, sources: &Sources<'_>) {
             path: export.path_text(),
             calls: used.map_or(0, |row| row.calls),
             errors: used.map_or(0, |row| row.failed),
+            io_errors: used.map_or(0, |row| row.io_errors),
             read: used.map_or(0, |row| row.bytes_read),
             written: used.map_or(0, |row| row.bytes_written),
             refused: sources.refusals.of_export(export.index).map_or(0, |refused| refused.count),
@@ -180,6 +182,11 @@ fn exports(out: &mut Exposition, sources: &Sources<'_>) {
     each("export_errors", "Calls for the export that were answered with an error.", |row| {
         number(row.errors)
     });
+    each(
+        "export_io_errors",
+        "Calls for the export that failed because its disk or file system did.",
+        |row| number(row.io_errors),
+    );
     each("export_read_bytes", "Data read from the export.", |row| number(row.read));
     each("export_written_bytes", "Data written to the export.", |row| number(row.written));
     each(

@@ -5,6 +5,7 @@ use super::backends::Backends;
 use super::control::ServerControl;
 use super::export_keeper::ExportKeeper;
 use super::export_watch::ExportWatch;
+use super::io_errors::IoErrors;
 use super::listen_addresses::ListenAddresses;
 use super::parts::ServerParts;
 use super::portmap::{self, Plan, PortmapService};
@@ -123,6 +124,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         export_keeper,
         mount,
         refusals,
+        io_errors: IoErrors::default(),
         telemetry,
         values: Mutex::new(config.values.clone()),
         recent_calls: Mutex::new(RecentCalls::new(started)),

@@ -4,6 +4,7 @@
 use crate::rig::{BOWLINE, Server, is_root, told, wrap};
 use client::{Client, Error, Fh, Identity};
 use proto::nfs3::{CreateHow3, Sattr3, StableHow};
+use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -154,6 +155,22 @@ fn disk_and_quota_errors_reach_clients_and_change_the_verifier() {
         assert_ne!(again.verf, unstable.verf, "what was unstable before has to be sent again");
         assert_eq!(client.commit(&file, 0, 0).unwrap().verf, again.verf);
         assert_eq!(tree.data("a").unwrap(), b"kept");
+    }
+    // the quota is the users' business, the disk the operator's
+    let path = tree.path().to_str().unwrap();
+    let rows = server.json("exports");
+    let row = rows.as_array().unwrap().iter().find(|row| row["path"] == path).unwrap();
+    assert_eq!(row["io_errors"], 6, "three WRITEs, CREATE, COMMIT, WRITE: {row}");
+    let warned = |status: &Value| {
+        let warnings = status["warnings"].as_array().unwrap().iter();
+        warnings
+            .filter_map(Value::as_str)
+            .any(|text| text.starts_with(path) && text.contains("I/O errors, 6 since the start"))
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !warned(&server.json("status")) {
+        assert!(Instant::now() < deadline, "{}", server.json("status"));
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
