@@ -6,7 +6,8 @@
 # In the guest: $SERVER server address, $GUEST 1..N, $GUESTS N, $JOB a directory
 # shared by the guests and the host ($KC_JOB for the server command), and `barrier
 # NAME` to wait for one another. With -d the file IMAGE is the guests' disk /dev/ubda, and
-# $KC_JOB/disk.log records the writes and flushes (volatile.c).
+# $KC_JOB/disk.log records the writes and flushes (volatile.c). Each guest runs on one processor; $KC_SLOT, a number,
+# says on which, so that guests of several of these scripts are spread.
 # Needs a C compiler.
 set -u
 guests=1 limit=120 image=
@@ -119,6 +120,14 @@ if [ -n "$image" ]; then
   preload=$preload:$job/volatile.so
 fi
 
+# A guest's kernel and the processes in it are processes here that take turns at each system call and page fault. Woken
+# on another processor, a turn takes two to three times as long.
+cpus=()
+IFS=, read -r -a ranges <<<"$(sed -n 's/^Cpus_allowed_list:\t*//p' /proc/self/status)"
+for range in "${ranges[@]}"; do
+  for ((cpu = ${range%-*}; cpu <= ${range#*-}; cpu++)); do cpus+=("$cpu"); done
+done
+
 pids=()
 for ((g = 1; g <= guests; g++)); do
   ip -n $ns tuntap add tap$g mode tap
@@ -126,7 +135,7 @@ for ((g = 1; g <= guests; g++)); do
   # fd 3 is the guest's output; the kernel's own messages go to a file. A shell is
   # pid 1 of the guest's pid namespace: when it is killed, the whole guest is gone.
   timeout -s KILL "$limit" ip netns exec $ns \
-    unshare --pid --fork --kill-child -- sh -c '"$@"; exit $?' sh \
+    taskset -c "${cpus[(${KC_SLOT:-$$} + g) % ${#cpus[@]}]}" unshare --pid --fork --kill-child -- sh -c '"$@"; exit $?' sh \
     env -i PATH="$PATH" TMPDIR=/dev/shm LD_PRELOAD="$preload" \
     DISK="$image" DISK_LOG="$job/disk.log" KC_GUEST=$g \
     linux.uml mem=512M umid=g$g uml_dir="$job/uml/" \

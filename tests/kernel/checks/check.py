@@ -74,21 +74,17 @@ def sh(command):
 
 
 def as_user(uid, gid, groups, function):
-    """Runs a function in a child process with another identity; returns its value (an int, 0..200)."""
-    child = os.fork()
-    if child == 0:
-        code = 201
-        try:
-            os.setgroups(groups)
-            os.setgid(gid)
-            os.setuid(uid)
-            code = function()
-        except BaseException:
-            traceback.print_exc(file=sys.stdout)
-            sys.stdout.flush()
-        os._exit(code)
-    status = os.waitpid(child, 0)[1]
-    return os.waitstatus_to_exitcode(status)
+    """Runs a function with another identity, in this process, as a fork takes long in the guest; returns its value."""
+    before = os.getgroups()
+    try:
+        os.setgroups(groups)
+        os.setresgid(gid, gid, 0)
+        os.setresuid(uid, uid, 0)  # the capabilities are no longer effective
+        return function()
+    finally:
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
+        os.setgroups(before)
 
 
 def errno_of(function, *args):

@@ -3,7 +3,6 @@
 
 use crate::GuestSlot;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use testing::{Missing, is_root, log, skip};
 
 fn rig() -> PathBuf {
@@ -28,7 +27,8 @@ fn guests(count: u32, kind: &str, checks: &str, mount_options: &str, limit_s: u3
     let slot = GuestSlot::wait();
     let rig = rig();
     let server = format!("{}/server.sh {} {kind}", rig.display(), env!("CARGO_BIN_EXE_bowline"));
-    let output = Command::new(rig.join("kernel-client.sh"))
+    let output = slot
+        .kernel_client()
         .args(["-n", &count.to_string(), "-t", &limit_s.to_string(), &server])
         .arg(rig.join("guest.sh"))
         .args([checks, mount_options])

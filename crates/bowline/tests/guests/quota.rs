@@ -3,7 +3,6 @@
 
 use crate::GuestSlot;
 use std::path::Path;
-use std::process::Command;
 use testing::{Missing, is_root, log, skip};
 
 fn quotas_on(fs: &str) {
@@ -25,7 +24,8 @@ pub fn alone(what: &str, script: &str, args: &[&str], checks: usize) {
     std::fs::File::create(&disk).unwrap().set_len(400 << 20).unwrap();
     let rig = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel");
     let slot = GuestSlot::wait();
-    let output = Command::new(rig.join("kernel-client.sh"))
+    let output = slot
+        .kernel_client()
         .args(["-t", "240", "-d"])
         .arg(&disk)
         .arg("exec sleep 600")

@@ -41,7 +41,7 @@ fn cut(fs: &str, options: &str, kind: &str, flushes: Flushes, steps: u64) -> Opt
         skip(Missing::Tun, "root and /dev/net/tun");
         return None;
     }
-    let _slot = GuestSlot::wait();
+    let slot = GuestSlot::wait();
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("disk");
     std::fs::File::create(&disk).unwrap().set_len(320 << 20).unwrap();
@@ -55,7 +55,8 @@ fn cut(fs: &str, options: &str, kind: &str, flushes: Flushes, steps: u64) -> Opt
     let rig = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernel"));
     let late = if flushes == Flushes::Late { "late" } else { "" };
     let cuts = rig.join("volatile.py");
-    let output = Command::new(rig.join("kernel-client.sh"))
+    let output = slot
+        .kernel_client()
         .args(["-t", "300", "-d"])
         .arg(&disk)
         .arg(format!(
