@@ -18,7 +18,7 @@ pub const EXIT_STATUSES: [(u8, &str); 3] = [
     (2, "the command line, or a file or directory that it names, is wrong; nothing was done"),
 ];
 
-/// Serves directories over NFS from user space: versions 3 and 2 over TCP and UDP, 4.1 in part.
+/// Serves directories over NFS from user space: versions 3 and 2 over TCP and UDP, 4.1 and 4.2 in part.
 #[derive(Debug, Parser)]
 #[command(
     name = "bowline",

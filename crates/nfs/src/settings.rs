@@ -71,11 +71,16 @@ enum NfsVersion {
     V2,
     V3,
     V41,
+    V42,
 }
 
 /// Every version, and how it is written.
-const VERSIONS: [(NfsVersion, &str); 3] =
-    [(NfsVersion::V2, "2"), (NfsVersion::V3, "3"), (NfsVersion::V41, "4.1")];
+const VERSIONS: [(NfsVersion, &str); 4] = [
+    (NfsVersion::V2, "2"),
+    (NfsVersion::V3, "3"),
+    (NfsVersion::V41, "4.1"),
+    (NfsVersion::V42, "4.2"),
+];
 
 /// The versions that are served (`versions`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,11 +95,11 @@ pub struct NfsVersionsError {
 impl fmt::Display for NfsVersionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.unknown.as_str() {
-            "" => f.write_str("name at least one version: 2, 3, 4.1"),
-            "4" | "4.0" | "4.2" => {
-                write!(f, "version {} is not served yet: choose of 2, 3, 4.1", self.unknown)
+            "" => f.write_str("name at least one version: 2, 3, 4.1, 4.2"),
+            "4" | "4.0" => {
+                write!(f, "version {} is not served yet: choose of 2, 3, 4.1, 4.2", self.unknown)
             }
-            other => write!(f, "{other} is no version of NFS: choose of 2, 3, 4.1"),
+            other => write!(f, "{other} is no version of NFS: choose of 2, 3, 4.1, 4.2"),
         }
     }
 }
@@ -102,7 +107,7 @@ impl fmt::Display for NfsVersionsError {
 impl std::error::Error for NfsVersionsError {}
 
 impl Default for NfsVersions {
-    /// Version 4.1 is left out as long as it forgets opens and locks at a restart.
+    /// Versions 4.1 and 4.2 are left out as long as they forget opens and locks at a restart.
     fn default() -> Self {
         Self(vec![NfsVersion::V2, NfsVersion::V3])
     }
@@ -139,9 +144,21 @@ impl NfsVersions {
         let number = |version: &NfsVersion| match version {
             NfsVersion::V2 => Some(2),
             NfsVersion::V3 => Some(3),
-            NfsVersion::V41 => (transport == Transport::Tcp).then_some(4),
+            NfsVersion::V41 | NfsVersion::V42 => (transport == Transport::Tcp).then_some(4),
         };
-        self.0.iter().filter_map(number).collect()
+        let mut numbers: Vec<_> = self.0.iter().filter_map(number).collect();
+        numbers.dedup();
+        numbers
+    }
+
+    /// The minor versions of version 4: bit N for version 4.N.
+    fn minors(&self) -> u32 {
+        let bit = |version: &NfsVersion| match version {
+            NfsVersion::V2 | NfsVersion::V3 => 0,
+            NfsVersion::V41 => 1 << 1,
+            NfsVersion::V42 => 1 << 2,
+        };
+        self.0.iter().map(bit).fold(0, |minors, minor| minors | minor)
     }
 
     /// Whether version 3 is among them.
@@ -149,9 +166,9 @@ impl NfsVersions {
         self.0.contains(&NfsVersion::V3)
     }
 
-    /// Whether version 4.1 is among them.
-    pub fn has_v41(&self) -> bool {
-        self.0.contains(&NfsVersion::V41)
+    /// The newest minor version of version 4 among them.
+    pub fn newest_minor(&self) -> Option<u32> {
+        self.minors().checked_ilog2()
     }
 }
 
@@ -160,6 +177,8 @@ impl NfsVersions {
 pub struct NfsSettings {
     /// Which versions are served; the dispatcher looks at it.
     pub served: Arc<ServedVersions>,
+    /// Which minor versions of version 4 are served, where that is: bit N for version 4.N.
+    minors: AtomicU32,
     /// The most bytes of a READ's data or of a directory listing (`max-read`).
     pub max_read: AtomicU32,
     /// The most bytes of a WRITE's data (`max-write`); what is longer is written in part.
@@ -170,6 +189,7 @@ impl Default for NfsSettings {
     fn default() -> Self {
         Self {
             served: Arc::new(ServedVersions::new(&[2, 3], &[2, 3])),
+            minors: AtomicU32::new(1 << 1 | 1 << 2),
             max_read: AtomicU32::new(TRANSFER),
             max_write: AtomicU32::new(TRANSFER),
         }
@@ -189,12 +209,13 @@ fn bounded(setting: &AtomicU32, transport: Transport) -> u32 {
 impl NfsSettings {
     /// Changes which versions are served; counts from the next call on.
     pub fn set_versions(&self, versions: &NfsVersions) {
+        self.minors.store(versions.minors(), Ordering::Relaxed);
         self.served.set(&versions.numbers(Transport::Tcp), &versions.numbers(Transport::Udp));
     }
 
     /// Whether a minor version of version 4 is served, if that is served at all.
-    pub const fn serves_minor(&self, minor: u32) -> bool {
-        minor == 1
+    pub fn serves_minor(&self, minor: u32) -> bool {
+        self.minors.load(Ordering::Relaxed).checked_shr(minor).is_some_and(|bits| bits & 1 != 0)
     }
 
     /// The most bytes that a READ may give: a multiple of [`BLOCK`].
@@ -214,11 +235,13 @@ mod tests {
 
     #[test]
     fn versions_are_a_list() {
-        let versions: NfsVersions = "4.1, 3,3".parse().unwrap();
-        assert_eq!(versions.to_string(), "3,4.1");
+        let versions: NfsVersions = "4.2,4.1, 3,3".parse().unwrap();
+        assert_eq!(versions.to_string(), "3,4.1,4.2");
+        assert_eq!(versions.newest_minor(), Some(2));
+        assert_eq!(NfsVersions::default().newest_minor(), None);
         assert_eq!(NfsVersions::default().to_string(), "2,3");
         for (text, problem) in
-            [("", "at least one"), ("4.2", "not served yet"), ("5", "no version")]
+            [("", "at least one"), ("4.0", "not served yet"), ("5", "no version")]
         {
             let error = text.parse::<NfsVersions>().unwrap_err().to_string();
             assert!(error.contains(problem), "{text}: {error}");
@@ -229,6 +252,10 @@ mod tests {
         let served = |transport| [2, 3, 4].map(|version| settings.served.has(version, transport));
         assert_eq!(served(Transport::Tcp), [false, true, true]);
         assert_eq!(served(Transport::Udp), [false, true, false]);
+        let minors = || [0, 1, 2, 3, 32, u32::MAX].map(|minor| settings.serves_minor(minor));
+        assert_eq!(minors(), [false, true, true, false, false, false]);
+        settings.set_versions(&"3,4.2".parse().unwrap());
+        assert_eq!(minors(), [false, false, true, false, false, false]);
     }
 
     #[test]

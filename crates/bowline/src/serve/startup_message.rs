@@ -95,8 +95,8 @@ impl StartupMessage {
         let family = if v6 { "6" } else { "" };
         let proto = if self.listen.tcp.is_empty() { "udp" } else { "tcp" };
         let mut options = Vec::new();
-        if self.versions.has_v41() && proto == "tcp" {
-            options.push(format!("vers=4.1,proto=tcp{family},port={port}"));
+        if let Some(minor) = self.versions.newest_minor().filter(|_| proto == "tcp") {
+            options.push(format!("vers=4.{minor},proto=tcp{family},port={port}"));
         }
         if self.versions.has_v3() && self.ports_announced {
             options.push(format!("vers=3,proto={proto}{family},mountproto={proto}{family}"));

@@ -55,10 +55,10 @@ fn set_versions(parts: &ServerParts, versions: &NfsVersions) -> Vec<String> {
     let clients = nfs.v4.state.client_rows(nfs.clock.now()).len();
     let note = || {
         format!(
-            "{clients} clients that have mounted with version 4.1 get errors until it is served again"
+            "{clients} clients that have mounted with version 4 get errors until it is served again"
         )
     };
-    let lost = (clients > 0 && !versions.has_v41()).then(note);
+    let lost = (clients > 0 && versions.newest_minor().is_none()).then(note);
     unannounced.into_iter().chain(lost).collect()
 }
 
@@ -176,14 +176,14 @@ settings! {
     }
     versions: NfsVersions {
         key: "versions",
-        values: "2,3,4.1",
+        values: "2,3,4.1,4.2",
         default: NfsVersions::default(),
         default_text: None,
         apply: Some(|parts, versions, _| Ok(set_versions(parts, versions))),
         help: "versions of NFS that are served",
-        manual: "A list. 4.1 is served over TCP only and is not complete: it has no delegations, its share \
-                 reservations do not meet those of NLM, and after a restart of the server clients open their files \
-                 again instead of reclaiming them, and lose their locks.",
+        manual: "A list. 4.1 and 4.2 are served over TCP only and are not complete: they have no delegations, their \
+                 share reservations do not meet those of NLM, and after a restart of the server clients open their \
+                 files again instead of reclaiming them, and lose their locks.",
     }
     max_read: Bytes<TransferSize> {
         key: "max-read",

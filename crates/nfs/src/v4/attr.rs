@@ -1,15 +1,16 @@
 //! Attributes on the wire (RFC 8881 §5): which are supported, and their values.
 
+use super::attr_sets;
 use super::frame::Frame;
 use super::status::Failed;
 use crate::object::Object;
 use export::Export;
 use proto::nfs4::{ATTRS, Bitmap4, ChangeInfo4, FileType4, Nfsstat4, attr as a};
-use vfs::{Attr, Change, Fid, FileType, Limits, StatFs, Time};
+use vfs::{Attr, Change, ChangeKind, Fid, FileType, Limits, StatFs, Time};
 use xdr::{Writer, hyper};
 
 /// The attributes that this server has.
-pub(super) static SUPPORTED: Bitmap4 = Bitmap4::of(&[
+pub(super) const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     a::SUPPORTED_ATTRS,
     a::TYPE,
     a::FH_EXPIRE_TYPE,
@@ -56,6 +57,7 @@ pub(super) static SUPPORTED: Bitmap4 = Bitmap4::of(&[
     a::TIME_MODIFY_SET,
     a::MOUNTED_ON_FILEID,
     a::SUPPATTR_EXCLCREAT,
+    a::CHANGE_ATTR_TYPE,
 ]);
 
 /// What EXCLUSIVE4_1 sets at once: not the times, which hold its verifier.
@@ -81,6 +83,7 @@ static LIMITS: Bitmap4 = Bitmap4::of(&[
     a::MAXLINK,
     a::MAXNAME,
     a::TIME_DELTA,
+    a::CHANGE_ATTR_TYPE,
 ]);
 
 /// Attributes that can only be set.
@@ -107,6 +110,8 @@ pub(super) struct Facts<'a> {
 
 /// What the objects of one file system have in common.
 pub(super) struct Shared {
+    /// The attributes of its objects, if asked for.
+    pub supported: Bitmap4,
     pub is_pseudo: bool,
     pub limits: Option<Limits>,
     pub space: Option<StatFs>,
@@ -130,6 +135,10 @@ impl Shared {
         let transport = frame.caller.peer().transport;
         let lease_s = frame.v4().state.limits().lease_ms / 1000;
         Ok(Self {
+            supported: match asked.has(a::SUPPORTED_ATTRS) {
+                true => attr_sets::given(frame, object, &SUPPORTED),
+                false => Bitmap4::NONE,
+            },
             is_pseudo: frame.caller.table().pseudo().is(object.export()),
             limits: asked.meets(&LIMITS).then(|| backend.limits()),
             space,
@@ -151,7 +160,7 @@ pub(super) fn put(
     asked: &Bitmap4,
     reply: &mut Writer,
 ) -> Result<(), Failed> {
-    let given = asked.and(&SUPPORTED);
+    let given = attr_sets::given(frame, object, asked);
     let shared = Shared::of(frame, object, &given)?;
     let mounted_on = mounted_on(frame, object, attr);
     let facts =
@@ -187,7 +196,7 @@ pub(super) fn put_facts(facts: &Facts<'_>, given: &Bitmap4, reply: &mut Writer) 
 fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
     let Facts { fid, attr, export, shared, .. } = facts;
     match number {
-        a::SUPPORTED_ATTRS => w.put(&SUPPORTED),
+        a::SUPPORTED_ATTRS => w.put(&shared.supported),
         a::TYPE => w.put(&file_type(attr.ftype)),
         // filehandles are persistent
         a::FH_EXPIRE_TYPE => w.u32(0),
@@ -236,6 +245,7 @@ fn put_file_system_value(shared: &Shared, number: u32, w: &mut Writer) {
             a::MAXLINK => return w.u32(limits.link_max),
             a::MAXNAME => return w.u32(limits.name_max),
             a::TIME_DELTA => return put_time(Time { sec: 0, nsec: limits.time_delta_ns }, w),
+            a::CHANGE_ATTR_TYPE => return w.u32(change_attr_type(limits.change_kind)),
             _ => {}
         }
     }
@@ -249,6 +259,15 @@ fn put_file_system_value(shared: &Shared, number: u32, w: &mut Writer) {
             a::SPACE_TOTAL => w.u64(space.total_bytes),
             _ => {}
         }
+    }
+}
+
+/// `change_attr_type4` (RFC 7862 §12.2.3).
+const fn change_attr_type(kind: ChangeKind) -> u32 {
+    match kind {
+        ChangeKind::MonotonicIncrement => 0,
+        ChangeKind::TimeMetadata => 3,
+        ChangeKind::Undefined => 4,
     }
 }
 
@@ -307,15 +326,20 @@ pub(super) fn change_info(change: &Change) -> ChangeInfo4 {
 ///
 /// # Errors
 /// NFS4ERR_ATTRNOTSUPP; NFS4ERR_INVAL for attributes that can only be set, and for `rdattr_error`.
-pub(super) fn check_comparable(asked: &Bitmap4) -> Result<(), Failed> {
+pub(super) fn check_comparable(supported: &Bitmap4, asked: &Bitmap4) -> Result<(), Failed> {
     check_readable(asked)?;
     if asked.has(a::RDATTR_ERROR) {
         return Err(Nfsstat4::Inval.into());
     }
-    if SUPPORTED.covers(asked) { Ok(()) } else { Err(Nfsstat4::AttrNotSupp.into()) }
+    if supported.covers(asked) { Ok(()) } else { Err(Nfsstat4::AttrNotSupp.into()) }
 }
 
-/// Whether an attribute of this number can be set at all in version 4.1.
+/// Whether some minor version that this server has defines an attribute.
+pub(super) fn is_known(number: u32) -> bool {
+    usize::try_from(number).is_ok_and(|number| number < ATTRS.len())
+}
+
+/// Whether an attribute of this number can be set at all.
 pub(super) fn is_settable(number: u32) -> bool {
     let row = usize::try_from(number).ok().and_then(|number| ATTRS.get(number));
     row.is_some_and(|row| row.settable)

@@ -84,7 +84,7 @@ pub(super) fn compound(
     let count = reply.mark();
     reply.u32(0);
     let marks = Marks { status, count };
-    if head.minor != 1 || !nfs.settings.serves_minor(head.minor) {
+    if !nfs.settings.serves_minor(head.minor) {
         reply.patch_u32(marks.status, Nfsstat4::MinorVersMismatch.number());
         call.outcome.status = Nfsstat4::MinorVersMismatch.number();
         return Ok(());
@@ -101,6 +101,7 @@ pub(super) fn compound(
         let mut frame = Frame {
             nfs,
             caller: &caller,
+            minor: head.minor,
             reading: &reading,
             now: nfs.clock.now(),
             current: None,
@@ -175,8 +176,9 @@ fn run_one<'f>(
     reply: &mut Writer,
 ) -> Nfsstat4 {
     let before = reply.mark();
-    let row = ops::row(number);
-    reply.u32(if row.is_some() || op_info(number).is_some() { number } else { op::ILLEGAL });
+    let row = ops::row(number, frame.minor);
+    let is_known = op_info(number).is_some_and(|info| info.since <= frame.minor);
+    reply.u32(if is_known { number } else { op::ILLEGAL });
     let status = reply.mark();
     reply.u32(0);
     let body = reply.mark();
@@ -213,7 +215,7 @@ fn check(
     reply: &Writer,
 ) -> Result<&'static OpRow, Failed> {
     let Some(row) = row else {
-        let known = op_info(number).is_some_and(|info| info.since <= 1);
+        let known = op_info(number).is_some_and(|info| info.since <= frame.minor);
         return Err(if known { Nfsstat4::NotSupp } else { Nfsstat4::OpIllegal }.into());
     };
     if frame.running.is_none() {

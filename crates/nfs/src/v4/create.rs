@@ -21,7 +21,7 @@ pub(super) fn create<'f>(
         return Err(Nfsstat4::BadType.into());
     }
     name::check(name.0)?;
-    let set = settable_attrs::parse(&attrs)?;
+    let set = settable_attrs::parse(frame.minor, &attrs)?;
     let name = name.0;
     let special = |kind| verbs::mknod(dir, name, Ok((kind, set)));
     let made = match what {

@@ -34,6 +34,8 @@ pub(super) struct Running<'f> {
 pub(super) struct Frame<'f> {
     pub nfs: &'f Nfs,
     pub caller: &'f Caller<'f>,
+    /// The minor version.
+    pub minor: u32,
     /// The sessions and opens, which do not go while it lives.
     pub reading: &'f Reading<'f>,
     pub now: Now,

@@ -1,15 +1,16 @@
-//! NFS version 4.1 (RFC 8881): one procedure, COMPOUND, whose operations are one file each.
+//! NFS versions 4.1 and 4.2 (RFC 8881, RFC 7862): one procedure, COMPOUND, whose operations are one file each.
 //!
 //! [`compound`] decodes, checks, runs and encodes one operation after the other, with no list of decoded operations and
 //! none of results; [`ops`] has a row for each operation; [`frame`] is what an operation works on: the current and the
 //! saved filehandle as opened objects, and the session. Operations call the same verbs as version 3.
 //!
-//! Not served yet: delegations and callbacks, reclaim after a restart, versions 4.0 and 4.2.
+//! Not served yet: delegations and callbacks, reclaim after a restart, version 4.0.
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE inside a COMPOUND take no lock and allocate nothing.
 
 mod access;
 mod attr;
+mod attr_sets;
 mod close;
 mod commit;
 mod compound;

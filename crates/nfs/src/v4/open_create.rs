@@ -35,22 +35,29 @@ pub(super) fn open_or_create<'f>(
 ) -> Result<OpenedFile, Failed> {
     match how {
         Createhow4::Guarded(attrs) => {
-            let set = settable_attrs::parse(&attrs)?;
+            let set = settable_attrs::parse(frame.minor, &attrs)?;
             let made = verbs::create(dir, name, Ok(Create::Guarded(set)))?;
             open_made(frame, dir, &made, owner, mode, settable_attrs::mask_of(&set))
         }
         Createhow4::Unchecked(attrs) => {
-            unchecked(frame, dir, name, owner, mode, settable_attrs::parse(&attrs)?)
+            unchecked(frame, dir, name, owner, mode, settable_attrs::parse(frame.minor, &attrs)?)
         }
         Createhow4::Exclusive(verifier) => {
             exclusive(frame, dir, name, owner, mode, (verifier, SetAttr::default()))
         }
         Createhow4::Exclusive41(verifier, attrs) => {
             if !super::attr::EXCLUSIVE.covers(&attrs.mask) {
-                settable_attrs::parse(&attrs)?;
+                settable_attrs::parse(frame.minor, &attrs)?;
                 return Err(Nfsstat4::Inval.into());
             }
-            exclusive(frame, dir, name, owner, mode, (verifier, settable_attrs::parse(&attrs)?))
+            exclusive(
+                frame,
+                dir,
+                name,
+                owner,
+                mode,
+                (verifier, settable_attrs::parse(frame.minor, &attrs)?),
+            )
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
     read, readdir, readlink, remove, rename, secinfo, sequence, session_ops, setattr, stateids,
     verify, write,
 };
-use proto::nfs4::op;
+use proto::nfs4::{op, op_info};
 use xdr::{Reader, Writer};
 
 /// Runs one operation: reads its arguments, does it, and appends its results. After an error, what was appended is
@@ -125,17 +125,21 @@ static ROWS: [OpRow; 41] = [
     inside(op::RECLAIM_COMPLETE, 0, session_ops::reclaim_complete),
 ];
 
-/// An operation's row; `None` if it is not served.
-pub(super) fn row(number: u32) -> Option<&'static OpRow> {
+/// An operation's row; `None` if it is not served in this minor version.
+pub(super) fn row(number: u32, minor: u32) -> Option<&'static OpRow> {
+    let (since, until) = op_info(number).map(|info| (info.since, info.until))?;
+    if !(since..=until).contains(&minor) {
+        return None;
+    }
     let at = usize::try_from(number).ok().and_then(|number| INDEX.get(number))?;
     ROWS.get(usize::from(*at))
 }
 
 /// The place in [`ROWS`] of each number.
-static INDEX: [u8; 59] = index();
+static INDEX: [u8; 76] = index();
 
-const fn index() -> [u8; 59] {
-    let mut index = [u8::MAX; 59];
+const fn index() -> [u8; 76] {
+    let mut index = [u8::MAX; 76];
     let (mut at, mut rows) = (0, ROWS.as_slice());
     while let [row, rest @ ..] = rows {
         let mut number = 0;
@@ -161,10 +165,10 @@ pub(super) fn place_of(number: u32) -> Option<u16> {
 }
 
 /// The names under which operations are counted, by their numbers from ACCESS on.
-pub static OPERATIONS: [&str; 56] = names();
+pub static OPERATIONS: [&str; 73] = names();
 
-const fn names() -> [&'static str; 56] {
-    let mut names = [""; 56];
+const fn names() -> [&'static str; 73] {
+    let mut names = [""; 73];
     let (mut places, mut rows) = (names.as_mut_slice(), proto::nfs4::OPS.as_slice());
     while let ([place, tail @ ..], [row, rest @ ..]) = (places, rows) {
         *place = row.name;

@@ -4,7 +4,8 @@
 //! there. What attributes cannot be had of says so in `rdattr_error` if that is asked for, and is left out if not: mount
 //! points inside an export are such entries.
 
-use super::attr::{self, Facts, SUPPORTED, Shared};
+use super::attr::{self, Facts, Shared};
+use super::attr_sets;
 use super::frame::Frame;
 use super::lookup;
 use super::status::Failed;
@@ -121,7 +122,7 @@ pub(super) fn readdir<'f>(
     let dir = frame.object()?;
     attr::check_readable(&a.attrs)?;
     check_cookie(&a)?;
-    let asked = a.attrs.and(&SUPPORTED);
+    let asked = attr_sets::given(frame, dir, &a.attrs);
     let (room, too_big) = frame.room(reply);
     let most = (frame.nfs.settings.read_max(frame.caller.peer().transport).min(a.maxcount)
         as usize)

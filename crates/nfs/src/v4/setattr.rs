@@ -15,7 +15,7 @@ pub(super) fn setattr<'f>(
 ) -> Result<(), Failed> {
     let SetattrArgs { stateid, attrs } = args.get()?;
     frame.object()?;
-    let set = settable_attrs::parse(&attrs)?;
+    let set = settable_attrs::parse(frame.minor, &attrs)?;
     let right = if set.size.is_some() {
         stateids::data_right(frame, stateid, DataAccess::Write)?
     } else {

@@ -1,7 +1,7 @@
 //! What SETATTR, CREATE and OPEN set: `fattr4` to the neutral form.
 
-use super::attr::{self, SUPPORTED};
 use super::status::Failed;
+use super::{attr, attr_sets};
 use proto::nfs4::{Bitmap4, Fattr4, Nfsstat4, Nfstime4, attr as a};
 use vfs::{NO_ID, SetAttr, SetTime, Time};
 use xdr::Reader;
@@ -14,9 +14,14 @@ const OWNER_MAX: usize = 1024;
 /// # Errors
 /// NFS4ERR_ATTRNOTSUPP for an attribute that is not supported, NFS4ERR_INVAL for one that cannot be set or a value that
 /// makes no sense, NFS4ERR_FBIG for a size, NFS4ERR_BADOWNER, NFS4ERR_BADXDR.
-pub(super) fn parse(wire: &Fattr4<'_>) -> Result<SetAttr, Failed> {
+pub(super) fn parse(minor: u32, wire: &Fattr4<'_>) -> Result<SetAttr, Failed> {
     let mask = wire.mask;
-    if !SUPPORTED.covers(&mask) {
+    let is_unknown = |number| attr::is_known(number) && !attr_sets::is_defined(number, minor);
+    if mask.iter().any(is_unknown) {
+        // of a later minor version (RFC 8178 §8.2)
+        return Err(Nfsstat4::Inval.into());
+    }
+    if !attr_sets::of_minor(minor).covers(&mask) {
         return Err(Nfsstat4::AttrNotSupp.into());
     }
     if mask.iter().any(|number| !attr::is_settable(number)) {
@@ -97,7 +102,7 @@ mod tests {
         let mut w = Writer::new();
         values(&mut w);
         let mask = Bitmap4::of(numbers);
-        let set = parse(&Fattr4 { mask, values: proto::layout::Bytes(w.bytes()) })?;
+        let set = parse(1, &Fattr4 { mask, values: proto::layout::Bytes(w.bytes()) })?;
         assert_eq!(mask_of(&set), mask);
         Ok(set)
     }
@@ -124,6 +129,7 @@ mod tests {
         };
         fails(&[a::CHANGE], |w| w.u64(1), Nfsstat4::Inval);
         fails(&[a::ACL], |w| w.u32(0), Nfsstat4::AttrNotSupp);
+        fails(&[a::MODE_UMASK], |w| w.words([0o777, 0o22]), Nfsstat4::Inval);
         fails(&[a::SIZE], |w| w.u64(u64::MAX), Nfsstat4::FBig);
         fails(&[a::SIZE], |w| w.u32(1), Nfsstat4::BadXdr);
         fails(&[a::MODE], |w| w.words([1, 2]), Nfsstat4::BadXdr);

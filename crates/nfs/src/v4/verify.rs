@@ -1,7 +1,8 @@
 //! VERIFY and NVERIFY (RFC 8881 §18.31, §18.15): the rest of the COMPOUND runs only if attributes are, or are not, what the
 //! client believes.
 
-use super::attr;
+use super::attr::{self, SUPPORTED};
+use super::attr_sets;
 use super::frame::Frame;
 use super::status::Failed;
 use crate::verbs;
@@ -12,7 +13,7 @@ use xdr::{Reader, Writer};
 fn is_same<'f>(frame: &Frame<'f>, args: &mut Reader<'f>) -> Result<bool, Failed> {
     let wanted: Fattr4<'_> = args.get()?;
     let object = frame.object()?;
-    attr::check_comparable(&wanted.mask)?;
+    attr::check_comparable(&attr_sets::given(frame, object, &SUPPORTED), &wanted.mask)?;
     let found = verbs::getattr(object)?;
     let (mut own, mut theirs) = (Writer::new(), Writer::new());
     attr::put(frame, object, &found, &wanted.mask, &mut own)?;

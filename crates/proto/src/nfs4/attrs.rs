@@ -1,7 +1,7 @@
-//! The attributes (RFC 8881 §5.6, §5.7): number, name, the minor version that defined them, and which of GETATTR and
+//! The attributes (RFC 8881 §5.6, §5.7, RFC 7862 §12, RFC 8275, RFC 8276): number, name, the minor version that defined them, and which of GETATTR and
 //! SETATTR takes them.
 
-/// Attribute numbers (`FATTR4_*`, RFC 5662).
+/// Attribute numbers (`FATTR4_*`, RFC 7863).
 pub mod attr {
     /// `supported_attrs`.
     pub const SUPPORTED_ATTRS: u32 = 0;
@@ -157,6 +157,18 @@ pub mod attr {
     pub const SUPPATTR_EXCLCREAT: u32 = 75;
     /// `fs_charset_cap`.
     pub const FS_CHARSET_CAP: u32 = 76;
+    /// `clone_blksize`.
+    pub const CLONE_BLKSIZE: u32 = 77;
+    /// `space_freed`.
+    pub const SPACE_FREED: u32 = 78;
+    /// `change_attr_type`.
+    pub const CHANGE_ATTR_TYPE: u32 = 79;
+    /// `sec_label`.
+    pub const SEC_LABEL: u32 = 80;
+    /// `mode_umask`.
+    pub const MODE_UMASK: u32 = 81;
+    /// `xattr_support`.
+    pub const XATTR_SUPPORT: u32 = 82;
 }
 
 /// An attribute.
@@ -186,8 +198,8 @@ const fn both(number: u32, name: &'static str, since: u32) -> AttrInfo {
     AttrInfo { number, name, since, readable: true, settable: true }
 }
 
-/// The attributes of versions 4.0 and 4.1, by number.
-pub static ATTRS: [AttrInfo; 77] = [
+/// The attributes of versions 4.0 to 4.2, RFC 8275 and RFC 8276 included, by number.
+pub static ATTRS: [AttrInfo; 83] = [
     read_only(attr::SUPPORTED_ATTRS, "supported_attrs", 0),
     read_only(attr::TYPE, "type", 0),
     read_only(attr::FH_EXPIRE_TYPE, "fh_expire_type", 0),
@@ -265,4 +277,10 @@ pub static ATTRS: [AttrInfo; 77] = [
     write_only(attr::MODE_SET_MASKED, "mode_set_masked", 1),
     read_only(attr::SUPPATTR_EXCLCREAT, "suppattr_exclcreat", 1),
     read_only(attr::FS_CHARSET_CAP, "fs_charset_cap", 1),
+    read_only(attr::CLONE_BLKSIZE, "clone_blksize", 2),
+    read_only(attr::SPACE_FREED, "space_freed", 2),
+    read_only(attr::CHANGE_ATTR_TYPE, "change_attr_type", 2),
+    both(attr::SEC_LABEL, "sec_label", 2),
+    write_only(attr::MODE_UMASK, "mode_umask", 2),
+    read_only(attr::XATTR_SUPPORT, "xattr_support", 2),
 ];

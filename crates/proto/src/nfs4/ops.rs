@@ -1,4 +1,4 @@
-//! The operations of a COMPOUND (`nfs_opnum4`, RFC 5662), by number.
+//! The operations of a COMPOUND (`nfs_opnum4`, RFC 7863 and RFC 8276), by number.
 
 /// Operation numbers.
 pub mod op {
@@ -114,6 +114,40 @@ pub mod op {
     pub const DESTROY_CLIENTID: u32 = 57;
     /// RECLAIM_COMPLETE.
     pub const RECLAIM_COMPLETE: u32 = 58;
+    /// ALLOCATE.
+    pub const ALLOCATE: u32 = 59;
+    /// COPY.
+    pub const COPY: u32 = 60;
+    /// COPY_NOTIFY.
+    pub const COPY_NOTIFY: u32 = 61;
+    /// DEALLOCATE.
+    pub const DEALLOCATE: u32 = 62;
+    /// IO_ADVISE.
+    pub const IO_ADVISE: u32 = 63;
+    /// LAYOUTERROR.
+    pub const LAYOUTERROR: u32 = 64;
+    /// LAYOUTSTATS.
+    pub const LAYOUTSTATS: u32 = 65;
+    /// OFFLOAD_CANCEL.
+    pub const OFFLOAD_CANCEL: u32 = 66;
+    /// OFFLOAD_STATUS.
+    pub const OFFLOAD_STATUS: u32 = 67;
+    /// READ_PLUS.
+    pub const READ_PLUS: u32 = 68;
+    /// SEEK.
+    pub const SEEK: u32 = 69;
+    /// WRITE_SAME.
+    pub const WRITE_SAME: u32 = 70;
+    /// CLONE.
+    pub const CLONE: u32 = 71;
+    /// GETXATTR.
+    pub const GETXATTR: u32 = 72;
+    /// SETXATTR.
+    pub const SETXATTR: u32 = 73;
+    /// LISTXATTRS.
+    pub const LISTXATTRS: u32 = 74;
+    /// REMOVEXATTR.
+    pub const REMOVEXATTR: u32 = 75;
     /// ILLEGAL.
     pub const ILLEGAL: u32 = 10044;
 }
@@ -137,8 +171,8 @@ const fn info(number: u32, name: &'static str, since: u32, until: u32) -> OpInfo
     OpInfo { number, name, since, until }
 }
 
-/// The operations of versions 4.0 and 4.1, rising and without a gap from [`op::ACCESS`], ILLEGAL left out.
-pub static OPS: [OpInfo; 56] = [
+/// The operations of versions 4.0 to 4.2 with the extended attributes of RFC 8276, rising and without a gap from [`op::ACCESS`], ILLEGAL left out.
+pub static OPS: [OpInfo; 73] = [
     info(op::ACCESS, "ACCESS", 0, LATEST),
     info(op::CLOSE, "CLOSE", 0, LATEST),
     info(op::COMMIT, "COMMIT", 0, LATEST),
@@ -184,7 +218,7 @@ pub static OPS: [OpInfo; 56] = [
     info(op::FREE_STATEID, "FREE_STATEID", 1, LATEST),
     info(op::GET_DIR_DELEGATION, "GET_DIR_DELEGATION", 1, LATEST),
     info(op::GETDEVICEINFO, "GETDEVICEINFO", 1, LATEST),
-    info(op::GETDEVICELIST, "GETDEVICELIST", 1, LATEST),
+    info(op::GETDEVICELIST, "GETDEVICELIST", 1, 1),
     info(op::LAYOUTCOMMIT, "LAYOUTCOMMIT", 1, LATEST),
     info(op::LAYOUTGET, "LAYOUTGET", 1, LATEST),
     info(op::LAYOUTRETURN, "LAYOUTRETURN", 1, LATEST),
@@ -195,12 +229,29 @@ pub static OPS: [OpInfo; 56] = [
     info(op::WANT_DELEGATION, "WANT_DELEGATION", 1, LATEST),
     info(op::DESTROY_CLIENTID, "DESTROY_CLIENTID", 1, LATEST),
     info(op::RECLAIM_COMPLETE, "RECLAIM_COMPLETE", 1, LATEST),
+    info(op::ALLOCATE, "ALLOCATE", 2, LATEST),
+    info(op::COPY, "COPY", 2, LATEST),
+    info(op::COPY_NOTIFY, "COPY_NOTIFY", 2, LATEST),
+    info(op::DEALLOCATE, "DEALLOCATE", 2, LATEST),
+    info(op::IO_ADVISE, "IO_ADVISE", 2, LATEST),
+    info(op::LAYOUTERROR, "LAYOUTERROR", 2, LATEST),
+    info(op::LAYOUTSTATS, "LAYOUTSTATS", 2, LATEST),
+    info(op::OFFLOAD_CANCEL, "OFFLOAD_CANCEL", 2, LATEST),
+    info(op::OFFLOAD_STATUS, "OFFLOAD_STATUS", 2, LATEST),
+    info(op::READ_PLUS, "READ_PLUS", 2, LATEST),
+    info(op::SEEK, "SEEK", 2, LATEST),
+    info(op::WRITE_SAME, "WRITE_SAME", 2, LATEST),
+    info(op::CLONE, "CLONE", 2, LATEST),
+    info(op::GETXATTR, "GETXATTR", 2, LATEST),
+    info(op::SETXATTR, "SETXATTR", 2, LATEST),
+    info(op::LISTXATTRS, "LISTXATTRS", 2, LATEST),
+    info(op::REMOVEXATTR, "REMOVEXATTR", 2, LATEST),
 ];
 
 /// The number of the first operation.
 pub const FIRST: u32 = op::ACCESS;
 
-/// What is known of an operation; `None` for a number that versions 4.0 and 4.1 do not define.
+/// What is known of an operation; `None` for a number that versions 4.0 to 4.2 do not define.
 pub fn op_info(number: u32) -> Option<&'static OpInfo> {
     OPS.get(usize::try_from(number.checked_sub(FIRST)?).ok()?)
 }

@@ -1,4 +1,4 @@
-//! `nfsstat4` (RFC 5662; the meanings are in RFC 8881 §15.1).
+//! `nfsstat4` (RFC 7863; the meanings are in RFC 8881 §15.1, RFC 7862 §11.1 and RFC 8276 §8.3).
 
 crate::layout::numbers! {
     /// How an operation ended.
@@ -211,5 +211,23 @@ crate::layout::numbers! {
         ReturnConflict = 10086,
         /// `NFS4ERR_DELEG_REVOKED`.
         DelegRevoked = 10087,
+        /// `NFS4ERR_PARTNER_NOTSUPP`.
+        PartnerNotSupp = 10088,
+        /// `NFS4ERR_PARTNER_NO_AUTH`.
+        PartnerNoAuth = 10089,
+        /// `NFS4ERR_UNION_NOTSUPP`.
+        UnionNotSupp = 10090,
+        /// `NFS4ERR_OFFLOAD_DENIED`.
+        OffloadDenied = 10091,
+        /// `NFS4ERR_WRONG_LFS`.
+        WrongLfs = 10092,
+        /// `NFS4ERR_BADLABEL`.
+        BadLabel = 10093,
+        /// `NFS4ERR_OFFLOAD_NO_REQS`.
+        OffloadNoReqs = 10094,
+        /// `NFS4ERR_NOXATTR`.
+        NoXattr = 10095,
+        /// `NFS4ERR_XATTR2BIG`.
+        Xattr2Big = 10096,
     }
 }

@@ -1,0 +1,58 @@
+//! Which attributes there are: by the minor version, and by what the file system can do.
+
+use super::attr::SUPPORTED;
+use super::frame::Frame;
+use crate::object::Object;
+use proto::nfs4::{ATTRS, Bitmap4};
+
+/// The attributes that this server has in each minor version.
+static BY_MINOR: [Bitmap4; 3] = [until(0), until(1), until(2)];
+
+/// Those of [`SUPPORTED`] that this minor version or an earlier one defines.
+const fn until(minor: u32) -> Bitmap4 {
+    let mut defined = Bitmap4::NONE;
+    let mut rows = ATTRS.as_slice();
+    while let [row, rest @ ..] = rows {
+        if row.since <= minor {
+            defined = defined.or(&Bitmap4::of(&[row.number]));
+        }
+        rows = rest;
+    }
+    defined.and(&SUPPORTED)
+}
+
+/// The attributes of a minor version, of some file system or other.
+pub(super) fn of_minor(minor: u32) -> Bitmap4 {
+    let at = usize::try_from(minor).ok();
+    at.and_then(|minor| BY_MINOR.get(minor)).copied().unwrap_or(SUPPORTED)
+}
+
+/// Those that an object has, of the attributes that are asked for.
+pub(super) fn given(frame: &Frame<'_>, object: &Object<'_>, asked: &Bitmap4) -> Bitmap4 {
+    let _ = object;
+    of_minor(frame.minor).and(asked)
+}
+
+/// Whether a minor version defines an attribute.
+pub(super) fn is_defined(number: u32, minor: u32) -> bool {
+    let row = usize::try_from(number).ok().and_then(|number| ATTRS.get(number));
+    row.is_some_and(|row| row.since <= minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_defined, of_minor};
+    use proto::nfs4::attr as a;
+
+    #[test]
+    fn attributes_appear_in_the_minor_version_that_defines_them() {
+        for minor in 0..3 {
+            assert!(of_minor(minor).iter().all(|number| is_defined(number, minor)));
+        }
+        let has = |number| [0, 1, 2].map(|minor| of_minor(minor).has(number));
+        assert_eq!(has(a::SIZE), [true; 3]);
+        assert_eq!(has(a::SUPPATTR_EXCLCREAT), [false, true, true]);
+        assert_eq!(has(a::CHANGE_ATTR_TYPE), [false, false, true]);
+        assert!(!is_defined(95, 2));
+    }
+}
