@@ -41,12 +41,13 @@ pub(super) fn lock<'f>(
     }
     let manager = manager(frame)?;
     let (owner, from) = match a.locker {
-        Locker4::New(open, owner) => {
-            let open = stateid_of(frame.named_stateid(open)?);
-            (owner.owner.0, From::Open(open))
+        Locker4::New(new) => {
+            let open = stateid_of(frame.named_stateid(new.open)?);
+            (new.owner.owner.0, From::Open(open))
         }
-        Locker4::Known(lock) => {
-            let lock = known(frame, stateid_of(frame.named_stateid(lock)?), &file)?;
+        Locker4::Known(known_owner) => {
+            let lock = stateid_of(frame.named_stateid(known_owner.lock)?);
+            let lock = known(frame, lock, &file)?;
             (lock.who().name(), From::Lock(lock))
         }
     };

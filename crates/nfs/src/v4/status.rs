@@ -50,6 +50,8 @@ impl From<StateidError> for Failed {
             StateidError::Bad => Nfsstat4::BadStateid,
             StateidError::Old => Nfsstat4::OldStateid,
             StateidError::OpenMode => Nfsstat4::OpenMode,
+            StateidError::Stale => Nfsstat4::StaleStateid,
+            StateidError::Expired => Nfsstat4::Expired,
         })
     }
 }

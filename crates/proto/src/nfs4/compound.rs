@@ -2,10 +2,12 @@
 
 use super::{
     AccessArgs, BackchannelCtlArgs, BindConnArgs, CloseArgs, CommitArgs, CreateArgs,
-    CreateSessionArgs, ExchangeIdArgs, Fattr4, FreeStateidArgs, GetattrArgs, LinkArgs, LookupArgs,
-    OpenArgs, OpenDowngradeArgs, PutfhArgs, ReadArgs, ReaddirArgs, ReclaimCompleteArgs, RemoveArgs,
-    RenameArgs, SecinfoArgs, SecinfoNoNameArgs, SequenceArgs, SessionId, SetattrArgs, TAG_MAX,
-    TestStateidArgs, WriteArgs, op,
+    CreateSessionArgs, DelegpurgeArgs, ExchangeIdArgs, Fattr4, FreeStateidArgs, GetattrArgs,
+    LinkArgs, LockArgs, LocktArgs, LockuArgs, LookupArgs, OpenArgs, OpenConfirmArgs,
+    OpenDowngradeArgs, PutfhArgs, ReadArgs, ReaddirArgs, ReclaimCompleteArgs, ReleaseLockownerArgs,
+    RemoveArgs, RenameArgs, RenewArgs, SecinfoArgs, SecinfoNoNameArgs, SequenceArgs, SessionId,
+    SetattrArgs, SetclientidArgs, SetclientidConfirmArgs, Stateid4, TAG_MAX, TestStateidArgs,
+    WriteArgs, op,
 };
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
@@ -50,6 +52,16 @@ pub fn decode_op_args(number: u32, r: &mut Reader<'_>) -> Option<Result<(), Erro
         op::CREATE => all::<CreateArgs<'_>>(r),
         op::GETATTR => all::<GetattrArgs>(r),
         op::LINK => all::<LinkArgs<'_>>(r),
+        op::LOCK => all::<LockArgs<'_>>(r),
+        op::LOCKT => all::<LocktArgs<'_>>(r),
+        op::LOCKU => all::<LockuArgs>(r),
+        op::DELEGPURGE => all::<DelegpurgeArgs>(r),
+        op::DELEGRETURN => all::<Stateid4>(r),
+        op::OPEN_CONFIRM => all::<OpenConfirmArgs>(r),
+        op::RENEW => all::<RenewArgs>(r),
+        op::SETCLIENTID => all::<SetclientidArgs<'_>>(r),
+        op::SETCLIENTID_CONFIRM => all::<SetclientidConfirmArgs>(r),
+        op::RELEASE_LOCKOWNER => all::<ReleaseLockownerArgs<'_>>(r),
         op::LOOKUP => all::<LookupArgs<'_>>(r),
         op::VERIFY | op::NVERIFY => all::<Fattr4<'_>>(r),
         op::OPEN => all::<OpenArgs<'_>>(r),

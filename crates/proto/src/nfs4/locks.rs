@@ -21,51 +21,69 @@ crate::layout::numbers! {
 crate::layout::fields! {
     /// `lock_owner4`.
     LockOwner4<'a> {
-        /// Ignored in requests since version 4.1: the session says who calls.
+        /// The client. Ignored in requests since version 4.1: the session says who calls.
         clientid: u64,
         /// The client's name for one that locks files.
         owner: Bytes<'a, OPAQUE_LIMIT>,
     }
 }
 
-/// Who asks for a lock (`locker4`). The owners' sequence numbers are of version 4.0 and left out.
+crate::layout::fields! {
+    /// `open_to_lock_owner4`: an owner that has no lock by this open yet.
+    OpenToLockOwner4<'a> {
+        /// The number of the request among the open owner's. Ignored since version 4.1.
+        open_seqid: u32,
+        /// The open.
+        open: Stateid4,
+        /// The number of the request among the lock owner's. Ignored since version 4.1.
+        lock_seqid: u32,
+        /// The lock owner.
+        owner: LockOwner4<'a>,
+    }
+}
+
+crate::layout::fields! {
+    /// `exist_lock_owner4`: an owner that has locks by an open.
+    ExistLockOwner4 {
+        /// His lock state.
+        lock: Stateid4,
+        /// The number of the request among the lock owner's. Ignored since version 4.1.
+        lock_seqid: u32,
+    }
+}
+
+/// Who asks for a lock (`locker4`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locker4<'a> {
     /// An owner without a stateid, by an open.
-    New(Stateid4, LockOwner4<'a>),
-    /// The owner of this stateid.
-    Known(Stateid4),
+    New(OpenToLockOwner4<'a>),
+    /// The owner of a stateid.
+    Known(ExistLockOwner4),
+}
+
+impl<'a> Locker4<'a> {
+    /// An owner by an open, where requests have no numbers.
+    pub const fn by_open(open: Stateid4, owner: LockOwner4<'a>) -> Self {
+        Self::New(OpenToLockOwner4 { open_seqid: 0, open, lock_seqid: 0, owner })
+    }
+
+    /// The owner of a stateid, where requests have no numbers.
+    pub const fn by_lock(lock: Stateid4) -> Self {
+        Self::Known(ExistLockOwner4 { lock, lock_seqid: 0 })
+    }
 }
 
 impl<'a> Decode<'a> for Locker4<'a> {
     fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
-        if r.get()? {
-            let _open_seqid = r.u32()?;
-            let open = r.get()?;
-            let _lock_seqid = r.u32()?;
-            return Ok(Self::New(open, r.get()?));
-        }
-        let lock = r.get()?;
-        let _lock_seqid = r.u32()?;
-        Ok(Self::Known(lock))
+        if r.get()? { r.get().map(Self::New) } else { r.get().map(Self::Known) }
     }
 }
 
 impl Encode for Locker4<'_> {
     fn encode(&self, w: &mut Writer) {
         match self {
-            Self::New(open, owner) => {
-                w.put(&true);
-                w.u32(0);
-                w.put(open);
-                w.u32(0);
-                w.put(owner);
-            }
-            Self::Known(lock) => {
-                w.put(&false);
-                w.put(lock);
-                w.u32(0);
-            }
+            Self::New(new) => (w.put(&true), w.put(new)).0,
+            Self::Known(known) => (w.put(&false), w.put(known)).0,
         }
     }
 }
@@ -105,7 +123,7 @@ crate::layout::fields! {
     LockuArgs {
         /// Ignored.
         kind: LockType4,
-        /// Ignored since version 4.1.
+        /// The number of the request among the lock owner's. Ignored since version 4.1.
         seqid: u32,
         /// Whose lock.
         stateid: Stateid4,

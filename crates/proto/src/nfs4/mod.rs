@@ -1,4 +1,4 @@
-//! NFS version 4, minor version 1 (RFC 8881; its XDR is RFC 5662): what a COMPOUND is made of.
+//! NFS version 4: minor versions 0 (RFC 7530, RFC 7531) and 1 (RFC 8881, RFC 5662): what a COMPOUND is made of.
 //!
 //! Owns: the layouts and their limits, the numbers of operations, attributes and status codes. Everything of variable
 //! length is borrowed from the record. An operation is decoded when it runs, so there is no list of decoded
@@ -9,6 +9,7 @@ mod attrs;
 mod bitmap;
 mod compound;
 mod locks;
+mod minor0;
 mod open;
 mod ops;
 mod session;
@@ -24,7 +25,14 @@ pub use args::{
 pub use attrs::{ATTRS, AttrInfo, attr};
 pub use bitmap::Bitmap4;
 pub use compound::{CompoundHead, decode_op_args};
-pub use locks::{LockArgs, LockDenied, LockOwner4, LockType4, Locker4, LocktArgs, LockuArgs};
+pub use locks::{
+    ExistLockOwner4, LockArgs, LockDenied, LockOwner4, LockType4, Locker4, LocktArgs, LockuArgs,
+    OpenToLockOwner4,
+};
+pub use minor0::{
+    ClientAddr4, DelegpurgeArgs, OpenConfirmArgs, ReleaseLockownerArgs, RenewArgs, SetclientidArgs,
+    SetclientidConfirmArgs, callback,
+};
 pub use open::{Createhow4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, share};
 pub use ops::{OPS, OpInfo, op, op_info};
 pub use session::{

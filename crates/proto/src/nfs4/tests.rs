@@ -1,11 +1,13 @@
-//! Layouts against the XDR of RFC 5662, word by word.
+//! Layouts against the XDR of RFC 5662 and RFC 7531, word by word.
 
 use super::{
-    ATTRS, Bitmap4, ChangeInfo4, ChannelAttrs, CloseArgs, CompoundHead, CreateArgs,
-    CreateSessionArgs, CreateType4, Createhow4, ExchangeIdArgs, Fattr4, ImplId, Nfsstat4, Nfstime4,
-    OPS, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, ReadArgs, ReaddirArgs, SequenceArgs,
-    SetattrArgs, Specdata4, StableHow4, StateProtectHow, Stateid4, TestStateidArgs, WriteArgs,
-    attr, decode_op_args, op, op_info,
+    ATTRS, Bitmap4, ChangeInfo4, ChannelAttrs, ClientAddr4, CloseArgs, CompoundHead, CreateArgs,
+    CreateSessionArgs, CreateType4, Createhow4, DelegpurgeArgs, ExchangeIdArgs, ExistLockOwner4,
+    Fattr4, ImplId, LockArgs, LockOwner4, LockType4, Locker4, Nfsstat4, Nfstime4, OPS, OpenArgs,
+    OpenClaim4, OpenConfirmArgs, OpenHow4, OpenOwner4, OpenToLockOwner4, ReadArgs, ReaddirArgs,
+    ReleaseLockownerArgs, RenewArgs, SequenceArgs, SetattrArgs, SetclientidArgs,
+    SetclientidConfirmArgs, Specdata4, StableHow4, StateProtectHow, Stateid4, TestStateidArgs,
+    WriteArgs, attr, decode_op_args, op, op_info,
 };
 use crate::layout::Bytes;
 use proptest::prelude::*;
@@ -107,6 +109,37 @@ fn open_has_the_layout_of_the_rfc() {
     check(OpenHow4::NoCreate, OpenClaim4::DelegatePrev(name), &[0, 3, 1, 0x6600_0000]);
     check(OpenHow4::NoCreate, OpenClaim4::DelegPrevFh, &[0, 5]);
     check(OpenHow4::NoCreate, OpenClaim4::DelegCurFh(STATEID), &[0, 6, s0, s1, s2, s3]);
+}
+
+#[test]
+fn arguments_of_version_4_0_have_the_layout_of_the_rfc() {
+    let [s0, s1, s2, s3] = S;
+    let location = ClientAddr4 { netid: Bytes(b"tcp"), addr: Bytes(b"1.2.3.4.0.9") };
+    let known = SetclientidArgs {
+        verifier: [3; 8],
+        id: Bytes(b"me"),
+        cb_program: 0x4000_0000,
+        cb_location: location,
+        callback_ident: 5,
+    };
+    let head = [0x0303_0303, 0x0303_0303, 2, 0x6d65_0000, 0x4000_0000];
+    let addr = [3, 0x7463_7000, 11, 0x312e_322e, 0x332e_342e, 0x302e_3900, 5];
+    golden(&known, &[&head[..], &addr].concat());
+    let confirm = SetclientidConfirmArgs { clientid: 1 << 32 | 2, confirm: [4; 8] };
+    golden(&confirm, &[1, 2, 0x0404_0404, 0x0404_0404]);
+    golden(&OpenConfirmArgs { stateid: STATEID, seqid: 6 }, &[s0, s1, s2, s3, 6]);
+    golden(&RenewArgs { clientid: 7 }, &[0, 7]);
+    golden(&DelegpurgeArgs { clientid: 7 }, &[0, 7]);
+    let owner = LockOwner4 { clientid: 8, owner: Bytes(b"l") };
+    golden(&ReleaseLockownerArgs { owner }, &[0, 8, 1, 0x6c00_0000]);
+    let lock =
+        |locker| LockArgs { kind: LockType4::Write, reclaim: false, offset: 1, length: 2, locker };
+    let head = [2, 0, 0, 1, 0, 2];
+    let new = OpenToLockOwner4 { open_seqid: 10, open: STATEID, lock_seqid: 11, owner };
+    let rest = [1, 10, s0, s1, s2, s3, 11, 0, 8, 1, 0x6c00_0000];
+    golden(&lock(Locker4::New(new)), &[&head[..], &rest].concat());
+    let known = ExistLockOwner4 { lock: STATEID, lock_seqid: 12 };
+    golden(&lock(Locker4::Known(known)), &[&head[..], &[0, s0, s1, s2, s3, 12]].concat());
 }
 
 #[test]

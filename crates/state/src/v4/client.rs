@@ -1,5 +1,6 @@
 //! A client, and what it has (RFC 8881 §18.35.4).
 
+use super::minor0::Owners;
 use super::open_entry::Open;
 use super::rows::OpenRow;
 use super::stateid::SessionId;
@@ -36,6 +37,8 @@ pub(super) struct Client {
     lock_host: Mutex<LockHost>,
     /// How many lock states it has.
     lock_states: AtomicUsize,
+    /// Its owners, if it is a client of version 4.0.
+    owners: Option<Owners>,
 }
 
 /// The client as a host of the table of locks.
@@ -77,7 +80,27 @@ impl Client {
             opens: Mutex::default(),
             lock_host: Mutex::default(),
             lock_states: AtomicUsize::new(0),
+            owners: None,
         }
+    }
+
+    /// The same as a client of version 4.0.
+    pub fn of_minor0(self) -> Self {
+        Self { owners: Some(Owners::default()), ..self }
+    }
+
+    /// Its owners, if it is a client of version 4.0.
+    pub const fn owners(&self) -> Option<&Owners> {
+        self.owners.as_ref()
+    }
+
+    pub const fn is_minor0(&self) -> bool {
+        self.owners.is_some()
+    }
+
+    /// Whether it has been removed.
+    pub fn has_ended(&self) -> bool {
+        acquire(&self.opens).ended
     }
 
     /// Renews the lease. The line is written once a second at the most.

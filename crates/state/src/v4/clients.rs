@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::limits::V4Limits;
+use super::minor0::Confirmation;
 use super::rows::{ClientRow, ClientState};
 use super::session::Created;
 use crate::key::Now;
@@ -22,6 +23,8 @@ pub(super) struct Record {
     pub client: Arc<Client>,
     pub confirmed: bool,
     pub create: CreateSlot,
+    /// What is known of a client of version 4.0.
+    pub minor0: Option<Confirmation>,
 }
 
 /// All records. Of an owner there is one that is confirmed, one that is not, or both.
@@ -44,8 +47,17 @@ impl Clients {
     }
 
     pub fn insert(&mut self, client: Client) {
+        self.add(client, None);
+    }
+
+    /// A client of version 4.0.
+    pub fn insert_minor0(&mut self, client: Client, names: Confirmation) {
+        self.add(client, Some(names));
+    }
+
+    fn add(&mut self, client: Client, minor0: Option<Confirmation>) {
         let create = CreateSlot { next: 1, last: None };
-        let record = Record { client: Arc::new(client), confirmed: false, create };
+        let record = Record { client: Arc::new(client), confirmed: false, create, minor0 };
         self.records.insert(record.client.id, record);
     }
 
@@ -55,13 +67,39 @@ impl Clients {
 
     /// The record of an owner that is confirmed, or the one that is not.
     pub fn of_owner(&self, owner: &[u8], confirmed: bool) -> Option<&Record> {
-        let mut records = self.records.values();
+        let mut records = self.records.values().filter(|record| record.minor0.is_none());
         records.find(|record| record.confirmed == confirmed && *record.client.owner == *owner)
+    }
+
+    /// The same of a client of version 4.0.
+    pub fn of_name(&self, name: &[u8], confirmed: bool) -> Option<&Record> {
+        let mut records = self.records.values().filter(|record| record.minor0.is_some());
+        records.find(|record| record.confirmed == confirmed && *record.client.owner == *name)
+    }
+
+    /// The confirmed client of version 4.0 of a name that is not this one.
+    pub fn other_of_name(&self, name: &[u8], id: u64) -> Option<u64> {
+        let records = self.records.values().filter(|record| record.minor0.is_some());
+        let mut records = records.filter(|record| record.confirmed && record.client.id != id);
+        records.find(|record| *record.client.owner == *name).map(|record| record.client.id)
+    }
+
+    /// What is known of a client of version 4.0.
+    pub fn confirmation_mut(&mut self, id: u64) -> Option<&mut Confirmation> {
+        self.records.get_mut(&id)?.minor0.as_mut()
+    }
+
+    /// Takes out the record that waits longest to be confirmed; it holds nothing.
+    pub fn remove_oldest_unconfirmed(&mut self, now: Now) -> Option<Record> {
+        let waiting = self.records.values().filter(|record| !record.confirmed);
+        let oldest = waiting.max_by_key(|record| record.client.silent_ms(now))?.client.id;
+        self.records.remove(&oldest)
     }
 
     /// The confirmed record of an owner that is not this one.
     pub fn others_of(&self, owner: &[u8], id: u64) -> Option<u64> {
-        let mut records = self.records.values().filter(|record| record.confirmed);
+        let records = self.records.values().filter(|record| record.minor0.is_none());
+        let mut records = records.filter(|record| record.confirmed);
         let found = records.find(|record| record.client.id != id && *record.client.owner == *owner);
         found.map(|record| record.client.id)
     }
@@ -103,6 +141,7 @@ impl Clients {
                 silent_ms,
                 sessions: record.client.session_count(),
                 opens: record.client.open_count(),
+                minor0: record.client.is_minor0(),
             }
         };
         self.records.values().map(row).collect()

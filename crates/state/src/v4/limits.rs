@@ -23,6 +23,8 @@ pub struct V4Limits {
     pub lock_owners_per_open: usize,
     /// Lock states of one client.
     pub lock_states_per_client: usize,
+    /// Open owners and lock owners of one client of version 4.0.
+    pub owners_per_client: usize,
 }
 
 impl Default for V4Limits {
@@ -38,6 +40,7 @@ impl Default for V4Limits {
             opens: 1_000_000,
             lock_owners_per_open: 4096,
             lock_states_per_client: 65_536,
+            owners_per_client: 65_536,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A lock state, and what is noted when one ends.
 
 use super::client::Client;
+use super::minor0::Owner;
 use super::stateid::Stateid;
 use crate::holder::Who;
 use crate::key::{FileKey, HostId};
@@ -18,6 +19,8 @@ pub(super) struct LockState {
     pub(super) client: Arc<Client>,
     pub(super) host: HostId,
     pub(super) owner: Box<[u8]>,
+    /// The owner with the numbers of his requests; of a client of version 4.0 only.
+    pub(super) locker: Option<Arc<Owner>>,
     /// Not 0 once it is no more.
     pub(super) ended: AtomicUsize,
 }

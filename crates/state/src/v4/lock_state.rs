@@ -9,6 +9,7 @@
 
 use super::client::Client;
 use super::lock_entry::{LockState, Released};
+use super::minor0::Owner;
 use super::open_access::of_file;
 use super::open_entry::Open;
 use super::server::{Entry, Reading, V4State};
@@ -29,6 +30,10 @@ pub struct LockRef<'r> {
 }
 
 impl<'r> LockRef<'r> {
+    pub(super) const fn of(lock: &'r Arc<LockState>) -> Self {
+        Self { lock }
+    }
+
     /// The owner.
     pub fn who(&self) -> Who<'r> {
         self.lock.who()
@@ -100,8 +105,19 @@ impl V4State {
         &self,
         reading: &Reading<'_>,
         open: Stateid,
-        (file, host, owner): (&FileKey, HostId, &[u8]),
+        wanted: (&FileKey, HostId, &[u8]),
         client_id: u64,
+    ) -> Result<Option<Stateid>, StateidError> {
+        self.locked_by(reading, open, wanted, (client_id, None))
+    }
+
+    /// The same, for an owner whose requests are numbered, if there is `locker`.
+    pub(super) fn locked_by(
+        &self,
+        reading: &Reading<'_>,
+        open: Stateid,
+        (file, host, owner): (&FileKey, HostId, &[u8]),
+        (client_id, locker): (u64, Option<&Arc<Owner>>),
     ) -> Result<Option<Stateid>, StateidError> {
         let current = Stateid { seqid: 0, ..open };
         let open = of_file(reading.find_open(client_id, current), file)?.open;
@@ -126,10 +142,14 @@ impl V4State {
             client,
             host,
             owner: owner.into(),
+            locker: locker.map(Arc::clone),
             ended: AtomicUsize::new(0),
         });
         self.entries.pin().insert(key_of(&lock.other), Entry::Lock(Arc::clone(&lock)));
         let stateid = Stateid { seqid: 1, other: lock.other };
+        if let Some(locker) = locker {
+            locker.add_state(lock.other);
+        }
         locks.push(lock);
         Ok(Some(stateid))
     }
@@ -145,6 +165,9 @@ impl V4State {
     fn end_lock(&self, lock: &Arc<LockState>) {
         if lock.ended.swap(1, Release) == 0 {
             lock.client.forget_lock_state();
+            if let Some(locker) = &lock.locker {
+                locker.forget_state(&lock.other);
+            }
             self.entries.pin().remove(&key_of(&lock.other));
         }
     }

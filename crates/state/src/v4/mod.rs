@@ -1,4 +1,5 @@
-//! The state of NFS version 4.1: client ids, sessions with their slots, and opens.
+//! The state of NFS version 4: client ids, sessions with their slots, opens and lock states. What only version 4.0 has is
+//! in `minor0`, on the same tables.
 //!
 //! Pure as the rest of the crate: no I/O, no clock, no wire types. What a file's back end needs to keep an open file
 //! is held as an opaque guard and dropped by the caller.
@@ -25,6 +26,7 @@ mod files;
 mod limits;
 mod lock_entry;
 mod lock_state;
+mod minor0;
 mod open;
 mod open_access;
 mod open_entry;
@@ -41,6 +43,10 @@ pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use limits::V4Limits;
 pub use lock_entry::Released;
 pub use lock_state::LockRef;
+pub use minor0::{
+    Begun, Callback, CallbackPath, Claimant, ClientIdError, ClientNames, KeptReply, LockBegun,
+    LockOwnerName, OwnerError, OwnerRow, ReleaseError, Request, SetClientId, Turn,
+};
 pub use open::{DowngradeError, OpenError, OpenRequest, Opened};
 pub use open_access::OpenRef;
 pub use rows::{ClientRow, ClientState, OpenRow, SessionRow};

@@ -4,6 +4,7 @@
 //! open wants and denies is one word, which readers load without a lock; it changes under the lock of the file's shard.
 
 use super::client::Client;
+use super::minor0::Owner;
 use super::open_access::{OpenRef, of_file};
 use super::open_entry::{ENDED, Guard, Open, combination, conflicts, meets, mode_of, union};
 use super::server::{Entry, Reading, V4State};
@@ -66,8 +67,18 @@ impl V4State {
         request: &OpenRequest<'_>,
         kept: Guard,
     ) -> Result<Opened, OpenError> {
-        self.end_expired_holders(now, &request.file, request.mode, &session.client);
-        let client = &session.client;
+        self.open_for(now, (&session.client, None), request, kept)
+    }
+
+    /// The same for a client, and for an owner whose requests are numbered, if there is `opener`.
+    pub(super) fn open_for(
+        &self,
+        now: Now,
+        (client, opener): (&Arc<Client>, Option<&Arc<Owner>>),
+        request: &OpenRequest<'_>,
+        kept: Guard,
+    ) -> Result<Opened, OpenError> {
+        self.end_expired_holders(now, &request.file, request.mode, client);
         let shard = self.files.shard(&request.file).ok_or(OpenError::NoRoom)?;
         let mut files = acquire(shard);
         let opens = files.get(&request.file).map_or(&[][..], Vec::as_slice);
@@ -95,6 +106,7 @@ impl V4State {
             file: request.file,
             client: Arc::clone(client),
             owner: request.owner.into(),
+            opener: opener.map(Arc::clone),
             mode: AtomicUsize::new(combination(request.mode)),
             combinations: AtomicUsize::new(1 << combination(request.mode)),
             locks: Mutex::default(),
@@ -106,6 +118,9 @@ impl V4State {
         self.opens.fetch_add(1, Relaxed);
         self.count_denial(mode_of(0), request.mode);
         let other = open.other;
+        if let Some(opener) = opener {
+            opener.add_state(other);
+        }
         self.entries.pin().insert(key_of(&other), Entry::Open(Arc::clone(&open)));
         files.entry(request.file).or_default().push(open);
         Ok(Opened { stateid: Stateid { seqid: 1, other }, again: false })
@@ -216,6 +231,13 @@ impl V4State {
 
     /// Takes an open out of all tables but its client's; false if somebody else has.
     pub(super) fn remove_open(&self, open: &Arc<Open>) -> bool {
+        let ended = self.end_open(open);
+        self.entries.pin().remove(&key_of(&open.other));
+        ended
+    }
+
+    /// The same, but its stateid is found as long as nobody removes it.
+    pub(super) fn end_open(&self, open: &Arc<Open>) -> bool {
         let Some(shard) = self.files.shard(&open.file) else { return false };
         let mut files = acquire(shard);
         let before = open.mode.fetch_or(ENDED, Relaxed);
@@ -232,7 +254,9 @@ impl V4State {
         }
         drop(files);
         self.opens.fetch_sub(1, Relaxed);
-        self.entries.pin().remove(&key_of(&open.other));
+        if let Some(opener) = &open.opener {
+            opener.forget_state(&open.other);
+        }
         let kept = acquire(&open.kept).take();
         drop(kept);
         true

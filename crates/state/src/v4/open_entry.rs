@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::lock_entry::LockState;
+use super::minor0::Owner;
 use super::stateid::Stateid;
 use crate::key::FileKey;
 use crate::share::{ShareBits, ShareMode};
@@ -23,6 +24,8 @@ pub(super) struct Open {
     pub(super) file: FileKey,
     pub(super) client: Arc<Client>,
     pub(super) owner: Box<[u8]>,
+    /// The owner with the numbers of his requests; of a client of version 4.0 only.
+    pub(super) opener: Option<Arc<Owner>>,
     /// Access and deny bits, and [`ENDED`].
     pub(super) mode: AtomicUsize,
     /// Which combinations it was opened with: a bit each. Under the shard's lock.

@@ -5,6 +5,7 @@ use super::clients::Clients;
 use super::files::Files;
 use super::limits::V4Limits;
 use super::lock_entry::{LockState, Released};
+use super::minor0::Ended;
 use super::open_entry::Open;
 use super::session::{Session, SessionId};
 use super::stateid::{Key, key_of};
@@ -23,7 +24,7 @@ pub(super) enum Entry {
 /// Numbers that nobody can guess; the crate has no source of its own.
 pub type Random = fn() -> u64;
 
-/// The state of version 4.1.
+/// The state of version 4.
 pub struct V4State {
     pub(super) limits: V4Limits,
     /// Differs from that of every earlier life of the server.
@@ -40,6 +41,8 @@ pub struct V4State {
     pub(super) released: Mutex<Vec<Released>>,
     /// How many there are.
     pub(super) released_count: AtomicUsize,
+    /// What clients of version 4.0 have lost.
+    pub(super) ended: Ended,
     serials: AtomicU64,
 }
 
@@ -58,6 +61,7 @@ impl V4State {
             opens: AtomicUsize::new(0),
             released: Mutex::default(),
             released_count: AtomicUsize::new(0),
+            ended: Ended::default(),
             serials: AtomicU64::new(1),
         }
     }
@@ -91,10 +95,25 @@ impl V4State {
             self.remove_session(&session);
         }
         for open in client.take_opens() {
+            if client.is_minor0() {
+                self.note_lost(&open);
+            }
             self.remove_open(&open);
+        }
+        if let Some(owners) = client.owners() {
+            self.ended.add_client(client.id);
+            owners.end().iter().for_each(|owner| self.end_owner(owner));
         }
         if let Some(host) = client.end_lock_host() {
             self.note(Released::Client(host));
+        }
+    }
+
+    /// Remembers the stateids of an open of version 4.0 that is lost with its client.
+    fn note_lost(&self, open: &Open) {
+        self.ended.add_stateid(open.other);
+        for lock in acquire(&open.locks).iter() {
+            self.ended.add_stateid(lock.other);
         }
     }
 

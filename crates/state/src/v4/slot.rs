@@ -80,7 +80,8 @@ impl Slot {
         }
         match self.word.compare_exchange(seen, word(number, RUNS), AcqRel, Acquire) {
             Ok(_) => {
-                self.request.store(request, Relaxed);
+                // released, so that whoever sees it sees that the word is another
+                self.request.store(request, Release);
                 Begin::Run
             }
             Err(_) => Begin::Running,
@@ -93,7 +94,14 @@ impl Slot {
             RUNS => Begin::Running,
             // nothing has run on a new slot
             _ if seen == word(0, UNCACHED) && self.request.load(Relaxed) == 0 => Begin::Misordered,
-            _ if self.request.load(Relaxed) != request => Begin::FalseRetry,
+            _ if self.request.load(Acquire) != request => {
+                if self.word.load(Acquire) == seen {
+                    Begin::FalseRetry
+                } else {
+                    // the next request has come meanwhile
+                    Begin::Misordered
+                }
+            }
             UNCACHED => Begin::Uncached,
             _ => {
                 let reply = acquire(&self.reply);

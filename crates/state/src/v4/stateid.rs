@@ -24,6 +24,10 @@ pub enum StateidError {
     Old,
     /// The file is not open for that.
     OpenMode,
+    /// It is of an earlier life of the server; only in version 4.0.
+    Stale,
+    /// It was lost with its client; only in version 4.0.
+    Expired,
 }
 
 /// The place of a stateid in the map: sessions have another last word.

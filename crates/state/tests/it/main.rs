@@ -14,4 +14,5 @@ mod model;
 mod records;
 mod shares_and_limits;
 mod v4;
+mod v4_minor0;
 mod world;

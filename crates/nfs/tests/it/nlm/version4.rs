@@ -158,7 +158,7 @@ impl<'r> Client<'r> {
         range: (u64, u64),
     ) -> Result<Stateid4, Nfsstat4> {
         let owner = LockOwner4 { clientid: 0, owner: Bytes(owner) };
-        self.ask(kind, range, Locker4::New(open, owner)).map_err(|(status, _)| status)
+        self.ask(kind, range, Locker4::by_open(open, owner)).map_err(|(status, _)| status)
     }
 
     /// LOCK for the owner of a stateid.
@@ -168,7 +168,7 @@ impl<'r> Client<'r> {
         kind: LockType4,
         range: (u64, u64),
     ) -> Result<Stateid4, Nfsstat4> {
-        self.ask(kind, range, Locker4::Known(lock)).map_err(|(status, _)| status)
+        self.ask(kind, range, Locker4::by_lock(lock)).map_err(|(status, _)| status)
     }
 
     fn unlock(
@@ -217,7 +217,7 @@ fn owners_of_two_clients_exclude_each_other() {
     let lock = one.lock(opened, b"p1", WRITE, (10, 20)).unwrap();
     assert_eq!(lock.seqid, 1);
     let owner = LockOwner4 { clientid: 0, owner: Bytes(b"p1") };
-    let locker = Locker4::New(other, owner);
+    let locker = Locker4::by_open(other, owner);
     let (status, denied) = two.ask(READ, (0, 11), locker).unwrap_err();
     assert_eq!(status, Nfsstat4::Denied);
     let mut r = Reader::new(&denied);
@@ -269,7 +269,7 @@ fn invalid_ranges_and_stateids_are_refused() {
         reclaim: true,
         offset: 0,
         length: 1,
-        locker: Locker4::Known(current),
+        locker: Locker4::by_lock(current),
     };
     assert_eq!(client.on_file(oper(op::LOCK, &reclaim)).0, Nfsstat4::NoGrace);
 }

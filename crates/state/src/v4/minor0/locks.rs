@@ -1,0 +1,198 @@
+//! Lock states of version 4.0: LOCK and LOCKU as turns of a lock owner, and RELEASE_LOCKOWNER (RFC 7530 §9.1.9, §16.10,
+//! §16.37).
+//!
+//! The first LOCK of a lock owner by an open is a turn of the open owner as well. A lock owner is made when it gets its
+//! first lock; it has one lock state for each open that it has locked by.
+
+use super::super::lock_state::LockRef;
+use super::super::server::{Reading, V4State};
+use super::super::stateid::{Stateid, StateidError};
+use super::access::Claimant;
+use super::owner::{KeptReply, OwnerError, OwnerKind, Request};
+use super::turn::{Begun, Turn};
+use crate::acquire::acquire;
+use crate::holder::Who;
+use crate::key::{FileKey, HostId, Now};
+use crate::share::ShareBits;
+use crate::sync::Arc;
+
+/// A lock owner that a LOCK names.
+#[derive(Debug, Clone, Copy)]
+pub struct LockOwnerName<'a> {
+    /// The client that the request says it is of.
+    pub client_id: u64,
+    /// Its name within the client.
+    pub name: &'a [u8],
+    /// The number of the request among its own.
+    pub seqid: u32,
+}
+
+/// How a LOCK of a new lock owner begins.
+#[derive(Debug)]
+pub enum LockBegun {
+    /// It runs: a turn of the open owner, and one of the lock owner if that is known already.
+    Run(Turn, Option<Turn>),
+    /// It has run; this was its reply.
+    Replay(KeptReply),
+}
+
+/// Why a lock owner is not released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReleaseError {
+    /// There is no such client.
+    Client(OwnerError),
+    /// It holds locks.
+    LocksHeld,
+}
+
+impl V4State {
+    /// Begins a LOCK of an owner that has no lock by this open yet.
+    ///
+    /// # Errors
+    /// [`OwnerError`]; [`OwnerError::BadSeqid`] if it has one.
+    pub fn begin_first_lock(
+        &self,
+        now: Now,
+        reading: &Reading<'_>,
+        stateid: Stateid,
+        (owner, request): (LockOwnerName<'_>, Request),
+    ) -> Result<LockBegun, OwnerError> {
+        let turn = match self.begin_by_open(now, reading, stateid, request)? {
+            Begun::Replay(reply) => return Ok(LockBegun::Replay(reply)),
+            Begun::Run(turn) => turn,
+        };
+        if owner.client_id != turn.client_id() {
+            self.minor0_client(now, owner.client_id)?;
+            return Err(OwnerError::Stateid(StateidError::Bad));
+        }
+        let found = turn.client.owners();
+        let found = found.and_then(|owners| owners.find(OwnerKind::Lock, owner.name));
+        let Some(found) = found else { return Ok(LockBegun::Run(turn, None)) };
+        let has_locked = reading.open(&stateid.other).is_some_and(|open| {
+            let locks = acquire(&open.locks);
+            locks.iter().any(|lock| *lock.owner == *owner.name)
+        });
+        if has_locked {
+            return Err(OwnerError::BadSeqid);
+        }
+        match Turn::begin(&turn.client, &found, now, Request { seqid: owner.seqid, ..request })? {
+            Begun::Run(lock_turn) => Ok(LockBegun::Run(turn, Some(lock_turn))),
+            // by another open owner with another number: not the same request
+            Begun::Replay(_) => Err(OwnerError::BadSeqid),
+        }
+    }
+
+    /// Begins a request that names a lock state: LOCKU, and LOCK of an owner that has one.
+    ///
+    /// # Errors
+    /// [`OwnerError`].
+    pub fn begin_by_lock(
+        &self,
+        now: Now,
+        reading: &Reading<'_>,
+        stateid: Stateid,
+        request: Request,
+    ) -> Result<Begun, OwnerError> {
+        let unknown = || OwnerError::Stateid(self.unknown(&stateid.other));
+        let lock = reading.lock(&stateid.other).ok_or_else(unknown)?;
+        let owner = lock.locker.as_ref().ok_or_else(unknown)?;
+        lock.client.renew(now);
+        Turn::begin(&lock.client, owner, now, request)
+    }
+
+    /// What the open of a stateid is for, from which a lock owner locks for the first time.
+    ///
+    /// # Errors
+    /// [`StateidError`].
+    pub fn open_access(
+        &self,
+        reading: &Reading<'_>,
+        stateid: Stateid,
+        file: &FileKey,
+    ) -> Result<ShareBits, StateidError> {
+        Ok(self.usable_open(reading, stateid, file)?.mode().access)
+    }
+
+    /// The lock state of a stateid in a turn of its owner.
+    ///
+    /// # Errors
+    /// [`StateidError`].
+    pub fn lock_in_turn<'r>(
+        &self,
+        reading: &'r Reading<'_>,
+        turn: &Turn,
+        stateid: Stateid,
+        file: &FileKey,
+    ) -> Result<LockRef<'r>, StateidError> {
+        let found = reading.find_lock(turn.client_id(), stateid)?;
+        if found.file() == file { Ok(found) } else { Err(StateidError::Bad) }
+    }
+
+    /// The lock owner has just got its first lock by an open: its stateid. It is made here if it was not known, with the
+    /// number that the request had among its own.
+    ///
+    /// # Errors
+    /// [`StateidError::Bad`]: the open has been closed; `Ok(None)`: there are too many owners or lock states.
+    pub fn first_lock(
+        &self,
+        (now, reading): (Now, &Reading<'_>),
+        stateid: Stateid,
+        (file, host): (&FileKey, HostId),
+        turns: &mut (Turn, Option<Turn>),
+        (owner, request): (LockOwnerName<'_>, Request),
+    ) -> Result<Option<Stateid>, StateidError> {
+        let client = Arc::clone(&turns.0.client);
+        let Some(owners) = client.owners() else { return Err(StateidError::Bad) };
+        if turns.1.is_none() {
+            let most = (now, self.limits.owners_per_client);
+            let Some(found) = owners.find_or_add(OwnerKind::Lock, owner.name, most) else {
+                return Ok(None);
+            };
+            match Turn::begin(&client, &found, now, Request { seqid: owner.seqid, ..request }) {
+                Ok(Begun::Run(turn)) => turns.1 = Some(turn),
+                Ok(Begun::Replay(_)) | Err(_) => return Err(StateidError::Bad),
+            }
+        }
+        let locker = turns.1.as_ref().map(|turn| &turn.owner);
+        let wanted = (file, host, owner.name);
+        let made = self.locked_by(reading, stateid, wanted, (client.id, locker));
+        if !matches!(made, Ok(Some(_)))
+            && let Some(turn) = turns.1.take()
+            && turn.owner.last_seqid().is_none()
+        {
+            owners.remove(&turn.owner);
+        }
+        made
+    }
+
+    /// Releases a lock owner, unless `holds` says of one of its lock states that it holds something.
+    ///
+    /// # Errors
+    /// [`ReleaseError`]; then nothing has changed.
+    pub fn release_lock_owner(
+        &self,
+        now: Now,
+        reading: &Reading<'_>,
+        (client_id, name): (u64, &[u8]),
+        holds: impl Fn(&FileKey, &Who<'_>) -> bool,
+    ) -> Result<(), ReleaseError> {
+        let client = self.minor0_client(now, client_id).map_err(ReleaseError::Client)?;
+        let Some(owners) = client.owners() else { return Ok(()) };
+        let Some(owner) = owners.find(OwnerKind::Lock, name) else { return Ok(()) };
+        let states = owner.states();
+        let locks = || states.iter().filter_map(|other| reading.lock(other));
+        if owner.is_running() || locks().any(|lock| holds(&lock.file, &lock.who())) {
+            return Err(ReleaseError::LocksHeld);
+        }
+        for lock in locks() {
+            self.free_lock(reading, LockRef::of(lock));
+        }
+        owners.remove(&owner);
+        Ok(())
+    }
+
+    /// The client of a turn.
+    pub fn claimant_of(&self, turn: &Turn) -> Claimant {
+        Claimant { client: Arc::clone(&turn.client) }
+    }
+}

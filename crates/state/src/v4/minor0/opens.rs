@@ -1,0 +1,163 @@
+//! Opens of version 4.0: OPEN, OPEN_CONFIRM, OPEN_DOWNGRADE and CLOSE as turns of an open owner (RFC 7530 §9.1.11, §9.10,
+//! §16.18).
+
+use super::super::open::{DowngradeError, OpenError, OpenRequest, Opened};
+use super::super::open_entry::Guard;
+use super::super::server::{Reading, V4State};
+use super::super::stateid::{Stateid, StateidError, check_version, key_of};
+use super::owner::{KeptReply, OwnerError, OwnerKind, Request};
+use super::turn::{Begun, Turn};
+use crate::key::{FileKey, Now};
+use crate::share::ShareMode;
+use crate::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
+
+impl V4State {
+    /// Begins an OPEN of an owner, who is made if there is none. An OPEN that was not confirmed is taken back by another one
+    /// (RFC 7530 §16.18.5).
+    ///
+    /// # Errors
+    /// [`OwnerError`].
+    pub fn begin_open(
+        &self,
+        now: Now,
+        (client_id, name): (u64, &[u8]),
+        request: Request,
+    ) -> Result<Begun, OwnerError> {
+        let client = self.minor0_client(now, client_id)?;
+        let owners = client.owners().ok_or(OwnerError::StaleClientId)?;
+        if let Some(owner) = owners.find(OwnerKind::Open, name) {
+            if owner.is_confirmed() || owner.would_replay(request) || owner.is_running() {
+                return Turn::begin(&client, &owner, now, request);
+            }
+            owners.remove(&owner);
+            self.end_owner(&owner);
+        }
+        let most = (now, self.limits.owners_per_client);
+        let owner = owners.find_or_add(OwnerKind::Open, name, most);
+        Turn::begin(&client, &owner.ok_or(OwnerError::NoRoom)?, now, request)
+    }
+
+    /// Begins a request that names an open: OPEN_CONFIRM, OPEN_DOWNGRADE, CLOSE, and LOCK of a new lock owner.
+    ///
+    /// # Errors
+    /// [`OwnerError`].
+    pub fn begin_by_open(
+        &self,
+        now: Now,
+        reading: &Reading<'_>,
+        stateid: Stateid,
+        request: Request,
+    ) -> Result<Begun, OwnerError> {
+        let unknown = || OwnerError::Stateid(self.unknown(&stateid.other));
+        let open = reading.open(&stateid.other).ok_or_else(unknown)?;
+        let owner = open.opener.as_ref().ok_or_else(unknown)?;
+        open.client.renew(now);
+        Turn::begin(&open.client, owner, now, request)
+    }
+
+    /// Opens a file in a turn of its owner; as [`V4State::open`].
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_in_turn(
+        &self,
+        now: Now,
+        turn: &Turn,
+        (file, mode): (FileKey, ShareMode),
+        kept: Guard,
+    ) -> Result<Opened, OpenError> {
+        let request = OpenRequest { file, owner: &turn.owner.name, mode };
+        self.open_for(now, (&turn.client, Some(&turn.owner)), &request, kept)
+    }
+
+    /// Confirms the first OPEN of an owner.
+    ///
+    /// # Errors
+    /// [`StateidError`].
+    pub fn confirm_open(
+        &self,
+        reading: &Reading<'_>,
+        turn: &Turn,
+        stateid: Stateid,
+        file: &FileKey,
+    ) -> Result<Stateid, StateidError> {
+        let open = reading.open(&stateid.other).ok_or_else(|| self.unknown(&stateid.other))?;
+        if turn.is_confirmed() || open.is_ended() || open.file != *file {
+            return Err(StateidError::Bad);
+        }
+        check_version(stateid.seqid, open.seqid.load(Acquire))?;
+        turn.owner.confirm();
+        Ok(open.bump())
+    }
+
+    /// Takes back an OPEN that was confirmed with a wrong number (RFC 7530 §16.18.4).
+    pub fn take_back_unconfirmed(&self, reading: &Reading<'_>, stateid: Stateid) {
+        let Some(open) = reading.open(&stateid.other) else { return };
+        let Some(owner) = &open.opener else { return };
+        if !owner.is_confirmed() && !owner.is_running() {
+            if let Some(owners) = open.client.owners() {
+                owners.remove(owner);
+            }
+            self.end_owner(owner);
+        }
+    }
+
+    /// Narrows an open in a turn of its owner.
+    ///
+    /// # Errors
+    /// [`DowngradeError`].
+    pub fn downgrade_in_turn(
+        &self,
+        reading: &Reading<'_>,
+        turn: &Turn,
+        (stateid, file): (Stateid, &FileKey),
+        mode: ShareMode,
+    ) -> Result<Stateid, DowngradeError> {
+        self.usable_open(reading, stateid, file).map_err(DowngradeError::Stateid)?;
+        self.downgrade(reading, turn.client_id(), (stateid, file), mode)
+    }
+
+    /// Closes an open in a turn of its owner. Its stateid is known until the owner's next turn, so that the CLOSE can be
+    /// sent again.
+    ///
+    /// # Errors
+    /// [`StateidError`].
+    pub fn close_in_turn(
+        &self,
+        reading: &Reading<'_>,
+        turn: &mut Turn,
+        stateid: Stateid,
+        file: &FileKey,
+    ) -> Result<Stateid, StateidError> {
+        let open = Arc::clone(self.usable_open(reading, stateid, file)?);
+        open.client.forget_open(&open.other);
+        if !self.end_open(&open) {
+            return Err(StateidError::Bad);
+        }
+        turn.closed = Some(open.other);
+        Ok(open.bump())
+    }
+
+    /// Undoes an open of a turn that fails after all.
+    pub fn give_back_in_turn(&self, reading: &Reading<'_>, opened: &Opened) {
+        if let Some(open) = reading.open(&opened.stateid.other) {
+            let open = Arc::clone(open);
+            open.client.forget_open(&open.other);
+            self.remove_open(&open);
+        }
+    }
+
+    /// Ends a turn: its number is the owner's last one from now on, with this reply.
+    pub fn finish_turn(&self, turn: Turn, reply: KeptReply) {
+        let (client, owner) = (Arc::clone(&turn.client), Arc::clone(&turn.owner));
+        let mut forgotten = turn.advance(reply);
+        if forgotten.is_none() && client.has_ended() {
+            // the client has ended while the request ran: nobody else forgets the stateid
+            forgotten = owner.take_closed();
+        }
+        if let Some(closed) = forgotten {
+            self.entries.pin().remove(&key_of(&closed));
+        }
+    }
+}

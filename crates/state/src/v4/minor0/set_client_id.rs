@@ -1,0 +1,102 @@
+//! SETCLIENTID: the cases of RFC 7530 §16.33.5.
+//!
+//! A client whose name and verifier are known and confirmed changes only where its callbacks go, once it confirms that;
+//! any other request makes a record that waits to be confirmed, and what the client had before stays until then.
+
+use super::super::client::{Client, Principal};
+use super::super::clients::Clients;
+use super::super::server::V4State;
+use super::callback::{Callback, Confirmation};
+use crate::acquire::acquire;
+use crate::key::Now;
+use crate::sync::Arc;
+
+/// What a client says of itself.
+#[derive(Debug, Clone)]
+pub struct SetClientId<'a> {
+    /// Its name for itself (`nfs_client_id4.id`).
+    pub name: &'a [u8],
+    /// Changes when it restarts.
+    pub verifier: [u8; 8],
+    /// Who sends the request.
+    pub principal: Principal,
+    /// Where its callbacks go, and where the request comes from.
+    pub callback: Arc<Callback>,
+}
+
+/// The answer: both are to be confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientNames {
+    /// The client's id.
+    pub client_id: u64,
+    /// What it confirms the id with (`setclientid_confirm`).
+    pub confirm: [u8; 8],
+}
+
+/// Why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientIdError {
+    /// Another principal has a client of this name, with state and a lease.
+    InUse,
+    /// There is no such client.
+    Stale,
+    /// There are too many clients.
+    NoRoom,
+}
+
+impl V4State {
+    /// Makes a client known, or prepares a change of its callbacks.
+    ///
+    /// # Errors
+    /// [`ClientIdError::InUse`], [`ClientIdError::NoRoom`].
+    pub fn set_client_id(
+        &self,
+        now: Now,
+        who: &SetClientId<'_>,
+    ) -> Result<ClientNames, ClientIdError> {
+        self.sweep(now);
+        let mut clients = acquire(&self.clients);
+        let confirm = self.confirm_word();
+        if let Some(record) = clients.of_name(who.name, true) {
+            let client = Arc::clone(&record.client);
+            if client.principal != who.principal {
+                let lives = client.silent_ms(now) <= self.limits.lease_ms;
+                if lives && client.has_state() {
+                    return Err(ClientIdError::InUse);
+                }
+            } else if client.verifier == who.verifier {
+                let update = Some((confirm, Arc::clone(&who.callback)));
+                if let Some(names) = clients.confirmation_mut(client.id) {
+                    names.update = update;
+                }
+                return Ok(ClientNames { client_id: client.id, confirm });
+            }
+        }
+        if let Some(old) = clients.of_name(who.name, false).map(|record| record.client.id) {
+            clients.remove(old);
+        }
+        if !self.make_room(&mut clients, now) {
+            return Err(ClientIdError::NoRoom);
+        }
+        let client_id = u64::from(self.instance) << 32 | (self.serial() & 0xffff_ffff);
+        let (name, address) = ((who.name, who.verifier), who.callback.address);
+        let client = Client::new(client_id, name, who.principal, address, now).of_minor0();
+        let callback = Arc::clone(&who.callback);
+        clients.insert_minor0(client, Confirmation { confirm, callback, update: None });
+        Ok(ClientNames { client_id, confirm })
+    }
+
+    /// Whether there is room for one more record.
+    fn make_room(&self, clients: &mut Clients, now: Now) -> bool {
+        if clients.len() < self.limits.clients {
+            return true;
+        }
+        // records that were never confirmed hold nothing
+        clients.remove_oldest_unconfirmed(now).is_some()
+    }
+
+    /// A word that nobody can guess, and never 0.
+    fn confirm_word(&self) -> [u8; 8] {
+        (self.random)().max(1).to_be_bytes()
+    }
+}

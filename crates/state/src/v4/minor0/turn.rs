@@ -1,0 +1,83 @@
+//! The turn of an owner: a request that runs.
+
+use super::super::client::Client;
+use super::owner::{Compared, KeptReply, Owner, OwnerError, Request};
+use crate::key::Now;
+use crate::sync::Arc;
+
+/// How a request of an owner begins.
+#[derive(Debug)]
+pub enum Begun {
+    /// It runs now.
+    Run(Turn),
+    /// It has run; this was its reply.
+    Replay(KeptReply),
+}
+
+/// A request of an owner that runs. Dropped before it has ended it has not happened, as far as the owner's numbers are
+/// concerned: so it is for the errors of RFC 7530 §9.1.7.
+pub struct Turn {
+    pub(super) client: Arc<Client>,
+    pub(super) owner: Arc<Owner>,
+    request: Request,
+    /// The open that it has closed.
+    pub(super) closed: Option<[u8; 12]>,
+    running: bool,
+}
+
+impl std::fmt::Debug for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Turn").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl Turn {
+    /// Begins a request of an owner of a client.
+    pub(super) fn begin(
+        client: &Arc<Client>,
+        owner: &Arc<Owner>,
+        now: Now,
+        request: Request,
+    ) -> Result<Begun, OwnerError> {
+        Ok(match owner.begin(now, request)? {
+            Compared::Again(reply) => Begun::Replay(reply),
+            Compared::Next => Begun::Run(Self {
+                client: Arc::clone(client),
+                owner: Arc::clone(owner),
+                request,
+                closed: None,
+                running: true,
+            }),
+        })
+    }
+
+    /// The client's id.
+    pub fn client_id(&self) -> u64 {
+        self.client.id
+    }
+
+    /// The owner's name within its client.
+    pub fn owner_name(&self) -> &[u8] {
+        &self.owner.name
+    }
+
+    /// Whether the owner has confirmed its first OPEN.
+    pub fn is_confirmed(&self) -> bool {
+        self.owner.is_confirmed()
+    }
+
+    /// Ends the request: its number is the owner's last one from now on, with this reply. What the request before it has
+    /// closed is returned.
+    pub(super) fn advance(mut self, reply: KeptReply) -> Option<[u8; 12]> {
+        self.running = false;
+        self.owner.end((self.request, reply), self.closed)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.running {
+            self.owner.give_up();
+        }
+    }
+}
