@@ -44,6 +44,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a s
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show settings of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "grace" -d 'Show the grace period after a restart, or end it'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again and apply all of them, or none if one is wrong'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "exportfs" -d 'Change and list exports as exportfs(8) does, for scripts that call that'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check exports(5) files or a configuration file, without a server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "doctor" -d 'Look at this machine as a server of NFS, and say what to do'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "explain" -d 'Say which export, rule and permission decide whether a client and a user may use a path'
@@ -155,6 +156,16 @@ complete -c bowline -n "__fish_bowline_using_subcommand reload" -l control -d 'C
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -l dry-run -d 'Only print what would change'
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s o -d 'Options of the exports that are named, as in exports(5)' -r
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s a -d 'Export everything that the exports files name; with -u, end all exports'
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s r -d 'Read the exports files again, and end what they do not name: bowline reload'
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s u -d 'End exports'
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s i -d 'Only use the options of -o; it is always so'
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s f -d 'Have the server forget what it has asked about exports; it always knows what is in force'
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s v -d 'List with options; with changes, print them'
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s s -d 'List in the format of an exports file'
+complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand check" -l for-host -d 'Also print what this host gets of each export: the rule that applies to it and its options, and the name by which rules know it' -r -f -a "(__fish_print_hostnames)"
 complete -c bowline -n "__fish_bowline_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l port -d 'The port that is to be served' -r

@@ -5,9 +5,11 @@
 //! result): fields are added, never renamed. Names end in their unit.
 
 mod diagnosis;
+mod exporting;
 mod state;
 
 pub use diagnosis::{ExplainQuestion, ExplainStep, Explanation, RefusalRow};
+pub use exporting::ExportChange;
 use serde::{Deserialize, Serialize};
 pub use state::{GraceHostRow, GraceStatus, LockRow, OpenRow, Released, SessionRow};
 
@@ -54,6 +56,8 @@ pub enum Request {
         #[serde(default)]
         dry_run: bool,
     },
+    /// [`Reloaded`].
+    Export(ExportChange),
     /// A list of [`LockRow`].
     Locks,
     /// A list of [`SessionRow`].

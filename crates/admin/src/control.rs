@@ -4,9 +4,9 @@
 //! worker thread.
 
 use crate::api::{
-    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportRow, GraceStatus, LockRow,
-    OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Sample, SessionRow, SettingRow,
-    SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportChange, ExportRow,
+    GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Sample,
+    SessionRow, SettingRow, SocketRow, Status,
 };
 use crate::exposition::Format;
 
@@ -56,6 +56,11 @@ pub trait Control: Send + Sync {
     /// # Errors
     /// [`Refused`]: what is wrong with the new exports; the old ones stay in force.
     fn reload(&self, dry_run: bool) -> Result<Reloaded, Refused>;
+    /// Changes what is exported until the next reload or start.
+    ///
+    /// # Errors
+    /// [`Refused`]: what is wrong with the change; nothing was changed.
+    fn change_exports(&self, change: &ExportChange) -> Result<Reloaded, Refused>;
     /// Locks, requests that wait and share reservations.
     fn locks(&self) -> Vec<LockRow>;
     /// Sessions of version 4.
@@ -80,9 +85,9 @@ pub trait Control: Send + Sync {
 pub mod tests {
     use super::{Control, Refused};
     use crate::api::{
-        Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportRow, GraceStatus, LockRow,
-        OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Sample, SessionRow, SettingRow,
-        SocketRow, Status,
+        Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportChange, ExportRow,
+        GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Sample,
+        SessionRow, SettingRow, SocketRow, Status,
     };
     use crate::exposition::Format;
 
@@ -142,6 +147,9 @@ pub mod tests {
             Ok(GraceStatus::default())
         }
         fn reload(&self, _: bool) -> Result<Reloaded, Refused> {
+            Ok(Reloaded::default())
+        }
+        fn change_exports(&self, _: &ExportChange) -> Result<Reloaded, Refused> {
             Ok(Reloaded::default())
         }
         fn metrics(&self, format: Format) -> String {

@@ -331,6 +331,7 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Get { key } => answer_of(control.settings(key.as_deref())),
         Request::Grace { end } => answer_of(control.grace(*end)),
         Request::Reload { dry_run } => answer_of(control.reload(*dry_run)),
+        Request::Export(change) => answer_of(control.change_exports(change)),
         Request::Locks => success(control.locks()),
         Request::Sessions => success(control.sessions()),
         Request::Opens => success(control.opens()),

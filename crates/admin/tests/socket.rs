@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportRow, GraceStatus, LockRow,
-    OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Request, SessionRow, SettingRow,
-    SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportChange, ExportRow,
+    GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Request,
+    SessionRow, SettingRow, SocketRow, Status,
 };
 use admin::{Client, ClientError, Control, ControlServer, Refused, ServerError};
 use bowline_admin as admin;
@@ -74,6 +74,9 @@ impl Control for TestControl {
     }
     fn grace(&self, _: bool) -> Result<GraceStatus, Refused> {
         Ok(GraceStatus::default())
+    }
+    fn change_exports(&self, _: &ExportChange) -> Result<Reloaded, Refused> {
+        Ok(Reloaded::default())
     }
     fn reload(&self, _: bool) -> Result<Reloaded, Refused> {
         Ok(Reloaded { exports: 3, ..Reloaded::default() })

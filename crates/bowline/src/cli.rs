@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod errors;
 
+use crate::exportfs::ExportfsOptions;
 use crate::serve_options::ServeOptions;
 use crate::settings::{Assignment, AssignmentParser, KeyParser};
 use crate::top::view::View;
@@ -12,10 +13,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The exit statuses of all commands.
-pub const EXIT_STATUSES: [(u8, &str); 3] = [
+pub const EXIT_STATUSES: [(u8, &str); 4] = [
     (0, "success"),
     (1, "the command failed, or the server refused the request"),
     (2, "the command line, or a file or directory that it names, is wrong; nothing was done"),
+    (3, "bowline serve: another program, perhaps another NFS server, has the address"),
 ];
 
 /// Serves directories over NFS from user space: versions 3 and 2 over TCP and UDP, 4.1 and 4.2 in part.
@@ -26,7 +28,8 @@ pub const EXIT_STATUSES: [(u8, &str); 3] = [
     about,
     disable_help_subcommand = true,
     after_help = "Example: bowline serve /some/dir     (prints the mount command)\n\
-                  Exit status: 0 success; 1 failure; 2 wrong command line, or a wrong file that it names."
+                  Exit status: 0 success; 1 failure; 2 wrong command line, or a wrong file that it names;\n\
+                  3 the address to serve is in use."
 )]
 pub struct Cli {
     /// The command.
@@ -147,6 +150,12 @@ pub enum Command {
         #[command(flatten)]
         to: ControlTarget,
     },
+    /// Change and list exports as exportfs(8) does, for scripts that call that
+    ///
+    /// A program of this name, for example the link /usr/lib/bowline/exportfs of the Debian package, is the same
+    /// command. What -o and -u change is in force until the next reload or start, and in no file. Without a server,
+    /// -a, -r and -ua succeed: a server reads the files when it starts.
+    Exportfs(ExportfsOptions),
     /// Check exports(5) files or a configuration file, without a server
     ///
     /// Prints the exports with their clients, notes, and everything that `serve` would refuse, for example a

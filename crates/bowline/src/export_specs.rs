@@ -41,6 +41,11 @@ pub struct ExportSpecs {
 }
 
 impl ExportSpecs {
+    /// Exports that no file names.
+    pub fn of(specs: Vec<ExportSpec>, notes: Vec<String>) -> Self {
+        Self { specs, notes, ..Self::default() }
+    }
+
     /// Where an export is written, for the front of a message: `file:line: `, or nothing if it is of the command line.
     pub fn origin(&self, path: &[u8]) -> String {
         self.origins.get(path).map_or_else(String::new, |origin| format!("{origin}: "))

@@ -14,6 +14,7 @@ mod default_paths;
 mod diagnosis_commands;
 mod doctor;
 mod export_specs;
+mod exportfs;
 mod exports_files;
 mod generate;
 mod local_addresses;
@@ -31,13 +32,14 @@ mod watch;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use output::{USAGE_STATUS, UsageError};
+use output::USAGE_STATUS;
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = expand_help_command(std::env::args_os().collect());
+    let args = expand_program_name(expand_help_command(std::env::args_os().collect()));
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => return report_parse_result(&error, &args),
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             output::print_error(output::one_line(&output::error_text(&error)));
-            ExitCode::from(if error.is::<UsageError>() { USAGE_STATUS } else { 1 })
+            output::status(&error)
         }
     }
 }
@@ -79,6 +81,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Set { change, to } => control_commands::set(&change, &to),
         Command::Get { key, to } => control_commands::settings(key, &to),
         Command::Grace { action, to } => control_commands::grace(action.is_some(), &to),
+        Command::Exportfs(options) => exportfs::exportfs(&options),
         Command::Reload { dry_run, to } => control_commands::reload(dry_run, &to),
     }
 }
@@ -89,6 +92,16 @@ fn expand_help_command(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|word| word == "help") {
         args.remove(1);
         args.push("--help".into());
+    }
+    args
+}
+
+/// As a program called `exportfs`, through a link, this is `bowline exportfs`.
+fn expand_program_name(mut args: Vec<OsString>) -> Vec<OsString> {
+    const EXPORTFS: &str = "exportfs";
+    let name = args.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == EXPORTFS) {
+        args.insert(1, EXPORTFS.into());
     }
     args
 }

@@ -29,8 +29,8 @@ const DIFFERENCES: [(&str, &str); 6] = [
     ("One client twice for one export", "An error, in one file or across files."),
     (
         "exportfs -ra",
-        "bowline reload. No command adds an export to a running server; the directories on the command \
-         line of bowline serve are exported from the start.",
+        "bowline reload, or bowline exportfs -ra. What bowline exportfs -o has added is gone then; the directories on the \
+         command line of bowline serve stay.",
     ),
     (
         "manage-gids, tcp-rcvbuf=, tcp-sndbuf=",
@@ -107,7 +107,7 @@ fn ending() -> String {
     roff.control("PP", []);
     roff.text([roman(
         "These apply to every command. bowline check ends as bowline serve would: with 2 if a file is wrong. \
-         A missing server, a port in use and output that cannot be written are 1, as are wrong exports at \
+         A missing server and output that cannot be written are 1, as are wrong exports at \
          bowline reload, because the server refuses the request. A second Ctrl-C ends a server or a \
          measurement with 130.",
     )]);

@@ -4,9 +4,18 @@
 use anyhow::Context;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
 
 /// The exit status of [`UsageError`].
 pub const USAGE_STATUS: u8 = 2;
+
+/// The exit status of [`AddressInUse`].
+pub const ADDRESS_IN_USE_STATUS: u8 = 3;
+
+/// Another program has the address that is to be served. To try again at once would not help.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct AddressInUse(pub String);
 
 /// The command line is wrong, or a file or directory that it names; found before anything was tried.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +27,17 @@ impl UsageError {
     pub fn of(error: &anyhow::Error) -> anyhow::Error {
         Self(error_text(error)).into()
     }
+}
+
+/// The exit status of a command that failed.
+pub fn status(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(if error.is::<UsageError>() {
+        USAGE_STATUS
+    } else if error.is::<AddressInUse>() {
+        ADDRESS_IN_USE_STATUS
+    } else {
+        1
+    })
 }
 
 /// Writes text to standard output. A reader that has closed its end (`| head`) is not an error.

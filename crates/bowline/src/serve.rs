@@ -7,6 +7,7 @@ mod backends;
 mod connection_rows;
 mod control;
 mod explain;
+mod export_changes;
 mod export_keeper;
 mod export_opener;
 mod export_watch;

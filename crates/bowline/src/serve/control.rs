@@ -3,14 +3,14 @@
 //! `values` holds the settings in force; a change is applied to the part concerned and stored under its
 //! lock, so that no two changes mix. A reload holds `reloading`. Calls take neither lock.
 
-use super::export_keeper::ExportKeeper;
+use super::export_keeper::{ExportKeeper, Modified};
 use super::io_errors::IoErrors;
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
 use super::{
-    connection_rows, explain, grace_status, hung_calls, limit_warnings, lock_rows, metrics,
-    process_info, statistics, systemd, v4_rows,
+    connection_rows, explain, export_changes, grace_status, hung_calls, limit_warnings, lock_rows,
+    metrics, process_info, statistics, systemd, v4_rows,
 };
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
@@ -18,12 +18,12 @@ use crate::output::error_text;
 use crate::serve_options::ServeOptions;
 use crate::settings::{self, Assignment, ROWS, Values};
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportRow, GraceStatus, LockRow,
-    OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, RuleRow, Sample, SessionRow,
-    SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportChange, ExportRow,
+    GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, RuleRow, Sample,
+    SessionRow, SettingRow, SocketRow, Status,
 };
 use admin::{Control, Format, Refused};
-use export::{ExportId, Table, WaitingExport};
+use export::{ExportId, ExportSpec, Table, WaitingExport};
 use nfs::mount::Mount;
 use nfs::nlm::Taken;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -245,6 +245,17 @@ impl Control for ServerControl {
         done.map_err(|error| Refused(error_text(&error)))
     }
 
+    fn change_exports(&self, change: &ExportChange) -> Result<Reloaded, Refused> {
+        let _one_at_a_time = lock(&self.reloading);
+        let changed = |specs: &mut Vec<ExportSpec>| self.changed(change, specs);
+        let done = self.export_keeper.modify(changed, &|table| self.size_exports(table));
+        let done = done.map(|done| self.without_removed_locks(done));
+        for line in done.iter().flat_map(|done| &done.changes) {
+            tracing::info!("exportfs: {line}");
+        }
+        done.map_err(|error| Refused(error_text(&error)))
+    }
+
     fn locks(&self) -> Vec<LockRow> {
         lock_rows::rows(&self.parts.nlm.held())
     }
@@ -365,17 +376,46 @@ impl ServerControl {
         let mut specs = export_specs::load(&config, self.squash_to)?;
         specs.notes.extend(self.config.restart_notes(&config));
         specs.notes.extend(self.parts.portmap.check());
-        let mut done =
-            self.export_keeper.reload(&specs, &|table| self.size_exports(table), dry_run)?;
-        if dry_run {
-            return Ok(done);
+        let done = self.export_keeper.reload(&specs, &|table| self.size_exports(table), dry_run)?;
+        Ok(if dry_run { done } else { self.without_removed_locks(done) })
+    }
+
+    /// Changes a list of exports.
+    fn changed(
+        &self,
+        change: &ExportChange,
+        specs: &mut Vec<ExportSpec>,
+    ) -> anyhow::Result<Modified> {
+        match change {
+            ExportChange::Add { client, path, options } => {
+                let (new, notes) = export_changes::parsed(client, path, options)?;
+                let new = export_changes::as_served(new, self.config.read_only, self.squash_to);
+                let path = Some(new.path.clone());
+                export_changes::add(specs, new)?;
+                return Ok(Modified { path, notes });
+            }
+            ExportChange::Remove { client, path } => export_changes::remove(specs, client, path)?,
+            ExportChange::RemoveAll => specs.clear(),
+            ExportChange::AddConfigured => {
+                let config = config::resolve(self.options.clone())?;
+                let found = export_specs::load(&config, self.squash_to)?;
+                for new in found.specs {
+                    export_changes::add(specs, new)?;
+                }
+                return Ok(Modified { path: None, notes: found.notes });
+            }
         }
+        Ok(Modified::default())
+    }
+
+    /// Gives back the locks in exports that a change has removed, and says so.
+    fn without_removed_locks(&self, mut done: Reloaded) -> Reloaded {
         let dropped = self.parts.nlm.release_removed_exports();
         if dropped.files > 0 {
             let Taken { files, locks, .. } = dropped;
             done.notes.push(format!("{locks} locks in {files} files of removed exports are gone"));
         }
-        Ok(done)
+        done
     }
 
     /// Serves the exports that had to wait and can be opened now.

@@ -136,29 +136,50 @@ impl ExportKeeper {
         dry_run: bool,
     ) -> anyhow::Result<Reloaded> {
         let mut configured = lock(&self.configured);
+        let done = self.apply(&mut configured, found, size, dry_run, None)?;
+        if !dry_run {
+            lock(&self.shown).faults.clear();
+        }
+        Ok(done)
+    }
+
+    /// Changes the exports in force: `change` gets their list, and the path that it returns, if any, has to be served
+    /// afterwards. What could not be served before may wait on.
+    ///
+    /// # Errors
+    /// Why nothing was changed: `change` failed, or the export of the path cannot be opened.
+    pub fn modify(
+        &self,
+        change: impl FnOnce(&mut Vec<ExportSpec>) -> anyhow::Result<Modified>,
+        size: SizeExports<'_>,
+    ) -> anyhow::Result<Reloaded> {
+        let mut configured = lock(&self.configured);
+        let mut specs = configured.clone();
+        let Modified { path, notes } = change(&mut specs)?;
+        let found = ExportSpecs::of(specs, notes);
+        self.apply(&mut configured, &found, size, false, Some(path.as_deref()))
+    }
+
+    /// Replaces the exports in force. `changed`: only the export of this path has to be served, or none.
+    fn apply(
+        &self,
+        configured: &mut Vec<ExportSpec>,
+        found: &ExportSpecs,
+        size: SizeExports<'_>,
+        dry_run: bool,
+        changed: Option<Option<&[u8]>>,
+    ) -> anyhow::Result<Reloaded> {
         let provisional = self.identity.provisional();
         let identity = if dry_run { &provisional } else { &*self.identity };
         reserve(identity, &found.specs)?;
         let old = self.exports.load();
         let jobs = jobs(&found.specs, identity, Some(&old), dry_run)?;
         let results = self.opener.open_all(&jobs);
-        refuse_failed(found, &results)?;
+        refuse_failed(found, &results, changed)?;
         let mut notes = found.notes.clone();
         let mut opened = Vec::new();
         for (job, result) in jobs.iter().zip(results) {
-            let path = export_specs::path_text(&job.spec.path);
-            let result = match (result, &job.known) {
-                (Opened::Waiting(reason), Some(known)) => {
-                    notes.push(format!("{path}: {reason}; it is served as before"));
-                    Opened::Backend(Arc::clone(known))
-                }
-                (Opened::Waiting(reason), None) => {
-                    notes.push(format!("{path}: {reason}; it is served when it does"));
-                    Opened::Waiting(reason)
-                }
-                (opened @ Opened::Backend(_), _) => opened,
-            };
-            opened.push((job.spec.clone(), result));
+            opened.push((job.spec.clone(), kept(job, result, &mut notes)));
         }
         let (table, conflicts) = Table::assemble::<anyhow::Error>(opened, identity, Some(&old));
         if !conflicts.is_empty() {
@@ -172,7 +193,6 @@ impl ExportKeeper {
             self.exports.replace(table);
             self.opener.retain(&jobs);
             configured.clone_from(&found.specs);
-            lock(&self.shown).faults.clear();
             self.note_waiting();
         }
         Ok(Reloaded { changes, exports, notes })
@@ -220,6 +240,31 @@ impl ExportKeeper {
             since.insert(path.clone(), at);
         }
         shown.since = since;
+    }
+}
+
+/// What [`ExportKeeper::modify`] is told of a change.
+#[derive(Debug, Default)]
+pub struct Modified {
+    /// The path of the export that has to be served afterwards.
+    pub path: Option<Vec<u8>>,
+    /// Notes for the operator.
+    pub notes: Vec<String>,
+}
+
+/// What was opened, or what is served already if its file system does not answer now.
+fn kept(job: &OpenJob, result: Opened, notes: &mut Vec<String>) -> Opened {
+    let path = export_specs::path_text(&job.spec.path);
+    match (result, &job.known) {
+        (Opened::Waiting(reason), Some(known)) => {
+            notes.push(format!("{path}: {reason}; it is served as before"));
+            Opened::Backend(Arc::clone(known))
+        }
+        (Opened::Waiting(reason), None) => {
+            notes.push(format!("{path}: {reason}; it is served when it does"));
+            Opened::Waiting(reason)
+        }
+        (opened @ Opened::Backend(_), _) => opened,
     }
 }
 
@@ -286,9 +331,14 @@ fn is_of_command_line(found: &ExportSpecs, error: &BuildError<anyhow::Error>) ->
     }
 }
 
-/// Fails if one of the exports could not be opened.
-fn refuse_failed(found: &ExportSpecs, results: &[Opened]) -> anyhow::Result<()> {
+/// Fails if one of the exports could not be opened; after a change of one export, only if it is that one.
+fn refuse_failed(
+    found: &ExportSpecs,
+    results: &[Opened],
+    changed: Option<Option<&[u8]>>,
+) -> anyhow::Result<()> {
     let failed = |(spec, result): (&ExportSpec, &Opened)| match result {
+        _ if changed.is_some_and(|path| path != Some(spec.path.as_slice())) => None,
         Opened::Waiting(WaitReason::Failed(text)) => {
             Some(format!("{}{text}", found.origin(&spec.path)))
         }

@@ -21,7 +21,7 @@ use crate::config::ServeConfig;
 use crate::export_specs::{self, ServerUser};
 use crate::logging;
 use crate::memory_shares::MemoryShares;
-use crate::output::UsageError;
+use crate::output::{AddressInUse, UsageError};
 use crate::serve_options::ServeOptions;
 use crate::settings::{self, udp_buffer_bytes};
 use admin::{Control, ControlServer, HttpServer};
@@ -379,7 +379,8 @@ fn start_error(error: StartError) -> anyhow::Error {
         ErrorKind::AddrInUse => {
             let who = port_owner::owner_of(addr.port())
                 .map_or_else(String::new, |who| format!(" by {who}"));
-            anyhow!("{addr} is in use{who}: stop it, or choose another port with --port")
+            let remedy = "stop it, or choose another port with --port";
+            AddressInUse(format!("{addr} is in use{who}: {remedy}")).into()
         }
         ErrorKind::PermissionDenied => anyhow!(
             "no permission to listen on {addr}: ports below 1024 need root; choose another with \

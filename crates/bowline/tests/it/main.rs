@@ -16,6 +16,7 @@ mod containers;
 mod crash_restart;
 mod do_script;
 mod explain;
+mod exportfs;
 mod failing_disk;
 mod foreign_clients;
 mod hard_conditions;

@@ -366,7 +366,7 @@ fn a_second_server_names_the_address_in_use() {
     let other_port = free_port().to_string();
     let error = told(&serve(&base.join("state"), &base.join("d.sock"), &other_port), 1);
     assert!(error.contains("in use") && error.contains("--state-dir"), "{error}");
-    let error = told(&serve(&base.join("state2"), &base.join("d.sock"), &port), 1);
+    let error = told(&serve(&base.join("state2"), &base.join("d.sock"), &port), 3);
     assert!(error.contains("in use") && error.contains("--port"), "{error}");
     assert!(error.contains(&server.child.id().to_string()), "names the owner: {error}");
     let error = told(&serve(&base.join("state2"), &server.control(), &other_port), 1);

@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 pub use options::{EXPORT_OPTIONS, ExportOption};
-pub use print::print;
+pub use print::{line, print};
 pub use suggestion::nearest_name;
 
 /// Most clients of one export; more would make each first call of a client slow.

@@ -22,6 +22,18 @@ pub fn print(spec: &ExportSpec) -> Vec<u8> {
     line
 }
 
+/// A line that exports the directory `path` to one client. Only [`super::parse`] finds out whether the words are right.
+pub fn line(client: &str, path: &str, options: &str) -> Vec<u8> {
+    let mut line = Vec::new();
+    push_escaped(&mut line, path.as_bytes());
+    line.push(b' ');
+    push_escaped(&mut line, client.as_bytes());
+    line.push(b'(');
+    push_escaped(&mut line, options.as_bytes());
+    line.extend_from_slice(b")\n");
+    line
+}
+
 /// Appends a path with octal escapes for characters that would end a word.
 fn push_escaped(line: &mut Vec<u8>, path: &[u8]) {
     for byte in path {
