@@ -6,11 +6,15 @@
 #                     $DESTDIR goes before all paths, for packages
 # do uninstall        remove what that installed; configuration and state stay
 # do release          build target/dist/bowline without debug information, and bowline.debug beside it
+# do bundle           all files of a release in target/bundle: package, static program, list of parts, notes, checksums
+# do static           build target/dist/static/bowline: no shared libraries, for containers
+# do deb              build target/bowline_*.deb of the released program, and have lintian check it
 # do test             install what the tests need and run every test, the kernel client's included
 # do check            format, lints, documentation, layers, house rules
 # do instructions     count the instructions of each hot call, and hold them against their limits;
 #                     none may be locked on a cache line that two threads share
 # do program          build the program optimised (profile ci), serve a directory, prove it over the wire, stop
+# do packages         make the Debian package of that program; lintian checks it, systemd-analyze the units
 # do platforms        check that the program compiles for 64-bit ARM
 # do dependencies     known vulnerabilities, licences and sources of the dependencies (cargo-deny)
 # do fuzz [SECONDS]   each fuzz target for SECONDS (10)
@@ -74,21 +78,77 @@ demo() {
   ln -s letters/2026 "$dir/latest"
 }
 
-# The program without its debug information, and beside it a file with that information, which debuggers and
-# backtraces find by its name in the program (.gnu_debuglink).
-release() {
-  toolchain
+# released CARGO_OPTION...: builds the optimised program in a directory of its own. No path of this machine gets into it, so
+# that any clone of a commit gives the same bytes with the same compiler.
+released() {
+  local cargo=${CARGO_HOME:-$HOME/.cargo}
+  RUSTFLAGS="${static_flags:-} --remap-path-prefix=$root=/bowline --remap-path-prefix=$cargo=/cargo" \
+    CFLAGS="-ffile-prefix-map=$root=/bowline -ffile-prefix-map=$cargo=/cargo" \
+    cargo build --release --locked --quiet --package bowline --target-dir target/package "$@"
+}
+
+# split BUILT DIST: the program without its debug information, and beside it a file with that information, which
+# debuggers and backtraces find by its name in the program (.gnu_debuglink).
+split() {
   install objcopy:binutils
-  cargo build --release --quiet --package bowline
-  local dist=$PWD/target/dist built=$PWD/target/release/bowline
-  [ "$dist/bowline" -nt "$built" ] && return
-  mkdir -p "$dist"
+  [ "$2/bowline" -nt "$1" ] && return
+  mkdir -p "$2"
   (
-    cd "$dist"
-    objcopy --only-keep-debug "$built" bowline.debug
-    objcopy --strip-all --add-gnu-debuglink=bowline.debug "$built" bowline.new
+    cd "$2"
+    objcopy --only-keep-debug "$1" bowline.debug
+    objcopy --strip-all --add-gnu-debuglink=bowline.debug "$1" bowline.new
     mv bowline.new bowline
   )
+}
+
+release() {
+  toolchain
+  released
+  split "$root/target/package/release/bowline" "$root/target/dist"
+}
+
+# For containers: no shared libraries, names resolved by files and DNS.
+static() {
+  local target
+  target=$(uname -m)-unknown-linux-gnu
+  toolchain
+  static_flags='-C target-feature=+crt-static' released --target "$target"
+  split "$root/target/package/$target/release/bowline" "$root/target/dist/static"
+}
+
+# The list of the program's parts, CycloneDX.
+sbom() {
+  mkdir -p target
+  cargo xtask sbom >target/bowline.cdx.json
+}
+
+# The Debian package of a program, in a directory; lintian judges it.
+deb() {
+  local version package
+  install lintian:lintian dpkg-shlibdeps:dpkg-dev
+  version=$(version)
+  at_home=
+  sbom
+  package=$(installed | packaging/deb/build "$1" "$version" "$2")
+  lintian --allow-root --fail-on error,warning --tag-display-limit 0 "$package" >&2 || return 1
+  say "built $package, to be installed by: apt install $(realpath "$package")"
+}
+
+version() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
+
+# The notes of a release are the first section of the list of changes.
+bundle() {
+  local out=$root/target/bundle
+  rm -rf "$out"
+  mkdir -p "$out"
+  release
+  static
+  deb target/dist/bowline "$out"
+  cp target/dist/static/bowline "$out/bowline-$(version)-$(uname -m)-static"
+  cp target/bowline.cdx.json "$out/"
+  awk '/^## / {n++} n == 1' CHANGELOG.md >"$out/RELEASE-NOTES.md"
+  (cd "$out" && sha256sum -- * >SHA256SUMS)
+  say "$out has the files of the release"
 }
 
 # The options of `bowline serve`: those with a value, and the others. A test compares them with the program's.
@@ -372,6 +432,27 @@ program() {
   return $status
 }
 
+# The package as `./do deb` makes it, of the program that `./do program` builds.
+packages() {
+  local dir unit
+  toolchain
+  install systemd-analyze:systemd
+  cargo build --quiet --profile ci --package bowline
+  dir=$(mktemp -d)
+  strip --strip-all -o "$dir/bowline" target/ci/bowline
+  deb "$dir/bowline" "$dir" || return 1
+  dpkg-deb -x "$dir"/bowline_*.deb "$dir/root"
+  for unit in bowline.service bowline.socket; do
+    sed "s|=/usr/bin/bowline|=$dir/bowline|" "$dir/root/usr/lib/systemd/system/$unit" >"$dir/$unit"
+  done
+  systemd-analyze verify --man=no "$dir/bowline.service" "$dir/bowline.socket" || return 1
+  # exposure in tenths: what is left open is what a server of files needs, see the comments in the unit
+  systemd-analyze security --offline=true --threshold=46 --no-pager "$dir/bowline.service" >"$dir/security" ||
+    { cat "$dir/security"; return 1; }
+  "$dir/root/usr/lib/bowline/exportfs" -f || return 1
+  rm -rf "$dir"
+}
+
 # not_run WHAT WHY: a check that cannot run here; counted by .ci/run.
 not_run() {
   echo "skipped: $1: $2"
@@ -418,10 +499,14 @@ case ${1:-} in
   install) shift; do_install "$@" ;;
   uninstall) shift; do_uninstall "$@" ;;
   release) release ;;
+  static) static ;;
+  bundle) bundle ;;
+  deb) release; deb target/dist/bowline target ;;
   test) test_all ;;
   check) check ;;
   instructions) instructions ;;
   program) program ;;
+  packages) packages ;;
   platforms) platforms ;;
   dependencies) dependencies ;;
   toolchain) toolchain ;;

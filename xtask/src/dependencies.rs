@@ -9,7 +9,7 @@ use std::path::Path;
 
 const TABLE: &str = "docs/dependencies.md";
 /// What is built for another platform does not count.
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+pub const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 #[derive(Deserialize)]
 struct Policy {

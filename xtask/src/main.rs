@@ -1,5 +1,5 @@
 //! Rules that a machine can check: `cargo xtask all`, or one of them by its name ([`RULES`]);
-//! `cargo xtask cycles CRATE` prints the import cycles of a crate.
+//! `cargo xtask cycles CRATE` prints the import cycles of a crate, `cargo xtask sbom` the program's parts.
 //!
 //! Each rule prints what breaks it as `file:line: what and what to do`; any finding fails the run.
 
@@ -9,6 +9,7 @@ mod layers;
 mod links;
 mod lints;
 mod names;
+mod parts_list;
 mod source_files;
 mod tidy;
 
@@ -34,6 +35,10 @@ fn main() -> Result<()> {
     let root = root();
     if let ("cycles", Some(name)) = (wanted.as_str(), std::env::args().nth(2)) {
         return cycles::print(&root, &name);
+    }
+    if wanted == "sbom" {
+        print!("{}", parts_list::list(&root)?);
+        return Ok(());
     }
     let mut findings = Vec::new();
     let rules = RULES.iter();

@@ -123,7 +123,7 @@ fn tree_to_install(dir: &Path) {
     std::fs::create_dir_all(&bin).unwrap();
     let program = crate::rig::BOWLINE;
     let script = format!(
-        "#!/bin/sh\n[ \"$1\" = --version ] || {{ mkdir -p target/release; cp {program} target/release; }}\n"
+        "#!/bin/sh\n[ \"$1\" = --version ] || {{ mkdir -p target/package/release; cp {program} target/package/release; }}\n"
     );
     std::fs::write(bin.join("cargo"), script).unwrap();
     std::fs::set_permissions(bin.join("cargo"), std::fs::Permissions::from_mode(0o755)).unwrap();
