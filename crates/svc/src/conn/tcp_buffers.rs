@@ -399,8 +399,9 @@ impl SideState {
             return self.check_window_scale(stream, wanted);
         }
         let mut size = wanted;
+        // even, as all sizes that the kernel gives
         while size > now && !self.promise.resize(size) {
-            size /= 2;
+            size = size / 4 * 2;
         }
         if size < wanted {
             self.cut = Some(Cut::Memory);

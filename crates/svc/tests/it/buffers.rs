@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 use telemetry::Counter;
-use testing::{Missing, skip};
+use testing::{Missing, is_root, skip};
 
 const MIB: u32 = 1 << 20;
 /// A size within the sysctls of every machine, and over the kernel's default for what arrives.
@@ -129,10 +129,13 @@ fn the_budget_is_not_exceeded() {
     let totals = toy.server.buffer_totals();
     assert!(totals.promised_bytes <= max, "{totals:?}");
     if done.cut_by_sysctl > 0 {
-        skip(Missing::SocketBuffers, "net.core.rmem_max cuts before the budget does");
+        assert!(!is_root(), "{done:?}: root goes beyond net.core.rmem_max");
+        skip(Missing::Root, "net.core.rmem_max cuts before the budget does");
         return toy.stop();
     }
-    assert!(done.cut_by_memory >= 1 && done.as_wanted >= 1, "{done:?}");
+    // the window scale of connections that are open is for smaller buffers
+    let whole = done.as_wanted + done.cut_by_scale;
+    assert!(done.cut_by_memory >= 1 && whole >= 1, "{done:?}");
     assert!(toy.counter(Counter::TcpBuffersCut) >= 1);
     let mut late = toy.client();
     assert!(late.call(1, NULL, &[]).is_empty(), "it is served all the same");
