@@ -298,20 +298,22 @@ for_tests() {
     nfs-ls:libnfs-utils setpriv:util-linux qemu-system-aarch64:qemu-system-arm ganesha.nfsd:nfs-ganesha \
     "/usr/lib/$(uname -m)-linux-gnu/ganesha/libfsalvfs.so:nfs-ganesha-vfs" \
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu
-  unpack_promtool
+  unpack prometheus usr/bin/promtool
+  unpack nfs-kernel-server usr/sbin/rpc.nfsd
+  PATH=$root/target/tools/prometheus/usr/bin:$PATH
 }
 
-# promtool judges the metrics. It is taken out of its package: installed, that would start a service.
-unpack_promtool() {
-  local bin=$root/target/tools/bin package=$root/target/tools/prometheus
-  PATH=$bin:$PATH
-  if command -v promtool >/dev/null; then return; fi
-  say "unpacking promtool"
-  mkdir -p "$bin" "$package"
-  (cd "$package" && { apt-get download -qq prometheus || { apt_update && apt-get download -qq prometheus; }; } &&
-    dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool "$bin") >/dev/null 2>&1 ||
-    { say "apt could not download prometheus: unpack promtool from it by hand"; exit 1; }
-  rm -rf "$package"
+# unpack PACKAGE PROGRAM: below target/tools/PACKAGE, where it is not installed: that would start a service. promtool
+# judges the metrics; the kernel's NFS server is started in a guest.
+unpack() {
+  local package=$1 program=$2 dir=$root/target/tools/$1
+  if [ -e "$dir/$program" ]; then return; fi
+  say "unpacking $package"
+  rm -rf "$dir"
+  mkdir -p "$dir"
+  (cd "$dir" && { apt-get download -qq "$package" || { apt_update && apt-get download -qq "$package"; }; } &&
+    dpkg-deb -x "$package"_*.deb . && rm "$package"_*.deb && [ -e "$program" ]) >/dev/null 2>&1 ||
+    { say "apt could not download $package: unpack it in $dir by hand"; exit 1; }
 }
 
 # Builds all test programs; a line for each that compiles in the file $1: package, name, program.
@@ -349,7 +351,7 @@ test_all() {
   say "about 7 minutes on two cores, and before that 3 minutes of building"
   for_tests
   BOWLINE_TEST_LOG=$(mktemp -d)
-  export BOWLINE_TEST_LOG
+  export BOWLINE_TEST_LOG BOWLINE_TEST_PROGRAMS=$BOWLINE_TEST_LOG/all
   guests=
   trap '[ -z "$guests" ] || kill -- -"$guests" 2>/dev/null; rm -rf "$BOWLINE_TEST_LOG"' EXIT
   local failed=0 log=$BOWLINE_TEST_LOG

@@ -1,4 +1,5 @@
-//! Tests that boot user-mode Linux guests: the kernel's NFS client, power cuts, quotas, a clock that jumps.
+//! Tests that boot user-mode Linux guests: the kernel's NFS client, power cuts, quotas, a clock that jumps, tests that need
+//! what a guest's kernel has.
 //!
 //! At most [`GUESTS_MAX`] guests run at a time, however many threads the tests have: each is a whole
 //! kernel with 512 MiB, and its time is limited. [`GUESTS`] guards which places are taken; each place has a processor of
@@ -18,6 +19,7 @@ mod random;
 
 mod clock;
 mod kernel_client;
+mod kernel_features;
 mod power_cut;
 mod quota;
 
