@@ -26,6 +26,7 @@ impl Backend for Nowhere {
             case_insensitive: false,
             chown_restricted: true,
             change_kind: vfs::ChangeKind::MonotonicIncrement,
+            clone_block: None,
         }
     }
 

@@ -267,6 +267,7 @@ impl Backend for Tree {
             case_insensitive: false,
             chown_restricted: true,
             change_kind: ChangeKind::Undefined,
+            clone_block: None,
         }
     }
 

@@ -156,6 +156,8 @@ pub struct FsFigures {
     pub name_max: u64,
     /// The file system's type, as `statfs` numbers it.
     pub kind: u64,
+    /// Bytes of a block.
+    pub block_bytes: u32,
     /// Whether the mount is read-only.
     pub read_only: bool,
     /// Whether nothing on the mount may be executed.
@@ -175,6 +177,7 @@ pub fn figures(fd: BorrowedFd<'_>) -> io::Result<FsFigures> {
         files: [v.f_files, v.f_ffree, v.f_favail],
         name_max: v.f_namemax,
         kind: u64::try_from(kind).unwrap_or(0),
+        block_bytes: u32::try_from(v.f_frsize).unwrap_or(4096),
         read_only: v.f_flag.contains(StatVfsMountFlags::RDONLY),
         no_exec: v.f_flag.contains(StatVfsMountFlags::NOEXEC),
     })

@@ -9,7 +9,7 @@ use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
     Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, Quotas, ReadDone, ReadRange,
-    Result, SetAttr, Stability, StatFs, Time, Verifier, Want, WriteDone,
+    Result, SetAttr, Space, Stability, StatFs, Time, Verifier, Want, WriteDone, Xattrs,
 };
 
 impl Backend for LocalFs {
@@ -79,6 +79,14 @@ impl Backend for LocalFs {
     }
 
     fn quotas(&self) -> Option<&dyn Quotas> {
+        Some(self)
+    }
+
+    fn space(&self) -> Option<&dyn Space> {
+        Some(self)
+    }
+
+    fn xattrs(&self) -> Option<&dyn Xattrs> {
         Some(self)
     }
 

@@ -37,6 +37,9 @@ pub fn status(error: &io::Error) -> Status {
         Errno::STALE => Status::Stale,
         // O_NOFOLLOW met a link
         Errno::LOOP => Status::Symlink,
+        Errno::NODATA => Status::NoXattr,
+        // the second for a buffer that is too small, which an attribute of the largest size never is
+        Errno::TOOBIG | Errno::RANGE => Status::XattrTooBig,
         Errno::OPNOTSUPP | Errno::NOSYS => Status::NotSupp,
         Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN | Errno::TIMEDOUT => {
             Status::Jukebox

@@ -144,6 +144,10 @@ impl LocalFs {
         let ctime_is_fine = !options.count_changes
             && medium::has_multigrain_times(fs_kind)
             && sys::stat::ctime_is_fine(dir.as_fd()).unwrap_or(false);
+        let clones =
+            medium::may_clone(fs_kind) && sys::space::can_clone(dir.as_fd()).unwrap_or(false);
+        let block = sys::stat::figures(dir.as_fd()).map_or(4096, |fs| fs.block_bytes);
+        let clone_block = clones.then_some(block);
         let change_source =
             if ctime_is_fine { ChangeSource::Ctime } else { ChangeSource::CountedCtime };
         Ok(Self {
@@ -162,7 +166,7 @@ impl LocalFs {
             blind_reads: AtomicBool::new(medium == Medium::Memory),
             medium,
             change_source,
-            limits: Limits { change_kind: change_source.kind(), ..limits },
+            limits: Limits { change_kind: change_source.kind(), clone_block, ..limits },
         })
     }
 
@@ -231,6 +235,7 @@ fn limits(root: BorrowedFd<'_>) -> io::Result<Limits> {
         case_insensitive: false,
         chown_restricted: true,
         change_kind: ChangeKind::Undefined,
+        clone_block: None,
     })
 }
 

@@ -70,6 +70,11 @@ pub fn has_multigrain_times(kind: u64) -> bool {
     [EXT, XFS, BTRFS].contains(&kind)
 }
 
+/// Whether files of a file system with this magic number can share data, as far as that is known without a try.
+pub fn may_clone(kind: u64) -> bool {
+    kind != EXT && !MEMORY.contains(&kind)
+}
+
 /// Whether a directory is on overlayfs, as the own files of a container are.
 pub fn is_overlay(dir: BorrowedFd<'_>) -> bool {
     sys::stat::figures(dir).is_ok_and(|figures| figures.kind == OVERLAY)

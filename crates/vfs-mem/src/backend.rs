@@ -1,6 +1,7 @@
 //! The trait's calls that read, write and list; those that change names are in
 //! [`crate::namespace`].
 
+use crate::data::PAGE;
 use crate::inode::Kind;
 use crate::mem::{MemFs, ROOT, check, fid, without_set_id};
 use crate::namespace;
@@ -8,8 +9,8 @@ use std::ops::{Bound, ControlFlow};
 use vfs::access::{Permission, data_access, granted, is_open_for};
 use vfs::{
     AccessMask, Attr, Backend, Change, ChangeKind, Component, Create, Created, Cx, DirEntry, Fid,
-    Found, Kept, Limits, ListArgs, Listing, Name, NodeKind, ReadDone, Result, SetAttr, Stability,
-    StatFs, Status, Time, Verifier, Want, WriteDone, need_regular,
+    Found, Kept, Limits, ListArgs, Listing, Name, NodeKind, ReadDone, Result, SetAttr, Space,
+    Stability, StatFs, Status, Time, Verifier, Want, WriteDone, Xattrs, need_regular,
 };
 
 /// Entries that are copied under the lock at a time.
@@ -31,6 +32,7 @@ impl Backend for MemFs {
             case_insensitive: false,
             chown_restricted: true,
             change_kind: ChangeKind::MonotonicIncrement,
+            clone_block: Some(u32::try_from(PAGE).unwrap_or(0)),
         }
     }
 
@@ -76,6 +78,14 @@ impl Backend for MemFs {
     fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
         let attr = self.lock().get(fid)?.attr();
         Ok((granted(&attr, None, &cx.cred, mask), attr))
+    }
+
+    fn space(&self) -> Option<&dyn Space> {
+        Some(self)
+    }
+
+    fn xattrs(&self) -> Option<&dyn Xattrs> {
+        Some(self)
     }
 
     fn keep(&self, _cx: &Cx<'_>, fid: &Fid) -> Result<Kept> {

@@ -44,8 +44,7 @@ impl Data {
     pub fn write(&mut self, offset: u64, from: &[u8]) {
         for (n, byte) in from.iter().enumerate() {
             let at = offset + n as u64;
-            let empty = || vec![0; usize::try_from(PAGE).unwrap_or(0)].into_boxed_slice();
-            let page = self.pages.entry(at / PAGE).or_insert_with(empty);
+            let page = self.pages.entry(at / PAGE).or_insert_with(zeros);
             if let Some(place) = page.get_mut(index(at)) {
                 *place = *byte;
             }
@@ -53,6 +52,55 @@ impl Data {
         if !from.is_empty() {
             self.size = self.size.max(offset + from.len() as u64);
         }
+    }
+
+    /// Makes the pages of a range, which the file then has; the caller has checked that the end does not overflow.
+    pub fn allocate(&mut self, offset: u64, len: u64) {
+        for page in pages_of(offset, len) {
+            self.pages.entry(page).or_insert_with(zeros);
+        }
+        if len > 0 {
+            self.size = self.size.max(offset + len);
+        }
+    }
+
+    /// Makes a range zero and frees the pages within; the size stays.
+    pub fn deallocate(&mut self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len);
+        let (first, last) = (offset.div_ceil(PAGE), end / PAGE);
+        let inside: Vec<u64> = match first < last {
+            true => self.pages.range(first..last).map(|(page, _)| *page).collect(),
+            false => Vec::new(),
+        };
+        for page in inside {
+            self.pages.remove(&page);
+        }
+        // what is left of the first and of the last page
+        for page in [offset / PAGE, last] {
+            let start = page.saturating_mul(PAGE);
+            let (from, to) = (offset.max(start), end.min(start.saturating_add(PAGE)));
+            if let Some(bytes) = self.pages.get_mut(&page) {
+                let zeroed = to.saturating_sub(from);
+                let skipped = index(from);
+                let range = bytes.iter_mut().skip(skipped);
+                range.take(usize::try_from(zeroed).unwrap_or(0)).for_each(|byte| *byte = 0);
+            }
+        }
+    }
+
+    /// The first byte at or behind one that is in a page, or is in none; the end of the file is in none.
+    pub fn seek(&self, offset: u64, in_page: bool) -> Option<u64> {
+        let mut at = offset;
+        while at < self.size {
+            if self.pages.contains_key(&(at / PAGE)) == in_page {
+                return Some(at);
+            }
+            at = match in_page {
+                true => self.pages.range(at / PAGE..).next()?.0.saturating_mul(PAGE),
+                false => (at / PAGE).saturating_add(1).saturating_mul(PAGE),
+            };
+        }
+        (!in_page).then_some(self.size)
     }
 
     /// Cuts or grows; what is cut reads as zeros if the file grows again.
@@ -66,6 +114,10 @@ impl Data {
         }
         self.size = size;
     }
+}
+
+fn zeros() -> Box<[u8]> {
+    vec![0; usize::try_from(PAGE).unwrap_or(0)].into_boxed_slice()
 }
 
 fn index(at: u64) -> usize {
@@ -89,6 +141,23 @@ mod tests {
         assert_eq!(data.read(10 * PAGE, &mut bytes), 8);
         assert_eq!(&bytes, b"\0\0\0\0\0far");
         assert_eq!(data.read(10 * PAGE + 8, &mut bytes), 0);
+    }
+
+    #[test]
+    fn freed_ranges_are_holes_and_their_ends_are_zeros() {
+        let mut data = Data::default();
+        data.write(0, &[7; 5 * 4096]);
+        data.deallocate(100, 2 * PAGE);
+        assert_eq!((data.size(), data.used()), (5 * PAGE, 4 * PAGE));
+        let mut bytes = [9; 5 * 4096];
+        data.read(0, &mut bytes);
+        let zero = |at: usize| (100..100 + 8192).contains(&at);
+        assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == if zero(at) { 0 } else { 7 }));
+        assert_eq!((data.seek(10, true), data.seek(10, false)), (Some(10), Some(PAGE)));
+        assert_eq!(data.seek(PAGE + 1, true), Some(2 * PAGE));
+        assert_eq!(data.seek(2 * PAGE, false), Some(5 * PAGE));
+        data.resize(6 * PAGE);
+        assert_eq!((data.seek(5 * PAGE, true), data.seek(5 * PAGE, false)), (None, Some(5 * PAGE)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
     Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, Quotas, ReadDone, ReadRange,
-    Result, SetAttr, Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
+    Result, SetAttr, Space, Stability, StatFs, Status, Time, Verifier, Want, WriteDone, Xattrs,
 };
 
 /// A call of the trait.
@@ -198,6 +198,14 @@ impl<B: Backend> Backend for FaultyFs<B> {
 
     fn quotas(&self) -> Option<&dyn Quotas> {
         self.inner.quotas()
+    }
+
+    fn space(&self) -> Option<&dyn Space> {
+        self.inner.space()
+    }
+
+    fn xattrs(&self) -> Option<&dyn Xattrs> {
+        self.inner.xattrs()
     }
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {

@@ -78,6 +78,8 @@ pub struct Inode {
     pub birth: Time,
     /// The verifier of the exclusive create.
     pub verifier: Option<[u8; 8]>,
+    /// Extended attributes.
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     pub kind: Kind,
 }
 

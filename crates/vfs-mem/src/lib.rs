@@ -12,6 +12,8 @@ mod faulty;
 mod inode;
 mod mem;
 mod namespace;
+mod space;
+mod xattrs;
 
 pub use factory::MemFactory;
 pub use faulty::{Fault, FaultyFs, Operation};

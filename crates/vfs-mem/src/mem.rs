@@ -163,6 +163,7 @@ impl State {
             change: 1,
             birth: now,
             verifier: None,
+            xattrs: BTreeMap::new(),
             kind,
         };
         self.inodes.insert(ino, inode);
@@ -253,8 +254,11 @@ impl State {
 
     fn free(&mut self, ino: u64) {
         if let Some(inode) = self.inodes.remove(&ino) {
-            debug_assert!(self.used >= inode.attr().used, "each byte in use was counted");
-            self.used = self.used.saturating_sub(inode.attr().used);
+            let xattrs =
+                inode.xattrs.iter().map(|(name, value)| name.len().saturating_add(value.len()));
+            let used = inode.attr().used.saturating_add(xattrs.sum::<usize>() as u64);
+            debug_assert!(self.used >= used, "each byte in use was counted");
+            self.used = self.used.saturating_sub(used);
         }
     }
 

@@ -13,7 +13,9 @@ use crate::call::{
     Listing, NodeKind, OpenAccess, ReadDone, ReadRange, Stability, StatFs, Verifier, Want,
     WriteDone, need_regular,
 };
-use crate::{Attr, Component, Fid, Locks, Name, Quotas, Result, SetAttr, Status, Time};
+use crate::{
+    Attr, Component, Fid, Locks, Name, Quotas, Result, SetAttr, Space, Status, Time, Xattrs,
+};
 use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -111,6 +113,16 @@ pub trait Backend: Send + Sync {
 
     /// The disk quotas; `None` if they are not supported.
     fn quotas(&self) -> Option<&dyn Quotas> {
+        None
+    }
+
+    /// The space of files; `None` if it is not known.
+    fn space(&self) -> Option<&dyn Space> {
+        None
+    }
+
+    /// The extended attributes; `None` if they are not supported.
+    fn xattrs(&self) -> Option<&dyn Xattrs> {
         None
     }
 

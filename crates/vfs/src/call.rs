@@ -395,6 +395,9 @@ pub struct Limits {
     pub chown_restricted: bool,
     /// The semantics of the change attribute.
     pub change_kind: ChangeKind,
+    /// Bytes of the blocks that two files can share ([`Space::clone_range`](crate::Space::clone_range)); `None` if they
+    /// cannot.
+    pub clone_block: Option<u32>,
 }
 
 /// Changes whenever unstable data may have been lost (RFC 1813 §3.3.7 `verf`).

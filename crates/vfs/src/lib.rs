@@ -15,7 +15,9 @@ mod fid;
 mod locks;
 mod name;
 mod quota;
+mod space;
 mod status;
+mod xattr;
 
 pub use attr::{
     Attr, ChangeKind, FileType, MaybeTime, SetAttr, SetTime, Time, WccAttr, permission_bits,
@@ -32,4 +34,6 @@ pub use fid::Fid;
 pub use locks::{FileLocks, LockChange, LockConflict, LockMode, LockOutcome, LockRange, Locks};
 pub use name::{Component, NAME_MAX, Name};
 pub use quota::{Quota, QuotaKind, QuotaUsage, Quotas};
+pub use space::{Advice, Content, FileAt, Space};
 pub use status::{Result, Status};
+pub use xattr::{SetXattr, XATTR_NAME_MAX, XATTR_VALUE_MAX, XattrName, Xattrs};

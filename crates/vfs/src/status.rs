@@ -89,6 +89,12 @@ pub enum Status {
     /// Any other error.
     #[error("server fault")]
     ServerFault,
+    /// No such extended attribute (ENODATA).
+    #[error("no such extended attribute")]
+    NoXattr,
+    /// An extended attribute's value is larger than the store can hold (E2BIG).
+    #[error("extended attribute too large")]
+    XattrTooBig,
     /// A type of object that the store cannot create.
     #[error("type not supported")]
     BadType,

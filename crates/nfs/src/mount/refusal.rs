@@ -83,6 +83,8 @@ const fn tree_error(status: Status) -> MountError {
         Status::Inval | Status::BadCookie | Status::NotSync => MountError::Inval,
         Status::NotSupp | Status::BadType => MountError::NotSupp,
         Status::Io
+        | Status::NoXattr
+        | Status::XattrTooBig
         | Status::NxIo
         | Status::NoDev
         | Status::Exist

@@ -37,6 +37,8 @@ pub(super) const fn of(failed: vfs::Status) -> Status {
         | F::BadCookie
         | F::TooSmall
         | F::ServerFault
+        | F::NoXattr
+        | F::XattrTooBig
         | F::BadType => Status::Failed,
     }
 }

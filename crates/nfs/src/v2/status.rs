@@ -33,6 +33,8 @@ pub const fn nfsstat2(status: Status) -> Option<Nfsstat2> {
         | Status::NotSupp
         | Status::TooSmall
         | Status::ServerFault
+        | Status::NoXattr
+        | Status::XattrTooBig
         | Status::BadType => Nfsstat2::Io,
         Status::Jukebox => return None,
     })

@@ -9,7 +9,8 @@ pub const fn nfsstat3(status: Status) -> Nfsstat3 {
     match status {
         Status::Perm => Nfsstat3::Perm,
         Status::NoEnt => Nfsstat3::NoEnt,
-        Status::Io => Nfsstat3::Io,
+        // of no operation that version 3 has
+        Status::Io | Status::NoXattr | Status::XattrTooBig => Nfsstat3::Io,
         Status::NxIo => Nfsstat3::NxIo,
         Status::Acces => Nfsstat3::Acces,
         Status::Exist => Nfsstat3::Exist,

@@ -9,6 +9,11 @@ use xdr::{Reader, Writer};
 
 /// All permissions of version 4.1, which are those of version 3.
 const ALL: u32 = 0x3f;
+/// `ACCESS4_XAREAD`, `ACCESS4_XAWRITE`, `ACCESS4_XALIST` (RFC 8276 §8.5), since version 4.2.
+const XAREAD: u32 = 0x40;
+const XAWRITE: u32 = 0x80;
+const XALIST: u32 = 0x100;
+const XATTRS: u32 = XAREAD | XAWRITE | XALIST;
 
 pub(super) fn access<'f>(
     frame: &mut Frame<'f>,
@@ -16,15 +21,35 @@ pub(super) fn access<'f>(
     reply: &mut Writer,
 ) -> Result<(), Failed> {
     let AccessArgs { access } = args.get()?;
-    if access & !ALL != 0 {
+    let defined = if frame.minor >= 2 { ALL | XATTRS } else { ALL };
+    if access & !defined != 0 {
         return Err(Nfsstat4::Inval.into());
     }
-    let (granted, attr) = verbs::access(frame.object()?, AccessMask(access))?;
+    let object = frame.object()?;
+    let data = match access & XATTRS {
+        0 => AccessMask::default(),
+        _ => AccessMask::READ | AccessMask::MODIFY,
+    };
+    let (granted, attr) = verbs::access(object, AccessMask(access & ALL) | data)?;
     let common = AccessMask::READ | AccessMask::MODIFY | AccessMask::EXTEND;
     let known = match attr.ftype {
         FileType::Directory => common | AccessMask::LOOKUP | AccessMask::DELETE,
         _ => common | AccessMask::EXECUTE,
     };
-    reply.words([access & known.0, (granted & known).0]);
+    let (mut supported, mut permitted) = (access & known.0, (granted & known).0 & access);
+    let has_xattrs = matches!(attr.ftype, FileType::Regular | FileType::Directory)
+        && object.backend().xattrs().is_some();
+    if has_xattrs {
+        supported |= access & XATTRS;
+        permitted |= access & by_data(granted);
+    }
+    reply.words([supported, permitted]);
     Ok(())
+}
+
+/// What the permissions to read and to write say of extended attributes.
+const fn by_data(granted: AccessMask) -> u32 {
+    let read = if granted.has(AccessMask::READ) { XAREAD | XALIST } else { 0 };
+    let write = if granted.has(AccessMask::MODIFY) { XAWRITE } else { 0 };
+    read | write
 }

@@ -57,7 +57,9 @@ pub(super) const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     a::TIME_MODIFY_SET,
     a::MOUNTED_ON_FILEID,
     a::SUPPATTR_EXCLCREAT,
+    a::CLONE_BLKSIZE,
     a::CHANGE_ATTR_TYPE,
+    a::XATTR_SUPPORT,
 ]);
 
 /// What EXCLUSIVE4_1 sets at once: not the times, which hold its verifier.
@@ -84,6 +86,7 @@ static LIMITS: Bitmap4 = Bitmap4::of(&[
     a::MAXNAME,
     a::TIME_DELTA,
     a::CHANGE_ATTR_TYPE,
+    a::CLONE_BLKSIZE,
 ]);
 
 /// Attributes that can only be set.
@@ -208,6 +211,7 @@ fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
         a::UNIQUE_HANDLES | a::CANSETTIME | a::CASE_PRESERVING | a::HOMOGENEOUS | a::NO_TRUNC => {
             w.bool(true);
         }
+        a::XATTR_SUPPORT => w.bool(export.backend.xattrs().is_some()),
         a::LEASE_TIME => w.u32(shared.lease_s),
         a::RDATTR_ERROR => w.u32(0),
         a::FILEHANDLE => {
@@ -245,6 +249,7 @@ fn put_file_system_value(shared: &Shared, number: u32, w: &mut Writer) {
             a::MAXLINK => return w.u32(limits.link_max),
             a::MAXNAME => return w.u32(limits.name_max),
             a::TIME_DELTA => return put_time(Time { sec: 0, nsec: limits.time_delta_ns }, w),
+            a::CLONE_BLKSIZE => return w.u32(limits.clone_block.unwrap_or(0)),
             a::CHANGE_ATTR_TYPE => return w.u32(change_attr_type(limits.change_kind)),
             _ => {}
         }

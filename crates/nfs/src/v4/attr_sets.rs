@@ -3,10 +3,13 @@
 use super::attr::SUPPORTED;
 use super::frame::Frame;
 use crate::object::Object;
-use proto::nfs4::{ATTRS, Bitmap4};
+use proto::nfs4::{ATTRS, Bitmap4, attr as a};
 
 /// The attributes that this server has in each minor version.
 static BY_MINOR: [Bitmap4; 3] = [until(0), until(1), until(2)];
+
+/// The attributes that not every file system has.
+static BY_FILE_SYSTEM: Bitmap4 = Bitmap4::of(&[a::CLONE_BLKSIZE]);
 
 /// Those of [`SUPPORTED`] that this minor version or an earlier one defines.
 const fn until(minor: u32) -> Bitmap4 {
@@ -29,8 +32,12 @@ pub(super) fn of_minor(minor: u32) -> Bitmap4 {
 
 /// Those that an object has, of the attributes that are asked for.
 pub(super) fn given(frame: &Frame<'_>, object: &Object<'_>, asked: &Bitmap4) -> Bitmap4 {
-    let _ = object;
-    of_minor(frame.minor).and(asked)
+    let given = of_minor(frame.minor).and(asked);
+    if !given.meets(&BY_FILE_SYSTEM) {
+        return given;
+    }
+    let clones = object.backend().limits().clone_block.is_some();
+    if clones { given } else { given.without(&Bitmap4::of(&[a::CLONE_BLKSIZE])) }
 }
 
 /// Whether a minor version defines an attribute.
@@ -41,8 +48,7 @@ pub(super) fn is_defined(number: u32, minor: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_defined, of_minor};
-    use proto::nfs4::attr as a;
+    use super::{a, is_defined, of_minor};
 
     #[test]
     fn attributes_appear_in_the_minor_version_that_defines_them() {

@@ -1,4 +1,7 @@
 //! Which errors each operation may fail with (RFC 8881 §15.2, table 6; RFC 7862 §11.2; RFC 8276 §8.4.5), in the order of the operations' numbers.
+//!
+//! Tables of RFC 7862 and RFC 8276 lack what their text asks for: NXIO of SEEK (§15.11.3), and NOTSUPP of COPY, SETXATTR and
+//! REMOVEXATTR where the file system cannot.
 
 use proto::nfs4::Nfsstat4::{
     self, Access, AdminRevoked, AttrNotSupp, BackChanBusy, BadChar, BadCookie, BadHandle,
@@ -8,7 +11,7 @@ use proto::nfs4::Nfsstat4::{
     Denied, DirDelegUnavail, EncrAlgUnsupp, Exist, Expired, FBig, FhExpired, FileOpen, Grace,
     HashAlgUnsupp, Inval, Io, IsDir, LayoutTryLater, LayoutUnavailable, LockNotSupp, LockRange,
     Locked, LocksHeld, MLink, Moved, NameTooLong, NoEnt, NoFilehandle, NoGrace, NoSpc, NoXattr,
-    NotDir, NotEmpty, NotOnlyOp, NotSame, NotSupp, OffloadDenied, OldStateid, OpIllegal,
+    NotDir, NotEmpty, NotOnlyOp, NotSame, NotSupp, NxIo, OffloadDenied, OldStateid, OpIllegal,
     OpNotInSession, OpenMode, PartnerNoAuth, PartnerNotSupp, Perm, PnfsIoHole, PnfsNoLayout,
     RecallConflict, ReclaimBad, ReclaimConflict, RepTooBig, RepTooBigToCache, ReqTooBig,
     RetryUncachedRep, RoFs, Same, SeqFalseRetry, SeqMisordered, SequencePos, ServerFault,
@@ -193,7 +196,7 @@ static ERRORS: [OpErrors; 74] = [
         Expired, FBig, FhExpired, Grace, Inval, Io, IsDir, Moved, NoFilehandle, NoSpc, NotSupp, OldStateid,
         OpenMode, OpNotInSession, RepTooBig, RepTooBigToCache, ReqTooBig, RetryUncachedRep, RoFs, ServerFault,
         Stale, Symlink, TooManyOps, WrongType]),
-        row(op::COPY, &[Access, AdminRevoked, BadXdr, BadStateid, DeadSession, Delay, DelegRevoked, DQuot,
+        row(op::COPY, &[NotSupp, Access, AdminRevoked, BadXdr, BadStateid, DeadSession, Delay, DelegRevoked, DQuot,
         Expired, FBig, FhExpired, Grace, Inval, Io, IsDir, Locked, Moved, NoFilehandle, NoSpc, OffloadDenied,
         OldStateid, OpenMode, OpNotInSession, PartnerNoAuth, PartnerNotSupp, PnfsIoHole, PnfsNoLayout,
         RepTooBig, RepTooBigToCache, ReqTooBig, RetryUncachedRep, RoFs, ServerFault, Stale, Symlink, TooManyOps,
@@ -225,7 +228,7 @@ static ERRORS: [OpErrors; 74] = [
         Expired, FhExpired, Grace, Inval, Io, IsDir, Locked, Moved, NoFilehandle, NotSupp, OldStateid, OpenMode,
         OpNotInSession, PartnerNoAuth, PnfsIoHole, PnfsNoLayout, RepTooBig, RepTooBigToCache, ReqTooBig,
         RetryUncachedRep, ServerFault, Stale, Symlink, TooManyOps, WrongType]),
-        row(op::SEEK, &[Access, AdminRevoked, BadXdr, BadStateid, DeadSession, Delay, DelegRevoked, Expired,
+        row(op::SEEK, &[NxIo, Access, AdminRevoked, BadXdr, BadStateid, DeadSession, Delay, DelegRevoked, Expired,
         FhExpired, Grace, Inval, Io, IsDir, Locked, Moved, NoFilehandle, NotSupp, OldStateid, OpenMode,
         OpNotInSession, PnfsIoHole, PnfsNoLayout, RepTooBig, RepTooBigToCache, ReqTooBig, RetryUncachedRep,
         ServerFault, Stale, Symlink, TooManyOps, UnionNotSupp, WrongType]),
@@ -240,13 +243,13 @@ static ERRORS: [OpErrors; 74] = [
         row(op::GETXATTR, &[Access, BadXdr, DeadSession, Delay, FhExpired, Inval, Io, Moved, NameTooLong,
         NoFilehandle, NotSupp, NoXattr, OpNotInSession, Perm, RepTooBig, RepTooBigToCache, ReqTooBig,
         RetryUncachedRep, ServerFault, Stale, TooManyOps, WrongType]),
-        row(op::SETXATTR, &[Access, BadChar, BadXdr, DeadSession, Delay, DQuot, Exist, FhExpired, Inval, Io,
+        row(op::SETXATTR, &[NotSupp, Access, BadChar, BadXdr, DeadSession, Delay, DQuot, Exist, FhExpired, Inval, Io,
         Moved, NameTooLong, NoFilehandle, NoSpc, NoXattr, OpNotInSession, Perm, RepTooBig, RepTooBigToCache,
         ReqTooBig, RetryUncachedRep, RoFs, ServerFault, Stale, TooManyOps, WrongType, Xattr2Big]),
         row(op::LISTXATTRS, &[Access, DeadSession, Delay, Inval, Io, Moved, NameTooLong, NoFilehandle, NotSupp,
         NoXattr, OpNotInSession, Perm, RepTooBig, RepTooBigToCache, ReqTooBig, RetryUncachedRep, ServerFault,
         Stale, TooManyOps, WrongType]),
-        row(op::REMOVEXATTR, &[Access, BadChar, BadXdr, DeadSession, Delay, DQuot, Exist, Inval, Io, Locked,
+        row(op::REMOVEXATTR, &[NotSupp, Access, BadChar, BadXdr, DeadSession, Delay, DQuot, Exist, Inval, Io, Locked,
         Moved, NameTooLong, NoFilehandle, NoSpc, NoXattr, OldStateid, OpenMode, OpNotInSession, Perm,
         RetryUncachedRep, RoFs, ServerFault, Stale, TooManyOps, WrongType]),
         row(op::ILLEGAL, &[BadXdr, OpIllegal]),

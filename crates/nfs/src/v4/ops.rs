@@ -3,9 +3,9 @@
 use super::frame::Frame;
 use super::status::Failed;
 use super::{
-    access, close, commit, create, exchange_id, filehandles, getattr, link, lock, lookup, open,
-    read, readdir, readlink, remove, rename, secinfo, sequence, session_ops, setattr, stateids,
-    verify, write,
+    access, close, commit, copy, create, exchange_id, filehandles, getattr, link, lock, lookup,
+    open, read, read_plus, readdir, readlink, remove, rename, secinfo, sequence, session_ops,
+    setattr, space, stateids, verify, write, xattrs,
 };
 use proto::nfs4::{op, op_info};
 use xdr::{Reader, Writer};
@@ -56,7 +56,7 @@ const BITMAP: u32 = 16;
 const DENIED: u32 = 20 + 8 + 4 + 1024;
 
 /// The operations that are served, rising.
-static ROWS: [OpRow; 41] = [
+static ROWS: [OpRow; 52] = [
     inside(op::ACCESS, 8, access::access),
     inside(op::CLOSE, STATEID, close::close),
     inside(op::COMMIT, 8, commit::commit),
@@ -123,6 +123,17 @@ static ROWS: [OpRow; 41] = [
         run: session_ops::destroy_clientid,
     },
     inside(op::RECLAIM_COMPLETE, 0, session_ops::reclaim_complete),
+    inside(op::ALLOCATE, 0, space::allocate),
+    inside(op::COPY, 4 + 8 + 4 + 8 + 8, copy::copy),
+    inside(op::DEALLOCATE, 0, space::deallocate),
+    inside(op::IO_ADVISE, BITMAP, space::io_advise),
+    inside(op::READ_PLUS, 8, read_plus::read_plus),
+    inside(op::SEEK, 12, space::seek),
+    inside(op::CLONE, 0, copy::clone),
+    inside(op::GETXATTR, 4, xattrs::getxattr),
+    inside(op::SETXATTR, CINFO, xattrs::setxattr),
+    inside(op::LISTXATTRS, 16, xattrs::listxattrs),
+    inside(op::REMOVEXATTR, CINFO, xattrs::removexattr),
 ];
 
 /// An operation's row; `None` if it is not served in this minor version.

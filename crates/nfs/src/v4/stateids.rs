@@ -1,7 +1,7 @@
 //! What a stateid gives the right to (RFC 8881 §8.2), and TEST_STATEID, FREE_STATEID and DELEGRETURN (§18.48, §18.38,
 //! §18.6).
 
-use super::frame::{Frame, stateid_of};
+use super::frame::{CurrentObject, Frame, file_key, stateid_of};
 use super::status::Failed;
 use proto::nfs4::{FreeStateidArgs, Nfsstat4, Stateid4, TestStateidArgs};
 use state::ShareBits;
@@ -25,8 +25,23 @@ pub(super) fn data_right(
     argument: Stateid4,
     access: DataAccess,
 ) -> Result<Right, Failed> {
-    let file = frame.file_key()?;
-    let stateid = frame.named_stateid(argument)?;
+    let place = frame.current.as_ref().ok_or(Nfsstat4::NoFilehandle)?;
+    right_at(frame, place, argument, access)
+}
+
+/// The same of the file of any filehandle; the current stateid is the one that goes with it.
+pub(super) fn right_at(
+    frame: &Frame<'_>,
+    place: &CurrentObject<'_>,
+    argument: Stateid4,
+    access: DataAccess,
+) -> Result<Right, Failed> {
+    let object = &place.object;
+    let file = file_key(object.export().id.0, &object.fid).ok_or(Nfsstat4::ServerFault)?;
+    let stateid = match argument {
+        Stateid4::CURRENT => place.stateid.ok_or(Nfsstat4::BadStateid)?,
+        named => named,
+    };
     let bits = match access {
         DataAccess::Read => ShareBits::READ,
         DataAccess::Write => ShareBits::WRITE,

@@ -97,6 +97,8 @@ const fn code(status: Status) -> Nfsstat4 {
         Status::TooSmall => Nfsstat4::TooSmall,
         Status::ServerFault => Nfsstat4::ServerFault,
         Status::BadType => Nfsstat4::BadType,
+        Status::NoXattr => Nfsstat4::NoXattr,
+        Status::XattrTooBig => Nfsstat4::Xattr2Big,
         Status::Jukebox => Nfsstat4::Delay,
     }
 }
@@ -117,10 +119,11 @@ const fn next(status: Nfsstat4) -> Nfsstat4 {
         | Nfsstat4::BadCookie
         | Nfsstat4::NameTooLong
         | Nfsstat4::TooSmall => Nfsstat4::Inval,
-        Nfsstat4::DQuot | Nfsstat4::MLink => Nfsstat4::NoSpc,
+        Nfsstat4::DQuot | Nfsstat4::MLink | Nfsstat4::Xattr2Big => Nfsstat4::NoSpc,
         Nfsstat4::NotEmpty => Nfsstat4::Exist,
         Nfsstat4::NoEnt => Nfsstat4::Stale,
         Nfsstat4::NxIo
+        | Nfsstat4::NoXattr
         | Nfsstat4::NoSpc
         | Nfsstat4::Exist
         | Nfsstat4::Stale
@@ -150,7 +153,7 @@ mod tests {
     use super::{Nfsstat4, Status, nfsstat4};
     use proto::nfs4::{OPS, op};
 
-    const ALL: [Status; 27] = [
+    const ALL: [Status; 29] = [
         Status::Perm,
         Status::NoEnt,
         Status::Io,
@@ -177,6 +180,8 @@ mod tests {
         Status::BadCookie,
         Status::NotSupp,
         Status::TooSmall,
+        Status::NoXattr,
+        Status::XattrTooBig,
         Status::Jukebox,
     ];
 

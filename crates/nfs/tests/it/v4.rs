@@ -10,32 +10,32 @@ use proto::nfs4::{
 use std::cell::Cell;
 use xdr::{Encode, Reader, Writer};
 
-const NONE: Fattr4<'static> = Fattr4 { mask: Bitmap4::NONE, values: Bytes(b"") };
+pub(crate) const NONE: Fattr4<'static> = Fattr4 { mask: Bitmap4::NONE, values: Bytes(b"") };
 
 /// One operation with its arguments.
-fn oper(number: u32, args: &impl Encode) -> Vec<u8> {
+pub(crate) fn oper(number: u32, args: &impl Encode) -> Vec<u8> {
     let mut w = Writer::new();
     w.u32(number);
     w.put(args);
     w.bytes().to_vec()
 }
 
-fn plain(number: u32) -> Vec<u8> {
+pub(crate) fn plain(number: u32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-fn name(number: u32, name: &[u8]) -> Vec<u8> {
+pub(crate) fn name(number: u32, name: &[u8]) -> Vec<u8> {
     oper(number, &Bytes::<1024>(name))
 }
 
-fn fattr(numbers: &[u32], values: &[u8]) -> Fattr4<'static> {
+pub(crate) fn fattr(numbers: &[u32], values: &[u8]) -> Fattr4<'static> {
     Fattr4 { mask: Bitmap4::of(numbers), values: Bytes(values.to_vec().leak()) }
 }
 
 /// A reply: the status, and each operation's number and status with all bytes from there on.
-struct Results {
+pub(crate) struct Results {
     bytes: Vec<u8>,
-    status: Nfsstat4,
+    pub status: Nfsstat4,
     count: u32,
 }
 
@@ -57,8 +57,13 @@ impl Results {
         r
     }
 
+    /// All bytes of the reply.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The results behind SEQUENCE.
-    fn inside(&self) -> Reader<'_> {
+    pub fn inside(&self) -> Reader<'_> {
         let mut r = self.reader();
         assert_eq!(r.words().unwrap(), [op::SEQUENCE, 0]);
         r.opaque_fixed(36).unwrap();
@@ -67,20 +72,20 @@ impl Results {
 }
 
 /// Reads the head of an operation's result that succeeded.
-fn ok(r: &mut Reader<'_>, number: u32) {
+pub(crate) fn ok(r: &mut Reader<'_>, number: u32) {
     assert_eq!(r.words().unwrap(), [number, 0]);
 }
 
 /// A client with a session on slot 0.
-struct Client {
-    server: TestServer,
+pub(crate) struct Client {
+    pub server: TestServer,
     session: [u8; 16],
     id: u64,
     sequence: Cell<u32>,
-    minor: u32,
+    pub minor: u32,
 }
 
-fn send(server: &TestServer, minor: u32, operations: &[Vec<u8>]) -> Results {
+pub(crate) fn send(server: &TestServer, minor: u32, operations: &[Vec<u8>]) -> Results {
     let mut w = Writer::new();
     let count = u32::try_from(operations.len()).unwrap();
     w.put(&CompoundHead { tag: b"tag", minor, count });
@@ -110,11 +115,11 @@ fn create_session(id: u64, sequence: u32, fore: [u32; 6]) -> Vec<u8> {
 const FORE: [u32; 6] = [0, 1 << 21, 1 << 21, 4096, 32, 8];
 
 impl Client {
-    fn over(server: TestServer) -> Self {
+    pub fn over(server: TestServer) -> Self {
         Self::with(server, FORE)
     }
 
-    fn with(server: TestServer, fore: [u32; 6]) -> Self {
+    pub fn with(server: TestServer, fore: [u32; 6]) -> Self {
         let known = send(&server, 1, &[exchange_id(b"client")]);
         let mut r = known.reader();
         ok(&mut r, op::EXCHANGE_ID);
@@ -130,8 +135,13 @@ impl Client {
         client
     }
 
+    /// The same client, by another minor version from now on.
+    pub fn of_minor(self, minor: u32) -> Self {
+        Self { minor, ..self }
+    }
+
     /// A read-write export of files in memory, as root.
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::over(TestServer::new(exports::of(&[("/srv/e", exports::mem(), exports::RW)])))
     }
 
@@ -152,21 +162,21 @@ impl Client {
     }
 
     /// A request of its own.
-    fn call(&self, operations: &[Vec<u8>]) -> Results {
+    pub fn call(&self, operations: &[Vec<u8>]) -> Results {
         self.sequence.set(self.sequence.get() + 1);
         self.call_as(self.sequence.get(), false, operations)
     }
 
     /// The same in the root of the export.
-    fn at_root(&self, operations: &[Vec<u8>]) -> Results {
+    pub fn at_root(&self, operations: &[Vec<u8>]) -> Results {
         self.call(&[&[self.putfh(&self.server.root())], operations].concat())
     }
 
-    fn putfh(&self, handle: &[u8]) -> Vec<u8> {
+    pub fn putfh(&self, handle: &[u8]) -> Vec<u8> {
         oper(op::PUTFH, &Bytes::<128>(handle))
     }
 
-    fn open(
+    pub fn open(
         &self,
         file: &[u8],
         access: u32,
@@ -197,17 +207,17 @@ impl Client {
         Ok((r.opaque(128).unwrap().to_vec(), stateid))
     }
 
-    fn create(&self, file: &[u8]) -> (Vec<u8>, Stateid4) {
+    pub fn create(&self, file: &[u8]) -> (Vec<u8>, Stateid4) {
         self.open(file, 3, 0, OpenHow4::Create(Createhow4::Unchecked(NONE))).unwrap()
     }
 
-    fn write(&self, handle: &[u8], stateid: Stateid4, data: &[u8]) -> Nfsstat4 {
+    pub fn write(&self, handle: &[u8], stateid: Stateid4, data: &[u8]) -> Nfsstat4 {
         let args =
             WriteArgs { stateid, offset: 0, stable: StableHow4::FileSync, data: Bytes(data) };
         self.call(&[self.putfh(handle), oper(op::WRITE, &args)]).status
     }
 
-    fn read(&self, handle: &[u8], stateid: Stateid4) -> Result<Vec<u8>, Nfsstat4> {
+    pub fn read(&self, handle: &[u8], stateid: Stateid4) -> Result<Vec<u8>, Nfsstat4> {
         let args = ReadArgs { stateid, offset: 0, count: 100 };
         let read = self.call(&[self.putfh(handle), oper(op::READ, &args)]);
         if read.status != Nfsstat4::Ok {

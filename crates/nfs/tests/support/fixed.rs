@@ -93,6 +93,7 @@ impl Backend for Fixed {
             case_insensitive: false,
             chown_restricted: true,
             change_kind: vfs::ChangeKind::MonotonicIncrement,
+            clone_block: None,
         }
     }
 

@@ -1,13 +1,14 @@
 //! The frame of a COMPOUND (RFC 8881 §16.2), and a decoder of single operations for tests that feed arbitrary bytes.
 
 use super::{
-    AccessArgs, BackchannelCtlArgs, BindConnArgs, CloseArgs, CommitArgs, CreateArgs,
-    CreateSessionArgs, DelegpurgeArgs, ExchangeIdArgs, Fattr4, FreeStateidArgs, GetattrArgs,
-    LinkArgs, LockArgs, LocktArgs, LockuArgs, LookupArgs, OpenArgs, OpenConfirmArgs,
-    OpenDowngradeArgs, PutfhArgs, ReadArgs, ReaddirArgs, ReclaimCompleteArgs, ReleaseLockownerArgs,
-    RemoveArgs, RenameArgs, RenewArgs, SecinfoArgs, SecinfoNoNameArgs, SequenceArgs, SessionId,
-    SetattrArgs, SetclientidArgs, SetclientidConfirmArgs, Stateid4, TAG_MAX, TestStateidArgs,
-    WriteArgs, op,
+    AccessArgs, BackchannelCtlArgs, BindConnArgs, CloneArgs, CloseArgs, CommitArgs, CopyArgs,
+    CreateArgs, CreateSessionArgs, DelegpurgeArgs, ExchangeIdArgs, Fattr4, FreeStateidArgs,
+    GetattrArgs, IoAdviseArgs, LinkArgs, ListxattrsArgs, LockArgs, LocktArgs, LockuArgs,
+    LookupArgs, OpenArgs, OpenConfirmArgs, OpenDowngradeArgs, PutfhArgs, RangeArgs, ReadArgs,
+    ReaddirArgs, ReclaimCompleteArgs, ReleaseLockownerArgs, RemoveArgs, RenameArgs, RenewArgs,
+    SecinfoArgs, SecinfoNoNameArgs, SeekArgs, SequenceArgs, SessionId, SetattrArgs,
+    SetclientidArgs, SetclientidConfirmArgs, SetxattrArgs, Stateid4, TAG_MAX, TestStateidArgs,
+    WriteArgs, XattrArgs, op,
 };
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
@@ -83,6 +84,15 @@ pub fn decode_op_args(number: u32, r: &mut Reader<'_>) -> Option<Result<(), Erro
         op::DESTROY_CLIENTID => all::<u64>(r),
         op::FREE_STATEID => all::<FreeStateidArgs>(r),
         op::SEQUENCE => all::<SequenceArgs>(r),
+        op::ALLOCATE | op::DEALLOCATE => all::<RangeArgs>(r),
+        op::SEEK => all::<SeekArgs>(r),
+        op::READ_PLUS => all::<ReadArgs>(r),
+        op::CLONE => all::<CloneArgs>(r),
+        op::COPY => all::<CopyArgs>(r),
+        op::IO_ADVISE => all::<IoAdviseArgs>(r),
+        op::GETXATTR | op::REMOVEXATTR => all::<XattrArgs<'_>>(r),
+        op::SETXATTR => all::<SetxattrArgs<'_>>(r),
+        op::LISTXATTRS => all::<ListxattrsArgs>(r),
         op::TEST_STATEID => all::<TestStateidArgs<'_>>(r),
         op::RECLAIM_COMPLETE => all::<ReclaimCompleteArgs>(r),
         op::GETFH

@@ -1,4 +1,5 @@
-//! NFS version 4: minor versions 0 (RFC 7530, RFC 7531) and 1 (RFC 8881, RFC 5662): what a COMPOUND is made of.
+//! NFS version 4: minor versions 0 (RFC 7530), 1 (RFC 8881) and 2 (RFC 7862; its XDR, RFC 7863, is all of theirs): what a
+//! COMPOUND is made of.
 //!
 //! Owns: the layouts and their limits, the numbers of operations, attributes and status codes. Everything of variable
 //! length is borrowed from the record. An operation is decoded when it runs, so there is no list of decoded
@@ -8,6 +9,7 @@ mod args;
 mod attrs;
 mod bitmap;
 mod compound;
+mod data;
 mod locks;
 mod minor0;
 mod open;
@@ -25,6 +27,10 @@ pub use args::{
 pub use attrs::{ATTRS, AttrInfo, attr};
 pub use bitmap::Bitmap4;
 pub use compound::{CompoundHead, decode_op_args};
+pub use data::{
+    CloneArgs, CopyArgs, IoAdviseArgs, ListxattrsArgs, RangeArgs, SeekArgs, SetxattrArgs,
+    SetxattrOption4, XattrArgs, content,
+};
 pub use locks::{
     ExistLockOwner4, LockArgs, LockDenied, LockOwner4, LockType4, Locker4, LocktArgs, LockuArgs,
     OpenToLockOwner4,

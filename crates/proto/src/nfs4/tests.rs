@@ -1,13 +1,14 @@
 //! Layouts against the XDR of RFC 5662 and RFC 7531, word by word.
 
 use super::{
-    ATTRS, Bitmap4, ChangeInfo4, ChannelAttrs, ClientAddr4, CloseArgs, CompoundHead, CreateArgs,
-    CreateSessionArgs, CreateType4, Createhow4, DelegpurgeArgs, ExchangeIdArgs, ExistLockOwner4,
-    Fattr4, ImplId, LockArgs, LockOwner4, LockType4, Locker4, Nfsstat4, Nfstime4, OPS, OpenArgs,
-    OpenClaim4, OpenConfirmArgs, OpenHow4, OpenOwner4, OpenToLockOwner4, ReadArgs, ReaddirArgs,
-    ReleaseLockownerArgs, RenewArgs, SequenceArgs, SetattrArgs, SetclientidArgs,
-    SetclientidConfirmArgs, Specdata4, StableHow4, StateProtectHow, Stateid4, TestStateidArgs,
-    WriteArgs, attr, decode_op_args, op, op_info,
+    ATTRS, Bitmap4, ChangeInfo4, ChannelAttrs, ClientAddr4, CloneArgs, CloseArgs, CompoundHead,
+    CopyArgs, CreateArgs, CreateSessionArgs, CreateType4, Createhow4, DelegpurgeArgs,
+    ExchangeIdArgs, ExistLockOwner4, Fattr4, ImplId, IoAdviseArgs, ListxattrsArgs, LockArgs,
+    LockOwner4, LockType4, Locker4, Nfsstat4, Nfstime4, OPS, OpenArgs, OpenClaim4, OpenConfirmArgs,
+    OpenHow4, OpenOwner4, OpenToLockOwner4, RangeArgs, ReadArgs, ReaddirArgs, ReleaseLockownerArgs,
+    RenewArgs, SeekArgs, SequenceArgs, SetattrArgs, SetclientidArgs, SetclientidConfirmArgs,
+    SetxattrArgs, SetxattrOption4, Specdata4, StableHow4, StateProtectHow, Stateid4,
+    TestStateidArgs, WriteArgs, XattrArgs, attr, content, decode_op_args, op, op_info,
 };
 use crate::layout::Bytes;
 use proptest::prelude::*;
@@ -77,6 +78,48 @@ fn arguments_have_the_layout_of_the_rfc() {
         &CreateArgs { what: link, name: Bytes(b"l"), attrs: none },
         &[5, 2, 0x746f_0000, 1, 0x6c00_0000, 0, 0],
     );
+}
+
+#[test]
+fn data_operations_have_the_layout_of_the_rfc() {
+    let [s0, s1, s2, s3] = S;
+    let range = RangeArgs { stateid: STATEID, offset: 1 << 32, length: 7 };
+    golden(&range, &[s0, s1, s2, s3, 1, 0, 0, 7]);
+    let seek = SeekArgs { stateid: STATEID, offset: 9, what: content::HOLE };
+    golden(&seek, &[s0, s1, s2, s3, 0, 9, 1]);
+    let clone = CloneArgs {
+        src_stateid: STATEID,
+        dst_stateid: Stateid4::ANONYMOUS,
+        src_offset: 1,
+        dst_offset: 2,
+        count: 3,
+    };
+    let words = [s0, s1, s2, s3, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3];
+    golden(&clone, &words);
+    let copy = CopyArgs { range: clone, consecutive: true, synchronous: false, sources: 0 };
+    golden(&copy, &[&words[..], &[1, 0, 0]].concat());
+    // by name, by URL, by address
+    let sources = [3, 1, 1, 0x6100_0000, 2, 2, 0x6162_0000, 3, 3, 0x7463_7000, 1, 0x3100_0000];
+    let bytes = self::words(&[&words[..], &[0, 1], &sources].concat());
+    let mut r = Reader::new(&bytes);
+    let decoded: CopyArgs = r.get().unwrap();
+    r.end().unwrap();
+    assert_eq!((decoded.sources, decoded.synchronous), (3, true));
+    let hints = Bitmap4::of(&[4, 6]);
+    let advise = IoAdviseArgs { stateid: STATEID, offset: 5, count: 6, hints };
+    golden(&advise, &[s0, s1, s2, s3, 0, 5, 0, 6, 1, 1 << 4 | 1 << 6]);
+}
+
+#[test]
+fn extended_attributes_have_the_layout_of_the_rfc() {
+    golden(&XattrArgs { name: Bytes(b"key") }, &[3, 0x6b65_7900]);
+    let set = SetxattrArgs {
+        option: SetxattrOption4::Replace,
+        name: Bytes(b"k"),
+        value: Bytes(b"value"),
+    };
+    golden(&set, &[2, 1, 0x6b00_0000, 5, 0x7661_6c75, 0x6500_0000]);
+    golden(&ListxattrsArgs { cookie: 1 << 32, maxcount: 9 }, &[1, 0, 9]);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn write_with(
 /// Quotas apply to the file's owner, whoever writes; but set-id bits are cleared only if the kernel
 /// sees a user other than root write, and uid 0 may use the blocks that ext4 reserves for root,
 /// with or without capabilities.
-fn act_as_writer(local: &LocalFs, cx: &Cx<'_>, before: &Attr) -> Result<()> {
+pub(super) fn act_as_writer(local: &LocalFs, cx: &Cx<'_>, before: &Attr) -> Result<()> {
     let identity = if before.mode & SET_ID != 0
         || local.mount.is_nearly_full(local.root.as_fd(), local.files.now_s())
     {
@@ -159,7 +159,7 @@ fn write_pieces(
 }
 
 /// Makes the written data as stable as requested.
-fn make_stable(
+pub(super) fn make_stable(
     local: &LocalFs,
     cx: &Cx<'_>,
     file: &OpenFile,

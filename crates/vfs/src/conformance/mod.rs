@@ -22,6 +22,8 @@ mod objects;
 mod opens;
 mod permissions;
 mod quotas;
+mod spaces;
+mod xattrs;
 
 pub use fixture::Capabilities;
 use fixture::{Check, Fixture};
@@ -59,6 +61,21 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, capabilities: Capabilities) -> 
         all.extend_from_slice(quotas::CHECKS);
         if capabilities.acts_as_callers {
             all.extend_from_slice(quotas::BY_CALLERS);
+        }
+    }
+    if optional.space().is_some() {
+        all.extend_from_slice(spaces::CHECKS);
+        if capabilities.acts_as_callers {
+            all.extend_from_slice(spaces::BY_CALLERS);
+        }
+        if optional.limits().clone_block.is_some() {
+            all.extend_from_slice(spaces::OF_CLONES);
+        }
+    }
+    if optional.xattrs().is_some() {
+        all.extend_from_slice(xattrs::CHECKS);
+        if capabilities.acts_as_callers {
+            all.extend_from_slice(xattrs::BY_CALLERS);
         }
     }
     drop(optional);

@@ -90,6 +90,7 @@ impl Backend for Tree {
             case_insensitive: false,
             chown_restricted: true,
             change_kind: vfs::ChangeKind::MonotonicIncrement,
+            clone_block: None,
         }
     }
 

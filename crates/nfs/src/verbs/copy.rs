@@ -1,0 +1,142 @@
+//! Copies within the server (RFC 7862 §15.2, §15.13): COPY and CLONE.
+//!
+//! A copy is made in steps, by the kernel where it can and else through a buffer, and ends early when it has taken long
+//! enough: a client asks again for the rest, and no call of a connection waits for long. Nothing goes over the network.
+
+use super::space::{only_regular, space};
+use crate::object::Object;
+use std::time::{Duration, Instant};
+use vfs::{Change, FileAt, Stability, Status, Verifier, Want, need_regular};
+
+/// Bytes of a step by the kernel.
+const STEP: u64 = 8 << 20;
+/// Bytes of a step through a buffer.
+const BUFFER: u64 = 1 << 20;
+/// After how long no further step begins.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The ranges of a copy; `count` 0 goes to the end of the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyRange {
+    /// Where it begins in the source.
+    pub from: u64,
+    /// Where it begins in the target.
+    pub to: u64,
+    /// How many bytes.
+    pub count: u64,
+}
+
+/// What COPY did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopiedRange {
+    /// How many bytes, which may be less than were asked for.
+    pub count: u64,
+    /// What COMMIT must give for them to be safe.
+    pub verifier: Verifier,
+}
+
+const fn side<'o>(object: &'o Object<'_>, cx: vfs::Cx<'o>, offset: u64) -> FileAt<'o> {
+    FileAt { cx, fid: &object.fid, offset }
+}
+
+/// How many bytes there are to copy.
+fn length(source: &Object<'_>, range: CopyRange) -> vfs::Result<u64> {
+    let attr = source.backend().getattr(&source.cx(), &source.fid, Want::STAT)?;
+    need_regular(attr.ftype).map_err(only_regular)?;
+    let left = attr.size.checked_sub(range.from).ok_or(Status::Inval)?;
+    match range.count {
+        0 => Ok(left),
+        count if count <= left => Ok(count),
+        _ => Err(Status::Inval),
+    }
+}
+
+/// Copies a range of a file into another one, or a beginning of it.
+///
+/// # Errors
+/// [`Status::Inval`] for one file with itself, and for a range that is not in the source; [`Status::FBig`],
+/// [`Status::RoFs`], [`Status::NoSpc`] if nothing was copied.
+pub fn copy(
+    source: &Object<'_>,
+    target: &Object<'_>,
+    range: CopyRange,
+) -> vfs::Result<CopiedRange> {
+    target.check_writable()?;
+    let is_same_export = source.check_same_export(target).is_ok();
+    if is_same_export && source.fid == target.fid {
+        return Err(Status::Inval);
+    }
+    let len = length(source, range)?;
+    let end = range.to.checked_add(len).filter(|end| i64::try_from(*end).is_ok());
+    end.ok_or(Status::FBig)?;
+    // before the data, as for a write
+    let verifier = target.backend().write_verifier();
+    let mut kernel = target.backend().space().filter(|_| is_same_export);
+    let mut buffer = Vec::new();
+    let (began, mut copied) = (Instant::now(), 0_u64);
+    while copied < len {
+        let (from, to) = (range.from.saturating_add(copied), range.to.saturating_add(copied));
+        let left = len.saturating_sub(copied);
+        let step = match kernel {
+            Some(space) => space.copy_range(
+                side(source, source.cx(), from),
+                side(target, target.cx(), to),
+                left.min(STEP),
+            ),
+            None => step_by_buffer(source, target, (from, to), left.min(BUFFER), &mut buffer),
+        };
+        match step {
+            Ok(0) => break,
+            Ok(count) => copied = copied.saturating_add(count),
+            Err(Status::NotSupp) if kernel.is_some() => kernel = None,
+            Err(status) if copied == 0 => return Err(only_regular(status)),
+            // whoever asks for the rest is told
+            Err(_) => break,
+        }
+        if began.elapsed() >= PATIENCE {
+            break;
+        }
+    }
+    Ok(CopiedRange { count: copied, verifier })
+}
+
+fn step_by_buffer(
+    source: &Object<'_>,
+    target: &Object<'_>,
+    (from, to): (u64, u64),
+    len: u64,
+    buffer: &mut Vec<u8>,
+) -> vfs::Result<u64> {
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    if buffer.is_empty() {
+        buffer.try_reserve_exact(len).map_err(|_| Status::Jukebox)?;
+        buffer.resize(len, 0);
+    }
+    let place = buffer.get_mut(..len).unwrap_or_default();
+    let read = source.backend().read(&source.cx(), &source.fid, from, place)?;
+    let data = place.get(..read.count).unwrap_or_default();
+    if data.is_empty() {
+        return Ok(0);
+    }
+    let backend = target.backend();
+    let done = backend.write(&target.cx(), &target.fid, to, data, Stability::Unstable)?;
+    Ok(done.count as u64)
+}
+
+/// Makes a range of a file share the data of another.
+///
+/// # Errors
+/// [`Status::XDev`] for files of two exports; [`Status::Inval`] for ranges that are not aligned, overlap, or are not in
+/// the source; [`Status::NotSupp`].
+pub fn clone(source: &Object<'_>, target: &Object<'_>, range: CopyRange) -> vfs::Result<Change> {
+    target.check_writable()?;
+    source.check_same_export(target)?;
+    let space = space(target)?;
+    if length(source, range)? == 0 {
+        // there is nothing to share; the target's type and the right to write it count all the same
+        let attr = target.backend().getattr(&target.cx(), &target.fid, Want::STAT)?;
+        need_regular(attr.ftype).map_err(only_regular)?;
+    }
+    let (from, to) = (side(source, source.cx(), range.from), side(target, target.cx(), range.to));
+    space.clone_range(from, to, range.count).map_err(only_regular)
+}
