@@ -14,6 +14,8 @@ pub struct LockWanted<'a> {
     pub range: ByteRange,
     /// How they are to be held.
     pub mode: Mode,
+    /// The client held them before the server's restart.
+    pub reclaim: bool,
 }
 
 /// What it comes to.
@@ -25,6 +27,8 @@ pub enum LockAnswer {
     Denied(Conflict),
     /// Only what was held before the restart may be had now.
     Grace,
+    /// This is a reclaim, and there is nothing to be reclaimed any more.
+    NoGrace,
     /// Nobody knows yet, or there is no room now: ask again later.
     Later,
     /// The file system fails so.

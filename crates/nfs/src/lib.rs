@@ -19,6 +19,7 @@ mod program_state;
 pub mod rquota;
 mod settings;
 mod share_denial;
+mod store;
 pub mod v2;
 pub mod v3;
 pub mod v4;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 pub use byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 pub use program_state::Nfs;
 pub use settings::{NfsSettings, NfsVersions, NfsVersionsError, TransferSize, TransferSizeError};
+pub use store::{Store, Volatile};
 pub use v4::OpenView;
 
 static VERSIONS: [Version<Nfs>; 3] = [

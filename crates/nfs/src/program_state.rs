@@ -3,6 +3,7 @@
 use crate::byte_range_locks::ByteRangeLocks;
 use crate::clock::Clock;
 use crate::settings::NfsSettings;
+use crate::store::{Store, Volatile};
 use crate::v2;
 use crate::v4::V4;
 use export::Exports;
@@ -23,6 +24,8 @@ pub struct Nfs {
     pub v4: V4,
     /// The time as all state is told it.
     pub clock: Clock,
+    /// Where it is stored who may reclaim after a restart.
+    pub store: Arc<dyn Store>,
     /// Who takes and gives back byte-range locks for version 4.
     lock_manager: OnceLock<Weak<dyn ByteRangeLocks>>,
 }
@@ -39,6 +42,7 @@ impl Nfs {
             state,
             v4: V4::default(),
             clock: Clock::default(),
+            store: Arc::new(Volatile),
             lock_manager: OnceLock::new(),
         }
     }
@@ -51,6 +55,12 @@ impl Nfs {
     /// Who takes and gives back byte-range locks for version 4, if there is anybody.
     pub fn lock_manager(&self) -> Option<Arc<dyn ByteRangeLocks>> {
         self.lock_manager.get()?.upgrade()
+    }
+
+    /// The same with this store, from whose records the state was made.
+    #[must_use]
+    pub fn with_store(self, store: Arc<dyn Store>) -> Self {
+        Self { store, ..self }
     }
 
     /// The same with this state of version 4.

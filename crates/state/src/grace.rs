@@ -1,12 +1,15 @@
 //! The grace period after a restart: who held locks before gets them back before anybody else gets any.
 //!
-//! There is none if nobody can reclaim. It ends when its time is over, or before, when every host of the list has
-//! reclaimed something or answered SM_NOTIFY, and nothing of the kind has happened for a while: an NLM host does not
-//! say when it is done. Its end is stored before the first new lock is granted.
+//! There is none if nobody can reclaim. It ends when its time is over, or before, when every client of version 4 has
+//! said that it is done (RECLAIM_COMPLETE), every NLM host has reclaimed something or answered SM_NOTIFY, and nothing of
+//! the latter kind has happened for a while: an NLM host does not say when it is done, nor does a client of version 4.0.
+//! While somebody is reclaiming it goes on, for twice its time at the most. Its end is stored before the first new lock
+//! is granted.
 //!
 //! One mutex of [`State`](crate::State) guards it. The phase is mirrored in an atomic that is written under the mutex,
 //! so that locks cost no shared mutex once the grace period is over.
 
+use crate::client_record::{ClientName, RecordedClient};
 use crate::key::Now;
 use crate::limits::Limits;
 use crate::record::{HostName, MonitoredHost, Record};
@@ -36,12 +39,20 @@ impl Phase {
 
 /// Whether a request may go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Admission {
+#[allow(clippy::large_enum_variant, reason = "taken apart at once, never stored")]
+pub enum Admission {
+    /// It may.
     Go,
+    /// The grace period runs, and this is no reclaim.
     Grace,
+    /// This is a reclaim, and there is nothing to be reclaimed.
     NoGrace,
+    /// Store this, report it to [`State::persisted`](crate::State::persisted), and ask again.
     Store(Record),
 }
+
+/// How long the grace period goes on after a reclaim, at the most until twice its time is over.
+const RECLAIM_PAUSE_MS: u64 = 2000;
 
 /// A host that may reclaim in the grace period.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -52,6 +63,17 @@ pub struct GraceHost {
     pub reclaimed: bool,
     /// It has answered SM_NOTIFY.
     pub answered: bool,
+}
+
+/// A client of version 4 that may reclaim in the grace period.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GraceClient {
+    /// Who it is.
+    pub client: RecordedClient,
+    /// It has reclaimed something.
+    pub reclaimed: bool,
+    /// It has said that it is done.
+    pub done: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -69,10 +91,13 @@ pub(crate) struct Grace {
     phase: Phase,
     instance: u32,
     list: BTreeMap<HostName, Listed>,
+    clients: BTreeMap<ClientName, GraceClient>,
     began_ms: u64,
-    ends_ms: u64,
-    /// The last reclaim or the last first answer.
+    length_ms: u64,
+    /// The last reclaim or the last first answer of a host.
     active_ms: u64,
+    /// The last reclaim.
+    reclaimed_ms: Option<u64>,
 }
 
 impl Grace {
@@ -81,13 +106,19 @@ impl Grace {
         let listed = |host| Listed { host, reclaimed: false, answered: false };
         let list: BTreeMap<_, _> =
             recovery.boot_list().into_iter().map(|(name, host)| (name, listed(host))).collect();
+        let known = |client| GraceClient { client, reclaimed: false, done: false };
+        let clients: BTreeMap<_, _> =
+            recovery.boot_clients().into_iter().map(|(name, c)| (name, known(c))).collect();
+        let nobody = list.is_empty() && clients.is_empty();
         Self {
-            phase: if list.is_empty() { Phase::Over } else { Phase::Reclaiming },
+            phase: if nobody { Phase::Over } else { Phase::Reclaiming },
             instance: recovery.instance().wrapping_add(1),
             list,
+            clients,
             began_ms: now.0,
-            ends_ms: now.0.saturating_add(limits.grace_ms),
+            length_ms: limits.grace_ms,
             active_ms: now.0,
+            reclaimed_ms: None,
         }
     }
 
@@ -99,14 +130,21 @@ impl Grace {
         self.instance
     }
 
-    /// When it ends at the latest.
-    pub const fn ends_ms(&self) -> u64 {
-        self.ends_ms
+    /// When it ends at the latest, if nobody reclaims anything more.
+    pub fn ends_ms(&self) -> u64 {
+        let end = |times: u64| self.began_ms.saturating_add(self.length_ms.saturating_mul(times));
+        let busy = self.reclaimed_ms.map_or(0, |at| at.saturating_add(RECLAIM_PAUSE_MS));
+        busy.clamp(end(1), end(2))
     }
 
     /// Changes how long it lasts at the most, counted from its beginning.
-    pub fn set_length(&mut self, grace_ms: u64) {
-        self.ends_ms = self.began_ms.saturating_add(grace_ms);
+    pub const fn set_length(&mut self, grace_ms: u64) {
+        self.length_ms = grace_ms;
+    }
+
+    /// The clients of version 4 of the list.
+    pub fn clients(&self) -> impl Iterator<Item = &GraceClient> {
+        self.clients.values()
     }
 
     /// The hosts of the list, by name: who has reclaimed, and who has answered SM_NOTIFY.
@@ -120,10 +158,16 @@ impl Grace {
 
     /// Goes to the next phase if it is time.
     pub fn advance(&mut self, now: Now, limits: &Limits) {
-        let late = now.0 >= self.ends_ms;
-        let quiet = now.since(self.active_ms) >= limits.grace_quiet_ms;
-        let done = || self.list.values().all(|listed| listed.reclaimed || listed.answered);
-        if self.phase == Phase::Reclaiming && (late || (quiet && done())) {
+        if self.phase != Phase::Reclaiming {
+            return;
+        }
+        let quiet = || now.since(self.active_ms) >= limits.grace_quiet_ms;
+        let hosts_done = || {
+            let mut listed = self.list.values();
+            self.list.is_empty() || quiet() && listed.all(|host| host.reclaimed || host.answered)
+        };
+        let clients_done = || self.clients.values().all(|client| client.done);
+        if now.0 >= self.ends_ms() || clients_done() && hosts_done() {
             self.phase = Phase::Ending;
         }
     }
@@ -145,6 +189,7 @@ impl Grace {
         if self.phase == Phase::Ending && instance == self.instance {
             self.phase = Phase::Over;
             self.list.clear();
+            self.clients.clear();
         }
     }
 
@@ -159,11 +204,55 @@ impl Grace {
         }
     }
 
+    /// Whether a request of a client of version 4 may go on, as far as other clients are concerned. One with sessions may
+    /// reclaim until it is done.
+    pub fn admit_client(&self, reclaim: bool, name: &ClientName) -> Admission {
+        let listed = || self.clients.get(name).is_some_and(|client| !client.done);
+        self.admit_v4(reclaim && listed(), reclaim)
+    }
+
+    /// Whether a request for a lock of a client of version 4 may go on, which [`admit_client`](Self::admit_client) has
+    /// let through a moment ago.
+    pub fn admit_client_lock(&self, reclaim: bool) -> Admission {
+        self.admit_v4(reclaim, reclaim)
+    }
+
+    fn admit_v4(&self, may_reclaim: bool, reclaim: bool) -> Admission {
+        match (self.phase, reclaim) {
+            (Phase::Reclaiming, true) if may_reclaim => Admission::Go,
+            (_, true) => Admission::NoGrace,
+            (Phase::Reclaiming, false) => Admission::Grace,
+            (Phase::Ending, false) => Admission::Store(Record::GraceEnded(self.instance)),
+            (Phase::Over, false) => Admission::Go,
+        }
+    }
+
+    /// The client of version 4 got something back.
+    pub fn client_reclaimed(&mut self, now: Now, name: &ClientName) {
+        if let Some(listed) = self.clients.get_mut(name) {
+            listed.reclaimed = true;
+            self.reclaimed_ms = Some(now.0);
+        }
+    }
+
+    /// The client of version 4 has reclaimed all that it wants.
+    pub fn client_done(&mut self, name: &ClientName) {
+        if let Some(listed) = self.clients.get_mut(name) {
+            listed.done = true;
+        }
+    }
+
+    /// The client of version 4 may not reclaim any more and is not waited for.
+    pub fn unlist_client(&mut self, name: &ClientName) {
+        self.clients.remove(name);
+    }
+
     /// The host got something back.
     pub fn reclaimed(&mut self, now: Now, name: &HostName) {
         if let Some(listed) = self.list.get_mut(name) {
             listed.reclaimed = true;
             self.active_ms = self.active_ms.max(now.0);
+            self.reclaimed_ms = Some(now.0);
         }
     }
 

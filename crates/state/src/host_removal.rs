@@ -180,9 +180,14 @@ impl State {
                 self.grace(|grace| grace.ended(*instance));
                 Effects::default()
             }
-            Record::Instance(_) | Record::GraceBegan(_) | Record::NsmState(..) => {
+            Record::ClientGone(name, _) => {
+                self.grace(|grace| grace.unlist_client(name));
                 Effects::default()
             }
+            Record::Instance(_)
+            | Record::GraceBegan(_)
+            | Record::NsmState(..)
+            | Record::Client(_) => Effects::default(),
         }
     }
 

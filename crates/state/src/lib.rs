@@ -28,6 +28,7 @@
 //! of existing clients. The semantics of ranges are those of `fcntl` in POSIX.1-2024.
 
 mod acquire;
+mod client_record;
 mod crc32c;
 mod deadlock;
 mod file;
@@ -57,9 +58,10 @@ mod view;
 mod waiter;
 mod waits;
 
+pub use client_record::{ClientName, RecordedClient};
 pub use file::{How, LockRequest, TestAnswer};
-pub use grace::{GraceHost, Phase};
-pub use grace_length::{GraceSeconds, GraceSecondsError};
+pub use grace::{Admission, GraceClient, GraceHost, Phase};
+pub use grace_length::{GraceSeconds, GraceSecondsError, LeaseSeconds, LeaseSecondsError};
 pub use holder::{Holder, Who};
 pub use host_removal::{Leaving, Reboot};
 pub use hosts::Caller;

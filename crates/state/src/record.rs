@@ -4,8 +4,10 @@
 //! checksum covers `len`, kind and body. Reading stops at the first record that is short or has another checksum: an
 //! append that a crash cut off. Kinds that this version does not know are passed over and counted.
 
+use crate::client_record::{ClientName, RecordedClient};
 use crate::crc32c::crc32c;
 use crate::limits::NAME_MAX;
+use crate::v4::Principal;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The most bytes of a kind and a body.
@@ -77,6 +79,11 @@ pub enum Record {
     NsmState(HostName, i32),
     /// The host holds nothing and may reclaim nothing.
     NsmGone(HostName),
+    /// A client of version 4 is about to get its first state of this instance; one with sessions that reclaims in a
+    /// grace period is done.
+    Client(RecordedClient),
+    /// The client, in this life and earlier ones, holds nothing and may reclaim nothing.
+    ClientGone(ClientName, u64),
 }
 
 impl Record {
@@ -110,6 +117,17 @@ impl Record {
                 address(&mut body, name.addr);
                 body.extend(&name.name);
             }
+            Self::Client(client) => {
+                body.push(7);
+                body.extend(client.life.to_le_bytes());
+                address(&mut body, client.address);
+                client_name(&mut body, &client.name);
+            }
+            Self::ClientGone(name, life) => {
+                body.push(8);
+                body.extend(life.to_le_bytes());
+                client_name(&mut body, name);
+            }
         }
         let len = u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes();
         out.extend(len);
@@ -141,6 +159,14 @@ impl Record {
                 Self::NsmState(HostName { addr, name: body.name()? }, state)
             }
             6 => Self::NsmGone(HostName { addr: body.address()?, name: body.name()? }),
+            7 => {
+                let (life, address) = (body.u64()?, body.address()?);
+                Self::Client(RecordedClient { life, address, name: body.client_name()? })
+            }
+            8 => {
+                let life = body.u64()?;
+                Self::ClientGone(body.client_name()?, life)
+            }
             _ => return None,
         };
         body.0.is_empty().then_some(record)
@@ -161,6 +187,13 @@ fn address(body: &mut Vec<u8>, addr: IpAddr) {
     body.extend(ip.octets());
 }
 
+fn client_name(body: &mut Vec<u8>, name: &ClientName) {
+    body.push(name.minor);
+    body.extend(name.principal.flavor.to_le_bytes());
+    body.extend(name.principal.user.to_le_bytes());
+    body.extend(&name.owner);
+}
+
 /// What is left of a body.
 struct Body<'a>(&'a [u8]);
 
@@ -177,6 +210,16 @@ impl Body<'_> {
 
     fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn client_name(&mut self) -> Option<ClientName> {
+        let minor = self.byte()?;
+        let principal = Principal { flavor: self.u32()?, user: self.u64()? };
+        Some(ClientName { minor, principal, owner: self.name()? })
     }
 
     fn address(&mut self) -> Option<IpAddr> {

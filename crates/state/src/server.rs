@@ -4,10 +4,11 @@
 //! Nothing blocks with a lock held; effects are returned and are the caller's to run.
 
 use crate::acquire::acquire;
+use crate::client_record::ClientName;
 use crate::file::How;
 use crate::file::{Cx, FileState, LockRequest, TestAnswer};
 use crate::files::Files;
-use crate::grace::{Admission, Grace, GraceHost, Phase};
+use crate::grace::{Admission, Grace, GraceClient, GraceHost, Phase};
 use crate::holder::Who;
 use crate::hosts::{Caller, Hosts, Refusal};
 use crate::key::{FileKey, HostId, Now, Tag};
@@ -216,13 +217,18 @@ impl State {
             match host {
                 None => return Some(Plan::UnknownHost),
                 Some(host) if over && !reclaim && (host.recorded || !monitored) => return None,
-                Some(host) => (host.info.clone(), host.recorded || !monitored),
+                Some(host) => {
+                    (host.info.clone(), host.recorded || !monitored, host.client.is_some())
+                }
             }
         };
-        let (info, recorded) = found;
+        let (info, recorded, is_client) = found;
         match self.grace(|grace| {
             grace.advance(now, &self.limits);
-            grace.admit(reclaim, &info.host_name())
+            match is_client {
+                true => grace.admit_client_lock(reclaim),
+                false => grace.admit(reclaim, &info.host_name()),
+            }
         }) {
             Admission::Grace => Some(Plan::Grace),
             Admission::NoGrace => Some(Plan::NoGrace),
@@ -380,6 +386,47 @@ impl State {
             grace.advance(now, &self.limits);
             (grace.phase(), grace.ends_ms(), grace.hosts().collect())
         })
+    }
+
+    /// The clients of version 4 that may reclaim in the grace period.
+    pub fn grace_clients(&self) -> Vec<GraceClient> {
+        acquire(&self.grace).clients().cloned().collect()
+    }
+
+    /// Whether nothing can be reclaimed and everything be had. Costs one load.
+    pub fn grace_is_over(&self) -> bool {
+        Phase::from_number(self.phase.load(Acquire)) == Phase::Over
+    }
+
+    /// Whether a reclaim may still be granted: looked at again with the lock of what is granted held, so that nobody has
+    /// been granted anything else of it since the restart.
+    pub fn may_reclaim(&self) -> bool {
+        Phase::from_number(self.phase.load(Acquire)) == Phase::Reclaiming
+    }
+
+    /// Whether the grace period lets a request of a client of version 4 through.
+    pub fn admit_client(&self, now: Now, name: &ClientName, reclaim: bool) -> Admission {
+        self.grace(|grace| {
+            grace.advance(now, &self.limits);
+            grace.admit_client(reclaim, name)
+        })
+    }
+
+    /// A client of version 4 got something back.
+    pub fn client_reclaimed(&self, now: Now, name: &ClientName) {
+        if !self.grace_is_over() {
+            self.grace(|grace| grace.client_reclaimed(now, name));
+        }
+    }
+
+    /// A client of version 4 has reclaimed all that it wants (RFC 8881 §18.51). Its record is stored.
+    pub fn client_done(&self, now: Now, name: &ClientName) {
+        if !self.grace_is_over() {
+            self.grace(|grace| {
+                grace.client_done(name);
+                grace.advance(now, &self.limits);
+            });
+        }
     }
 
     /// A host of the boot list answered SM_NOTIFY.

@@ -71,7 +71,8 @@ pub fn warnings(parts: &ServerParts) -> Vec<String> {
     let store = parts
         .recovery
         .failure()
-        .map(|why| format!("{why}: clients that hold no lock yet get none (No locks available)"));
+        .map(|why| format!("{why}: clients that hold nothing yet get no locks (No locks available), and those of version 4 wait when they \
+                 open a file"));
     let monitor = (parts.nsm.counters().monitor_refused > 0).then(|| {
         "this machine's kernel, as a client of other servers, asked this server to monitor them, which is \
          rpc.statd's task: locks on those mounts fail; start rpc.statd before bowline, or mount them with nolock"

@@ -3,11 +3,13 @@
 use super::lock_keeper::LockKeeper;
 use super::process_info;
 use super::recovery::RecoveryStore;
-use nfs::Nfs;
-use nfs::nlm::{LocalLocks, Nlm, Store};
+use nfs::nlm::{LocalLocks, Nlm};
 use nfs::nsm::{Notifier, NsmMode};
+use nfs::v4::V4;
+use nfs::{Nfs, Store};
 use rpc::Outbound;
-use state::{GraceSeconds, Limits, Now, Record, State};
+use state::v4::V4Limits;
+use state::{GraceSeconds, LeaseSeconds, Limits, Now, Record, State};
 use std::io;
 use std::num::NonZero;
 use std::path::Path;
@@ -15,30 +17,33 @@ use std::sync::Arc;
 use svc::OutboundCalls;
 
 impl Store for RecoveryStore {
-    fn append(&self, record: &Record) -> io::Result<()> {
-        Self::append(self, record).map_err(io::Error::other)
+    fn append_all(&self, records: &[Record]) -> io::Result<()> {
+        self.store(records).map_err(io::Error::other)
     }
 }
 
-/// Opens the store and makes the state of this instance from it.
-pub fn open_state(state_dir: &Path, grace: GraceSeconds) -> (Arc<RecoveryStore>, Arc<State>) {
+/// Opens the store and makes the state of this instance from it: that of locks, and that of version 4.
+pub fn open_state(
+    state_dir: &Path,
+    grace: GraceSeconds,
+    lease: LeaseSeconds,
+) -> (Arc<RecoveryStore>, Arc<State>, V4) {
     let (store, recovery) = RecoveryStore::open(state_dir);
     let limits = Limits { grace_ms: grace.ms(), ..Limits::default() };
     let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
     let state = State::new(&recovery, Now(0), limits, cpus);
-    (Arc::new(store), Arc::new(state))
+    let v4 = V4::new(V4Limits { lease_ms: lease.ms(), ..V4Limits::default() });
+    (Arc::new(store), Arc::new(state), v4.with_epoch(recovery.instance().wrapping_add(1)))
 }
 
 /// The lock manager of the exports and the state of `nfs`.
 pub fn lock_manager(
     nfs: &Arc<Nfs>,
-    store: &Arc<RecoveryStore>,
     outbound: &Arc<OutboundCalls>,
     local_locks: LocalLocks,
 ) -> Arc<Nlm> {
-    let store = Arc::clone(store) as Arc<dyn Store>;
     let calls = Arc::clone(outbound) as Arc<dyn Outbound>;
-    let nlm = Nlm::new(Arc::clone(nfs), store, calls, process_info::host_name().as_bytes());
+    let nlm = Nlm::new(Arc::clone(nfs), calls, process_info::host_name().as_bytes());
     nlm.settings.set_local_locks(local_locks);
     let nlm = Arc::new(nlm);
     let for_version_4: std::sync::Weak<Nlm> = Arc::downgrade(&nlm);

@@ -57,6 +57,8 @@ struct Inner {
     waiting: Vec<Given>,
     /// Whether a thread writes.
     writing: bool,
+    /// The records of this instance's start, as long as they are not stored: they come before all others.
+    start: Vec<Record>,
     file: FileState,
     /// Why records are refused, and when that was found.
     failure: Option<(NotStored, Instant)>,
@@ -92,19 +94,26 @@ impl RecoveryStore {
         let unreadable = failure.is_some();
         let failure = failure.map(|why| (why, Instant::now()));
         let stored = recovery.clone();
-        let inner = Inner { stored, waiting: Vec::new(), writing: false, file, failure };
+        let start = recovery.start_records();
+        let inner = Inner { stored, waiting: Vec::new(), writing: false, start, file, failure };
         let store = Self { inner: Mutex::new(inner), written: Condvar::new(), unreadable, disk };
         // a failure is kept, and shown with the warnings of the start
-        let _refused = store.append_all(&recovery.start_records());
+        let _refused = store.append_all(&[]);
         (store, recovery)
     }
 
-    /// Stores a record; when it returns, a crash does not lose it. Blocks for one or two syncs.
+    /// Stores records; when it returns, a crash does not lose them. Blocks for one or two syncs.
     ///
     /// # Errors
-    /// [`NotStored`]: the record may come back after a restart or not.
-    pub fn append(&self, record: &Record) -> Result<(), NotStored> {
-        self.append_all(std::slice::from_ref(record))
+    /// [`NotStored`]: they may come back after a restart or not.
+    pub fn store(&self, records: &[Record]) -> Result<(), NotStored> {
+        self.append_all(records)
+    }
+
+    /// Stores one record.
+    #[cfg(test)]
+    fn append(&self, record: &Record) -> Result<(), NotStored> {
+        self.store(std::slice::from_ref(record))
     }
 
     /// Why records are refused; `None`: they are not.
@@ -137,9 +146,10 @@ impl RecoveryStore {
             }
             inner.writing = true;
             let batch = std::mem::take(&mut inner.waiting);
+            let start = inner.start.clone();
             let (before, file, failure) = (inner.stored.clone(), inner.file, inner.failure.clone());
             drop(inner);
-            let written = self.write(&batch, &before, file, failure.as_ref());
+            let written = self.write((&start, &batch), &before, file, failure.as_ref());
             inner = self.lock();
             inner.writing = false;
             let outcome = inner.note(written);
@@ -154,7 +164,7 @@ impl RecoveryStore {
     /// if the records are not stored.
     fn write(
         &self,
-        batch: &[Given],
+        (start, batch): (&[Record], &[Given]),
         before: &Recovery,
         file: FileState,
         failure: Option<&(NotStored, Instant)>,
@@ -165,7 +175,7 @@ impl RecoveryStore {
             Some(_) | None => {}
         }
         let mut after = before.clone();
-        let records = || batch.iter().flat_map(|given| &given.records);
+        let records = || start.iter().chain(batch.iter().flat_map(|given| &given.records));
         records().for_each(|record| after.apply(record));
         let len = match file.intact {
             true => self.extend(records(), file.len),
@@ -233,6 +243,7 @@ impl Inner {
         match written {
             Ok((stored, file)) => {
                 (self.stored, self.file) = (stored, file);
+                self.start.clear();
                 if self.failure.take().is_some() {
                     tracing::info!("the records of the locks can be stored again");
                 }
@@ -245,7 +256,9 @@ impl Inner {
                     Some((_, since)) if since.elapsed() < RETRY => {}
                     before => {
                         if before.is_none() {
-                            tracing::error!("{why}: clients that hold no lock yet get none");
+                            tracing::error!(
+                                "{why}: clients that hold nothing yet get no locks, and those of version 4 no opens"
+                            );
                         }
                         self.failure = Some((why.clone(), Instant::now()));
                     }

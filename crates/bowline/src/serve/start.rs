@@ -31,7 +31,7 @@ use nfs::mount::Mount;
 use nfs::nlm::Nlm;
 use nfs::nsm::{Nsm, Reboots};
 use nfs::portmap::Portmap;
-use nfs::{Nfs, NfsSettings};
+use nfs::{Nfs, NfsSettings, Store};
 use rpc::{DispatchSettings, Dispatcher, Program, Replies, Switched};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -269,8 +269,13 @@ impl Programs {
         outbound: &Arc<OutboundCalls>,
         refusals: &Arc<Refusals>,
     ) -> Self {
-        let (recovery, state) = lock_manager::open_state(&config.state_dir, config.values.grace);
-        let nfs = Nfs::new(Arc::clone(exports), NfsSettings::default()).with_state(state);
+        let (grace, lease) = (config.values.grace, config.values.lease);
+        let (recovery, state, v4) = lock_manager::open_state(&config.state_dir, grace, lease);
+        let store = Arc::clone(&recovery) as Arc<dyn Store>;
+        let nfs = Nfs::new(Arc::clone(exports), NfsSettings::default())
+            .with_state(state)
+            .with_version_4(v4)
+            .with_store(store);
         let nfs = Arc::new(nfs);
         nfs.settings.set_versions(&config.values.versions);
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);
@@ -281,7 +286,7 @@ impl Programs {
             refusals.mount(refused);
             log(refused);
         })));
-        let nlm = lock_manager::lock_manager(&nfs, &recovery, outbound, config.values.local_locks);
+        let nlm = lock_manager::lock_manager(&nfs, outbound, config.values.local_locks);
         let reboots = Arc::clone(&nlm) as Arc<dyn Reboots>;
         let nsm = Arc::new(Nsm::new(Arc::clone(&nfs.state), reboots));
         nsm.set_mode(config.values.nsm);

@@ -15,7 +15,7 @@ use crate::serve::parts::ServerParts;
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
 use nfs::{NfsVersions, TransferSize};
-use state::GraceSeconds;
+use state::{GraceSeconds, LeaseSeconds};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
     Congestion, ExportShare, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets,
@@ -181,9 +181,8 @@ settings! {
         default_text: None,
         apply: Some(|parts, versions, _| Ok(set_versions(parts, versions))),
         help: "versions of NFS that are served",
-        manual: "A list. 4.1 and 4.2 are served over TCP only and are not complete: they have no delegations, their \
-                 share reservations do not meet those of NLM, and after a restart of the server clients open their \
-                 files again instead of reclaiming them, and lose their locks.",
+        manual: "A list. 4.1 and 4.2 are served over TCP only and are not complete: they have no delegations, and their \
+                 share reservations do not meet those of NLM.",
     }
     max_read: Bytes<TransferSize> {
         key: "max-read",
@@ -220,8 +219,20 @@ settings! {
         default_text: None,
         apply: Some(|parts, grace, _| { parts.nfs.state.set_grace_ms(grace.ms()); parts.keeper.wake(); Ok(Vec::new()) }),
         help: "longest time after a restart in which clients reclaim their locks and nobody gets new ones",
-        manual: "1 to 600. There is a grace period only if a client held locks before the restart, and it ends when \
-                 all of them have reclaimed or answered, ten seconds after the last has.",
+        manual: "1 to 600; not less than the lease, or clients that are idle learn of the restart too late. There is a \
+                 grace period only if a client held something before the restart. It ends when all clients of version \
+                 4.1 have said that they are done and all others have reclaimed or answered, ten seconds after the last \
+                 of these has; while a client is reclaiming it goes on for up to twice the time.",
+    }
+    lease: LeaseSeconds {
+        key: "lease",
+        values: "SECONDS",
+        default: LeaseSeconds::DEFAULT,
+        default_text: None,
+        apply: Some(|parts, lease, _| { parts.nfs.v4.state.set_lease_ms(lease.ms()); Ok(Vec::new()) }),
+        help: "how long the server waits for a sign of life of a client of version 4 before others may have what it holds",
+        manual: "5 to 3600. A client whose lease is over keeps what it has until another wants it, for a day at the \
+                 most. Clients learn of another lease when they mount or find the server restarted.",
     }
     nsm: NsmMode {
         key: "nsm",

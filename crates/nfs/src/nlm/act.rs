@@ -106,7 +106,7 @@ impl Nlm {
     /// Stores what has to be stored before the core grants.
     fn stored(&self, blocking: &dyn Blocking, record: &Record) -> Next {
         blocking.will_block();
-        match self.store.append(record) {
+        match self.nfs.store.append(record) {
             Ok(()) => {
                 let effects = self.state().persisted(self.now(), record);
                 self.run(blocking, effects);

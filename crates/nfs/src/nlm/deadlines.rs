@@ -4,7 +4,7 @@
 
 use super::Nlm;
 use super::answers::Waker;
-use crate::byte_range_locks::ByteRangeLocks;
+use crate::v4::Ended;
 use rpc::Blocking;
 use state::{Now, Reboot};
 use std::net::IpAddr;
@@ -46,7 +46,7 @@ impl Nlm {
         self.run(keeper, effects);
         // a record that cannot be stored is tried again with the next lock
         if let Some(record) = record
-            && self.store.append(&record).is_ok()
+            && self.nfs.store.append(&record).is_ok()
         {
             let effects = self.state().persisted(now, &record);
             self.run(keeper, effects);
@@ -66,13 +66,9 @@ impl Nlm {
     /// Ends the clients of version 4 whose lease is over and whose locks somebody waits for; when to look again, if
     /// one of them lives.
     fn end_expired(&self, keeper: &Keeper, now: Now) -> Option<u64> {
-        let clients = self.state().clients_waited_for();
-        let mut alive = false;
-        for client in clients {
-            alive |= !self.nfs.v4.state.end_if_expired(now, client);
-        }
-        self.give_back_released(keeper);
-        alive.then(|| now.0.saturating_add(EXPIRY_MS))
+        let clients: Vec<u64> = self.state().clients_waited_for().into_iter().collect();
+        let all_gone = self.nfs.end_expired(keeper, &clients) == Ended::All;
+        (!all_gone).then(|| now.0.saturating_add(EXPIRY_MS))
     }
 
     fn sweep_if_due(&self, keeper: &Keeper) -> u64 {
@@ -89,8 +85,7 @@ impl Nlm {
                 self.waiting.remove(tag);
             }
         }
-        self.nfs.v4.state.sweep(now);
-        self.give_back_released(keeper);
+        self.nfs.sweep_clients(keeper);
         for host in self.state().idle_hosts(now, IDLE_HOSTS_PER_SWEEP) {
             self.release(keeper, host);
         }
@@ -105,7 +100,7 @@ impl Nlm {
             Reboot::Dropped { record, ranges, effects } => {
                 self.run(&Keeper, effects);
                 // one that is lost costs a notification that is believed twice, of a host that has nothing
-                let _stored = self.store.append(&record);
+                let _stored = self.nfs.store.append(&record);
                 Some(ranges)
             }
         }

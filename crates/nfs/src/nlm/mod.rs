@@ -42,8 +42,7 @@ use crate::Nfs;
 use answers::Answers;
 use locked_file::LockedFiles;
 use rpc::Outbound;
-use state::{Now, Record, State};
-use std::io;
+use state::{Now, State};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use waiting::Waiting;
@@ -52,19 +51,9 @@ pub use answers::Waker;
 pub use settings::{LocalLocks, LocalLocksError, NlmSettings};
 pub use view::{HeldKind, HeldRow, Taken};
 
-/// Where the core's records go.
-pub trait Store: Send + Sync {
-    /// Appends a record; on return it is on stable storage. May block, which the caller has announced.
-    ///
-    /// # Errors
-    /// It is not stored. Saying so to the operator is the store's own task.
-    fn append(&self, record: &Record) -> io::Result<()>;
-}
-
 /// The state of the program.
 pub struct Nlm {
     nfs: Arc<Nfs>,
-    store: Arc<dyn Store>,
     /// What can be changed while the server runs.
     pub settings: NlmSettings,
     /// Who calls clients.
@@ -81,16 +70,10 @@ pub struct Nlm {
 impl Nlm {
     /// The lock manager for the exports and the state of `nfs`, whose clock has just begun, on a machine of this name
     /// (cut to [`proto::nlm::NAME_MAX`] bytes).
-    pub fn new(
-        nfs: Arc<Nfs>,
-        store: Arc<dyn Store>,
-        calls: Arc<dyn Outbound>,
-        own_name: &[u8],
-    ) -> Self {
+    pub fn new(nfs: Arc<Nfs>, calls: Arc<dyn Outbound>, own_name: &[u8]) -> Self {
         let own_name = own_name.iter().take(proto::nlm::NAME_MAX).copied().collect();
         Self {
             nfs,
-            store,
             settings: NlmSettings::default(),
             calls,
             own_name,

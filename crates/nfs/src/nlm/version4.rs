@@ -6,6 +6,7 @@ use super::locked_file::LockedFile;
 use crate::byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 use crate::file_key::file_key;
 use crate::object::Object;
+use crate::v4::Ended;
 use proto::nlm::Status;
 use rpc::Blocking;
 use state::v4::Released;
@@ -19,12 +20,7 @@ impl Nlm {
     pub(super) fn has_expired(&self, blocking: &dyn Blocking, conflict: &Conflict) -> bool {
         let Conflict::Lock { holder, .. } = conflict else { return false };
         let Who::V4 { client, .. } = holder.who() else { return false };
-        let v4 = &self.nfs.v4;
-        let ended = v4.state.end_if_expired(self.now(), client);
-        if ended {
-            ByteRangeLocks::give_back_released(self, blocking);
-        }
-        ended
+        self.nfs.end_expired(blocking, &[client]) == Ended::All
     }
 
     /// The file of a lock, by its key and kept open.
@@ -44,8 +40,9 @@ impl Nlm {
         match status {
             Status::Granted => LockAnswer::Done,
             Status::DeniedGracePeriod if self.state().in_grace(self.now()) => LockAnswer::Grace,
+            // a conflict is no status here: what is left is a reclaim that came too late
+            Status::Denied => LockAnswer::NoGrace,
             Status::DeniedGracePeriod
-            | Status::Denied
             | Status::DeniedNoLocks
             | Status::Blocked
             | Status::Deadlock => LockAnswer::Later,
@@ -72,8 +69,8 @@ impl ByteRangeLocks for Nlm {
             Ok(kept) => kept,
             Err(status) => return LockAnswer::Failed(status),
         };
-        let LockWanted { who, range, mode } = wanted;
-        let how = How::Try;
+        let LockWanted { who, range, mode, reclaim } = wanted;
+        let how = if reclaim { How::Reclaim } else { How::Try };
         let (local, kept) = (self.excludes_local(&file), Some(file.for_core()));
         let request = LockRequest { who, range, mode, how, local, monitored: false, kept };
         let answer = self.decide(blocking, || self.state().lock(self.now(), &key, &request));
@@ -93,7 +90,7 @@ impl ByteRangeLocks for Nlm {
         if self.state().in_grace(self.now()) {
             return LockAnswer::Grace;
         }
-        let LockWanted { who, range, mode } = wanted;
+        let LockWanted { who, range, mode, .. } = wanted;
         let answer = self.decide(blocking, || {
             let plan = match self.state().test(&key, &who, range, mode) {
                 TestAnswer::Free => Plan::Granted,

@@ -2,7 +2,6 @@
 
 use super::Nlm;
 use super::deadlines::Keeper;
-use crate::byte_range_locks::ByteRangeLocks;
 use crate::file_key::export_of;
 use crate::object::Object;
 use state::{ByteRange, FileKey, Holder, HostId, Mode, ShareBits, Who};
@@ -141,8 +140,7 @@ impl Nlm {
         match self.state().client_of(host) {
             None => self.release(&Keeper, host),
             Some(client) => {
-                self.nfs.v4.state.release_client(client);
-                self.give_back_released(&Keeper);
+                self.nfs.release_client(&Keeper, client);
             }
         }
     }

@@ -136,7 +136,7 @@ impl Shared {
             None
         };
         let transport = frame.caller.peer().transport;
-        let lease_s = frame.v4().state.limits().lease_ms / 1000;
+        let lease_s = frame.v4().state.lease_ms() / 1000;
         Ok(Self {
             supported: match asked.has(a::SUPPORTED_ATTRS) {
                 true => attr_sets::given(frame, object, &SUPPORTED),

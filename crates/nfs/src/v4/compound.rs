@@ -120,7 +120,7 @@ pub(super) fn compound(
             copied: None,
         };
         let (done, status) = run_all(&mut frame, &mut operations, reply, (counter, main));
-        give_back_released(&frame);
+        nfs.give_back(caller.blocking());
         finish(frame, reply, &marks, (done, status), &mut outcome);
     }
     call.outcome.status = outcome.status;
@@ -237,16 +237,6 @@ fn check(
     }
     let (room, too_big) = frame.room(reply);
     if room < row.most as usize { Err(too_big.into()) } else { Ok(row) }
-}
-
-/// Gives back the locks of what has ended in this COMPOUND.
-fn give_back_released(frame: &Frame<'_>) {
-    if !frame.v4().state.has_released() {
-        return;
-    }
-    if let Some(manager) = frame.nfs.lock_manager() {
-        manager.give_back_released(frame.caller.blocking());
-    }
 }
 
 /// Completes the reply, and ends the request on its slot.

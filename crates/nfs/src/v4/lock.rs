@@ -5,6 +5,7 @@
 //! is in the way, as who would not, and asks again.
 
 use super::frame::{Frame, stateid_of, wire_stateid};
+use super::recording;
 use super::status::Failed;
 use crate::byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 use proto::layout::Bytes;
@@ -31,14 +32,7 @@ pub(super) fn lock<'f>(
     if let LockType4::Write | LockType4::WriteWait = a.kind {
         frame.object()?.check_writable()?;
     }
-    if a.reclaim {
-        // no client is known from before a restart
-        return Err(Nfsstat4::NoGrace.into());
-    }
-    if !frame.session()?.has_reclaimed() {
-        // nothing new before RECLAIM_COMPLETE (RFC 8881 §18.51.3)
-        return Err(Nfsstat4::Grace.into());
-    }
+    recording::admit(frame, frame.session()?.requester(), a.reclaim)?;
     let manager = manager(frame)?;
     let (owner, from) = match a.locker {
         Locker4::New(new) => {
@@ -54,9 +48,15 @@ pub(super) fn lock<'f>(
     from.check_mode(frame, &file, mode)?;
     let (host, client) = host(frame, &manager)?;
     let who = Who::V4 { host, client, owner };
-    let wanted = LockWanted { who, range, mode };
+    let wanted = LockWanted { who, range, mode, reclaim: a.reclaim };
     let answer = manager.lock(frame.caller.blocking(), frame.object()?.clone(), wanted);
+    if a.reclaim && matches!(answer, LockAnswer::Denied(_)) {
+        return Err(Nfsstat4::ReclaimConflict.into());
+    }
     done(answer, reply)?;
+    if a.reclaim {
+        frame.session()?.requester().reclaimed(frame.now, &frame.nfs.state);
+    }
     frame.changed = true;
     let stateid = from.changed(frame, &file, host, owner).inspect_err(|_| {
         // nobody could give it back
@@ -132,7 +132,7 @@ pub(super) fn lockt<'f>(
     let manager = manager(frame)?;
     let (host, client) = host(frame, &manager)?;
     let who = Who::V4 { host, client, owner: a.owner.owner.0 };
-    let wanted = LockWanted { who, range, mode };
+    let wanted = LockWanted { who, range, mode, reclaim: false };
     let answer = manager.test(frame.caller.blocking(), frame.object()?.clone(), wanted);
     done(answer, reply)
 }
@@ -150,7 +150,7 @@ pub(super) fn locku<'f>(
     match manager.unlock(frame.caller.blocking(), &file, &lock.who(), range) {
         LockAnswer::Done => {}
         // of locks there is no denial here
-        LockAnswer::Denied(_) | LockAnswer::Grace | LockAnswer::Later => {
+        LockAnswer::Denied(_) | LockAnswer::Grace | LockAnswer::NoGrace | LockAnswer::Later => {
             return Err(Nfsstat4::Delay.into());
         }
         LockAnswer::Failed(status) => return Err(status.into()),
@@ -230,6 +230,7 @@ fn done(answer: LockAnswer, reply: &mut Writer) -> Result<(), Failed> {
             Err(Failed::WithResult(Nfsstat4::Denied))
         }
         LockAnswer::Grace => Err(Nfsstat4::Grace.into()),
+        LockAnswer::NoGrace => Err(Nfsstat4::NoGrace.into()),
         LockAnswer::Later => Err(Nfsstat4::Delay.into()),
         LockAnswer::Failed(status) => Err(status.into()),
     }

@@ -4,7 +4,7 @@
 //! none of results; [`ops`] has a row for each operation; [`frame`] is what an operation works on: the current and the
 //! saved filehandle as opened objects, and the session. Operations call the same verbs as version 3.
 //!
-//! Not served yet: delegations and callbacks, reclaim after a restart, version 4.0.
+//! Not served yet: delegations and callbacks, version 4.0.
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE inside a COMPOUND take no lock and allocate nothing.
 
@@ -33,6 +33,7 @@ mod read;
 mod read_plus;
 mod readdir;
 mod readlink;
+mod recording;
 mod remove;
 mod rename;
 mod secinfo;
@@ -51,6 +52,7 @@ mod xattrs;
 
 pub use ops::OPERATIONS;
 pub use procedures::ROWS;
+pub(crate) use recording::Ended;
 pub use server_state::V4;
 pub use status::nfsstat4;
 pub use view::OpenView;

@@ -4,23 +4,28 @@
 //! with the stateid check nothing of both again. Opening reserves no descriptor: the file is kept reachable, and its data
 //! goes through the same cache of open files as that of version 3.
 //!
-//! Claims of delegations and of opens from before a restart are refused: there are neither.
+//! Claims of delegations are refused: there are none.
 
 use super::frame::{Frame, file_key, wire_stateid};
 use super::lookup;
 use super::name;
 use super::open_create::{self, Found};
+use super::recording::{self, Ended};
 use super::status::Failed;
 use crate::object::Object;
 use proto::nfs4::{Bitmap4, ChangeInfo4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, share};
 use state::v4::{OpenError, OpenRequest, Opened};
 use state::{ShareBits, ShareMode};
 use std::any::Any;
+use std::sync::Arc;
 use vfs::{OpenAccess, Right, SetAttr, Status, Want};
 use xdr::{Reader, Writer};
 
 /// `OPEN4_RESULT_LOCKTYPE_POSIX`: an owner's locks split and merge.
 const LOCKTYPE_POSIX: u32 = 4;
+
+/// How often a reservation is tried that opens of clients are in the way of whose lease is over.
+const SHARE_ATTEMPTS: u32 = 4;
 
 /// A file that was opened.
 pub(super) struct OpenedFile {
@@ -41,9 +46,7 @@ pub(super) fn open<'f>(
     let dir_or_file = frame.object()?.clone();
     let owner = a.owner.owner.0;
     let reclaims = matches!(a.claim, OpenClaim4::Previous(_));
-    if !reclaims && !frame.session()?.has_reclaimed() {
-        return Err(Nfsstat4::Grace.into());
-    }
+    recording::admit(frame, frame.session()?.requester(), reclaims)?;
     let file = match (a.claim, a.how) {
         (OpenClaim4::Null(name), how) => {
             name::check(name.0)?;
@@ -59,7 +62,13 @@ pub(super) fn open<'f>(
             let same = ChangeInfo4 { atomic: false, before: 0, after: 0 };
             OpenedFile { opened, dir: same, set: Bitmap4::NONE }
         }
-        (OpenClaim4::Previous(_), OpenHow4::NoCreate) => return Err(Nfsstat4::NoGrace.into()),
+        // whatever delegation was held is not given again (RFC 8881 §10.2.1)
+        (OpenClaim4::Previous(_), OpenHow4::NoCreate) => {
+            let opened = reserve(frame, &dir_or_file, owner, mode, Found::Reclaimed)?;
+            frame.session()?.requester().reclaimed(frame.now, &frame.nfs.state);
+            let same = ChangeInfo4 { atomic: false, before: 0, after: 0 };
+            OpenedFile { opened, dir: same, set: Bitmap4::NONE }
+        }
         (OpenClaim4::DelegateCur(..) | OpenClaim4::DelegCurFh(_), OpenHow4::NoCreate) => {
             return Err(Nfsstat4::BadStateid.into());
         }
@@ -139,22 +148,71 @@ pub(super) fn reserve(
     if access_of(mode).has(OpenAccess::WRITE) {
         file.check_writable()?;
     }
-    if found == Found::There {
-        file.backend().may_open(&file.cx(), &file.fid, access_of(mode))?;
-    }
-    let kept: Box<dyn Any + Send + Sync> = match file.backend().keep(&file.cx(), &file.fid) {
-        Ok(kept) => Box::new(kept),
+    check_permissions(file, access_of(mode), found)?;
+    let kept: Arc<dyn Any + Send + Sync> = match file.backend().keep(&file.cx(), &file.fid) {
+        Ok(kept) => Arc::new(kept),
         // a back end that keeps nothing: the file goes with its last name
-        Err(Status::NotSupp) => Box::new(()),
+        Err(Status::NotSupp) => Arc::new(()),
         Err(status) => return Err(status.into()),
     };
     let key = file_key(file.export().id.0, &file.fid).ok_or(Nfsstat4::ServerFault)?;
-    let request = OpenRequest { file: key, owner, mode };
-    let opened = frame.v4().state.open(frame.now, frame.session()?, &request, kept);
-    opened.map_err(|error| match error {
-        OpenError::ShareDenied => Nfsstat4::ShareDenied.into(),
-        OpenError::NoRoom => Nfsstat4::Delay.into(),
-    })
+    let may_reclaim = || frame.nfs.state.may_reclaim();
+    let reclaim: Option<&dyn Fn() -> bool> = match found {
+        Found::Reclaimed => Some(&may_reclaim),
+        Found::There | Found::Made => None,
+    };
+    let request = OpenRequest { file: key, owner, mode, reclaim };
+    share(frame, &request, kept)
+}
+
+/// Whether the file's mode allows it to be opened so. Its owner opens it again whatever its mode has become: it was open
+/// before the restart, and may have been made without the right to write it.
+fn check_permissions(file: &Object<'_>, access: OpenAccess, found: Found) -> Result<(), Failed> {
+    let cx = file.cx();
+    let checked = match found {
+        Found::Made => return Ok(()),
+        Found::There | Found::Reclaimed => file.backend().may_open(&cx, &file.fid, access),
+    };
+    match checked {
+        Err(Status::Acces) if found == Found::Reclaimed => {
+            let attr = file.backend().getattr(&cx, &file.fid, Want::STAT)?;
+            vfs::need_regular(attr.ftype)?;
+            if attr.uid == cx.cred.uid { Ok(()) } else { Err(Status::Acces.into()) }
+        }
+        checked => Ok(checked.map(drop)?),
+    }
+}
+
+/// Makes the share reservation, after those of clients whose lease is over are gone.
+fn share(
+    frame: &Frame<'_>,
+    request: &OpenRequest<'_>,
+    kept: Arc<dyn Any + Send + Sync>,
+) -> Result<Opened, Failed> {
+    let (session, blocking) = (frame.session()?, frame.caller.blocking());
+    for _ in 0..SHARE_ATTEMPTS {
+        let kept = Box::new(Arc::clone(&kept));
+        match frame.v4().state.open(frame.now, session, request, kept) {
+            Ok(opened) => return Ok(opened),
+            Err(OpenError::Expired(clients)) => {
+                if frame.nfs.end_expired(blocking, &clients) == Ended::NotStored {
+                    break;
+                }
+            }
+            Err(OpenError::Full) => {
+                if !frame.nfs.end_silent(blocking, 0) {
+                    break;
+                }
+            }
+            Err(OpenError::ShareDenied) if request.reclaim.is_some() => {
+                return Err(Nfsstat4::ReclaimConflict.into());
+            }
+            Err(OpenError::ShareDenied) => return Err(Nfsstat4::ShareDenied.into()),
+            Err(OpenError::NoGrace) => return Err(Nfsstat4::NoGrace.into()),
+            Err(OpenError::NoRoom) => break,
+        }
+    }
+    Err(Nfsstat4::Delay.into())
 }
 
 /// Cuts a file that OPEN was told to, after its reservation was made.

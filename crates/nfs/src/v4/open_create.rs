@@ -15,11 +15,12 @@ use proto::nfs4::{Bitmap4, Createhow4, Nfsstat4, attr as a};
 use state::ShareMode;
 use vfs::{Create, Created, SetAttr, Status};
 
-/// Whether a file was there, or was just made by whoever opens it.
+/// Whether a file was there, was just made by whoever opens it, or was open before the server's restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     There,
     Made,
+    Reclaimed,
 }
 
 /// How often a file that comes and goes is looked for.

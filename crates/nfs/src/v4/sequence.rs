@@ -48,7 +48,7 @@ fn status(error: SequenceError) -> Failed {
         SequenceError::BadSlot => Nfsstat4::BadSlot,
         SequenceError::BadHighSlot => Nfsstat4::BadHighSlot,
         SequenceError::Misordered => Nfsstat4::SeqMisordered,
-        SequenceError::Running => Nfsstat4::Delay,
+        SequenceError::Running | SequenceError::Leaving => Nfsstat4::Delay,
         SequenceError::Uncached => Nfsstat4::RetryUncachedRep,
         SequenceError::FalseRetry => Nfsstat4::SeqFalseRetry,
         SequenceError::Dead => Nfsstat4::DeadSession,

@@ -25,6 +25,12 @@ impl V4 {
         let instance = (random() >> 32) as u32;
         Self { state: V4State::new(instance, random, limits) }
     }
+
+    /// The same with the number of starts that the records count.
+    #[must_use]
+    pub fn with_epoch(self, epoch: u32) -> Self {
+        Self { state: self.state.with_epoch(epoch) }
+    }
 }
 
 impl Default for V4 {

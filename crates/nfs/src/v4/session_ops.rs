@@ -4,6 +4,7 @@
 //! There are no callbacks: no connection is bound to a back channel, and the replies say so.
 
 use super::frame::Frame;
+use super::recording;
 use super::status::Failed;
 use proto::nfs4::{
     BackchannelCtlArgs, BindConnArgs, ChannelAttrs, CreateSessionArgs, Nfsstat4, OPS_MAX,
@@ -151,5 +152,5 @@ pub(super) fn reclaim_complete<'f>(
         frame.object()?;
         return Ok(());
     }
-    if frame.session()?.complete_reclaim() { Ok(()) } else { Err(Nfsstat4::CompleteAlready.into()) }
+    recording::complete_reclaim(frame)
 }

@@ -2,10 +2,11 @@
 //! §18.6).
 
 use super::frame::{CurrentObject, Frame, file_key, stateid_of};
+use super::recording::Ended;
 use super::status::Failed;
 use proto::nfs4::{FreeStateidArgs, Nfsstat4, Stateid4, TestStateidArgs};
-use state::ShareBits;
-use state::v4::StateidError;
+use state::v4::{OpenError, StateidError};
+use state::{FileKey, ShareBits};
 use vfs::{OpenAccess, Right};
 use xdr::{Reader, Writer};
 
@@ -50,8 +51,8 @@ pub(super) fn right_at(
         // reads what is locked or denied as well
         Stateid4::BYPASS if access == DataAccess::Read => return Ok(Right::Check),
         Stateid4::ANONYMOUS | Stateid4::BYPASS => {
-            let denied = frame.v4().state.is_denied(frame.now, &file, bits);
-            return if denied { Err(Nfsstat4::Locked.into()) } else { Ok(Right::Check) };
+            check_denied(frame, &file, bits)?;
+            return Ok(Right::Check);
         }
         _ => {}
     }
@@ -62,6 +63,21 @@ pub(super) fn right_at(
         ShareBits::WRITE => OpenAccess::WRITE,
         _ => OpenAccess::BOTH,
     }))
+}
+
+/// Whether somebody's open denies what a special stateid is used for.
+fn check_denied(frame: &Frame<'_>, file: &FileKey, access: ShareBits) -> Result<(), Failed> {
+    let state = &frame.v4().state;
+    match state.check_denied(frame.now, file, access) {
+        Ok(()) => Ok(()),
+        Err(OpenError::Expired(clients)) => {
+            match frame.nfs.end_expired(frame.caller.blocking(), &clients) {
+                Ended::All => Ok(()),
+                Ended::SomeLive | Ended::NotStored => Err(Nfsstat4::Delay.into()),
+            }
+        }
+        Err(_) => Err(Nfsstat4::Locked.into()),
+    }
 }
 
 pub(super) fn test_stateid<'f>(

@@ -425,7 +425,7 @@ fn attributes_are_encoded_in_the_order_of_their_numbers() {
     );
     assert_eq!(
         r.words().unwrap(),
-        [4 + 8 + 4 + 8, 1, 0, 5, 90, 1, u32::from_be_bytes(*b"0\0\0\0")]
+        [4 + 8 + 4 + 8, 1, 0, 5, 60, 1, u32::from_be_bytes(*b"0\0\0\0")]
     );
     r.end().unwrap();
     let same = fattr(&[attr::SIZE], &5_u64.to_be_bytes());

@@ -5,14 +5,15 @@ use super::open_entry::Open;
 use super::rows::OpenRow;
 use super::stateid::SessionId;
 use crate::acquire::acquire;
+use crate::client_record::ClientName;
 use crate::key::{HostId, Now};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Who sends a request, as far as client ids are concerned: the flavour, and the user that it names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal {
     /// The number of the flavour.
     pub flavor: u32,
@@ -23,6 +24,8 @@ pub struct Principal {
 /// A client record.
 pub(super) struct Client {
     pub id: u64,
+    /// The number of this life in the records; rises over all instances.
+    pub life: u64,
     pub owner: Box<[u8]>,
     pub verifier: [u8; 8],
     pub principal: Principal,
@@ -31,6 +34,10 @@ pub(super) struct Client {
     /// When it last renewed its lease.
     renewed_ms: AtomicU64,
     reclaimed: AtomicUsize,
+    /// Not 0 if the record by which it may reclaim is stored.
+    recorded: AtomicUsize,
+    /// Not 0 while its record is being taken back, after which it ends.
+    leaving: AtomicUsize,
     /// Taken with the lock of the table of clients held.
     sessions: Mutex<Vec<SessionId>>,
     opens: Mutex<ClientOpens>,
@@ -62,7 +69,7 @@ struct ClientOpens {
 impl Client {
     /// A client that makes itself known from this address.
     pub fn new(
-        id: u64,
+        (id, life): (u64, u64),
         (owner, verifier): (&[u8], [u8; 8]),
         principal: Principal,
         address: IpAddr,
@@ -70,12 +77,15 @@ impl Client {
     ) -> Self {
         Self {
             id,
+            life,
             owner: owner.into(),
             verifier,
             principal,
             address,
             renewed_ms: AtomicU64::new(now.0),
             reclaimed: AtomicUsize::new(0),
+            recorded: AtomicUsize::new(0),
+            leaving: AtomicUsize::new(0),
             sessions: Mutex::default(),
             opens: Mutex::default(),
             lock_host: Mutex::default(),
@@ -120,6 +130,28 @@ impl Client {
 
     pub fn has_reclaimed(&self) -> bool {
         self.reclaimed.load(Relaxed) != 0
+    }
+
+    /// Who it is, over all its lives.
+    pub fn name(&self) -> ClientName {
+        let (minor, principal) = (u8::from(!self.is_minor0()), self.principal);
+        ClientName { minor, principal, owner: self.owner.clone() }
+    }
+
+    pub fn is_recorded(&self) -> bool {
+        self.recorded.load(Acquire) != 0
+    }
+
+    pub fn set_recorded(&self, recorded: bool) {
+        self.recorded.store(recorded.into(), Release);
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Relaxed) != 0
+    }
+
+    pub fn set_leaving(&self, leaving: bool) {
+        self.leaving.store(leaving.into(), Relaxed);
     }
 
     pub fn session_count(&self) -> usize {

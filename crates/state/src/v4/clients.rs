@@ -1,7 +1,6 @@
 //! The records of all clients (RFC 8881 §18.35.4).
 
 use super::client::Client;
-use super::limits::V4Limits;
 use super::minor0::Confirmation;
 use super::rows::{ClientRow, ClientState};
 use super::session::Created;
@@ -104,16 +103,11 @@ impl Clients {
         found.map(|record| record.client.id)
     }
 
-    /// Takes out the records that have ended by themselves.
-    pub fn take_expired(&mut self, now: Now, limits: &V4Limits) -> Vec<Arc<Client>> {
+    /// Takes out the records that have ended by themselves: those of clients that have nothing.
+    pub fn take_expired(&mut self, now: Now, lease_ms: u64) -> Vec<Arc<Client>> {
         let is_over = |record: &Record| {
-            let silent_ms = record.client.silent_ms(now);
-            let kept_ms = if record.confirmed && record.client.has_state() {
-                limits.courtesy_ms
-            } else {
-                limits.lease_ms
-            };
-            silent_ms > kept_ms
+            let client = &record.client;
+            client.silent_ms(now) > lease_ms && !(record.confirmed && client.has_state())
         };
         let over: Vec<u64> =
             self.records.iter().filter(|(_, record)| is_over(record)).map(|(id, _)| *id).collect();

@@ -92,6 +92,7 @@ impl V4State {
         }
         drop(clients);
         if let Some(before) = before {
+            self.forget(&before.client);
             self.end_client(&before.client);
         }
         Ok(made)
@@ -138,7 +139,12 @@ impl V4State {
         if record.client.session_count() > 0 || record.client.open_count() > 0 {
             return Err(DestroyError::Busy);
         }
-        clients.remove(client_id);
+        let removed = clients.remove(client_id);
+        drop(clients);
+        if let Some(record) = removed {
+            self.forget(&record.client);
+            self.end_client(&record.client);
+        }
         Ok(())
     }
 }

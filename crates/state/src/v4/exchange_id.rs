@@ -63,6 +63,7 @@ impl V4State {
         let mut ended = None;
         let answer = self.exchange(now, who, &mut ended);
         if let Some(client) = ended {
+            self.forget(&client);
             self.end_client(&client);
         }
         answer
@@ -91,7 +92,7 @@ impl V4State {
         if let Some(record) = confirmed {
             if record.client.principal != who.principal {
                 // 3
-                let lives = record.client.silent_ms(now) <= self.limits.lease_ms;
+                let lives = record.client.silent_ms(now) <= self.lease_ms();
                 if lives && (record.client.open_count() > 0 || record.client.session_count() > 0) {
                     return Err(ExchangeIdError::InUse);
                 }
@@ -111,15 +112,15 @@ impl V4State {
         if clients.len() >= self.limits.clients {
             return Err(ExchangeIdError::NoRoom);
         }
-        let client_id = u64::from(self.instance) << 32 | (self.serial() & 0xffff_ffff);
+        let ids = self.client_id();
         clients.insert(Client::new(
-            client_id,
+            ids,
             (who.owner, who.verifier),
             who.principal,
             who.address,
             now,
         ));
-        Ok(Exchanged { client_id, sequence: 1, confirmed: false })
+        Ok(Exchanged { client_id: ids.0, sequence: 1, confirmed: false })
     }
 }
 

@@ -3,7 +3,7 @@
 /// What the state may grow to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct V4Limits {
-    /// The lease, in milliseconds.
+    /// The lease at first, in milliseconds.
     pub lease_ms: u64,
     /// How long the state of a client that is silent is kept when nobody wants it.
     pub courtesy_ms: u64,
@@ -30,7 +30,7 @@ pub struct V4Limits {
 impl Default for V4Limits {
     fn default() -> Self {
         Self {
-            lease_ms: 90_000,
+            lease_ms: 60_000,
             courtesy_ms: 24 * 3_600_000,
             clients: 4096,
             sessions_per_client: 64,

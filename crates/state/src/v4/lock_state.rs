@@ -7,7 +7,6 @@
 //! What ends here has locks there: it is noted (`Released`) and given back by whoever reads the notes, because the kernel
 //! may have to be asked.
 
-use super::client::Client;
 use super::lock_entry::{LockState, Released};
 use super::minor0::Owner;
 use super::open_access::of_file;
@@ -17,7 +16,7 @@ use super::session::Session;
 use super::stateid::{Stateid, StateidError, check_version, key_of};
 use crate::acquire::acquire;
 use crate::holder::Who;
-use crate::key::{FileKey, HostId, Now};
+use crate::key::{FileKey, HostId};
 use crate::share::ShareBits;
 use crate::sync::{Arc, AtomicUsize};
 use std::sync::atomic::AtomicU32;
@@ -210,27 +209,5 @@ impl V4State {
         let mut notes = acquire(&self.released);
         self.released_count.store(0, Release);
         std::mem::take(&mut *notes)
-    }
-
-    /// Ends a client whose lease is over, because somebody else wants what it holds; false if its lease is good.
-    pub fn end_if_expired(&self, now: Now, client_id: u64) -> bool {
-        self.end_where(client_id, |client| client.silent_ms(now) > self.limits.lease_ms)
-    }
-
-    /// Takes everything from a client: the operator's word. False if there is none of this id.
-    pub fn release_client(&self, client_id: u64) -> bool {
-        self.end_where(client_id, |_| true)
-    }
-
-    fn end_where(&self, client_id: u64, ends: impl FnOnce(&Client) -> bool) -> bool {
-        let record = {
-            let mut clients = acquire(&self.clients);
-            let found = clients.get(client_id).is_some_and(|record| ends(&record.client));
-            found.then(|| clients.remove(client_id)).flatten()
-        };
-        if let Some(record) = &record {
-            self.end_client(&record.client);
-        }
-        record.is_some()
     }
 }

@@ -12,7 +12,7 @@
 //!   with a special stateid while somebody denies something.
 //! - A client's opens: which opens it has. Taken after a shard, never before one.
 //! - An open's lock states: which there are. Taken after a shard, never before one, and one at a time.
-//! - `released`: what has ended and may have locks. Taken last.
+//! - `released`: what has ended and may have locks; `forgotten`: whose record is to be taken back. Taken last.
 //! - A slot's reply: its bytes; taken when a reply is kept and when one is replayed.
 //!
 //! SEQUENCE and the check of a stateid take none of them: sessions and opens are found in one map that is protected by
@@ -30,6 +30,7 @@ mod minor0;
 mod open;
 mod open_access;
 mod open_entry;
+mod recording;
 mod rows;
 mod server;
 mod session;
@@ -49,6 +50,7 @@ pub use minor0::{
 };
 pub use open::{DowngradeError, OpenError, OpenRequest, Opened};
 pub use open_access::OpenRef;
+pub use recording::{Expiry, Requester};
 pub use rows::{ClientRow, ClientState, OpenRow, SessionRow};
 pub use server::{Random, Reading, V4State};
 pub use session::{ChannelLimits, Created, SequenceError, Session, SessionId, SlotTicket, Started};

@@ -25,6 +25,8 @@ pub struct OpenRequest<'a> {
     pub owner: &'a [u8],
     /// What is wanted and denied.
     pub mode: ShareMode,
+    /// A reclaim, and whether it may still be granted: asked with the lock of the file held.
+    pub reclaim: Option<&'a dyn Fn() -> bool>,
 }
 
 /// An open that was granted.
@@ -37,11 +39,18 @@ pub struct Opened {
 }
 
 /// Why a file is not opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenError {
     /// Another's share reservation conflicts.
     ShareDenied,
-    /// There are too many opens, or the client has just been removed.
+    /// Only opens of these clients are in the way, whose lease is over: end them
+    /// ([`V4State::begin_expiry`]), then ask again.
+    Expired(Vec<u64>),
+    /// The grace period has just ended.
+    NoGrace,
+    /// There are too many in all.
+    Full,
+    /// The client has too many opens, or has just been removed.
     NoRoom,
 }
 
@@ -78,14 +87,16 @@ impl V4State {
         request: &OpenRequest<'_>,
         kept: Guard,
     ) -> Result<Opened, OpenError> {
-        self.end_expired_holders(now, &request.file, request.mode, client);
         let shard = self.files.shard(&request.file).ok_or(OpenError::NoRoom)?;
         let mut files = acquire(shard);
         let opens = files.get(&request.file).map_or(&[][..], Vec::as_slice);
-        let mut others = opens.iter().filter(|open| !open.is_of(client, request.owner));
-        if others.any(|open| conflicts(open.mode(), request.mode)) {
-            return Err(OpenError::ShareDenied);
+        if request.reclaim.is_some_and(|may| !may()) {
+            return Err(OpenError::NoGrace);
         }
+        let in_the_way = |open: &&Arc<Open>| {
+            !open.is_of(client, request.owner) && conflicts(open.mode(), request.mode)
+        };
+        self.check_conflicts(now, opens.iter().filter(in_the_way))?;
         if let Some(open) = opens.iter().find(|open| open.is_of(client, request.owner)) {
             let before = open.mode();
             let mode = union(before, request.mode);
@@ -98,7 +109,7 @@ impl V4State {
             return Ok(Opened { stateid, again: true });
         }
         if self.opens.load(Relaxed) >= self.limits.opens {
-            return Err(OpenError::NoRoom);
+            return Err(OpenError::Full);
         }
         let open = Arc::new(Open {
             other: self.other(),
@@ -150,31 +161,34 @@ impl V4State {
     }
 
     /// Whether an open denies this access to those who have none.
-    pub(super) fn denies(&self, now: Now, file: &FileKey, access: ShareBits) -> bool {
-        let Some(shard) = self.files.shard(file) else { return false };
+    pub(super) fn denies(
+        &self,
+        now: Now,
+        file: &FileKey,
+        access: ShareBits,
+    ) -> Result<(), OpenError> {
+        let Some(shard) = self.files.shard(file) else { return Ok(()) };
         let files = acquire(shard);
         let opens = files.get(file).map_or(&[][..], Vec::as_slice);
-        let lives = |open: &Arc<Open>| open.client.silent_ms(now) <= self.limits.lease_ms;
-        opens.iter().any(|open| meets(open.mode().deny, access) && lives(open))
+        self.check_conflicts(now, opens.iter().filter(|open| meets(open.mode().deny, access)))
     }
 
-    /// Ends the clients whose lease is over and whose opens are in the way (RFC 8881 §8.4.2.4).
-    fn end_expired_holders(&self, now: Now, file: &FileKey, mode: ShareMode, own: &Client) {
-        let Some(shard) = self.files.shard(file) else { return };
-        let over: Vec<Arc<Client>> = {
-            let files = acquire(shard);
-            let opens = files.get(file).map_or(&[][..], Vec::as_slice);
-            let in_the_way = |open: &&Arc<Open>| {
-                open.client.id != own.id
-                    && conflicts(open.mode(), mode)
-                    && open.client.silent_ms(now) > self.limits.lease_ms
-            };
-            opens.iter().filter(in_the_way).map(|open| Arc::clone(&open.client)).collect()
-        };
-        for client in over {
-            acquire(&self.clients).remove(client.id);
-            self.end_client(&client);
+    /// What opens that are in the way come to: they are none if all of their clients' leases are over, once these have
+    /// been ended (RFC 8881 §8.4.2.4).
+    fn check_conflicts<'o>(
+        &self,
+        now: Now,
+        in_the_way: impl Iterator<Item = &'o Arc<Open>>,
+    ) -> Result<(), OpenError> {
+        let mut over = Vec::new();
+        for open in in_the_way {
+            if open.client.silent_ms(now) <= self.lease_ms() {
+                return Err(OpenError::ShareDenied);
+            }
+            over.push(open.client.id);
         }
+        over.dedup();
+        if over.is_empty() { Ok(()) } else { Err(OpenError::Expired(over)) }
     }
 
     /// Narrows an open.

@@ -1,5 +1,6 @@
 //! What a stateid gives the right to: the check that READ and WRITE make (RFC 8881 §8.2).
 
+use super::open::OpenError;
 use super::open_entry::Open;
 use super::server::{Reading, V4State};
 use super::stateid::{Stateid, StateidError, check_version};
@@ -90,8 +91,16 @@ impl Reading<'_> {
 }
 
 impl V4State {
-    /// Whether somebody's open denies this access to those who have none: true if NFS4ERR_LOCKED is to be answered.
-    pub fn is_denied(&self, now: Now, file: &FileKey, access: ShareBits) -> bool {
-        self.any_denials() && self.denies(now, file, access)
+    /// Whether somebody's open denies this access to those who have none.
+    ///
+    /// # Errors
+    /// [`OpenError::ShareDenied`]: NFS4ERR_LOCKED is to be answered; [`OpenError::Expired`].
+    pub fn check_denied(
+        &self,
+        now: Now,
+        file: &FileKey,
+        access: ShareBits,
+    ) -> Result<(), OpenError> {
+        if self.any_denials() { self.denies(now, file, access) } else { Ok(()) }
     }
 }

@@ -11,6 +11,7 @@ use super::session::{Session, SessionId};
 use super::stateid::{Key, key_of};
 use crate::acquire::acquire;
 use crate::key::Now;
+use crate::record::Record;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -43,6 +44,13 @@ pub struct V4State {
     pub(super) released_count: AtomicUsize,
     /// What clients of version 4.0 have lost.
     pub(super) ended: Ended,
+    /// The records to be taken back of clients that had nothing.
+    pub(super) forgotten: Mutex<Vec<Record>>,
+    /// How many there are.
+    pub(super) forgotten_count: AtomicUsize,
+    lease_ms: AtomicU64,
+    /// How often the server has started, as far as its records know.
+    epoch: u32,
     serials: AtomicU64,
 }
 
@@ -62,11 +70,37 @@ impl V4State {
             released: Mutex::default(),
             released_count: AtomicUsize::new(0),
             ended: Ended::default(),
+            forgotten: Mutex::default(),
+            forgotten_count: AtomicUsize::new(0),
+            lease_ms: AtomicU64::new(limits.lease_ms),
+            epoch: 0,
             serials: AtomicU64::new(1),
         }
     }
 
-    /// The limits in force.
+    /// The same, with the number of starts that the records count: the lives of clients are numbered by it.
+    #[must_use]
+    pub fn with_epoch(self, epoch: u32) -> Self {
+        Self { epoch, ..self }
+    }
+
+    /// The lease, in milliseconds.
+    pub fn lease_ms(&self) -> u64 {
+        self.lease_ms.load(Relaxed)
+    }
+
+    /// Changes the lease, also that of clients that have asked for it: they ask again now and then.
+    pub fn set_lease_ms(&self, lease_ms: u64) {
+        self.lease_ms.store(lease_ms, Relaxed);
+    }
+
+    /// An id for a client that makes itself known, and the number of its life in the records.
+    pub(super) fn client_id(&self) -> (u64, u64) {
+        let serial = self.serial() & 0xffff_ffff;
+        (u64::from(self.instance) << 32 | serial, u64::from(self.epoch) << 32 | serial)
+    }
+
+    /// The limits, as they were at first.
     pub const fn limits(&self) -> &V4Limits {
         &self.limits
     }
@@ -80,11 +114,12 @@ impl V4State {
         self.serials.fetch_add(1, Relaxed)
     }
 
-    /// Ends what has ended by itself: unconfirmed records and clients without state a lease after their last call,
-    /// those with state after the courtesy time. To be called now and then.
+    /// Ends what has ended by itself: unconfirmed records and clients without state, a lease after their last call. Those
+    /// with state stay until somebody wants it, or until [`V4State::begin_overdue`].
     pub fn sweep(&self, now: Now) {
-        let gone = acquire(&self.clients).take_expired(now, &self.limits);
+        let gone = acquire(&self.clients).take_expired(now, self.lease_ms());
         for client in gone {
+            self.forget(&client);
             self.end_client(&client);
         }
     }

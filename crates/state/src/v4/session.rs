@@ -52,6 +52,8 @@ pub enum SequenceError {
     FalseRetry,
     /// The session is no more.
     Dead,
+    /// The client's lease is over, and somebody takes what it has just now.
+    Leaving,
 }
 
 /// How SEQUENCE went.
@@ -113,6 +115,9 @@ impl Session {
         if self.ended.load(Relaxed) != 0 {
             return Err(SequenceError::Dead);
         }
+        if self.client.is_leaving() {
+            return Err(SequenceError::Leaving);
+        }
         match slot.begin(number, request) {
             Begin::Run => {
                 self.client.renew(now);
@@ -127,16 +132,6 @@ impl Session {
             Begin::FalseRetry => Err(SequenceError::FalseRetry),
             Begin::Misordered => Err(SequenceError::Misordered),
         }
-    }
-
-    /// RECLAIM_COMPLETE: false if the client had sent it before.
-    pub fn complete_reclaim(&self) -> bool {
-        self.client.complete_reclaim()
-    }
-
-    /// Whether the client has sent RECLAIM_COMPLETE: it opens nothing new before (RFC 8881 §18.51.3).
-    pub fn has_reclaimed(&self) -> bool {
-        self.client.has_reclaimed()
     }
 
     pub(super) fn row(&self) -> SessionRow {

@@ -11,7 +11,7 @@ use crate::sync::Arc;
 impl V4State {
     /// The clients.
     pub fn client_rows(&self, now: Now) -> Vec<ClientRow> {
-        acquire(&self.clients).rows(now, self.limits.lease_ms)
+        acquire(&self.clients).rows(now, self.lease_ms())
     }
 
     /// The sessions, those of one client after the other.

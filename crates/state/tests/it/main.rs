@@ -15,4 +15,5 @@ mod records;
 mod shares_and_limits;
 mod v4;
 mod v4_minor0;
+mod v4_recovery;
 mod world;

@@ -2,7 +2,10 @@
 
 use crate::model::Random;
 use crate::world::{address, name};
-use bowline_state::{HostName, MonitoredHost, Record, Records, Recovery, Torn, Transport};
+use bowline_state::v4::Principal;
+use bowline_state::{
+    ClientName, HostName, MonitoredHost, Record, RecordedClient, Records, Recovery, Torn, Transport,
+};
 
 fn host(random: &mut Random) -> MonitoredHost {
     let number = random.below(6) as u8;
@@ -16,8 +19,21 @@ fn host(random: &mut Random) -> MonitoredHost {
     }
 }
 
+fn client(random: &mut Random) -> RecordedClient {
+    let number = random.below(4) as u8;
+    let owner = if number == 3 { vec![b'o'; 1024].into() } else { name(number).into() };
+    let principal = Principal { flavor: 1, user: random.below(2) };
+    RecordedClient {
+        name: ClientName { minor: random.below(2) as u8, principal, owner },
+        life: random.below(1 << 40),
+        address: address(number),
+    }
+}
+
 fn record(random: &mut Random, instance: &mut u32) -> Record {
-    match random.below(10) {
+    match random.below(14) {
+        10..=12 => Record::Client(client(random)),
+        13 => Record::ClientGone(client(random).name, random.below(1 << 40)),
         0 => {
             *instance += 1;
             Record::Instance(*instance)
@@ -128,7 +144,7 @@ fn a_rewritten_store_has_the_same_meaning() {
         records.iter().for_each(|record| recovery.apply(record));
         let rewritten = Recovery::of(recovery.records());
         assert_eq!(rewritten, recovery);
-        assert!(recovery.records().len() <= 2 + 12);
+        assert!(recovery.records().len() <= 2 + 12 + 32);
     }
 }
 
@@ -164,4 +180,23 @@ fn a_grace_period_drops_hosts_that_did_not_reclaim() {
     recovery.apply(&Record::NsmGone(named(1)));
     assert!(recovery.is_empty());
     assert_eq!(recovery.start_records(), [Record::Instance(3)]);
+}
+
+#[test]
+fn a_client_that_is_gone_is_forgotten_unless_it_lives_again() {
+    let client = |life| RecordedClient { life, ..client(&mut Random(9)) };
+    let of = |records: &[Record]| Recovery::of(records.iter().cloned()).boot_clients();
+    let name = client(1).name;
+    let gone = |life| Record::ClientGone(name.clone(), life);
+    assert!(of(&[Record::Client(client(5)), gone(5)]).is_empty());
+    assert!(of(&[Record::Client(client(5)), gone(7)]).is_empty(), "a later life of it");
+    assert_eq!(of(&[Record::Client(client(5)), gone(4)]).len(), 1, "an earlier life of it");
+    // in a grace period both generations forget it
+    let (began, again) = (Record::GraceBegan(2), Record::Client(client(8)));
+    assert!(of(&[Record::Client(client(5)), began.clone(), again.clone(), gone(8)]).is_empty());
+    // who is not done when it ends may not reclaim after the next restart
+    let ended = Record::GraceEnded(2);
+    assert!(of(&[Record::Client(client(5)), began.clone(), ended.clone()]).is_empty());
+    assert_eq!(of(&[Record::Client(client(5)), began.clone(), again, ended]).len(), 1);
+    assert_eq!(of(&[Record::Client(client(5)), began]).len(), 1, "a crash keeps the list");
 }

@@ -2,7 +2,7 @@
 
 use bowline_state::v4::{
     ChannelLimits, CreateSession, CreateSessionError, Created, DestroyError, DowngradeError,
-    ExchangeId, ExchangeIdError, Exchanged, OpenError, OpenRequest, Opened, Principal,
+    ExchangeId, ExchangeIdError, Exchanged, Expiry, OpenError, OpenRequest, Opened, Principal,
     SequenceError, Session, Started, Stateid, StateidError, V4Limits, V4State,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const LEASE: u64 = 90_000;
+const LEASE: u64 = 60_000;
 const LIMITS: ChannelLimits = ChannelLimits {
     request_bytes: 4096,
     response_bytes: 4096,
@@ -247,7 +247,12 @@ fn open(
     let reading = state.read();
     let session = reading.session(&of.session).unwrap();
     session.sequence(Now(now), (3, u32::MAX), 0, 0).err();
-    state.open(Now(now), session, &OpenRequest { file: file(at), owner, mode }, Box::new(()))
+    state.open(
+        Now(now),
+        session,
+        &OpenRequest { file: file(at), owner, mode, reclaim: None },
+        Box::new(()),
+    )
 }
 
 /// A file that has lost its name must not seem to be open when its last open is closed.
@@ -258,7 +263,7 @@ fn the_guard_of_a_file_is_dropped_at_close() {
     let reading = state.read();
     let session = reading.session(&a.session).unwrap();
     let kept = Arc::new(());
-    let request = OpenRequest { file: file(1), owner: b"o", mode: mode(1, 0) };
+    let request = OpenRequest { file: file(1), owner: b"o", mode: mode(1, 0), reclaim: None };
     let guard = Box::new(Arc::clone(&kept));
     let opened = state.open(Now(0), session, &request, guard).unwrap();
     assert_eq!(Arc::strong_count(&kept), 2);
@@ -304,9 +309,15 @@ fn an_expired_client_keeps_its_opens_until_a_conflict() {
     let (a, b) = (client(&state, b"a"), client(&state, b"b"));
     open(&state, 0, &a, b"o", 1, mode(3, 3)).unwrap();
     assert_eq!(open(&state, LEASE, &b, b"o", 1, mode(1, 0)), Err(OpenError::ShareDenied));
-    assert!(state.is_denied(Now(LEASE), &file(1), ShareBits::READ));
+    let denied = |now| state.check_denied(Now(now), &file(1), ShareBits::READ);
+    assert_eq!(denied(LEASE), Err(OpenError::ShareDenied));
     assert!(state.read().session(&a.session).is_some());
-    assert!(!state.is_denied(Now(LEASE + 2000), &file(1), ShareBits::READ));
+    let id = state.read().session(&a.session).unwrap().client_id();
+    let over = Err(OpenError::Expired(vec![id]));
+    assert_eq!(denied(LEASE + 2000), over);
+    let opened = open(&state, LEASE + 2000, &b, b"o", 1, mode(1, 0)).map(drop);
+    assert_eq!(opened, over.clone());
+    assert_eq!(state.begin_expiry(Now(LEASE + 2000), id), Expiry::Ended, "it is not recorded");
     assert!(open(&state, LEASE + 2000, &b, b"o", 1, mode(1, 0)).is_ok());
     assert!(state.read().session(&a.session).is_none(), "the silent client has ended");
     assert_eq!(state.open_count(), 1);
@@ -394,8 +405,10 @@ proptest! {
                     let mut of_file = model.iter().filter(|((_, file), _)| *file == at);
                     of_file.any(|(_, (_, modes))| whole(modes).deny.number() & access != 0)
                 };
-                prop_assert_eq!(state.is_denied(Now(0), &file(at), ShareBits::READ), denies(1));
-                prop_assert_eq!(state.is_denied(Now(0), &file(at), ShareBits::WRITE), denies(2));
+                for (access, number) in [(ShareBits::READ, 1), (ShareBits::WRITE, 2)] {
+                    let denied = state.check_denied(Now(0), &file(at), access);
+                    prop_assert_eq!(denied.is_err(), denies(number));
+                }
             }
         }
     }

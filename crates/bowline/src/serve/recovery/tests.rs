@@ -2,7 +2,10 @@
 
 use super::disk::Disk;
 use super::{NotStored, RecoveryStore};
-use state::{HostName, MonitoredHost, Record, Records, Recovery, Transport};
+use state::v4::Principal;
+use state::{
+    ClientName, HostName, MonitoredHost, Record, RecordedClient, Records, Recovery, Transport,
+};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +18,13 @@ fn host(number: u8) -> MonitoredHost {
         transport: Transport::Tcp,
         nsm_state: 1,
     }
+}
+
+fn client(number: u8, life: u64) -> RecordedClient {
+    let owner = format!("Linux NFSv4.1 machine{number}").into_bytes().into();
+    let principal = Principal { flavor: 1, user: 0 };
+    let name = ClientName { minor: 1, principal, owner };
+    RecordedClient { name, life, address: [10, 0, 0, number].into() }
 }
 
 fn name(number: u8) -> HostName {
@@ -124,10 +134,14 @@ fn a_power_cut_at_any_byte_loses_no_acknowledged_record() {
     store.lock().file.replace_at = 300;
     let mut prefixes = vec![Recovery::default(), store.stored()];
     disk.acknowledged.store(1, SeqCst);
-    for step in 0..60_u8 {
-        let record = match step % 5 {
+    for step in 0..96_u8 {
+        let record = match step % 8 {
+            7 => Record::GraceBegan(step.into()),
+            6 => Record::GraceEnded((step - 7 * (step / 8 % 2)).into()),
+            5 => Record::ClientGone(client(step % 3, 0).name, step.into()),
             4 => Record::NsmGone(name(step / 5 % 3)),
             3 => Record::NsmState(name(step % 7), step.into()),
+            2 => Record::Client(client(step % 5, step.into())),
             _ => Record::NsmHost(host(step % 7)),
         };
         store.append(&record).unwrap();
@@ -256,4 +270,26 @@ fn an_unusable_directory_refuses_records_with_the_reason() {
     let refused = store.append(&Record::NsmHost(host(1))).unwrap_err();
     assert!(refused.0.contains("/nowhere/at/all/recovery"), "{refused}");
     assert_eq!(store.failure(), Some(refused));
+}
+
+#[test]
+fn a_start_that_could_not_be_stored_is_stored_before_anything_else() {
+    let disk = Simulated::endless();
+    let (store, _) = RecoveryStore::open_on(Box::new(Arc::clone(&disk)));
+    store.append(&Record::Client(client(1, 1 << 32))).unwrap();
+    drop(store);
+    // the second start reads the records, and finds the disk full
+    disk.good_steps.store(1, SeqCst);
+    let (store, recovery) = RecoveryStore::open_on(Box::new(Arc::clone(&disk)));
+    assert_eq!((recovery.instance(), recovery.boot_clients().len()), (1, 1));
+    assert!(store.failure().is_some());
+    disk.good_steps.store(usize::MAX, SeqCst);
+    std::thread::sleep(super::RETRY);
+    store.append(&Record::Client(client(2, 2 << 32))).unwrap();
+    let durable = recovery_of(&disk.content.lock().unwrap().durable);
+    assert_eq!(durable.instance(), 2);
+    let mut after = durable.clone();
+    after.apply(&Record::GraceEnded(2));
+    let names: Vec<_> = after.boot_clients().into_keys().collect();
+    assert_eq!(names, [client(2, 0).name], "the first client is of before the grace period");
 }

@@ -6,4 +6,5 @@ mod rig;
 mod rights;
 mod shares;
 mod version4;
+mod version4_recovery;
 mod waiting;

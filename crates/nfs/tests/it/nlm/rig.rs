@@ -1,9 +1,9 @@
 //! A lock manager without a server, and clients that name themselves.
 
 use crate::support::{Awake, exports};
-use bowline_nfs::nlm::{Nlm, Store, nlm_program};
+use bowline_nfs::nlm::{Nlm, nlm_program};
 use bowline_nfs::v4::V4;
-use bowline_nfs::{Nfs, NfsSettings};
+use bowline_nfs::{Nfs, NfsSettings, Store};
 use proto::nlm::{
     Answer, CancelArgs, FreeAllArgs, Holder, Lock, LockArgs, ShareAccess, ShareAnswer, ShareArgs,
     ShareDeny, Status, TestAnswer, TestArgs, TestResult, UnlockArgs, Versioned, Width,
@@ -28,11 +28,11 @@ pub struct Records {
 }
 
 impl Store for Records {
-    fn append(&self, record: &Record) -> io::Result<()> {
+    fn append_all(&self, records: &[Record]) -> io::Result<()> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(io::Error::other("a full disk"));
         }
-        self.stored.lock().unwrap().push(record.clone());
+        self.stored.lock().unwrap().extend_from_slice(records);
         Ok(())
     }
 }
@@ -118,6 +118,20 @@ impl Rig {
         Self::of(Nfs::new(exports, NfsSettings::default()).with_state(state))
     }
 
+    /// The server over the same files that starts when this one has been killed.
+    pub fn restarted(&self) -> Self {
+        let stored = self.store.stored.lock().unwrap().clone();
+        let recovery = Recovery::of(stored.iter().cloned());
+        let exports = Arc::new(exports::of(&[("/e", self.backend(), exports::RW)]));
+        let state = Arc::new(State::new(&recovery, Now(0), Limits::default(), 1));
+        let v4 = V4::default().with_epoch(recovery.instance() + 1);
+        let nfs = Nfs::new(exports, NfsSettings::default()).with_state(state).with_version_4(v4);
+        let rig = Self::of(nfs);
+        let all = stored.into_iter().chain(recovery.start_records()).collect();
+        *rig.store.stored.lock().unwrap() = all;
+        rig
+    }
+
     /// The same with this state of version 4.
     pub fn with_version_4(backend: Arc<dyn Backend>, v4: V4) -> Self {
         let exports = Arc::new(exports::of(&[("/e", backend, exports::RW)]));
@@ -125,12 +139,12 @@ impl Rig {
     }
 
     fn of(nfs: Nfs) -> Self {
-        let nfs = Arc::new(nfs);
         let store = Arc::new(Records::default());
+        let records = Arc::clone(&store) as Arc<dyn Store>;
+        let nfs = Arc::new(nfs.with_store(records));
         let calls = Arc::new(Calls::default());
         let outbound = Arc::clone(&calls) as Arc<dyn Outbound>;
-        let records = Arc::clone(&store) as Arc<dyn Store>;
-        let nlm = Nlm::new(Arc::clone(&nfs), records, outbound, b"server");
+        let nlm = Nlm::new(Arc::clone(&nfs), outbound, b"server");
         let nlm = Arc::new(nlm);
         let for_version_4: Weak<Nlm> = Arc::downgrade(&nlm);
         nfs.set_lock_manager(for_version_4);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use sys::ofd_lock::{self, LockType};
 use xdr::{Encode, Reader, Writer};
 
-fn oper(number: u32, args: &impl Encode) -> Vec<u8> {
+pub(super) fn oper(number: u32, args: &impl Encode) -> Vec<u8> {
     let mut w = Writer::new();
     w.u32(number);
     w.put(args);
@@ -28,7 +28,7 @@ fn oper(number: u32, args: &impl Encode) -> Vec<u8> {
 }
 
 /// Runs a COMPOUND; its status and, if it is none of success, the last operation's, and the results.
-fn compound(rig: &Rig, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>) {
+pub(super) fn compound(rig: &Rig, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>) {
     let mut w = Writer::new();
     let count = u32::try_from(operations.len()).unwrap();
     w.put(&CompoundHead { tag: b"", minor: 1, count });
@@ -52,18 +52,44 @@ fn compound(rig: &Rig, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>) {
 }
 
 /// A client with a session on slot 0, which has the file open.
-struct Client<'r> {
+pub(super) struct Client<'r> {
     rig: &'r Rig,
-    id: u64,
+    pub(super) id: u64,
     session: [u8; 16],
     sequence: Cell<u32>,
 }
 
-const READ: LockType4 = LockType4::Read;
-const WRITE: LockType4 = LockType4::Write;
+pub(super) fn create_session(id: u64, sequence: u32) -> Vec<u8> {
+    let mut w = Writer::new();
+    w.u32(op::CREATE_SESSION);
+    w.u64(id);
+    w.words([sequence, 0]);
+    w.words([0, 65536, 65536, 4096, 32, 8, 0]);
+    w.words([0, 4096, 4096, 4096, 8, 8, 0]);
+    w.words([0x4000_0000, 1, 0]);
+    w.bytes().to_vec()
+}
+
+pub(super) const READ: LockType4 = LockType4::Read;
+pub(super) const WRITE: LockType4 = LockType4::Write;
 
 impl<'r> Client<'r> {
-    fn new(rig: &'r Rig, owner: &[u8], verifier: u8) -> Self {
+    pub(super) fn new(rig: &'r Rig, owner: &[u8], verifier: u8) -> Self {
+        let client = Self::before_reclaim(rig, owner, verifier);
+        assert_eq!(client.complete(), Nfsstat4::Ok);
+        client
+    }
+
+    pub(super) const fn session(&self) -> [u8; 16] {
+        self.session
+    }
+
+    pub(super) fn complete(&self) -> Nfsstat4 {
+        self.call(&[oper(op::RECLAIM_COMPLETE, &false)]).0
+    }
+
+    /// A client that has not said yet that it has reclaimed everything.
+    pub(super) fn before_reclaim(rig: &'r Rig, owner: &[u8], verifier: u8) -> Self {
         let args = ExchangeIdArgs {
             verifier: [verifier; 8],
             ownerid: owner,
@@ -76,25 +102,16 @@ impl<'r> Client<'r> {
         let mut r = Reader::new(&known);
         r.words::<2>().unwrap();
         let id = r.u64().unwrap();
-        let mut w = Writer::new();
-        w.u32(op::CREATE_SESSION);
-        w.u64(id);
-        w.words([r.u32().unwrap(), 0]);
-        w.words([0, 65536, 65536, 4096, 32, 8, 0]);
-        w.words([0, 4096, 4096, 4096, 8, 8, 0]);
-        w.words([0x4000_0000, 1, 0]);
-        let (status, made) = compound(rig, &[w.bytes().to_vec()]);
+        let (status, made) = compound(rig, &[create_session(id, r.u32().unwrap())]);
         assert_eq!(status, Nfsstat4::Ok);
         let mut r = Reader::new(&made);
         r.words::<2>().unwrap();
         let session = r.array().unwrap();
-        let client = Self { rig, id, session, sequence: Cell::new(0) };
-        assert_eq!(client.call(&[oper(op::RECLAIM_COMPLETE, &false)]).0, Nfsstat4::Ok);
-        client
+        Self { rig, id, session, sequence: Cell::new(0) }
     }
 
     /// Runs operations in the session; the last one's results.
-    fn call(&self, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>) {
+    pub(super) fn call(&self, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>) {
         self.sequence.set(self.sequence.get() + 1);
         let args = SequenceArgs {
             sessionid: self.session,
@@ -107,7 +124,7 @@ impl<'r> Client<'r> {
     }
 
     /// Runs one operation on the file; its results.
-    fn on_file(&self, operation: Vec<u8>) -> (Nfsstat4, Vec<u8>) {
+    pub(super) fn on_file(&self, operation: Vec<u8>) -> (Nfsstat4, Vec<u8>) {
         let handle = self.rig.handle("file");
         let putfh = oper(op::PUTFH, &Bytes::<128>(&handle));
         let (status, results) = self.call(&[putfh, operation]);
@@ -115,32 +132,59 @@ impl<'r> Client<'r> {
         (status, results.get(60..).unwrap_or_default().to_vec())
     }
 
-    fn open(&self, owner: &[u8], access: u32) -> Stateid4 {
+    pub(super) fn open(&self, owner: &[u8], access: u32) -> Stateid4 {
+        self.claim(owner, (access, 0), OpenClaim4::Fh).unwrap()
+    }
+
+    pub(super) fn claim(
+        &self,
+        owner: &[u8],
+        (access, deny): (u32, u32),
+        claim: OpenClaim4<'_>,
+    ) -> Result<Stateid4, Nfsstat4> {
         let args = OpenArgs {
             seqid: 0,
             share_access: access,
-            share_deny: 0,
+            share_deny: deny,
             owner: OpenOwner4 { clientid: 0, owner: Bytes(owner) },
             how: OpenHow4::NoCreate,
-            claim: OpenClaim4::Fh,
+            claim,
         };
         let (status, opened) = self.on_file(oper(op::OPEN, &args));
-        assert_eq!(status, Nfsstat4::Ok);
+        if status != Nfsstat4::Ok {
+            return Err(status);
+        }
         let mut r = Reader::new(&opened);
         let stateid = r.get().unwrap();
         r.opaque_fixed(20).unwrap();
         assert_eq!(r.u32().unwrap(), 4, "OPEN4_RESULT_LOCKTYPE_POSIX");
         r.get::<Bitmap4>().unwrap();
-        stateid
+        Ok(stateid)
     }
 
-    fn ask(
+    pub(super) fn ask(
         &self,
         kind: LockType4,
         (offset, length): (u64, u64),
         locker: Locker4<'_>,
     ) -> Result<Stateid4, (Nfsstat4, Vec<u8>)> {
-        let args = LockArgs { kind, reclaim: false, offset, length, locker };
+        self.ask_or_reclaim(LockArgs { kind, reclaim: false, offset, length, locker })
+    }
+
+    /// LOCK of what was held before the server's restart.
+    pub(super) fn reclaim(
+        &self,
+        open: Stateid4,
+        owner: &[u8],
+        (offset, length): (u64, u64),
+    ) -> Result<Stateid4, Nfsstat4> {
+        let owner = LockOwner4 { clientid: 0, owner: Bytes(owner) };
+        let locker = Locker4::New(open, owner);
+        let args = LockArgs { kind: WRITE, reclaim: true, offset, length, locker };
+        self.ask_or_reclaim(args).map_err(|(status, _)| status)
+    }
+
+    fn ask_or_reclaim(&self, args: LockArgs<'_>) -> Result<Stateid4, (Nfsstat4, Vec<u8>)> {
         let (status, result) = self.on_file(oper(op::LOCK, &args));
         if status == Nfsstat4::Ok {
             Ok(Reader::new(&result).get().unwrap())
@@ -150,7 +194,7 @@ impl<'r> Client<'r> {
     }
 
     /// LOCK for an owner without a stateid.
-    fn lock(
+    pub(super) fn lock(
         &self,
         open: Stateid4,
         owner: &[u8],
@@ -162,7 +206,7 @@ impl<'r> Client<'r> {
     }
 
     /// LOCK for the owner of a stateid.
-    fn more(
+    pub(super) fn more(
         &self,
         lock: Stateid4,
         kind: LockType4,
@@ -171,7 +215,7 @@ impl<'r> Client<'r> {
         self.ask(kind, range, Locker4::by_lock(lock)).map_err(|(status, _)| status)
     }
 
-    fn unlock(
+    pub(super) fn unlock(
         &self,
         stateid: Stateid4,
         (offset, length): (u64, u64),
@@ -181,21 +225,26 @@ impl<'r> Client<'r> {
         if status == Nfsstat4::Ok { Ok(Reader::new(&result).get().unwrap()) } else { Err(status) }
     }
 
-    fn test(&self, owner: &[u8], kind: LockType4, (offset, length): (u64, u64)) -> Nfsstat4 {
+    pub(super) fn test(
+        &self,
+        owner: &[u8],
+        kind: LockType4,
+        (offset, length): (u64, u64),
+    ) -> Nfsstat4 {
         let owner = LockOwner4 { clientid: 0, owner: Bytes(owner) };
         self.on_file(oper(op::LOCKT, &LocktArgs { kind, offset, length, owner })).0
     }
 
-    fn close(&self, stateid: Stateid4) -> Nfsstat4 {
+    pub(super) fn close(&self, stateid: Stateid4) -> Nfsstat4 {
         self.on_file(oper(op::CLOSE, &CloseArgs { seqid: 0, stateid })).0
     }
 
-    fn free(&self, stateid: Stateid4) -> Nfsstat4 {
+    pub(super) fn free(&self, stateid: Stateid4) -> Nfsstat4 {
         self.call(&[oper(op::FREE_STATEID, &FreeStateidArgs { stateid })]).0
     }
 
     /// What TEST_STATEID says of a stateid.
-    fn test_stateid(&self, stateid: Stateid4) -> u32 {
+    pub(super) fn test_stateid(&self, stateid: Stateid4) -> u32 {
         let mut w = Writer::new();
         w.words([op::TEST_STATEID, 1]);
         w.put(&stateid);
@@ -205,7 +254,7 @@ impl<'r> Client<'r> {
     }
 }
 
-fn nlm_lock(rig: &Rig, who: Owner, offset: u64, len: u64) -> Status {
+pub(super) fn nlm_lock(rig: &Rig, who: Owner, offset: u64, len: u64) -> Status {
     rig.lock(who, true, who.lock(&rig.handle("file"), offset, len))
 }
 

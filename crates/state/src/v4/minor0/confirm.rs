@@ -51,6 +51,7 @@ impl V4State {
             }
         };
         if let Some(before) = before {
+            self.forget(&before.client);
             self.end_client(&before.client);
         }
         Ok(confirmed)

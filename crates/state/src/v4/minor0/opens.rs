@@ -56,7 +56,7 @@ impl V4State {
         Turn::begin(&open.client, owner, now, request)
     }
 
-    /// Opens a file in a turn of its owner; as [`V4State::open`].
+    /// Opens a file in a turn of its owner, or opens it again after a restart; as [`V4State::open`].
     ///
     /// # Errors
     /// [`OpenError`].
@@ -65,9 +65,10 @@ impl V4State {
         now: Now,
         turn: &Turn,
         (file, mode): (FileKey, ShareMode),
+        reclaim: Option<&dyn Fn() -> bool>,
         kept: Guard,
     ) -> Result<Opened, OpenError> {
-        let request = OpenRequest { file, owner: &turn.owner.name, mode };
+        let request = OpenRequest { file, owner: &turn.owner.name, mode, reclaim };
         self.open_for(now, (&turn.client, Some(&turn.owner)), &request, kept)
     }
 

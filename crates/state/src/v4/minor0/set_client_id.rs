@@ -60,7 +60,7 @@ impl V4State {
         if let Some(record) = clients.of_name(who.name, true) {
             let client = Arc::clone(&record.client);
             if client.principal != who.principal {
-                let lives = client.silent_ms(now) <= self.limits.lease_ms;
+                let lives = client.silent_ms(now) <= self.lease_ms();
                 if lives && client.has_state() {
                     return Err(ClientIdError::InUse);
                 }
@@ -78,12 +78,12 @@ impl V4State {
         if !self.make_room(&mut clients, now) {
             return Err(ClientIdError::NoRoom);
         }
-        let client_id = u64::from(self.instance) << 32 | (self.serial() & 0xffff_ffff);
+        let ids = self.client_id();
         let (name, address) = ((who.name, who.verifier), who.callback.address);
-        let client = Client::new(client_id, name, who.principal, address, now).of_minor0();
+        let client = Client::new(ids, name, who.principal, address, now).of_minor0();
         let callback = Arc::clone(&who.callback);
         clients.insert_minor0(client, Confirmation { confirm, callback, update: None });
-        Ok(ClientNames { client_id, confirm })
+        Ok(ClientNames { client_id: ids.0, confirm })
     }
 
     /// Whether there is room for one more record.

@@ -22,7 +22,7 @@ impl V4State {
             .collect();
         for client in clients {
             let Some(owners) = client.owners() else { continue };
-            for owner in owners.take_idle(now, self.limits.lease_ms) {
+            for owner in owners.take_idle(now, self.lease_ms()) {
                 self.end_owner(&owner);
             }
         }

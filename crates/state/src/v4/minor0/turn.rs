@@ -17,7 +17,7 @@ pub enum Begun {
 /// A request of an owner that runs. Dropped before it has ended it has not happened, as far as the owner's numbers are
 /// concerned: so it is for the errors of RFC 7530 §9.1.7.
 pub struct Turn {
-    pub(super) client: Arc<Client>,
+    pub(in super::super) client: Arc<Client>,
     pub(super) owner: Arc<Owner>,
     request: Request,
     /// The open that it has closed.

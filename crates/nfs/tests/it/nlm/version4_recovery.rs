@@ -1,0 +1,151 @@
+//! Clients of version 4.1 around a restart of the server, and while the store fails: what is stored, what can be claimed
+//! again, what waits.
+
+use super::rig::{A, Rig, file_in_memory};
+use super::version4::{Client, WRITE, compound, nlm_lock, oper};
+use proto::nfs4::{Nfsstat4, OpenClaim4, op};
+use proto::nlm::Status;
+use state::Record;
+use std::sync::atomic::Ordering::Relaxed;
+
+const CLAIM: OpenClaim4<'static> = OpenClaim4::Previous(0);
+
+fn clients_stored(rig: &Rig) -> usize {
+    let stored = rig.store.stored.lock().unwrap();
+    stored.iter().filter(|record| matches!(record, Record::Client(_))).count()
+}
+
+#[test]
+fn a_client_is_recorded_before_reclaim_complete_is_answered() {
+    let rig = Rig::over(file_in_memory());
+    let client = Client::before_reclaim(&rig, b"one", 1);
+    assert_eq!(client.claim(b"o", (3, 0), OpenClaim4::Fh), Err(Nfsstat4::Grace));
+    assert_eq!(client.claim(b"o", (3, 0), CLAIM), Err(Nfsstat4::NoGrace));
+    assert_eq!(clients_stored(&rig), 0, "a mount alone is not recorded");
+    rig.store.broken.store(true, Relaxed);
+    assert_eq!(client.complete(), Nfsstat4::Delay);
+    assert_eq!(client.claim(b"o", (3, 0), OpenClaim4::Fh), Err(Nfsstat4::Grace));
+    rig.store.broken.store(false, Relaxed);
+    assert_eq!(client.complete(), Nfsstat4::Ok);
+    assert_eq!(clients_stored(&rig), 1);
+    assert_eq!(client.complete(), Nfsstat4::CompleteAlready);
+    client.open(b"o", 3);
+    assert_eq!(clients_stored(&rig), 1, "once a life");
+}
+
+#[test]
+fn opens_and_locks_are_reclaimed_after_a_restart() {
+    let rig = Rig::over(file_in_memory());
+    let one = Client::new(&rig, b"one", 1);
+    Client::new(&rig, b"two", 1);
+    let stateid = one.claim(b"o", (3, 2), OpenClaim4::Fh).unwrap();
+    let lock = one.lock(stateid, b"p", WRITE, (0, 10)).unwrap();
+    let rig = rig.restarted();
+    assert_eq!(one_session_is_bad(&rig, &one), Nfsstat4::StaleClientid);
+    let again = Client::before_reclaim(&rig, b"one", 1);
+    assert_ne!(again.id, one.id);
+    assert_eq!(again.test_stateid(stateid), Nfsstat4::BadStateid.number());
+    assert_eq!(again.unlock(lock, (0, 10)), Err(Nfsstat4::BadStateid));
+    let other = Client::new(&rig, b"other", 1);
+    assert_eq!(other.claim(b"o", (1, 0), OpenClaim4::Fh), Err(Nfsstat4::Grace));
+    assert_eq!(other.claim(b"o", (1, 0), CLAIM), Err(Nfsstat4::NoGrace));
+    assert_eq!(other.test(b"p", WRITE, (0, 10)), Nfsstat4::Grace);
+    assert_eq!(nlm_lock(&rig, A, 0, 1), Status::DeniedGracePeriod);
+    let opened = again.claim(b"o", (3, 2), CLAIM).unwrap();
+    assert_eq!(again.lock(opened, b"p", WRITE, (0, 10)), Err(Nfsstat4::Grace), "no reclaim");
+    let lock = again.reclaim(opened, b"p", (0, 10)).unwrap();
+    assert_eq!(again.complete(), Nfsstat4::Ok);
+    assert_eq!(again.reclaim(opened, b"p", (20, 10)), Err(Nfsstat4::NoGrace), "it is done");
+    assert_eq!(again.claim(b"o2", (1, 0), CLAIM), Err(Nfsstat4::NoGrace));
+    assert_eq!(other.claim(b"o", (1, 0), OpenClaim4::Fh), Err(Nfsstat4::Grace), "two is not");
+    // two has nothing, and says so
+    assert_eq!(Client::before_reclaim(&rig, b"two", 1).complete(), Nfsstat4::Ok);
+    assert_eq!(other.claim(b"o", (2, 0), OpenClaim4::Fh), Err(Nfsstat4::ShareDenied));
+    assert_eq!(nlm_lock(&rig, A, 0, 1), Status::Denied, "what was reclaimed counts");
+    assert_eq!(nlm_lock(&rig, A, 10, 1), Status::Granted);
+    assert!(again.unlock(lock, (0, 10)).is_ok());
+}
+
+/// What CREATE_SESSION says to the client of before the restart, after SEQUENCE has said BADSESSION.
+fn one_session_is_bad(rig: &Rig, before: &Client<'_>) -> Nfsstat4 {
+    let sequence = proto::nfs4::SequenceArgs {
+        sessionid: before.session(),
+        sequenceid: 9,
+        slotid: 0,
+        highest_slotid: 0,
+        cachethis: false,
+    };
+    assert_eq!(compound(rig, &[oper(op::SEQUENCE, &sequence)]).0, Nfsstat4::BadSession);
+    let destroyed = compound(rig, &[oper(op::DESTROY_CLIENTID, &before.id)]).0;
+    assert_eq!(destroyed, Nfsstat4::StaleClientid);
+    compound(rig, &[super::version4::create_session(before.id, 1)]).0
+}
+
+#[test]
+fn two_clients_cannot_reclaim_the_same() {
+    let rig = Rig::over(file_in_memory());
+    for name in [b"one", b"two"] {
+        Client::new(&rig, name, 1).open(b"o", 3);
+    }
+    let rig = rig.restarted();
+    let clients = [b"one", b"two"].map(|name: &[u8; 3]| Client::before_reclaim(&rig, name, 1));
+    let [one, two] = &clients;
+    let opened = one.claim(b"o", (3, 2), CLAIM).unwrap();
+    assert_eq!(two.claim(b"o", (2, 0), CLAIM), Err(Nfsstat4::ReclaimConflict));
+    let other = two.claim(b"o", (1, 0), CLAIM).unwrap();
+    assert!(one.reclaim(opened, b"p", (0, 10)).is_ok());
+    assert_eq!(two.reclaim(other, b"p", (5, 10)), Err(Nfsstat4::OpenMode));
+}
+
+#[test]
+fn a_failing_store_leaves_what_is_held_and_refuses_what_is_new() {
+    let rig = Rig::over(file_in_memory());
+    let one = Client::new(&rig, b"one", 1);
+    let opened = one.claim(b"o", (3, 3), OpenClaim4::Fh).unwrap();
+    one.lock(opened, b"p", WRITE, (0, 10)).unwrap();
+    let two = Client::new(&rig, b"two", 1);
+    rig.store.broken.store(true, Relaxed);
+    assert!(one.lock(opened, b"q", WRITE, (20, 10)).is_ok(), "a recorded client goes on");
+    assert_eq!(Client::before_reclaim(&rig, b"three", 1).complete(), Nfsstat4::Delay);
+    // a courtesy client keeps what it has until its record can be taken back
+    rig.nfs.clock.advance_ms(rig.nfs.v4.state.lease_ms() + 1000);
+    assert_eq!(two.claim(b"o", (1, 0), OpenClaim4::Fh), Err(Nfsstat4::Delay));
+    assert_eq!(one.call(&[]).0, Nfsstat4::Ok, "it is back");
+    assert_eq!(two.claim(b"o", (1, 0), OpenClaim4::Fh), Err(Nfsstat4::ShareDenied));
+    rig.nfs.clock.advance_ms(rig.nfs.v4.state.lease_ms() + 1000);
+    rig.store.broken.store(false, Relaxed);
+    assert!(two.claim(b"o", (1, 0), OpenClaim4::Fh).is_ok());
+    assert_eq!(one.call(&[]).0, Nfsstat4::BadSession);
+    let stored = rig.store.stored.lock().unwrap();
+    assert!(matches!(stored.last(), Some(Record::ClientGone(..))), "{stored:?}");
+}
+
+#[test]
+fn a_destroyed_client_is_forgotten_before_the_answer() {
+    let rig = Rig::over(file_in_memory());
+    let one = Client::new(&rig, b"one", 1);
+    assert_eq!(one.call(&[oper(op::DESTROY_SESSION, &one.session())]).0, Nfsstat4::Ok);
+    assert_eq!(compound(&rig, &[oper(op::DESTROY_CLIENTID, &one.id)]).0, Nfsstat4::Ok);
+    let stored = rig.store.stored.lock().unwrap().clone();
+    assert!(matches!(stored.last(), Some(Record::ClientGone(..))), "{stored:?}");
+    assert!(state::Recovery::of(stored).is_empty());
+}
+
+#[test]
+fn a_client_is_kept_for_a_day_when_nobody_wants_what_it_has() {
+    let rig = Rig::over(file_in_memory());
+    let one = Client::new(&rig, b"one", 1);
+    let opened = one.open(b"o", 3);
+    for _ in 0..23 {
+        rig.nfs.clock.advance_ms(3_600_000);
+        rig.nlm().tick();
+    }
+    assert_eq!(one.test_stateid(opened), 0);
+    for _ in 0..25 {
+        rig.nfs.clock.advance_ms(3_600_000);
+        rig.nlm().tick();
+    }
+    assert_eq!(one.call(&[]).0, Nfsstat4::BadSession);
+    let stored = rig.store.stored.lock().unwrap().clone();
+    assert!(state::Recovery::of(stored).is_empty());
+}

@@ -1,0 +1,210 @@
+//! Whether a client may get state: its record must be stored first, and no grace period be in the way.
+//!
+//! A client gets nothing before the record by which it may reclaim after a restart is stored. It is taken back before
+//! anything of the client is given to somebody else: a client whose lease is over *leaves* until that is stored, its
+//! requests wait, and only then does it end ([`V4State::begin_expiry`]). A client that has nothing is simply forgotten;
+//! its record is taken back at leisure ([`V4State::take_forgotten`]).
+
+use super::client::Client;
+use super::minor0::Turn;
+use super::server::V4State;
+use super::session::Session;
+use crate::acquire::acquire;
+use crate::client_record::RecordedClient;
+use crate::grace::Admission;
+use crate::key::Now;
+use crate::record::Record;
+use crate::server::State;
+use crate::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+/// What becomes of a client whose lease may be over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Expiry {
+    /// Its lease is good, or was renewed meanwhile.
+    Lives,
+    /// It has ended.
+    Ended,
+    /// Store this, then call [`V4State::finish_expiry`], or [`V4State::cancel_expiry`] if that failed.
+    Store(Record),
+}
+
+/// A client that asks for state.
+#[derive(Clone, Copy)]
+pub struct Requester<'c> {
+    client: &'c Arc<Client>,
+}
+
+impl Session {
+    /// The client, which asks for state in this session.
+    pub const fn requester(&self) -> Requester<'_> {
+        Requester { client: &self.client }
+    }
+}
+
+impl Turn {
+    /// The client of version 4.0, which asks for state in this turn of an owner.
+    pub const fn requester(&self) -> Requester<'_> {
+        Requester { client: &self.client }
+    }
+}
+
+impl Requester<'_> {
+    /// Whether the client may get state, as far as its record and the grace period are concerned. After
+    /// [`Admission::Store`] of a [`Record::Client`] the caller calls [`V4State::client_recorded`].
+    pub fn admit(&self, now: Now, state: &State, reclaim: bool) -> Admission {
+        let client = self.client;
+        if !reclaim && self.may_have_new() && client.is_recorded() && state.grace_is_over() {
+            return Admission::Go;
+        }
+        if client.is_minor0() {
+            // it never says that it is done: it is recorded with the first thing that it reclaims
+            return self.recorded_first(state.admit_client(now, &client.name(), reclaim));
+        }
+        match (client.has_reclaimed(), reclaim) {
+            (true, true) => Admission::NoGrace,
+            // nothing new before RECLAIM_COMPLETE (RFC 8881 §18.51.3)
+            (false, false) => Admission::Grace,
+            // the record of before the restart stands for what is reclaimed
+            (false, true) => state.admit_client(now, &client.name(), true),
+            (true, false) => self.recorded_first(state.admit_client(now, &client.name(), false)),
+        }
+    }
+
+    fn may_have_new(&self) -> bool {
+        self.client.is_minor0() || self.client.has_reclaimed()
+    }
+
+    fn recorded_first(&self, admission: Admission) -> Admission {
+        match admission {
+            Admission::Go if !self.client.is_recorded() => {
+                Admission::Store(Record::Client(self.client.record()))
+            }
+            admission => admission,
+        }
+    }
+
+    /// Whether the client has said that it has reclaimed everything.
+    pub fn has_reclaimed(&self) -> bool {
+        self.client.has_reclaimed()
+    }
+
+    /// What is to be stored before RECLAIM_COMPLETE is answered.
+    pub fn completion_record(&self) -> Option<Record> {
+        (!self.client.is_recorded()).then(|| Record::Client(self.client.record()))
+    }
+
+    /// The client has reclaimed something.
+    pub fn reclaimed(&self, now: Now, state: &State) {
+        state.client_reclaimed(now, &self.client.name());
+    }
+
+    /// RECLAIM_COMPLETE, whose record is stored: false if the client had sent it before.
+    pub fn complete_reclaim(&self, now: Now, state: &State) -> bool {
+        let first = self.client.complete_reclaim();
+        if first {
+            state.client_done(now, &self.client.name());
+        }
+        first
+    }
+}
+
+impl V4State {
+    /// The client's record is stored.
+    pub fn client_recorded(&self, requester: Requester<'_>) {
+        let client = requester.client;
+        client.set_recorded(true);
+        if acquire(&self.clients).get(client.id).is_none() {
+            // it has ended meanwhile
+            self.forget(client);
+        }
+    }
+
+    /// Takes everything from a client: the operator's word.
+    pub fn begin_release(&self, client_id: u64) -> Expiry {
+        self.begin_end(client_id, |_| true)
+    }
+
+    /// Begins to end a client because somebody else wants what it has: its lease must be over.
+    pub fn begin_expiry(&self, now: Now, client_id: u64) -> Expiry {
+        self.begin_end(client_id, |client| client.silent_ms(now) > self.lease_ms())
+    }
+
+    /// Begins to end a client that has had its courtesy time, or to make room.
+    pub fn begin_overdue(&self, now: Now, client_id: u64, silent_ms: u64) -> Expiry {
+        self.begin_end(client_id, |client| client.silent_ms(now) > silent_ms)
+    }
+
+    fn begin_end(&self, client_id: u64, ends: impl FnOnce(&Client) -> bool) -> Expiry {
+        let ended = {
+            let mut clients = acquire(&self.clients);
+            let Some(record) = clients.get(client_id) else { return Expiry::Ended };
+            let client = &record.client;
+            if !client.is_leaving() && !ends(client) {
+                return Expiry::Lives;
+            }
+            if client.is_recorded() {
+                client.set_leaving(true);
+                return Expiry::Store(Record::ClientGone(client.name(), client.life));
+            }
+            clients.remove(client_id)
+        };
+        if let Some(record) = ended {
+            self.end_client(&record.client);
+        }
+        Expiry::Ended
+    }
+
+    /// The record of a client that leaves has been taken back: it ends.
+    pub fn finish_expiry(&self, client_id: u64) {
+        let removed = acquire(&self.clients).remove(client_id);
+        if let Some(record) = removed {
+            self.end_client(&record.client);
+        }
+    }
+
+    /// The record of a client that leaves could not be taken back: it stays.
+    pub fn cancel_expiry(&self, client_id: u64) {
+        if let Some(record) = acquire(&self.clients).get(client_id) {
+            record.client.set_leaving(false);
+        }
+    }
+
+    /// Clients that have been silent for longer than this, those that are silent longest first, at most `most`.
+    pub fn silent_clients(&self, now: Now, silent_ms: u64, most: usize) -> Vec<u64> {
+        let mut silent: Vec<(u64, u64)> = acquire(&self.clients)
+            .all()
+            .map(|client| (client.silent_ms(now), client.id))
+            .filter(|(ms, _)| *ms > silent_ms)
+            .collect();
+        silent.sort_unstable_by(|a, b| b.cmp(a));
+        silent.into_iter().take(most).map(|(_, id)| id).collect()
+    }
+
+    /// Notes that the record of a client that has nothing is to be taken back.
+    pub(super) fn forget(&self, client: &Arc<Client>) {
+        if client.is_recorded() {
+            let mut notes = acquire(&self.forgotten);
+            notes.push(Record::ClientGone(client.name(), client.life));
+            self.forgotten_count.store(notes.len(), Release);
+        }
+    }
+
+    /// The records to be stored of clients that had nothing and are no more. Costs one load if there are none.
+    pub fn take_forgotten(&self) -> Vec<Record> {
+        if self.forgotten_count.load(Acquire) == 0 {
+            return Vec::new();
+        }
+        let mut notes = acquire(&self.forgotten);
+        self.forgotten_count.store(0, Release);
+        std::mem::take(&mut *notes)
+    }
+}
+
+impl Client {
+    /// What is stored so that the client may reclaim.
+    pub fn record(&self) -> RecordedClient {
+        RecordedClient { name: self.name(), life: self.life, address: self.address }
+    }
+}
