@@ -79,6 +79,7 @@ max-read=\t'largest READ that is offered to new mounts'
 max-write=\t'largest WRITE that is offered to new mounts'
 local-locks=\t'whether locks of clients and fcntl(2) locks of programs on this machine exclude each other'
 grace=\t'longest time after a restart in which clients reclaim their locks and nobody gets new ones'
+lease=\t'how long the server waits for a sign of life of a client of version 4 before others may have what it holds'
 nsm=\t'whether the server hears of reboots of clients that hold locks, and tells them of its own restarts'
 memory=\t'most memory for calls that are being received and replies that clients have not taken'
 log-level=\t'least severity of messages that are logged'"

@@ -1,6 +1,6 @@
 //! What the records say of a client of version 4: who it is, so that it is known again after a restart.
 
-use crate::v4::Principal;
+use crate::principal::Principal;
 use std::net::IpAddr;
 
 /// A client of version 4 as it is known across restarts. Another user who calls himself the same is another client.

@@ -42,6 +42,7 @@ mod image;
 mod key;
 mod limits;
 mod plan;
+mod principal;
 mod range;
 mod record;
 mod recovery;

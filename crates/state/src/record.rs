@@ -7,7 +7,7 @@
 use crate::client_record::{ClientName, RecordedClient};
 use crate::crc32c::crc32c;
 use crate::limits::NAME_MAX;
-use crate::v4::Principal;
+use crate::principal::Principal;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The most bytes of a kind and a body.

@@ -6,6 +6,8 @@
 
 #[path = "../src/acquire.rs"]
 mod acquire;
+#[path = "../src/client_record.rs"]
+mod client_record;
 #[path = "../src/crc32c.rs"]
 mod crc32c;
 #[path = "../src/deadlock.rs"]
@@ -30,6 +32,8 @@ mod key;
 mod limits;
 #[path = "../src/plan.rs"]
 mod plan;
+#[path = "../src/principal.rs"]
+mod principal;
 #[path = "../src/range.rs"]
 mod range;
 #[path = "../src/record.rs"]

@@ -162,7 +162,7 @@ pub(super) fn reserve(
         Found::There | Found::Made => None,
     };
     let request = OpenRequest { file: key, owner, mode, reclaim };
-    share(frame, &request, kept)
+    share(frame, &request, &kept)
 }
 
 /// Whether the file's mode allows it to be opened so. Its owner opens it again whatever its mode has become: it was open
@@ -187,11 +187,11 @@ fn check_permissions(file: &Object<'_>, access: OpenAccess, found: Found) -> Res
 fn share(
     frame: &Frame<'_>,
     request: &OpenRequest<'_>,
-    kept: Arc<dyn Any + Send + Sync>,
+    kept: &Arc<dyn Any + Send + Sync>,
 ) -> Result<Opened, Failed> {
     let (session, blocking) = (frame.session()?, frame.caller.blocking());
     for _ in 0..SHARE_ATTEMPTS {
-        let kept = Box::new(Arc::clone(&kept));
+        let kept = Box::new(Arc::clone(kept));
         match frame.v4().state.open(frame.now, session, request, kept) {
             Ok(opened) => return Ok(opened),
             Err(OpenError::Expired(clients)) => {

@@ -7,19 +7,11 @@ use super::stateid::SessionId;
 use crate::acquire::acquire;
 use crate::client_record::ClientName;
 use crate::key::{HostId, Now};
+use crate::principal::Principal;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-
-/// Who sends a request, as far as client ids are concerned: the flavour, and the user that it names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Principal {
-    /// The number of the flavour.
-    pub flavor: u32,
-    /// The user's number, or a hash of the proven name.
-    pub user: u64,
-}
 
 /// A client record.
 pub(super) struct Client {

@@ -1,10 +1,10 @@
 //! CREATE_SESSION, DESTROY_SESSION and DESTROY_CLIENTID (RFC 8881 §18.36, §18.37, §18.50).
 
-use super::client::Principal;
 use super::server::{Entry, V4State};
 use super::session::{ChannelLimits, Created, Session, SessionId};
 use crate::acquire::acquire;
 use crate::key::Now;
+use crate::principal::Principal;
 use crate::sync::Arc;
 
 /// A request for a session.

@@ -1,10 +1,11 @@
 //! EXCHANGE_ID: the nine cases of RFC 8881 §18.35.4.
 
-use super::client::{Client, Principal};
+use super::client::Client;
 use super::clients::Record;
 use super::server::V4State;
 use crate::acquire::acquire;
 use crate::key::Now;
+use crate::principal::Principal;
 use crate::sync::Arc;
 use std::net::IpAddr;
 

@@ -38,7 +38,7 @@ mod slot;
 mod stateid;
 mod view;
 
-pub use client::Principal;
+pub use crate::principal::Principal;
 pub use create_session::{CreateSession, CreateSessionError, DestroyError};
 pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use limits::V4Limits;

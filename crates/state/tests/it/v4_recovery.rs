@@ -197,7 +197,8 @@ fn restarted() -> Server {
 #[test]
 fn claims_in_and_after_the_grace_period() {
     /// When, who, whether after RECLAIM_COMPLETE, whether a reclaim, and what it comes to.
-    const CASES: [(&str, &[u8], Principal, bool, bool, Answer); 20] = [
+    type Case = (&'static str, &'static [u8], Principal, bool, bool, Answer);
+    const CASES: [Case; 20] = [
         ("grace", b"one", ALICE, false, true, Open),
         ("grace", b"one", ALICE, false, false, Grace),
         ("grace", b"one", ALICE, true, true, NoGrace),
