@@ -1,12 +1,13 @@
 //! SETCLIENTID_CONFIRM (RFC 7530 §16.34.5) and RENEW (§16.28).
 
-use super::super::client::{Client, Principal};
+use super::super::client::Client;
 use super::super::server::V4State;
 use super::callback::Callback;
 use super::owner::OwnerError;
 use super::set_client_id::ClientIdError;
 use crate::acquire::acquire;
 use crate::key::Now;
+use crate::principal::Principal;
 use crate::sync::Arc;
 
 impl V4State {

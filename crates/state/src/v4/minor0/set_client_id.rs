@@ -3,12 +3,13 @@
 //! A client whose name and verifier are known and confirmed changes only where its callbacks go, once it confirms that;
 //! any other request makes a record that waits to be confirmed, and what the client had before stays until then.
 
-use super::super::client::{Client, Principal};
+use super::super::client::Client;
 use super::super::clients::Clients;
 use super::super::server::V4State;
 use super::callback::{Callback, Confirmation};
 use crate::acquire::acquire;
 use crate::key::Now;
+use crate::principal::Principal;
 use crate::sync::Arc;
 
 /// What a client says of itself.
