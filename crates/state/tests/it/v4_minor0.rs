@@ -1,9 +1,9 @@
 //! Version 4.0: the cases of SETCLIENTID and SETCLIENTID_CONFIRM as a table, and the numbers of owners' requests.
 
 use bowline_state::v4::{
-    Begun, Callback, CallbackPath, ClientIdError, ClientNames, KeptReply, LockBegun, LockOwnerName,
-    Opened, OwnerError, Principal, Reading, ReleaseError, Request, SetClientId, Stateid,
-    StateidError, Turn, V4Limits, V4State,
+    Begun, Callback, CallbackPath, ClientIdError, ClientNames, Expiry, KeptReply, LockBegun,
+    LockOwnerName, OpenError, Opened, OwnerError, Principal, Reading, ReleaseError, Request,
+    SetClientId, Stateid, StateidError, Turn, V4Limits, V4State,
 };
 use bowline_state::{
     Caller, FileKey, Limits, Now, Recovery, ShareBits, ShareMode, State, Transport, Who,
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const LEASE: u64 = 90_000;
+const LEASE: u64 = 60_000;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const ALICE: Principal = Principal { flavor: 1, user: 0 };
 const BOB: Principal = Principal { flavor: 1, user: 1000 };
@@ -89,7 +89,7 @@ fn run(begun: Result<Begun, OwnerError>) -> Turn {
 /// An owner's OPEN of a file, which is answered.
 fn opened(state: &V4State, client: u64, (owner, seqid): (&[u8], u32), mode: ShareMode) -> Opened {
     let turn = run(state.begin_open(Now(0), (client, owner), request(seqid, OPEN)));
-    let opened = state.open_in_turn(Now(0), &turn, (file(1), mode), Box::new(())).unwrap();
+    let opened = state.open_in_turn(Now(0), &turn, (file(1), mode), None, Box::new(())).unwrap();
     state.finish_turn(turn, reply(0));
     opened
 }
@@ -317,7 +317,10 @@ fn a_client_whose_lease_is_over_is_told_so_once_it_has_lost_something() {
     let late = Now(LEASE + 1);
     assert_eq!(state.renew_client(late, b), Ok(()));
     let turn = run(state.begin_open(late, (b, b"other"), request(1, OPEN)));
-    state.open_in_turn(late, &turn, (file(1), ALONE), Box::new(())).unwrap();
+    let open = || state.open_in_turn(late, &turn, (file(1), ALONE), None, Box::new(()));
+    assert_eq!(open(), Err(OpenError::Expired(vec![a])));
+    assert_eq!(state.begin_expiry(late, a), Expiry::Ended, "it is not recorded");
+    open().unwrap();
     state.finish_turn(turn, reply(0));
     assert_eq!(state.renew_client(late, a), Err(OwnerError::Expired));
     let right = state.check_bearer(late, &reading, stateid, &file(1), ShareBits::READ);

@@ -179,7 +179,7 @@ impl<'r> Client<'r> {
         (offset, length): (u64, u64),
     ) -> Result<Stateid4, Nfsstat4> {
         let owner = LockOwner4 { clientid: 0, owner: Bytes(owner) };
-        let locker = Locker4::New(open, owner);
+        let locker = Locker4::by_open(open, owner);
         let args = LockArgs { kind: WRITE, reclaim: true, offset, length, locker };
         self.ask_or_reclaim(args).map_err(|(status, _)| status)
     }
