@@ -4,7 +4,7 @@
 # with the binary BOWLINE, and serves requests of the guest through files in $KC_JOB:
 #   ask      a shell command to run here (the guest's ask.py waits for the file answer)
 #   restart  kill -9 the server and start it again
-# KIND: ext4 (a plain directory), tmpfs, small (a tmpfs of 8 MiB), user (an ordinary user's server),
+# KIND: ext4 (a plain directory), tmpfs, xfs and btrfs (an image of 2 GiB), small (a tmpfs of 8 MiB), user (an ordinary user's server),
 # container (root without CAP_DAC_READ_SEARCH, as in containers).
 set -u
 bowline=$1 kind=$2
@@ -14,6 +14,11 @@ mkdir -p "$export_dir" "$state"
 case $kind in
   tmpfs) mount -t tmpfs -o size=4g,nr_inodes=2m tmpfs "$export_dir" ;;
   small) mount -t tmpfs -o size=8m tmpfs "$export_dir" ;;
+  xfs | btrfs)
+    truncate -s 2G "$KC_JOB/$kind.image"
+    "mkfs.$kind" -q "$KC_JOB/$kind.image"
+    mount -o loop "$KC_JOB/$kind.image" "$export_dir"
+    ;;
   *) ;;
 esac
 env | grep '^LOCK_' >"$KC_JOB/environment" # of whoever runs the test, for the guests

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod acl;
+pub mod acl4;
 mod attr;
 mod backend;
 mod call;

@@ -75,6 +75,21 @@ fn data_over_version_2() {
 }
 
 #[test]
+fn operations_of_version_4_2_on_ext4() {
+    guest("ext4 --set versions=2,3,4.2", "v42,data", "vers=4.2", 300);
+}
+
+#[test]
+fn operations_of_version_4_2_on_xfs() {
+    guest("xfs --set versions=2,3,4.2", "v42", "vers=4.2", 300);
+}
+
+#[test]
+fn operations_of_version_4_2_on_btrfs() {
+    guest("btrfs --set versions=2,3,4.2", "v42", "vers=4.2", 300);
+}
+
+#[test]
 fn objects_over_version_4() {
     guest("ext4 --set versions=2,3,4.1", "objects", "vers=4.1", 240);
 }

@@ -83,6 +83,16 @@ fn to_read(local: &LocalFs, cx: &Cx<'_>, fid: &Fid) -> Result<(Arc<OpenFile>, At
 impl Space for LocalFs {
     fn allocate(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, len: u64) -> Result<Change> {
         check_range(offset, len)?;
+        self.will_block(cx)?;
+        // ext4 takes all that there is before it fails, and keeps it
+        let (file, attr) = self.hold(cx, fid)?;
+        let figures = sys::stat::figures(file.path()).map_err(errno::from)?;
+        let [_, free, _] = figures.bytes;
+        if len > free.saturating_add(attr.used) {
+            need_regular(attr.ftype)?;
+            check_data(self, cx, &file, &attr, true)?;
+            return Err(Status::NoSpc);
+        }
         change(self, cx, fid, |fd| sys::space::allocate(fd, offset, len))
     }
 
