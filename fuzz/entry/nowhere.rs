@@ -15,6 +15,10 @@ impl Backend for Nowhere {
         Fid::new(b"root").expect("four bytes fit")
     }
 
+    fn root_fsid(&self) -> u64 {
+        0
+    }
+
     fn limits(&self) -> Limits {
         Limits {
             name_max: 255,

@@ -5,7 +5,8 @@
 #   ask      a shell command to run here (the guest's ask.py waits for the file answer)
 #   restart  kill -9 the server and start it again
 # KIND: ext4 (a plain directory), tmpfs, xfs and btrfs (an image of 2 GiB), small (a tmpfs of 8 MiB), user (an ordinary user's server),
-# container (root without CAP_DAC_READ_SEARCH, as in containers).
+# container (root without CAP_DAC_READ_SEARCH, as in containers), crossing (file systems mounted below the exports, an
+# export inside another; `a` has crossmnt).
 set -u
 bowline=$1 kind=$2
 shift 2
@@ -29,6 +30,26 @@ $export_dir/a       *(rw,no_root_squash,insecure)
 $export_dir/ro      *(ro,no_root_squash,insecure)
 $export_dir/squash  *(rw,root_squash,insecure)
 END
+if [ "$kind" = crossing ]; then
+  for d in a/tmp a/ext a/btr a/own a/own/nohide ro/covered; do mkdir -p "$export_dir/$d"; done
+  touch "$export_dir/ro/covered/below"
+  for d in a/tmp ro/covered; do mount -t tmpfs -o mode=1777,size=64m tmpfs "$export_dir/$d"; done
+  mkdir "$export_dir/a/tmp/deep"
+  mount -t tmpfs -o mode=1777,size=64m tmpfs "$export_dir/a/tmp/deep"
+  truncate -s 64m "$KC_JOB/ext"
+  truncate -s 256m "$KC_JOB/btr"
+  mkfs.ext4 -q "$KC_JOB/ext" && mount -o loop "$KC_JOB/ext" "$export_dir/a/ext"
+  mkfs.btrfs -q "$KC_JOB/btr" && mount -o loop "$KC_JOB/btr" "$export_dir/a/btr"
+  for s in one two; do
+    btrfs -q subvolume create "$export_dir/a/btr/$s"
+    echo "$s" >"$export_dir/a/btr/$s/f"
+  done
+  sed -i '1s/insecure/insecure,crossmnt/' "$KC_JOB/exports"
+  cat >>"$KC_JOB/exports" <<END
+$export_dir/a/own        *(ro,no_root_squash,insecure)
+$export_dir/a/own/nohide *(ro,no_root_squash,insecure,nohide)
+END
+fi
 run="$bowline serve --exports $KC_JOB/exports --listen 0.0.0.0 --port 2049 \
   --state-dir $state --control $KC_JOB/control.sock $*"
 if [ "$kind" = user ]; then

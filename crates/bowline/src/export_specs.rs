@@ -149,7 +149,14 @@ fn spec(dir: &Dir, rules: &[Rule]) -> anyhow::Result<ExportSpec> {
             bail!("{source} needs a name: write NAME={source}")
         }
     };
-    Ok(ExportSpec { path, source, rules: rules.to_vec(), fsid: None, mount_point: None })
+    Ok(ExportSpec {
+        path,
+        source,
+        rules: rules.to_vec(),
+        fsid: None,
+        mount_point: None,
+        crossed: false,
+    })
 }
 
 /// The full path without `.`, `..`, double and trailing slashes. Symbolic links are kept, except in a path

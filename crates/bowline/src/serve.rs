@@ -6,6 +6,8 @@
 mod backends;
 mod connection_rows;
 mod control;
+mod crossed_exports;
+mod crossed_mounts;
 mod explain;
 mod export_changes;
 mod export_keeper;

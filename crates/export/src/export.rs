@@ -11,7 +11,7 @@ use std::fmt;
 use std::hash::Hasher;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::{Backend, Fid};
 
@@ -119,6 +119,9 @@ pub struct ExportSpec {
     pub rules: Vec<Rule>,
     /// The path that must be a mount point, else the export is not served (`mountpoint`).
     pub mount_point: Option<PathBuf>,
+    /// It is a file system below an export with `crossmnt`, and not a line of the operator's: only clients whose rule has
+    /// the option may use it.
+    pub crossed: bool,
 }
 
 /// An export with the option `mountpoint` whose path is not mounted.
@@ -137,6 +140,32 @@ impl ExportSpec {
             .and_then(|dir| sys::stat::of_fd(dir.as_fd()))
             .is_ok_and(|stat| stat.mount_root);
         if is_mounted { Ok(()) } else { Err(NotMounted(path.clone())) }
+    }
+
+    /// A file system that is mounted at `path` below the export's directory, as a part of it: the same rules, and an
+    /// identity that follows from the export's and from where it is mounted.
+    pub fn crossing(&self, uuid: &[u8; 16], below: &Path, mounted: PathBuf) -> Self {
+        let below = below.as_os_str().as_encoded_bytes();
+        let mut path = self.path.clone();
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        path.extend_from_slice(below);
+        let mut derived = [0; 16];
+        for (place, number) in derived.as_chunks_mut::<8>().0.iter_mut().zip(0..) {
+            let mut hasher = SipHasher13::new_with_keys(number, 7);
+            hasher.write(uuid);
+            hasher.write(below);
+            *place = hasher.finish().to_be_bytes();
+        }
+        Self {
+            path,
+            source: Source::Directory(mounted.clone()),
+            fsid: Some(Fsid::Uuid(derived)),
+            rules: self.rules.clone(),
+            mount_point: Some(mounted),
+            crossed: true,
+        }
     }
 
     /// The UUID that the export has or will have.
@@ -177,6 +206,10 @@ pub struct Export {
     pub source: Source,
     /// Its file system.
     pub backend: Arc<dyn Backend>,
+    /// [`Backend::root_fsid`] of it.
+    pub root_fsid: u64,
+    /// It is a file system below an export with `crossmnt` ([`ExportSpec::crossed`]).
+    pub crossed: bool,
     /// The buffer sizes of its connections, where the rule does not set them.
     buffers: AtomicBufferSizes,
     pub(crate) sealer: Sealer,
@@ -201,7 +234,9 @@ impl Export {
             fsid: spec.fsid,
             path: spec.path.clone(),
             source: spec.source.clone(),
+            root_fsid: backend.root_fsid(),
             backend,
+            crossed: spec.crossed,
             buffers: AtomicBufferSizes::default(),
             sealer,
             client_rules: Arc::new(ClientRules::new(spec.rules.clone())),
@@ -232,6 +267,9 @@ impl Export {
     /// The same, for any port.
     pub fn access_from_any_port(&self, client: IpAddr) -> ClientAccess<'_> {
         match self.client_rules.find(client.to_canonical()) {
+            ClientMatch::Allowed(options) if self.crossed && !options.crossmnt => {
+                ClientAccess::NoRule
+            }
             ClientMatch::Allowed(options) => ClientAccess::Allowed(options),
             ClientMatch::Denied => ClientAccess::NoRule,
             ClientMatch::Unknown => ClientAccess::Unresolved,

@@ -41,6 +41,12 @@ pub struct Options {
     pub acl: bool,
     /// Whether locking a file requires read permission or ownership (`auth_nlm`, `secure_locks`, the default).
     pub auth_nlm: bool,
+    /// Whether file systems that are mounted below the export are part of it (`crossmnt`).
+    pub crossmnt: bool,
+    /// Whether the export is part of the one around it for clients of versions 2 and 3 too (`nohide`).
+    pub nohide: bool,
+    /// Whether names must be UTF-8 in version 4 (`utf8=strict`).
+    pub utf8_names: bool,
     /// The accepted security flavours of calls (`sec=`).
     pub flavors: FlavorList,
     /// Buffer sizes of the connections over which the client uses the export (`tcp-rcvbuf=`,
@@ -60,6 +66,9 @@ impl Default for Options {
             manage_gids: false,
             acl: true,
             auth_nlm: true,
+            crossmnt: false,
+            nohide: false,
+            utf8_names: false,
             flavors: FlavorList::DEFAULT,
             buffers: BufferSizes::default(),
         }
@@ -89,6 +98,13 @@ impl Options {
         }
         if !self.auth_nlm {
             words.push("no_auth_nlm".to_owned());
+        }
+        for (is_set, word) in
+            [(self.crossmnt, "crossmnt"), (self.nohide, "nohide"), (self.utf8_names, "utf8=strict")]
+        {
+            if is_set {
+                words.push(word.to_owned());
+            }
         }
         if self.flavors != FlavorList::DEFAULT {
             words.push(format!("sec={}", self.flavors));

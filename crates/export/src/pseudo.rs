@@ -3,7 +3,8 @@
 //!
 //! Owns: the tree, made of the paths of the exports of one table, and its back end. A node that is an export stands for
 //! the root of that export; a path walk continues there. An export of the path `/`, or else one with `fsid=0`, is the
-//! root itself. Everything below an export belongs to that export, also if another export's path goes through it.
+//! root itself. Everything below an export belongs to that export; where another export begins there, a junction
+//! ([`crate::junctions`]) leads into it.
 //!
 //! A node's handle, file id and change attribute are derived from its path and from the names below it, so that they
 //! are stable over reloads and restarts, as long as these are.
@@ -61,11 +62,13 @@ fn hash_of(path: &[u8]) -> u64 {
 }
 
 impl Tree {
-    fn new(paths: &[&[u8]]) -> Self {
+    fn new(paths: &[Option<&[u8]>]) -> Self {
         let mut tree = Self { dirs: Vec::new(), by_fileid: BTreeMap::new(), since: Time::now() };
         tree.add(b"/", b"", 0);
         for (export, path) in paths.iter().enumerate() {
-            tree.add_export(export, path);
+            if let Some(path) = path {
+                tree.add_export(export, path);
+            }
         }
         for dir in &mut tree.dirs {
             let mut hasher = SipHasher13::new_with_keys(0, 5);
@@ -177,7 +180,10 @@ pub struct Pseudo {
 
 impl Pseudo {
     pub(crate) fn new(exports: &[Arc<Export>], key: Key, resolver: &Arc<Resolver>) -> Self {
-        let paths: Vec<&[u8]> = exports.iter().map(|export| export.path.as_slice()).collect();
+        // what is crossed into is reached through the export around it only
+        let path = |export: &'_ Arc<Export>| (!export.crossed).then(|| export.path.clone());
+        let paths: Vec<Option<Vec<u8>>> = exports.iter().map(path).collect();
+        let paths: Vec<Option<&[u8]>> = paths.iter().map(Option::as_deref).collect();
         let is_root = |export: &Arc<Export>| export.path == b"/";
         let is_zero = |export: &Arc<Export>| export.fsid == Some(Fsid::Number(0));
         let root = exports.iter().position(is_root).or_else(|| exports.iter().position(is_zero));
@@ -188,6 +194,7 @@ impl Pseudo {
             fsid: None,
             rules: Vec::new(),
             mount_point: None,
+            crossed: false,
         };
         let backend = Arc::clone(&tree) as Arc<dyn Backend>;
         let export = Arc::new(Export::new(&spec, (u16::MAX, UUID), key, backend, resolver));
@@ -254,6 +261,10 @@ impl Pseudo {
 impl Backend for Tree {
     fn root(&self) -> Fid {
         self.dirs.first().map_or_else(|| Fid::from_u64(hash_of(b"/")), |root| root.fid)
+    }
+
+    fn root_fsid(&self) -> u64 {
+        0
     }
 
     fn limits(&self) -> Limits {
@@ -420,7 +431,7 @@ mod tests {
 
     #[test]
     fn paths_share_their_directories() {
-        let tree = Tree::new(&[b"/srv/a", b"/srv/b", b"/home"]);
+        let tree = Tree::new(&[Some(b"/srv/a"), Some(b"/srv/b"), Some(b"/home")]);
         let root = tree.root();
         assert_eq!(names(&tree, &root, 0), [&b"."[..], b"..", b"home", b"srv"]);
         assert_eq!(names(&tree, &root, 3), [b"srv"]);
@@ -436,8 +447,8 @@ mod tests {
 
     #[test]
     fn unchanged_nodes_keep_handles_and_changed_ones_change_attribute() {
-        let before = Tree::new(&[b"/srv/a", b"/home"]);
-        let after = Tree::new(&[b"/srv/a", b"/srv/b", b"/home"]);
+        let before = Tree::new(&[Some(b"/srv/a"), Some(b"/home")]);
+        let after = Tree::new(&[Some(b"/srv/a"), Some(b"/srv/b"), Some(b"/home")]);
         let (x, y) = (find(&before, &before.root(), b"srv"), find(&after, &after.root(), b"srv"));
         assert_eq!(x, y);
         let change = |tree: &Tree, fid: &Fid| tree.dir(fid).unwrap().change;

@@ -6,6 +6,7 @@ use crate::export::{Export, ExportId, ExportSpec};
 use crate::groups::{GroupService, UserGroups};
 use crate::handle::{Envelope, Key};
 use crate::identity::{Identity, IdentityError};
+use crate::junctions::{Above, JunctionSearch, Junctions, Names};
 use crate::pseudo::Pseudo;
 use crate::resolver::Resolver;
 use siphasher::sip::SipHasher24;
@@ -112,6 +113,8 @@ pub struct Table {
     key: Key,
     /// Created by the first call of version 4.
     pseudo: OnceLock<Pseudo>,
+    /// Where exports are inside of others.
+    junctions: Arc<Junctions>,
 }
 
 impl Default for Table {
@@ -130,6 +133,7 @@ impl Table {
             resolver: Arc::clone(resolver),
             key: Key([0; 16]),
             pseudo: OnceLock::new(),
+            junctions: Arc::default(),
         }
     }
 
@@ -165,6 +169,9 @@ impl Table {
         }
         let (table, conflicts) = Self::assemble(opened, identity, previous);
         errors.splice(0..0, conflicts);
+        if let Some(search) = table.junction_search() {
+            search.run();
+        }
         if errors.is_empty() { Ok(table) } else { Err(errors) }
     }
 
@@ -247,6 +254,7 @@ impl Table {
                 && old.path == spec.path
                 && old.rules() == spec.rules
                 && old.fsid == spec.fsid
+                && old.crossed == spec.crossed
         };
         if let Some(old) = previous.served_as(&uuid, &spec).filter(same) {
             self.exports.push(Arc::clone(old));
@@ -280,6 +288,35 @@ impl Table {
         });
         self.indices.insert(uuid, index);
         index
+    }
+
+    /// What finds out where exports are inside of others; `None` if none is. Until it has run, none is crossed into.
+    pub fn junction_search(&self) -> Option<JunctionSearch> {
+        JunctionSearch::new(&self.exports, &self.junctions)
+    }
+
+    /// The export that a name of a directory of another export leads to.
+    #[inline]
+    pub fn junction(&self, parent: ExportId, dir: &Fid, name: &[u8]) -> Option<&Arc<Export>> {
+        let junctions = self.junctions.found()?;
+        self.exports.get(junctions.at(parent, dir, name)?)
+    }
+
+    /// The names in a directory of an export that lead to other exports.
+    #[inline]
+    pub fn junctions_in(&self, parent: ExportId, dir: &Fid) -> Option<&Names> {
+        self.junctions.found()?.names(parent, dir)
+    }
+
+    /// Where the root of an export is inside of another export.
+    pub fn above(&self, export: &Export) -> Option<(&Arc<Export>, &Above)> {
+        let above = self.junctions.found()?.above(export.id)?;
+        Some((self.exports.get(above.parent)?, above))
+    }
+
+    /// An export of this table, by its index.
+    pub fn at(&self, index: usize) -> Option<&Arc<Export>> {
+        self.exports.get(index)
     }
 
     /// The exports, in the order written.
@@ -375,7 +412,7 @@ impl Table {
 }
 
 /// The part of `path` below `export`, without the slash between them.
-fn below<'p>(export: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
+pub(crate) fn below<'p>(export: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
     if export == b"/" {
         return path.strip_prefix(b"/");
     }

@@ -10,6 +10,7 @@ pub mod acl;
 mod byte_range_locks;
 mod clock;
 mod file_key;
+pub mod junction;
 pub mod mount;
 pub mod nlm;
 pub mod nsm;

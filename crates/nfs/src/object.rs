@@ -195,6 +195,15 @@ impl<'c> Caller<'c> {
         Ok(self.accepted_object(export, options, fid)?)
     }
 
+    /// The root of an export that is walked into in versions 2 and 3.
+    ///
+    /// # Errors
+    /// As [`Caller::open`].
+    pub fn enter_root<'t>(&'t self, export: &'t Arc<Export>) -> vfs::Result<Object<'t>> {
+        let options = self.client_options(export)?;
+        self.object(export, options, export.backend.root())
+    }
+
     /// A node of the pseudo file system, which everybody may read.
     pub fn pseudo_object(&self, fid: Fid) -> Object<'_> {
         let export = self.table.pseudo().export();
@@ -392,6 +401,16 @@ impl<'c> Object<'c> {
     /// [`Status::XDev`].
     pub fn check_same_export(&self, other: &Self) -> vfs::Result<()> {
         if self.export.id == other.export.id { Ok(()) } else { Err(Status::XDev) }
+    }
+
+    /// Whether file systems mounted below the export are part of it (`crossmnt`).
+    pub const fn crosses_mounts(&self) -> bool {
+        self.options.crossmnt
+    }
+
+    /// Whether names must be UTF-8 (`utf8=strict`).
+    pub const fn needs_utf8_names(&self) -> bool {
+        self.options.utf8_names
     }
 
     /// Whether clients may see and set ACLs here.

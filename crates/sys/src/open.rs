@@ -5,6 +5,7 @@
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+use rustix::mount::OpenTreeFlags;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -129,6 +130,20 @@ fn by_hand(dir: BorrowedFd<'_>, name: &[u8], how: How) -> io::Result<OwnedFd> {
     } else {
         Err(Errno::XDEV.into())
     }
+}
+
+/// Opens, as a path, the directory that a mount point covers. It is reached through a copy of the mount around it, without
+/// the mounts below, which is gone when this returns but for the descriptor: close it soon, or it keeps the file system
+/// mounted. Needs `CAP_SYS_ADMIN` and Linux 5.2.
+///
+/// # Errors
+/// What the kernel says.
+pub fn open_covered(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let copy = rustix::mount::open_tree(dir, c"", flags)?;
+    open_entry(copy.as_fd(), name, How::Path, false)
 }
 
 /// The parent of a directory, wherever it is; the caller checks that it is inside.

@@ -17,6 +17,10 @@ impl Backend for LocalFs {
         self.root_fid
     }
 
+    fn root_fsid(&self) -> u64 {
+        self.root_id.0
+    }
+
     fn is_still_there(&self) -> bool {
         let now = || {
             self.identity.act_as_server()?;

@@ -2,7 +2,7 @@
 //! [`crate::namespace`].
 
 use crate::data::PAGE;
-use crate::inode::Kind;
+use crate::inode::{FSID, Kind};
 use crate::mem::{MemFs, ROOT, check, fid, without_set_id};
 use crate::namespace;
 use std::ops::{Bound, ControlFlow};
@@ -19,6 +19,10 @@ const BATCH: usize = 256;
 impl Backend for MemFs {
     fn root(&self) -> Fid {
         fid(ROOT)
+    }
+
+    fn root_fsid(&self) -> u64 {
+        FSID
     }
 
     fn limits(&self) -> Limits {

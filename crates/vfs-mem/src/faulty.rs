@@ -144,6 +144,10 @@ impl<B: Backend> Backend for FaultyFs<B> {
         self.inner.root()
     }
 
+    fn root_fsid(&self) -> u64 {
+        self.inner.root_fsid()
+    }
+
     fn is_still_there(&self) -> bool {
         self.inner.is_still_there()
     }

@@ -4,6 +4,9 @@ use crate::data::Data;
 use std::collections::BTreeMap;
 use vfs::{Attr, FileType, Time, permission_bits};
 
+/// All objects have it.
+pub const FSID: u64 = 1;
+
 /// The contents of an object.
 #[derive(Debug, Clone)]
 pub enum Kind {
@@ -121,7 +124,7 @@ impl Inode {
             size,
             used,
             rdev,
-            fsid: 1,
+            fsid: FSID,
             fileid: self.ino,
             atime: self.atime,
             mtime: self.mtime,

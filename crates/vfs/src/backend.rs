@@ -28,6 +28,10 @@ pub trait Backend: Send + Sync {
     /// The id of the exported directory.
     fn root(&self) -> Fid;
 
+    /// The [`Attr::fsid`] of the exported directory: an object with another one is in a part of the file system that counts
+    /// its files by itself, such as a subvolume.
+    fn root_fsid(&self) -> u64;
+
     /// Whether opening it again would give the same file system: another one may have been mounted
     /// or moved there since. Called at a reload only; may block.
     fn is_still_there(&self) -> bool {

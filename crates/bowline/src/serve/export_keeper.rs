@@ -7,15 +7,16 @@
 //! `configured` is locked by whoever changes the exports, for as long as opening them may take, which is bounded
 //! ([`super::export_opener`]). `shown` holds what the operator is told and is locked for a copy. Calls take neither.
 
-use super::export_opener::OpenBackend;
-use super::export_opener::{ExportOpener, OpenJob};
+use super::crossed_exports::{find_junctions, open_crossed};
+use super::crossed_mounts;
+use super::export_opener::{ExportOpener, OpenBackend, OpenJob};
 use crate::export_specs::{self, ExportSpecs};
 use crate::output::UsageError;
 use admin::api::{Reloaded, WaitingExport};
 use anyhow::anyhow;
 use export::{BuildError, ExportSpec, Exports, Identity, Opened, Table, WaitReason};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -30,6 +31,8 @@ pub struct ExportKeeper {
     opener: ExportOpener,
     configured: Mutex<Vec<ExportSpec>>,
     shown: Mutex<Shown>,
+    /// The hash of the list of mounts that the exports in force were made with.
+    mounts_hash: AtomicU64,
     lost_state_dir: AtomicBool,
 }
 
@@ -59,7 +62,9 @@ impl ExportKeeper {
         reserve(&identity, &found.specs)?;
         let opener = ExportOpener::new(open);
         let opened = opener.open_all(&jobs(&found.specs, &identity, None, false)?);
-        let opened = found.specs.iter().cloned().zip(opened).collect();
+        let mut opened: Vec<_> = found.specs.iter().cloned().zip(opened).collect();
+        let crossed = open_crossed(&opener, &found.specs, &identity, None);
+        opened.extend(crossed.opened);
         let (table, conflicts) = Table::assemble::<anyhow::Error>(opened, &identity, None);
         if let Some(conflict) = conflicts.iter().find(|error| is_of_command_line(found, error)) {
             return Err(UsageError(conflict.to_string()).into());
@@ -78,7 +83,9 @@ impl ExportKeeper {
             let retry = "; it is served when it can be opened";
             tracing::error!("{origin}{path} is not served: {}{retry}", export.reason);
         }
+        find_junctions(&table);
         let keeper = Self {
+            mounts_hash: AtomicU64::new(crossed.mounts_hash),
             exports: Arc::new(Exports::new(table)),
             identity,
             opener,
@@ -181,6 +188,8 @@ impl ExportKeeper {
         for (job, result) in jobs.iter().zip(results) {
             opened.push((job.spec.clone(), kept(job, result, &mut notes)));
         }
+        let crossed = open_crossed(&self.opener, &found.specs, identity, Some(&old));
+        opened.extend(crossed.opened);
         let (table, conflicts) = Table::assemble::<anyhow::Error>(opened, identity, Some(&old));
         if !conflicts.is_empty() {
             return Err(export_specs::first_error(&conflicts));
@@ -190,7 +199,9 @@ impl ExportKeeper {
         drop(old);
         if !dry_run {
             size(&table);
+            find_junctions(&table);
             self.exports.replace(table);
+            self.mounts_hash.store(crossed.mounts_hash, Relaxed);
             self.opener.retain(&jobs);
             configured.clone_from(&found.specs);
             self.note_waiting();
@@ -198,11 +209,14 @@ impl ExportKeeper {
         Ok(Reloaded { changes, exports, notes })
     }
 
-    /// Serves what can be opened now and could not before. To be called every few seconds.
+    /// Serves what can be opened now and could not before, and what was mounted below an export that crosses. To be called
+    /// every few seconds.
     pub fn retry(&self, size: SizeExports<'_>) {
         let configured = lock(&self.configured);
         let old = self.exports.load();
-        if old.waiting().is_empty() {
+        let has_mounts = crossed_mounts::is_wanted(&configured)
+            && crossed_mounts::hash_of(&crossed_mounts::read()) != self.mounts_hash.load(Relaxed);
+        if old.waiting().is_empty() && !has_mounts {
             return;
         }
         let waiting: Vec<ExportSpec> = old.waiting().iter().map(|w| w.spec.clone()).collect();
@@ -210,7 +224,7 @@ impl ExportKeeper {
         let mut results: BTreeMap<Vec<u8>, Opened> =
             waiting.iter().map(|spec| spec.path.clone()).zip(self.opener.open_all(&jobs)).collect();
         let is_new = |opened: &Opened| matches!(opened, Opened::Backend(_));
-        if !results.values().any(is_new) {
+        if !results.values().any(is_new) && !has_mounts {
             return;
         }
         let current = |spec: &ExportSpec| {
@@ -218,7 +232,10 @@ impl ExportKeeper {
             let served = served.map(|export| Opened::Backend(Arc::clone(&export.backend)));
             Some((spec.clone(), served.or_else(|| results.remove(&spec.path))?))
         };
-        let opened: Vec<_> = configured.iter().filter_map(current).collect();
+        let mut opened: Vec<_> = configured.iter().filter_map(current).collect();
+        let crossed = open_crossed(&self.opener, &configured, &self.identity, Some(&old));
+        self.mounts_hash.store(crossed.mounts_hash, Relaxed);
+        opened.extend(crossed.opened);
         let (table, _conflicts) =
             Table::assemble::<anyhow::Error>(opened, &self.identity, Some(&old));
         for line in export::table_changes(&old, &table) {
@@ -226,6 +243,7 @@ impl ExportKeeper {
         }
         drop(old);
         size(&table);
+        find_junctions(&table);
         self.exports.replace(table);
         self.note_waiting();
     }

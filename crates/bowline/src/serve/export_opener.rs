@@ -222,6 +222,7 @@ mod tests {
             source: Source::scheme("mem", name),
             fsid: None,
             mount_point: None,
+            crossed: false,
             rules: Vec::new(),
         };
         OpenJob { spec, uuid: [0; 16], known: None, check_only: false }

@@ -90,6 +90,16 @@ fn operations_of_version_4_2_on_btrfs() {
 }
 
 #[test]
+fn crossing() {
+    guest("crossing", "crossing", "actimeo=1", 240);
+}
+
+#[test]
+fn crossing_over_version_4() {
+    guest("crossing --set versions=2,3,4.1", "crossing", "vers=4.1,actimeo=1", 240);
+}
+
+#[test]
 fn objects_over_version_4() {
     guest("ext4 --set versions=2,3,4.1", "objects", "vers=4.1", 240);
 }

@@ -161,6 +161,7 @@ fn read_line(first: &Word, rest: &[Word], parsed: &mut Parsed) {
             rules: Vec::new(),
             fsid: None,
             mount_point: None,
+            crossed: false,
         },
     };
     clients(first, rest, &mut spec, parsed);

@@ -156,14 +156,10 @@ const fn nothing(name: &'static str, about: &'static str) -> ExportOption {
 const TREE: &str = "handles are sealed and not looked for in the tree: a file that is moved out of the \
                     export stays reachable by its handle";
 const GATHERED: &str = "writes are gathered by the page cache";
-const CROSSING: &str = "mount points inside an export are not crossed in this version; export each by a line \
-                        of its own";
-const V4_ROOT: &str = "fsid=0 makes an export the root of NFS version 4, which is not in this version: \
-                       clients mount this export by its path";
 const ONLY: &str = "there is nothing else in this version";
 
 /// All options.
-pub const EXPORT_OPTIONS: [ExportOption; 38] = [
+pub const EXPORT_OPTIONS: [ExportOption; 39] = [
     access("ro", "Nobody may change anything; the default", |access| access.read_only = true),
     access("rw", "Clients may read and write", |access| access.read_only = false),
     switch("sync", "What is answered as done is on disk; the default", |set| {
@@ -211,11 +207,11 @@ pub const EXPORT_OPTIONS: [ExportOption; 38] = [
     }),
     valued(
         ("fsid", "NUMBER|UUID|root"),
-        "What the export is known by in handles, on every server that has it; else its path",
+        "What the export is known by in handles, on every server that has it; else its path. 0, or root, makes \
+         it the root of version 4",
         |set, value| {
             set.fsid = Some(parse_fsid(value).ok_or("write a number, a UUID or root")?);
-            let is_v4_root = set.fsid == Some(Fsid::Number(0));
-            Ok(is_v4_root.then(|| V4_ROOT.to_owned()))
+            Ok(None)
         },
     ),
     ExportOption {
@@ -255,7 +251,6 @@ pub const EXPORT_OPTIONS: [ExportOption; 38] = [
             Ok(None)
         },
     ),
-    nothing("hide", ONLY),
     nothing("xprtsec=none", ONLY),
     nothing("no_pnfs", ONLY),
     nothing("no_security_label", ONLY),
@@ -282,8 +277,30 @@ pub const EXPORT_OPTIONS: [ExportOption; 38] = [
     }),
     switch("secure_locks", "As auth_nlm", |set| set.options.auth_nlm = true),
     switch("insecure_locks", "As no_auth_nlm", |set| set.options.auth_nlm = false),
-    ignored("crossmnt", CROSSING),
-    ignored("nohide", CROSSING),
+    switch(
+        "crossmnt",
+        "File systems that are mounted below the export are part of it; without it, clients see the empty \
+         directories that they are mounted on",
+        |set| set.options.crossmnt = true,
+    ),
+    switch(
+        "nohide",
+        "Clients of versions 2 and 3 cross from the export around this one into it; those of version 4 always do",
+        |set| set.options.nohide = true,
+    ),
+    switch("hide", "Not so; the default", |set| set.options.nohide = false),
+    valued(
+        ("utf8", "strict|any"),
+        "strict: version 4 refuses names that are not UTF-8; any, the default: a name is any bytes",
+        |set, value| {
+            set.options.utf8_names = match value {
+                b"strict" => true,
+                b"any" => false,
+                _ => return Err("write strict or any".to_owned()),
+            };
+            Ok(None)
+        },
+    ),
 ];
 
 impl OptionSet {

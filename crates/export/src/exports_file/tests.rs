@@ -60,6 +60,7 @@ fn every_option_of_the_table_is_parsed_as_documented() {
             Some(value) if value.contains("SIZE") => format!("{}=16M", option.name),
             Some("PATH") => format!("{}=/mnt", option.name),
             Some(value) if value.contains("FLAVOUR") => format!("{}=sys", option.name),
+            Some("strict|any") => format!("{}=strict", option.name),
             Some(_) => format!("{}=7", option.name),
         };
         let parsed = parse(format!("/a *({shown})\n").as_bytes());
@@ -105,7 +106,7 @@ fn unsupported_options_are_errors_with_the_reason() {
 
 #[test]
 fn options_without_effect_are_noted_once() {
-    let parsed = parse(b"/a *(rw,subtree_check,no_wdelay)\n/b\n/c (crossmnt)\n/d h(no_wdelay)\n");
+    let parsed = parse(b"/a *(rw,subtree_check,no_wdelay)\n/b\n/c (wdelay)\n/d h(no_wdelay)\n");
     assert_eq!(parsed.errors, []);
     let places: Vec<_> = parsed.notes.iter().map(|n| (n.line, n.column)).collect();
     assert_eq!(places, [(1, 9), (1, 23), (2, 1), (3, 5), (3, 4)]);
@@ -189,22 +190,21 @@ fn mountpoint_is_the_export_or_another_directory() {
     let parsed = parse(zfs.as_bytes());
     assert_eq!(parsed.errors, []);
     assert_eq!(parsed.entries[0].mount_point, at("/tank/data"));
-    let notes: Vec<&str> = parsed.notes.iter().map(|note| note.text.as_str()).collect();
-    assert!(
-        notes.iter().all(|note| note.starts_with("crossmnt")),
-        "no_subtree_check is silent: {notes:?}"
-    );
+    assert_eq!(parsed.notes, []);
+    assert!(parsed.entries[0].rules[0].options.crossmnt);
     let two = parse(b"/a h(mp=/x) g(mp=/y)");
     assert_eq!(two.errors.len(), 1, "{:?}", two.errors);
 }
 
 #[test]
-fn fsid_0_is_noted() {
-    for option in ["fsid=0", "fsid=root"] {
-        let parsed = parse(format!("/a *({option})").as_bytes());
-        assert_eq!((parsed.errors.len(), parsed.notes.len()), (0, 1), "{option}");
-        assert!(parsed.notes[0].text.contains("version 4"), "{}", parsed.notes[0]);
-    }
+fn options_of_crossing_and_of_names() {
+    let options = |text: &str| parse(text.as_bytes()).entries[0].rules[0].options;
+    assert!(!options("/a *(rw)").crossmnt);
+    assert!(options("/a *(nohide)").nohide);
+    assert!(!options("/a *(nohide,hide)").nohide);
+    assert!(options("/a *(utf8=strict)").utf8_names);
+    assert!(!options("/a *(utf8=strict,utf8=any)").utf8_names);
+    assert_eq!(parse(b"/a *(utf8=yes)").errors.len(), 1);
 }
 
 #[test]
@@ -298,10 +298,11 @@ fn any_options() -> impl Strategy<Value = Options> {
     let squash = prop_oneof![Just(Squash::None), Just(Squash::Root), Just(Squash::All)];
     let ids = (0..u32::MAX, 0..u32::MAX);
     let sizes = (any_size(), any_size());
-    let flags = any::<[bool; 6]>();
+    let flags = any::<[bool; 9]>();
     let flavors = prop_oneof![Just("sys"), Just("none"), Just("sys:none"), Just("none:sys")];
     (flags, squash, ids, sizes, flavors).prop_map(|(flags, squash, ids, sizes, flavors)| {
-        let [read_only, sync, secure, manage_gids, acl, auth_nlm] = flags;
+        let [read_only, sync, secure, manage_gids, acl, auth_nlm, crossmnt, nohide, utf8_names] =
+            flags;
         Options {
             read_only,
             squash,
@@ -312,6 +313,9 @@ fn any_options() -> impl Strategy<Value = Options> {
             manage_gids,
             acl,
             auth_nlm,
+            crossmnt,
+            nohide,
+            utf8_names,
             flavors: parse(format!("/a *(sec={flavors})").as_bytes()).entries[0].rules[0]
                 .options
                 .flavors,
@@ -352,6 +356,7 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
             fsid,
             rules: Vec::new(),
             mount_point,
+            crossed: false,
         };
         for (client, options) in rules {
             if spec.rules.iter().all(|rule| rule.client != client) {

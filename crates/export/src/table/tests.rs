@@ -22,6 +22,7 @@ fn spec(path: &str, clients: &[&str]) -> ExportSpec {
         source: Source::scheme("mem", ""),
         fsid: None,
         mount_point: None,
+        crossed: false,
         rules: clients.iter().map(rule).collect(),
     }
 }

@@ -1,9 +1,11 @@
 //! LOOKUP (RFC 1094 §2.2.5).
 
 use super::{attr, serve};
+use crate::object::Caller;
 use crate::{Nfs, verbs};
 use proto::nfs2::{DirOpArgs2, DirOpOk2};
 use rpc::{Call, Fault};
+use vfs::Found;
 use xdr::{Reader, Writer};
 
 pub(super) fn lookup(
@@ -13,9 +15,10 @@ pub(super) fn lookup(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: DirOpArgs2<'_>| {
-        nfs.on_object_v2(call, &a.dir, |dir| {
-            let node = verbs::lookup(dir, a.name.0)?.node;
-            Ok(DirOpOk2 { file: nfs.short(&dir.seal(&node.fid)), attr: attr::fattr2(&node.attr) })
-        })
+        let handle = nfs.long(&a.dir)?;
+        let caller = Caller::new(&nfs.exports, call);
+        let dir = caller.open(handle.bytes())?;
+        let (found, Found { node, .. }) = verbs::lookup_crossing(&caller, &dir, a.name.0)?;
+        Ok(DirOpOk2 { file: nfs.short(&found), attr: attr::fattr2(&node.attr) })
     })
 }

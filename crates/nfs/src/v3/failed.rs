@@ -74,9 +74,23 @@ impl Nfs {
         filehandle: &[u8],
         work: impl FnOnce(&Object<'_>) -> vfs::Result<T>,
     ) -> Result<T, Failed> {
+        self.on_walk_v3(call, filehandle, |_, object| work(object))
+    }
+
+    /// The same for `work` that may lead into another export.
+    ///
+    /// # Errors
+    /// As [`Nfs::on_object_v3`].
+    #[inline]
+    pub(super) fn on_walk_v3<T>(
+        &self,
+        call: &mut Call<'_>,
+        filehandle: &[u8],
+        work: impl FnOnce(&Caller<'_>, &Object<'_>) -> vfs::Result<T>,
+    ) -> Result<T, Failed> {
         let caller = Caller::new(&self.exports, call);
         let object = caller.open(filehandle)?;
-        work(&object).map_err(|status| Failed::on(&object, status))
+        work(&caller, &object).map_err(|status| Failed::on(&object, status))
     }
 
     /// Does `work` on the objects of two filehandles; a failure gets the attributes of both.

@@ -11,6 +11,7 @@
 use super::failed::Failed;
 use super::{attr, finish};
 use crate::Nfs;
+use crate::junction::Crossing;
 use crate::object::Object;
 use crate::verbs;
 use export::Handle;
@@ -59,7 +60,9 @@ struct List<'w> {
 
 impl List<'_> {
     /// Appends an entry of the directory, or breaks if it does not fit.
-    fn append(&mut self, dir: &Object<'_>, entry: &DirEntry<'_>) -> ControlFlow<()> {
+    ///
+    /// `crossed`: another export begins there, whose root the client gets by LOOKUP only.
+    fn append(&mut self, dir: &Object<'_>, entry: &DirEntry<'_>, crossed: bool) -> ControlFlow<()> {
         let info = Entry3::wire_len(entry.name.len()).saturating_sub(4);
         if self.has_entries && info > self.info_room {
             return ControlFlow::Break(());
@@ -69,7 +72,7 @@ impl List<'_> {
         self.reply.words([1, high, low]);
         self.reply.opaque(entry.name);
         match entry.node {
-            Some(node) if self.plus => {
+            Some(node) if self.plus && !crossed => {
                 self.append_object(entry.cookie, &dir.seal(&node.fid), &node.attr)
             }
             _ => {
@@ -128,8 +131,11 @@ pub(super) fn list(
     };
     let args =
         ListArgs { cookie: request.cookie, nodes: request.plus, room: names_len(request, most) };
-    let listed = nfs.on_object_v3(call, request.dir, |dir| {
-        verbs::readdir(dir, args, &mut |entry| list.append(dir, entry))
+    let listed = nfs.on_walk_v3(call, request.dir, |caller, dir| {
+        let names = caller.junctions_in(dir);
+        let is_crossed =
+            |name: &[u8]| caller.listed_junction(dir, names, name, Crossing::Marked).is_some();
+        verbs::readdir(dir, args, &mut |entry| list.append(dir, entry, is_crossed(entry.name)))
     });
     let bytes = list.reply.written_since(list.first);
     // Not even one entry fits (the empty end of a directory is no error, as long as it fits).

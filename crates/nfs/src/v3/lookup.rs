@@ -13,10 +13,8 @@ pub(super) fn lookup(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: DirOpArgs3<'_> = arguments(args)?;
-    let found = nfs.on_object_v3(call, a.dir.0, |dir| {
-        let found = verbs::lookup(dir, a.name.0)?;
-        Ok((dir.seal(&found.node.fid), found))
-    });
+    let found =
+        nfs.on_walk_v3(call, a.dir.0, |caller, dir| verbs::lookup_crossing(caller, dir, a.name.0));
     let result = match &found {
         Ok((handle, found)) => Res::Ok(LookupOk {
             object: Bytes(handle.bytes()),

@@ -179,6 +179,9 @@ pub(super) fn mounted_on(frame: &Frame<'_>, object: &Object<'_>, attr: &Attr) ->
         return attr.fileid;
     }
     let table = frame.caller.table();
+    if let Some(covered) = table.above(export).and_then(|(_, above)| above.covered_fileid) {
+        return covered;
+    }
     table.pseudo().covered_fileid(export, table.exports()).unwrap_or(attr.fileid)
 }
 
@@ -207,7 +210,7 @@ fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
         a::SIZE => w.u64(attr.size),
         // there are no named attributes; nothing is known of ACLs
         a::NAMED_ATTR | a::ACLSUPPORT => w.u32(0),
-        a::FSID => put_fsid(export, shared.is_pseudo, w),
+        a::FSID => put_fsid(export, attr.fsid, shared.is_pseudo, w),
         a::UNIQUE_HANDLES | a::CANSETTIME | a::CASE_PRESERVING | a::HOMOGENEOUS | a::NO_TRUNC => {
             w.bool(true);
         }
@@ -276,9 +279,13 @@ const fn change_attr_type(kind: ChangeKind) -> u32 {
     }
 }
 
-/// The export's UUID, which a restart does not change; zeros for the pseudo file system.
-fn put_fsid(export: &Export, is_pseudo: bool, w: &mut Writer) {
-    if is_pseudo { w.words([0; 4]) } else { w.raw(&export.uuid) }
+/// The export's UUID, which a restart does not change, another one for each subvolume; zeros for the pseudo file system.
+fn put_fsid(export: &Export, fsid: u64, is_pseudo: bool, w: &mut Writer) {
+    if is_pseudo {
+        return w.words([0; 4]);
+    }
+    let subvolume = u128::from(fsid ^ export.root_fsid);
+    w.raw(&(u128::from_be_bytes(export.uuid) ^ subvolume).to_be_bytes());
 }
 
 fn put_time(time: Time, w: &mut Writer) {

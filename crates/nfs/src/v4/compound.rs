@@ -8,6 +8,7 @@
 //! was changed: a retry of CREATE is then answered rightly even by clients that do not ask.
 
 use super::frame::Frame;
+use super::name;
 use super::ops::{self, OpRow, Position};
 use super::status::Failed;
 use crate::Nfs;
@@ -84,6 +85,11 @@ pub(super) fn compound(
     let count = reply.mark();
     reply.u32(0);
     let marks = Marks { status, count };
+    if !name::is_utf8(head.tag) {
+        reply.patch_u32(marks.status, Nfsstat4::Inval.number());
+        call.outcome.status = Nfsstat4::Inval.number();
+        return Ok(());
+    }
     if !nfs.settings.serves_minor(head.minor) {
         reply.patch_u32(marks.status, Nfsstat4::MinorVersMismatch.number());
         call.outcome.status = Nfsstat4::MinorVersMismatch.number();

@@ -20,7 +20,7 @@ pub(super) fn create<'f>(
     if let CreateType4::Other(_) = what {
         return Err(Nfsstat4::BadType.into());
     }
-    name::check(name.0)?;
+    name::check(name.0, frame.object()?)?;
     let set = settable_attrs::parse(frame.minor, &attrs)?;
     let name = name.0;
     let special = |kind| verbs::mknod(dir, name, Ok((kind, set)));

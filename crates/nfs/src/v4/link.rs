@@ -15,7 +15,7 @@ pub(super) fn link<'f>(
 ) -> Result<(), Failed> {
     let LinkArgs { name } = args.get()?;
     let (file, dir) = (frame.saved_object()?, frame.object()?);
-    name::check(name.0)?;
+    name::check(name.0, frame.object()?)?;
     let linked = verbs::link(file, (dir, name.0))?;
     reply.put(&change_info(&linked.dir));
     frame.changed = true;

@@ -3,6 +3,7 @@
 use super::frame::Frame;
 use super::name;
 use super::status::Failed;
+use crate::junction::Crossing;
 use crate::object::{Caller, Object, Refused};
 use crate::verbs;
 use proto::nfs4::{LookupArgs, Nfsstat4};
@@ -16,13 +17,33 @@ pub(super) fn lookup<'f>(
 ) -> Result<(), Failed> {
     let LookupArgs { name } = args.get()?;
     let dir = frame.object()?;
-    name::check(name.0)?;
+    name::check(name.0, dir)?;
+    if let Some(object) = into_junction(frame.caller, dir, name.0)? {
+        frame.set_current(object);
+        return Ok(());
+    }
     let found = find(dir, name.0)?;
     match cross(frame.caller, dir, &found)? {
         Some(object) => frame.set_current(object),
         None => frame.move_to(found),
     }
     Ok(())
+}
+
+/// The root of the export that a name of a directory leads to, if it does.
+///
+/// # Errors
+/// NFS4ERR_ACCESS, NFS4ERR_WRONGSEC, and those of searching the directory.
+#[inline]
+pub(super) fn into_junction<'f>(
+    caller: &'f Caller<'f>,
+    dir: &Object<'_>,
+    name: &[u8],
+) -> Result<Option<Object<'f>>, Failed> {
+    match caller.junction(dir, name, Crossing::All)? {
+        None => Ok(None),
+        Some(inner) => Ok(Some(caller.enter(inner, inner.backend.root())?)),
+    }
 }
 
 /// The object of a name.
@@ -91,6 +112,9 @@ pub(super) fn parent<'f>(caller: &'f Caller<'f>, dir: &Object<'f>) -> Result<Obj
     if dir.fid == dir.export().backend.root() {
         if pseudo.is(dir.export()) {
             return Err(Nfsstat4::NoEnt.into());
+        }
+        if let Some((outer, above)) = table.above(dir.export()) {
+            return Ok(caller.enter(outer, above.dir)?);
         }
         let above = pseudo.parent_of(dir.export(), table.exports()).ok_or(Nfsstat4::NoEnt)?;
         return Ok(caller.pseudo_object(above));

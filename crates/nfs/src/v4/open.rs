@@ -49,7 +49,7 @@ pub(super) fn open<'f>(
     recording::admit(frame, frame.session()?.requester(), reclaims)?;
     let file = match (a.claim, a.how) {
         (OpenClaim4::Null(name), how) => {
-            name::check(name.0)?;
+            name::check(name.0, &dir_or_file)?;
             match how {
                 OpenHow4::NoCreate => open_name(frame, &dir_or_file, name.0, owner, mode)?,
                 OpenHow4::Create(how) => {
@@ -111,6 +111,9 @@ fn open_name<'f>(
     owner: &[u8],
     mode: ShareMode,
 ) -> Result<OpenedFile, Failed> {
+    if lookup::into_junction(frame.caller, dir, name)?.is_some() {
+        return Err(Nfsstat4::IsDir.into());
+    }
     let found = lookup::find(dir, name)?;
     if lookup::cross(frame.caller, dir, &found)?.is_some() {
         return Err(Nfsstat4::IsDir.into());

@@ -71,6 +71,9 @@ fn unchecked<'f>(
     mode: ShareMode,
     set: SetAttr,
 ) -> Result<OpenedFile, Failed> {
+    if lookup::into_junction(frame.caller, dir, name)?.is_some() {
+        return Err(Nfsstat4::IsDir.into());
+    }
     for _ in 0..TRIES {
         match verbs::lookup(dir, name) {
             Ok(found) => {

@@ -1,16 +1,18 @@
 //! READDIR (RFC 8881 §18.23): entries with the attributes that are asked for, encoded straight into the reply.
 //!
 //! `.` and `..` are not entries here. The verifier of cookies is zero: a cookie keeps its meaning as long as its entry is
-//! there. What attributes cannot be had of says so in `rdattr_error` if that is asked for, and is left out if not: mount
-//! points inside an export are such entries.
+//! there. What attributes cannot be had of says so in `rdattr_error` if that is asked for, and is left out if not. Where
+//! another export begins, the attributes are those of its root.
 
 use super::attr::{self, Facts, Shared};
 use super::attr_sets;
 use super::frame::Frame;
 use super::lookup;
 use super::status::Failed;
+use crate::junction::Crossing;
 use crate::object::Object;
 use crate::verbs;
+use export::Names;
 use proto::nfs4::{Bitmap4, Nfsstat4, ReaddirArgs, attr as a};
 use rpc::Copied;
 use std::ops::ControlFlow;
@@ -30,6 +32,8 @@ struct List<'a, 'f> {
     asked: Bitmap4,
     shared: Shared,
     is_pseudo: bool,
+    /// The names that lead to other exports.
+    junctions: Option<&'a Names>,
     first: Mark,
     room: usize,
     has_entries: bool,
@@ -59,6 +63,19 @@ impl List<'_, '_> {
 
     /// Appends the attributes of an entry; false if it is to be left out.
     fn put_attrs(&self, entry: &DirEntry<'_>, reply: &mut Writer) -> bool {
+        let junction =
+            self.frame.caller.listed_junction(self.dir, self.junctions, entry.name, Crossing::All);
+        if let Some(inner) = junction
+            && !self.asked.is_empty()
+        {
+            return match self.frame.caller.enter(inner, inner.backend.root()) {
+                Ok(root) => self.put_root(&root, entry, reply),
+                Err(refused) => {
+                    let failed = Failed::from(refused);
+                    self.put_error(failed.status(proto::nfs4::op::LOOKUP), reply)
+                }
+            };
+        }
         let Some(node) = &entry.node else {
             if self.asked.is_empty() {
                 // no attributes, of which there are no bytes
@@ -131,6 +148,7 @@ pub(super) fn readdir<'f>(
     let shared = Shared::of(frame, dir, &asked)?;
     let mut list = List {
         is_pseudo: shared.is_pseudo,
+        junctions: frame.caller.junctions_in(dir),
         frame,
         dir,
         asked,

@@ -16,7 +16,7 @@ pub(super) fn remove<'f>(
 ) -> Result<(), Failed> {
     let RemoveArgs { name } = args.get()?;
     let dir = frame.object()?;
-    name::check(name.0)?;
+    name::check(name.0, frame.object()?)?;
     let removed = match verbs::remove(dir, name.0) {
         Err(Status::IsDir) => verbs::rmdir(dir, name.0),
         removed => removed,

@@ -15,8 +15,8 @@ pub(super) fn rename<'f>(
 ) -> Result<(), Failed> {
     let RenameArgs { old, new } = args.get()?;
     let (from, to) = (frame.saved_object()?, frame.object()?);
-    name::check(old.0)?;
-    name::check(new.0)?;
+    name::check(old.0, from)?;
+    name::check(new.0, to)?;
     let renamed = verbs::rename((from, old.0), (to, new.0))?;
     reply.put(&change_info(&renamed.from));
     reply.put(&change_info(&renamed.to));

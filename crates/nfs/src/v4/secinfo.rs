@@ -5,6 +5,7 @@ use super::frame::Frame;
 use super::lookup;
 use super::name;
 use super::status::Failed;
+use crate::junction::Crossing;
 use crate::object::Object;
 use export::Flavor;
 use proto::nfs4::{Nfsstat4, SecinfoArgs, SecinfoNoNameArgs};
@@ -22,12 +23,17 @@ pub(super) fn secinfo<'f>(
 ) -> Result<(), Failed> {
     let SecinfoArgs { name } = args.get()?;
     let dir = frame.object()?;
-    name::check(name.0)?;
-    let found = lookup::find(dir, name.0)?;
+    name::check(name.0, dir)?;
     // where it leads to another export, the answer must not depend on the flavour of this call
-    let table = frame.caller.table();
-    let inside = table.pseudo().is(dir.export());
-    let export = if inside { table.pseudo().export_at(&found, table.exports()) } else { None };
+    let export = match frame.caller.junction(dir, name.0, Crossing::All)? {
+        Some(inner) => Some(inner),
+        None => {
+            let found = lookup::find(dir, name.0)?;
+            let table = frame.caller.table();
+            let inside = table.pseudo().is(dir.export());
+            if inside { table.pseudo().export_at(&found, table.exports()) } else { None }
+        }
+    };
     match export {
         Some(export) => match frame.caller.open_root(export) {
             Ok(root) => put_flavors(&root, reply),

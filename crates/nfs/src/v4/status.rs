@@ -139,6 +139,8 @@ pub fn nfsstat4(status: Status, op: u32) -> Nfsstat4 {
     let mut code = match (status, op) {
         // a directory is in the way of what is not one (RFC 8881 §18.26.3)
         (Status::IsDir, op::RENAME) => Nfsstat4::Exist,
+        // PUTFH has no code for a client that the export is not for
+        (Status::Acces, op::PUTFH) => Nfsstat4::Stale,
         _ => code(status),
     };
     while !allowed.contains(&code) && code != Nfsstat4::ServerFault {
@@ -207,6 +209,7 @@ mod tests {
         assert_eq!(nfsstat4(Status::Symlink, op::READ), Nfsstat4::Symlink);
         assert_eq!(nfsstat4(Status::Symlink, op::READDIR), Nfsstat4::NotDir);
         assert_eq!(nfsstat4(Status::BadHandle, op::PUTFH), Nfsstat4::BadHandle);
+        assert_eq!(nfsstat4(Status::Acces, op::PUTFH), Nfsstat4::Stale);
         assert_eq!(nfsstat4(Status::BadHandle, op::GETATTR), Nfsstat4::Stale);
         assert_eq!(nfsstat4(Status::Jukebox, op::READ), Nfsstat4::Delay);
     }

@@ -1,5 +1,7 @@
 //! Version 4.1 as a client meets it: compounds over files in memory, byte by byte where it matters.
 
+mod crossing;
+
 use crate::support::{TestServer, exports};
 use proto::layout::Bytes;
 use proto::nfs4::{

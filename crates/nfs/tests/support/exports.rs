@@ -19,6 +19,9 @@ pub const RW: Options = Options {
     manage_gids: false,
     acl: true,
     auth_nlm: true,
+    crossmnt: false,
+    nohide: false,
+    utf8_names: false,
     flavors: FlavorList::DEFAULT,
     buffers: BufferSizes { receive: BufferSize::Unset, send: BufferSize::Unset },
 };
@@ -45,6 +48,7 @@ pub fn table_for(rows: &[Row<'_>], clients: &[&str]) -> Table {
         source: Source::scheme("mem", ""),
         fsid: Some(Fsid::Number(number)),
         mount_point: None,
+        crossed: false,
         rules: clients
             .iter()
             .map(|client| Rule { client: Client::parse(client).unwrap(), options: *options })

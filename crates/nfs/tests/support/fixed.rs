@@ -78,6 +78,10 @@ impl Backend for Fixed {
         self.fid(1)
     }
 
+    fn root_fsid(&self) -> u64 {
+        0x55
+    }
+
     fn quotas(&self) -> Option<&dyn Quotas> {
         Some(self)
     }

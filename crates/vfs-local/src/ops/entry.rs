@@ -9,6 +9,7 @@ use crate::naming::fid::fid_of;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use sys::open::{How, open_covered, open_entry};
 use sys::stat::Stat;
 use vfs::{Fid, Node, Result, Status};
 
@@ -82,6 +83,40 @@ pub fn cache_open_entry(
     let tag = names.tag(&local.key(dir), name);
     names.note(tag, &fid, names.settled(stat, &fid), local.files.now_s());
     Ok((Node { fid, attr: local.attr_of(stat, &file) }, file))
+}
+
+/// Opens an entry as a path; where something is mounted on it, the id and attributes of the directory below that, which
+/// are all that there is of it here.
+///
+/// # Errors
+/// What the kernel says; [`Status::Acces`] for a mount point if this process may not look below it.
+pub fn open_or_covered(local: &LocalFs, dir: BorrowedFd<'_>, name: &[u8]) -> Result<EntryFound> {
+    match local.files.open_with_retry(|| open_entry(dir, name, How::Path, false)) {
+        Ok(fd) => Ok(EntryFound::Open(fd)),
+        Err(e) if errno::status(&e) == Status::XDev => {
+            covered(local, dir, name).map(EntryFound::Covered)
+        }
+        Err(e) => Err(errno::from(e)),
+    }
+}
+
+/// What the name of an entry leads to.
+pub enum EntryFound {
+    /// An object, open as a path.
+    Open(OwnedFd),
+    /// A directory that something is mounted on.
+    Covered(Node),
+}
+
+/// The directory that something is mounted on. Without handles it could not be found again.
+fn covered(local: &LocalFs, dir: BorrowedFd<'_>, name: &[u8]) -> Result<Node> {
+    if local.resolver.uses_table() {
+        return Err(Status::Acces);
+    }
+    let fd = local.files.open_with_retry(|| open_covered(dir, name)).map_err(|_| Status::Acces)?;
+    let stat = sys::stat::of_fd(fd.as_fd()).map_err(errno::from)?;
+    let fid = fid_of(fd.as_fd())?;
+    Ok(Node { fid, attr: local.attr_by_fid(&stat, &fid) })
 }
 
 /// A mount point is recognised by a step into another mount: it exists, and access is denied.

@@ -12,7 +12,7 @@ use crate::errno;
 use crate::fs::LocalFs;
 use crate::naming::fid::fid_of;
 use crate::object::is_inside;
-use crate::ops::entry::{cache_entry, entry_status, lookup_hint};
+use crate::ops::entry::{EntryFound, cache_entry, lookup_hint, open_or_covered};
 use crate::ops::permission::check;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -35,11 +35,10 @@ pub fn lookup(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> R
         Component::Name(name) => {
             local.will_block(cx)?;
             local.identity.act_as_server().map_err(errno::from)?;
-            let fd = local
-                .files
-                .open_with_retry(|| open_entry(file.path(), name.bytes(), How::Path, false))
-                .map_err(|e| entry_status(&e))?;
-            let node = cache_entry(local, dir, name.bytes(), fd)?;
+            let node = match open_or_covered(local, file.path(), name.bytes())? {
+                EntryFound::Open(fd) => cache_entry(local, dir, name.bytes(), fd)?,
+                EntryFound::Covered(node) => node,
+            };
             Ok(Found { node, dir: attr })
         }
     }

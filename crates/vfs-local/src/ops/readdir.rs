@@ -15,11 +15,12 @@ use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::fs::LocalFs;
 use crate::naming::fid::{fid_of, fid_of_entry};
+use crate::ops::entry::{EntryFound, open_or_covered};
 use crate::ops::permission::check;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use sys::dirent::{BATCH, Entry, Room, list, seek};
-use sys::open::{How, open_entry, open_listing};
+use sys::open::open_listing;
 use sys::stat::Stat;
 use vfs::access::Permission;
 use vfs::{Attr, Cx, DirEntry, Fid, ListArgs, Listing, Node, Result, Status};
@@ -181,10 +182,12 @@ impl Lister<'_> {
         Ok(Some(Node { fid, attr: self.local.attr_by_fid(&stat, &fid) }))
     }
 
-    /// The same through an open, without a race; `None` for removed entries and for mount points.
+    /// The same through an open, without a race; `None` for removed entries. A mount point is the directory below it.
     fn opened(&self, name: &[u8]) -> Result<Option<Node>> {
-        let Ok(fd) = open_entry(self.file.path(), name, How::Path, false) else {
-            return Ok(None);
+        let fd = match open_or_covered(self.local, self.file.path(), name) {
+            Ok(EntryFound::Open(fd)) => fd,
+            Ok(EntryFound::Covered(node)) => return Ok(Some(node)),
+            Err(_) => return Ok(None),
         };
         let Ok(stat) = sys::stat::of_fd(fd.as_fd()) else { return Ok(None) };
         match fid_of(fd.as_fd()) {

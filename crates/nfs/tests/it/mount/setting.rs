@@ -144,6 +144,7 @@ fn exports(tree: &Arc<Tree>) -> Exports {
             .collect(),
         fsid: None,
         mount_point: None,
+        crossed: false,
     };
     let specs = vec![
         spec("/srv/x", &["10.0.0.0/8", "192.168.7.7"], true),

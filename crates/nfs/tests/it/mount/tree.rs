@@ -79,6 +79,10 @@ impl Backend for Tree {
         self.fid(0)
     }
 
+    fn root_fsid(&self) -> u64 {
+        1
+    }
+
     fn limits(&self) -> Limits {
         Limits {
             name_max: 255,
