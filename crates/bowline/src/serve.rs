@@ -4,6 +4,7 @@
 //! control socket; [`run`] handles signals until the stop. Calls do not pass through this module.
 
 mod backends;
+mod client_replies;
 mod connection_rows;
 mod control;
 mod crossed_exports;

@@ -6,6 +6,7 @@
 //! Invariant: a reply is kept only for a call in flight, so that memory is bounded by what the user
 //! has sent.
 
+use crate::callbacks::{self, CallbackHandler};
 use crate::error::{Error, Result};
 use crate::message::{Identity, Target, put_call, reply_xid};
 use crate::transport::Link;
@@ -33,6 +34,8 @@ pub struct Client {
     early: HashMap<u32, Vec<u8>>,
     scratch: Writer,
     retransmissions: u64,
+    /// What is done with calls of the server.
+    on_callback: Option<CallbackHandler>,
 }
 
 /// The undecoded result of a call.
@@ -105,6 +108,7 @@ impl Client {
             early: HashMap::new(),
             scratch: Writer::new(),
             retransmissions: 0,
+            on_callback: None,
         }
     }
 
@@ -249,11 +253,44 @@ impl Client {
         self.recv(xid)
     }
 
+    pub(crate) fn set_callback_handler(&mut self, handler: CallbackHandler) {
+        self.on_callback = Some(handler);
+    }
+
+    /// Answers a record that is a call of the server, if there is a handler; whether it is one.
+    fn take_call(&mut self, record: &[u8]) -> Result<bool> {
+        let is_call = record.get(4..8).is_some_and(|kind| kind == [0; 4]);
+        let Some(handler) = self.on_callback.as_mut().filter(|_| is_call) else { return Ok(false) };
+        if let Some(reply) = callbacks::answer(handler, record) {
+            self.link.send(&reply, self.timeout)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes calls of the server until one has come or the time is over; replies that come meanwhile are kept.
+    pub(crate) fn take_calls(&mut self, time: Duration) -> Result<bool> {
+        let deadline = Instant::now() + time;
+        while let Some(record) = self.link.receive(deadline)? {
+            if self.take_call(&record)? {
+                return Ok(true);
+            }
+            if let Ok(xid) = reply_xid(&record)
+                && self.under_way.remove(&xid).is_some()
+            {
+                self.early.insert(xid, record);
+            }
+        }
+        Ok(false)
+    }
+
     /// The next reply to a call in flight, or `None` at the deadline. Retransmits `again` at the
     /// intervals of the wait.
     fn next_answer(&mut self, wait: &mut Wait, again: &[u32]) -> Result<Option<(u32, Vec<u8>)>> {
         loop {
             if let Some(record) = self.link.receive(wait.until())? {
+                if self.take_call(&record)? {
+                    continue;
+                }
                 match reply_xid(&record) {
                     Ok(xid) if self.under_way.remove(&xid).is_some() => {
                         return Ok(Some((xid, record)));

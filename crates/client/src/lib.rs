@@ -4,6 +4,7 @@
 //! Owns: sockets of `std`, no global state. A [`Client`] is one socket; it is not shared between
 //! threads, and can have several calls in flight.
 
+mod callbacks;
 mod client;
 mod error;
 mod handle;
@@ -18,6 +19,7 @@ pub mod prove;
 pub mod rpcbind;
 mod transport;
 
+pub use callbacks::{Callback, CallbackHandler, CallbackReply};
 pub use client::{Client, Nothing, Reply};
 pub use error::{Error, Result};
 pub use handle::Fh;

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::message::Target;
 use proto::layout::Bytes;
 use proto::nfs4::{
-    ChannelAttrs, CompoundHead, ExchangeIdArgs, FHSIZE, Nfsstat4, SequenceArgs, SessionId,
-    StateProtectHow, TAG_MAX, VERSION, op, procedure,
+    BindConnArgs, ChannelAttrs, CompoundHead, ExchangeIdArgs, FHSIZE, Nfsstat4, SequenceArgs,
+    SessionId, StateProtectHow, TAG_MAX, VERSION, create_session, op, procedure,
 };
 use xdr::{Encode, Reader, Writer};
 
@@ -123,6 +123,17 @@ pub fn results(reply: &Reply) -> Result<Reader<'_>> {
     Ok(r)
 }
 
+/// The status flags of SEQUENCE (`sr_status_flags`).
+///
+/// # Errors
+/// As [`results`].
+pub fn status_flags(reply: &Reply) -> Result<u32> {
+    let mut r = results(reply)?;
+    succeeded(&mut r, op::SEQUENCE)?;
+    r.opaque_fixed(SEQUENCE_RESULT - 4).map_err(garbled)?;
+    r.u32().map_err(garbled)
+}
+
 /// The results behind that of SEQUENCE.
 ///
 /// # Errors
@@ -151,6 +162,46 @@ impl Client {
     /// # Errors
     /// Any.
     pub fn open_session(&mut self, owner: &[u8], slots: u32) -> Result<Session> {
+        self.open(owner, slots, None)
+    }
+
+    /// The same with callbacks over this connection, by AUTH_SYS, on so many slots.
+    ///
+    /// # Errors
+    /// Any.
+    pub fn open_session_with_callbacks(
+        &mut self,
+        owner: &[u8],
+        (slots, back_slots): (u32, u32),
+    ) -> Result<Session> {
+        self.open(owner, slots, Some(back_slots))
+    }
+
+    /// Binds this connection to a session (BIND_CONN_TO_SESSION): to which channels, as the numbers of the RFC say.
+    ///
+    /// # Errors
+    /// Any.
+    pub fn bind_to_session(&mut self, session: &Session, channels: u32) -> Result<u32> {
+        let args = BindConnArgs { sessionid: session.id, dir: channels, use_rdma: false };
+        let operations = Operations::new().with(op::BIND_CONN_TO_SESSION, &args);
+        let reply = self.compound_alone(&operations)?;
+        let mut r = results(&reply)?;
+        succeeded(&mut r, op::BIND_CONN_TO_SESSION)?;
+        let _id: SessionId = r.array().map_err(garbled)?;
+        r.u32().map_err(garbled)
+    }
+
+    /// Ends a session.
+    ///
+    /// # Errors
+    /// Any.
+    pub fn destroy_session(&mut self, session: &Session) -> Result<()> {
+        let operations = Operations::new().with(op::DESTROY_SESSION, &session.id);
+        results(&self.compound_alone(&operations)?)?;
+        Ok(())
+    }
+
+    fn open(&mut self, owner: &[u8], slots: u32, back_slots: Option<u32>) -> Result<Session> {
         let state_protect = StateProtectHow::None;
         let verifier = [1; 8];
         let known =
@@ -160,7 +211,7 @@ impl Client {
         succeeded(&mut r, op::EXCHANGE_ID)?;
         let client_id = r.u64().map_err(garbled)?;
         let sequence = r.u32().map_err(garbled)?;
-        let wanted = CreateSession { client_id, sequence, slots };
+        let wanted = CreateSession { client_id, sequence, slots, back_slots };
         let reply = self.compound_alone(&Operations::new().with(op::CREATE_SESSION, &wanted))?;
         let mut r = results(&reply)?;
         succeeded(&mut r, op::CREATE_SESSION)?;
@@ -202,17 +253,22 @@ impl Client {
     }
 }
 
-/// The arguments of CREATE_SESSION: callbacks without a security flavour, on no connection.
+/// The arguments of CREATE_SESSION. Without callbacks these are offered on no connection, without a security flavour.
 struct CreateSession {
     client_id: u64,
     sequence: u32,
     slots: u32,
+    back_slots: Option<u32>,
 }
+
+/// The program of callbacks.
+pub const CALLBACK_PROGRAM: u32 = 0x4000_0000;
 
 impl Encode for CreateSession {
     fn encode(&self, w: &mut Writer) {
         w.u64(self.client_id);
-        w.words([self.sequence, 0]);
+        let flags = if self.back_slots.is_some() { create_session::CONN_BACK_CHAN } else { 0 };
+        w.words([self.sequence, flags]);
         w.put(&ChannelAttrs {
             headerpadsize: 0,
             maxrequestsize: LARGEST,
@@ -227,9 +283,17 @@ impl Encode for CreateSession {
             maxresponsesize: 4096,
             maxresponsesize_cached: 0,
             maxoperations: 2,
-            maxrequests: 1,
+            maxrequests: self.back_slots.unwrap_or(1),
         });
-        // the program of callbacks, and one flavour of theirs: AUTH_NONE
-        w.words([0x4000_0000, 1, 0]);
+        match self.back_slots {
+            // one flavour: AUTH_NONE
+            None => w.words([CALLBACK_PROGRAM, 1, 0]),
+            Some(_) => {
+                // AUTH_SYS: stamp, machine, user, group, no other groups
+                w.words([CALLBACK_PROGRAM, 1, 1, 0]);
+                w.opaque(b"client");
+                w.words([0, 0, 0]);
+            }
+        }
     }
 }

@@ -16,6 +16,8 @@ pub struct LockWanted<'a> {
     pub mode: Mode,
     /// The client held them before the server's restart.
     pub reclaim: bool,
+    /// The file as the client names it, if the client would wait and can be told when it has the lock.
+    pub notify: Option<&'a [u8]>,
 }
 
 /// What it comes to.

@@ -132,9 +132,25 @@ impl<'a> Call<'a> {
         self.pending.as_ref()?.host.back_channel()
     }
 
+    /// The way for messages to whom the call came from, for as long as the call runs.
+    pub fn way_back(&self) -> WayBack<'a> {
+        WayBack(self.pending.as_ref().map(|pending| pending.host))
+    }
+
     /// The connection that the call came by; `None` for a datagram.
     pub fn conn(&self) -> Option<ConnId> {
         self.pending.as_ref()?.host.conn()
+    }
+}
+
+/// The way to whom a call came from, which can be kept while the call is borrowed: see [`Call::way_back`].
+#[derive(Clone, Copy)]
+pub struct WayBack<'a>(Option<&'a dyn CallHost>);
+
+impl WayBack<'_> {
+    /// As [`Call::back_channel`].
+    pub fn channel(&self) -> Option<Arc<dyn BackChannel>> {
+        self.0?.back_channel()
     }
 }
 

@@ -23,7 +23,7 @@ mod request;
 mod socket_buffers;
 
 pub use back_channel::{BackChannel, ConnId, Replies};
-pub use call::{Blocking, Call, CallHost, Fault, OperationCounter};
+pub use call::{Blocking, Call, CallHost, Fault, OperationCounter, WayBack};
 pub use credential::{AuthSys, Credential, Principal};
 pub use deferred::Deferred;
 pub use dispatch::{DispatchSettings, Dispatcher, UnservedObserver};
@@ -32,7 +32,7 @@ pub use large_argument::{
 };
 pub use line::{Line, Posted};
 pub use outbound::{
-    CallCredential, CallFailure, CallId, CallTarget, CallerAddress, Completion, Outbound,
+    CallCredential, CallFailure, CallId, CallTarget, CallUser, CallerAddress, Completion, Outbound,
     OutboundCall, ProgramPort,
 };
 pub use outcome::{Copied, Done, Duplicate, Outcome, Reject, Verdict};

@@ -77,13 +77,28 @@ pub enum CallTarget {
     Conn(Arc<dyn BackChannel>),
 }
 
+/// The user of AUTH_SYS that a client wants to be called by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CallUser {
+    /// The name of the machine, at most 255 bytes.
+    pub machine: Box<[u8]>,
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// The other groups, at most 16.
+    pub groups: Box<[u32]>,
+}
+
 /// Who the server says that it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CallCredential {
     /// AUTH_NONE.
     None,
     /// AUTH_SYS as root of this machine, as lock managers and status monitors call each other.
     Root,
+    /// AUTH_SYS as the client has asked for.
+    User(Arc<CallUser>),
 }
 
 /// What is done with the outcome of a call: the bytes of the result (what follows `accept_stat`, empty for void), or

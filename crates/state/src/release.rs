@@ -104,12 +104,17 @@ impl FileState {
         Some(others.any(|waiter| waiter.range.overlaps(grant.range)))
     }
 
-    /// The client does not want, or was never told of, what it was granted. Nothing happens if it has asked for it
-    /// again, confirmed it or unlocked it meanwhile.
+    /// The client does not want, or was never told of, what it was granted: it holds again what it held before.
+    /// Nothing happens if it has asked for it again, confirmed it or unlocked it meanwhile.
     pub fn withdraw(&mut self, cx: &mut Cx<'_>, tag: Tag) -> bool {
         let Some(grant) = self.unconfirmed.take(tag) else { return false };
         let had = self.give_back(cx, &grant.holder, grant.range);
         if had {
+            for (range, mode) in grant.before {
+                if cx.claim(&grant.holder, Thing::Range).is_ok() {
+                    self.hold(cx, &grant.holder, range, mode);
+                }
+            }
             self.update_kernel(cx, grant.range);
             self.promote(cx);
         }

@@ -90,7 +90,8 @@ impl FileState {
         let at = self.waiters.iter().position(|waiter| waiter.tag == tag);
         let Some(waiter) = at.and_then(|at| self.dequeue(cx, at)) else { return };
         let Waiter { holder, range, mode, .. } = waiter;
-        self.unconfirmed.add(Unconfirmed { tag, holder: Arc::clone(&holder), range });
+        let before = self.ranges.held_in(&holder.who(), range);
+        self.unconfirmed.add(Unconfirmed { tag, holder: Arc::clone(&holder), range, before });
         let file = cx.key;
         cx.effects.push(Effect::Granted(Granted { tag, file, holder, range, mode }));
     }
@@ -152,7 +153,12 @@ impl FileState {
                 at += 1;
                 continue;
             }
-            if !self.has_room(&holder, cx.limits) || cx.claim(&holder, Thing::Range).is_err() {
+            // version 4 has no way to give back what its client was never told of
+            let unknown = self.unconfirmed.is_full() && matches!(*holder, Holder::V4 { .. });
+            if unknown
+                || !self.has_room(&holder, cx.limits)
+                || cx.claim(&holder, Thing::Range).is_err()
+            {
                 // what ends this may happen in another file, which wakes nobody here
                 self.retry_later(cx, tag);
                 at += 1;

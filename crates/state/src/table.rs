@@ -130,6 +130,20 @@ impl RangeTable {
         found
     }
 
+    /// What this owner holds of `range`.
+    pub fn held_in(&self, who: &Who<'_>, range: ByteRange) -> Vec<(ByteRange, Mode)> {
+        let mut held = Vec::new();
+        let _all: ControlFlow<()> = self.visit(range, |entry| {
+            if entry.is_of(who)
+                && let Some(part) = entry.range.intersection(range)
+            {
+                held.push((part, entry.mode));
+            }
+            ControlFlow::Continue(())
+        });
+        held
+    }
+
     /// Whether this owner holds a byte of `range` exclusively.
     pub fn writes_in(&self, who: &Who<'_>, range: ByteRange) -> bool {
         let found =

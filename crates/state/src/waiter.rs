@@ -60,6 +60,8 @@ pub(crate) struct Unconfirmed {
     pub tag: Tag,
     pub holder: Arc<Holder>,
     pub range: ByteRange,
+    /// What the owner held of these bytes before, and holds again if the grant is withdrawn.
+    pub before: Vec<(ByteRange, Mode)>,
 }
 
 /// The unconfirmed grants of a file; the oldest are taken for confirmed when there are too many.
@@ -72,6 +74,11 @@ impl UnconfirmedGrants {
             self.0.pop_front();
         }
         self.0.push_back(grant);
+    }
+
+    /// Whether another one would have the oldest taken for confirmed.
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= UNCONFIRMED_MAX
     }
 
     /// The grant of this name, which is then no longer open.

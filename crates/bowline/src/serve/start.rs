@@ -2,6 +2,7 @@
 //! this order. If a step fails, what was built before is dropped and nothing stays behind.
 
 use super::backends::Backends;
+use super::client_replies::ClientReplies;
 use super::control::ServerControl;
 use super::export_keeper::ExportKeeper;
 use super::export_watch::ExportWatch;
@@ -95,7 +96,9 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let known: Vec<(u32, u32)> = dispatcher.served().collect();
     services.fill(portmap::answers(&listen, &plan, &known));
     // nobody else has asked for the replies
-    let _first = dispatcher.set_replies(Arc::clone(&outbound) as Arc<dyn Replies>);
+    let callbacks = Arc::clone(&programs.nfs.v4.callbacks);
+    let replies = ClientReplies { callbacks, calls: Arc::clone(&outbound) };
+    let _first = dispatcher.set_replies(Arc::new(replies) as Arc<dyn Replies>);
     let Programs { nfs, mount, nlm, nsm, recovery } = programs;
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let calls = (dispatcher, Arc::clone(&telemetry));

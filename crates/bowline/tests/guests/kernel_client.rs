@@ -20,6 +20,18 @@ fn guest(kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
 
 /// The same in several guests at the same time, against one server.
 fn guests(count: u32, kind: &str, checks: &str, mount_options: &str, limit_s: u32) {
+    guests_with(&[], count, kind, checks, mount_options, limit_s);
+}
+
+/// The same with these in the environment, unless they are set already.
+fn guests_with(
+    environment: &[(&str, &str)],
+    count: u32,
+    kind: &str,
+    checks: &str,
+    mount_options: &str,
+    limit_s: u32,
+) {
     if !can_run() {
         skip(Missing::Tun, format_args!("root and /dev/net/tun for the {checks} checks"));
         return;
@@ -32,6 +44,7 @@ fn guests(count: u32, kind: &str, checks: &str, mount_options: &str, limit_s: u3
         .args(["-n", &count.to_string(), "-t", &limit_s.to_string(), &server])
         .arg(rig.join("guest.sh"))
         .args([checks, mount_options])
+        .envs(environment.iter().filter(|(name, _)| std::env::var_os(name).is_none()).copied())
         .output()
         .unwrap();
     drop(slot);
@@ -149,6 +162,16 @@ fn acls() {
 #[test]
 fn locks_of_two_clients() {
     guests(2, "ext4 --set versions=2,3,4.1", "locks_two", "|vers=4.1", 400);
+}
+
+/// Both use version 4.1: who waits for a lock is called back.
+#[test]
+fn locks_of_two_version_4_clients() {
+    let checks = "each_excludes_the_other a_waiter_is_granted_when_the_holder_lets_go \
+                  counters_miss_nothing sqlite_keeps_every_row";
+    let kind = "ext4 --set versions=2,3,4.1";
+    let environment = [("LOCK_CHECKS", checks)];
+    guests_with(&environment, 2, kind, "locks_two", "vers=4.1|vers=4.1", 400);
 }
 
 #[test]

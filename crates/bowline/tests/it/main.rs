@@ -11,6 +11,7 @@
 
 mod bench_cleanup;
 mod bench_subject;
+mod callbacks;
 mod cli;
 mod containers;
 mod crash_restart;

@@ -11,6 +11,8 @@ pub type Waker = Box<dyn Fn() + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Answers {
     list: Mutex<Vec<(Tag, GrantAnswer)>>,
+    /// Whether clients of version 4 know of their grants.
+    list_v4: Mutex<Vec<(Tag, bool)>>,
     waker: OnceLock<Waker>,
 }
 
@@ -32,6 +34,16 @@ impl Answers {
         }
         drop(list);
         self.wake();
+    }
+
+    /// Notes that a client of version 4 knows of a grant, or that it cannot be told: once for each grant.
+    pub fn note_v4(&self, tag: Tag, knows: bool) {
+        self.list_v4.lock().unwrap_or_else(PoisonError::into_inner).push((tag, knows));
+        self.wake();
+    }
+
+    pub fn take_v4(&self) -> Vec<(Tag, bool)> {
+        std::mem::take(&mut self.list_v4.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn take(&self) -> Vec<(Tag, GrantAnswer)> {

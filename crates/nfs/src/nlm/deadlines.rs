@@ -8,7 +8,7 @@ use crate::v4::Ended;
 use rpc::Blocking;
 use state::{Now, Reboot};
 use std::net::IpAddr;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 /// Files whose requests are tried again in one tick.
 const RETRIES_PER_TICK: usize = 256;
@@ -30,6 +30,8 @@ impl Nlm {
     /// Has the keeper woken by `waker` from now on; the first one stays.
     pub fn set_waker(&self, waker: Waker) {
         self.answers.set_waker(waker);
+        let answers = Arc::clone(&self.answers);
+        self.nfs.v4.callbacks.set_waker(Box::new(move || answers.wake()));
     }
 
     pub(super) fn wake(&self) {
@@ -52,11 +54,15 @@ impl Nlm {
             self.run(keeper, effects);
         }
         self.call_again(keeper, now);
+        self.end_waits_v4(keeper, now, false);
+        let callback_ms = self.nfs.v4.callbacks.tick().map(|after| now.0.saturating_add(after));
         let expiry_ms = self.end_expired(keeper, now);
         let sweep_ms = self.sweep_if_due(keeper);
         let due = [
             self.state().next_deadline_ms(),
             self.waiting.next_due_ms(),
+            self.waits_v4.next_due_ms(),
+            callback_ms,
             expiry_ms,
             Some(sweep_ms),
         ];
@@ -85,6 +91,7 @@ impl Nlm {
                 self.waiting.remove(tag);
             }
         }
+        self.end_waits_v4(keeper, now, true);
         self.nfs.sweep_clients(keeper);
         for host in self.state().idle_hosts(now, IDLE_HOSTS_PER_SWEEP) {
             self.release(keeper, host);

@@ -64,6 +64,9 @@ pub(super) fn granted_res<const VERSION: u32>(
 impl Nlm {
     /// Tells a client that its request was granted.
     pub(super) fn tell(&self, granted: &Granted) {
+        if let Who::V4 { .. } = granted.holder.who() {
+            return self.tell_v4(granted);
+        }
         let now = self.now();
         if self.waiting.granted(now, granted) {
             self.call_about(now, granted.tag);
@@ -101,7 +104,7 @@ impl Nlm {
         let Granted { tag, holder, range, mode, .. } = &grant.granted;
         let (svid, oh) = match holder.who() {
             Who::Nlm { svid, oh, .. } => (svid, oh),
-            // no request of version 4 waits in the queue
+            // those of version 4 are told otherwise
             Who::V4 { owner, .. } => (0, owner),
         };
         let cookie = self.waiting.cookie(*tag);
@@ -153,7 +156,7 @@ impl Nlm {
         }
     }
 
-    fn withdraw(&self, blocking: &dyn Blocking, file: &FileKey, tag: Tag) {
+    pub(super) fn withdraw(&self, blocking: &dyn Blocking, file: &FileKey, tag: Tag) {
         let (_went, effects) = self.state().withdraw(self.now(), file, tag);
         self.run(blocking, effects);
     }

@@ -35,6 +35,7 @@ mod unlock;
 mod version4;
 mod view;
 mod waiting;
+mod waiting_v4;
 
 pub use procedures::nlm_program;
 
@@ -46,6 +47,7 @@ use state::{Now, State};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use waiting::Waiting;
+use waiting_v4::WaitsV4;
 
 pub use answers::Waker;
 pub use settings::{LocalLocks, LocalLocksError, NlmSettings};
@@ -62,6 +64,7 @@ pub struct Nlm {
     own_name: Box<[u8]>,
     files: LockedFiles,
     waiting: Waiting,
+    waits_v4: WaitsV4,
     answers: Arc<Answers>,
     next_xid: AtomicU32,
     next_sweep_ms: Mutex<u64>,
@@ -71,6 +74,7 @@ impl Nlm {
     /// The lock manager for the exports and the state of `nfs`, whose clock has just begun, on a machine of this name
     /// (cut to [`proto::nlm::NAME_MAX`] bytes).
     pub fn new(nfs: Arc<Nfs>, calls: Arc<dyn Outbound>, own_name: &[u8]) -> Self {
+        nfs.v4.callbacks.set_outbound(Arc::clone(&calls));
         let own_name = own_name.iter().take(proto::nlm::NAME_MAX).copied().collect();
         Self {
             nfs,
@@ -79,6 +83,7 @@ impl Nlm {
             own_name,
             files: LockedFiles::default(),
             waiting: Waiting::default(),
+            waits_v4: WaitsV4::default(),
             answers: Arc::default(),
             next_xid: AtomicU32::new(1),
             next_sweep_ms: Mutex::default(),

@@ -3,15 +3,18 @@
 use super::Nlm;
 use super::act::Answer;
 use super::locked_file::LockedFile;
+use super::waiting_v4::{DueV4, WaitingV4};
 use crate::byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 use crate::file_key::file_key;
 use crate::object::Object;
 use crate::v4::Ended;
+use crate::v4::callback::{CallbackAnswer, CallbackFailure, Operation, Recipient};
 use proto::nlm::Status;
 use rpc::Blocking;
 use state::v4::Released;
 use state::{
-    ByteRange, Conflict, Effects, FileKey, HostId, How, LockRequest, Plan, TestAnswer, Who,
+    ByteRange, Conflict, Effects, FileKey, Granted, HostId, How, LockRequest, Now, Plan,
+    TestAnswer, Who,
 };
 use std::sync::Arc;
 
@@ -29,12 +32,96 @@ impl Nlm {
         Ok((key, self.files.keep(key, file)?))
     }
 
+    /// Puts a request that was denied into the queue of its file. What its client is told; `None`: what it was denied
+    /// for. It does not wait if there is no room, nor if owners would wait for each other as far as is known, which is
+    /// no error: an owner may have stopped waiting, of which nobody is told.
+    fn wait_v4(
+        &self,
+        blocking: &dyn Blocking,
+        file: &LockedFile,
+        request: &LockRequest<'_>,
+        handle: &[u8],
+    ) -> Option<LockAnswer> {
+        let (who, range, mode) = (request.who, request.range, request.mode);
+        let entry = WaitingV4::new(self.now(), file.key, (&who, handle), (range, mode))?;
+        let tag = self.waiting.new_tag();
+        if !self.waits_v4.add(tag, entry) {
+            return None;
+        }
+        let request = LockRequest { how: How::Wait(tag), ..request.clone() };
+        let answer = self.decide(blocking, || self.state().lock(self.now(), &file.key, &request));
+        match answer {
+            Answer::Blocked(own) if own == tag => self.wake(),
+            Answer::Blocked(known) => {
+                self.waits_v4.remove(tag);
+                self.waits_v4.asked(self.now(), known);
+            }
+            answer => {
+                self.waits_v4.remove(tag);
+                return matches!(answer, Answer::Status(Status::Granted))
+                    .then(|| self.in_words(answer));
+            }
+        }
+        match self.state().test(&file.key, &who, range, mode) {
+            TestAnswer::Held(conflict) => Some(LockAnswer::Denied(conflict)),
+            // a local program is in the way, or an earlier request, or nobody any more
+            TestAnswer::Free | TestAnswer::Again => None,
+        }
+    }
+
+    /// Tells a client of version 4 that its request was granted.
+    pub(super) fn tell_v4(&self, granted: &Granted) {
+        let tag = granted.tag;
+        let Some(waiting) = self.waits_v4.granted(self.now(), tag) else { return };
+        let WaitingV4 { handle, client, owner, .. } = waiting;
+        let operation = Operation::NotifyLock { handle, client, owner };
+        let answers = Arc::clone(&self.answers);
+        let done = Box::new(move |answer: Result<CallbackAnswer<'_>, CallbackFailure>| {
+            let knows = match answer {
+                Ok(answer) => answer.status == 0,
+                // it was told; only that it was is lost
+                Err(why) => why == CallbackFailure::AnswerLost,
+            };
+            answers.note_v4(tag, knows);
+        });
+        self.nfs.v4.callbacks.call(Recipient::Client(client), operation, done);
+        self.wake();
+    }
+
+    /// Takes back what clients of version 4 have not fetched, and ends requests that are not repeated.
+    pub(super) fn end_waits_v4(&self, blocking: &dyn Blocking, now: Now, sweep: bool) {
+        for (tag, knows) in self.answers.take_v4() {
+            self.waits_v4.told(now, tag, knows);
+        }
+        for due in self.waits_v4.due(now, sweep) {
+            match due {
+                DueV4::Withdraw(tag, file) => {
+                    self.waits_v4.remove(tag);
+                    // nothing happens if it was fetched
+                    self.withdraw(blocking, &file, tag);
+                }
+                DueV4::Cancel(tag, waiting) => {
+                    self.waits_v4.remove(tag);
+                    let (who, range, mode) = (waiting.who(), waiting.range, waiting.mode);
+                    let (_ended, effects) =
+                        self.state().cancel(now, &waiting.file, &who, range, mode);
+                    self.run(blocking, effects);
+                }
+                DueV4::Check(tag, file) => {
+                    if !self.state().is_waiting(&file, tag) {
+                        self.waits_v4.remove(tag);
+                    }
+                }
+            }
+        }
+    }
+
     /// The word for an answer.
     fn in_words(&self, answer: Answer) -> LockAnswer {
         let status = match answer {
             Answer::Status(status) => status,
             Answer::Denied(conflict) => return LockAnswer::Denied(conflict),
-            // no request of version 4 waits in the queue
+            // what it waits for has just gone
             Answer::Blocked(_) => return LockAnswer::Later,
         };
         match status {
@@ -69,11 +156,18 @@ impl ByteRangeLocks for Nlm {
             Ok(kept) => kept,
             Err(status) => return LockAnswer::Failed(status),
         };
-        let LockWanted { who, range, mode, reclaim } = wanted;
+        let LockWanted { who, range, mode, reclaim, notify } = wanted;
         let how = if reclaim { How::Reclaim } else { How::Try };
         let (local, kept) = (self.excludes_local(&file), Some(file.for_core()));
         let request = LockRequest { who, range, mode, how, local, monitored: false, kept };
         let answer = self.decide(blocking, || self.state().lock(self.now(), &key, &request));
+        if let (Answer::Denied(_), Some(handle)) = (&answer, notify) {
+            // a request that need not wait costs no entry
+            return match self.wait_v4(blocking, &file, &request, handle) {
+                Some(waits) => waits,
+                None => self.in_words(answer),
+            };
+        }
         self.in_words(answer)
     }
 

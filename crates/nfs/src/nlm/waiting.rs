@@ -101,9 +101,14 @@ impl Waiting {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A name for a request that no other has.
+    pub fn new_tag(&self) -> Tag {
+        Tag(self.next.fetch_add(1, Relaxed))
+    }
+
     /// A new request of this client; `None` if there are too many.
     pub fn add(&self, now: Now, file: FileKey, reach: Reach) -> Option<Tag> {
-        let tag = Tag(self.next.fetch_add(1, Relaxed));
+        let tag = self.new_tag();
         let entry = Entry { file, since: now, reach: Arc::new(reach), grant: None };
         let mut entries = self.lock();
         if entries.len() >= ENTRIES_MAX {

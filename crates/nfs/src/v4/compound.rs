@@ -95,7 +95,7 @@ pub(super) fn compound(
         call.outcome.status = Nfsstat4::MinorVersMismatch.number();
         return Ok(());
     }
-    let counter = call.operation_counter();
+    let (counter, way_back) = (call.operation_counter(), call.way_back());
     let main = main_op(request);
     let v4 = &nfs.v4;
     let reading = v4.state.read();
@@ -107,6 +107,7 @@ pub(super) fn compound(
         let mut frame = Frame {
             nfs,
             caller: &caller,
+            way_back,
             minor: head.minor,
             reading: &reading,
             now: nfs.clock.now(),

@@ -34,7 +34,9 @@ pub(super) struct Running<'f> {
 pub(super) struct Frame<'f> {
     pub nfs: &'f Nfs,
     pub caller: &'f Caller<'f>,
-    /// The minor version.
+    /// The connection that the request came by, for callbacks.
+    pub way_back: rpc::WayBack<'f>,
+    /// The minor version of the request.
     pub minor: u32,
     /// The sessions and opens, which do not go while it lives.
     pub reading: &'f Reading<'f>,

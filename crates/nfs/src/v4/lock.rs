@@ -1,8 +1,8 @@
 //! LOCK, LOCKT and LOCKU (RFC 8881 §18.10 to §18.12).
 //!
 //! Locks stand in the table that NLM uses as well, and the kernel is shown them, so that clients of all versions and local
-//! programs exclude each other. Here are the stateids. Nobody waits: who asks for a lock that he would wait for is told what
-//! is in the way, as who would not, and asks again.
+//! programs exclude each other. Here are the stateids. No call waits: who asks for a lock that he would wait for is told what
+//! is in the way, as who would not, and is called back when it is worth asking again, if he can be called.
 
 use super::frame::{Frame, stateid_of, wire_stateid};
 use super::recording;
@@ -48,7 +48,11 @@ pub(super) fn lock<'f>(
     from.check_mode(frame, &file, mode)?;
     let (host, client) = host(frame, &manager)?;
     let who = Who::V4 { host, client, owner };
-    let wanted = LockWanted { who, range, mode, reclaim: a.reclaim };
+    let waits = !a.reclaim && matches!(a.kind, LockType4::ReadWait | LockType4::WriteWait);
+    let object = frame.object()?;
+    let handle = (waits && frame.session()?.has_callbacks()).then(|| object.seal(&object.fid));
+    let notify = handle.as_ref().map(|handle| handle.bytes());
+    let wanted = LockWanted { who, range, mode, reclaim: a.reclaim, notify };
     let answer = manager.lock(frame.caller.blocking(), frame.object()?.clone(), wanted);
     if a.reclaim && matches!(answer, LockAnswer::Denied(_)) {
         return Err(Nfsstat4::ReclaimConflict.into());
@@ -132,7 +136,7 @@ pub(super) fn lockt<'f>(
     let manager = manager(frame)?;
     let (host, client) = host(frame, &manager)?;
     let who = Who::V4 { host, client, owner: a.owner.owner.0 };
-    let wanted = LockWanted { who, range, mode, reclaim: false };
+    let wanted = LockWanted { who, range, mode, reclaim: false, notify: None };
     let answer = manager.test(frame.caller.blocking(), frame.object()?.clone(), wanted);
     done(answer, reply)
 }

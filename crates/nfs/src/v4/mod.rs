@@ -4,13 +4,16 @@
 //! none of results; [`ops`] has a row for each operation; [`frame`] is what an operation works on: the current and the
 //! saved filehandle as opened objects, and the session. Operations call the same verbs as version 3.
 //!
-//! Not served yet: delegations and callbacks, version 4.0.
+//! Clients are called back by [`callback`].
+//!
+//! Not served yet: delegations, version 4.0.
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE inside a COMPOUND take no lock and allocate nothing.
 
 mod access;
 mod attr;
 mod attr_sets;
+pub mod callback;
 mod close;
 mod commit;
 mod compound;

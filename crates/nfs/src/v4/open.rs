@@ -23,6 +23,8 @@ use xdr::{Reader, Writer};
 
 /// `OPEN4_RESULT_LOCKTYPE_POSIX`: an owner's locks split and merge.
 const LOCKTYPE_POSIX: u32 = 4;
+/// `OPEN4_RESULT_MAY_NOTIFY_LOCK`: who waits for a lock is called back.
+const MAY_NOTIFY_LOCK: u32 = 0x20;
 
 /// How often a reservation is tried that opens of clients are in the way of whose lease is over.
 const SHARE_ATTEMPTS: u32 = 4;
@@ -82,7 +84,9 @@ pub(super) fn open<'f>(
     frame.set_stateid(stateid);
     reply.put(&stateid);
     reply.put(&file.dir);
-    reply.u32(LOCKTYPE_POSIX);
+    // a client that is told so asks seldom by itself
+    let notified = if frame.session()?.has_callbacks() { MAY_NOTIFY_LOCK } else { 0 };
+    reply.u32(LOCKTYPE_POSIX | notified);
     reply.put(&file.set);
     put_no_delegation(a.share_access, reply);
     Ok(())

@@ -39,7 +39,7 @@ pub(super) fn sequence<'f>(
     let last = limits.slots.saturating_sub(1);
     reply.raw(&a.sessionid);
     // request, slot, highest slot, target for it, status flags
-    reply.words([a.sequenceid, a.slotid, last, last, 0]);
+    reply.words([a.sequenceid, a.slotid, last, last, session.status()]);
     Ok(())
 }
 

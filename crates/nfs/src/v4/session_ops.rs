@@ -1,16 +1,21 @@
 //! CREATE_SESSION, DESTROY_SESSION, DESTROY_CLIENTID, BIND_CONN_TO_SESSION, BACKCHANNEL_CTL and RECLAIM_COMPLETE (RFC 8881
 //! §18.36, §18.37, §18.50, §18.34, §18.33, §18.51).
 //!
-//! There are no callbacks: no connection is bound to a back channel, and the replies say so.
+//! A connection is bound to the fore channel by SEQUENCE on it, which needs no record, and to the back channel here only.
 
+use super::callback::CallbackParams;
 use super::frame::Frame;
 use super::recording;
 use super::status::Failed;
 use proto::nfs4::{
-    BackchannelCtlArgs, BindConnArgs, ChannelAttrs, CreateSessionArgs, Nfsstat4, OPS_MAX,
-    ReclaimCompleteArgs, SessionId, create_session as flags,
+    BackchannelCtlArgs, BindConnArgs, CallbackSecParms, ChannelAttrs, CreateSessionArgs, Nfsstat4,
+    OPS_MAX, ReclaimCompleteArgs, SessionId, create_session as flags,
 };
-use state::v4::{ChannelLimits, CreateSession, CreateSessionError, DestroyError};
+use rpc::{CallCredential, CallUser};
+use state::v4::{
+    BACK_SLOTS_MAX, ChannelLimits, CreateSession, CreateSessionError, Created, DestroyError,
+};
+use std::sync::Arc;
 use xdr::{Reader, Writer};
 
 /// What a request or reply has beside its data: headers, handles, attributes.
@@ -23,7 +28,7 @@ pub(super) fn create_session<'f>(
     args: &mut Reader<'f>,
     reply: &mut Writer,
 ) -> Result<(), Failed> {
-    let a: CreateSessionArgs = args.get()?;
+    let a: CreateSessionArgs<'_> = args.get()?;
     if a.flags & !(flags::PERSIST | flags::CONN_BACK_CHAN | flags::CONN_RDMA) != 0 {
         return Err(Nfsstat4::Inval.into());
     }
@@ -37,6 +42,7 @@ pub(super) fn create_session<'f>(
         sequence: a.sequence,
         principal: frame.principal(),
         limits,
+        back_channel: a.flags & flags::CONN_BACK_CHAN != 0 && takes_callbacks(&a),
     };
     let made = frame.v4().state.create_session(frame.now, &want).map_err(|error| match error {
         CreateSessionError::StaleClientId => Nfsstat4::StaleClientid,
@@ -44,9 +50,10 @@ pub(super) fn create_session<'f>(
         CreateSessionError::InUse => Nfsstat4::ClidInUse,
         CreateSessionError::NoRoom => Nfsstat4::NoSpc,
     })?;
+    let back_channel = set_up_callbacks(frame, &a, &made);
     reply.raw(&made.session);
-    // no persistent reply cache, no back channel, no RDMA
-    reply.words([made.sequence, 0]);
+    // no persistent reply cache, no RDMA
+    reply.words([made.sequence, if back_channel { flags::CONN_BACK_CHAN } else { 0 }]);
     reply.put(&ChannelAttrs {
         headerpadsize: 0,
         maxrequestsize: made.limits.request_bytes,
@@ -55,8 +62,41 @@ pub(super) fn create_session<'f>(
         maxoperations: made.limits.operations,
         maxrequests: made.limits.slots,
     });
-    reply.put(&ChannelAttrs { headerpadsize: 0, ..a.back });
+    let maxrequests = a.back.maxrequests.min(BACK_SLOTS_MAX);
+    reply.put(&ChannelAttrs { headerpadsize: 0, maxrequests, ..a.back });
     Ok(())
+}
+
+/// Whether a callback to the session could be made: it has slots, and a flavour that is known here.
+fn takes_callbacks(a: &CreateSessionArgs<'_>) -> bool {
+    a.back.maxrequests > 0 && credential_of(&a.sec_parms).is_some()
+}
+
+/// What callbacks carry: AUTH_SYS as the client asks for it, or else AUTH_NONE, if it takes that.
+fn credential_of(parms: &CallbackSecParms<'_>) -> Option<CallCredential> {
+    match &parms.sys {
+        Some(user) => Some(CallCredential::User(Arc::new(CallUser {
+            machine: user.machine.into(),
+            uid: user.uid,
+            gid: user.gid,
+            groups: user.groups().into(),
+        }))),
+        None => parms.none.then_some(CallCredential::None),
+    }
+}
+
+/// Notes what callbacks to a session that was made are like, and binds the connection if the client wants it to be;
+/// whether it is bound now. The same request again, which may come by another connection, binds that.
+fn set_up_callbacks(frame: &Frame<'_>, a: &CreateSessionArgs<'_>, made: &Created) -> bool {
+    let callbacks = &frame.v4().callbacks;
+    let reading = frame.v4().state.read();
+    let Some(session) = reading.shared_session(&made.session) else { return false };
+    let (minor, slots) = (frame.minor, a.back.maxrequests);
+    let credential = credential_of(&a.sec_parms);
+    let params = CallbackParams { program: a.cb_program, credential, minor, slots };
+    callbacks.add_session(session, params);
+    let way = made.back_channel.then(|| frame.way_back.channel()).flatten();
+    way.is_some_and(|way| callbacks.bind(&made.session, way))
 }
 
 /// Whether not even the shortest requests and replies fit.
@@ -96,7 +136,9 @@ pub(super) fn destroy_session<'f>(
         return Err(Nfsstat4::NotOnlyOp.into());
     }
     let destroyed = frame.v4().state.destroy_session(&id);
-    destroyed.map_err(|_| Failed::As(Nfsstat4::BadSession))
+    destroyed.map_err(|_| Failed::As(Nfsstat4::BadSession))?;
+    frame.v4().callbacks.end_session(&id);
+    Ok(())
 }
 
 pub(super) fn destroy_clientid<'f>(
@@ -118,26 +160,50 @@ pub(super) fn bind_conn_to_session<'f>(
     args: &mut Reader<'f>,
     reply: &mut Writer,
 ) -> Result<(), Failed> {
-    /// `CDFC4_FORE`, `CDFC4_FORE_OR_BOTH`, `CDFS4_FORE`.
+    /// `channel_dir_from_client4` and `channel_dir_from_server4`.
     const FORE: u32 = 1;
+    const BACK: u32 = 2;
+    const BOTH: u32 = 3;
     const FORE_OR_BOTH: u32 = 3;
+    const BACK_OR_BOTH: u32 = 7;
     let BindConnArgs { sessionid, dir, .. } = args.get()?;
     frame.reading.session(&sessionid).ok_or(Nfsstat4::BadSession)?;
-    if dir != FORE && dir != FORE_OR_BOTH {
-        return Err(Nfsstat4::Inval.into());
-    }
+    let callbacks = &frame.v4().callbacks;
+    let way = frame.way_back.channel();
+    let bound = match dir {
+        FORE => {
+            let conn = way.and_then(|way| way.conn());
+            if conn.is_some_and(|conn| callbacks.is_bound(&sessionid, conn)) {
+                // it is for callbacks as well, and stays so
+                return Err(Nfsstat4::Inval.into());
+            }
+            FORE
+        }
+        FORE_OR_BOTH | BACK_OR_BOTH | BACK => {
+            match way.is_some_and(|way| callbacks.bind(&sessionid, way)) {
+                true if dir == BACK => BACK,
+                true => BOTH,
+                false if dir == FORE_OR_BOTH => FORE,
+                // it can be no way for callbacks, and is wanted for these
+                false => return Err(Nfsstat4::Inval.into()),
+            }
+        }
+        _ => return Err(Nfsstat4::Inval.into()),
+    };
     reply.raw(&sessionid);
-    reply.words([FORE, 0]);
+    reply.words([bound, 0]);
     Ok(())
 }
 
-/// There is no back channel whose parameters could change.
 pub(super) fn backchannel_ctl<'f>(
-    _: &mut Frame<'f>,
+    frame: &mut Frame<'f>,
     args: &mut Reader<'f>,
     _: &mut Writer,
 ) -> Result<(), Failed> {
-    let BackchannelCtlArgs { .. } = args.get()?;
+    let BackchannelCtlArgs { cb_program, sec_parms } = args.get()?;
+    let session = frame.session()?;
+    let credential = credential_of(&sec_parms).ok_or(Nfsstat4::Inval)?;
+    frame.v4().callbacks.set_params(session.id(), cb_program, credential);
     Ok(())
 }
 

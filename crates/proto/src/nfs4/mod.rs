@@ -8,6 +8,7 @@
 mod args;
 mod attrs;
 mod bitmap;
+mod cb_compound;
 mod compound;
 mod data;
 mod locks;
@@ -26,6 +27,10 @@ pub use args::{
 };
 pub use attrs::{ATTRS, AttrInfo, attr};
 pub use bitmap::Bitmap4;
+pub use cb_compound::{
+    CbCompoundHead, CbCompoundResult, CbGetattrArgs, CbNotifyLockArgs, CbRecallAnyArgs,
+    CbRecallArgs, CbRecallSlotArgs, CbSequenceArgs, CbSequenceResult, cb_op,
+};
 pub use compound::{CompoundHead, decode_op_args};
 pub use data::{
     CloneArgs, CopyArgs, IoAdviseArgs, ListxattrsArgs, RangeArgs, SeekArgs, SetxattrArgs,
@@ -42,9 +47,9 @@ pub use minor0::{
 pub use open::{Createhow4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, share};
 pub use ops::{OPS, OpInfo, op, op_info};
 pub use session::{
-    BackchannelCtlArgs, BindConnArgs, CallbackSecParms, ChannelAttrs, CreateSessionArgs,
-    ExchangeIdArgs, ImplId, ReclaimCompleteArgs, SequenceArgs, SessionId, StateProtectHow,
-    create_session, exchange_id,
+    BackchannelCtlArgs, BindConnArgs, CallbackSecParms, CallbackUser, ChannelAttrs,
+    CreateSessionArgs, ExchangeIdArgs, ImplId, ReclaimCompleteArgs, SequenceArgs, SessionId,
+    StateProtectHow, create_session, exchange_id,
 };
 pub use status::Nfsstat4;
 pub use values::{ChangeInfo4, Fattr4, FileType4, Nfstime4, Specdata4, Stateid4};

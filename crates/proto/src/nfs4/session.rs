@@ -11,6 +11,8 @@ pub type SessionId = [u8; SESSIONID_SIZE];
 const CREDENTIAL_MAX: usize = 400;
 /// The most callback credentials of one call.
 const SEC_PARMS_MAX: usize = 16;
+/// The most groups of a callback credential besides the first.
+const CALLBACK_GROUPS_MAX: usize = 16;
 /// The most algorithms of state protection.
 const ALGORITHMS_MAX: usize = 64;
 
@@ -100,26 +102,60 @@ impl Encode for ChannelAttrs {
     }
 }
 
-/// `callback_sec_parms4<>`: what callbacks carry; looked through, and not used as long as there are none.
+/// The user of AUTH_SYS that callbacks carry (`cbsp_sys_cred`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallbackSecParms {
-    /// How many there are.
-    pub count: usize,
+pub struct CallbackUser<'a> {
+    /// The name of the machine.
+    pub machine: &'a [u8],
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    groups: [u32; CALLBACK_GROUPS_MAX],
+    group_count: usize,
 }
 
-impl<'a> Decode<'a> for CallbackSecParms {
+impl CallbackUser<'_> {
+    /// The other groups.
+    pub fn groups(&self) -> &[u32] {
+        self.groups.get(..self.group_count).unwrap_or_default()
+    }
+}
+
+impl<'a> Decode<'a> for CallbackUser<'a> {
     fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        let _stamp = r.u32()?;
+        let machine = r.opaque(255)?;
+        let [uid, gid] = r.words()?;
+        let (mut groups, group_count) = ([0; CALLBACK_GROUPS_MAX], r.count(CALLBACK_GROUPS_MAX)?);
+        for group in groups.iter_mut().take(group_count) {
+            *group = r.u32()?;
+        }
+        Ok(Self { machine, uid, gid, groups, group_count })
+    }
+}
+
+/// `callback_sec_parms4<>`: what callbacks may carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallbackSecParms<'a> {
+    /// How many there are.
+    pub count: usize,
+    /// Whether AUTH_NONE is one of them.
+    pub none: bool,
+    /// The first user of AUTH_SYS.
+    pub sys: Option<CallbackUser<'a>>,
+}
+
+impl<'a> Decode<'a> for CallbackSecParms<'a> {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        let (mut none, mut sys) = (false, None);
         let count = r.count(SEC_PARMS_MAX)?;
         for _ in 0..count {
             match r.u32()? {
-                0 => {}
+                0 => none = true,
                 1 => {
-                    let _stamp = r.u32()?;
-                    let _machine = r.opaque(255)?;
-                    let [_uid, _gid] = r.words()?;
-                    for _ in 0..r.count(16)? {
-                        r.u32()?;
-                    }
+                    let user = r.get()?;
+                    sys = sys.or(Some(user));
                 }
                 6 => {
                     let _service = r.u32()?;
@@ -129,7 +165,7 @@ impl<'a> Decode<'a> for CallbackSecParms {
                 value => return Err(Error::NotMember { what: "callback_sec_parms4", value }),
             }
         }
-        Ok(Self { count })
+        Ok(Self { count, none, sys })
     }
 }
 
@@ -145,7 +181,7 @@ pub mod create_session {
 
 /// `CREATE_SESSION4args`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CreateSessionArgs {
+pub struct CreateSessionArgs<'a> {
     /// The client.
     pub clientid: u64,
     /// The number of this request of the client.
@@ -159,10 +195,10 @@ pub struct CreateSessionArgs {
     /// The program number of callbacks.
     pub cb_program: u32,
     /// What callbacks carry.
-    pub sec_parms: CallbackSecParms,
+    pub sec_parms: CallbackSecParms<'a>,
 }
 
-impl<'a> Decode<'a> for CreateSessionArgs {
+impl<'a> Decode<'a> for CreateSessionArgs<'a> {
     fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
         Ok(Self {
             clientid: r.get()?,
@@ -178,14 +214,14 @@ impl<'a> Decode<'a> for CreateSessionArgs {
 
 /// `BACKCHANNEL_CTL4args`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BackchannelCtlArgs {
+pub struct BackchannelCtlArgs<'a> {
     /// The program number of callbacks.
     pub cb_program: u32,
     /// What callbacks carry.
-    pub sec_parms: CallbackSecParms,
+    pub sec_parms: CallbackSecParms<'a>,
 }
 
-impl<'a> Decode<'a> for BackchannelCtlArgs {
+impl<'a> Decode<'a> for BackchannelCtlArgs<'a> {
     fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
         Ok(Self { cb_program: r.get()?, sec_parms: r.get()? })
     }

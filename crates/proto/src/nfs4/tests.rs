@@ -230,7 +230,7 @@ fn create_session_has_the_layout_of_the_rfc() {
         // AUTH_NONE, AUTH_SYS with one group, RPCSEC_GSS
         &[0, 1, 7, 2, 0x6869_0000, 10, 20, 1, 30, 6, 1, 1, 0, 0],
     ];
-    let args: CreateSessionArgs = Reader::new(words(&bytes.concat()).leak()).get().unwrap();
+    let args: CreateSessionArgs<'_> = Reader::new(words(&bytes.concat()).leak()).get().unwrap();
     assert_eq!((args.clientid, args.sequence, args.flags), (77, 1, 2));
     assert_eq!((args.fore, args.back), (attrs, attrs));
     assert_eq!((args.cb_program, args.sec_parms.count), (0x4000_0000, 3));

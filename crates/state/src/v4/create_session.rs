@@ -18,6 +18,8 @@ pub struct CreateSession {
     pub principal: Principal,
     /// What is granted of what the client wants of requests; the number of slots is bounded here.
     pub limits: ChannelLimits,
+    /// Whether the connection is to be used for callbacks.
+    pub back_channel: bool,
 }
 
 /// Why there is no session.
@@ -75,7 +77,8 @@ impl V4State {
             ..want.limits
         };
         let id = self.session_id();
-        let made = Created { session: id, sequence: want.sequence, limits };
+        let back_channel = want.back_channel;
+        let made = Created { session: id, sequence: want.sequence, limits, back_channel };
         let client = Arc::clone(&record.client);
         client.renew(now);
         client.add_session(id);

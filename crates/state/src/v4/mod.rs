@@ -18,6 +18,7 @@
 //! SEQUENCE and the check of a stateid take none of them: sessions and opens are found in one map that is protected by
 //! epochs, and a slot is taken by one compare-exchange on a line of its own.
 
+mod back_channel;
 mod client;
 mod clients;
 mod create_session;
@@ -39,6 +40,9 @@ mod stateid;
 mod view;
 
 pub use crate::principal::Principal;
+pub use back_channel::{
+    BACK_CONNS_MAX, BACK_SLOTS_MAX, BackAnswer, BackCall, BackChannel, BackStep,
+};
 pub use create_session::{CreateSession, CreateSessionError, DestroyError};
 pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use limits::V4Limits;
@@ -53,5 +57,7 @@ pub use open_access::OpenRef;
 pub use recording::{Expiry, Requester};
 pub use rows::{ClientRow, ClientState, OpenRow, SessionRow};
 pub use server::{Random, Reading, V4State};
-pub use session::{ChannelLimits, Created, SequenceError, Session, SessionId, SlotTicket, Started};
+pub use session::{
+    ChannelLimits, Created, SequenceError, Session, SessionId, SlotTicket, Started, status_flags,
+};
 pub use stateid::{Stateid, StateidError};

@@ -174,6 +174,14 @@ impl Reading<'_> {
         }
     }
 
+    /// The same, to be kept.
+    pub fn shared_session(&self, id: &SessionId) -> Option<Arc<Session>> {
+        match self.entries.get(id)? {
+            Entry::Session(session) => Some(Arc::clone(session)),
+            Entry::Open(_) | Entry::Lock(_) => None,
+        }
+    }
+
     pub(super) fn open(&self, other: &[u8; 12]) -> Option<&Arc<Open>> {
         match self.entries.get(&key_of(other))? {
             Entry::Open(open) => Some(open),

@@ -33,6 +33,8 @@ pub struct Created {
     pub sequence: u32,
     /// What was granted.
     pub limits: ChannelLimits,
+    /// Whether its first connection is used for callbacks.
+    pub back_channel: bool,
 }
 
 /// Why SEQUENCE fails; the slot is as it was.
@@ -65,6 +67,16 @@ pub enum Started<'s> {
     Replay(Vec<u8>),
 }
 
+/// Flags of SEQUENCE's answer (`sr_status_flags`, RFC 8881 §18.46.3).
+pub mod status_flags {
+    /// No session of the client has a way for callbacks.
+    pub const CB_PATH_DOWN: u32 = 1;
+    /// This session has none.
+    pub const CB_PATH_DOWN_SESSION: u32 = 0x200;
+    /// The session's back channel is beyond repair.
+    pub const BACKCHANNEL_FAULT: u32 = 0x400;
+}
+
 /// A session.
 pub struct Session {
     pub(super) id: SessionId,
@@ -73,12 +85,53 @@ pub struct Session {
     slots: Box<[Slot]>,
     /// Not 0 once it has been destroyed.
     ended: AtomicUsize,
+    /// [`status_flags`].
+    status: AtomicUsize,
+    /// Not 0 while callbacks to the client can be expected to arrive.
+    callbacks: AtomicUsize,
 }
 
 impl Session {
     pub(super) fn new(id: SessionId, client: Arc<Client>, limits: ChannelLimits) -> Self {
         let slots = (0..limits.slots).map(|_| Slot::new()).collect();
-        Self { id, client, limits, slots, ended: AtomicUsize::new(0) }
+        Self {
+            id,
+            client,
+            limits,
+            slots,
+            ended: AtomicUsize::new(0),
+            status: AtomicUsize::new(0),
+            callbacks: AtomicUsize::new(0),
+        }
+    }
+
+    /// What SEQUENCE's answer says besides: [`status_flags`].
+    pub fn status(&self) -> u32 {
+        self.status.load(Relaxed) as u32
+    }
+
+    /// Sets the flags of `mask` to those of `flags`.
+    pub fn set_status(&self, mask: u32, flags: u32) {
+        let change = |before: usize| {
+            let after = (before as u32 & !mask) | (flags & mask);
+            (after != before as u32).then_some(after as usize)
+        };
+        let _same = self.status.fetch_update(Relaxed, Relaxed, change);
+    }
+
+    /// Whether callbacks to the client can be expected to arrive, by this session or another.
+    pub fn has_callbacks(&self) -> bool {
+        self.callbacks.load(Relaxed) != 0
+    }
+
+    /// Notes that.
+    pub fn set_callbacks(&self, arrive: bool) {
+        self.callbacks.store(usize::from(arrive), Relaxed);
+    }
+
+    /// Whether it has been destroyed.
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Relaxed) != 0
     }
 
     /// Its name.

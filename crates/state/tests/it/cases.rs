@@ -127,6 +127,26 @@ fn a_grant_that_the_client_refuses_goes_to_the_next() {
 }
 
 #[test]
+fn a_withdrawn_grant_leaves_what_was_held_before() {
+    let mut world = World::new(true);
+    let half = range(0, 31);
+    granted(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
+    granted(&world.lock(B, file(0), half, Mode::Read, How::Try));
+    blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
+    granted(&world.unlock(A, file(0), ALL));
+    assert_eq!(world.told, [Tag(1)]);
+    denied(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
+    let (went, effects) = world.state.withdraw(world.now, &file(0), Tag(1));
+    world.run(effects);
+    assert!(went);
+    let held = world.held(B, file(0));
+    assert!(held[..32].iter().all(|mode| *mode == Some(Mode::Read)), "{held:?}");
+    assert!(held[32..].iter().all(Option::is_none), "{held:?}");
+    granted(&world.lock(A, file(0), ALL, Mode::Read, How::Try));
+    denied(&world.lock(C, file(0), half, Mode::Write, How::Try));
+}
+
+#[test]
 fn a_grant_that_was_confirmed_is_not_withdrawn() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));

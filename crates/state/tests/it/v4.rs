@@ -53,6 +53,7 @@ fn session_of(
     principal: Principal,
 ) -> Result<Created, CreateSessionError> {
     let want = CreateSession {
+        back_channel: false,
         client_id: known.client_id,
         sequence: known.sequence,
         principal,

@@ -71,7 +71,8 @@ impl Server {
             slots: 4,
         };
         let (client_id, sequence) = (known.client_id, known.sequence);
-        let want = CreateSession { client_id, sequence, principal, limits };
+        let back_channel = false;
+        let want = CreateSession { client_id, sequence, principal, limits, back_channel };
         let session = self.v4.create_session(Now(now), &want).unwrap().session;
         Client { id: client_id, session }
     }

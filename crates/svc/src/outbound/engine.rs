@@ -595,10 +595,13 @@ fn encode(job: &Job, xid: u32, stage: Stage, machine_name: &[u8]) -> Vec<u8> {
         message.put(&Request { xid, program, version, procedure, credential: None });
         message.raw(&asked.args(&service));
     } else {
-        let Job { program, version, procedure, .. } = *job;
-        let credential = match job.credential {
+        let (program, version, procedure) = (job.program, job.version, job.procedure);
+        let credential = match &job.credential {
             CallCredential::None => None,
             CallCredential::Root => AuthSys::new(machine_name, 0, 0, &[]),
+            CallCredential::User(user) => {
+                AuthSys::new(&user.machine, user.uid, user.gid, &user.groups)
+            }
         };
         message.put(&Request { xid, program, version, procedure, credential });
         message.raw(&job.args);

@@ -1,0 +1,187 @@
+//! Callbacks: calls to a client over the connections that it has bound to its sessions' back channels (RFC 8881
+//! §2.10.3.1, §20).
+//!
+//! A connection is bound by CREATE_SESSION or BIND_CONN_TO_SESSION and by nothing else, is probed by CB_NULL then, and
+//! is unbound when it closes. Which slot and which connection a callback takes is [`state::v4::BackChannel`]'s
+//! business; here callbacks are encoded, handed to whoever makes calls ([`rpc::Outbound`]), and their answers read
+//! ([`operation`]), and SEQUENCE's status flags are kept in step with what works ([`table`]).
+//!
+//! Nobody waits for a callback: [`Callbacks::call`] returns at once, and what is to be done with the answer runs on the
+//! thread that makes calls, or before it returns if there is no way to the client. What ends (a session, a client) ends
+//! although callbacks are under way; these go over another session of the client, or fail.
+//!
+//! One mutex guards the table of channels: list and map operations. No call is made and no answer handed on under it.
+
+mod calls;
+mod operation;
+mod table;
+
+pub use operation::{CallbackAnswer, CallbackFailure, Done, Operation};
+
+use rpc::{CallCredential, ConnId, Outbound};
+use state::v4::{Session, SessionId};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+use table::Table;
+
+/// How long a callback may take over one connection.
+const CALL_MS: u64 = 10_000;
+
+/// Wakes whoever calls [`Callbacks::tick`]. Must not block.
+type Waker = Box<dyn Fn() + Send + Sync>;
+
+/// What the callbacks of a session are like.
+#[derive(Debug, Clone)]
+pub struct CallbackParams {
+    /// The program's number at the client.
+    pub program: u32,
+    /// What callbacks carry; `None`: nothing that the client takes is known here.
+    pub credential: Option<CallCredential>,
+    /// The minor version of the session.
+    pub minor: u32,
+    /// The slots that the client offers.
+    pub slots: u32,
+}
+
+/// Whom a callback goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recipient {
+    /// A client, by any session of it.
+    Client(u64),
+    /// A session.
+    Session(SessionId),
+}
+
+/// How many callbacks there were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallbackCounts {
+    /// Messages sent, with those that were sent again.
+    pub sent: u64,
+    /// Callbacks that the client has run.
+    pub answered: u64,
+    /// Callbacks that could not be delivered.
+    pub failed: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    sent: AtomicU64,
+    answered: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// All back channels.
+#[derive(Default)]
+pub struct Callbacks {
+    table: Mutex<Table>,
+    /// How many connections are bound, so that the end of one that is not costs nothing.
+    bound: AtomicUsize,
+    outbound: OnceLock<Arc<dyn Outbound>>,
+    waker: OnceLock<Waker>,
+    counters: Counters,
+}
+
+impl Callbacks {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has calls made by `outbound`; the first one stays. Without one no connection is bound.
+    pub fn set_outbound(&self, outbound: Arc<dyn Outbound>) {
+        let _first = self.outbound.set(outbound);
+    }
+
+    /// Has `waker` called when [`Callbacks::tick`] is due earlier than it has said; the first one stays.
+    pub fn set_waker(&self, waker: Waker) {
+        let _first = self.waker.set(waker);
+    }
+
+    fn wake(&self) {
+        if let Some(wake) = self.waker.get() {
+            wake();
+        }
+    }
+
+    /// How many callbacks there were.
+    pub fn counts(&self) -> CallbackCounts {
+        CallbackCounts {
+            sent: self.counters.sent.load(Relaxed),
+            answered: self.counters.answered.load(Relaxed),
+            failed: self.counters.failed.load(Relaxed),
+        }
+    }
+
+    /// A session was made. No connection is bound yet.
+    pub fn add_session(&self, session: Arc<Session>, params: CallbackParams) {
+        self.lock().add(session, params);
+    }
+
+    /// Changes what a session's callbacks are like (BACKCHANNEL_CTL). Those under way are as before.
+    pub fn set_params(&self, session: &SessionId, program: u32, credential: CallCredential) {
+        self.lock().set_params(session, program, credential);
+    }
+
+    /// Binds a connection to a session's back channel, and has it probed. `false` if that cannot be: the session is not
+    /// known, takes no callbacks, or has too many connections, or the call came by none.
+    pub fn bind(self: &Arc<Self>, session: &SessionId, way: Arc<dyn rpc::BackChannel>) -> bool {
+        let Some(conn) = way.conn().filter(|_| self.outbound.get().is_some()) else { return false };
+        let (bound, program) = {
+            let mut table = self.lock();
+            let bound = table.bind(session, conn, &way);
+            self.bound.store(table.bound(), Relaxed);
+            (bound, table.program(session))
+        };
+        if bound && let Some(program) = program {
+            self.probe(way, program);
+        }
+        bound
+    }
+
+    /// Whether a connection is bound to a session's back channel.
+    pub fn is_bound(&self, session: &SessionId, conn: ConnId) -> bool {
+        self.lock().is_bound(session, conn)
+    }
+
+    /// A session has been destroyed: its callbacks go over others of the client, or fail.
+    pub fn end_session(self: &Arc<Self>, session: &SessionId) {
+        let waiting = {
+            let mut table = self.lock();
+            let waiting = table.remove(session);
+            self.bound.store(table.bound(), Relaxed);
+            waiting
+        };
+        for callback in waiting {
+            self.start(callback);
+        }
+    }
+
+    /// A connection is closed.
+    pub fn closed(&self, conn: ConnId) {
+        if self.bound.load(Relaxed) == 0 {
+            return;
+        }
+        let mut table = self.lock();
+        table.unbind(conn);
+        self.bound.store(table.bound(), Relaxed);
+    }
+
+    /// Sends again what clients were not ready for, and forgets sessions that have ended. In how many milliseconds it
+    /// is to be called again.
+    pub fn tick(self: &Arc<Self>) -> Option<u64> {
+        let now = Instant::now();
+        let (due, waiting, next) = {
+            let mut table = self.lock();
+            let waiting = table.remove_ended();
+            self.bound.store(table.bound(), Relaxed);
+            (table.take_due(now), waiting, table.next_due())
+        };
+        for delayed in due {
+            self.go_on(delayed);
+        }
+        for callback in waiting {
+            self.start(callback);
+        }
+        next.map(|at| u64::try_from(at.saturating_duration_since(now).as_millis()).unwrap_or(0))
+    }
+}

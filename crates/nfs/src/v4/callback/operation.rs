@@ -1,0 +1,154 @@
+//! What is called back, as it goes over the wire and as it comes back.
+
+use proto::layout::Bytes;
+use proto::nfs4::{
+    CbCompoundHead, CbCompoundResult, CbNotifyLockArgs, CbRecallSlotArgs, CbSequenceArgs,
+    CbSequenceResult, LockOwner4, Nfsstat4, cb_op,
+};
+use rpc::CallFailure;
+use state::v4::{BackAnswer, BackCall, SessionId};
+use xdr::{Reader, Writer};
+
+/// One operation of a callback, behind CB_SEQUENCE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// A lock that somebody waits for may be free: he is to ask again (RFC 8881 §20.11).
+    NotifyLock {
+        /// The file, as the client named it.
+        handle: Box<[u8]>,
+        /// The client's id.
+        client: u64,
+        /// Who waits.
+        owner: Box<[u8]>,
+    },
+    /// The client is to use fewer slots (RFC 8881 §20.8).
+    RecallSlot {
+        /// The highest that it may use.
+        highest: u32,
+    },
+}
+
+impl Operation {
+    /// Its number on the wire.
+    pub const fn number(&self) -> u32 {
+        match self {
+            Self::NotifyLock { .. } => cb_op::NOTIFY_LOCK,
+            Self::RecallSlot { .. } => cb_op::RECALL_SLOT,
+        }
+    }
+
+    fn encode(&self, w: &mut Writer) {
+        w.u32(self.number());
+        match self {
+            Self::NotifyLock { handle, client, owner } => w.put(&CbNotifyLockArgs {
+                fh: Bytes(handle),
+                owner: LockOwner4 { clientid: *client, owner: Bytes(owner) },
+            }),
+            Self::RecallSlot { highest } => {
+                w.put(&CbRecallSlotArgs { target_highest_slotid: *highest });
+            }
+        }
+    }
+}
+
+/// What a client has answered to an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallbackAnswer<'a> {
+    /// The operation's status.
+    pub status: u32,
+    /// What follows it.
+    pub results: &'a [u8],
+}
+
+/// Why a callback has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallbackFailure {
+    /// The client has bound no connection that works.
+    NoPath,
+    /// Too many callbacks wait for the client.
+    NoRoom,
+    /// It has run, but the answer is lost.
+    AnswerLost,
+    /// It was not answered over any connection, or not as a callback is.
+    Unanswered,
+    /// The server stops.
+    Stopped,
+}
+
+/// What is done with the answer, once. Must not block.
+pub type Done = Box<dyn FnOnce(Result<CallbackAnswer<'_>, CallbackFailure>) + Send>;
+
+/// The arguments of CB_COMPOUND.
+pub(super) fn encode(
+    operation: &Operation,
+    session: SessionId,
+    minor: u32,
+    (call, highest): (&BackCall, u32),
+) -> Vec<u8> {
+    let mut w = Writer::new();
+    w.put(&CbCompoundHead { tag: b"", minor, ident: 0, count: 2 });
+    w.u32(cb_op::SEQUENCE);
+    w.put(&CbSequenceArgs {
+        sessionid: session,
+        sequenceid: call.number(),
+        slotid: call.slot(),
+        highest_slotid: highest,
+        cachethis: false,
+    });
+    operation.encode(&mut w);
+    w.bytes().to_vec()
+}
+
+/// What CB_SEQUENCE was answered, and the operation, if that ran.
+pub(super) fn decode(
+    result: &[u8],
+) -> Result<(BackAnswer, Option<CallbackAnswer<'_>>), xdr::Error> {
+    let mut r = Reader::new(result);
+    let head: CbCompoundResult<'_> = r.get()?;
+    if head.count == 0 {
+        return Ok((answer(head.status), None));
+    }
+    let [number, status] = r.words()?;
+    if number != cb_op::SEQUENCE {
+        return Ok((BackAnswer::Fault, None));
+    }
+    if status != 0 {
+        return Ok((answer(status), None));
+    }
+    let _ran: CbSequenceResult = r.get()?;
+    if head.count == 1 {
+        return Ok((BackAnswer::Runs, None));
+    }
+    let [_number, status] = r.words()?;
+    Ok((BackAnswer::Runs, Some(CallbackAnswer { status, results: r.rest() })))
+}
+
+/// What a status of CB_SEQUENCE comes to.
+const fn answer(status: u32) -> BackAnswer {
+    match Nfsstat4::from_number(status) {
+        Some(Nfsstat4::RetryUncachedRep | Nfsstat4::SeqFalseRetry) => BackAnswer::Seen,
+        Some(Nfsstat4::SeqMisordered) => BackAnswer::Misordered,
+        Some(Nfsstat4::BadSlot) => BackAnswer::NoSlot,
+        Some(Nfsstat4::Delay) => BackAnswer::Later,
+        _ => BackAnswer::Fault,
+    }
+}
+
+/// What a call's failure says of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConnFault {
+    /// Nothing works any more.
+    Stopped,
+    /// It is closed.
+    Closed,
+    /// It takes no callbacks, or none now.
+    Silent,
+}
+
+pub(super) const fn fault(failure: CallFailure) -> ConnFault {
+    match failure {
+        CallFailure::Stopped => ConnFault::Stopped,
+        CallFailure::ConnClosed => ConnFault::Closed,
+        _ => ConnFault::Silent,
+    }
+}
