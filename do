@@ -237,7 +237,7 @@ installed() {
   for page in README.md SECURITY.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT exports.example packaging/bowline.toml; do
     echo "644 $page share/doc/bowline/${page##*/}"
   done
-  for page in docs/{clients,containers,faq,features,migration,tuning}.md docs/figures/top.svg; do
+  for page in docs/{clients,containers,faq,features,kerberos,migration,tuning}.md docs/figures/top.svg; do
     echo "644 $page share/doc/bowline/$page"
   done
   [ -n "$at_home" ] || echo "644 packaging/bowline.service lib/systemd/system/bowline.service"
@@ -294,7 +294,8 @@ for_tests() {
   toolchain
   install linux.uml:user-mode-linux mount.nfs:nfs-common rpcbind:rpcbind busybox:busybox-static ip:iproute2 \
     modprobe:kmod mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
-    /usr/bin/python3:python3 make:make rsync:rsync setfacl:acl setfattr:attr nfs4_setfacl:nfs4-acl-tools /usr/bin/quota:quota tcpdump:tcpdump tshark:tshark \
+    /usr/bin/python3:python3 make:make rsync:rsync setfacl:acl setfattr:attr nfs4_setfacl:nfs4-acl-tools /usr/bin/quota:quota \
+    krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user tcpdump:tcpdump tshark:tshark \
     nfs-ls:libnfs-utils setpriv:util-linux qemu-system-aarch64:qemu-system-arm ganesha.nfsd:nfs-ganesha \
     "/usr/lib/$(uname -m)-linux-gnu/ganesha/libfsalvfs.so:nfs-ganesha-vfs" \
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu

@@ -81,6 +81,8 @@ local-locks=\t'whether locks of clients and fcntl(2) locks of programs on this m
 grace=\t'longest time after a restart in which clients reclaim their locks and nobody gets new ones'
 lease=\t'how long the server waits for a sign of life of a client of version 4 before others may have what it holds'
 nsm=\t'whether the server hears of reboots of clients that hold locks, and tells them of its own restarts'
+keytab=\t'where the server\'s Kerberos keys are, for exports with sec=krb5, krb5i or krb5p'
+principals=\t'a file that says which Kerberos principal is which user'
 memory=\t'most memory for calls that are being received and replies that clients have not taken'
 log-level=\t'least severity of messages that are logged'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Make all exports read-only, whatever the exports file says'

@@ -17,6 +17,7 @@ mod export_watch;
 mod grace_status;
 mod hung_calls;
 mod io_errors;
+mod kerberos;
 mod limit_warnings;
 mod listen_addresses;
 mod lock_keeper;

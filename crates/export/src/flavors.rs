@@ -10,15 +10,45 @@ pub enum Flavor {
     Sys,
     /// AUTH_NONE: the anonymous user.
     None,
+    /// RPCSEC_GSS with Kerberos 5: the user is proven, headers are signed (RFC 2203).
+    Krb5,
+    /// The same, and arguments and results are signed.
+    Krb5i,
+    /// The same, and arguments and results are encrypted.
+    Krb5p,
+}
+
+impl Flavor {
+    /// The number by which MNT lists it (RFC 2623 §2.2.1: pseudo-flavours).
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Sys => 1,
+            Self::Krb5 => 390_003,
+            Self::Krb5i => 390_004,
+            Self::Krb5p => 390_005,
+        }
+    }
+
+    /// Whether it needs this server's keytab.
+    pub const fn is_kerberos(self) -> bool {
+        matches!(self, Self::Krb5 | Self::Krb5i | Self::Krb5p)
+    }
 }
 
 /// The names of the flavours in exports(5), the usual name of each first.
-const NAMES: [(&str, Flavor); 4] =
-    [("sys", Flavor::Sys), ("none", Flavor::None), ("unix", Flavor::Sys), ("null", Flavor::None)];
+const NAMES: [(&str, Flavor); 7] = [
+    ("sys", Flavor::Sys),
+    ("none", Flavor::None),
+    ("krb5", Flavor::Krb5),
+    ("krb5i", Flavor::Krb5i),
+    ("krb5p", Flavor::Krb5p),
+    ("unix", Flavor::Sys),
+    ("null", Flavor::None),
+];
 
 /// Flavours that other servers know and this one does not serve.
-const NOT_SERVED: [&str; 9] =
-    ["krb5", "krb5i", "krb5p", "lkey", "lkeyi", "lkeyp", "spkm3", "spkm3i", "spkm3p"];
+const NOT_SERVED: [&str; 6] = ["lkey", "lkeyi", "lkeyp", "spkm3", "spkm3i", "spkm3p"];
 
 /// The meaning of a name of `sec=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,20 +74,23 @@ impl fmt::Display for Flavor {
         f.write_str(match self {
             Self::Sys => "sys",
             Self::None => "none",
+            Self::Krb5 => "krb5",
+            Self::Krb5i => "krb5i",
+            Self::Krb5p => "krb5p",
         })
     }
 }
 
 /// The flavours of one client rule, each once, in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FlavorList([Option<Flavor>; 2]);
+pub struct FlavorList([Option<Flavor>; 5]);
 
 impl FlavorList {
     /// The default without `sec=`, as in the kernel's server: AUTH_SYS and AUTH_NONE.
-    pub const DEFAULT: Self = Self([Some(Flavor::Sys), Some(Flavor::None)]);
+    pub const DEFAULT: Self = Self([Some(Flavor::Sys), Some(Flavor::None), None, None, None]);
 
     /// None yet.
-    pub(crate) const EMPTY: Self = Self([None; 2]);
+    pub(crate) const EMPTY: Self = Self([None; 5]);
 
     /// Appends a flavour, if it is not in the list.
     pub(crate) fn add(&mut self, flavor: Flavor) {
@@ -79,12 +112,13 @@ impl FlavorList {
 
     /// Whether a call with this credential may use the export.
     pub fn accepts(&self, credential: &Credential<'_>) -> bool {
-        let flavor = match credential {
-            Credential::Anonymous => Flavor::None,
-            Credential::Sys(_) => Flavor::Sys,
-            Credential::Principal(_) => return false,
-        };
-        self.0.contains(&Some(flavor))
+        let number = credential.flavor();
+        self.iter().any(|flavor| flavor.number() == number)
+    }
+
+    /// Whether one of them is Kerberos.
+    pub fn has_kerberos(&self) -> bool {
+        self.iter().any(Flavor::is_kerberos)
     }
 }
 
@@ -99,7 +133,7 @@ impl fmt::Display for FlavorList {
 #[cfg(test)]
 mod tests {
     use super::{Flavor, FlavorList, FlavorName};
-    use rpc::{AuthSys, Credential};
+    use rpc::{AuthSys, Credential, Principal};
 
     #[test]
     fn a_list_keeps_the_order_and_each_flavor_once() {
@@ -127,10 +161,29 @@ mod tests {
     }
 
     #[test]
+    fn a_principal_is_accepted_by_the_way_its_calls_are_protected() {
+        let principal =
+            |flavor| Principal { flavor, name: (*b"alice@LAB.TEST").into(), user: None };
+        let mut list = FlavorList::EMPTY;
+        list.add(Flavor::Krb5i);
+        list.add(Flavor::Krb5p);
+        assert!(list.has_kerberos() && !FlavorList::DEFAULT.has_kerberos());
+        for (flavor, accepted) in [(390_003, false), (390_004, true), (390_005, true), (1, false)] {
+            assert_eq!(
+                list.accepts(&Credential::Principal(&principal(flavor))),
+                accepted,
+                "{flavor}"
+            );
+        }
+        assert_eq!(list.to_string(), "krb5i:krb5p");
+    }
+
+    #[test]
     fn names_are_those_of_exports_5() {
         assert_eq!(FlavorName::of(b"unix"), FlavorName::Served(Flavor::Sys));
         assert_eq!(FlavorName::of(b"null"), FlavorName::Served(Flavor::None));
-        assert_eq!(FlavorName::of(b"krb5p"), FlavorName::NotServed);
+        assert_eq!(FlavorName::of(b"krb5p"), FlavorName::Served(Flavor::Krb5p));
+        assert_eq!(FlavorName::of(b"spkm3"), FlavorName::NotServed);
         assert_eq!(FlavorName::of(b"kerberos"), FlavorName::Unknown);
         for flavor in FlavorList::DEFAULT.iter() {
             assert_eq!(FlavorName::of(flavor.to_string().as_bytes()), FlavorName::Served(flavor));

@@ -1,11 +1,11 @@
 //! Squashing: derives the user and groups of a call from its credential.
 //!
-//! The only place where a credential becomes user and group ids: a credential other than AUTH_SYS
-//! acts as the anonymous user.
+//! The only place where a credential becomes user and group ids. A proven name acts as the user of this machine that
+//! it stands for; whoever has none (AUTH_NONE, a principal without a user) acts as the anonymous user.
 
 use crate::groups::GroupList;
 use crate::options::{Options, Squash};
-use rpc::Credential;
+use rpc::{Credential, Principal};
 use vfs::{Cred, NO_ID};
 
 /// The effective user and groups of a call.
@@ -69,23 +69,26 @@ impl Options {
         listed: Option<GroupList>,
     ) -> SquashedCred<'c> {
         let anonymous = SquashedCred::without_groups(self.anonuid, self.anongid);
-        let sys = match credential {
-            Credential::Sys(sys) if self.squash != Squash::All => sys,
-            // principals are not mapped to users yet
-            Credential::Sys(_) | Credential::Anonymous | Credential::Principal(_) => {
-                return anonymous;
+        if self.squash == Squash::All {
+            return anonymous;
+        }
+        let (uid, gid, sent) = match credential {
+            Credential::Sys(sys) => (sys.uid, sys.gid, sys.groups()),
+            Credential::Principal(Principal { user: Some(user), .. }) => {
+                (user.uid, user.gid, &*user.groups)
             }
+            Credential::Anonymous | Credential::Principal(_) => return anonymous,
         };
-        let uid = if self.is_squashed(sys.uid) { self.anonuid } else { sys.uid };
-        let gid = self.squash_group(sys.gid);
+        let uid = if self.is_squashed(uid) { self.anonuid } else { uid };
+        let gid = self.squash_group(gid);
         // constructed in each arm: most calls need no list, and do not copy the space for one
         match listed {
             Some(list) => SquashedCred { uid, gid, groups: Groups::Listed(list) },
-            None if sys.groups().iter().any(|gid| self.is_squashed(*gid)) => {
-                let list = GroupList::mapped(sys.groups(), |gid| self.squash_group(gid));
+            None if sent.iter().any(|gid| self.is_squashed(*gid)) => {
+                let list = GroupList::mapped(sent, |gid| self.squash_group(gid));
                 SquashedCred { uid, gid, groups: Groups::Listed(list) }
             }
-            None => SquashedCred { uid, gid, groups: Groups::Sent(sys.groups()) },
+            None => SquashedCred { uid, gid, groups: Groups::Sent(sent) },
         }
     }
 
@@ -107,7 +110,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::{GroupList, Options, Squash};
-    use rpc::{AuthSys, Credential};
+    use rpc::{AuthSys, Credential, Principal, PrincipalUser};
     use vfs::Cred;
 
     fn sys(uid: u32, gid: u32, groups: &[u32]) -> Credential<'static> {
@@ -144,6 +147,28 @@ mod tests {
         let options = Options { squash: Squash::None, anonuid: 3, anongid: 4, ..options };
         assert_eq!(options.squash(&Credential::Anonymous, None).cred(), nobody);
         assert_eq!(options.squash(&sys(0, 0, &[0]), None).cred().uid, 0);
+    }
+
+    #[test]
+    fn a_principal_acts_as_its_user_and_without_one_as_anonymous() {
+        let user = |uid| PrincipalUser { uid, gid: 8, groups: (0..40).collect() };
+        let principal =
+            |user| Principal { flavor: 390_003, name: (*b"alice@LAB.TEST").into(), user };
+        let options = Options::default();
+        let alice = principal(Some(user(7)));
+        let credential = Credential::Principal(&alice);
+        let squashed = options.squash(&credential, None);
+        assert_eq!((squashed.cred().uid, squashed.cred().gid), (7, 8));
+        assert_eq!((squashed.cred().groups.len(), squashed.cred().groups[0]), (40, 65534));
+        for (who, squash) in [
+            (principal(None), Squash::None),
+            (principal(Some(user(0))), Squash::Root),
+            (principal(Some(user(7))), Squash::All),
+        ] {
+            let options = Options { squash, ..Options::default() };
+            let credential = Credential::Principal(&who);
+            assert_eq!(options.squash(&credential, None).cred().uid, 65534);
+        }
     }
 
     #[test]

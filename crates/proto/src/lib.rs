@@ -11,4 +11,5 @@ pub mod nlm;
 pub mod nsm;
 pub mod portmap;
 pub mod rpc;
+pub mod rpcsec_gss;
 pub mod rquota;

@@ -17,12 +17,13 @@ mod none;
 mod protection;
 mod sys;
 
-use crate::{Credential, Transport};
+use crate::{Credential, Done, Line, Posted, Transport, Verdict};
 use ::sys::snapshot::{ShortReads, Snapshot};
-use proto::rpc::{AuthStat, CallHeader, OpaqueAuth, flavor};
+use proto::rpc::{Accepted, AuthStat, CallHeader, OpaqueAuth, ReplyBody, ReplyHeader, flavor};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use xdr::Reader;
+use xdr::{Reader, Writer};
 
 pub use none::AuthNone;
 pub use protection::{Protection, SecurityContext, Tampered};
@@ -66,7 +67,6 @@ pub enum Acceptance<'a> {
 }
 
 /// Why a message reaches no procedure.
-#[derive(Debug)]
 pub enum NotAccepted {
     /// MSG_DENIED / AUTH_ERROR.
     Denied(AuthStat),
@@ -74,6 +74,9 @@ pub enum NotAccepted {
     Discarded,
     /// The flavour's own answer.
     Answered(Box<FlavorReply>),
+    /// The flavour answers by itself, on another thread: the function gets the way for its answer. It must not
+    /// wait for anything; it is not called if as many replies are pending on the connection as may be.
+    AnsweredLater(Box<dyn FnOnce(LaterAnswer) + Send>),
 }
 
 impl From<AuthStat> for NotAccepted {
@@ -93,6 +96,38 @@ pub struct FlavorReply {
     pub results: Vec<u8>,
     /// Whether what follows the reply on its connection is TLS (RFC 9289 §4.1).
     pub start_tls: bool,
+}
+
+impl FlavorReply {
+    /// Appends it, as the reply to a call.
+    pub(crate) fn put(&self, reply: &mut Writer, xid: u32) {
+        let verifier = OpaqueAuth { flavor: self.verifier_flavor, body: &self.verifier };
+        let body = ReplyBody::Accepted { verifier, status: Accepted::Success };
+        reply.put(&ReplyHeader { xid, body });
+        reply.raw(&self.results);
+    }
+}
+
+/// The way for the answer of a flavour that cannot be given at once ([`NotAccepted::AnsweredLater`]). If it is
+/// dropped, the client gets no reply.
+pub struct LaterAnswer {
+    pub(crate) xid: u32,
+    pub(crate) client: SocketAddr,
+    pub(crate) line: Box<dyn Line>,
+}
+
+impl LaterAnswer {
+    /// Whom it is for.
+    pub const fn client(&self) -> SocketAddr {
+        self.client
+    }
+
+    /// Sends the answer. What follows it is never TLS: nothing but a probe starts that, and a probe does not wait.
+    pub fn send(self, answer: &FlavorReply) -> Posted {
+        let mut reply = Writer::new();
+        answer.put(&mut reply, self.xid);
+        self.line.post(reply, &Done::new(Verdict::Reply, None, None))
+    }
 }
 
 /// An authentication flavour.

@@ -58,6 +58,19 @@ pub struct Principal {
     pub flavor: u32,
     /// The name, as the mechanism writes it.
     pub name: Box<[u8]>,
+    /// The user of this machine with that name; `None`: the caller acts as the anonymous user.
+    pub user: Option<PrincipalUser>,
+}
+
+/// The user of this machine that a proven name stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PrincipalUser {
+    /// User id.
+    pub uid: u32,
+    /// Id of the primary group.
+    pub gid: u32,
+    /// All groups, as many as the server's user database gives.
+    pub groups: Box<[u32]>,
 }
 
 /// Who is calling.

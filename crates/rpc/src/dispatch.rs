@@ -155,7 +155,7 @@ impl Dispatcher {
             Ok(Acceptance::Protected(protection)) => {
                 return self.answer_protected(&message, &protection, peer, now_ms, host, reply);
             }
-            Err(not) => return answer_not_accepted(reply, xid, peer.transport, not),
+            Err(not) => return answer_not_accepted(reply, xid, peer, host, not),
         };
         let mut call = Call::pending(xid, peer, credential, host, None);
         self.answer(&message.header, message.args, &mut call, now_ms, reply)

@@ -24,7 +24,7 @@ mod socket_buffers;
 
 pub use back_channel::{BackChannel, ConnId, Replies};
 pub use call::{Blocking, Call, CallHost, Fault, OperationCounter, WayBack};
-pub use credential::{AuthSys, Credential, Principal};
+pub use credential::{AuthSys, Credential, Principal, PrincipalUser};
 pub use deferred::Deferred;
 pub use dispatch::{DispatchSettings, Dispatcher, UnservedObserver};
 pub use large_argument::{

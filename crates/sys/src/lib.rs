@@ -14,6 +14,7 @@ pub mod errno;
 pub mod event;
 pub mod exit;
 pub mod file_handle;
+pub mod gssapi;
 pub mod hand_over;
 pub mod identity;
 pub mod inherited;

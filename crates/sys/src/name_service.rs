@@ -164,31 +164,80 @@ const ROW_ROOM: usize = 4096;
 /// The longest row that is believed.
 const ROW_MAX: usize = 1 << 20;
 
+/// A user of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// User id.
+    pub uid: u32,
+    /// Id of the primary group.
+    pub gid: u32,
+    /// All groups, the primary one included.
+    pub groups: Vec<u32>,
+}
+
 /// The groups of a user, its primary one included, at most `most`; `None` if there is no such user.
 ///
 /// # Errors
 /// The service did not answer.
 pub fn groups_of(uid: u32, most: usize) -> io::Result<Option<Vec<u32>>> {
-    let Some((name, gid)) = user(uid)? else { return Ok(None) };
-    let mut groups = vec![0 as libc::gid_t; most];
-    let mut count = c_int::try_from(most).unwrap_or(c_int::MAX);
-    // SAFETY: `name` ends in NUL; `groups` has room for `count` ids, as it was just made with.
-    // When there are more, the call fills the room and says how many there are.
-    unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &raw mut count) };
-    groups.truncate(usize::try_from(count).unwrap_or(0));
-    Ok(Some(groups))
+    Ok(row(UserKey::Uid(uid))?.map(|row| row.groups(most)))
 }
 
-/// A user's name and primary group.
-fn user(uid: u32) -> io::Result<Option<(CString, u32)>> {
+/// The user of a name, with at most `most` groups; `None` if there is none.
+///
+/// # Errors
+/// The service did not answer.
+pub fn user_named(name: &str, most: usize) -> io::Result<Option<User>> {
+    let Ok(name) = CString::new(name) else { return Ok(None) };
+    let row = row(UserKey::Name(&name))?;
+    Ok(row.map(|row| User { uid: row.uid, gid: row.gid, groups: row.groups(most) }))
+}
+
+/// What a row of the user database is looked up by.
+#[derive(Clone, Copy)]
+enum UserKey<'a> {
+    Uid(u32),
+    Name(&'a CStr),
+}
+
+/// The fields of a row that are used.
+struct UserRow {
+    name: CString,
+    uid: u32,
+    gid: u32,
+}
+
+impl UserRow {
+    fn groups(&self, most: usize) -> Vec<u32> {
+        let mut groups = vec![0 as libc::gid_t; most];
+        let mut count = c_int::try_from(most).unwrap_or(c_int::MAX);
+        // SAFETY: `name` ends in NUL; `groups` has room for `count` ids, as it was just made with.
+        // When there are more, the call fills the room and says how many there are.
+        unsafe {
+            libc::getgrouplist(self.name.as_ptr(), self.gid, groups.as_mut_ptr(), &raw mut count)
+        };
+        groups.truncate(usize::try_from(count).unwrap_or(0));
+        groups
+    }
+}
+
+/// A user's row.
+fn row(key: UserKey<'_>) -> io::Result<Option<UserRow>> {
     let mut room = vec![0 as c_char; ROW_ROOM];
     loop {
         // SAFETY: all-zero bytes are a valid passwd: numbers, and null pointers.
         let mut row: libc::passwd = unsafe { MaybeUninit::zeroed().assume_init() };
         let mut found: *mut libc::passwd = ptr::null_mut();
-        // SAFETY: `row`, `room` (of the length given) and `found` outlive the call.
-        let code = unsafe {
-            libc::getpwuid_r(uid, &raw mut row, room.as_mut_ptr(), room.len(), &raw mut found)
+        let (result, bytes, len) = (&raw mut row, room.as_mut_ptr(), room.len());
+        let code = match key {
+            // SAFETY: `row`, `room` (of the length given) and `found` outlive the call.
+            UserKey::Uid(uid) => unsafe {
+                libc::getpwuid_r(uid, result, bytes, len, &raw mut found)
+            },
+            // SAFETY: as above, and `name` ends in NUL.
+            UserKey::Name(name) => unsafe {
+                libc::getpwnam_r(name.as_ptr(), result, bytes, len, &raw mut found)
+            },
         };
         if code == libc::ERANGE && room.len() < ROW_MAX {
             room.resize(room.len().saturating_mul(4), 0);
@@ -204,14 +253,14 @@ fn user(uid: u32) -> io::Result<Option<(CString, u32)>> {
             };
         }
         // SAFETY: the call found a row, so its name is a string in `room`, which still lives.
-        let name = unsafe { CStr::from_ptr(row.pw_name) };
-        return Ok(Some((name.to_owned(), row.pw_gid)));
+        let name = unsafe { CStr::from_ptr(row.pw_name) }.to_owned();
+        return Ok(Some(UserRow { name, uid: row.pw_uid, gid: row.pw_gid }));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{addresses_of, groups_of, in_netgroup, name_of};
+    use super::{addresses_of, groups_of, in_netgroup, name_of, user_named};
     use std::net::{IpAddr, Ipv4Addr};
 
     #[test]
@@ -227,6 +276,10 @@ mod tests {
         assert!(groups_of(0, 64).unwrap().unwrap().contains(&0));
         assert_eq!(groups_of(0, 1).unwrap().unwrap().len(), 1);
         assert_eq!(groups_of(4_000_000_123, 64).unwrap(), None);
+        let root = user_named("root", 64).unwrap().unwrap();
+        assert_eq!((root.uid, root.gid, root.groups.contains(&0)), (0, 0, true));
+        assert_eq!(user_named("no such user", 64).unwrap(), None);
+        assert_eq!(user_named("root\0", 64).unwrap(), None);
     }
 
     #[test]

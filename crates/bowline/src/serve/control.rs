@@ -249,7 +249,7 @@ impl Control for ServerControl {
         let _one_at_a_time = lock(&self.reloading);
         let changed = |specs: &mut Vec<ExportSpec>| self.changed(change, specs);
         let done = self.export_keeper.modify(changed, &|table| self.size_exports(table));
-        let done = done.map(|done| self.without_removed_locks(done));
+        let done = done.map(|done| self.after_change(done));
         for line in done.iter().flat_map(|done| &done.changes) {
             tracing::info!("exportfs: {line}");
         }
@@ -319,6 +319,7 @@ impl ServerControl {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
         warnings.extend(grace_status::warnings(&self.parts));
+        warnings.extend(self.parts.kerberos.problem());
         let faults = self.export_keeper.faults();
         warnings.extend(faults.into_iter().map(|fault| format!("not served: {fault}")));
         warnings.extend(
@@ -377,7 +378,7 @@ impl ServerControl {
         specs.notes.extend(self.config.restart_notes(&config));
         specs.notes.extend(self.parts.portmap.check());
         let done = self.export_keeper.reload(&specs, &|table| self.size_exports(table), dry_run)?;
-        Ok(if dry_run { done } else { self.without_removed_locks(done) })
+        Ok(if dry_run { done } else { self.after_change(done) })
     }
 
     /// Changes a list of exports.
@@ -408,8 +409,11 @@ impl ServerControl {
         Ok(Modified::default())
     }
 
-    /// Gives back the locks in exports that a change has removed, and says so.
-    fn without_removed_locks(&self, mut done: Reloaded) -> Reloaded {
+    /// What follows a change of the exports: Kerberos is switched on or off, and locks in exports that are gone are given
+    /// back.
+    fn after_change(&self, mut done: Reloaded) -> Reloaded {
+        self.parts.kerberos.refresh();
+        done.notes.extend(self.parts.kerberos.problem());
         let dropped = self.parts.nlm.release_removed_exports();
         if dropped.files > 0 {
             let Taken { files, locks, .. } = dropped;
@@ -421,6 +425,7 @@ impl ServerControl {
     /// Serves the exports that had to wait and can be opened now.
     pub fn retry_exports(&self) {
         self.export_keeper.retry(&|table| self.size_exports(table));
+        self.parts.kerberos.refresh();
     }
 
     fn size_exports(&self, table: &Table) {
@@ -429,7 +434,9 @@ impl ServerControl {
 
     /// Whether something that is configured is not served.
     fn is_degraded(&self) -> bool {
-        !self.export_keeper.waiting().is_empty() || !self.export_keeper.faults().is_empty()
+        !self.export_keeper.waiting().is_empty()
+            || !self.export_keeper.faults().is_empty()
+            || self.parts.kerberos.problem().is_some()
     }
 
     /// What is said of a state directory that was removed.

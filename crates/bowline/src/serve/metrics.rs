@@ -50,6 +50,7 @@ pub fn text(sources: &Sources<'_>, format: Format) -> String {
     pools(&mut out, sources);
     network(&mut out, sources);
     locks(&mut out, sources.parts);
+    kerberos(&mut out, sources.parts);
     events(&mut out, snapshot);
     out.finish()
 }
@@ -74,6 +75,28 @@ fn process(out: &mut Exposition, uptime: Duration) {
     one("open_files_limit", "The limit of open descriptors.", number(seen.open_files_max));
     out.family("cpu_seconds", Kind::Counter, "Processor time of the process, user and system.");
     out.counter("cpu_seconds", &[], seen.cpu_ms as f64 / 1000.0);
+}
+
+/// Nothing while no export names Kerberos.
+fn kerberos(out: &mut Exposition, parts: &ServerParts) {
+    let Some(counts) = parts.kerberos.counts() else { return };
+    out.family("gss_contexts", Kind::Gauge, "Kerberos contexts that clients have.");
+    out.gauge("gss_contexts", &[], number(counts.contexts));
+    let mut one = |name, help, count| {
+        out.family(name, Kind::Counter, help);
+        out.counter(name, &[], count);
+    };
+    one("gss_established", "Kerberos contexts established.", counts.established);
+    one("gss_refused", "Tokens of clients that were refused.", counts.refused);
+    one("gss_evicted", "Contexts that made room for others.", counts.evicted);
+    one("gss_expired", "Contexts that were used after their end.", counts.expired);
+    one("gss_wrong_checksums", "Messages whose checksum was wrong.", counts.wrong_checksums);
+    one("gss_replays", "Messages that were sent twice or too late.", counts.replays);
+    one(
+        "gss_unknown_contexts",
+        "Messages of contexts that are not here, as after a restart.",
+        counts.unknown_contexts,
+    );
 }
 
 fn procedures(out: &mut Exposition, snapshot: &Snapshot) {

@@ -3,6 +3,7 @@
 //! `server` stays until the process ends, also when it has been stopped. Its lock is held for reading while
 //! an operator's request asks or changes the server, and by the stop; calls never take it.
 
+use super::kerberos::Kerberos;
 use super::lock_keeper::LockKeeper;
 use super::portmap::PortmapService;
 use super::recovery::RecoveryStore;
@@ -36,6 +37,8 @@ pub struct ServerParts {
     pub keeper: LockKeeper,
     /// How portmappers know the server.
     pub portmap: PortmapService,
+    /// RPCSEC_GSS, while an export names it.
+    pub kerberos: Kerberos,
     /// The log's level.
     pub log: LogHandle,
     /// Calls to clients' machines.

@@ -7,6 +7,7 @@ use super::control::ServerControl;
 use super::export_keeper::ExportKeeper;
 use super::export_watch::ExportWatch;
 use super::io_errors::IoErrors;
+use super::kerberos::Kerberos;
 use super::listen_addresses::ListenAddresses;
 use super::parts::ServerParts;
 use super::portmap::{self, Plan, PortmapService};
@@ -101,6 +102,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let _first = dispatcher.set_replies(Arc::new(replies) as Arc<dyn Replies>);
     let Programs { nfs, mount, nlm, nsm, recovery } = programs;
     let telemetry = Telemetry::new(op_names(&dispatcher));
+    let kerberos = Kerberos::start(&dispatcher, &exports, &config.values);
     let calls = (dispatcher, Arc::clone(&telemetry));
     let server =
         start_service(config, process.inherited, &listen, &plan, calls, backends.descriptors())?;
@@ -114,8 +116,19 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let keeper = lock_manager::start_keeper(&nlm, &nfs.state, &outbound, config.values.nsm)
         .context("cannot start the thread that keeps locks")?;
     let server = RwLock::new(Some(server));
-    let parts =
-        ServerParts { exports, nfs, nlm, nsm, recovery, keeper, portmap, log, outbound, server };
+    let parts = ServerParts {
+        exports,
+        nfs,
+        nlm,
+        nsm,
+        recovery,
+        keeper,
+        portmap,
+        kerberos,
+        log,
+        outbound,
+        server,
+    };
     let control = Arc::new(ServerControl {
         parts,
         config: config.clone(),

@@ -12,6 +12,7 @@ use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
 use crate::output::error_text;
 use crate::serve::parts::ServerParts;
+use gss::krb5::{Keytab, PrincipalsFile};
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
 use nfs::{NfsVersions, TransferSize};
@@ -244,6 +245,31 @@ settings! {
         manual: "own needs no rpc.statd. With off, the locks of a client that reboots stay until it locks again and \
                  unlocks, or `bowline release`, and clients do not reclaim locks after a restart of the server unless \
                  something else tells them.",
+    }
+    keytab: Keytab {
+        key: "keytab",
+        values: "auto|off|PATH",
+        default: Keytab::Auto,
+        default_text: None,
+        apply: Some(|parts, keytab, _| Ok(parts.kerberos.set_keytab(keytab))),
+        help: "where the server's Kerberos keys are, for exports with sec=krb5, krb5i or krb5p",
+        manual: "A file with the keys of nfs/NAME for each name by which clients know this server. auto is the file \
+                 that KRB5_KTNAME names, else /etc/krb5.keytab. It is not looked at while no export names Kerberos, \
+                 and read anew for each client that comes, so that new keys count at once. The library \
+                 libgssapi_krb5.so.2 of the system is needed.",
+    }
+    principals: PrincipalsFile {
+        key: "principals",
+        values: "off|PATH",
+        default: PrincipalsFile::Off,
+        default_text: None,
+        apply: Some(|parts, file, _| Ok(parts.kerberos.set_principals(file))),
+        help: "a file that says which Kerberos principal is which user",
+        manual: "Lines of a principal, in which one * may stand for any characters, and a user's name, or - for the \
+                 anonymous user. A principal that is not in the file is the user that auth_to_local of krb5.conf(5) \
+                 makes of it, else the user whose name is the whole principal, else anonymous. Nobody is root but \
+                 by a line of this file. It is read again by `bowline reload`; clients that have a context keep \
+                 their user until they get another.",
     }
     memory: Bytes<MemoryLimit> {
         key: "memory",

@@ -1,4 +1,4 @@
-//! Tests that boot user-mode Linux guests: the kernel's NFS client, power cuts, quotas, a clock that jumps, tests that need
+//! Tests that boot user-mode Linux guests: the kernel's NFS client, Kerberos, power cuts, quotas, a clock that jumps, tests that need
 //! what a guest's kernel has.
 //!
 //! At most [`GUESTS_MAX`] guests run at a time, however many threads the tests have: each is a whole
@@ -18,6 +18,7 @@
 mod random;
 
 mod clock;
+mod kerberos;
 mod kernel_client;
 mod kernel_features;
 mod power_cut;

@@ -187,10 +187,10 @@ pub const EXPORT_OPTIONS: [ExportOption; 39] = [
     ExportOption {
         name: "sec",
         value: Some("FLAVOUR[:FLAVOUR]..."),
-        about: "The security flavours that calls may have, the preferred first: sys (or unix) and none \
-                (or null); both without this option. Calls of other flavours are refused. Flavours that this \
-                server does not have (krb5, krb5i, krb5p) are left out, with the ro, rw and squash options that \
-                follow them",
+        about: "The security flavours that calls may have, the preferred first: sys (or unix), none (or null), \
+                and krb5, krb5i, krb5p, for which the server needs a keytab (setting keytab); sys and none without \
+                this option. Calls of other flavours are refused. Flavours that this server does not have (lkey, \
+                spkm3) are left out, with the ro, rw and squash options that follow them",
         apply: Apply::Value(|set, value| {
             let not_served = set.sec.begin(value)?;
             Ok((!not_served.is_empty())

@@ -96,7 +96,9 @@ impl SecGroups {
                 FlavorName::NotServed => not_served.push(name.escape_ascii().to_string()),
                 FlavorName::Unknown => {
                     let name = name.escape_ascii();
-                    return Err(format!("{name:?} is no security flavour: write sys or none"));
+                    return Err(format!(
+                        "{name:?} is no security flavour: write sys, none, krb5, krb5i or krb5p"
+                    ));
                 }
             }
         }
@@ -117,7 +119,10 @@ impl SecGroups {
     pub fn end(&mut self) -> Result<(), String> {
         self.end_group()?;
         if self.given && self.list.is_empty() {
-            return Err("none of these security flavours is served: add sys or none".to_owned());
+            return Err(
+                "none of these security flavours is served: add sys, none, krb5, krb5i or krb5p"
+                    .to_owned(),
+            );
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ fn a_typical_file_is_parsed() {
 
 #[test]
 fn every_error_has_line_and_column() {
-    let source = b"/a *(rw,frobnicate)\n  srv *(rw)\n/b *(anonuid=x,sec=krb5)\n\
+    let source = b"/a *(rw,frobnicate)\n  srv *(rw)\n/b *(anonuid=x,sec=lkey)\n\
         /c \"open\n/d h(rw, sync) g(ro)\n/e a/b\n/f h (rw)\n/g a(ro)b(rw)\n/h a a(rw)\n/i/../k\n";
     let parsed = parse(source);
     let places: Vec<_> = parsed.errors.iter().map(|e| (e.line, e.column)).collect();
@@ -79,7 +79,7 @@ fn every_option_of_the_table_is_parsed_as_documented() {
 #[test]
 fn unsupported_options_are_errors_with_the_reason() {
     for (option, told) in [
-        ("sec=krb5p", "none of these security flavours is served"),
+        ("sec=spkm3", "none of these security flavours is served"),
         ("sec=kerberos", "no security flavour"),
         ("sec=", "no security flavour"),
         ("sec", "wants a value"),
@@ -140,19 +140,20 @@ fn sec_lists_the_flavors_that_are_served() {
     assert_eq!(text("rw,sec=null"), squashed("rw") + ",sec=none");
     assert_eq!(text("sec=none:sys"), squashed("ro") + ",sec=none:sys");
     // options after a flavour that is not served apply to that flavour only
-    assert_eq!(text("sec=krb5,rw,no_root_squash,sec=sys"), squashed("ro") + ",sec=sys");
-    assert_eq!(text("sec=sys,rw,sec=krb5:krb5i,ro"), squashed("rw") + ",sec=sys");
+    assert_eq!(text("sec=lkey,rw,no_root_squash,sec=sys"), squashed("ro") + ",sec=sys");
+    assert_eq!(text("sec=sys,rw,sec=lkey:lkeyi,ro"), squashed("rw") + ",sec=sys");
+    assert_eq!(text("sec=krb5p:krb5i:krb5,rw"), squashed("rw") + ",sec=krb5p:krb5i:krb5");
     let notes: Vec<String> =
-        parsed("sec=krb5:sys,rw,sec=krb5p,ro").notes.into_iter().map(|note| note.text).collect();
+        parsed("sec=lkey:sys,rw,sec=lkeyp,ro").notes.into_iter().map(|note| note.text).collect();
     assert_eq!(
         notes,
         [
-            "sec=krb5:sys: this version has no krb5; left out",
-            "sec=krb5p: this version has no krb5p; left out",
+            "sec=lkey:sys: this version has no lkey; left out",
+            "sec=lkeyp: this version has no lkeyp; left out",
             "ro is left out with the sec= before it",
         ]
     );
-    for differ in ["sec=sys,rw,sec=none", "sec=sys,sec=none,rw", "sec=sys,all_squash,sec=none,ro"] {
+    for differ in ["sec=sys,rw,sec=none", "sec=sys,sec=krb5,rw", "sec=sys,all_squash,sec=none,ro"] {
         let errors = parsed(differ).errors;
         assert_eq!(errors.len(), 1, "{differ}: {errors:?}");
         assert!(errors[0].text.contains("differ between security flavours"), "{}", errors[0]);

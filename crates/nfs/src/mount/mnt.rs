@@ -6,10 +6,7 @@ use super::mount_list::MountEntry;
 use super::walk::{MountPoint, find};
 use crate::v2::handle;
 use export::{Flavor, Handle};
-use proto::mount::{
-    AUTH_NONE, AUTH_SYS, DirPath, Flavors, HANDLE_V1, Mount1Result, Mount3Result, MountError,
-    Mounted3,
-};
+use proto::mount::{DirPath, Flavors, HANDLE_V1, Mount1Result, Mount3Result, MountError, Mounted3};
 use rpc::{Call, Fault};
 use xdr::{Reader, Writer};
 
@@ -71,7 +68,7 @@ pub(super) fn mnt3(
     match find(state, call, path.0) {
         Ok(mount_point) => {
             add_row(state, call, &mount_point, 3);
-            let numbers: Vec<u32> = mount_point.flavors.iter().map(flavor_number).collect();
+            let numbers: Vec<u32> = mount_point.flavors.iter().map(Flavor::number).collect();
             let flavors = Flavors::new(&numbers).unwrap_or_default();
             let handle = mount_point.handle.bytes();
             reply.put(&Mount3Result::Ok(Mounted3 { handle, flavors }));
@@ -82,14 +79,6 @@ pub(super) fn mnt3(
         }
     }
     Ok(())
-}
-
-/// The flavour's number (RFC 5531 §8.2).
-const fn flavor_number(flavor: Flavor) -> u32 {
-    match flavor {
-        Flavor::Sys => AUTH_SYS,
-        Flavor::None => AUTH_NONE,
-    }
 }
 
 fn add_row(state: &Mount, call: &Call<'_>, mount_point: &MountPoint, version: u32) {

@@ -65,9 +65,26 @@ fn put_flavors(object: &Object<'_>, reply: &mut Writer) {
     let flavors = object.flavors();
     reply.u32(u32::try_from(flavors.iter().count()).unwrap_or(u32::MAX));
     for accepted in flavors.iter() {
-        reply.u32(match accepted {
-            Flavor::Sys => flavor::AUTH_SYS,
-            Flavor::None => flavor::AUTH_NONE,
-        });
+        match accepted {
+            Flavor::Sys | Flavor::None => reply.u32(accepted.number()),
+            Flavor::Krb5 => put_kerberos(reply, SERVICE_NONE),
+            Flavor::Krb5i => put_kerberos(reply, SERVICE_INTEGRITY),
+            Flavor::Krb5p => put_kerberos(reply, SERVICE_PRIVACY),
+        }
     }
+}
+
+/// `rpc_gss_svc_t` (RFC 2203 §5.3.1).
+const SERVICE_NONE: u32 = 1;
+const SERVICE_INTEGRITY: u32 = 2;
+const SERVICE_PRIVACY: u32 = 3;
+/// Kerberos 5, 1.2.840.113554.1.2.2: the contents octets of its encoding, without tag and length, as all clients and
+/// servers send it (RFC 8881 §18.29.2 leaves it open).
+const KERBEROS_OID: &[u8] = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02";
+
+/// `rpcsec_gss_info` (RFC 8881 §18.29.2): mechanism, the default quality of protection, service.
+fn put_kerberos(reply: &mut Writer, service: u32) {
+    reply.u32(flavor::RPCSEC_GSS);
+    reply.opaque(KERBEROS_OID);
+    reply.words([0, service]);
 }

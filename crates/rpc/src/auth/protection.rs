@@ -12,8 +12,8 @@ use xdr::{Mark, Writer};
 /// A security context that a client has established, as the dispatcher uses it. `sequence` is the
 /// number that the flavour gave when it accepted the call; it tells the calls of a context apart.
 pub trait SecurityContext: Send + Sync {
-    /// Whose context it is.
-    fn principal(&self) -> &Principal;
+    /// Whose context it is, and how this call is protected ([`Principal::flavor`]).
+    fn principal(&self, sequence: u64) -> &Principal;
 
     /// Appends the body of the reply's verifier, at most 400 bytes (RFC 5531 §8.2), and gives its
     /// flavour. Also replies without results have one.
@@ -58,7 +58,7 @@ impl Protection {
 
     /// Who is calling.
     pub fn credential(&self) -> Credential<'_> {
-        Credential::Principal(self.context.principal())
+        Credential::Principal(self.context.principal(self.sequence))
     }
 
     /// The arguments; see [`SecurityContext::unwrap`].

@@ -2,8 +2,8 @@
 
 use super::header::HeaderError;
 use super::programs::Missing;
-use crate::auth::{FlavorReply, NotAccepted, Protection};
-use crate::{Done, Fault, OpIndex, Reject, Transport, Verdict};
+use crate::auth::{LaterAnswer, NotAccepted, Protection};
+use crate::{CallHost, Done, Fault, OpIndex, Peer, Reject, Transport, Verdict};
 use proto::rpc::{Accepted, AuthStat, Denied, OpaqueAuth, RPC_VERSION, ReplyBody, ReplyHeader};
 use xdr::{Mark, Writer};
 
@@ -90,24 +90,29 @@ pub(super) fn answer_missing(
 pub(super) fn answer_not_accepted(
     reply: &mut Writer,
     xid: u32,
-    transport: Transport,
+    peer: Peer,
+    host: &dyn CallHost,
     not: NotAccepted,
 ) -> Done {
     match not {
         NotAccepted::Denied(stat) => deny(reply, xid, None, stat),
         NotAccepted::Discarded => Done::new(Verdict::Silence, None, None),
         NotAccepted::Answered(answer) => {
-            let FlavorReply { verifier_flavor, verifier, results, start_tls } = *answer;
-            let verifier = OpaqueAuth { flavor: verifier_flavor, body: &verifier };
-            let body = ReplyBody::Accepted { verifier, status: Accepted::Success };
-            reply.put(&ReplyHeader { xid, body });
-            reply.raw(&results);
-            let verdict = match start_tls && transport == Transport::Tcp {
+            answer.put(reply, xid);
+            let verdict = match answer.start_tls && peer.transport == Transport::Tcp {
                 true => Verdict::StartTls,
                 false => Verdict::Reply,
             };
             Done::new(verdict, None, None)
         }
+        NotAccepted::AnsweredLater(begin) => match host.line() {
+            Some(line) => {
+                begin(LaterAnswer { xid, client: peer.addr, line });
+                Done::new(Verdict::Deferred, None, None)
+            }
+            // the client sends it again
+            None => Done::new(Verdict::Silence, None, None),
+        },
     }
 }
 

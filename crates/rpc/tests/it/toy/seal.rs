@@ -99,7 +99,7 @@ fn parts(token: u64) -> (u32, u32) {
 }
 
 impl SecurityContext for Context {
-    fn principal(&self) -> &Principal {
+    fn principal(&self, _: u64) -> &Principal {
         &self.principal
     }
 
@@ -145,7 +145,7 @@ impl SealFlavor {
 
     /// One whose callers are all of this name.
     pub fn new(name: &[u8]) -> Self {
-        let principal = Principal { flavor: Self::PSEUDO_FLAVOR, name: name.into() };
+        let principal = Principal { flavor: Self::PSEUDO_FLAVOR, name: name.into(), user: None };
         Self(Arc::new(Context { principal, seen: Mutex::default() }))
     }
 }

@@ -1,0 +1,174 @@
+//! RPCSEC_GSS while an export names a Kerberos flavour: adds the flavour to the dispatcher, replaces it when keytab or
+//! principals change, and removes it.
+//!
+//! Lock: `state`, taken by the start, reloads, and who changes or asks for settings; calls never take it. Files are read
+//! while it is held.
+
+use crate::settings::Values;
+use export::Exports;
+use gss::krb5::{Keytab, Krb5, Principals, PrincipalsFile};
+use gss::{GssCounts, RefusedContext, RpcsecGss};
+use rpc::Dispatcher;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The least time between two lines of the log for the same reason.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+/// Reasons that are told apart; clients can make up others.
+const REASONS_MAX: usize = 256;
+
+/// The flavour's switch.
+pub struct Kerberos {
+    dispatcher: Arc<Dispatcher>,
+    exports: Arc<Exports>,
+    state: Mutex<State>,
+}
+
+struct State {
+    keytab: Keytab,
+    principals: PrincipalsFile,
+    in_force: Option<InForce>,
+    /// Why exports that name Kerberos cannot be used with it.
+    problem: Option<String>,
+}
+
+/// What the flavour in the dispatcher was made of.
+struct InForce {
+    keytab: PathBuf,
+    principals: Principals,
+    counts: Box<dyn Fn() -> GssCounts + Send + Sync>,
+}
+
+impl Kerberos {
+    /// Adds the flavour, if an export names it.
+    pub fn start(dispatcher: &Arc<Dispatcher>, exports: &Arc<Exports>, values: &Values) -> Self {
+        let (keytab, principals) = (values.keytab.clone(), values.principals.clone());
+        let state = Mutex::new(State { keytab, principals, in_force: None, problem: None });
+        let (dispatcher, exports) = (Arc::clone(dispatcher), Arc::clone(exports));
+        let kerberos = Self { dispatcher, exports, state };
+        kerberos.refresh();
+        kerberos
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at exports and files again; to be called when they may have changed.
+    pub fn refresh(&self) {
+        let mut state = self.lock();
+        let before = state.problem.take();
+        if let Err(problem) = self.apply(&mut state) {
+            if before.as_ref() != Some(&problem) {
+                tracing::error!("{problem}");
+            }
+            state.problem = Some(problem);
+        }
+    }
+
+    /// Takes another keytab; notes for who has set it.
+    pub fn set_keytab(&self, keytab: &Keytab) -> Vec<String> {
+        self.lock().keytab = keytab.clone();
+        self.refresh();
+        self.problem().into_iter().collect()
+    }
+
+    /// Takes another table of principals; notes for who has set it.
+    pub fn set_principals(&self, file: &PrincipalsFile) -> Vec<String> {
+        self.lock().principals = file.clone();
+        self.refresh();
+        self.problem().into_iter().collect()
+    }
+
+    /// Why Kerberos does not work, though an export names it.
+    pub fn problem(&self) -> Option<String> {
+        self.lock().problem.clone()
+    }
+
+    /// The counts, while the flavour is in force.
+    pub fn counts(&self) -> Option<GssCounts> {
+        self.lock().in_force.as_ref().map(|in_force| (in_force.counts)())
+    }
+
+    /// Adds, replaces or removes the flavour.
+    fn apply(&self, state: &mut State) -> Result<(), String> {
+        let wanted = self.exports_name_kerberos();
+        let Some(keytab) = state.keytab.path().filter(|_| wanted) else {
+            self.remove(state);
+            let off =
+                "exports name krb5, krb5i or krb5p, but Kerberos is off: bowline set keytab=auto";
+            return if wanted { Err(off.into()) } else { Ok(()) };
+        };
+        let principals = match &state.principals {
+            PrincipalsFile::Off => Principals::default(),
+            PrincipalsFile::File(path) => Principals::read(path)
+                .map_err(|error| format!("Kerberos: principals {}: {error}", path.display()))?,
+        };
+        let same =
+            |in_force: &InForce| in_force.keytab == keytab && in_force.principals == principals;
+        if state.in_force.as_ref().is_some_and(same) {
+            return Ok(());
+        }
+        let krb5 = Krb5::new(&keytab, principals.clone()).map_err(|error| {
+            format!(
+                "exports name krb5, krb5i or krb5p, but the keytab {} cannot be used: {error}. Make one with the key \
+                 of nfs/NAME, by which clients know this server, and run bowline reload",
+                keytab.display()
+            )
+        })?;
+        let flavor = RpcsecGss::new(Box::new(krb5), Box::new(log_refusals()))
+            .map_err(|error| format!("Kerberos: no thread can be started: {error}"))?;
+        let counts = Box::new(flavor.counts());
+        self.remove(state);
+        self.dispatcher.auth().add(Box::new(flavor)).map_err(|error| error.to_string())?;
+        state.in_force = Some(InForce { keytab, principals, counts });
+        Ok(())
+    }
+
+    fn remove(&self, state: &mut State) {
+        if state.in_force.take().is_some() {
+            drop(self.dispatcher.auth().remove(proto::rpc::flavor::RPCSEC_GSS));
+        }
+    }
+
+    /// Whether any rule of any export lists a flavour of Kerberos.
+    fn exports_name_kerberos(&self) -> bool {
+        let table = self.exports.load();
+        let named = |export: &Arc<export::Export>| {
+            export.rules().iter().any(|rule| rule.options.flavors.has_kerberos())
+        };
+        table.exports().iter().any(named)
+    }
+}
+
+/// Returns a function that logs contexts which are refused, at most one line a minute for each reason.
+fn log_refusals() -> impl Fn(&RefusedContext) + Send + Sync {
+    let logged: Mutex<HashMap<String, (Instant, u64)>> = Mutex::default();
+    move |refused| {
+        let RefusedContext { client, reason } = refused;
+        let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let mut left_out = 0;
+        if let Some((then, more)) = logged.get_mut(reason) {
+            if now.duration_since(*then) < LOG_EVERY {
+                *more += 1;
+                return;
+            }
+            left_out = *more;
+        }
+        if logged.len() >= REASONS_MAX {
+            logged.clear();
+        }
+        logged.insert(reason.clone(), (now, 0));
+        drop(logged);
+        let client = client.ip().to_canonical();
+        match left_out {
+            0 => tracing::warn!("Kerberos: {client} gets no context: {reason}"),
+            more => tracing::warn!(
+                "Kerberos: {client} gets no context: {reason}; {more} more for the same reason since the last line"
+            ),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What happened to contexts and their messages. Counted only where something is rare: not for a call that is well.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counters; shared by all threads.
+#[derive(Default)]
+pub struct Counters {
+    pub established: AtomicU64,
+    pub refused: AtomicU64,
+    pub evicted: AtomicU64,
+    pub expired: AtomicU64,
+    pub wrong_checksums: AtomicU64,
+    pub replays: AtomicU64,
+    pub unknown_contexts: AtomicU64,
+}
+
+impl Counters {
+    pub fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+/// The counts at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GssCounts {
+    /// Contexts that there are.
+    pub contexts: u64,
+    /// Contexts that were established.
+    pub established: u64,
+    /// Tokens that were refused.
+    pub refused: u64,
+    /// Contexts that made room for others.
+    pub evicted: u64,
+    /// Contexts that were used after their end.
+    pub expired: u64,
+    /// Headers, arguments and tokens whose checksum was wrong.
+    pub wrong_checksums: u64,
+    /// Messages that were sent twice, or too late.
+    pub replays: u64,
+    /// Messages of contexts that are not here, as after a restart.
+    pub unknown_contexts: u64,
+}
+
+impl Counters {
+    pub fn counts(&self, contexts: u64) -> GssCounts {
+        GssCounts {
+            contexts,
+            established: self.established.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            evicted: self.evicted.load(Relaxed),
+            expired: self.expired.load(Relaxed),
+            wrong_checksums: self.wrong_checksums.load(Relaxed),
+            replays: self.replays.load(Relaxed),
+            unknown_contexts: self.unknown_contexts.load(Relaxed),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Threads that check the tokens of clients which establish a context, so that no worker waits for a keytab or a name
+//! service. The context is in the table before its client hears of it.
+//!
+//! Tokens wait in a queue of [`QUEUE_MAX`]; what comes beyond it is dropped, and its client sends it again.
+
+use crate::context::Context;
+use crate::contexts::Contexts;
+use crate::counters::Counters;
+use crate::mechanism::{Acceptor, Refusal};
+use crate::window::WINDOW;
+use proto::rpc::flavor;
+use proto::rpcsec_gss::InitResult;
+use rpc::auth::{FlavorReply, LaterAnswer};
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use xdr::Writer;
+
+/// Tokens that wait at most.
+pub const QUEUE_MAX: usize = 1024;
+/// Threads that check them.
+const THREADS: usize = 2;
+
+/// A context that was refused, for the operator.
+#[derive(Debug)]
+pub struct RefusedContext {
+    /// Who asked.
+    pub client: SocketAddr,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// Is told of each context that is refused; must not wait.
+pub type RefusalObserver = Box<dyn Fn(&RefusedContext) + Send + Sync>;
+
+/// A token, and the way for the answer.
+pub struct Token {
+    pub bytes: Vec<u8>,
+    pub answer: LaterAnswer,
+}
+
+/// What a thread works with.
+struct Work {
+    acceptor: Box<dyn Acceptor>,
+    contexts: Arc<Contexts>,
+    counters: Arc<Counters>,
+    on_refused: RefusalObserver,
+}
+
+/// Starts the threads; the way to them, which ends them when it is dropped.
+///
+/// # Errors
+/// No thread can be started.
+pub fn start(
+    acceptor: Box<dyn Acceptor>,
+    contexts: Arc<Contexts>,
+    counters: Arc<Counters>,
+    on_refused: RefusalObserver,
+) -> std::io::Result<SyncSender<Token>> {
+    let (queue, tokens) = sync_channel(QUEUE_MAX);
+    // held by the thread that waits for the next token
+    let tokens = Arc::new(Mutex::new(tokens));
+    let work = Arc::new(Work { acceptor, contexts, counters, on_refused });
+    for _ in 0..THREADS {
+        let (tokens, work) = (Arc::clone(&tokens), Arc::clone(&work));
+        std::thread::Builder::new().name("gss-accept".into()).spawn(move || {
+            while let Some(token) = next(&tokens) {
+                work.establish(token);
+            }
+        })?;
+    }
+    Ok(queue)
+}
+
+fn next(tokens: &Mutex<Receiver<Token>>) -> Option<Token> {
+    tokens.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+impl Work {
+    /// Answers a token.
+    fn establish(&self, token: Token) {
+        let Token { bytes, answer } = token;
+        let client = answer.client();
+        match self.accepted(&bytes) {
+            Ok(reply) => {
+                answer.send(&reply);
+            }
+            Err(refusal) => {
+                Counters::add(&self.counters.refused);
+                answer.send(&refused(&refusal));
+                (self.on_refused)(&RefusedContext { client, reason: refusal.text });
+            }
+        }
+    }
+
+    /// The answer to a token that is accepted; its context is in the table.
+    fn accepted(&self, token: &[u8]) -> Result<FlavorReply, Refusal> {
+        let established = self.acceptor.accept(token)?;
+        let now = Instant::now();
+        let (context, token) = Context::new(established, now, Arc::clone(&self.counters));
+        let context = Arc::new(context);
+        let verifier = context.checksum_of(WINDOW).map_err(|_| Refusal {
+            major: FAILURE,
+            minor: 0,
+            text: "the context has expired while it was established".into(),
+        })?;
+        let handle = self.contexts.add(context, now, &self.counters);
+        Counters::add(&self.counters.established);
+        let result =
+            InitResult { handle: &handle, major: 0, minor: 0, window: WINDOW, token: &token };
+        Ok(reply(flavor::RPCSEC_GSS, verifier, &result))
+    }
+}
+
+/// `GSS_S_FAILURE`.
+const FAILURE: u32 = 13 << 16;
+
+/// The answer to a token that is refused: MSG_ACCEPTED all the same (RFC 2203 §5.2.3.1).
+fn refused(refusal: &Refusal) -> FlavorReply {
+    let major = if refusal.major == 0 { FAILURE } else { refusal.major };
+    let result = InitResult { handle: &[], major, minor: refusal.minor, window: 0, token: &[] };
+    reply(flavor::AUTH_NONE, Vec::new(), &result)
+}
+
+fn reply(verifier_flavor: u32, verifier: Vec<u8>, result: &InitResult<'_>) -> FlavorReply {
+    let mut results = Writer::new();
+    results.put(result);
+    FlavorReply { verifier_flavor, verifier, results: results.bytes().to_vec(), start_tls: false }
+}

@@ -1,0 +1,138 @@
+//! RPCSEC_GSS as a flavour of the dispatcher (RFC 2203 §5): what becomes of each message.
+//!
+//! A message is believed only after its header's checksum was verified; nothing is noted of one that was not. Its number
+//! is looked at after that, so that nobody else can use a client's numbers up.
+
+use crate::context::{Context, Protected};
+use crate::contexts::Contexts;
+use crate::counters::{Counters, GssCounts};
+use crate::establish::{self, RefusalObserver, Token};
+use crate::mechanism::Acceptor;
+use proto::rpc::{AuthStat, OpaqueAuth, flavor};
+use proto::rpcsec_gss::{Control, GssCredential, MAXSEQ, TOKEN_MAX};
+use rpc::auth::{Acceptance, CallMessage, Flavor, FlavorReply, NotAccepted, Protection};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Instant;
+use xdr::Reader;
+
+/// The NULL procedure, by which contexts are established and ended (RFC 2203 §5.2, §5.4).
+const NULL: u32 = 0;
+
+/// The flavour.
+pub struct RpcsecGss {
+    contexts: Arc<Contexts>,
+    counters: Arc<Counters>,
+    /// To the threads that check tokens.
+    tokens: SyncSender<Token>,
+}
+
+impl RpcsecGss {
+    /// The flavour over a mechanism. Starts the threads that check tokens; they end with the flavour.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn new(acceptor: Box<dyn Acceptor>, on_refused: RefusalObserver) -> std::io::Result<Self> {
+        let (contexts, counters) = (Arc::new(Contexts::new()), Arc::new(Counters::default()));
+        let tokens =
+            establish::start(acceptor, Arc::clone(&contexts), Arc::clone(&counters), on_refused)?;
+        Ok(Self { contexts, counters, tokens })
+    }
+
+    /// Gives the counts at any later moment, also when the flavour was given away.
+    pub fn counts(&self) -> impl Fn() -> GssCounts + Send + Sync + 'static {
+        let (contexts, counters) = (Arc::clone(&self.contexts), Arc::clone(&self.counters));
+        move || counters.counts(u64::try_from(contexts.len()).unwrap_or(u64::MAX))
+    }
+
+    /// The context of a message whose header is as its client has sent it, and whose number is a new one.
+    fn verified(
+        &self,
+        message: &CallMessage<'_>,
+        credential: &GssCredential<'_>,
+    ) -> Result<Arc<Context>, NotAccepted> {
+        let Some(context) = self.contexts.find(credential.handle) else {
+            Counters::add(&self.counters.unknown_contexts);
+            return Err(AuthStat::GssCredProblem.into());
+        };
+        if context.has_ended(Instant::now()) {
+            Counters::add(&self.counters.expired);
+            self.contexts.remove(credential.handle);
+            return Err(AuthStat::GssCtxProblem.into());
+        }
+        let OpaqueAuth { flavor, body: checksum } = message.header.verifier;
+        let is_right = flavor == flavor::RPCSEC_GSS
+            && context.verify(message.signed_header(), checksum).is_ok();
+        if !is_right {
+            Counters::add(&self.counters.wrong_checksums);
+            return Err(AuthStat::GssCredProblem.into());
+        }
+        if credential.sequence >= MAXSEQ {
+            return Err(AuthStat::GssCtxProblem.into());
+        }
+        if !context.window.take(credential.sequence) {
+            Counters::add(&self.counters.replays);
+            return Err(NotAccepted::Discarded);
+        }
+        Ok(context)
+    }
+
+    /// The first message of a context.
+    fn begin(&self, message: &CallMessage<'_>) -> Result<NotAccepted, AuthStat> {
+        let mut args = message.args.clone();
+        let token = args.opaque(TOKEN_MAX).map_err(|_| AuthStat::BadCred)?;
+        if message.header.procedure != NULL || message.header.verifier.flavor != flavor::AUTH_NONE {
+            return Err(AuthStat::BadVerf);
+        }
+        let (bytes, tokens) = (token.to_vec(), self.tokens.clone());
+        Ok(NotAccepted::AnsweredLater(Box::new(move |answer| {
+            // dropped if too many wait
+            drop(tokens.try_send(Token { bytes, answer }));
+        })))
+    }
+
+    /// The last message of a context (RFC 2203 §5.4).
+    fn end(
+        &self,
+        message: &CallMessage<'_>,
+        credential: &GssCredential<'_>,
+    ) -> Result<NotAccepted, NotAccepted> {
+        let context = self.verified(message, credential)?;
+        if message.header.procedure != NULL {
+            return Err(AuthStat::BadCred.into());
+        }
+        let verifier =
+            context.checksum_of(credential.sequence).map_err(|_| AuthStat::GssCtxProblem)?;
+        self.contexts.remove(credential.handle);
+        Ok(NotAccepted::Answered(Box::new(FlavorReply {
+            verifier_flavor: flavor::RPCSEC_GSS,
+            verifier,
+            results: Vec::new(),
+            start_tls: false,
+        })))
+    }
+}
+
+impl Flavor for RpcsecGss {
+    fn number(&self) -> u32 {
+        flavor::RPCSEC_GSS
+    }
+
+    fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
+        let mut body = Reader::new(message.header.credential.body);
+        let credential: GssCredential<'_> = body.get().map_err(|_| AuthStat::BadCred)?;
+        body.end().map_err(|_| AuthStat::BadCred)?;
+        match credential.control {
+            Control::Data => {
+                let context = self.verified(message, &credential)?;
+                let GssCredential { sequence, service, .. } = credential;
+                let number = Protected { sequence, service }.number();
+                Ok(Acceptance::Protected(Protection::new(context, number)))
+            }
+            Control::Init => Err(self.begin(message)?),
+            // Kerberos needs one token of each side
+            Control::ContinueInit => Err(AuthStat::BadCred.into()),
+            Control::Destroy => Err(self.end(message, &credential)?),
+        }
+    }
+}

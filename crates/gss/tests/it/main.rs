@@ -1,0 +1,14 @@
+//! The flavour over a mechanism of the tests: its messages are checksums and XOR, but their order and layout are those of
+//! RFC 2203.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a failure here is the test's"
+)]
+
+mod client;
+mod messages;
+mod toy;

@@ -1,0 +1,188 @@
+//! A mechanism without secrets, and a server with one program over it.
+
+use bowline_gss::{
+    Acceptor, Established, GssCounts, Messages, Refusal, RefusedContext, RpcsecGss, Unprotected,
+};
+use rpc::{
+    Blocking, Call, CallHost, ConnId, Credential, DispatchSettings, Dispatcher, Done, Fault, Line,
+    Peer, Plan, Posted, Row, Service, Transport, Version,
+};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use xdr::{Reader, Writer};
+
+/// The program: NULL, ECHO, WHO (name, flavour), COUNT (not idempotent).
+pub const PROGRAM: u32 = 400_000;
+
+/// A checksum of these bytes.
+pub fn checksum(message: &[u8]) -> Vec<u8> {
+    let sum = message
+        .iter()
+        .fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    sum.to_be_bytes().to_vec()
+}
+
+/// The toy's messages.
+pub struct Toy;
+
+impl Messages for Toy {
+    fn checksum(&self, message: &[u8]) -> Result<Vec<u8>, Unprotected> {
+        Ok(checksum(message))
+    }
+
+    fn verify(&self, message: &[u8], sum: &[u8]) -> Result<(), Unprotected> {
+        if checksum(message) == sum { Ok(()) } else { Err(Unprotected) }
+    }
+
+    fn seal(&self, message: &[u8]) -> Result<Vec<u8>, Unprotected> {
+        let xor: Vec<u8> = message.iter().map(|byte| byte ^ 0x5a).collect();
+        Ok([checksum(message), xor].concat())
+    }
+
+    fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, Unprotected> {
+        let (sum, xor) = sealed.split_first_chunk::<4>().ok_or(Unprotected)?;
+        let message: Vec<u8> = xor.iter().map(|byte| byte ^ 0x5a).collect();
+        self.verify(&message, sum)?;
+        Ok(message)
+    }
+}
+
+/// Accepts tokens that are a name and, behind a space, a lifetime in seconds.
+struct ToyAcceptor;
+
+impl Acceptor for ToyAcceptor {
+    fn accept(&self, token: &[u8]) -> Result<Established, Refusal> {
+        let text = String::from_utf8_lossy(token).into_owned();
+        if text.starts_with("wrong") {
+            return Err(Refusal { major: 9 << 16, minor: 77, text: "a wrong token".into() });
+        }
+        let (name, lifetime) = text.split_once(' ').unwrap_or((&text, "3600"));
+        Ok(Established {
+            messages: Box::new(Toy),
+            token: token.iter().rev().copied().collect(),
+            principal: name.into(),
+            user: None,
+            lifetime_s: lifetime.parse().ok(),
+        })
+    }
+}
+
+fn null(
+    _: &AtomicU32,
+    _: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    _: &mut Writer,
+) -> Result<(), Fault> {
+    Ok(args.end()?)
+}
+
+fn echo(
+    _: &AtomicU32,
+    _: &mut Call<'_>,
+    args: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    reply.opaque(args.opaque(1024)?);
+    Ok(args.end()?)
+}
+
+fn who(
+    _: &AtomicU32,
+    call: &mut Call<'_>,
+    _: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    let Credential::Principal(principal) = call.credential else { return Err(Fault::TooWeak) };
+    reply.opaque(&principal.name);
+    reply.u32(principal.flavor);
+    Ok(())
+}
+
+fn count(
+    n: &AtomicU32,
+    _: &mut Call<'_>,
+    _: &mut Reader<'_>,
+    reply: &mut Writer,
+) -> Result<(), Fault> {
+    reply.u32(n.fetch_add(1, Ordering::SeqCst));
+    Ok(())
+}
+
+static ROWS: [Row<AtomicU32>; 4] = [
+    Row::new("NULL", Plan::IDEMPOTENT, null),
+    Row::new("ECHO", Plan::IDEMPOTENT, echo),
+    Row::new("WHO", Plan::IDEMPOTENT, who),
+    Row::new("COUNT", Plan::NON_IDEMPOTENT, count),
+];
+static VERSIONS: [Version<AtomicU32>; 1] = [Version { number: 1, rows: &ROWS, operations: &[] }];
+
+/// A server with the flavour.
+pub struct Server {
+    pub dispatcher: Dispatcher,
+    pub counts: Box<dyn Fn() -> GssCounts>,
+    pub refusals: Receiver<String>,
+    posted: Receiver<Vec<u8>>,
+    host: Host,
+}
+
+/// Takes answers that are sent later.
+struct Host(Sender<Vec<u8>>);
+
+impl Blocking for Host {
+    fn will_block(&self) {}
+}
+
+impl CallHost for Host {
+    fn line(&self) -> Option<Box<dyn Line>> {
+        Some(Box::new(Way(self.0.clone())))
+    }
+
+    fn conn(&self) -> Option<ConnId> {
+        None
+    }
+}
+
+struct Way(Sender<Vec<u8>>);
+
+impl Line for Way {
+    fn post(self: Box<Self>, reply: Writer, _: &Done) -> Posted {
+        match self.0.send(reply.bytes().to_vec()) {
+            Ok(()) => Posted::Sent,
+            Err(_) => Posted::Gone,
+        }
+    }
+}
+
+impl Server {
+    pub fn new() -> Self {
+        let state = Arc::new(AtomicU32::new(0));
+        let service = Service { number: PROGRAM, name: "toy", versions: &VERSIONS, state };
+        let dispatcher = Dispatcher::new(vec![Box::new(service)], DispatchSettings::default());
+        let (refused, refusals) = channel();
+        let refused = Mutex::new(refused);
+        let on_refused = move |refusal: &RefusedContext| {
+            let _ = refused.lock().unwrap().send(refusal.reason.clone());
+        };
+        let flavor = RpcsecGss::new(Box::new(ToyAcceptor), Box::new(on_refused)).unwrap();
+        let counts = Box::new(flavor.counts());
+        dispatcher.auth().add(Box::new(flavor)).unwrap();
+        let (post, posted) = channel();
+        Self { dispatcher, counts, refusals, posted, host: Host(post) }
+    }
+
+    /// What becomes of a message, and its answer.
+    pub fn ask(&self, record: &[u8]) -> (Done, Vec<u8>) {
+        let mut reply = Writer::new();
+        let addr = "192.0.2.7:700".parse().unwrap();
+        let peer = Peer { addr, local: addr, transport: Transport::Tcp };
+        let done = self.dispatcher.dispatch(record, peer, 0, &self.host, &mut reply);
+        (done, reply.bytes().to_vec())
+    }
+
+    /// An answer that was sent later.
+    pub fn later(&self) -> Vec<u8> {
+        self.posted.recv_timeout(Duration::from_secs(60)).expect("an answer")
+    }
+}

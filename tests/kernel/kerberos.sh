@@ -1,0 +1,172 @@
+#!/bin/bash
+# kerberos.sh BOWLINE
+# The guest's side of the Kerberos test: a realm with its KDC, Bowline, and the kernel's client with rpc.gssd, all in
+# one guest. alice has a ticket, bob has none. Each check prints "ok NAME".
+set -u
+bowline=$1
+realm=/run/realm
+mkdir -p $realm /run/state /run/rpc_pipefs /mnt/nfs /srv/all/alice /srv/private
+export KRB5_KDC_PROFILE=$realm/kdc.conf
+echo server.lab.test >/proc/sys/kernel/hostname
+printf '127.0.0.1 server.lab.test server localhost\n' >/etc/hosts
+printf 'alice:x:61001:61001::/tmp:/bin/sh\nbob:x:61002:61002::/tmp:/bin/sh\n' >>/etc/passwd
+printf 'alice:x:61001:\nbob:x:61002:\nwheat:x:61003:alice\n' >>/etc/group
+cat >/etc/krb5.conf <<END
+[libdefaults]
+  default_realm = LAB.TEST
+  dns_lookup_kdc = false
+  dns_canonicalize_hostname = false
+  rdns = false
+[realms]
+  LAB.TEST = {
+    kdc = 127.0.0.1:88
+  }
+[domain_realm]
+  .lab.test = LAB.TEST
+END
+cat >$realm/kdc.conf <<END
+[kdcdefaults]
+  kdc_listen = 127.0.0.1:88
+  kdc_tcp_listen = 127.0.0.1:88
+[realms]
+  LAB.TEST = {
+    database_name = $realm/principal
+    key_stash_file = $realm/stash
+    supported_enctypes = aes256-cts-hmac-sha1-96:normal
+  }
+[logging]
+  kdc = FILE:$realm/kdc.log
+END
+{
+  kdb5_util create -r LAB.TEST -s -P master
+  kadmin.local <<END
+addprinc -randkey nfs/server.lab.test
+addprinc -randkey host/server.lab.test
+addprinc -randkey alice
+addprinc -randkey carol/office
+ktadd -k $realm/nfs.keytab nfs/server.lab.test
+ktadd -k /etc/krb5.keytab host/server.lab.test
+ktadd -k $realm/alice.keytab alice
+ktadd -k $realm/carol.keytab carol/office
+END
+} >$realm/log 2>&1
+chmod 644 $realm/*.keytab
+chmod 600 /etc/krb5.keytab $realm/nfs.keytab
+krb5kdc -n >$realm/kdc.out 2>&1 &
+
+chown 61001:61001 /srv/all/alice
+chmod 700 /srv/all/alice
+chmod 1777 /srv/private
+head -c 3000000 /dev/urandom >/srv/all/large
+chgrp 61003 /srv/all/large
+chmod 640 /srv/all/large
+echo '# who is who
+carol/*@LAB.TEST alice' >$realm/principals
+cat >/run/exports <<END
+/srv/all *(rw,insecure,sec=sys:krb5:krb5i:krb5p)
+/srv/private *(rw,insecure,sec=krb5p)
+END
+serve() {
+  "$bowline" serve --exports /run/exports --listen 0.0.0.0 --portmap serve --state-dir /run/state \
+    --control /run/control.sock --set versions=2,3,4.1,4.2 --set keytab=$realm/nfs.keytab \
+    --set principals=$realm/principals >>/run/server.log 2>&1 &
+  server=$!
+  for i in $(seq 200); do (: </dev/tcp/127.0.0.1/2049) 2>/dev/null && break; sleep 0.05; done
+}
+serve
+modprobe -a auth_rpcgss rpcsec_gss_krb5 || exit 1
+mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs
+printf '[general]\npipefs-directory=/run/rpc_pipefs\n' >/etc/nfs.conf
+rpc.gssd -f >/run/gssd.log 2>&1 &
+for i in $(seq 100); do [ -e /run/rpc_pipefs/gssd/clntXX/gssd ] && break; sleep 0.05; done
+
+failed=0
+check() {
+  if "$@" >/run/out 2>&1; then
+    echo "ok $*"
+  else
+    failed=1
+    sed 's/^/    /' /run/out
+    echo "not ok $*"
+  fi
+}
+as() {
+  local uid=$1
+  shift
+  setpriv --reuid="$uid" --regid="$uid" --clear-groups "$@"
+}
+ticket() { as 61001 kinit -c FILE:/tmp/krb5cc_61001 -k -t "$realm/$1.keytab" "$2"; }
+mount_with() {
+  local vers=$1 sec=$2 path=${3:-/srv/all} more=
+  [ "$vers" != 3 ] || more=,nolock,port=2049,mountproto=tcp,mountport=2049
+  timeout 40 mount -t nfs -o "vers=$vers,proto=tcp,sec=$sec$more" "server.lab.test:$path" /mnt/nfs
+}
+works_as_alice() {
+  as 61001 sh -ec 'cd /mnt/nfs/alice && rm -rf new && mkdir new && cd new && echo text >a && mv a b && ln b c
+    ln -s b d && dd if=/dev/urandom of=data bs=64k count=32 conv=fsync status=none
+    [ "$(stat -c %u,%g b)" = 61001,61001 ] && md5sum <data' >/run/sum || return
+  echo 3 >/proc/sys/vm/drop_caches
+  [ "$(cat /run/sum)" = "$(as 61001 sh -c "md5sum </mnt/nfs/alice/new/data")" ] &&
+    [ "$(md5sum </srv/all/alice/new/data)" = "$(cat /run/sum)" ] &&
+    # by a group that only the server knows alice to be in
+    [ "$(as 61001 md5sum /mnt/nfs/large | cut -d " " -f 1)" = "$(md5sum </srv/all/large | cut -d " " -f 1)" ]
+}
+flavour() {
+  mount_with "$1" "$2" && grep " /mnt/nfs .*sec=$2," /proc/mounts || return
+  works_as_alice
+  local result=$?
+  ! as 61002 ls /mnt/nfs/ || result=1
+  umount /mnt/nfs
+  return $result
+}
+ticket alice alice || exit 1
+for vers in 3 4.1; do
+  for sec in krb5 krb5i krb5p; do check flavour $vers $sec; done
+done
+sys_is_refused_where_krb5p_is_asked_for() {
+  mount_with "$1" krb5p /srv/private && as 61001 touch "/mnt/nfs/by-alice-$1" && umount /mnt/nfs || return
+  if mount_with "$1" sys /srv/private; then
+    ls /mnt/nfs && touch /mnt/nfs/by-root
+    umount /mnt/nfs
+  fi
+  [ ! -e /srv/private/by-root ] && [ -e "/srv/private/by-alice-$1" ]
+}
+check sys_is_refused_where_krb5p_is_asked_for 3
+check sys_is_refused_where_krb5p_is_asked_for 4.1
+a_restarted_server_is_joined_again() {
+  mount_with 4.1 krb5i && works_as_alice || return
+  kill -9 $server
+  wait $server
+  serve
+  works_as_alice && umount /mnt/nfs
+}
+check a_restarted_server_is_joined_again
+new_keys_count_at_once() {
+  kadmin.local -q "ktadd -k $realm/nfs.keytab nfs/server.lab.test" && ticket alice alice || return
+  mount_with 4.1 krb5 && works_as_alice && umount /mnt/nfs
+}
+check new_keys_count_at_once
+the_table_says_who_a_principal_is() {
+  ticket carol carol/office && mount_with 4.1 krb5p && works_as_alice && umount /mnt/nfs
+}
+check the_table_says_who_a_principal_is
+nobody_is_root_by_a_ticket() {
+  # root of the client is its machine's principal
+  mount_with 4.1 krb5 || return
+  local result=0
+  touch /mnt/nfs/alice/by-root && result=1
+  umount /mnt/nfs
+  return $result
+}
+check nobody_is_root_by_a_ticket
+without_a_keytab_the_other_flavours_are_served() {
+  "$bowline" set --control /run/control.sock keytab=/nonexistent || return
+  "$bowline" status --control /run/control.sock | grep -q 'keytab /nonexistent cannot be used' || return
+  mount_with 4.1 sys && ls /mnt/nfs && umount /mnt/nfs || return
+  "$bowline" set --control /run/control.sock keytab=$realm/nfs.keytab && mount_with 4.1 krb5i && umount /mnt/nfs
+}
+check without_a_keytab_the_other_flavours_are_served
+kill $server
+wait $server
+[ $failed = 0 ] || { echo "the server said:"; tail -n 20 /run/server.log; tail -n 5 /run/gssd.log; tail -n 3 $realm/kdc.log; }
+exit $failed
