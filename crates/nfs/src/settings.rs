@@ -70,14 +70,16 @@ impl From<TransferSize> for u64 {
 enum NfsVersion {
     V2,
     V3,
+    V40,
     V41,
     V42,
 }
 
 /// Every version, and how it is written.
-const VERSIONS: [(NfsVersion, &str); 4] = [
+const VERSIONS: [(NfsVersion, &str); 5] = [
     (NfsVersion::V2, "2"),
     (NfsVersion::V3, "3"),
+    (NfsVersion::V40, "4.0"),
     (NfsVersion::V41, "4.1"),
     (NfsVersion::V42, "4.2"),
 ];
@@ -95,11 +97,8 @@ pub struct NfsVersionsError {
 impl fmt::Display for NfsVersionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.unknown.as_str() {
-            "" => f.write_str("name at least one version: 2, 3, 4.1, 4.2"),
-            "4" | "4.0" => {
-                write!(f, "version {} is not served yet: choose of 2, 3, 4.1, 4.2", self.unknown)
-            }
-            other => write!(f, "{other} is no version of NFS: choose of 2, 3, 4.1, 4.2"),
+            "" => f.write_str("name at least one version: 2, 3, 4.0, 4.1, 4.2"),
+            other => write!(f, "{other} is no version of NFS: choose of 2, 3, 4.0, 4.1, 4.2"),
         }
     }
 }
@@ -144,7 +143,9 @@ impl NfsVersions {
         let number = |version: &NfsVersion| match version {
             NfsVersion::V2 => Some(2),
             NfsVersion::V3 => Some(3),
-            NfsVersion::V41 | NfsVersion::V42 => (transport == Transport::Tcp).then_some(4),
+            NfsVersion::V40 | NfsVersion::V41 | NfsVersion::V42 => {
+                (transport == Transport::Tcp).then_some(4)
+            }
         };
         let mut numbers: Vec<_> = self.0.iter().filter_map(number).collect();
         numbers.dedup();
@@ -155,6 +156,7 @@ impl NfsVersions {
     fn minors(&self) -> u32 {
         let bit = |version: &NfsVersion| match version {
             NfsVersion::V2 | NfsVersion::V3 => 0,
+            NfsVersion::V40 => 1,
             NfsVersion::V41 => 1 << 1,
             NfsVersion::V42 => 1 << 2,
         };
@@ -189,7 +191,7 @@ impl Default for NfsSettings {
     fn default() -> Self {
         Self {
             served: Arc::new(ServedVersions::new(&[2, 3], &[2, 3])),
-            minors: AtomicU32::new(1 << 1 | 1 << 2),
+            minors: AtomicU32::new(1 | 1 << 1 | 1 << 2),
             max_read: AtomicU32::new(TRANSFER),
             max_write: AtomicU32::new(TRANSFER),
         }
@@ -240,9 +242,7 @@ mod tests {
         assert_eq!(versions.newest_minor(), Some(2));
         assert_eq!(NfsVersions::default().newest_minor(), None);
         assert_eq!(NfsVersions::default().to_string(), "2,3");
-        for (text, problem) in
-            [("", "at least one"), ("4.0", "not served yet"), ("5", "no version")]
-        {
+        for (text, problem) in [("", "at least one"), ("4", "no version"), ("5", "no version")] {
             let error = text.parse::<NfsVersions>().unwrap_err().to_string();
             assert!(error.contains(problem), "{text}: {error}");
         }

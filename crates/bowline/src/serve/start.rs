@@ -34,7 +34,7 @@ use nfs::nlm::Nlm;
 use nfs::nsm::{Nsm, Reboots};
 use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings, Store};
-use rpc::{DispatchSettings, Dispatcher, Program, Replies, Switched};
+use rpc::{DispatchSettings, Dispatcher, Outbound, Program, Replies, Switched};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -293,6 +293,7 @@ impl Programs {
             .with_version_4(v4)
             .with_store(store);
         let nfs = Arc::new(nfs);
+        nfs.set_outbound(Arc::clone(outbound) as Arc<dyn Outbound>);
         nfs.settings.set_versions(&config.values.versions);
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);
         nfs.settings.max_write.store(config.values.max_write.0.bytes(), Relaxed);

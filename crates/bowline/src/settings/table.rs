@@ -177,13 +177,13 @@ settings! {
     }
     versions: NfsVersions {
         key: "versions",
-        values: "2,3,4.1,4.2",
+        values: "2,3,4.0,4.1,4.2",
         default: NfsVersions::default(),
         default_text: None,
         apply: Some(|parts, versions, _| Ok(set_versions(parts, versions))),
         help: "versions of NFS that are served",
-        manual: "A list. 4.1 and 4.2 are served over TCP only and are not complete: they have no delegations, and their \
-                 share reservations do not meet those of NLM.",
+        manual: "A list. 4.0, 4.1 and 4.2 are served over TCP only and are not complete: they have no delegations, \
+                 and their share reservations do not meet those of NLM.",
     }
     max_read: Bytes<TransferSize> {
         key: "max-read",

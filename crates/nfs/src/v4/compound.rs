@@ -8,6 +8,7 @@
 //! was changed: a retry of CREATE is then answered rightly even by clients that do not ask.
 
 use super::frame::Frame;
+use super::minor0;
 use super::name;
 use super::ops::{self, OpRow, Position};
 use super::status::Failed;
@@ -17,7 +18,7 @@ use proto::nfs4::{CompoundHead, Nfsstat4, OPS_MAX, op, op_info};
 use rpc::{Call, Fault, OperationCounter, Plan, Transport};
 use xdr::{Mark, Reader, Writer};
 
-/// Sessions see retransmissions, not the reply cache of RPC.
+/// Sessions see retransmissions, not the reply cache of RPC; but for version 4.0, which has none.
 pub(super) const PLAN: Plan = Plan::IDEMPOTENT;
 /// The longest reply that is kept although the client did not ask for it, if something was changed.
 const SHORT_REPLY: usize = 1024;
@@ -27,8 +28,10 @@ const HASHED: usize = 512;
 /// Plans a COMPOUND: it is counted as its first operation that does something, which is found without decoding the
 /// operations behind it.
 pub(super) fn plan(_: &Nfs, args: &[u8], _: Transport) -> Plan {
+    let minor = Reader::new(args).get().map_or(1, |head: CompoundHead<'_>| head.minor);
+    let plan = if minor == 0 { minor0::plan(args) } else { PLAN };
     let main = main_op(args).and_then(ops::place_of);
-    main.map_or(PLAN, |place| PLAN.counted_as(place))
+    main.map_or(plan, |place| plan.counted_as(place))
 }
 
 /// The first operation that is not SEQUENCE and does more than to set the current filehandle.
@@ -114,6 +117,7 @@ pub(super) fn compound(
             current: None,
             saved: None,
             running: None,
+            opener: None,
             replay: None,
             position: 0,
             count: head.count,
@@ -148,6 +152,9 @@ fn run_all<'f>(
     reply: &mut Writer,
     (counter, mut main): (OperationCounter<'_>, Option<u32>),
 ) -> (u32, Nfsstat4) {
+    if frame.minor == 0 && frame.count > OPS_MAX {
+        return (0, Nfsstat4::Resource);
+    }
     for position in 0..frame.count.min(OPS_MAX) {
         frame.position = position;
         let Ok(number) = args.u32() else {
@@ -204,7 +211,7 @@ fn run_one<'f>(
                 // the attributes that were set: none
                 reply.u32(0);
             }
-            failed.status(number)
+            failed.status(number, frame.minor)
         }
     };
     debug_assert!(reply.written_since(before) >= 8);
@@ -225,7 +232,7 @@ fn check(
         let known = op_info(number).is_some_and(|info| info.since <= frame.minor);
         return Err(if known { Nfsstat4::NotSupp } else { Nfsstat4::OpIllegal }.into());
     };
-    if frame.running.is_none() {
+    if frame.running.is_none() && frame.minor > 0 {
         match row.position {
             Position::First => {}
             Position::InsideOrOnly | Position::OnlyOperation if frame.position == 0 => {

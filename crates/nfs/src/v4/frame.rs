@@ -7,13 +7,15 @@ use crate::object::{Caller, Object};
 use proto::nfs4::{Nfsstat4, Stateid4};
 use rpc::{Copied, Credential};
 use siphasher::sip::SipHasher13;
-use state::v4::{Principal, Reading, Session, SlotTicket, Stateid};
+use state::v4::{Principal, Reading, Session, SlotTicket, Stateid, Turn};
 use state::{FileKey, Now};
 use std::hash::Hasher;
 use xdr::Writer;
 
 /// Bytes of the RPC header of a reply, with the largest that a flavour's verifier may be here.
 pub(super) const REPLY_HEADER: usize = 24;
+/// What a reply of version 4.0 may have beside data: headers, handles, attributes.
+const HEADERS: usize = 16 * 1024;
 
 /// The current filehandle, and the stateid that goes with it.
 #[derive(Clone)]
@@ -44,6 +46,8 @@ pub(super) struct Frame<'f> {
     pub current: Option<CurrentObject<'f>>,
     pub saved: Option<CurrentObject<'f>>,
     pub running: Option<Running<'f>>,
+    /// The open owner whose OPEN runs, in version 4.0.
+    pub opener: Option<Turn>,
     /// The reply to send instead of what was written: this request has run before.
     pub replay: Option<Vec<u8>>,
     /// The place of the operation that runs, and how many there are.
@@ -107,9 +111,10 @@ impl<'f> Frame<'f> {
         Ok(running.session)
     }
 
-    /// The stateid that an argument names: the current one, if it says so (RFC 8881 §8.2.3).
+    /// The stateid that an argument names: the current one, if it says so (RFC 8881 §8.2.3), of which there is none in version
+    /// 4.0.
     pub fn named_stateid(&self, argument: Stateid4) -> Result<Stateid4, Failed> {
-        if argument != Stateid4::CURRENT {
+        if self.minor == 0 || argument != Stateid4::CURRENT {
             return Ok(argument);
         }
         let stateid = self.current.as_ref().and_then(|place| place.stateid);
@@ -140,7 +145,11 @@ impl<'f> Frame<'f> {
                     (whole, Nfsstat4::RepTooBig)
                 }
             }
-            None => (usize::MAX, Nfsstat4::RepTooBig),
+            // where nothing was agreed on: one READ of the largest size with all that goes with it
+            None => {
+                let most = self.nfs.settings.read_max(self.caller.peer().transport) as usize;
+                (most.saturating_add(HEADERS).saturating_sub(used), Nfsstat4::Resource)
+            }
         }
     }
 

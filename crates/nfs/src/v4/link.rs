@@ -4,8 +4,10 @@ use super::attr::change_info;
 use super::frame::Frame;
 use super::name;
 use super::status::Failed;
+use crate::object::Object;
 use crate::verbs;
-use proto::nfs4::LinkArgs;
+use proto::nfs4::{LinkArgs, Nfsstat4};
+use vfs::FileType;
 use xdr::{Reader, Writer};
 
 pub(super) fn link<'f>(
@@ -16,8 +18,16 @@ pub(super) fn link<'f>(
     let LinkArgs { name } = args.get()?;
     let (file, dir) = (frame.saved_object()?, frame.object()?);
     name::check(name.0, frame.object()?)?;
+    if is_directory(file) {
+        return Err(Nfsstat4::IsDir.into());
+    }
     let linked = verbs::link(file, (dir, name.0))?;
     reply.put(&change_info(&linked.dir));
     frame.changed = true;
     Ok(())
+}
+
+/// Whether an object is a directory, of which there are no links.
+fn is_directory(object: &Object<'_>) -> bool {
+    object.attributes().is_some_and(|attr| attr.ftype == FileType::Directory)
 }

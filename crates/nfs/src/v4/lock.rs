@@ -82,10 +82,6 @@ enum From<'f> {
 impl<'f> From<'f> {
     /// Whether the file is open for what the lock excludes others from.
     fn check_mode(self, frame: &Frame<'f>, file: &FileKey, mode: Mode) -> Result<(), Failed> {
-        let needed = match mode {
-            Mode::Read => ShareBits::READ,
-            Mode::Write => ShareBits::WRITE,
-        };
         let granted = match self {
             Self::Open(open) => {
                 let client = frame.session()?.client_id();
@@ -97,11 +93,7 @@ impl<'f> From<'f> {
             }
             Self::Lock(lock) => frame.reading.lock_access(lock)?,
         };
-        if granted.number() & needed.number() == 0 {
-            Err(Nfsstat4::OpenMode.into())
-        } else {
-            Ok(())
-        }
+        check_open_mode(granted, mode)
     }
 
     /// The owner has got a lock: his stateid from now on.
@@ -123,6 +115,15 @@ impl<'f> From<'f> {
             }
         }
     }
+}
+
+/// Whether a file that is open for `granted` is open for what a lock excludes others from.
+pub(super) fn check_open_mode(granted: ShareBits, mode: Mode) -> Result<(), Failed> {
+    let needed = match mode {
+        Mode::Read => ShareBits::READ,
+        Mode::Write => ShareBits::WRITE,
+    };
+    if granted.number() & needed.number() == 0 { Err(Nfsstat4::OpenMode.into()) } else { Ok(()) }
 }
 
 pub(super) fn lockt<'f>(
@@ -150,15 +151,7 @@ pub(super) fn locku<'f>(
     let file = frame.file_key()?;
     let range = range(a.offset, a.length)?;
     let lock = known(frame, stateid_of(frame.named_stateid(a.stateid)?), &file)?;
-    let manager = manager(frame)?;
-    match manager.unlock(frame.caller.blocking(), &file, &lock.who(), range) {
-        LockAnswer::Done => {}
-        // of locks there is no denial here
-        LockAnswer::Denied(_) | LockAnswer::Grace | LockAnswer::NoGrace | LockAnswer::Later => {
-            return Err(Nfsstat4::Delay.into());
-        }
-        LockAnswer::Failed(status) => return Err(status.into()),
-    }
+    give_back(frame, &file, lock, range)?;
     frame.changed = true;
     let stateid = wire_stateid(lock.changed());
     reply.put(&stateid);
@@ -166,8 +159,26 @@ pub(super) fn locku<'f>(
     Ok(())
 }
 
+/// Gives bytes of a lock state back.
+pub(super) fn give_back(
+    frame: &Frame<'_>,
+    file: &FileKey,
+    lock: LockRef<'_>,
+    range: ByteRange,
+) -> Result<(), Failed> {
+    let manager = manager(frame)?;
+    match manager.unlock(frame.caller.blocking(), file, &lock.who(), range) {
+        LockAnswer::Done => Ok(()),
+        // of locks there is no denial here
+        LockAnswer::Denied(_) | LockAnswer::Grace | LockAnswer::NoGrace | LockAnswer::Later => {
+            Err(Nfsstat4::Delay.into())
+        }
+        LockAnswer::Failed(status) => Err(status.into()),
+    }
+}
+
 /// The name of the current file, which must be a regular one.
-fn current_file(frame: &Frame<'_>) -> Result<FileKey, Failed> {
+pub(super) fn current_file(frame: &Frame<'_>) -> Result<FileKey, Failed> {
     let object = frame.object()?;
     let attr = object.backend().getattr(&object.cx(), &object.fid, Want::STAT)?;
     vfs::need_regular(attr.ftype)?;
@@ -181,7 +192,7 @@ fn known<'f>(frame: &Frame<'f>, stateid: Stateid, file: &FileKey) -> Result<Lock
 }
 
 /// The range of a request.
-fn range(offset: u64, length: u64) -> Result<ByteRange, Failed> {
+pub(super) fn range(offset: u64, length: u64) -> Result<ByteRange, Failed> {
     let range = match length {
         0 => None,
         u64::MAX => ByteRange::new(offset, u64::MAX),
@@ -193,40 +204,49 @@ fn range(offset: u64, length: u64) -> Result<ByteRange, Failed> {
     range.ok_or_else(|| Nfsstat4::Inval.into())
 }
 
-const fn mode(kind: LockType4) -> Mode {
+pub(super) const fn mode(kind: LockType4) -> Mode {
     match kind {
         LockType4::Read | LockType4::ReadWait => Mode::Read,
         LockType4::Write | LockType4::WriteWait => Mode::Write,
     }
 }
 
-fn manager(frame: &Frame<'_>) -> Result<Arc<dyn ByteRangeLocks>, Failed> {
+pub(super) fn manager(frame: &Frame<'_>) -> Result<Arc<dyn ByteRangeLocks>, Failed> {
     // the server is stopping
     frame.nfs.lock_manager().ok_or_else(|| Nfsstat4::Delay.into())
 }
 
 /// The client as a host of the table of locks, and its id.
 fn host(frame: &Frame<'_>, manager: &Arc<dyn ByteRangeLocks>) -> Result<(HostId, u64), Failed> {
-    let (session, peer) = (frame.session()?, frame.caller.peer());
-    let make = |client: u64, name: &[u8]| {
-        let name = name.get(..state::NAME_MAX).unwrap_or(name);
-        let caller = state::Caller {
-            addr: peer.addr.ip(),
-            name,
-            local: peer.local.ip(),
-            nlm_version: 0,
-            transport: Transport::Tcp,
-            nsm_state: 0,
-        };
-        manager.add_client(&caller, client)
-    };
+    let session = frame.session()?;
+    let make = |client: u64, name: &[u8]| add_client(frame, manager, client, name);
     let host = frame.v4().state.lock_host(session, make);
     // the client has just been removed
     Ok((host.ok_or(Nfsstat4::Delay)?, session.client_id()))
 }
 
+/// Makes a client a host of the table of locks.
+pub(super) fn add_client(
+    frame: &Frame<'_>,
+    manager: &Arc<dyn ByteRangeLocks>,
+    client: u64,
+    name: &[u8],
+) -> HostId {
+    let peer = frame.caller.peer();
+    let name = name.get(..state::NAME_MAX).unwrap_or(name);
+    let caller = state::Caller {
+        addr: peer.addr.ip(),
+        name,
+        local: peer.local.ip(),
+        nlm_version: 0,
+        transport: Transport::Tcp,
+        nsm_state: 0,
+    };
+    manager.add_client(&caller, client)
+}
+
 /// What an answer comes to; of a denial, what is in the way is appended.
-fn done(answer: LockAnswer, reply: &mut Writer) -> Result<(), Failed> {
+pub(super) fn done(answer: LockAnswer, reply: &mut Writer) -> Result<(), Failed> {
     match answer {
         LockAnswer::Done => Ok(()),
         LockAnswer::Denied(conflict) => {

@@ -1,4 +1,4 @@
-//! NFS versions 4.1 and 4.2 (RFC 8881, RFC 7862): one procedure, COMPOUND, whose operations are one file each.
+//! NFS version 4 (RFC 7530, RFC 8881, RFC 7862): one procedure, COMPOUND, whose operations are one file each.
 //!
 //! [`compound`] decodes, checks, runs and encodes one operation after the other, with no list of decoded operations and
 //! none of results; [`ops`] has a row for each operation; [`frame`] is what an operation works on: the current and the
@@ -6,7 +6,7 @@
 //!
 //! Clients are called back by [`callback`].
 //!
-//! Not served yet: delegations, version 4.0.
+//! Not served yet: delegations.
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE inside a COMPOUND take no lock and allocate nothing.
 
@@ -26,6 +26,7 @@ mod getattr;
 mod link;
 mod lock;
 mod lookup;
+mod minor0;
 mod name;
 mod op_errors;
 mod open;

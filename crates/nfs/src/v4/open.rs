@@ -22,7 +22,7 @@ use vfs::{OpenAccess, Right, SetAttr, Status, Want};
 use xdr::{Reader, Writer};
 
 /// `OPEN4_RESULT_LOCKTYPE_POSIX`: an owner's locks split and merge.
-const LOCKTYPE_POSIX: u32 = 4;
+pub(super) const LOCKTYPE_POSIX: u32 = 4;
 /// `OPEN4_RESULT_MAY_NOTIFY_LOCK`: who waits for a lock is called back.
 const MAY_NOTIFY_LOCK: u32 = 0x20;
 
@@ -108,7 +108,7 @@ fn share_mode(args: &OpenArgs<'_>) -> Result<ShareMode, Failed> {
 }
 
 /// Opens a file that is there.
-fn open_name<'f>(
+pub(super) fn open_name<'f>(
     frame: &mut Frame<'f>,
     dir: &Object<'f>,
     name: &[u8],
@@ -196,10 +196,17 @@ fn share(
     request: &OpenRequest<'_>,
     kept: &Arc<dyn Any + Send + Sync>,
 ) -> Result<Opened, Failed> {
-    let (session, blocking) = (frame.session()?, frame.caller.blocking());
+    let (state, blocking) = (&frame.v4().state, frame.caller.blocking());
     for _ in 0..SHARE_ATTEMPTS {
         let kept = Box::new(Arc::clone(kept));
-        match frame.v4().state.open(frame.now, session, request, kept) {
+        let opened = match &frame.opener {
+            Some(turn) => {
+                let file = (request.file, request.mode);
+                state.open_in_turn(frame.now, turn, file, request.reclaim, kept)
+            }
+            None => state.open(frame.now, frame.session()?, request, kept),
+        };
+        match opened {
             Ok(opened) => return Ok(opened),
             Err(OpenError::Expired(clients)) => {
                 if frame.nfs.end_expired(blocking, &clients) == Ended::NotStored {

@@ -126,6 +126,10 @@ fn give_back(frame: &Frame<'_>, file: &Object<'_>, opened: state::v4::Opened) {
     if opened.again {
         return;
     }
+    if frame.opener.is_some() {
+        frame.v4().state.give_back_in_turn(frame.reading, &opened);
+        return;
+    }
     let key = super::frame::file_key(file.export().id.0, &file.fid);
     if let (Some(key), Ok(session)) = (key, frame.session()) {
         let _gone =

@@ -4,8 +4,8 @@ use super::frame::Frame;
 use super::status::Failed;
 use super::{
     access, close, commit, copy, create, exchange_id, filehandles, getattr, link, lock, lookup,
-    open, read, read_plus, readdir, readlink, remove, rename, secinfo, sequence, session_ops,
-    setattr, space, stateids, verify, write, xattrs,
+    minor0, open, read, read_plus, readdir, readlink, remove, rename, secinfo, sequence,
+    session_ops, setattr, space, stateids, verify, write, xattrs,
 };
 use proto::nfs4::{op, op_info};
 use xdr::{Reader, Writer};
@@ -40,7 +40,7 @@ pub(super) struct OpRow {
     pub run: Run,
 }
 
-const fn inside(number: u32, most: u32, run: Run) -> OpRow {
+pub(super) const fn inside(number: u32, most: u32, run: Run) -> OpRow {
     OpRow { number, position: Position::Inside, most, run }
 }
 
@@ -141,6 +141,11 @@ pub(super) fn row(number: u32, minor: u32) -> Option<&'static OpRow> {
     let (since, until) = op_info(number).map(|info| (info.since, info.until))?;
     if !(since..=until).contains(&minor) {
         return None;
+    }
+    if minor == 0
+        && let Some(row) = minor0::row(number)
+    {
+        return Some(row);
     }
     let at = usize::try_from(number).ok().and_then(|number| INDEX.get(number))?;
     ROWS.get(usize::from(*at))

@@ -72,7 +72,7 @@ impl List<'_, '_> {
                 Ok(root) => self.put_root(&root, entry, reply),
                 Err(refused) => {
                     let failed = Failed::from(refused);
-                    self.put_error(failed.status(proto::nfs4::op::LOOKUP), reply)
+                    self.put_error(failed.status(proto::nfs4::op::LOOKUP, self.frame.minor), reply)
                 }
             };
         }
@@ -90,7 +90,10 @@ impl List<'_, '_> {
                 Ok(Some(root)) => return self.put_root(&root, entry, reply),
                 Err(Failed::As(Nfsstat4::NoEnt)) => return false,
                 Err(failed) => {
-                    return self.put_error(failed.status(proto::nfs4::op::LOOKUP), reply);
+                    return self.put_error(
+                        failed.status(proto::nfs4::op::LOOKUP, self.frame.minor),
+                        reply,
+                    );
                 }
             }
         }
@@ -115,7 +118,7 @@ impl List<'_, '_> {
                 true
             }
             (Err(failed), _) | (_, Err(failed)) => {
-                self.put_error(failed.status(proto::nfs4::op::GETATTR), reply)
+                self.put_error(failed.status(proto::nfs4::op::GETATTR, self.frame.minor), reply)
             }
         }
     }

@@ -149,6 +149,7 @@ impl Nfs {
     /// Ends the clients of version 4 that have had nothing, or been silent, for too long.
     pub(crate) fn sweep_clients(&self, blocking: &dyn Blocking) {
         self.v4.state.sweep(self.clock.now());
+        self.v4.state.sweep_owners(self.clock.now());
         self.end_silent(blocking, self.v4.state.limits().courtesy_ms);
         self.give_back(blocking);
     }

@@ -2,6 +2,7 @@
 //! §18.6).
 
 use super::frame::{CurrentObject, Frame, file_key, stateid_of};
+use super::minor0;
 use super::recording::Ended;
 use super::status::Failed;
 use proto::nfs4::{FreeStateidArgs, Nfsstat4, Stateid4, TestStateidArgs};
@@ -40,7 +41,8 @@ pub(super) fn right_at(
     let object = &place.object;
     let file = file_key(object.export().id.0, &object.fid).ok_or(Nfsstat4::ServerFault)?;
     let stateid = match argument {
-        Stateid4::CURRENT => place.stateid.ok_or(Nfsstat4::BadStateid)?,
+        // there is none in version 4.0
+        Stateid4::CURRENT if frame.minor > 0 => place.stateid.ok_or(Nfsstat4::BadStateid)?,
         named => named,
     };
     let bits = match access {
@@ -54,19 +56,29 @@ pub(super) fn right_at(
             check_denied(frame, &file, bits)?;
             return Ok(Right::Check);
         }
+        _ if frame.minor == 0 => return minor0::data_right(frame, stateid, (&file, bits)),
         _ => {}
     }
     let client = frame.session()?.client_id();
     let granted = frame.reading.check_access(client, stateid_of(stateid), &file, bits)?;
-    Ok(Right::Opened(match granted {
+    Ok(opened_for(granted))
+}
+
+/// The right of an open.
+pub(super) const fn opened_for(granted: ShareBits) -> Right {
+    Right::Opened(match granted {
         ShareBits::READ => OpenAccess::READ,
         ShareBits::WRITE => OpenAccess::WRITE,
         _ => OpenAccess::BOTH,
-    }))
+    })
 }
 
-/// Whether somebody's open denies what a special stateid is used for.
-fn check_denied(frame: &Frame<'_>, file: &FileKey, access: ShareBits) -> Result<(), Failed> {
+/// Whether somebody's open denies what gives no right of its own.
+pub(super) fn check_denied(
+    frame: &Frame<'_>,
+    file: &FileKey,
+    access: ShareBits,
+) -> Result<(), Failed> {
     let state = &frame.v4().state;
     match state.check_denied(frame.now, file, access) {
         Ok(()) => Ok(()),

@@ -1,5 +1,6 @@
 //! The status of version 4 for each failure. An operation fails only with what RFC 8881 §15.2 allows it.
 
+use super::minor0;
 use super::op_errors::errors_of;
 use crate::object::Refused;
 use proto::nfs4::{Nfsstat4, op};
@@ -58,10 +59,11 @@ impl From<StateidError> for Failed {
 
 impl Failed {
     /// The status of an operation that fails so.
-    pub fn status(self, op: u32) -> Nfsstat4 {
+    pub fn status(self, op: u32, minor: u32) -> Nfsstat4 {
         match self {
+            Self::As(Nfsstat4::WrongType) if minor == 0 => nfsstat4(Status::WrongType, op, minor),
             Self::As(status) | Self::WithResult(status) => status,
-            Self::File(status) => nfsstat4(status, op),
+            Self::File(status) => nfsstat4(status, op, minor),
         }
     }
 }
@@ -133,10 +135,12 @@ const fn next(status: Nfsstat4) -> Nfsstat4 {
     }
 }
 
-/// The code of a failure in an operation, which may fail with it.
-pub fn nfsstat4(status: Status, op: u32) -> Nfsstat4 {
-    let allowed = errors_of(op);
+/// The code of a failure in an operation of a minor version, which may fail with it.
+pub fn nfsstat4(status: Status, op: u32, minor: u32) -> Nfsstat4 {
+    let allowed = if minor == 0 { minor0::errors_of(op) } else { errors_of(op) };
     let mut code = match (status, op) {
+        // what is neither a file nor a directory (RFC 7530 §16.16.6)
+        (Status::WrongType, op::OPEN) if minor == 0 => Nfsstat4::Symlink,
         // a directory is in the way of what is not one (RFC 8881 §18.26.3)
         (Status::IsDir, op::RENAME) => Nfsstat4::Exist,
         // PUTFH has no code for a client that the export is not for
@@ -151,9 +155,9 @@ pub fn nfsstat4(status: Status, op: u32) -> Nfsstat4 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::op_errors::errors_of;
+    use super::super::{minor0, op_errors::errors_of};
     use super::{Nfsstat4, Status, nfsstat4};
-    use proto::nfs4::{OPS, op};
+    use proto::nfs4::{OPS, OpInfo, op};
 
     const ALL: [Status; 29] = [
         Status::Perm,
@@ -189,28 +193,39 @@ mod tests {
 
     #[test]
     fn operations_fail_with_what_the_rfc_allows() {
-        for row in OPS.iter().filter(|row| row.until > 0) {
-            let errors = errors_of(row.number);
-            assert!(!errors.is_empty(), "{}", row.name);
-            assert!(!errors.contains(&Nfsstat4::Resource), "{}", row.name);
-            for status in ALL {
-                let code = nfsstat4(status, row.number);
-                let general = code == Nfsstat4::ServerFault;
-                assert!(general || errors.contains(&code), "{}: {status:?} is {code:?}", row.name);
+        for minor in 0..3 {
+            let in_version = |row: &&OpInfo| (row.since..=row.until).contains(&minor);
+            for row in OPS.iter().filter(in_version) {
+                let errors =
+                    if minor == 0 { minor0::errors_of(row.number) } else { errors_of(row.number) };
+                assert!(!errors.is_empty(), "{}", row.name);
+                assert!(minor == 0 || !errors.contains(&Nfsstat4::Resource), "{}", row.name);
+                for status in ALL {
+                    let code = nfsstat4(status, row.number, minor);
+                    let general = code == Nfsstat4::ServerFault;
+                    assert!(
+                        general || errors.contains(&code),
+                        "{} of 4.{minor}: {status:?} is {code:?}",
+                        row.name
+                    );
+                }
             }
         }
     }
 
     #[test]
     fn statuses_allowed_for_an_operation_are_kept() {
-        assert_eq!(nfsstat4(Status::Perm, op::SETATTR), Nfsstat4::Perm);
-        assert_eq!(nfsstat4(Status::Perm, op::LINK), Nfsstat4::Access);
-        assert_eq!(nfsstat4(Status::IsDir, op::RENAME), Nfsstat4::Exist);
-        assert_eq!(nfsstat4(Status::Symlink, op::READ), Nfsstat4::Symlink);
-        assert_eq!(nfsstat4(Status::Symlink, op::READDIR), Nfsstat4::NotDir);
-        assert_eq!(nfsstat4(Status::BadHandle, op::PUTFH), Nfsstat4::BadHandle);
-        assert_eq!(nfsstat4(Status::Acces, op::PUTFH), Nfsstat4::Stale);
-        assert_eq!(nfsstat4(Status::BadHandle, op::GETATTR), Nfsstat4::Stale);
-        assert_eq!(nfsstat4(Status::Jukebox, op::READ), Nfsstat4::Delay);
+        assert_eq!(nfsstat4(Status::Perm, op::SETATTR, 1), Nfsstat4::Perm);
+        assert_eq!(nfsstat4(Status::Perm, op::LINK, 1), Nfsstat4::Access);
+        assert_eq!(nfsstat4(Status::IsDir, op::RENAME, 1), Nfsstat4::Exist);
+        assert_eq!(nfsstat4(Status::Symlink, op::READ, 1), Nfsstat4::Symlink);
+        assert_eq!(nfsstat4(Status::Symlink, op::READDIR, 1), Nfsstat4::NotDir);
+        assert_eq!(nfsstat4(Status::BadHandle, op::PUTFH, 1), Nfsstat4::BadHandle);
+        assert_eq!(nfsstat4(Status::Acces, op::PUTFH, 1), Nfsstat4::Stale);
+        assert_eq!(nfsstat4(Status::BadHandle, op::GETATTR, 1), Nfsstat4::Stale);
+        assert_eq!(nfsstat4(Status::Jukebox, op::READ, 1), Nfsstat4::Delay);
+        assert_eq!(nfsstat4(Status::BadHandle, op::GETATTR, 0), Nfsstat4::BadHandle);
+        assert_eq!(nfsstat4(Status::WrongType, op::OPEN, 0), Nfsstat4::Symlink);
+        assert_eq!(nfsstat4(Status::WrongType, op::READ, 0), Nfsstat4::Inval);
     }
 }

@@ -49,8 +49,8 @@ pub use limits::V4Limits;
 pub use lock_entry::Released;
 pub use lock_state::LockRef;
 pub use minor0::{
-    Begun, Callback, CallbackPath, Claimant, ClientIdError, ClientNames, KeptReply, LockBegun,
-    LockOwnerName, OwnerError, OwnerRow, ReleaseError, Request, SetClientId, Turn,
+    Bearer, Begun, Callback, CallbackPath, Claimant, ClientIdError, ClientNames, KeptReply,
+    LockBegun, LockOwnerName, OwnerError, OwnerRow, ReleaseError, Request, SetClientId, Turn,
 };
 pub use open::{DowngradeError, OpenError, OpenRequest, Opened};
 pub use open_access::OpenRef;

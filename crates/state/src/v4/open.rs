@@ -93,9 +93,8 @@ impl V4State {
         if request.reclaim.is_some_and(|may| !may()) {
             return Err(OpenError::NoGrace);
         }
-        let in_the_way = |open: &&Arc<Open>| {
-            !open.is_of(client, request.owner) && conflicts(open.mode(), request.mode)
-        };
+        // the owner's own open is no exception (RFC 8881 §18.16.3)
+        let in_the_way = |open: &&Arc<Open>| conflicts(open.mode(), request.mode);
         self.check_conflicts(now, opens.iter().filter(in_the_way))?;
         if let Some(open) = opens.iter().find(|open| open.is_of(client, request.owner)) {
             let before = open.mode();

@@ -6,7 +6,7 @@
 //! its record is taken back at leisure ([`V4State::take_forgotten`]).
 
 use super::client::Client;
-use super::minor0::Turn;
+use super::minor0::{Claimant, Turn};
 use super::server::V4State;
 use super::session::Session;
 use crate::acquire::acquire;
@@ -45,6 +45,13 @@ impl Session {
 
 impl Turn {
     /// The client of version 4.0, which asks for state in this turn of an owner.
+    pub const fn requester(&self) -> Requester<'_> {
+        Requester { client: &self.client }
+    }
+}
+
+impl Claimant {
+    /// The client of version 4.0, which asks for state.
     pub const fn requester(&self) -> Requester<'_> {
         Requester { client: &self.client }
     }

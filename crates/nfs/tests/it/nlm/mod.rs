@@ -2,6 +2,7 @@
 
 mod local;
 mod locks;
+mod minor0;
 mod rig;
 mod rights;
 mod shares;

@@ -7,14 +7,24 @@ use super::super::open_entry::Open;
 use super::super::server::{Reading, V4State};
 use super::super::stateid::{Stateid, StateidError, check_version};
 use crate::key::{FileKey, HostId, Now};
+use crate::principal::Principal;
 use crate::share::ShareBits;
 use crate::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 
+/// What a stateid gives the right to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bearer {
+    /// What the file is open for.
+    pub access: ShareBits,
+    /// Who has opened it, who need not be who uses the stateid.
+    pub user: Principal,
+}
+
 /// A client of version 4.0 that a request is about.
 #[derive(Clone)]
 pub struct Claimant {
-    pub(super) client: Arc<Client>,
+    pub(in super::super) client: Arc<Client>,
 }
 
 impl Claimant {
@@ -65,7 +75,7 @@ impl V4State {
         stateid: Stateid,
         file: &FileKey,
         access: ShareBits,
-    ) -> Result<ShareBits, StateidError> {
+    ) -> Result<Bearer, StateidError> {
         let open = match self.usable_open(reading, stateid, file) {
             Ok(open) => open,
             Err(error) => {
@@ -75,8 +85,9 @@ impl V4State {
         };
         open.client.renew(now);
         let granted = open.mode().access;
+        let opener = open.opener.as_ref().ok_or(StateidError::Bad)?;
         if granted.number() & access.number() == access.number() {
-            Ok(granted)
+            Ok(Bearer { access: granted, user: opener.user })
         } else {
             Err(StateidError::OpenMode)
         }

@@ -10,7 +10,6 @@ use super::super::stateid::{Stateid, StateidError};
 use super::access::Claimant;
 use super::owner::{KeptReply, OwnerError, OwnerKind, Request};
 use super::turn::{Begun, Turn};
-use crate::acquire::acquire;
 use crate::holder::Who;
 use crate::key::{FileKey, HostId, Now};
 use crate::share::ShareBits;
@@ -46,10 +45,11 @@ pub enum ReleaseError {
 }
 
 impl V4State {
-    /// Begins a LOCK of an owner that has no lock by this open yet.
+    /// Begins a LOCK of an owner that says that it has no lock by this open yet. If it has one its number must be the next
+    /// one all the same; RFC 7530 §16.10.5 has it fail, but there are clients that say so each time.
     ///
     /// # Errors
-    /// [`OwnerError`]; [`OwnerError::BadSeqid`] if it has one.
+    /// [`OwnerError`].
     pub fn begin_first_lock(
         &self,
         now: Now,
@@ -68,13 +68,6 @@ impl V4State {
         let found = turn.client.owners();
         let found = found.and_then(|owners| owners.find(OwnerKind::Lock, owner.name));
         let Some(found) = found else { return Ok(LockBegun::Run(turn, None)) };
-        let has_locked = reading.open(&stateid.other).is_some_and(|open| {
-            let locks = acquire(&open.locks);
-            locks.iter().any(|lock| *lock.owner == *owner.name)
-        });
-        if has_locked {
-            return Err(OwnerError::BadSeqid);
-        }
         match Turn::begin(&turn.client, &found, now, Request { seqid: owner.seqid, ..request })? {
             Begun::Run(lock_turn) => Ok(LockBegun::Run(turn, Some(lock_turn))),
             // by another open owner with another number: not the same request
@@ -145,7 +138,8 @@ impl V4State {
         let Some(owners) = client.owners() else { return Err(StateidError::Bad) };
         if turns.1.is_none() {
             let most = (now, self.limits.owners_per_client);
-            let Some(found) = owners.find_or_add(OwnerKind::Lock, owner.name, most) else {
+            let Some(found) = owners.find_or_add(OwnerKind::Lock, owner.name, request.user, most)
+            else {
                 return Ok(None);
             };
             match Turn::begin(&client, &found, now, Request { seqid: owner.seqid, ..request }) {

@@ -34,7 +34,7 @@ impl V4State {
             self.end_owner(&owner);
         }
         let most = (now, self.limits.owners_per_client);
-        let owner = owners.find_or_add(OwnerKind::Open, name, most);
+        let owner = owners.find_or_add(OwnerKind::Open, name, request.user, most);
         Turn::begin(&client, &owner.ok_or(OwnerError::NoRoom)?, now, request)
     }
 

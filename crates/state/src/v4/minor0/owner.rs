@@ -6,6 +6,7 @@
 
 use crate::acquire::acquire;
 use crate::key::Now;
+use crate::principal::Principal;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -28,6 +29,8 @@ pub struct Request {
     pub op: u32,
     /// A hash of its arguments, and of who sends it.
     pub hash: u64,
+    /// Who sends it.
+    pub user: Principal,
 }
 
 /// The reply of the last request of an owner.
@@ -81,6 +84,8 @@ struct Sequence {
 pub(in super::super) struct Owner {
     pub kind: OwnerKind,
     pub name: Box<[u8]>,
+    /// Who has sent its first request.
+    pub user: Principal,
     confirmed: AtomicUsize,
     used_ms: AtomicU64,
     sequence: Mutex<Sequence>,
@@ -97,10 +102,11 @@ const fn follows(last: u32, seqid: u32) -> bool {
 }
 
 impl Owner {
-    pub fn new(kind: OwnerKind, name: &[u8], now: Now) -> Self {
+    pub fn new(kind: OwnerKind, name: &[u8], user: Principal, now: Now) -> Self {
         Self {
             kind,
             name: name.into(),
+            user,
             confirmed: AtomicUsize::new(usize::from(kind == OwnerKind::Lock)),
             used_ms: AtomicU64::new(now.0),
             sequence: Mutex::default(),

@@ -3,6 +3,7 @@
 use super::owner::{Owner, OwnerKind};
 use crate::acquire::acquire;
 use crate::key::Now;
+use crate::principal::Principal;
 use crate::sync::{Arc, Mutex};
 use std::collections::BTreeMap;
 
@@ -48,6 +49,7 @@ impl Owners {
         &self,
         kind: OwnerKind,
         name: &[u8],
+        user: Principal,
         (now, most): (Now, usize),
     ) -> Option<Arc<Owner>> {
         let mut table = acquire(&self.table);
@@ -56,7 +58,7 @@ impl Owners {
         if full {
             return table.owners.get(&key).map(Arc::clone);
         }
-        let make = || Arc::new(Owner::new(kind, name, now));
+        let make = || Arc::new(Owner::new(kind, name, user, now));
         Some(Arc::clone(table.owners.entry(key).or_insert_with(make)))
     }
 

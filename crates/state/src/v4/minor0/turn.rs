@@ -66,6 +66,11 @@ impl Turn {
         self.owner.is_confirmed()
     }
 
+    /// Confirms the owner: an OPEN that is a reclaim needs no confirmation (RFC 7530 §9.1.11).
+    pub fn confirm(&self) {
+        self.owner.confirm();
+    }
+
     /// Ends the request: its number is the owner's last one from now on, with this reply. What the request before it has
     /// closed is returned.
     pub(super) fn advance(mut self, reply: KeptReply) -> Option<[u8; 12]> {

@@ -1,0 +1,23 @@
+//! A client of version 4.0 in the table of locks.
+
+use super::super::frame::Frame;
+use super::super::lock::add_client;
+use super::super::status::Failed;
+use crate::byte_range_locks::ByteRangeLocks;
+use proto::nfs4::Nfsstat4;
+use state::HostId;
+use state::v4::Claimant;
+use std::sync::Arc;
+
+/// The client as a host of the table of locks.
+///
+/// # Errors
+/// NFS4ERR_DELAY: it has just been removed.
+pub(super) fn host(
+    frame: &Frame<'_>,
+    manager: &Arc<dyn ByteRangeLocks>,
+    claimant: &Claimant,
+) -> Result<HostId, Failed> {
+    let host = claimant.lock_host(|client, name| add_client(frame, manager, client, name));
+    host.ok_or_else(|| Nfsstat4::Delay.into())
+}

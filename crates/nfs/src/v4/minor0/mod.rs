@@ -1,0 +1,30 @@
+//! Version 4.0 (RFC 7530), as far as it differs from the later ones: a COMPOUND has no session; who sends it is told by the
+//! client id or the stateid in each operation, and what may not run twice is known by its owner's numbers ([`turn`]) or by
+//! the reply cache of RPC ([`plan`]).
+//!
+//! An operation that is not here is the same in all minor versions.
+
+mod callback_probe;
+mod close;
+mod errors;
+mod lock;
+mod lock_owner;
+mod lockt;
+mod locku;
+mod open;
+mod open_confirm;
+mod open_downgrade;
+mod ops;
+mod plan;
+mod release_lockowner;
+mod renew;
+mod restorefh;
+mod secinfo;
+mod set_client_id;
+mod stateids;
+mod turn;
+
+pub(super) use errors::errors_of;
+pub(super) use ops::row;
+pub(super) use plan::plan;
+pub(super) use stateids::data_right;

@@ -1,0 +1,108 @@
+//! OPEN in version 4.0 (RFC 7530 §16.16): a turn of the open owner, whose first OPEN is to be confirmed.
+
+use super::super::frame::{Frame, wire_stateid};
+use super::super::name;
+use super::super::open::{self, LOCKTYPE_POSIX, OpenedFile};
+use super::super::open_create::{self, Found};
+use super::super::recording;
+use super::super::status::Failed;
+use super::turn::{in_turn, request_of};
+use crate::object::Object;
+use proto::nfs4::{Bitmap4, ChangeInfo4, Createhow4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, op};
+use state::v4::Begun;
+use state::{ShareBits, ShareMode};
+use xdr::{Reader, Writer};
+
+/// `OPEN4_RESULT_CONFIRM`: the client must confirm the OPEN before it does anything else.
+const CONFIRM: u32 = 2;
+/// `OPEN_DELEGATE_NONE`.
+const NO_DELEGATION: u32 = 0;
+
+pub(super) fn open<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let before = args.rest();
+    let a: OpenArgs<'_> = args.get()?;
+    check_members(&a)?;
+    let request = request_of(frame, (op::OPEN, a.seqid), before, args);
+    frame.object()?;
+    let owner = (a.owner.clientid, a.owner.owner.0);
+    let turn = match frame.v4().state.begin_open(frame.now, owner, request) {
+        Ok(Begun::Run(turn)) => turn,
+        begun => return in_turn(frame, reply, (op::OPEN, begun), |_, _, _| Ok(())),
+    };
+    let is_confirmed = turn.is_confirmed() || matches!(a.claim, OpenClaim4::Previous(_));
+    let flags = if is_confirmed { LOCKTYPE_POSIX } else { LOCKTYPE_POSIX | CONFIRM };
+    frame.opener = Some(turn);
+    let opened = run(frame, &a);
+    let body = reply.mark();
+    let ended = opened.map(|file| {
+        reply.put(&wire_stateid(file.opened.stateid));
+        reply.put(&file.dir);
+        reply.u32(flags);
+        reply.put(&file.set);
+        reply.u32(NO_DELEGATION);
+    });
+    let turn = frame.opener.take();
+    super::turn::end(frame, [turn, None], (op::OPEN, ended), (body, reply));
+    ended
+}
+
+/// Refuses what the XDR of version 4.0 does not have.
+fn check_members(a: &OpenArgs<'_>) -> Result<(), Failed> {
+    let create = matches!(a.how, OpenHow4::Create(Createhow4::Exclusive41(..)));
+    let claim =
+        matches!(a.claim, OpenClaim4::Fh | OpenClaim4::DelegPrevFh | OpenClaim4::DelegCurFh(_));
+    if create || claim { Err(Nfsstat4::BadXdr.into()) } else { Ok(()) }
+}
+
+/// What is wanted and denied.
+fn share_mode(a: &OpenArgs<'_>) -> Result<ShareMode, Failed> {
+    let bits = (ShareBits::from_number(a.share_access), ShareBits::from_number(a.share_deny));
+    match bits {
+        (Some(access), Some(deny)) if access != ShareBits::NONE => Ok(ShareMode { access, deny }),
+        _ => Err(Nfsstat4::Inval.into()),
+    }
+}
+
+fn run(frame: &mut Frame<'_>, a: &OpenArgs<'_>) -> Result<OpenedFile, Failed> {
+    let mode = share_mode(a)?;
+    let place = frame.object()?.clone();
+    let turn = frame.opener.as_ref().ok_or(Nfsstat4::ServerFault)?;
+    recording::admit(frame, turn.requester(), matches!(a.claim, OpenClaim4::Previous(_)))?;
+    let owner = a.owner.owner.0;
+    match (a.claim, a.how) {
+        (OpenClaim4::Null(name), how) => {
+            name::check(name.0, &place)?;
+            match how {
+                OpenHow4::NoCreate => open::open_name(frame, &place, name.0, owner, mode),
+                OpenHow4::Create(how) => {
+                    open_create::open_or_create(frame, &place, name.0, owner, mode, how)
+                }
+            }
+        }
+        (OpenClaim4::Previous(_), OpenHow4::NoCreate) => reclaim(frame, &place, owner, mode),
+        // there are no delegations
+        (OpenClaim4::DelegateCur(..), OpenHow4::NoCreate) => Err(Nfsstat4::BadStateid.into()),
+        (OpenClaim4::DelegatePrev(_), OpenHow4::NoCreate) => Err(Nfsstat4::NotSupp.into()),
+        _ => Err(Nfsstat4::Inval.into()),
+    }
+}
+
+/// Opens a file again that was open before the server's restart; no delegation is given again.
+fn reclaim(
+    frame: &Frame<'_>,
+    file: &Object<'_>,
+    owner: &[u8],
+    mode: ShareMode,
+) -> Result<OpenedFile, Failed> {
+    let opened = open::reserve(frame, file, owner, mode, Found::Reclaimed)?;
+    if let Some(turn) = &frame.opener {
+        turn.confirm();
+        turn.requester().reclaimed(frame.now, &frame.nfs.state);
+    }
+    let dir = ChangeInfo4 { atomic: false, before: 0, after: 0 };
+    Ok(OpenedFile { opened, dir, set: Bitmap4::NONE })
+}

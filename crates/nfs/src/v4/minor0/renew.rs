@@ -1,0 +1,15 @@
+//! RENEW (RFC 7530 §16.28). There are no delegations that a broken way of callbacks could matter to.
+
+use super::super::frame::Frame;
+use super::super::status::Failed;
+use proto::nfs4::RenewArgs;
+use xdr::{Reader, Writer};
+
+pub(super) fn renew<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    _: &mut Writer,
+) -> Result<(), Failed> {
+    let RenewArgs { clientid } = args.get()?;
+    Ok(frame.v4().state.renew_client(frame.now, clientid)?)
+}

@@ -1,0 +1,82 @@
+//! SETCLIENTID and SETCLIENTID_CONFIRM (RFC 7530 §16.33, §16.34).
+//!
+//! Callbacks go to the address that SETCLIENTID came from and to no other, whatever the client names: the server calls no
+//! third party on anybody's word.
+
+use super::super::frame::Frame;
+use super::super::status::Failed;
+use super::callback_probe;
+use proto::layout::Bytes;
+use proto::nfs4::{ClientAddr4, Nfsstat4, SetclientidArgs, SetclientidConfirmArgs};
+use proto::portmap::{Netid, from_universal};
+use rpc::Peer;
+use state::v4::{Callback, ClientIdError, SetClientId};
+use std::sync::Arc;
+use xdr::{Reader, Writer};
+
+pub(super) fn setclientid<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let a: SetclientidArgs<'_> = args.get()?;
+    let peer = frame.caller.peer();
+    let callback = Callback::new(
+        (a.cb_program, a.callback_ident),
+        (peer.addr.ip(), peer.local.ip()),
+        port_of(peer, &a.cb_location),
+    );
+    let who = SetClientId {
+        name: a.id.0,
+        verifier: a.verifier,
+        principal: frame.principal(),
+        callback: Arc::new(callback),
+    };
+    match frame.v4().state.set_client_id(frame.now, &who) {
+        Ok(names) => {
+            reply.u64(names.client_id);
+            reply.raw(&names.confirm);
+            Ok(())
+        }
+        Err(ClientIdError::InUse) => {
+            put_user(peer, reply);
+            Err(Failed::WithResult(Nfsstat4::ClidInUse))
+        }
+        Err(ClientIdError::NoRoom) => Err(Nfsstat4::Delay.into()),
+        // only SETCLIENTID_CONFIRM names a client
+        Err(ClientIdError::Stale) => Err(Nfsstat4::ServerFault.into()),
+    }
+}
+
+/// The port of a client's address, if that is the one that it calls from, over TCP.
+fn port_of(peer: Peer, location: &ClientAddr4<'_>) -> Option<u16> {
+    let netid = Netid::parse(location.netid.0).filter(|netid| netid.is_tcp())?;
+    let addr = from_universal(location.addr.0).filter(|addr| addr.is_ipv6() == netid.is_v6())?;
+    let is_own = addr.ip().to_canonical() == peer.addr.ip().to_canonical();
+    (is_own && addr.port() != 0).then_some(addr.port())
+}
+
+/// Who has the client's name: it is not said who, which would be telling others of him.
+fn put_user(peer: Peer, reply: &mut Writer) {
+    let netid = if peer.addr.ip().to_canonical().is_ipv6() { "tcp6" } else { "tcp" };
+    let addr = Bytes(b"");
+    reply.put(&ClientAddr4 { netid: Bytes(netid.as_bytes()), addr });
+}
+
+pub(super) fn setclientid_confirm<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    _: &mut Writer,
+) -> Result<(), Failed> {
+    let SetclientidConfirmArgs { clientid, confirm } = args.get()?;
+    let state = &frame.v4().state;
+    let confirmed = state.confirm_client_id(frame.now, (clientid, confirm), frame.principal());
+    match confirmed {
+        Ok(Some(callback)) => callback_probe::send(frame.nfs, callback),
+        Ok(None) => {}
+        Err(ClientIdError::InUse) => return Err(Nfsstat4::ClidInUse.into()),
+        Err(ClientIdError::Stale) => return Err(Nfsstat4::StaleClientid.into()),
+        Err(ClientIdError::NoRoom) => return Err(Nfsstat4::Delay.into()),
+    }
+    Ok(())
+}

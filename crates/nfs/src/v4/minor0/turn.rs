@@ -1,0 +1,126 @@
+//! An operation as the turn of its owner (RFC 7530 §9.1.7): it runs, or is answered as it was the first time.
+
+use super::super::frame::{Frame, principal_of};
+use super::super::status::Failed;
+use proto::nfs4::Nfsstat4;
+use siphasher::sip::SipHasher13;
+use state::v4::{Begun, KeptReply, OwnerError, Request, Turn};
+use std::hash::Hasher;
+use xdr::{Mark, Reader, Writer};
+
+/// Keys of the hash of a request: it tells the requests of an honest client apart.
+const KEYS: (u64, u64) = (4, 0);
+
+/// What a request is: its number, its operation, and a hash of its arguments. `before` is the arguments and all behind them,
+/// `after` what is behind them.
+pub(super) fn request_of(
+    frame: &Frame<'_>,
+    (op, seqid): (u32, u32),
+    before: &[u8],
+    after: &Reader<'_>,
+) -> Request {
+    let len = before.len().saturating_sub(after.rest().len());
+    let principal = principal_of(frame.caller.credential());
+    let mut hasher = SipHasher13::new_with_keys(KEYS.0, KEYS.1);
+    hasher.write_u32(principal.flavor);
+    hasher.write_u64(principal.user);
+    hasher.write(before.get(..len).unwrap_or_default());
+    Request { seqid, op, hash: hasher.finish(), user: principal }
+}
+
+impl From<OwnerError> for Failed {
+    fn from(error: OwnerError) -> Self {
+        match error {
+            OwnerError::StaleClientId => Nfsstat4::StaleClientid.into(),
+            OwnerError::Expired => Nfsstat4::Expired.into(),
+            OwnerError::BadSeqid => Nfsstat4::BadSeqid.into(),
+            OwnerError::Running => Nfsstat4::Delay.into(),
+            OwnerError::NoRoom => Nfsstat4::Resource.into(),
+            OwnerError::Stateid(error) => error.into(),
+        }
+    }
+}
+
+/// Whether an error leaves the owner's numbers as they were: the client sends its next request with the same number then.
+const fn leaves_numbers(status: Nfsstat4) -> bool {
+    matches!(
+        status,
+        Nfsstat4::StaleClientid
+            | Nfsstat4::StaleStateid
+            | Nfsstat4::BadStateid
+            | Nfsstat4::BadSeqid
+            | Nfsstat4::BadXdr
+            | Nfsstat4::Resource
+            | Nfsstat4::NoFilehandle
+            | Nfsstat4::Moved
+    )
+}
+
+/// Runs an operation of an owner, or answers it as it was the first time.
+pub(super) fn in_turn<'f>(
+    frame: &mut Frame<'f>,
+    reply: &mut Writer,
+    (op, begun): (u32, Result<Begun, OwnerError>),
+    run: impl FnOnce(&mut Frame<'f>, &mut Turn, &mut Writer) -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    match begun? {
+        Begun::Replay(kept) => replay(frame, &kept, reply),
+        Begun::Run(mut turn) => {
+            let body = reply.mark();
+            let ended = run(frame, &mut turn, reply);
+            end(frame, [Some(turn), None], (op, ended), (body, reply));
+            ended
+        }
+    }
+}
+
+/// Ends the turns of an operation, which all have its reply.
+pub(super) fn end(
+    frame: &Frame<'_>,
+    turns: [Option<Turn>; 2],
+    (op, ended): (u32, Result<(), Failed>),
+    (body, reply): (Mark, &Writer),
+) {
+    let (status, result) = match ended {
+        Ok(()) => (Nfsstat4::Ok, reply.since(body)),
+        Err(Failed::WithResult(status)) => (status, reply.since(body)),
+        Err(failed) => (failed.status(op, frame.minor), &[][..]),
+    };
+    if leaves_numbers(status) {
+        return;
+    }
+    for turn in turns.into_iter().flatten() {
+        let kept = KeptReply {
+            status: status.number(),
+            result: result.to_vec(),
+            handle: handle_to_keep(frame, op, status),
+        };
+        frame.v4().state.finish_turn(turn, kept);
+    }
+}
+
+/// The filehandle that OPEN has made the current one.
+fn handle_to_keep(frame: &Frame<'_>, op: u32, status: Nfsstat4) -> Vec<u8> {
+    match frame.object() {
+        Ok(file) if op == proto::nfs4::op::OPEN && status == Nfsstat4::Ok => {
+            file.seal(&file.fid).bytes().to_vec()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Answers a request as it was answered the first time.
+pub(super) fn replay(
+    frame: &mut Frame<'_>,
+    kept: &KeptReply,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    if !kept.handle.is_empty() {
+        frame.set_current(frame.caller.open_v4(&kept.handle)?);
+    }
+    reply.raw(&kept.result);
+    match Nfsstat4::from_number(kept.status).unwrap_or(Nfsstat4::ServerFault) {
+        Nfsstat4::Ok => Ok(()),
+        status => Err(Failed::WithResult(status)),
+    }
+}
