@@ -351,6 +351,9 @@ pub struct ClientRow {
     /// Files that it has open over version 4, each once for each owner.
     #[serde(default)]
     pub opens: u64,
+    /// Its clients of version 4 whose lease is over: what they have is kept until somebody else wants it.
+    #[serde(default)]
+    pub courtesy: u64,
     /// Calls, MNT included, that were refused since the start, because of the client, its port, its flavour or
     /// the path.
     #[serde(default)]

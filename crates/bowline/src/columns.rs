@@ -111,11 +111,18 @@ pub const NOT_SERVED: Column = left(
 );
 
 /// `bowline grace`.
-pub const GRACE: [Column; 4] = [
+pub const GRACE: [Column; 5] = [
     left("ADDRESS", "The client's address"),
     left("NAME", "What the client calls itself"),
-    left("RECLAIMED", "Whether it has reclaimed a lock since the restart"),
-    left("ANSWERED", "Whether it has answered that it knows of the restart"),
+    left(
+        "VERSION",
+        "NLM for locks of versions 2 and 3, 4.0, or 4.1 for all versions with sessions",
+    ),
+    left("RECLAIMED", "Whether it has reclaimed a lock or an open since the restart"),
+    left(
+        "ANSWERED",
+        "Whether it has answered that it knows of the restart; a client of version 4.1, that it has reclaimed everything",
+    ),
 ];
 
 /// `bowline explain`.
@@ -166,7 +173,11 @@ pub const CLIENTS: [Column; 9] = [
     right("IN", "Bytes received on them"),
     right("OUT", "Bytes sent on them"),
     left("MOUNTS", "Paths that it has mounted; a client that disappears does not unmount them"),
-    right("SESSIONS", "Its sessions of version 4, which mounts no path"),
+    right(
+        "SESSIONS",
+        "Its sessions of version 4, which mounts no path; courtesy are its clients whose lease is over, and whose opens \
+         and locks are kept until somebody else wants them",
+    ),
     right("OPENS", "Files that it has open over version 4"),
     left(
         "REFUSED",

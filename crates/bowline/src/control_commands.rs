@@ -44,7 +44,7 @@ fn grace_page(grace: &GraceStatus) -> String {
         let mut table = table(&columns::GRACE);
         let word = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
         for host in &grace.hosts {
-            let cells = [host.address.clone(), host.name.clone()];
+            let cells = [host.address.clone(), host.name.clone(), host.version.clone()];
             table.row(cells.into_iter().chain([word(host.reclaimed), word(host.answered)]));
         }
         text.push_str(&table.to_string());
@@ -103,7 +103,7 @@ pub fn clients(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &admin::bytes(row.bytes_in),
                 &admin::bytes(row.bytes_out),
                 &row.mounts.join(" "),
-                &row.sessions.to_string(),
+                &sessions(row),
                 &row.opens.to_string(),
                 &refusals(row.refused, row.last_refusal.as_ref()),
             ]);
@@ -116,6 +116,13 @@ fn connections(row: &ClientRow) -> String {
     match row.displaced {
         0 => row.connections.to_string(),
         displaced => format!("{}, {} displaced", row.connections, admin::count(displaced)),
+    }
+}
+
+fn sessions(row: &ClientRow) -> String {
+    match row.courtesy {
+        0 => row.sessions.to_string(),
+        courtesy => format!("{}, {courtesy} courtesy", row.sessions),
     }
 }
 

@@ -34,9 +34,12 @@ pub struct GraceHostRow {
     pub address: String,
     /// What it calls itself.
     pub name: String,
-    /// Whether it has reclaimed a lock.
+    /// What it speaks: `NLM`, `4.0`, or `4.1` for all versions with sessions.
+    #[serde(default)]
+    pub version: String,
+    /// Whether it has reclaimed a lock or an open.
     pub reclaimed: bool,
-    /// Whether it has answered that it knows of the restart.
+    /// Whether it has answered that it knows of the restart; a client with sessions, that it is done.
     pub answered: bool,
 }
 

@@ -3,7 +3,7 @@
 use super::parts::ServerParts;
 use admin::Refused;
 use admin::api::{GraceHostRow, GraceStatus};
-use state::{GraceHost, Phase};
+use state::{GraceClient, GraceHost, Phase};
 use std::time::{Duration, Instant};
 
 /// How long the operator waits for the end to be stored.
@@ -46,16 +46,25 @@ fn status(parts: &ServerParts) -> GraceStatus {
     let told = parts.keeper.notified();
     let nsm = parts.nsm.counters();
     let running = phase != Phase::Over;
-    let row = |host: GraceHost| GraceHostRow {
+    let host_row = |host: GraceHost| GraceHostRow {
         address: host.name.addr.to_string(),
         name: String::from_utf8_lossy(&host.name.name).into_owned(),
+        version: "NLM".to_owned(),
         reclaimed: host.reclaimed,
         answered: host.answered,
     };
+    let client_row = |known: GraceClient| GraceHostRow {
+        address: known.client.address.to_canonical().to_string(),
+        name: String::from_utf8_lossy(&known.client.name.owner).into_owned(),
+        version: if known.client.name.minor == 0 { "4.0" } else { "4.1" }.to_owned(),
+        reclaimed: known.reclaimed,
+        answered: known.done,
+    };
+    let clients = parts.nfs.state.grace_clients().into_iter().map(client_row);
     GraceStatus {
         running,
         ends_in_ms: if running { ends_ms.saturating_sub(now.0) } else { 0 },
-        hosts: hosts.into_iter().map(row).collect(),
+        hosts: hosts.into_iter().map(host_row).chain(clients).collect(),
         machines: told.machines as u64,
         machines_answered: told.answered as u64,
         machines_given_up: told.given_up as u64,

@@ -8,7 +8,7 @@
 
 use nfs::nlm::Nlm;
 use nfs::nsm::{Notifier, NotifierProgress};
-use state::{GraceHost, Phase, State};
+use state::{GraceClient, GraceHost, Phase, State};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
@@ -122,28 +122,31 @@ struct GraceLog {
     phase: Phase,
     /// Who could reclaim, as it was last seen.
     hosts: Vec<GraceHost>,
+    clients: Vec<GraceClient>,
 }
 
 impl GraceLog {
     fn new(state: &State, now: state::Now) -> Self {
         let (phase, ends_ms, hosts) = state.grace_period(now);
+        let clients = state.grace_clients();
         if phase != Phase::Over {
             tracing::info!(
-                "grace period: {} hosts held locks before the restart and may reclaim them for {} s; \
-                 nobody gets new locks meanwhile (`bowline grace`)",
-                hosts.len(),
+                "grace period: {} clients held locks or open files before the restart and may reclaim them for {} s; \
+                 nobody gets new locks or, over version 4, opens meanwhile (`bowline grace`)",
+                hosts.len() + clients.len(),
                 ends_ms.saturating_sub(now.0).div_ceil(1000)
             );
         }
-        Self { phase, hosts }
+        Self { phase, hosts, clients }
     }
 
     /// Notes who has reclaimed.
     fn look(&mut self, state: &State, now: state::Now) {
         if self.phase != Phase::Over {
+            let clients = state.grace_clients();
             let (phase, _, hosts) = state.grace_period(now);
             if phase != Phase::Over {
-                self.hosts = hosts;
+                (self.hosts, self.clients) = (hosts, clients);
             }
         }
     }
@@ -158,12 +161,14 @@ impl GraceLog {
             return true;
         }
         let reclaimed = self.hosts.iter().filter(|host| host.reclaimed).count();
+        let reclaimed = reclaimed + self.clients.iter().filter(|client| client.reclaimed).count();
         let silent = self.hosts.iter().filter(|host| !host.reclaimed && !host.answered).count();
+        let silent = silent + self.clients.iter().filter(|client| !client.done).count();
         tracing::info!(
-            "grace period: over after {:.1} s; of {} hosts {reclaimed} reclaimed locks, and {silent} \
-             neither did nor answered",
+            "grace period: over after {:.1} s; of {} clients {reclaimed} were seen to reclaim something, and {silent} did \
+             not answer or finish",
             now.0 as f64 / 1000.0,
-            self.hosts.len()
+            self.hosts.len() + self.clients.len()
         );
         false
     }

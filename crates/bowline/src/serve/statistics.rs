@@ -110,6 +110,7 @@ pub fn clients(
         mounts: Vec::new(),
         sessions: 0,
         opens: 0,
+        courtesy: 0,
         refused: 0,
         last_refusal: None,
     };
@@ -130,6 +131,7 @@ pub fn clients(
         let row = rows.entry(count.address).or_insert_with(|| empty(count.address));
         row.sessions += count.sessions;
         row.opens += count.opens;
+        row.courtesy += u64::from(count.courtesy);
     }
     for (client, count, last) in refused {
         let row = rows.entry(client).or_insert_with(|| empty(client));
@@ -367,7 +369,12 @@ mod tests {
         };
         let refused =
             ("10.0.0.2".parse().unwrap(), 3, "/b: not a client of this export".to_owned());
-        let v4 = [V4Counts { address: "10.0.0.3".parse().unwrap(), sessions: 1, opens: 2 }; 2];
+        let v4 = [V4Counts {
+            address: "10.0.0.3".parse().unwrap(),
+            sessions: 1,
+            opens: 2,
+            courtesy: true,
+        }; 2];
         let rows = clients(&[], &[mount], &v4, vec![refused]);
         assert_eq!(rows.len(), 3);
         assert_eq!((rows[2].sessions, rows[2].opens), (2, 4), "two clients of one address");

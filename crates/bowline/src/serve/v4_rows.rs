@@ -16,6 +16,8 @@ pub struct V4Counts {
     pub sessions: u64,
     /// Its opens.
     pub opens: u64,
+    /// Its lease is over.
+    pub courtesy: bool,
 }
 
 /// What each client has.
@@ -26,6 +28,7 @@ pub fn counts(nfs: &Nfs) -> Vec<V4Counts> {
         address: row.address.to_canonical(),
         sessions: row.sessions as u64,
         opens: row.opens as u64,
+        courtesy: row.state == ClientState::Courtesy,
     };
     confirmed.map(count).collect()
 }

@@ -440,6 +440,7 @@ pub mod tests {
                 bytes_out: calls * 1000,
                 mounts: vec!["/srv/data".into()],
                 sessions: 0,
+                courtesy: 0,
                 opens: 0,
                 refused: 0,
                 last_refusal: None,

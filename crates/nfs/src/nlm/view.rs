@@ -4,6 +4,7 @@ use super::Nlm;
 use super::deadlines::Keeper;
 use crate::file_key::export_of;
 use crate::object::Object;
+use crate::v4::Ended;
 use state::{ByteRange, FileKey, Holder, HostId, Mode, ShareBits, Who};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -127,22 +128,24 @@ impl Nlm {
             own == name.as_bytes() || name.parse().is_ok_and(|ip: IpAddr| ip == addr)
         };
         let mut taken = Taken::default();
+        let clients = self.nfs.v4.state.client_rows(self.now());
         for host in hosts.iter().filter(|host| named(host.info.addr, &host.info.name)) {
-            self.release_whole(host.id);
-            taken.hosts = taken.hosts.saturating_add(1);
+            let client = self.state().client_of(host.id);
+            if client.is_none() {
+                self.release(&Keeper, host.id);
+                taken.hosts = taken.hosts.saturating_add(1);
+            } else if !clients.iter().any(|row| Some(row.id) == client) {
+                // it has just ended
+                continue;
+            }
             taken.locks = taken.locks.saturating_add(host.ranges);
         }
-        (taken.hosts > 0).then_some(taken)
-    }
-
-    /// Takes everything from a host; a client of version 4 loses its client id with all that it has open.
-    fn release_whole(&self, host: HostId) {
-        match self.state().client_of(host) {
-            None => self.release(&Keeper, host),
-            Some(client) => {
-                self.nfs.release_client(&Keeper, client);
+        for client in clients.iter().filter(|row| named(row.address, &row.owner)) {
+            if self.nfs.release_client(&Keeper, client.id) == Ended::All {
+                taken.hosts = taken.hosts.saturating_add(1);
             }
         }
+        (taken.hosts > 0).then_some(taken)
     }
 
     /// Takes all locks of the file at this path of this machine. `None` if it has none.

@@ -87,16 +87,35 @@ impl Nfs {
         !clients.is_empty() && self.end_clients(blocking, &clients, begin) == Ended::All
     }
 
-    /// Takes everything from a client: the operator's word.
+    /// Takes everything from a client: the operator's word. One with sessions lives on and is told
+    /// (NFS4ERR_ADMIN_REVOKED).
     pub(crate) fn release_client(&self, blocking: &dyn Blocking, client: u64) -> Ended {
-        self.end_clients(blocking, &[client], |client| self.v4.state.begin_release(client))
+        self.end_each(
+            blocking,
+            &[client],
+            |client| self.v4.state.begin_release(client),
+            |client| {
+                self.v4.state.finish_release(client);
+            },
+        )
     }
 
     fn end_clients(
         &self,
         blocking: &dyn Blocking,
         clients: &[u64],
+        begin: impl FnMut(u64) -> Expiry,
+    ) -> Ended {
+        self.end_each(blocking, clients, begin, |client| self.v4.state.finish_expiry(client))
+    }
+
+    /// Ends each client that `begin` lets end, by `finish`, once its record is taken back.
+    fn end_each(
+        &self,
+        blocking: &dyn Blocking,
+        clients: &[u64],
         mut begin: impl FnMut(u64) -> Expiry,
+        finish: impl Fn(u64),
     ) -> Ended {
         let (mut leaving, mut records) = (Vec::new(), Vec::new());
         let mut ended = Ended::All;
@@ -116,7 +135,7 @@ impl Nfs {
             for (client, record) in leaving.iter().zip(&records) {
                 if stored {
                     let _nothing = self.state.persisted(self.clock.now(), record);
-                    self.v4.state.finish_expiry(*client);
+                    finish(*client);
                 } else {
                     self.v4.state.cancel_expiry(*client);
                     ended = Ended::NotStored;

@@ -108,6 +108,7 @@ pub(super) fn test_stateid<'f>(
         let status = match frame.reading.test(client, stateid_of(stateid)) {
             Ok(()) => Nfsstat4::Ok,
             Err(StateidError::Old) => Nfsstat4::OldStateid,
+            Err(StateidError::Revoked) => Nfsstat4::AdminRevoked,
             Err(_) => Nfsstat4::BadStateid,
         };
         reply.u32(status.number());
@@ -125,6 +126,10 @@ pub(super) fn free_stateid<'f>(
     let stateid = frame.named_stateid(stateid)?;
     let client = frame.session()?.client_id();
     let stateid = stateid_of(stateid);
+    if frame.v4().state.free_revoked(frame.session()?, &stateid.other) {
+        frame.changed = true;
+        return Ok(());
+    }
     if let Ok(lock) = frame.reading.find_lock(client, stateid) {
         if frame.nfs.state.holds(lock.file(), &lock.who()) {
             return Err(Nfsstat4::LocksHeld.into());

@@ -49,6 +49,7 @@ impl From<StateidError> for Failed {
     fn from(error: StateidError) -> Self {
         Self::As(match error {
             StateidError::Bad => Nfsstat4::BadStateid,
+            StateidError::Revoked => Nfsstat4::AdminRevoked,
             StateidError::Old => Nfsstat4::OldStateid,
             StateidError::OpenMode => Nfsstat4::OpenMode,
             StateidError::Stale => Nfsstat4::StaleStateid,

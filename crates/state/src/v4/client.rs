@@ -2,6 +2,7 @@
 
 use super::minor0::Owners;
 use super::open_entry::Open;
+use super::revoked::Revoked;
 use super::rows::OpenRow;
 use super::stateid::SessionId;
 use crate::acquire::acquire;
@@ -34,6 +35,8 @@ pub(super) struct Client {
     sessions: Mutex<Vec<SessionId>>,
     opens: Mutex<ClientOpens>,
     lock_host: Mutex<LockHost>,
+    /// What was taken from it, as long as it has not freed it.
+    pub revoked: Revoked,
     /// How many lock states it has.
     lock_states: AtomicUsize,
     /// Its owners, if it is a client of version 4.0.
@@ -81,6 +84,7 @@ impl Client {
             sessions: Mutex::default(),
             opens: Mutex::default(),
             lock_host: Mutex::default(),
+            revoked: Revoked::default(),
             lock_states: AtomicUsize::new(0),
             owners: None,
         }
@@ -178,6 +182,11 @@ impl Client {
 
     pub fn forget_open(&self, other: &[u8; 12]) {
         acquire(&self.opens).opens.remove(other);
+    }
+
+    /// All opens that there are now.
+    pub fn opens(&self) -> Vec<Arc<Open>> {
+        acquire(&self.opens).opens.values().cloned().collect()
     }
 
     /// Takes all opens; none is added after that.

@@ -21,6 +21,8 @@ pub struct V4Limits {
     pub opens: usize,
     /// Lock owners of one open.
     pub lock_owners_per_open: usize,
+    /// Revoked stateids of one client that it has not freed.
+    pub revoked_per_client: usize,
     /// Lock states of one client.
     pub lock_states_per_client: usize,
     /// Open owners and lock owners of one client of version 4.0.
@@ -39,6 +41,7 @@ impl Default for V4Limits {
             opens_per_client: 262_144,
             opens: 1_000_000,
             lock_owners_per_open: 4096,
+            revoked_per_client: 4096,
             lock_states_per_client: 65_536,
             owners_per_client: 65_536,
         }

@@ -55,7 +55,8 @@ impl Reading<'_> {
     /// # Errors
     /// [`StateidError::Bad`], [`StateidError::Old`].
     pub fn find_lock(&self, client_id: u64, stateid: Stateid) -> Result<LockRef<'_>, StateidError> {
-        let lock = self.lock(&stateid.other).ok_or(StateidError::Bad)?;
+        let lock =
+            self.lock(&stateid.other).ok_or_else(|| self.missing(client_id, &stateid.other))?;
         if lock.client.id != client_id || lock.is_ended() {
             return Err(StateidError::Bad);
         }

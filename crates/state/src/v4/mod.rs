@@ -32,6 +32,7 @@ mod open;
 mod open_access;
 mod open_entry;
 mod recording;
+mod revoked;
 mod rows;
 mod server;
 mod session;

@@ -51,7 +51,8 @@ impl Reading<'_> {
     /// # Errors
     /// [`StateidError::Bad`], [`StateidError::Old`].
     pub fn find_open(&self, client_id: u64, stateid: Stateid) -> Result<OpenRef<'_>, StateidError> {
-        let open = self.open(&stateid.other).ok_or(StateidError::Bad)?;
+        let open =
+            self.open(&stateid.other).ok_or_else(|| self.missing(client_id, &stateid.other))?;
         if open.client_id() != client_id || open.is_ended() {
             return Err(StateidError::Bad);
         }

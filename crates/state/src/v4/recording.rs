@@ -128,11 +128,6 @@ impl V4State {
         }
     }
 
-    /// Takes everything from a client: the operator's word.
-    pub fn begin_release(&self, client_id: u64) -> Expiry {
-        self.begin_end(client_id, |_| true)
-    }
-
     /// Begins to end a client because somebody else wants what it has: its lease must be over.
     pub fn begin_expiry(&self, now: Now, client_id: u64) -> Expiry {
         self.begin_end(client_id, |client| client.silent_ms(now) > self.lease_ms())
@@ -143,7 +138,7 @@ impl V4State {
         self.begin_end(client_id, |client| client.silent_ms(now) > silent_ms)
     }
 
-    fn begin_end(&self, client_id: u64, ends: impl FnOnce(&Client) -> bool) -> Expiry {
+    pub(super) fn begin_end(&self, client_id: u64, ends: impl FnOnce(&Client) -> bool) -> Expiry {
         let ended = {
             let mut clients = acquire(&self.clients);
             let Some(record) = clients.get(client_id) else { return Expiry::Ended };

@@ -20,6 +20,8 @@ pub(super) enum Entry {
     Session(Arc<Session>),
     Open(Arc<Open>),
     Lock(Arc<LockState>),
+    /// The stateid of a state that was taken from this client.
+    Revoked(Arc<Client>),
 }
 
 /// Numbers that nobody can guess; the crate has no source of its own.
@@ -139,6 +141,9 @@ impl V4State {
             self.ended.add_client(client.id);
             owners.end().iter().for_each(|owner| self.end_owner(owner));
         }
+        for other in client.revoked.take() {
+            self.entries.pin().remove(&key_of(&other));
+        }
         if let Some(host) = client.end_lock_host() {
             self.note(Released::Client(host));
         }
@@ -170,7 +175,7 @@ impl Reading<'_> {
     pub fn session(&self, id: &SessionId) -> Option<&Session> {
         match self.entries.get(id)? {
             Entry::Session(session) => Some(session),
-            Entry::Open(_) | Entry::Lock(_) => None,
+            Entry::Open(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
         }
     }
 
@@ -178,21 +183,25 @@ impl Reading<'_> {
     pub fn shared_session(&self, id: &SessionId) -> Option<Arc<Session>> {
         match self.entries.get(id)? {
             Entry::Session(session) => Some(Arc::clone(session)),
-            Entry::Open(_) | Entry::Lock(_) => None,
+            Entry::Open(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
         }
+    }
+
+    pub(super) fn entry(&self, other: &[u8; 12]) -> Option<&Entry> {
+        self.entries.get(&key_of(other))
     }
 
     pub(super) fn open(&self, other: &[u8; 12]) -> Option<&Arc<Open>> {
         match self.entries.get(&key_of(other))? {
             Entry::Open(open) => Some(open),
-            Entry::Session(_) | Entry::Lock(_) => None,
+            Entry::Session(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
         }
     }
 
     pub(super) fn lock(&self, other: &[u8; 12]) -> Option<&Arc<LockState>> {
         match self.entries.get(&key_of(other))? {
             Entry::Lock(lock) => Some(lock),
-            Entry::Session(_) | Entry::Open(_) => None,
+            Entry::Session(_) | Entry::Open(_) | Entry::Revoked(_) => None,
         }
     }
 }

@@ -73,6 +73,8 @@ pub mod status_flags {
     pub const CB_PATH_DOWN: u32 = 1;
     /// This session has none.
     pub const CB_PATH_DOWN_SESSION: u32 = 0x200;
+    /// State was taken from the client by the operator, and it has not freed all of it.
+    pub const ADMIN_STATE_REVOKED: u32 = 0x20;
     /// The session's back channel is beyond repair.
     pub const BACKCHANNEL_FAULT: u32 = 0x400;
 }
@@ -107,7 +109,9 @@ impl Session {
 
     /// What SEQUENCE's answer says besides: [`status_flags`].
     pub fn status(&self) -> u32 {
-        self.status.load(Relaxed) as u32
+        let revoked = self.client.revoked.any();
+        let revoked = if revoked { status_flags::ADMIN_STATE_REVOKED } else { 0 };
+        self.status.load(Relaxed) as u32 | revoked
     }
 
     /// Sets the flags of `mask` to those of `flags`.

@@ -18,6 +18,8 @@ pub struct Stateid {
 /// Why a stateid gives no right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateidError {
+    /// The state was taken from the client, which has not freed the stateid yet.
+    Revoked,
     /// There is no such state, it is another client's, or of another file.
     Bad,
     /// It has changed since.

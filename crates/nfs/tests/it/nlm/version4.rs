@@ -416,7 +416,8 @@ fn a_waiting_request_is_granted_when_the_lease_of_the_holder_expires() {
 fn the_operator_can_release_locks_of_version_4() {
     let rig = Rig::over(file_in_memory());
     let client = Client::new(&rig, b"one", 1);
-    client.lock(client.open(b"o", 3), b"p", WRITE, (0, 10)).unwrap();
+    let opened = client.open(b"o", 3);
+    let lock = client.lock(opened, b"p", WRITE, (0, 10)).unwrap();
     let held = rig.nlm().held();
     let row = held.first().unwrap();
     assert_eq!(
@@ -426,7 +427,30 @@ fn the_operator_can_release_locks_of_version_4() {
     let taken = rig.nlm().release_hosts("one").unwrap();
     assert_eq!((taken.hosts, taken.locks), (1, 1));
     assert!(rig.nlm().held().is_empty());
-    assert_eq!(client.call(&[]).0, Nfsstat4::BadSession);
+    // the client is told, stateid by stateid, until it has freed them
+    let flags = |client: &Client<'_>| {
+        let (status, results) = client.call(&[]);
+        assert_eq!(status, Nfsstat4::Ok);
+        u32::from_be_bytes(*results.last_chunk().unwrap())
+    };
+    assert_eq!(flags(&client), 0x20, "SEQ4_STATUS_ADMIN_STATE_REVOKED");
+    assert_eq!(client.test_stateid(opened), Nfsstat4::AdminRevoked.number());
+    assert_eq!(client.test_stateid(lock), Nfsstat4::AdminRevoked.number());
+    assert_eq!(client.close(opened), Nfsstat4::AdminRevoked);
+    assert_eq!(client.unlock(lock, (0, 10)), Err(Nfsstat4::AdminRevoked));
+    assert_eq!(client.more(lock, WRITE, (20, 1)), Err(Nfsstat4::AdminRevoked));
+    let other = Client::new(&rig, b"two", 1);
+    assert_eq!(other.free(lock), Nfsstat4::BadStateid);
+    assert_eq!(client.free(lock), Nfsstat4::Ok);
+    assert_eq!(client.free(lock), Nfsstat4::BadStateid);
+    assert_eq!(flags(&client), 0x20, "one is left");
+    assert_eq!(client.free(opened), Nfsstat4::Ok);
+    assert_eq!(flags(&client), 0);
+    client.lock(client.open(b"o", 3), b"p", WRITE, (0, 10)).unwrap();
+    let stored = rig.store.stored.lock().unwrap();
+    let last: Vec<_> = stored.iter().map(std::mem::discriminant).collect();
+    let gone = stored.iter().position(|r| matches!(r, state::Record::ClientGone(..))).unwrap();
+    assert!(last.len() > gone + 1, "recorded again with what it got then");
 }
 
 #[test]

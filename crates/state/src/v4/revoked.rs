@@ -1,0 +1,121 @@
+//! State that was taken from a client that lives: it finds out what, one stateid after the other, and frees each
+//! (RFC 8881 §8.3, §18.38, §18.46.3).
+//!
+//! The stateid of a revoked state stays known until the client frees it, at most [`V4Limits::revoked_per_client`] of
+//! them; a revoked state beyond that is unknown at once.
+//!
+//! [`V4Limits::revoked_per_client`]: super::V4Limits
+
+use super::client::Client;
+use super::recording::Expiry;
+use super::server::{Entry, Reading, V4State};
+use super::session::Session;
+use super::stateid::{StateidError, key_of};
+use crate::acquire::acquire;
+use crate::record::Record;
+use crate::sync::{Arc, AtomicUsize, Mutex};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+/// The stateids of a client that were revoked and that it has not freed.
+#[derive(Default)]
+pub(super) struct Revoked {
+    stateids: Mutex<BTreeSet<[u8; 12]>>,
+    count: AtomicUsize,
+}
+
+impl Revoked {
+    /// Notes one; false if there are too many.
+    fn add(&self, other: [u8; 12], most: usize) -> bool {
+        let mut stateids = acquire(&self.stateids);
+        let added = stateids.len() < most && stateids.insert(other);
+        self.count.store(stateids.len(), Release);
+        added
+    }
+
+    fn remove(&self, other: &[u8; 12]) -> bool {
+        let mut stateids = acquire(&self.stateids);
+        let known = stateids.remove(other);
+        self.count.store(stateids.len(), Release);
+        known
+    }
+
+    pub fn take(&self) -> BTreeSet<[u8; 12]> {
+        self.count.store(0, Release);
+        std::mem::take(&mut *acquire(&self.stateids))
+    }
+
+    fn any(&self) -> bool {
+        self.count.load(Relaxed) != 0
+    }
+}
+
+impl Reading<'_> {
+    /// What is wrong with a stateid that names no state.
+    pub(super) fn missing(&self, client_id: u64, other: &[u8; 12]) -> StateidError {
+        match self.entry(other) {
+            Some(Entry::Revoked(client)) if client.id == client_id => StateidError::Revoked,
+            _ => StateidError::Bad,
+        }
+    }
+}
+
+impl V4State {
+    /// Begins to take everything from a client: the operator's word. One with sessions keeps them and learns of it.
+    pub fn begin_release(&self, client_id: u64) -> Expiry {
+        let client = {
+            let clients = acquire(&self.clients);
+            let Some(record) = clients.get(client_id) else { return Expiry::Ended };
+            Arc::clone(&record.client)
+        };
+        if client.is_minor0() {
+            return self.begin_end(client_id, |_| true);
+        }
+        if client.is_recorded() {
+            client.set_leaving(true);
+            return Expiry::Store(Record::ClientGone(client.name(), client.life));
+        }
+        self.revoke(&client);
+        Expiry::Ended
+    }
+
+    /// The record of a client that is released has been taken back: it loses everything.
+    pub fn finish_release(&self, client_id: u64) {
+        let found = acquire(&self.clients).get(client_id).map(|record| Arc::clone(&record.client));
+        let Some(client) = found else { return };
+        if client.is_minor0() {
+            self.finish_expiry(client_id);
+            return;
+        }
+        // it is recorded again with the next state that it gets
+        client.set_recorded(false);
+        self.revoke(&client);
+        client.set_leaving(false);
+    }
+
+    fn revoke(&self, client: &Arc<Client>) {
+        for open in client.opens() {
+            let locks: Vec<_> = acquire(&open.locks).iter().map(|lock| lock.other).collect();
+            client.forget_open(&open.other);
+            if self.remove_open(&open) {
+                locks.into_iter().for_each(|other| self.bury(client, other));
+                self.bury(client, open.other);
+            }
+        }
+    }
+
+    fn bury(&self, client: &Arc<Client>, other: [u8; 12]) {
+        if client.revoked.add(other, self.limits.revoked_per_client) {
+            self.entries.pin().insert(key_of(&other), Entry::Revoked(Arc::clone(client)));
+        }
+    }
+
+    /// FREE_STATEID of a stateid that was revoked; false if it was not.
+    pub fn free_revoked(&self, session: &Session, other: &[u8; 12]) -> bool {
+        let known = session.client.revoked.remove(other);
+        if known {
+            self.entries.pin().remove(&key_of(other));
+        }
+        known
+    }
+}
