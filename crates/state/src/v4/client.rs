@@ -2,7 +2,7 @@
 
 use super::minor0::Owners;
 use super::open_entry::Open;
-use super::revoked::Revoked;
+use super::revoked_stateids::Revoked;
 use super::rows::OpenRow;
 use super::stateid::SessionId;
 use crate::acquire::acquire;

@@ -32,7 +32,9 @@ mod open;
 mod open_access;
 mod open_entry;
 mod recording;
+mod requester;
 mod revoked;
+mod revoked_stateids;
 mod rows;
 mod server;
 mod session;
@@ -55,7 +57,8 @@ pub use minor0::{
 };
 pub use open::{DowngradeError, OpenError, OpenRequest, Opened};
 pub use open_access::OpenRef;
-pub use recording::{Expiry, Requester};
+pub use recording::Expiry;
+pub use requester::Requester;
 pub use rows::{ClientRow, ClientState, OpenRow, SessionRow};
 pub use server::{Random, Reading, V4State};
 pub use session::{

@@ -13,42 +13,7 @@ use super::session::Session;
 use super::stateid::{StateidError, key_of};
 use crate::acquire::acquire;
 use crate::record::Record;
-use crate::sync::{Arc, AtomicUsize, Mutex};
-use std::collections::BTreeSet;
-use std::sync::atomic::Ordering::{Relaxed, Release};
-
-/// The stateids of a client that were revoked and that it has not freed.
-#[derive(Default)]
-pub(super) struct Revoked {
-    stateids: Mutex<BTreeSet<[u8; 12]>>,
-    count: AtomicUsize,
-}
-
-impl Revoked {
-    /// Notes one; false if there are too many.
-    fn add(&self, other: [u8; 12], most: usize) -> bool {
-        let mut stateids = acquire(&self.stateids);
-        let added = stateids.len() < most && stateids.insert(other);
-        self.count.store(stateids.len(), Release);
-        added
-    }
-
-    fn remove(&self, other: &[u8; 12]) -> bool {
-        let mut stateids = acquire(&self.stateids);
-        let known = stateids.remove(other);
-        self.count.store(stateids.len(), Release);
-        known
-    }
-
-    pub fn take(&self) -> BTreeSet<[u8; 12]> {
-        self.count.store(0, Release);
-        std::mem::take(&mut *acquire(&self.stateids))
-    }
-
-    fn any(&self) -> bool {
-        self.count.load(Relaxed) != 0
-    }
-}
+use crate::sync::Arc;
 
 impl Reading<'_> {
     /// What is wrong with a stateid that names no state.

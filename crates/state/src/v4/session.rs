@@ -1,6 +1,7 @@
 //! A session, and SEQUENCE (RFC 8881 §18.46).
 
 use super::client::Client;
+use super::requester::Requester;
 use super::rows::SessionRow;
 use super::slot::{Begin, Slot};
 use crate::key::Now;
@@ -189,6 +190,11 @@ impl Session {
             Begin::FalseRetry => Err(SequenceError::FalseRetry),
             Begin::Misordered => Err(SequenceError::Misordered),
         }
+    }
+
+    /// The client, which asks for state in this session.
+    pub const fn requester(&self) -> Requester<'_> {
+        Requester::new(&self.client)
     }
 
     pub(super) fn row(&self) -> SessionRow {

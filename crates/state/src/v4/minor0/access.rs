@@ -4,6 +4,7 @@
 use super::super::client::Client;
 use super::super::lock_entry::LockState;
 use super::super::open_entry::Open;
+use super::super::requester::Requester;
 use super::super::server::{Reading, V4State};
 use super::super::stateid::{Stateid, StateidError, check_version};
 use crate::key::{FileKey, HostId, Now};
@@ -28,6 +29,11 @@ pub struct Claimant {
 }
 
 impl Claimant {
+    /// The client, which asks for state.
+    pub const fn requester(&self) -> Requester<'_> {
+        Requester::new(&self.client)
+    }
+
     /// Its id.
     pub fn id(&self) -> u64 {
         self.client.id

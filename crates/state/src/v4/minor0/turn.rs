@@ -1,6 +1,7 @@
 //! The turn of an owner: a request that runs.
 
 use super::super::client::Client;
+use super::super::requester::Requester;
 use super::owner::{Compared, KeptReply, Owner, OwnerError, Request};
 use crate::key::Now;
 use crate::sync::Arc;
@@ -54,6 +55,11 @@ impl Turn {
     /// The client's id.
     pub fn client_id(&self) -> u64 {
         self.client.id
+    }
+
+    /// The client, which asks for state in this turn of an owner.
+    pub const fn requester(&self) -> Requester<'_> {
+        Requester::new(&self.client)
     }
 
     /// The owner's name within its client.
