@@ -128,6 +128,21 @@ fn tools_over_version_4() {
 }
 
 #[test]
+fn objects_over_version_4_0() {
+    guest("ext4 --set versions=2,3,4.0", "objects", "vers=4.0", 240);
+}
+
+#[test]
+fn data_and_locks_over_version_4_0() {
+    guest("ext4 --set versions=2,3,4.0", "data,locks", "vers=4.0", 240);
+}
+
+#[test]
+fn access_over_version_4_0() {
+    guest("ext4 --set versions=2,3,4.0", "access", "vers=4.0", 240);
+}
+
+#[test]
 fn access_over_version_4() {
     guest("ext4 --set versions=2,3,4.1", "access", "vers=4.1", 240);
 }
