@@ -1,80 +1,15 @@
-"""Two clients on one export, over default mounts: locks of one exclude the other, and programs that use them keep their data.
+"""Two clients on one export, over default mounts: locks of one exclude the other, and programs that use them keep their data."""
 
-Both guests run each check at the same time; `ME` is 1 or 2, `meet` waits for the other. A check that fails in one guest
-goes on in the other until it waits for the first, which has then gone to the end as well."""
-
-import errno
-import fcntl
 import os
-import shutil
 import sqlite3
-import struct
-import subprocess
-import sys
 import time
-import traceback
 
-from check import JOB, ask, restart_server, sh
+from check import sh
+from two import (ENVIRONMENT, LIMIT_S, ME, OTHER, count_of, in_processes, increments, is_refused, meet, opened, run_two,
+                 tell, told, whole)
 
-ENVIRONMENT = dict(line.rstrip("\n").split("=", 1) for line in open(JOB + "/environment"))
-ME, OTHER = (1, 2) if os.environ["GUEST"] == "1" else (2, 1)
-# a limit on waiting that keeps a failure from hanging
-LIMIT_S = 100
-# increments of each process of a guest, and kills of the server
+# increments of each process of a guest
 ROUNDS = int(ENVIRONMENT.get("LOCK_ROUNDS", "30"))
-KILLS = int(ENVIRONMENT.get("LOCK_KILLS", "0"))
-HELD = 50
-
-
-def meet(name):
-    """Waits until both guests are here."""
-    open("%s/met.%s.%d" % (JOB, name, ME), "w").close()
-    await_file("met.%s.%d" % (name, OTHER))
-
-
-def await_file(name):
-    end = time.time() + LIMIT_S
-    while not os.path.exists(JOB + "/" + name):
-        assert time.time() < end, "waited in vain for " + name
-        time.sleep(0.01)
-
-
-def tell(name, value):
-    with open(JOB + "/" + name + ".part", "w") as f:
-        f.write(repr(value))
-    os.rename(JOB + "/" + name + ".part", JOB + "/" + name)
-
-
-def told(name):
-    await_file(name)
-    with open(JOB + "/" + name) as f:
-        return eval(f.read())  # of the other guest
-
-
-def fcntl_lock(fd, kind, wait, start=0, length=0):
-    command = fcntl.F_SETLKW if wait else fcntl.F_SETLK
-    fcntl.fcntl(fd, command, struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0))
-
-
-def whole(how, fd, kind, wait=False):
-    """Locks a whole file (or unlocks it) by flock(2) or fcntl(2)."""
-    if how == "fcntl":
-        return fcntl_lock(fd, {"x": fcntl.F_WRLCK, "s": fcntl.F_RDLCK, "u": fcntl.F_UNLCK}[kind], wait)
-    what = {"x": fcntl.LOCK_EX, "s": fcntl.LOCK_SH, "u": fcntl.LOCK_UN}[kind]
-    return fcntl.flock(fd, what | (0 if wait or kind == "u" else fcntl.LOCK_NB))
-
-
-def is_refused(function, *args):
-    try:
-        function(*args)
-    except OSError as error:
-        assert error.errno in (errno.EAGAIN, errno.EACCES), error
-        return True
-    return False
-
-
-def opened(name):
-    return os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
 
 
 def each_excludes_the_other():
@@ -123,50 +58,6 @@ def a_waiter_is_granted_when_the_holder_lets_go():
     print("a waiter had the lock %.0f ms after it was let go, the mean of %d" % (sum(both) / len(both), len(both)))
     # without a callback a client retries after 30 s
     assert sum(both) / len(both) < 10_000, both
-
-
-def increments(path, how, rounds, offset=0):
-    """Counts in a file under an exclusive lock: reads, adds one, writes."""
-    fd = opened(path)
-    for _ in range(rounds):
-        if how == "flock":
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        else:
-            fcntl_lock(fd, fcntl.F_WRLCK, True, offset, 8)
-        (count,) = struct.unpack("q", os.pread(fd, 8, offset) or bytes(8))
-        os.pwrite(fd, struct.pack("q", count + 1), offset)
-        if how == "flock":
-            fcntl.flock(fd, fcntl.LOCK_UN)
-        else:
-            fcntl_lock(fd, fcntl.F_UNLCK, True, offset, 8)
-    os.close(fd)
-
-
-def in_processes(works):
-    """Runs each in a process of its own; all must end."""
-    children = []
-    for work in works:
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                work()
-                code = 0
-            except BaseException:
-                traceback.print_exc(file=sys.stdout)
-                sys.stdout.flush()
-            os._exit(code)
-        children.append(child)
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert not any(codes), codes
-
-
-def count_of(path, offset=0):
-    fd = opened(path)
-    fcntl_lock(fd, fcntl.F_RDLCK, True, offset, 8)
-    (count,) = struct.unpack("q", os.pread(fd, 8, offset))
-    os.close(fd)
-    return count
 
 
 def counters_miss_nothing():
@@ -296,70 +187,6 @@ def maildir_loses_no_mail():
     meet("maildir-over")
 
 
-def locks_outlive_kills_of_the_server():
-    """Each guest holds locks over all kills; the other never gets one of them; counters under locks lose no increment."""
-    fd = opened("held")
-    base = ME * 1000
-    for n in range(HELD):
-        fcntl_lock(fd, fcntl.F_WRLCK, True, base + n * 2, 1)
-    meet("held")
-
-    def look_for_lost():
-        # by a process of its own: closing the file releases all locks of the process on it
-        probe = opened("held")
-        starts = [OTHER * 1000 + n * 2 for n in range(HELD)]
-        lost = [start for start in starts if not is_refused(fcntl_lock, probe, fcntl.F_WRLCK, False, start, 1)]
-        assert not lost, "locks of the other guest that are free: %s" % lost
-
-    for kill in range(KILLS):
-        if ME == 1:
-            restart_server()
-        meet("killed-%d" % kill)
-        in_processes([lambda: increments("count", "fcntl", 5), lambda: increments("count", "fcntl", 5, 8)])
-        in_processes([look_for_lost])
-        meet("looked-%d" % kill)
-    for offset in (0, 8):
-        assert count_of("count", offset) == 2 * 5 * KILLS, (offset, count_of("count", offset))
-    meet("kills-over")
-    # no lock is left
-    os.close(fd)
-    meet("let-go")
-    fd = opened("held")
-    for n in range(HELD):
-        fcntl_lock(fd, fcntl.F_WRLCK, False, OTHER * 1000 + n * 2, 1)
-    meet("taken")
-    os.close(fd)
-
-
-CHECKS = [each_excludes_the_other, a_waiter_is_granted_when_the_holder_lets_go, counters_miss_nothing,
+run_two([each_excludes_the_other, a_waiter_is_granted_when_the_holder_lets_go, counters_miss_nothing,
           sqlite_keeps_every_row, git_keeps_every_commit, dotlocks_exclude, one_makes_the_pid_file,
-          maildir_loses_no_mail] + [locks_outlive_kills_of_the_server] * (KILLS > 0)
-
-
-def main():
-    only = ENVIRONMENT.get("LOCK_CHECKS", "").split()
-    failed = 0
-    checks = [check for check in CHECKS if not only or check.__name__ in only]
-    for check in checks:
-        name, started = check.__name__, time.time()
-        place = "/mnt/a/" + name
-        try:
-            os.makedirs(place, exist_ok=True)
-            os.chmod(place, 0o777)
-            os.chdir(place)
-            meet("begin-" + name)
-            check()
-            print("ok %s (guest %d, %.1f s)" % (name, ME, time.time() - started), flush=True)
-        except BaseException:
-            failed += 1
-            traceback.print_exc(file=sys.stdout)
-            print("not ok %s (guest %d)" % (name, ME), flush=True)
-            # the other guest must not wait for ever
-            break
-        finally:
-            os.chdir("/")
-    print("%d of %d kernel-client checks passed in guest %d" % (len(checks) - failed, len(checks), ME), flush=True)
-    sys.exit(1 if failed else 0)
-
-
-main()
+          maildir_loses_no_mail])

@@ -172,8 +172,15 @@ fn acls() {
     guest("ext4", "acl", "", 240);
 }
 
-/// One of them uses version 3 and the other version 4.1. `LOCK_KILLS` for more kills of the server, `LOCK_ROUNDS` for more
-/// of everything else, `LOCK_CHECKS` for some checks.
+/// The server is killed, and the network cut, under opens and locks. `LOCK_KILLS` for more kills.
+#[test]
+fn recovery_of_two_clients_of_version_4() {
+    let server = "ext4 --set versions=4.1 --set lease=10 --set grace=10";
+    guests(2, server, "recovery", "vers=4.1", 580);
+}
+
+/// One of them uses version 3 and the other version 4.1. `LOCK_ROUNDS` for more of everything, `LOCK_CHECKS` for some
+/// checks.
 #[test]
 fn locks_of_two_clients() {
     guests(2, "ext4 --set versions=2,3,4.1", "locks_two", "|vers=4.1", 400);

@@ -1,0 +1,143 @@
+"""Two clients whose server is killed, and whose network is cut, under opens and locks: none is lost that nobody wanted, and
+none is granted twice."""
+
+import errno
+import fcntl
+import os
+import time
+
+from check import ask, errno_of, restart_server
+from two import (ENVIRONMENT, ME, OTHER, count_of, fcntl_lock, in_processes, increments, is_refused, meet, opened,
+                 run_two)
+
+KILLS = int(ENVIRONMENT.get("LOCK_KILLS", "20"))
+HELD = 50
+# as the test sets it
+LEASE_S = 10
+
+
+def locks_outlive_kills_of_the_server():
+    """Each guest holds locks over all kills; the other never gets one of them; counters under locks lose no increment."""
+    fd = opened("held")
+    base = ME * 1000
+    for n in range(HELD):
+        fcntl_lock(fd, fcntl.F_WRLCK, True, base + n * 2, 1)
+    meet("held")
+
+    def look_for_lost():
+        # by a process of its own: closing the file releases all locks of the process on it
+        probe = opened("held")
+        starts = [OTHER * 1000 + n * 2 for n in range(HELD)]
+        lost = [start for start in starts if not is_refused(fcntl_lock, probe, fcntl.F_WRLCK, False, start, 1)]
+        assert not lost, "locks of the other guest that are free: %s" % lost
+
+    for kill in range(KILLS):
+        if ME == 1:
+            restart_server()
+        meet("killed-%d" % kill)
+        in_processes([lambda: increments("count", "fcntl", 5), lambda: increments("count", "fcntl", 5, 8)])
+        in_processes([look_for_lost])
+        meet("looked-%d" % kill)
+    for offset in (0, 8):
+        assert count_of("count", offset) == 2 * 5 * KILLS, (offset, count_of("count", offset))
+    meet("kills-over")
+    # no lock is left
+    os.close(fd)
+    meet("let-go")
+    fd = opened("held")
+    for n in range(HELD):
+        fcntl_lock(fd, fcntl.F_WRLCK, False, OTHER * 1000 + n * 2, 1)
+    meet("taken")
+    os.close(fd)
+
+
+def work_goes_on_soon_after_a_kill():
+    """Both guests work when the server is killed; how long each is held up is printed."""
+    fd = opened("file-%d" % ME)
+    fcntl_lock(fd, fcntl.F_WRLCK, False, 0, 10)
+    slowest = {"write": 0.0, "lock": 0.0, "open": 0.0}
+    for kill in range(5):
+        meet("soon-%d" % kill)
+        if ME == 1:
+            restart_server()
+        meet("soon-killed-%d" % kill)
+        started = time.time()
+        os.pwrite(fd, b"%d" % kill, 0)
+        os.fsync(fd)
+        slowest["write"] = max(slowest["write"], time.time() - started)
+        fcntl_lock(fd, fcntl.F_WRLCK, False, 100 + kill, 1)
+        slowest["lock"] = max(slowest["lock"], time.time() - started)
+        os.close(os.open("new-%d-%d" % (ME, kill), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        slowest["open"] = max(slowest["open"], time.time() - started)
+    os.close(fd)
+    print("after a kill the slowest %s" % ", ".join("%s took %.1f s" % item for item in slowest.items()), flush=True)
+
+
+def cut(state):
+    """Cuts the second guest's network, or connects it again."""
+    answer = ask("bridge link set dev tap2 state " + {"down": "0", "up": "3"}[state])
+    assert not answer.strip(), answer
+
+
+def a_client_that_is_cut_off_loses_what_another_wants():
+    fd = opened("cut")
+    if ME == 2:
+        fcntl_lock(fd, fcntl.F_WRLCK, False, 0, 10)
+        fcntl_lock(fd, fcntl.F_WRLCK, False, 50, 10)
+    meet("cut-held")
+    # half of a lease: nothing happens
+    if ME == 1:
+        cut("down")
+        time.sleep(LEASE_S / 2)
+        assert is_refused(fcntl_lock, fd, fcntl.F_WRLCK, False, 0, 1)
+        cut("up")
+    meet("cut-short")
+    if ME == 2:
+        os.fsync(fd)
+        os.stat("cut")
+    meet("cut-back")
+    # one and a half, while somebody wants it
+    if ME == 1:
+        cut("down")
+        time.sleep(1.5 * LEASE_S)
+        fcntl_lock(fd, fcntl.F_WRLCK, False, 0, 10)
+        os.pwrite(fd, b"guest 1", 0)
+        os.fsync(fd)
+        cut("up")
+    meet("cut-long")
+    if ME == 2:
+        # the process that has lost its lock is told, and nobody here gets it a second time
+        assert errno_of(os.pread, fd, 7, 0) == errno.EIO
+
+        def look():
+            again = opened("cut")
+            assert is_refused(fcntl_lock, again, fcntl.F_WRLCK, False, 0, 10)
+            assert os.pread(again, 7, 0) == b"guest 1"
+
+        in_processes([look])
+    meet("cut-known")
+    os.close(fd)
+
+
+def a_client_that_is_cut_off_keeps_what_nobody_wants():
+    fd = opened("kept")
+    if ME == 2:
+        fcntl_lock(fd, fcntl.F_WRLCK, False, 0, 10)
+    meet("kept-held")
+    if ME == 1:
+        cut("down")
+        time.sleep(1.5 * LEASE_S)
+        cut("up")
+    meet("kept-long")
+    if ME == 2:
+        os.pwrite(fd, b"guest 2", 0)
+        os.fsync(fd)
+    meet("kept-written")
+    if ME == 1:
+        assert is_refused(fcntl_lock, fd, fcntl.F_WRLCK, False, 0, 10)
+    meet("kept-over")
+    os.close(fd)
+
+
+run_two([locks_outlive_kills_of_the_server, work_goes_on_soon_after_a_kill,
+         a_client_that_is_cut_off_loses_what_another_wants, a_client_that_is_cut_off_keeps_what_nobody_wants])
