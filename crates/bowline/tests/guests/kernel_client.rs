@@ -88,8 +88,13 @@ fn data_over_version_2() {
 }
 
 #[test]
+fn acls_over_version_4() {
+    guest("ext4 --set versions=2,3,4.1", "acl4", "vers=4.1", 300);
+}
+
+#[test]
 fn operations_of_version_4_2_on_ext4() {
-    guest("ext4 --set versions=2,3,4.2", "v42,data", "vers=4.2", 300);
+    guest("ext4 --set versions=2,3,4.2", "v42,data,acl4", "vers=4.2", 400);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Attributes on the wire (RFC 8881 §5): which are supported, and their values.
 
-use super::attr_sets;
 use super::frame::Frame;
+use super::owner::put_id;
 use super::status::Failed;
+use super::{acl, attr_sets};
 use crate::object::Object;
 use export::Export;
 use proto::nfs4::{ATTRS, Bitmap4, ChangeInfo4, FileType4, Nfsstat4, attr as a};
+use vfs::acl4::Ace;
 use vfs::{Attr, Change, ChangeKind, Fid, FileType, Limits, StatFs, Time};
 use xdr::{Writer, hyper};
 
@@ -23,6 +25,7 @@ pub(super) const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     a::UNIQUE_HANDLES,
     a::LEASE_TIME,
     a::RDATTR_ERROR,
+    a::ACL,
     a::ACLSUPPORT,
     a::CANSETTIME,
     a::CASE_INSENSITIVE,
@@ -59,11 +62,13 @@ pub(super) const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     a::SUPPATTR_EXCLCREAT,
     a::CLONE_BLKSIZE,
     a::CHANGE_ATTR_TYPE,
+    a::MODE_UMASK,
     a::XATTR_SUPPORT,
 ]);
 
 /// What EXCLUSIVE4_1 sets at once: not the times, which hold its verifier.
-pub(super) static EXCLUSIVE: Bitmap4 = Bitmap4::of(&[a::SIZE, a::MODE, a::OWNER, a::OWNER_GROUP]);
+pub(super) const EXCLUSIVE: Bitmap4 =
+    Bitmap4::of(&[a::SIZE, a::MODE, a::OWNER, a::OWNER_GROUP, a::MODE_UMASK]);
 
 /// Attributes of the file system's space.
 static SPACE: Bitmap4 = Bitmap4::of(&[
@@ -90,7 +95,7 @@ static LIMITS: Bitmap4 = Bitmap4::of(&[
 ]);
 
 /// Attributes that can only be set.
-static WRITE_ONLY: Bitmap4 = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET]);
+static WRITE_ONLY: Bitmap4 = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET, a::MODE_UMASK]);
 
 /// Refuses attributes that can only be set; those that are not supported are left out of the answer.
 ///
@@ -105,6 +110,8 @@ pub(super) struct Facts<'a> {
     pub fid: &'a Fid,
     pub attr: &'a Attr,
     pub export: &'a Export,
+    /// The ACL, if asked for.
+    pub acl: Option<&'a [Ace]>,
     /// The file id of the directory that the object covers, or its own.
     pub mounted_on: u64,
     /// Of the file system, if asked for.
@@ -116,6 +123,10 @@ pub(super) struct Shared {
     /// The attributes of its objects, if asked for.
     pub supported: Bitmap4,
     pub is_pseudo: bool,
+    /// Whether ACLs are shown and set.
+    pub has_acls: bool,
+    /// What EXCLUSIVE4_1 sets.
+    pub exclusive: Bitmap4,
     pub limits: Option<Limits>,
     pub space: Option<StatFs>,
     pub lease_s: u32,
@@ -143,6 +154,8 @@ impl Shared {
                 false => Bitmap4::NONE,
             },
             is_pseudo: frame.caller.table().pseudo().is(object.export()),
+            has_acls: acl::has_acls(object),
+            exclusive: attr_sets::of_minor(frame.minor).and(&EXCLUSIVE),
             limits: asked.meets(&LIMITS).then(|| backend.limits()),
             space,
             lease_s: u32::try_from(lease_s).unwrap_or(u32::MAX),
@@ -166,8 +179,15 @@ pub(super) fn put(
     let given = attr_sets::given(frame, object, asked);
     let shared = Shared::of(frame, object, &given)?;
     let mounted_on = mounted_on(frame, object, attr);
-    let facts =
-        Facts { fid: &object.fid, attr, export: object.export(), mounted_on, shared: &shared };
+    let aces = if given.has(a::ACL) { Some(acl::of(object)?) } else { None };
+    let facts = Facts {
+        fid: &object.fid,
+        attr,
+        export: object.export(),
+        acl: aces.as_deref(),
+        mounted_on,
+        shared: &shared,
+    };
     put_facts(&facts, &given, reply);
     Ok(())
 }
@@ -208,8 +228,11 @@ fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
         a::FH_EXPIRE_TYPE => w.u32(0),
         a::CHANGE => w.u64(attr.change),
         a::SIZE => w.u64(attr.size),
-        // there are no named attributes; nothing is known of ACLs
-        a::NAMED_ATTR | a::ACLSUPPORT => w.u32(0),
+        // there are no named attributes
+        a::NAMED_ATTR => w.u32(0),
+        a::ACL => acl::put(facts.acl.unwrap_or_default(), w),
+        // ACL4_SUPPORT_ALLOW_ACL, ACL4_SUPPORT_DENY_ACL
+        a::ACLSUPPORT => w.u32(if shared.has_acls { 3 } else { 0 }),
         a::FSID => put_fsid(export, attr.fsid, shared.is_pseudo, w),
         a::UNIQUE_HANDLES | a::CANSETTIME | a::CASE_PRESERVING | a::HOMOGENEOUS | a::NO_TRUNC => {
             w.bool(true);
@@ -235,7 +258,7 @@ fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
         a::TIME_METADATA => put_time(attr.ctime, w),
         a::TIME_MODIFY => put_time(attr.mtime, w),
         a::MOUNTED_ON_FILEID => w.u64(facts.mounted_on),
-        a::SUPPATTR_EXCLCREAT => w.put(&EXCLUSIVE),
+        a::SUPPATTR_EXCLCREAT => w.put(&shared.exclusive),
         _ => put_file_system_value(shared, number, w),
     }
 }
@@ -293,23 +316,6 @@ fn put_time(time: Time, w: &mut Writer) {
     w.words([high, low, time.nsec]);
 }
 
-/// An owner or group: its number in decimal digits (RFC 8881 §5.9).
-fn put_id(id: u32, w: &mut Writer) {
-    let mut digits = [0; 10];
-    let mut rest = id;
-    let mut len = 0;
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        len += 1;
-        if rest == 0 {
-            break;
-        }
-    }
-    let begin = digits.len() - len;
-    w.opaque(digits.get(begin..).unwrap_or_default());
-}
-
 const fn file_type(ftype: FileType) -> FileType4 {
     match ftype {
         FileType::Regular => FileType4::Reg,
@@ -359,18 +365,7 @@ pub(super) fn is_settable(number: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ATTRS, SUPPORTED, Writer, put_id};
-
-    #[test]
-    fn ids_are_digits() {
-        for id in [0, 7, 10, 65_534, u32::MAX] {
-            let mut w = Writer::new();
-            put_id(id, &mut w);
-            let mut expected = Writer::new();
-            expected.opaque(id.to_string().as_bytes());
-            assert_eq!(w.bytes(), expected.bytes());
-        }
-    }
+    use super::{ATTRS, SUPPORTED};
 
     #[test]
     fn required_attributes_are_supported() {

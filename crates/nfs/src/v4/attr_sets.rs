@@ -1,5 +1,6 @@
 //! Which attributes there are: by the minor version, and by what the file system can do.
 
+use super::acl::has_acls;
 use super::attr::SUPPORTED;
 use super::frame::Frame;
 use crate::object::Object;
@@ -9,7 +10,7 @@ use proto::nfs4::{ATTRS, Bitmap4, attr as a};
 static BY_MINOR: [Bitmap4; 3] = [until(0), until(1), until(2)];
 
 /// The attributes that not every file system has.
-static BY_FILE_SYSTEM: Bitmap4 = Bitmap4::of(&[a::CLONE_BLKSIZE]);
+static BY_FILE_SYSTEM: Bitmap4 = Bitmap4::of(&[a::CLONE_BLKSIZE, a::ACL]);
 
 /// Those of [`SUPPORTED`] that this minor version or an earlier one defines.
 const fn until(minor: u32) -> Bitmap4 {
@@ -36,8 +37,14 @@ pub(super) fn given(frame: &Frame<'_>, object: &Object<'_>, asked: &Bitmap4) -> 
     if !given.meets(&BY_FILE_SYSTEM) {
         return given;
     }
-    let clones = object.backend().limits().clone_block.is_some();
-    if clones { given } else { given.without(&Bitmap4::of(&[a::CLONE_BLKSIZE])) }
+    let mut lacks = Bitmap4::NONE;
+    if object.backend().limits().clone_block.is_none() {
+        lacks = lacks.or(&Bitmap4::of(&[a::CLONE_BLKSIZE]));
+    }
+    if !has_acls(object) {
+        lacks = lacks.or(&Bitmap4::of(&[a::ACL]));
+    }
+    given.without(&lacks)
 }
 
 /// Whether a minor version defines an attribute.

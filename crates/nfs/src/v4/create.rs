@@ -1,5 +1,6 @@
 //! CREATE (RFC 8881 §18.4): everything but regular files.
 
+use super::acl;
 use super::attr::change_info;
 use super::frame::Frame;
 use super::name;
@@ -7,7 +8,7 @@ use super::settable_attrs;
 use super::status::Failed;
 use crate::verbs;
 use proto::nfs4::{CreateArgs, CreateType4, Nfsstat4};
-use vfs::NodeKind;
+use vfs::{FileType, NodeKind};
 use xdr::{Reader, Writer};
 
 pub(super) fn create<'f>(
@@ -21,7 +22,9 @@ pub(super) fn create<'f>(
         return Err(Nfsstat4::BadType.into());
     }
     name::check(name.0, frame.object()?)?;
-    let set = settable_attrs::parse(frame.minor, &attrs)?;
+    let wanted = settable_attrs::parse(frame.minor, &attrs)?.of_new(dir)?;
+    let acls = acl::of_new(dir, wanted.acl(), file_type(&what))?;
+    let set = wanted.set;
     let name = name.0;
     let special = |kind| verbs::mknod(dir, name, Ok((kind, set)));
     let made = match what {
@@ -36,8 +39,21 @@ pub(super) fn create<'f>(
     frame.changed = true;
     // somebody else may have removed it already
     let node = made.node.ok_or(Nfsstat4::Delay)?;
+    acl::apply_to_new(frame.object()?, node.fid, acls.as_ref())?;
     frame.move_to(node.fid);
     reply.put(&change_info(&made.dir));
-    reply.put(&settable_attrs::mask_of(&set));
+    reply.put(&wanted.mask());
     Ok(())
+}
+
+const fn file_type(what: &CreateType4<'_>) -> FileType {
+    match what {
+        CreateType4::Dir => FileType::Directory,
+        CreateType4::Lnk(_) => FileType::Symlink,
+        CreateType4::Blk(_) => FileType::Block,
+        CreateType4::Chr(_) => FileType::Char,
+        CreateType4::Fifo => FileType::Fifo,
+        CreateType4::Sock => FileType::Socket,
+        CreateType4::Other(_) => FileType::Regular,
+    }
 }

@@ -16,5 +16,9 @@ pub(super) fn getattr<'f>(
     attr::check_readable(&attrs)?;
     let object = frame.object()?;
     let found = verbs::getattr(object)?;
-    attr::put(frame, object, &found, &attrs, reply)
+    // an ACL may be longer than what was checked before
+    let (room, too_big) = frame.room(reply);
+    let start = reply.mark();
+    attr::put(frame, object, &found, &attrs, reply)?;
+    if reply.written_since(start) > room { Err(too_big.into()) } else { Ok(()) }
 }

@@ -11,6 +11,7 @@
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE inside a COMPOUND take no lock and allocate nothing.
 
 mod access;
+mod acl;
 mod attr;
 mod attr_sets;
 pub mod callback;
@@ -32,6 +33,7 @@ mod op_errors;
 mod open;
 mod open_create;
 mod ops;
+mod owner;
 mod procedures;
 mod read;
 mod read_plus;

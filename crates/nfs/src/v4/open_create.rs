@@ -3,17 +3,19 @@
 //! A file that is there already is never created over: it is looked up, its reservation is made, and only then is it cut.
 //! One that is not is made so that it fails if somebody else was faster, and is then looked up again.
 
-use super::attr::change_info;
+use super::acl::{self, PosixAcls};
+use super::attr::{EXCLUSIVE, change_info};
+use super::attr_sets;
 use super::frame::Frame;
 use super::lookup;
 use super::open::{OpenedFile, check_regular, cut, reserve, unchanged};
-use super::settable_attrs;
+use super::settable_attrs::{self, Settable};
 use super::status::Failed;
 use crate::object::Object;
 use crate::verbs;
 use proto::nfs4::{Bitmap4, Createhow4, Nfsstat4, attr as a};
 use state::ShareMode;
-use vfs::{Create, Created, SetAttr, Status};
+use vfs::{Create, Created, FileType, Status};
 
 /// Whether a file was there, was just made by whoever opens it, or was open before the server's restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,18 +38,20 @@ pub(super) fn open_or_create<'f>(
 ) -> Result<OpenedFile, Failed> {
     match how {
         Createhow4::Guarded(attrs) => {
-            let set = settable_attrs::parse(frame.minor, &attrs)?;
+            let wanted = settable_attrs::parse(frame.minor, &attrs)?.of_new(dir)?;
+            let acls = acl::of_new(dir, wanted.acl(), FileType::Regular)?;
+            let set = wanted.set;
             let made = verbs::create(dir, name, Ok(Create::Guarded(set)))?;
-            open_made(frame, dir, &made, owner, mode, settable_attrs::mask_of(&set))
+            open_made(frame, dir, &made, owner, mode, (wanted.mask(), acls.as_ref()))
         }
         Createhow4::Unchecked(attrs) => {
             unchecked(frame, dir, name, owner, mode, settable_attrs::parse(frame.minor, &attrs)?)
         }
         Createhow4::Exclusive(verifier) => {
-            exclusive(frame, dir, name, owner, mode, (verifier, SetAttr::default()))
+            exclusive(frame, dir, name, owner, mode, (verifier, Settable::default()))
         }
         Createhow4::Exclusive41(verifier, attrs) => {
-            if !super::attr::EXCLUSIVE.covers(&attrs.mask) {
+            if !attr_sets::of_minor(frame.minor).and(&EXCLUSIVE).covers(&attrs.mask) {
                 settable_attrs::parse(frame.minor, &attrs)?;
                 return Err(Nfsstat4::Inval.into());
             }
@@ -57,7 +61,7 @@ pub(super) fn open_or_create<'f>(
                 name,
                 owner,
                 mode,
-                (verifier, settable_attrs::parse(frame.minor, &attrs)?),
+                (verifier, settable_attrs::parse(frame.minor, &attrs)?.of_new(dir)?),
             )
         }
     }
@@ -69,11 +73,14 @@ fn unchecked<'f>(
     name: &[u8],
     owner: &[u8],
     mode: ShareMode,
-    set: SetAttr,
+    wanted: Settable,
 ) -> Result<OpenedFile, Failed> {
     if lookup::into_junction(frame.caller, dir, name)?.is_some() {
         return Err(Nfsstat4::IsDir.into());
     }
+    let acls = acl::of_new(dir, wanted.acl(), FileType::Regular)?;
+    let wanted = wanted.of_new(dir)?;
+    let set = wanted.set;
     for _ in 0..TRIES {
         match verbs::lookup(dir, name) {
             Ok(found) => {
@@ -91,7 +98,7 @@ fn unchecked<'f>(
         match verbs::create(dir, name, Ok(Create::Guarded(set))) {
             Err(Status::Exist) => {}
             made => {
-                return open_made(frame, dir, &made?, owner, mode, settable_attrs::mask_of(&set));
+                return open_made(frame, dir, &made?, owner, mode, (wanted.mask(), acls.as_ref()));
             }
         }
     }
@@ -143,8 +150,9 @@ fn exclusive<'f>(
     name: &[u8],
     owner: &[u8],
     mode: ShareMode,
-    (verifier, set): ([u8; 8], SetAttr),
+    (verifier, wanted): ([u8; 8], Settable),
 ) -> Result<OpenedFile, Failed> {
+    let set = wanted.set;
     let made = verbs::create(dir, name, Ok(Create::Exclusive(verifier)))?;
     // the times hold the verifier: the client sets them
     let times = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET]);
@@ -156,7 +164,7 @@ fn exclusive<'f>(
         file.right = vfs::Right::Opened(vfs::OpenAccess::WRITE);
         verbs::setattr(&file, Ok(set), None)?;
     }
-    open_made(frame, dir, &made, owner, mode, settable_attrs::mask_of(&set).or(&times))
+    open_made(frame, dir, &made, owner, mode, (wanted.mask().or(&times), None))
 }
 
 /// Opens a file that was just made.
@@ -166,10 +174,11 @@ fn open_made<'f>(
     made: &Created,
     owner: &[u8],
     mode: ShareMode,
-    set: Bitmap4,
+    (set, acls): (Bitmap4, Option<&PosixAcls>),
 ) -> Result<OpenedFile, Failed> {
     frame.changed = true;
     let node = made.node.ok_or(Nfsstat4::Delay)?;
+    acl::apply_to_new(dir, node.fid, acls)?;
     let mut file = dir.clone();
     file.fid = node.fid;
     let opened = reserve(frame, &file, owner, mode, Found::Made)?;

@@ -5,10 +5,10 @@
 //! another export begins, the attributes are those of its root.
 
 use super::attr::{self, Facts, Shared};
-use super::attr_sets;
 use super::frame::Frame;
 use super::lookup;
 use super::status::Failed;
+use super::{acl, attr_sets};
 use crate::junction::Crossing;
 use crate::object::Object;
 use crate::verbs;
@@ -16,7 +16,8 @@ use export::Names;
 use proto::nfs4::{Bitmap4, Nfsstat4, ReaddirArgs, attr as a};
 use rpc::Copied;
 use std::ops::ControlFlow;
-use vfs::{DirEntry, ListArgs};
+use vfs::acl4::Ace;
+use vfs::{DirEntry, Fid, ListArgs};
 use xdr::{Mark, Writer};
 
 /// What comes before the entries: the verifier of cookies.
@@ -99,22 +100,41 @@ impl List<'_, '_> {
         }
         let (fid, found) = (&node.fid, &node.attr);
         let export = self.dir.export();
-        let facts =
-            Facts { fid, attr: found, export, mounted_on: entry.fileid, shared: &self.shared };
+        let acl = match self.acl_of(*fid) {
+            Ok(acl) => acl,
+            Err(failed) => {
+                return self
+                    .put_error(failed.status(proto::nfs4::op::GETATTR, self.frame.minor), reply);
+            }
+        };
+        let (acl, mounted_on, shared) = (acl.as_deref(), entry.fileid, &self.shared);
+        let facts = Facts { fid, attr: found, export, acl, mounted_on, shared };
         attr::put_facts(&facts, &self.asked, reply);
         true
     }
 
+    /// The ACL of an entry, if it is asked for.
+    fn acl_of(&self, fid: Fid) -> Result<Option<Vec<Ace>>, Failed> {
+        if !self.asked.has(a::ACL) {
+            return Ok(None);
+        }
+        let mut object = self.dir.clone();
+        object.fid = fid;
+        Ok(Some(acl::of(&object)?))
+    }
+
     /// Appends the attributes of the root of an export.
     fn put_root(&self, root: &Object<'_>, entry: &DirEntry<'_>, reply: &mut Writer) -> bool {
-        let shared = Shared::of(self.frame, root, &self.asked);
+        // what that export has of what its neighbours have
+        let asked = attr_sets::given(self.frame, root, &self.asked);
+        let shared = Shared::of(self.frame, root, &asked);
         let found = verbs::getattr(root).map_err(Failed::from);
         match (shared, found) {
             (Ok(shared), Ok(found)) => {
                 let (fid, export) = (&root.fid, root.export());
-                let facts =
-                    Facts { fid, attr: &found, export, mounted_on: entry.fileid, shared: &shared };
-                attr::put_facts(&facts, &self.asked, reply);
+                let (mounted_on, shared) = (entry.fileid, &shared);
+                let facts = Facts { fid, attr: &found, export, acl: None, mounted_on, shared };
+                attr::put_facts(&facts, &asked, reply);
                 true
             }
             (Err(failed), _) | (_, Err(failed)) => {

@@ -1,11 +1,14 @@
 //! SETATTR (RFC 8881 §18.30). A change of the size is a write, which the stateid must allow.
 
+use super::acl::{self, PosixAcls};
 use super::frame::Frame;
 use super::settable_attrs;
 use super::stateids::{self, DataAccess};
 use super::status::Failed;
+use crate::object::Object;
 use crate::verbs;
 use proto::nfs4::{Nfsstat4, SetattrArgs};
+use vfs::acl4::Ace;
 use xdr::{Reader, Writer};
 
 pub(super) fn setattr<'f>(
@@ -15,18 +18,35 @@ pub(super) fn setattr<'f>(
 ) -> Result<(), Failed> {
     let SetattrArgs { stateid, attrs } = args.get()?;
     frame.object()?;
-    let set = settable_attrs::parse(frame.minor, &attrs)?;
+    let wanted = settable_attrs::parse(frame.minor, &attrs)?.of_existing()?;
+    let set = wanted.set;
     let right = if set.size.is_some() {
         stateids::data_right(frame, stateid, DataAccess::Write)?
     } else {
         vfs::Right::Check
     };
     let place = frame.current.as_mut().ok_or(Nfsstat4::NoFilehandle)?;
-    place.object.right = right;
-    let changed = verbs::setattr(&place.object, Ok(set), None);
-    place.object.right = vfs::Right::Check;
-    changed?;
-    reply.put(&settable_attrs::mask_of(&set));
+    // before anything is set
+    let acls =
+        wanted.acl.as_deref().map(|aces| prepare(&place.object, aces, set.uid)).transpose()?;
+    if acls.is_none() || !set.is_empty() {
+        place.object.right = right;
+        let changed = verbs::setattr(&place.object, Ok(set), None);
+        place.object.right = vfs::Right::Check;
+        changed?;
+    }
+    // after the mode, whose permission bits it replaces (RFC 8881 §6.4.1.3)
+    if let Some(acls) = acls {
+        acl::apply(&place.object, &acls)?;
+    }
+    reply.put(&wanted.mask());
     frame.changed = true;
     Ok(())
+}
+
+/// An ACL that is to be set, of an object that may get another owner at the same time.
+fn prepare(object: &Object<'_>, aces: &[Ace], owner: Option<u32>) -> Result<PosixAcls, Failed> {
+    object.check_writable()?;
+    let attr = verbs::getattr(object)?;
+    acl::prepare(object, aces, owner.unwrap_or(attr.uid), attr.ftype)
 }

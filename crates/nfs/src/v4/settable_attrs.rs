@@ -1,20 +1,74 @@
 //! What SETATTR, CREATE and OPEN set: `fattr4` to the neutral form.
 
+use super::owner::id;
 use super::status::Failed;
-use super::{attr, attr_sets};
+use super::{acl, attr, attr_sets};
+use crate::object::Object;
+use crate::verbs;
 use proto::nfs4::{Bitmap4, Fattr4, Nfsstat4, Nfstime4, attr as a};
-use vfs::{NO_ID, SetAttr, SetTime, Time};
+use vfs::acl4::Ace;
+use vfs::{SetAttr, SetTime, Time};
 use xdr::Reader;
 
 /// The longest owner that is looked at.
 const OWNER_MAX: usize = 1024;
+
+/// What is to be set.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Settable {
+    /// What every file system sets.
+    pub set: SetAttr,
+    /// The bits that new objects do not get, unless their directory has a default ACL (RFC 8275): `set` has the mode.
+    umask: Option<u32>,
+    /// The ACL.
+    pub acl: Option<Vec<Ace>>,
+}
+
+impl Settable {
+    /// The attributes that this sets.
+    pub fn mask(&self) -> Bitmap4 {
+        let mut mask = mask_of(&self.set);
+        if self.acl.is_some() {
+            mask = mask.or(&Bitmap4::of(&[a::ACL]));
+        }
+        if self.umask.is_some() {
+            mask = mask.without(&Bitmap4::of(&[a::MODE])).or(&Bitmap4::of(&[a::MODE_UMASK]));
+        }
+        mask
+    }
+
+    /// The entries of the ACL, and the owner that the object gets, if any.
+    pub fn acl(&self) -> (Option<&[Ace]>, Option<u32>) {
+        (self.acl.as_deref(), self.set.uid)
+    }
+
+    /// What is set on an object that exists.
+    ///
+    /// # Errors
+    /// NFS4ERR_INVAL: `mode_umask` is for new objects (RFC 8275 §4).
+    pub fn of_existing(self) -> Result<Self, Failed> {
+        if self.umask.is_some() { Err(Nfsstat4::Inval.into()) } else { Ok(self) }
+    }
+
+    /// What is set on an object that is made in a directory: the umask counts only where nothing is inherited.
+    ///
+    /// # Errors
+    /// Those of asking for the directory's ACL.
+    pub fn of_new(mut self, dir: &Object<'_>) -> Result<Self, Failed> {
+        if let (Some(umask), Some(mode)) = (self.umask, self.set.mode) {
+            let inherits = umask & mode != 0 && verbs::acls(dir, false, true)?.default.is_some();
+            self.set.mode = Some(if inherits { mode } else { mode & !umask });
+        }
+        Ok(self)
+    }
+}
 
 /// What is to be set. The values must be those of the bitmap and nothing else.
 ///
 /// # Errors
 /// NFS4ERR_ATTRNOTSUPP for an attribute that is not supported, NFS4ERR_INVAL for one that cannot be set or a value that
 /// makes no sense, NFS4ERR_FBIG for a size, NFS4ERR_BADOWNER, NFS4ERR_BADXDR.
-pub(super) fn parse(minor: u32, wire: &Fattr4<'_>) -> Result<SetAttr, Failed> {
+pub(super) fn parse(minor: u32, wire: &Fattr4<'_>) -> Result<Settable, Failed> {
     let mask = wire.mask;
     let is_unknown = |number| attr::is_known(number) && !attr_sets::is_defined(number, minor);
     if mask.iter().any(is_unknown) {
@@ -28,24 +82,33 @@ pub(super) fn parse(minor: u32, wire: &Fattr4<'_>) -> Result<SetAttr, Failed> {
         return Err(Nfsstat4::Inval.into());
     }
     let mut values = Reader::new(wire.values.0);
+    if mask.has(a::MODE) && mask.has(a::MODE_UMASK) {
+        return Err(Nfsstat4::Inval.into());
+    }
     let mut set = SetAttr::default();
+    let (mut umask, mut acl) = (None, None);
     for number in mask.iter() {
         match number {
             a::SIZE => set.size = Some(size(values.u64()?)?),
             a::MODE => set.mode = Some(mode(values.u32()?)?),
             a::OWNER => set.uid = Some(id(values.opaque(OWNER_MAX)?)?),
             a::OWNER_GROUP => set.gid = Some(id(values.opaque(OWNER_MAX)?)?),
+            a::ACL => acl = Some(acl::parse(&values.get()?)?),
+            a::MODE_UMASK => {
+                set.mode = Some(mode(values.u32()?)?);
+                umask = Some(permissions(values.u32()?)?);
+            }
             a::TIME_ACCESS_SET => set.atime = time(&mut values)?,
             a::TIME_MODIFY_SET => set.mtime = time(&mut values)?,
             _ => return Err(Nfsstat4::AttrNotSupp.into()),
         }
     }
     values.end()?;
-    Ok(set)
+    Ok(Settable { set, umask, acl })
 }
 
 /// The attributes that this sets.
-pub(super) fn mask_of(set: &SetAttr) -> Bitmap4 {
+fn mask_of(set: &SetAttr) -> Bitmap4 {
     let parts = [
         (set.size.is_some(), a::SIZE),
         (set.mode.is_some(), a::MODE),
@@ -66,16 +129,9 @@ fn mode(mode: u32) -> Result<u32, Failed> {
     if mode <= 0o7777 { Ok(mode) } else { Err(Nfsstat4::Inval.into()) }
 }
 
-/// A user or group: decimal digits. There are no names yet.
-fn id(text: &[u8]) -> Result<u32, Failed> {
-    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let number =
-        std::str::from_utf8(text).ok().filter(|_| is_number).and_then(|text| text.parse().ok());
-    match number {
-        Some(id) if id != NO_ID => Ok(id),
-        _ if text.is_empty() => Err(Nfsstat4::Inval.into()),
-        _ => Err(Nfsstat4::BadOwner.into()),
-    }
+/// `mu_umask`: the bits for reading, writing and executing only.
+fn permissions(umask: u32) -> Result<u32, Failed> {
+    if umask <= 0o777 { Ok(umask) } else { Err(Nfsstat4::Inval.into()) }
 }
 
 /// `settime4`.
@@ -95,15 +151,15 @@ fn time(values: &mut Reader<'_>) -> Result<SetTime, Failed> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bitmap4, Failed, Fattr4, Nfsstat4, SetTime, a, mask_of, parse};
+    use super::{Bitmap4, Failed, Fattr4, Nfsstat4, SetTime, Settable, a, parse};
     use xdr::Writer;
 
-    fn parsed(numbers: &[u32], values: impl FnOnce(&mut Writer)) -> Result<vfs::SetAttr, Failed> {
+    fn parsed(numbers: &[u32], values: impl FnOnce(&mut Writer)) -> Result<Settable, Failed> {
         let mut w = Writer::new();
         values(&mut w);
         let mask = Bitmap4::of(numbers);
         let set = parse(1, &Fattr4 { mask, values: proto::layout::Bytes(w.bytes()) })?;
-        assert_eq!(mask_of(&set), mask);
+        assert_eq!(set.mask(), mask);
         Ok(set)
     }
 
@@ -115,7 +171,7 @@ mod tests {
             w.opaque(b"1000");
             w.u32(0);
         });
-        let set = set.unwrap();
+        let set = set.unwrap().set;
         assert_eq!(
             (set.size, set.mode, set.uid, set.mtime),
             (Some(9), Some(0o640), Some(1000), SetTime::Now)
@@ -128,7 +184,10 @@ mod tests {
             assert_eq!(parsed(numbers, values), Err(status.into()), "{numbers:?}");
         };
         fails(&[a::CHANGE], |w| w.u64(1), Nfsstat4::Inval);
-        fails(&[a::ACL], |w| w.u32(0), Nfsstat4::AttrNotSupp);
+        fails(&[a::ACL], |w| w.words([1, 2, 0, 0, 0]), Nfsstat4::AttrNotSupp);
+        fails(&[a::ACL], |w| w.words([1, 0, 0, 0, 0]), Nfsstat4::Inval);
+        fails(&[a::ACL], |w| w.words([2, 0, 0, 0, 0]), Nfsstat4::BadXdr);
+        fails(&[a::ARCHIVE], |w| w.u32(0), Nfsstat4::AttrNotSupp);
         fails(&[a::MODE_UMASK], |w| w.words([0o777, 0o22]), Nfsstat4::Inval);
         fails(&[a::SIZE], |w| w.u64(u64::MAX), Nfsstat4::FBig);
         fails(&[a::SIZE], |w| w.u32(1), Nfsstat4::BadXdr);

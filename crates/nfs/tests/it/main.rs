@@ -34,6 +34,7 @@ mod v3_allocation;
 mod v3_files;
 mod v3_wire;
 mod v4;
+mod v4_acl;
 mod v4_data;
 mod v4_xattrs;
 mod wire_oracle;

@@ -5,6 +5,7 @@
 //! length is borrowed from the record. An operation is decoded when it runs, so there is no list of decoded
 //! operations; results are encoded by the server in place.
 
+mod acl;
 mod args;
 mod attrs;
 mod bitmap;
@@ -19,6 +20,7 @@ mod session;
 mod status;
 mod values;
 
+pub use acl::{ACES_MAX, AclValue, Nfsace4, acetype};
 pub use args::{
     AccessArgs, CloseArgs, CommitArgs, CreateArgs, CreateType4, FreeStateidArgs, GetattrArgs,
     LinkArgs, LookupArgs, OpenDowngradeArgs, PutfhArgs, ReadArgs, ReaddirArgs, RemoveArgs,
