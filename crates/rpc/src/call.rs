@@ -31,6 +31,15 @@ pub trait CallHost: Blocking {
         let _ = (op, status);
     }
 
+    /// Whether the call was refused when it was about to block ([`Blocking::will_block_in`]) and will be run
+    /// again: what it answers is neither sent nor kept.
+    fn is_postponed(&self) -> bool {
+        false
+    }
+
+    /// The call under way must not be run again: its flavour would take it for a replay (RFC 2203 §5.3.3.1).
+    fn must_run_once(&self) {}
+
     /// The way for a reply that is sent after the call has returned ([`Call::defer`]); `None` if
     /// there is none, or as many replies are pending there as may be.
     fn line(&self) -> Option<Box<dyn Line>> {

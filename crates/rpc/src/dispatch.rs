@@ -108,6 +108,13 @@ impl Dispatcher {
         kind == CALL && plan().is_ok_and(|found| found.plan.is_urgent())
     }
 
+    /// Whether calls of a procedure may be run again that were refused when they were about to block
+    /// ([`crate::Plan::restartable`]).
+    pub fn is_restartable(&self, program: u32, version: u32, procedure: u32) -> bool {
+        let found = self.programs.plan(program, version, procedure, &[], Transport::Tcp);
+        found.is_ok_and(|found| found.plan.is_restartable())
+    }
+
     /// Gives replies that arrive on clients' connections, and the ends of these, to somebody from now
     /// on; once.
     ///
@@ -193,6 +200,7 @@ impl Dispatcher {
         host: &dyn CallHost,
         reply: &mut Writer,
     ) -> Done {
+        host.must_run_once();
         let (mut buffer, xid) = (Vec::new(), message.header.xid);
         let Ok(args) = protection.unwrap(message.args.rest(), &mut buffer) else {
             let (status, reject) = (Accepted::GarbageArgs, Reject::GarbageArgs);
@@ -320,6 +328,7 @@ fn run_with<'a>(
         Ok(Ok(())) => {
             if let Some(ticket) = ticket
                 && !reply.has_ranges()
+                && !pending.host.is_postponed()
             {
                 ticket.finish(reply.since(results), call.outcome);
             }

@@ -25,13 +25,19 @@ pub struct Plan {
     keep: KeepReply,
     blocks: bool,
     urgent: bool,
+    restartable: bool,
     operation: Option<u16>,
 }
 
 impl Plan {
     /// Safe to run again at any time.
-    pub const IDEMPOTENT: Self =
-        Self { keep: KeepReply::Never, blocks: false, urgent: false, operation: None };
+    pub const IDEMPOTENT: Self = Self {
+        keep: KeepReply::Never,
+        blocks: false,
+        urgent: false,
+        restartable: false,
+        operation: None,
+    };
     /// A second run gives another result (REMOVE, RENAME, CREATE …): its reply is kept.
     pub const NON_IDEMPOTENT: Self = Self { keep: KeepReply::Always, ..Self::IDEMPOTENT };
     /// May run twice, but not after a later call, whose effect it would undo (WRITE): its reply is
@@ -50,6 +56,13 @@ impl Plan {
     #[must_use]
     pub const fn urgent(self) -> Self {
         Self { urgent: true, ..self }
+    }
+
+    /// The same for a procedure that has changed nothing when it first announces that it will block: a call
+    /// that is refused then may be run again from its beginning ([`crate::CallHost::is_postponed`]).
+    #[must_use]
+    pub const fn restartable(self) -> Self {
+        Self { restartable: true, ..self }
     }
 
     /// The same, counted with its latency as the operation of this place in
@@ -81,6 +94,11 @@ impl Plan {
     /// Whether it goes before others.
     pub const fn is_urgent(self) -> bool {
         self.urgent
+    }
+
+    /// Whether a call that was refused when it was about to block may be run again.
+    pub const fn is_restartable(self) -> bool {
+        self.restartable
     }
 
     /// The operation that it is counted as, if not as its procedure.

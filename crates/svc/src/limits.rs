@@ -39,6 +39,10 @@ pub(crate) const BATCH_BYTES: usize = 256 << 10;
 pub(crate) const KEEP_BYTES_MAX: usize = (1 << 20) + (64 << 10);
 /// What it keeps at the least, however little memory the server may have.
 const KEEP_BYTES_MIN: usize = 64 << 10;
+/// Memory for calls that wait because as many as may block in their export already.
+pub(crate) const POSTPONED_BYTES_MAX: usize = 8 << 20;
+/// What such a call costs besides its bytes.
+pub(crate) const POSTPONED_COST: usize = 256;
 /// What a queued datagram costs besides its bytes: its entry in the queue.
 pub(crate) const DATAGRAM_COST: usize = 256;
 /// Memory for queued datagrams at the least, however little the server may have: some of the longest.

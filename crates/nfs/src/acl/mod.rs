@@ -30,9 +30,9 @@ pub fn acl_program(state: Arc<Nfs>) -> Service<Nfs> {
 
 static VERSIONS: [Version<Nfs>; 2] = [Version::new(2, &V2), Version::new(3, &V3)];
 
-const LOOK: Plan = Plan::IDEMPOTENT;
+const LOOK: Plan = Plan::IDEMPOTENT.restartable();
 /// SETACL gives the same result when it runs again, but not after another has set an ACL.
-const SET: Plan = Plan::NON_IDEMPOTENT;
+const SET: Plan = Plan::NON_IDEMPOTENT.restartable();
 
 static V2: [Row<Nfs>; 5] = [
     Row::new("NULL", LOOK, null),

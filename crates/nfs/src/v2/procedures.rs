@@ -8,10 +8,10 @@ use crate::Nfs;
 use rpc::{Call, Fault, Plan, Row};
 use xdr::{Reader, Writer};
 
-const LOOK: Plan = Plan::IDEMPOTENT;
-const NAMES: Plan = Plan::NON_IDEMPOTENT;
+const LOOK: Plan = Plan::IDEMPOTENT.restartable();
+const NAMES: Plan = Plan::NON_IDEMPOTENT.restartable();
 /// Always on disk before the answer (RFC 1094 §2.1), but safe to run twice until another has written there.
-const DATA: Plan = Plan::REPLAY_UNSAFE;
+const DATA: Plan = Plan::REPLAY_UNSAFE.restartable();
 
 /// The procedures, by number.
 pub static ROWS: [Row<Nfs>; 18] = [

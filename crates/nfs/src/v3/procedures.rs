@@ -8,12 +8,12 @@ use crate::Nfs;
 use rpc::{Call, Fault, Plan, Row};
 use xdr::{Reader, Writer};
 
-const LOOK: Plan = Plan::IDEMPOTENT;
+const LOOK: Plan = Plan::IDEMPOTENT.restartable();
 /// A change of the name space: not to be run twice. Whether it waits for a disk depends on the export
 /// and its file system, and the backend says so.
-const NAMES: Plan = Plan::NON_IDEMPOTENT;
+const NAMES: Plan = Plan::NON_IDEMPOTENT.restartable();
 /// May be run twice, but not after another has written there; whether it waits depends on `stable` as well.
-const DATA: Plan = Plan::REPLAY_UNSAFE;
+const DATA: Plan = Plan::REPLAY_UNSAFE.restartable();
 
 /// The procedures, by number.
 pub static ROWS: [Row<Nfs>; 22] = [

@@ -11,6 +11,7 @@ use crate::conn::exclusive_slot::Take;
 use crate::conn::pool_handles::PoolHandles;
 use crate::epoll_tokens::TOKEN_INBOX;
 use crate::limits::EVENTS_PER_WAIT;
+use crate::pool::postponed::PostponedCall;
 use crate::udp::received::ReceivedDatagram;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) struct EventLoop {
     pub ready_queue: VecDeque<u64>,
     /// Datagrams that were received and not answered.
     pub datagrams: VecDeque<ReceivedDatagram>,
+    /// Calls that were postponed and may go on.
+    pub resumed: VecDeque<Box<PostponedCall>>,
     /// Connections that the end of the stream was sent on, and whose clients have not taken everything yet.
     pub lingering: Vec<u64>,
     /// The server stops: nothing new is read.
@@ -61,6 +64,7 @@ impl EventLoop {
             new_conns: VecDeque::new(),
             ready_queue: VecDeque::new(),
             datagrams: VecDeque::new(),
+            resumed: VecDeque::new(),
             lingering: Vec::new(),
             stopping: false,
             draining: false,
@@ -157,7 +161,8 @@ impl EventLoop {
     /// Whether everything is done after a stop, or after all connections have gone elsewhere.
     pub fn is_finished(&self) -> bool {
         let ends = self.stopping || self.draining;
-        ends && self.open == 0 && self.datagrams.is_empty() && self.sockets_to_drain.is_empty()
+        let waiting = self.datagrams.len().saturating_add(self.resumed.len());
+        ends && self.open == 0 && waiting == 0 && self.sockets_to_drain.is_empty()
     }
 
     fn slot(&mut self, token: u64) -> Option<&mut ConnSlot> {

@@ -7,6 +7,7 @@
 use crate::conn::connection::{Conn, Rx};
 use crate::conn::pool_handles::CallEnded;
 use crate::epoll_tokens::TOKEN_INBOX;
+use crate::pool::postponed::PostponedCall;
 use crate::sync::lock;
 use crate::udp::received::ReceivedDatagram;
 use std::io;
@@ -24,6 +25,8 @@ pub(crate) enum Message {
     Drain,
     /// A connection comes back from a worker that does not lead.
     ReturnedConn(Box<Rx>),
+    /// A call that was postponed may go on.
+    Resumed(Box<PostponedCall>),
     /// A detached call of this connection has ended.
     CallEnded(u64),
     /// The worker that served this connection panicked.

@@ -5,6 +5,7 @@ pub(crate) mod conn_return;
 pub(crate) mod event_loop;
 pub(crate) mod inbox;
 pub(crate) mod info;
+pub(crate) mod postponed;
 pub(crate) mod scheduler;
 pub(crate) mod shared;
 pub(crate) mod thread_shortage;

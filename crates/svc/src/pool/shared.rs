@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     pub datagram_sockets: Arc<DatagramSockets>,
     pub conns: ConnTable,
     /// The calls that block in each export.
-    pub blocked: BlockedCalls,
+    pub blocked: Arc<BlockedCalls>,
     pub other_pools: Arc<dyn OtherPools>,
     /// Memory for records under way.
     pub partial: Budget,

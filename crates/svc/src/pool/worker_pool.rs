@@ -36,6 +36,7 @@ use crate::conn::pool_handles::PoolHandles;
 use crate::pool::event_loop::EventLoop;
 use crate::pool::inbox::{Inbox, Message};
 use crate::pool::info::Leader;
+use crate::pool::postponed::PostponedCall;
 use crate::pool::scheduler::{LoopState, Parker, Role, Scheduler, Wakeup};
 use crate::pool::shared::Shared;
 use crate::settings::WakePolicy;
@@ -122,6 +123,8 @@ pub(crate) enum Work {
     Conn(Box<Rx>),
     /// A datagram that the leader has received.
     Datagram(ReceivedDatagram),
+    /// A call that was postponed and may go on.
+    Resumed(Box<PostponedCall>),
 }
 
 impl Pool {

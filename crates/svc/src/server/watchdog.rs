@@ -109,6 +109,10 @@ pub(crate) fn watch(state: &State) {
             busy_ns = now_ns;
             watchdog.worked_ms = Some(now_ns / NS_PER_MS);
         }
+        if shared.blocked.has_postponed() {
+            shared.blocked.admit_hung();
+            busy_ns = now_ns;
+        }
         watchdog.sweep();
         watchdog.resize_pools();
         if now_ns.saturating_sub(busy_ns) < QUIET_NS {
@@ -200,6 +204,9 @@ impl Watchdog<'_> {
     /// Sleeps until it is woken, there may be something to sweep, or the server has been idle for so long that
     /// memory can be returned.
     fn sleep(&mut self) {
+        if self.shared.blocked.has_postponed() {
+            return;
+        }
         let sweep = self.has_to_sweep().then(|| self.period());
         let rest = self.worked_ms.map(|_| REST);
         match sweep.into_iter().chain(rest).min() {

@@ -17,7 +17,7 @@ use crate::service::back_channel::DatagramBackChannel;
 use crate::service::datagram_ranges;
 use crate::service::datagram_reply::Reply;
 use crate::service::deferred::{CallStart, DatagramLine};
-use crate::service::round::{Calls, IncomingCall, Return, Round};
+use crate::service::round::{Admission, Calls, IncomingCall, Return, Round};
 use crate::service::worker_context::{ActiveRound, WorkerContext};
 use crate::udp::received::ReceivedDatagram;
 use crate::udp::reply_socket::ReplyPath;
@@ -187,6 +187,9 @@ impl<'b> Calls<'b> for DatagramCalls<'_, 'b> {
         done: &Done,
         reply: &mut Writer,
     ) -> Option<AllServed> {
+        if self.datagrams.dropped_if_postponed() {
+            return Some(AllServed);
+        }
         if done.verdict == Verdict::Reply
             && let Some((to, from)) = self.datagrams.from.get()
         {
@@ -202,6 +205,15 @@ impl<'b> DatagramRound<'b> {
         let datagram = self.source.at(self.next.get())?;
         self.next.set(self.next.get().saturating_add(1));
         Some(datagram)
+    }
+
+    /// Drops the call under way if it is to be postponed: its client sends it again by itself.
+    fn dropped_if_postponed(&self) -> bool {
+        let postponed = self.round.is_postponed();
+        if postponed {
+            self.round.stats.add(Counter::DatagramsDropped, 1);
+        }
+        postponed
     }
 
     /// Both ends of a datagram.
@@ -361,6 +373,10 @@ impl CallHost for DatagramRound<'_> {
         self.round.stats.operation(op.0, status);
     }
 
+    fn is_postponed(&self) -> bool {
+        self.round.is_postponed()
+    }
+
     fn line(&self) -> Option<Box<dyn Line>> {
         let Round { pool, .. } = &self.round;
         let (shared, call) = (&pool.shared, self.call.get());
@@ -396,6 +412,7 @@ impl Blocking for DatagramRound<'_> {
     fn will_block_in(&self, export: u16) -> bool {
         self.will_block();
         let addr = self.from.get().map(|(from, _)| from);
-        self.round.enter_export(export, Caller { conn: None, addr })
+        let caller = Caller { conn: None, addr };
+        self.round.enter_export(export, caller, Admission::First)
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod datagram_reply;
 pub(crate) mod datagrams;
 pub(crate) mod deferred;
 pub(crate) mod receive;
+pub(crate) mod resumed;
 pub(crate) mod round;
 pub(crate) mod stream;
 pub(crate) mod stream_round;

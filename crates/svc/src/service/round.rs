@@ -5,8 +5,9 @@
 //! place in the queue, to another thread when a call will block.
 
 use crate::clock::NS_PER_MS;
-use crate::pool::blocked_calls::{BlockPermit, Caller, Procedure};
+use crate::pool::blocked_calls::{BlockPermit, Caller, Entry, Procedure, Turn, Waits};
 use crate::pool::event_loop::EventLoop;
+use crate::pool::postponed::PostponedCall;
 use crate::pool::shared::Shared;
 use crate::pool::worker_pool::Pool;
 use crate::service::call_counters;
@@ -29,6 +30,18 @@ pub(crate) struct Round<'w> {
     procedure: Cell<Procedure>,
     /// Held from when a call announces that it blocks in an export until the round ends.
     permit: RefCell<Option<BlockPermit<'w>>>,
+    /// The export that the call under way may not block in yet: it is to be postponed.
+    full: Cell<Option<u16>>,
+}
+
+/// Whether a call that may not block yet can be run again.
+pub(crate) enum Admission {
+    /// If its plan says so.
+    First,
+    /// It is run again.
+    Again(Option<Turn>),
+    /// No: some of its data was taken, or its flavour forbids it.
+    DataTaken,
 }
 
 /// What its worker is to its pool.
@@ -107,7 +120,8 @@ impl<'w> Round<'w> {
             }
             None => Role::QueueWorker,
         };
-        Self { pool, stats, role, procedure: Cell::default(), permit: RefCell::default() }
+        let (procedure, permit, full) = (Cell::default(), RefCell::default(), Cell::default());
+        Self { pool, stats, role, procedure, permit, full }
     }
 
     /// The number of a leader's round.
@@ -192,8 +206,8 @@ impl<'w> Round<'w> {
         }
         let after_ns = shared.clock.now_ns();
         let latency_ns = after_ns.saturating_sub(*now_ns);
-        // a deferred call is counted when it is answered
-        if done.verdict != Verdict::Deferred {
+        // a deferred call is counted when it is answered, and so is one that is postponed
+        if done.verdict != Verdict::Deferred && !self.is_postponed() {
             call_counters::count(self.stats, &done, latency_ns, bytes_in, reply.total_len());
         }
         *now_ns = after_ns;
@@ -232,14 +246,49 @@ impl<'w> Round<'w> {
         self.procedure.set(Procedure::of(record));
     }
 
-    /// The call under way will block in an export; the worker has stepped aside. `false`: as many calls as
-    /// may block there do, and it hangs.
-    pub fn enter_export(&self, export: u16, caller: Caller) -> bool {
+    /// The call under way will block in an export; the worker has stepped aside. `false`: it has to give up, as
+    /// many calls as may block there do; it hangs, or the call is to be postponed.
+    pub fn enter_export(&self, export: u16, caller: Caller, admission: Admission) -> bool {
         let mut permit = self.permit.borrow_mut();
-        if permit.is_none() {
-            *permit = self.shared().blocked.enter(export, self.procedure.get(), caller);
+        if permit.is_some() || self.is_postponed() {
+            return permit.is_some();
+        }
+        let (procedure, shared) = (self.procedure.get(), self.pool.shared.as_ref());
+        let Procedure { program, version, procedure: number } = procedure;
+        let (again, turn) = match admission {
+            Admission::First => (shared.dispatcher.is_restartable(program, version, number), None),
+            Admission::Again(turn) => (true, turn),
+            Admission::DataTaken => (false, None),
+        };
+        let waits = if again { Waits::Postponed } else { Waits::InThread };
+        match shared.blocked.enter(export, procedure, caller, (waits, turn)) {
+            Entry::Permitted(it) => *permit = Some(it),
+            Entry::Full => self.full.set(Some(export)),
+            Entry::Refused => {}
         }
         permit.is_some()
+    }
+
+    /// Whether the call under way is to be run again later.
+    pub fn is_postponed(&self) -> bool {
+        self.full.get().is_some()
+    }
+
+    /// Queues the call under way if it is to be postponed, before the others if it is not the first time. `false`: its
+    /// reply is to be sent.
+    pub fn postpone(&self, call: impl FnOnce() -> PostponedCall, again: bool) -> bool {
+        let Some(export) = self.full.take() else { return false };
+        let shared = self.shared();
+        match shared.blocked.postpone(export, Box::new(call()), again) {
+            Ok(()) => {
+                shared.watchdog.wake_for_memory();
+                true
+            }
+            Err(mut call) => {
+                call.settled = true;
+                false
+            }
+        }
     }
 
     /// The call that blocked has ended.

@@ -19,11 +19,12 @@ use crate::pool::blocked_calls::Caller;
 use crate::pool::conn_return::{return_to_loop, return_without_loop};
 use crate::pool::event_loop::EventLoop;
 use crate::pool::inbox::Message;
+use crate::pool::postponed::PostponedCall;
 use crate::pool::unread;
 use crate::service::back_channel::ConnBackChannel;
 use crate::service::deferred::{CallStart, ConnLine};
 use crate::service::receive::{count_refused, next_step, receive, take_memory};
-use crate::service::round::{Calls, IncomingCall, Return, Round};
+use crate::service::round::{Admission, Calls, IncomingCall, Return, Round};
 use crate::service::stream_round::{Received, RoundEnd, Step, StreamRound};
 use crate::service::worker_context::{ActiveRound, WorkerContext, keep_larger};
 use crate::zero_copy::ReplyBatch;
@@ -102,6 +103,7 @@ pub(crate) fn serve(worker: &mut WorkerContext, mut rx: Box<Rx>) {
         source: source.as_ref(),
         detached: OnceCell::new(),
         call: Cell::default(),
+        data_taken: Cell::new(true),
         pipe: Cell::new(mem::take(&mut buffers.pipe)),
     };
     let mut calls = StreamCalls {
@@ -169,11 +171,13 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
     const SUPERSEDED: RoundEnd = RoundEnd::Paused;
 
     fn next(&mut self, now_ns: u64) -> Result<IncomingCall<'b>, RoundEnd> {
+        self.stream.data_taken.set(true);
         let (record, argument) = match self.next_step(now_ns)? {
             Step::Answer(record, argument) => (record, argument),
             Step::TakeData(source) => return Err(self.stream.take_data(source, self.spare)),
             Step::TakePiped(filled) => return Err(self.stream.take_piped(filled, self.spare)),
         };
+        self.stream.data_taken.set(argument.is_some());
         self.stream.rest.set(self.input);
         self.stream.call.set(CallStart { began_ns: now_ns, bytes_in: record.len() });
         let batch = match self.input.is_empty() && self.stream.collected.borrow().is_empty() {
@@ -194,6 +198,9 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
         done: &Done,
         reply: &mut Writer,
     ) -> Option<RoundEnd> {
+        if self.stream.postpone(&call.record) {
+            return Some(RoundEnd::Detached);
+        }
         self.stream.size_buffers(done.outcome.buffers);
         if let Record::Joined(memory) = call.record {
             keep_larger(self.spare, memory);
@@ -228,6 +235,22 @@ impl StreamRound<'_> {
     fn any_conn(&self) -> Option<Arc<Conn>> {
         let rx = self.rx.borrow();
         rx.as_ref().map(|rx| &rx.conn).or(self.detached.get()).cloned()
+    }
+
+    /// Queues the call under way if it is to be postponed.
+    fn postpone(&self, record: &[u8]) -> bool {
+        if !self.round.is_postponed() {
+            return false;
+        }
+        let Some(conn) = self.detached.get().cloned() else { return false };
+        let (began_ns, inbox) = (self.call.get().began_ns, Arc::downgrade(&self.round.pool.inbox));
+        let record = record.to_vec();
+        let call = PostponedCall { conn, record, began_ns, inbox, turn: None, settled: false };
+        let postponed = self.round.postpone(|| call, false);
+        if postponed {
+            self.round.resumed();
+        }
+        postponed
     }
 
     /// Whether the connection has as many calls under way as it may have.
@@ -324,6 +347,14 @@ impl CallHost for StreamRound<'_> {
         self.round.stats.operation(op.0, status);
     }
 
+    fn is_postponed(&self) -> bool {
+        self.round.is_postponed()
+    }
+
+    fn must_run_once(&self) {
+        self.data_taken.set(true);
+    }
+
     fn line(&self) -> Option<Box<dyn Line>> {
         let line = ConnLine::begin(&self.any_conn()?, &self.round.pool.shared, self.call.get())?;
         Some(Box::new(line))
@@ -364,6 +395,10 @@ impl Blocking for StreamRound<'_> {
         self.will_block();
         let conn = self.detached.get();
         let (conn, addr) = (conn.map(|conn| conn.id), conn.map(|conn| conn.peer.addr));
-        self.round.enter_export(export, Caller { conn, addr })
+        let admission = match self.data_taken.get() {
+            true => Admission::DataTaken,
+            false => Admission::First,
+        };
+        self.round.enter_export(export, Caller { conn, addr }, admission)
     }
 }

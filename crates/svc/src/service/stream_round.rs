@@ -87,6 +87,8 @@ pub(crate) struct StreamRound<'b> {
     pub detached: OnceCell<Arc<Conn>>,
     /// The call under way.
     pub call: Cell<CallStart>,
+    /// The call under way cannot be run again: some of its data was taken, or its flavour forbids it.
+    pub data_taken: Cell<bool>,
     /// The worker's pipe, while it is empty.
     pub pipe: Cell<PipeState>,
 }

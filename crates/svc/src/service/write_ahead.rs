@@ -22,7 +22,7 @@ use crate::conn::connection::{Conn, Rx, Sent};
 use crate::limits::{AHEAD_BYTES_MIN, FRONT_BYTES_MAX, LARGE_BEGIN_BYTES, RECEIVE_BYTES};
 use crate::pool::blocked_calls::Caller;
 use crate::pool::unread;
-use crate::service::round::Round;
+use crate::service::round::{Admission, Round};
 use crate::service::stream_round::{DataSource, RoundEnd, Step, StreamRound};
 use rpc::record::{MARK_LEN, Record, RecordError};
 use rpc::{Blocking, LargeArgument, PartialRecord};
@@ -188,6 +188,6 @@ impl Blocking for PieceBlocking<'_, '_> {
     fn will_block_in(&self, export: u16) -> bool {
         self.will_block();
         let (conn, addr) = (Some(self.conn.id), Some(self.conn.peer.addr));
-        self.stream.round.enter_export(export, Caller { conn, addr })
+        self.stream.round.enter_export(export, Caller { conn, addr }, Admission::DataTaken)
     }
 }

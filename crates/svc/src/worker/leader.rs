@@ -6,7 +6,7 @@ use crate::pool::conn_return::{close, return_to_loop, return_without_loop};
 use crate::pool::inbox::Message;
 use crate::pool::worker_pool::{Pool, Work};
 use crate::service::worker_context::{ActiveRound, WorkerContext};
-use crate::service::{datagrams, stream};
+use crate::service::{datagrams, resumed, stream};
 use crate::sync::add;
 use crate::udp::received::ReceivedDatagram;
 use crate::worker::urgency::{goes_first, looks_urgent};
@@ -35,6 +35,7 @@ impl Worker {
                 self.ctx.pool.shared.datagrams.give_back(received.cost());
                 datagrams::serve_received(&mut self.ctx, &received);
             }
+            Work::Resumed(call) => resumed::serve(&mut self.ctx, call),
             Work::Conn(rx)
                 if self.ctx.is_reserve && !looks_urgent(&self.ctx.pool.shared.dispatcher, &rx) =>
             {
@@ -95,6 +96,12 @@ impl Worker {
             self.handle_event(ready);
         } else if let Some(received) = event_loop.datagrams.pop_front() {
             self.datagram(received);
+        } else if let Some(call) = event_loop.resumed.pop_front() {
+            if queueing {
+                self.ctx.pool.enqueue(Work::Resumed(call), false, &self.ctx.stats);
+            } else {
+                resumed::serve(&mut self.ctx, call);
+            }
         } else if let Some(work) = pop_for_leader(&self.ctx.pool, queueing) {
             self.work(work);
         } else if let Some(token) = event_loop.ready_queue.pop_front() {
@@ -283,6 +290,7 @@ impl Worker {
                     return_to_loop(&self.ctx.pool, &self.ctx.stats, event_loop, rx);
                 }
             }
+            Message::Resumed(call) => event_loop.resumed.push_back(call),
             Message::Datagrams(received) => event_loop.datagrams.extend(received),
             Message::Panicked(token) => close(&self.ctx.pool, &self.ctx.stats, event_loop, token),
             Message::RelieveReserve => self.relieved = true,
@@ -297,6 +305,7 @@ impl Worker {
                 event_loop.stopping = true;
                 self.ctx.pool.set_stopping();
                 event_loop.datagrams.clear();
+                event_loop.resumed.clear();
                 for token in event_loop.tokens() {
                     close(&self.ctx.pool, &self.ctx.stats, event_loop, token);
                 }

@@ -1,10 +1,13 @@
 //! Calls that block in an export whose file system hangs: they take their share of the threads and no more.
 
 use crate::toy::{
-    ECHO, PROGRAM, Toy, WAIT_IN, config, datagrams, message, opaque, record, results, until,
+    Client, ECHO, PROGRAM, Toy, WAIT_IN, config, datagrams, message, opaque, record, results, until,
 };
 use bowline_svc::{Config, PoolMode, WakePolicy};
+use std::collections::HashSet;
 use std::io::Write;
+use std::net::Shutdown;
+use std::time::Duration;
 use telemetry::Counter;
 
 const POLICIES: [WakePolicy; 2] = [WakePolicy::Adaptive, WakePolicy::Chain];
@@ -54,6 +57,65 @@ fn a_hung_export_takes_its_share_of_the_threads() {
     }
 }
 
+/// Nothing holds them, and their places are given to them one after the other.
+#[test]
+fn calls_beyond_the_share_hold_no_thread_and_are_run_as_others_end() {
+    for policy in POLICIES {
+        let toy = half(policy);
+        let mut slow: Vec<Client> = (0..20).map(|_| toy.client()).collect();
+        for (client, first) in slow.iter_mut().zip((0..).step_by(100)) {
+            for xid in first..first + 10 {
+                client.send(xid, WAIT_IN, &7_u32.to_be_bytes());
+            }
+        }
+        toy.until_waiting(4);
+        until("all others are queued", || {
+            toy.server.blocked_calls().first().is_some_and(|info| info.waiting == 196)
+        });
+        // the other half of the threads is free at once
+        let mut other = toy.client();
+        for xid in 9000..9003 {
+            other.send(xid, WAIT_IN, &8_u32.to_be_bytes());
+        }
+        toy.until_waiting(7);
+        assert_eq!(toy.server.blocked_calls()[0].refused, 0, "{policy}");
+        assert_eq!(other.call(9, ECHO, &opaque(b"quick")), opaque(b"quick"));
+        toy.go_on();
+        for client in slow.iter_mut().chain([&mut other]) {
+            client.0.shutdown(Shutdown::Write).unwrap();
+            let mut answered = 0;
+            let mut seen = HashSet::new();
+            while let Ok(reply) = client.try_receive() {
+                let (xid, let_in) = results(&reply);
+                assert_eq!(let_in, 1_u32.to_be_bytes(), "{policy}: {xid}");
+                assert!(seen.insert(xid), "{policy}: {xid} was answered twice");
+                answered += 1;
+            }
+            assert!(matches!(answered, 10 | 3), "{policy}: {answered}");
+        }
+        until("nothing blocks", || toy.server.blocked_calls().is_empty());
+        toy.stop();
+    }
+}
+
+#[test]
+fn connections_may_end_while_their_calls_are_queued() {
+    let toy = half(WakePolicy::Adaptive);
+    let mut slow: Vec<Client> = (0..8).map(|_| toy.client()).collect();
+    for (client, first) in slow.iter_mut().zip((0..).step_by(100)) {
+        for xid in first..first + 25 {
+            client.send(xid, WAIT_IN, &7_u32.to_be_bytes());
+        }
+    }
+    toy.until_waiting(4);
+    until("all others are queued", || toy.server.blocked_calls()[0].waiting == 196);
+    drop(slow);
+    toy.go_on();
+    until("nothing is queued", || toy.server.blocked_calls().is_empty());
+    until("all connections are closed", || toy.server.connections() == 0);
+    toy.stop();
+}
+
 #[test]
 fn a_larger_export_share_admits_waiting_calls() {
     let toy = half(WakePolicy::Adaptive);
@@ -80,13 +142,28 @@ fn datagrams_of_a_hung_export_are_refused_too() {
         socket.send(&message(xid, WAIT_IN, &7_u32.to_be_bytes())).unwrap();
     }
     toy.until_waiting(4);
+    // a fifth was dropped, as are others until the export counts as hung: clients send them again
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let mut reply = [0; 256];
-    let len = socket.recv(&mut reply).unwrap();
+    let mut later = 100;
+    let len = loop {
+        later += 1;
+        socket.send(&message(later, WAIT_IN, &7_u32.to_be_bytes())).unwrap();
+        if let Ok(len) = socket.recv(&mut reply) {
+            break len;
+        }
+    };
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     assert_eq!(results(&reply[..len]).1, 0_u32.to_be_bytes());
     toy.go_on();
-    for _ in 0..4 {
+    let mut waited = 0;
+    while waited < 4 {
         let len = socket.recv(&mut reply).unwrap();
-        assert_eq!(results(&reply[..len]).1, 1_u32.to_be_bytes());
+        let (xid, let_in) = results(&reply[..len]);
+        if xid < 100 {
+            assert_eq!(let_in, 1_u32.to_be_bytes());
+            waited += 1;
+        }
     }
     assert_eq!(toy.counter(Counter::ProcedurePanics), 0);
     toy.stop();

@@ -57,6 +57,10 @@ fn write_with(
     // an error of a sync from here on is reported to only one of the callers
     let promised = stable != Stability::Unstable && cx.durability == Durability::Sync;
     let failed = promised.then(|| file.group_sync().failed());
+    // before anything is written: a call that is refused here may be run again
+    if promised || (file.is_retired() && cx.durability == Durability::Sync) {
+        local.will_block(cx)?;
+    }
     let count = write(fd)?;
     if cx.durability == Durability::Sync {
         file.unsynced().note_write();
@@ -158,7 +162,7 @@ fn write_pieces(
     Ok(count)
 }
 
-/// Makes the written data as stable as requested.
+/// Makes the written data as stable as requested. Blocks; that was announced, unless the file was retired since.
 pub(super) fn make_stable(
     local: &LocalFs,
     cx: &Cx<'_>,
@@ -174,7 +178,6 @@ pub(super) fn make_stable(
         Stability::Unstable | Stability::DataSync => Extent::Data,
         Stability::FileSync => Extent::File,
     };
-    local.will_block(cx)?;
     let until = file.unsynced().begin();
     local.sync_file(file, fd, extent)?;
     if let Some(until) = until {

@@ -367,7 +367,7 @@ const fn rows(plain: Plan, kept: Plan) -> [Row<State>; 19] {
         Row::new("COMPUTE", plain, compute),
         Row::new("CALLS", plain, calls),
         Row::new("LATER", plain, later),
-        Row::new("WAIT_IN", plain, wait_in),
+        Row::new("WAIT_IN", kept.restartable(), wait_in),
         Row::new("CALL_ME", plain, call_me),
         Row::new("NOT_NOW", plain, not_now),
     ]

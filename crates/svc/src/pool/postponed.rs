@@ -1,0 +1,50 @@
+//! A call of a connection that waits in the queue of its export ([`crate::pool::blocked_calls`]), and then for a worker.
+//!
+//! It counts as one of its connection's calls under way all the time, so that there are never more of them than
+//! [`crate::limits::Limits::in_flight_max`] for each connection, and a server that stops waits for it. It holds a copy
+//! of its record.
+//!
+//! Invariant: it is answered, or its connection is shut down, so that no client waits for ever.
+
+use crate::conn::connection::Conn;
+use crate::limits::POSTPONED_COST;
+use crate::pool::blocked_calls::{Postponed, Turn};
+use crate::pool::inbox::{Inbox, Message};
+use std::sync::{Arc, Weak};
+
+/// A call that is postponed or resumed.
+pub(crate) struct PostponedCall {
+    pub conn: Arc<Conn>,
+    pub record: Vec<u8>,
+    /// When it began, on the server's clock.
+    pub began_ns: u64,
+    /// The pool that runs it again.
+    pub inbox: Weak<Inbox>,
+    /// While it is resumed and does not block yet.
+    pub turn: Option<Turn>,
+    /// Its answer is on its way, or it is queued again.
+    pub settled: bool,
+}
+
+impl Postponed for PostponedCall {
+    fn bytes(&self) -> usize {
+        self.record.len().saturating_add(POSTPONED_COST)
+    }
+
+    fn resume(mut self: Box<Self>, turn: Turn) {
+        self.turn = Some(turn);
+        if let Some(inbox) = self.inbox.upgrade() {
+            // of a pool that has retired it comes back, and ends here
+            let _ = inbox.post(Message::Resumed(self));
+        }
+    }
+}
+
+impl Drop for PostponedCall {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.conn.shut_down();
+            self.conn.end_deferred_call();
+        }
+    }
+}
