@@ -36,7 +36,7 @@ pub(super) fn sequence<'f>(
             frame.running = Some(Running { session, ticket, cachethis: a.cachethis });
         }
     }
-    let last = limits.slots.saturating_sub(1);
+    let last = session.highest_slot();
     reply.raw(&a.sessionid);
     // request, slot, highest slot, target for it, status flags
     reply.words([a.sequenceid, a.slotid, last, last, session.status()]);

@@ -2,6 +2,7 @@
 
 use super::server::{Entry, V4State};
 use super::session::{ChannelLimits, Created, Session, SessionId};
+use super::slots::{SlotLimits, Slots};
 use crate::acquire::acquire;
 use crate::key::Now;
 use crate::principal::Principal;
@@ -71,8 +72,13 @@ impl V4State {
         if record.client.session_count() >= self.limits.sessions_per_client {
             return Err(CreateSessionError::NoRoom);
         }
+        // a client that wants no more than it says is not offered more
+        let grows = want.limits.slots >= self.limits.slots;
+        let wanted = want.limits.slots.clamp(1, self.limits.slots) as usize;
+        let most = SlotLimits { session: self.limits.slots_most, all: self.limits.slots_in_all };
+        let slots = Slots::new(wanted, most, Arc::clone(&self.slot_total));
         let limits = ChannelLimits {
-            slots: want.limits.slots.clamp(1, self.limits.slots),
+            slots: u32::try_from(slots.count()).unwrap_or(u32::MAX),
             cached_bytes: want.limits.cached_bytes.min(self.limits.cached_reply_bytes),
             ..want.limits
         };
@@ -82,7 +88,7 @@ impl V4State {
         let client = Arc::clone(&record.client);
         client.renew(now);
         client.add_session(id);
-        let session = Arc::new(Session::new(id, Arc::clone(&client), limits));
+        let session = Arc::new(Session::new(id, Arc::clone(&client), limits, (slots, grows)));
         self.entries.pin().insert(id, Entry::Session(session));
         record.create.next = record.create.next.wrapping_add(1);
         record.create.last = Some(made);

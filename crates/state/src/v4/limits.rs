@@ -11,8 +11,12 @@ pub struct V4Limits {
     pub clients: usize,
     /// Sessions of one client.
     pub sessions_per_client: usize,
-    /// Slots of a session.
+    /// Slots of a session at first.
     pub slots: u32,
+    /// Slots of a session that uses them.
+    pub slots_most: usize,
+    /// Slots of all sessions; beyond it a new one gets a single slot.
+    pub slots_in_all: usize,
     /// The longest reply that a slot keeps.
     pub cached_reply_bytes: u32,
     /// Opens of one client.
@@ -37,6 +41,8 @@ impl Default for V4Limits {
             clients: 4096,
             sessions_per_client: 64,
             slots: 64,
+            slots_most: 1024,
+            slots_in_all: 131_072,
             cached_reply_bytes: 8192,
             opens_per_client: 262_144,
             opens: 1_000_000,

@@ -39,6 +39,7 @@ mod rows;
 mod server;
 mod session;
 mod slot;
+mod slots;
 mod stateid;
 mod view;
 

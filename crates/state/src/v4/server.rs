@@ -8,6 +8,7 @@ use super::lock_entry::{LockState, Released};
 use super::minor0::Ended;
 use super::open_entry::Open;
 use super::session::{Session, SessionId};
+use super::slots::SlotTotal;
 use super::stateid::{Key, key_of};
 use crate::acquire::acquire;
 use crate::key::Now;
@@ -36,6 +37,8 @@ pub struct V4State {
     pub(super) clients: Mutex<Clients>,
     pub(super) entries: papaya::HashMap<Key, Entry>,
     pub(super) files: Files,
+    /// How many slots all sessions have.
+    pub(super) slot_total: Arc<SlotTotal>,
     /// How many opens deny something.
     pub(super) denials: AtomicUsize,
     /// How many opens there are.
@@ -67,6 +70,7 @@ impl V4State {
             clients: Mutex::new(Clients::default()),
             entries: papaya::HashMap::new(),
             files: Files::default(),
+            slot_total: Arc::default(),
             denials: AtomicUsize::new(0),
             opens: AtomicUsize::new(0),
             released: Mutex::default(),

@@ -4,6 +4,7 @@ use super::client::Client;
 use super::requester::Requester;
 use super::rows::SessionRow;
 use super::slot::{Begin, Slot};
+use super::slots::Slots;
 use crate::key::Now;
 use crate::sync::{Arc, AtomicUsize};
 use std::sync::atomic::Ordering::Relaxed;
@@ -85,7 +86,9 @@ pub struct Session {
     pub(super) id: SessionId,
     pub(super) client: Arc<Client>,
     limits: ChannelLimits,
-    slots: Box<[Slot]>,
+    slots: Slots,
+    /// Whether the client wants as many slots as it can get.
+    grows: bool,
     /// Not 0 once it has been destroyed.
     ended: AtomicUsize,
     /// [`status_flags`].
@@ -95,13 +98,18 @@ pub struct Session {
 }
 
 impl Session {
-    pub(super) fn new(id: SessionId, client: Arc<Client>, limits: ChannelLimits) -> Self {
-        let slots = (0..limits.slots).map(|_| Slot::new()).collect();
+    pub(super) fn new(
+        id: SessionId,
+        client: Arc<Client>,
+        limits: ChannelLimits,
+        (slots, grows): (Slots, bool),
+    ) -> Self {
         Self {
             id,
             client,
             limits,
             slots,
+            grows,
             ended: AtomicUsize::new(0),
             status: AtomicUsize::new(0),
             callbacks: AtomicUsize::new(0),
@@ -149,6 +157,11 @@ impl Session {
         &self.limits
     }
 
+    /// The highest slot that the client may use now.
+    pub fn highest_slot(&self) -> u32 {
+        u32::try_from(self.slots.count().saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
     /// The client that it belongs to.
     pub fn client_id(&self) -> u64 {
         self.client.id
@@ -165,9 +178,11 @@ impl Session {
         highest_slot: u32,
         request: u64,
     ) -> Result<Started<'_>, SequenceError> {
+        let highest = self.highest_slot();
+        let is_highest = slot == highest;
         let found = usize::try_from(slot).ok().and_then(|slot| self.slots.get(slot));
         let slot = found.ok_or(SequenceError::BadSlot)?;
-        if highest_slot >= self.limits.slots {
+        if highest_slot > highest {
             return Err(SequenceError::BadHighSlot);
         }
         if self.ended.load(Relaxed) != 0 {
@@ -179,6 +194,9 @@ impl Session {
         match slot.begin(number, request) {
             Begin::Run => {
                 self.client.renew(now);
+                if is_highest && self.grows {
+                    self.slots.grow();
+                }
                 Ok(Started::Run(SlotTicket { slot: Some(slot) }))
             }
             Begin::Replay(reply) => {
@@ -203,7 +221,7 @@ impl Session {
         SessionRow {
             id: self.id,
             client: self.client.id,
-            slots: self.limits.slots,
+            slots: number(self.slots.count()),
             request_bytes: self.limits.request_bytes,
             response_bytes: self.limits.response_bytes,
             slots_used: number(count(Slot::was_used)),
