@@ -15,6 +15,7 @@
 #                     none may be locked on a cache line that two threads share
 # do program          build the program optimised (profile ci), serve a directory, prove it over the wire, stop
 # do packages         make the Debian package of that program; lintian checks it, systemd-analyze the units
+# do page             look at the web page of that program in headless Chromium (tests/page)
 # do platforms        check that the program compiles for 64-bit ARM
 # do dependencies     known vulnerabilities, licences and sources of the dependencies (cargo-deny)
 # do fuzz [SECONDS]   each fuzz target for SECONDS (10)
@@ -456,6 +457,29 @@ packages() {
   rm -rf "$dir"
 }
 
+# The web page in a browser; its tools come from the registry of npm.
+page() {
+  toolchain
+  install chromium:chromium npm:npm node:nodejs curl:curl tidy:tidy
+  local tools=$PWD/target/tools/page dir pid port=$((20000 + $$ % 20000)) status=0
+  [ -d "$tools/node_modules/axe-core" ] ||
+    npm install --silent --no-audit --no-fund --prefix "$tools" puppeteer-core@24 axe-core@4 >/dev/null 2>&1 ||
+    { not_run "web page in a browser" "the registry of npm is not reachable"; return 0; }
+  cargo build --quiet --profile ci --package bowline
+  tidy -quiet -errors crates/admin/page/index.html || return 1
+  dir=$(mktemp -d)
+  target/ci/bowline serve --portmap off --port "$port" --metrics 127.0.0.1:$((port + 1)) --state-dir "$dir/state" \
+    --control "$dir/control" data=mem: >"$dir/output" 2>&1 &
+  pid=$!
+  curl --silent --fail --retry 40 --retry-delay 1 --retry-connrefused --output "$dir/metrics" "http://127.0.0.1:$((port + 1))/metrics" &&
+    NODE_PATH=$tools/node_modules node tests/page/check.mjs "http://127.0.0.1:$((port + 1))/" \
+      "$(target/ci/bowline token --control "$dir/control")" "$@" || { status=1; cat "$dir/output"; }
+  kill -TERM $pid 2>/dev/null
+  wait $pid || status=$?
+  rm -rf "$dir"
+  return $status
+}
+
 # not_run WHAT WHY: a check that cannot run here; counted by .ci/run.
 not_run() {
   echo "skipped: $1: $2"
@@ -510,6 +534,7 @@ case ${1:-} in
   instructions) instructions ;;
   program) program ;;
   packages) packages ;;
+  page) shift; page "$@" ;;
   platforms) platforms ;;
   dependencies) dependencies ;;
   toolchain) toolchain ;;

@@ -88,6 +88,9 @@ _bowline() {
             bowline,status)
                 cmd="bowline__subcmd__status"
                 ;;
+            bowline,token)
+                cmd="bowline__subcmd__token"
+                ;;
             bowline,top)
                 cmd="bowline__subcmd__top"
                 ;;
@@ -122,7 +125,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set get grace reload exportfs check doctor explain why bench man completions"
+            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set token get grace reload exportfs check doctor explain why bench man completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1146,6 +1149,35 @@ _bowline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --control)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__token)
+            opts="-h --control --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --control)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then

@@ -41,6 +41,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "ops" -d 'Show calls
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "top" -d 'Show what the server does now: calls and bytes per second, latencies, and who causes them'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "metrics" -d 'Print the metrics of the running server, in Prometheus\' text format'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "set" -d 'Change a setting of the running server'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "token" -d 'Print the token that lets the web page of the running server change settings'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "get" -d 'Show settings of the running server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "grace" -d 'Show the grace period after a restart, or end it'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read the exports again and apply all of them, or none if one is wrong'
@@ -63,7 +64,7 @@ serve\t'Answer port 111, or fail'
 off\t'Neither: clients must be told the port'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l state-dir -d 'Keep the file handle key, export ids and name tables here; must survive restarts [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or ~/.local/state/bowline]' -r -f -a "(__fish_complete_directories)"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l control -d 'Path of the control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
-complete -c bowline -n "__fish_bowline_using_subcommand serve" -l metrics -d 'Serve metrics in Prometheus\' and OpenMetrics\' format at http://ADDR/metrics, for example 127.0.0.1:9049. Whoever reaches the address can read them: paths of exports, calls, load' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l metrics -d 'Serve metrics in Prometheus\' and OpenMetrics\' format at http://ADDR/metrics, and a web page with live figures at http://ADDR/, for example 127.0.0.1:9049. Whoever reaches the address can read them: paths of exports and files, clients, load; settings can be changed there from this machine with `bowline token`' -r
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l set -d 'Start with this run-time setting, see bowline-settings(7); may be repeated' -r -f -a "threads=\t'fewest and most threads that process calls'
 export-threads=\t'share of all threads that may be blocked in one export'
 pool-mode=\t'how many pools of threads there are, and which CPUs share one'
@@ -149,6 +150,8 @@ complete -c bowline -n "__fish_bowline_using_subcommand metrics" -s h -l help -d
 complete -c bowline -n "__fish_bowline_using_subcommand set" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand set" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand set" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand token" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand token" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand get" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand get" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand get" -s h -l help -d 'Print help'

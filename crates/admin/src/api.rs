@@ -79,6 +79,8 @@ pub enum Request {
         #[serde(default)]
         openmetrics: bool,
     },
+    /// The token that lets the web page change settings, as text.
+    Token,
     /// [`Sample`].
     Sample {
         /// Also with connections, which are watched for a quarter of a second.

@@ -35,6 +35,11 @@ pub trait Control: Send + Sync {
     fn sample(&self, conns: bool) -> Sample;
     /// The metrics as text.
     fn metrics(&self, format: Format) -> String;
+    /// The token that lets the web page change settings. Only the control socket gives it.
+    ///
+    /// # Errors
+    /// [`Refused`]: there is no web page.
+    fn token(&self) -> Result<String, Refused>;
     /// Changes a run-time setting.
     ///
     /// # Errors
@@ -148,6 +153,9 @@ pub mod tests {
         }
         fn reload(&self, _: bool) -> Result<Reloaded, Refused> {
             Ok(Reloaded::default())
+        }
+        fn token(&self) -> Result<String, Refused> {
+            Err(Refused(String::new()))
         }
         fn change_exports(&self, _: &ExportChange) -> Result<Reloaded, Refused> {
             Ok(Reloaded::default())

@@ -1,5 +1,5 @@
 //! The control socket of a running server: requests and answers as types, the server's end, the command
-//! line's end, and text tables; metrics as text, and the HTTP end that serves them.
+//! line's end, and text tables; rates; metrics as text, and the HTTP end that serves them and the web page.
 //!
 //! This crate knows nothing of NFS: the binary implements [`Control`] with its parts.
 
@@ -8,14 +8,15 @@ mod client;
 mod control;
 mod exposition;
 mod format;
-mod http;
+pub mod rates;
 mod server;
 mod tables;
+mod web;
 
 pub use client::{Client, ClientError};
 pub use control::{Control, Refused};
 pub use exposition::{Exposition, Format, Kind};
 pub use format::{bytes, count, duration_ns, duration_s, per_second};
-pub use http::HttpServer;
 pub use server::{ControlServer, ServerError};
 pub use tables::{Align, Table};
+pub use web::HttpServer;

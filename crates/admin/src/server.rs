@@ -340,6 +340,7 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Why => success(control.refusals()),
         Request::Metrics { openmetrics: false } => success(control.metrics(Format::Prometheus)),
         Request::Metrics { openmetrics: true } => success(control.metrics(Format::OpenMetrics)),
+        Request::Token => answer_of(control.token()),
         Request::Sample { conns } => success(control.sample(*conns)),
     }
 }

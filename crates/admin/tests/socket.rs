@@ -75,6 +75,9 @@ impl Control for TestControl {
     fn grace(&self, _: bool) -> Result<GraceStatus, Refused> {
         Ok(GraceStatus::default())
     }
+    fn token(&self) -> Result<String, Refused> {
+        Err(Refused("no page".to_owned()))
+    }
     fn change_exports(&self, _: &ExportChange) -> Result<Reloaded, Refused> {
         Ok(Reloaded::default())
     }

@@ -116,6 +116,15 @@ pub enum Command {
         #[command(flatten)]
         to: ControlTarget,
     },
+    /// Print the token that lets the web page of the running server change settings
+    ///
+    /// The page is at the address of `bowline serve --metrics`. Each start of the server makes another token.
+    Token {
+        /// Control socket of the server [default: /run/bowline/control.sock, for an ordinary user
+        /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
+        #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+        control: Option<PathBuf>,
+    },
     /// Show settings of the running server
     Get {
         /// One setting; all if left out

@@ -65,6 +65,14 @@ pub fn metrics(control: Option<PathBuf>, openmetrics: bool) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
+/// `bowline token`.
+pub fn token(control: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+    let path = control.unwrap_or_else(default_paths::control_socket);
+    let token: String = Client::connect(&path)?.ask(&Request::Token)?;
+    output::print(token + "\n")?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// `bowline exports`.
 pub fn exports(to: &TableTarget) -> anyhow::Result<ExitCode> {
     watch_table(to, "bowline exports", &Request::Exports, |rows: &Vec<ExportRow>| {

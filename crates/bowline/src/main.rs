@@ -78,6 +78,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Metrics { openmetrics, control } => {
             control_commands::metrics(control, openmetrics)
         }
+        Command::Token { control } => control_commands::token(control),
         Command::Set { change, to } => control_commands::set(&change, &to),
         Command::Get { key, to } => control_commands::settings(key, &to),
         Command::Grace { action, to } => control_commands::grace(action.is_some(), &to),

@@ -66,8 +66,9 @@ pub struct ServeOptions {
     /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
-    /// Serve metrics in Prometheus' and OpenMetrics' format at http://ADDR/metrics, for example
-    /// 127.0.0.1:9049. Whoever reaches the address can read them: paths of exports, calls, load
+    /// Serve metrics in Prometheus' and OpenMetrics' format at http://ADDR/metrics, and a web page with live
+    /// figures at http://ADDR/, for example 127.0.0.1:9049. Whoever reaches the address can read them: paths of
+    /// exports and files, clients, load; settings can be changed there from this machine with `bowline token`
     #[arg(long, value_name = "ADDR:PORT", value_parser = metrics_addr)]
     #[serde(deserialize_with = "metrics_address")]
     pub metrics: Option<SocketAddr>,

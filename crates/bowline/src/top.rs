@@ -1,9 +1,10 @@
 //! `bowline top`: what a running server does now, by client, export, operation, connection or pool.
 //!
-//! [`rates`] makes figures of two samples of the server's counters, [`text`] prints them, [`screen`] shows them on a
+//! [`admin::rates`] makes figures of two samples of the server's counters, [`text`] prints them, [`screen`] shows them on a
 //! terminal until a key ends it.
 
-mod rates;
+#[cfg(test)]
+mod samples;
 mod screen;
 mod text;
 pub mod view;
@@ -12,7 +13,7 @@ use crate::cli::TopOptions;
 use crate::{default_paths, output};
 use admin::Client;
 use admin::api::{Request, Sample};
-use rates::Rates;
+use admin::rates::Rates;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;

@@ -55,6 +55,8 @@ pub struct ServerControl {
     pub refusals: Arc<Refusals>,
     /// Which exports' disks fail.
     pub io_errors: IoErrors,
+    /// Lets the web page change settings; none without a page.
+    pub token: Option<String>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
     /// The settings in force.
@@ -202,6 +204,11 @@ impl Control for ServerControl {
             uptime: self.started.elapsed(),
         };
         metrics::text(&sources, format)
+    }
+
+    fn token(&self) -> Result<String, Refused> {
+        let none = "this server has no web page: start it with --metrics ADDR:PORT";
+        self.token.clone().ok_or_else(|| Refused(none.to_owned()))
     }
 
     fn set(&self, key: &str, value: &str) -> Result<Changed, Refused> {

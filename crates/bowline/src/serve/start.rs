@@ -141,6 +141,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         mount,
         refusals,
         io_errors: IoErrors::default(),
+        token: config.metrics.is_some().then(new_token).transpose()?,
         telemetry,
         values: Mutex::new(config.values.clone()),
         recent_calls: Mutex::new(RecentCalls::new(started)),
@@ -170,9 +171,18 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     })
 }
 
-/// Serves metrics on an address.
+/// A secret of 128 random bits, in hexadecimal.
+fn new_token() -> anyhow::Result<String> {
+    let mut bytes = [0u8; 16];
+    let mut random = std::fs::File::open("/dev/urandom").context("cannot read /dev/urandom")?;
+    std::io::Read::read_exact(&mut random, &mut bytes).context("cannot read /dev/urandom")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Serves metrics and the web page on an address.
 fn start_metrics(addr: SocketAddr, control: &Arc<ServerControl>) -> anyhow::Result<HttpServer> {
-    HttpServer::start(addr, Arc::clone(control) as Arc<dyn Control>).with_context(|| {
+    let token = control.token.clone();
+    HttpServer::start(addr, &(Arc::clone(control) as Arc<dyn Control>), token).with_context(|| {
         format!("cannot serve metrics on {addr}; name another address with --metrics")
     })
 }

@@ -82,7 +82,7 @@ impl StartupMessage {
         }
         let _ = writeln!(text, "state: {}", self.state_dir);
         if let Some(addr) = self.metrics {
-            let _ = writeln!(text, "metrics: http://{addr}/metrics");
+            let _ = writeln!(text, "metrics: http://{addr}/metrics\npage: http://{addr}/");
         }
         let _ = writeln!(text, "control: {}", self.control);
         text
@@ -225,7 +225,8 @@ mod tests {
             "  /x (/srv/x) to * (ro); to 10.0.0.1 (rw)\n",
             "10.1.2.3:/x /mnt\n",
             "note: check the disk\n",
-            "state: /var/lib/s\nmetrics: http://127.0.0.1:9049/metrics\ncontrol: /run/c.sock\n",
+            "state: /var/lib/s\nmetrics: http://127.0.0.1:9049/metrics\n\
+             page: http://127.0.0.1:9049/\ncontrol: /run/c.sock\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

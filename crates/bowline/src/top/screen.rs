@@ -4,10 +4,10 @@
 //! A thread asks the server; the main thread draws when a sample or a key arrives. [`Screen`] is the state, which
 //! knows no terminal, so that tests press keys and look at what is drawn.
 
-use super::rates::{Rates, Row};
 use super::view::View;
 use super::{sample, text};
 use admin::api::Sample;
+use admin::rates::{Rates, Row};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -233,7 +233,7 @@ impl Screen {
             let text = format!("{} {}", row.name, row.note).to_lowercase();
             text.contains(&filter)
         };
-        let mut rows: Vec<&Row> = self.rates.rows(self.view).iter().filter(fits).collect();
+        let mut rows: Vec<&Row> = self.view.rows(&self.rates).iter().filter(fits).collect();
         if self.view == View::Calls {
             return rows;
         }
@@ -374,7 +374,7 @@ fn draw_help(frame: &mut Frame<'_>) {
 #[cfg(test)]
 mod tests {
     use super::{Screen, View};
-    use crate::top::rates::tests::sample;
+    use crate::top::samples::sample;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

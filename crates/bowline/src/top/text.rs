@@ -1,9 +1,9 @@
 //! The figures as text: the cells that the screen shows as well, and the page of `--once`.
 
-use super::rates::{Rates, Row, Waits};
 use super::view::View;
 use admin::Align::{Left, Right};
 use admin::Table;
+use admin::rates::{Rates, Row, Waits};
 
 /// The headings of the columns, the first aligned to the left, as the last.
 pub const HEADINGS: [&str; 8] = ["NAME", "CALLS/s", "ERR/s", "IN/s", "OUT/s", "P50", "P99", "NOTE"];
@@ -84,7 +84,7 @@ pub fn page(rates: &Rates, view: View) -> String {
     };
     let columns: Vec<_> = view.columns().iter().map(heading).collect();
     let mut table = Table::new(&columns);
-    for row in rates.rows(view) {
+    for row in view.rows(rates) {
         let mut all = cells(row);
         table.row(view.columns().iter().map(|column| std::mem::take(&mut all[*column])));
     }
@@ -103,9 +103,9 @@ fn bytes(per_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::page;
-    use crate::top::rates::Rates;
-    use crate::top::rates::tests::sample;
+    use crate::top::samples::sample;
     use crate::top::view::View;
+    use admin::rates::Rates;
 
     #[test]
     fn a_page_has_the_total_and_a_view() {

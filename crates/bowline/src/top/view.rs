@@ -1,5 +1,6 @@
 //! The views of `bowline top`: what the rows of the table stand for, and which columns they have.
 
+use admin::rates::{Rates, Row};
 use clap::ValueEnum;
 
 /// What the rows stand for.
@@ -39,6 +40,18 @@ impl View {
             Self::Connections => "connections",
             Self::Pools => "pools",
             Self::Calls => "calls",
+        }
+    }
+
+    /// Its rows.
+    pub fn rows(self, rates: &Rates) -> &[Row] {
+        match self {
+            Self::Clients => &rates.clients,
+            Self::Exports => &rates.exports,
+            Self::Operations => &rates.operations,
+            Self::Connections => &rates.connections,
+            Self::Pools => &rates.pools,
+            Self::Calls => &rates.calls,
         }
     }
 

@@ -61,6 +61,8 @@ const ENDS: &[(&str, i32, &str)] = &[
     ("sockets extra", 2, "see `bowline sockets --help`"),
     ("pools", 1, "bowline serve"),
     ("pools extra", 2, "see `bowline pools --help`"),
+    ("token", 1, "bowline serve"),
+    ("token extra", 2, "see `bowline token --help`"),
     ("exportfs -v", 1, "start one"),
     ("exportfs -u", 2, "name CLIENT:/DIR"),
     ("explain 192.0.2.7 /srv", 1, "bowline serve"),

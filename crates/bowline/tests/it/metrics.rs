@@ -1,7 +1,7 @@
 //! Metrics: over HTTP and the control socket, in both formats, with names that alerts and the dashboard use.
 
 use crate::operator_tables::connect;
-use crate::rig::{Server, text};
+use crate::rig::{Server, text, told};
 use client::Client;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -26,8 +26,9 @@ fn get(at: SocketAddr, accept: &str) -> (String, String) {
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
-    (head.to_owned(), body.to_owned())
+    let head = head.to_lowercase();
+    assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{head}");
+    (head, body.to_owned())
 }
 
 fn value(metrics: &str, sample: &str) -> f64 {
@@ -52,7 +53,7 @@ fn metrics_match_the_calls_made() {
     let (server, _connected) = used_server();
     let at = address(&server);
     let (head, metrics) = get(at, "*/*");
-    assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
     let getattr = r#"{program="nfs",version="3",procedure="GETATTR"}"#;
     for (sample, wanted) in [
         (format!("bowline_calls_total{getattr}"), 3.0),
@@ -71,7 +72,7 @@ fn metrics_match_the_calls_made() {
     }
     assert!(value(&metrics, "bowline_resident_memory_bytes") > 1e6);
     let (head, open) = get(at, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5");
-    assert!(head.contains("Content-Type: application/openmetrics-text; version=1.0.0"), "{head}");
+    assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
     assert!(open.ends_with("\n# EOF\n") && open.contains("\n# TYPE bowline_calls counter\n"));
     let socket = text(&server.ask(&["metrics"]).stdout);
     assert!((value(&socket, &format!("bowline_calls_total{getattr}")) - 3.0).abs() < 1e-9);
@@ -142,4 +143,32 @@ fn promtool_accepts_metrics_and_alerts() {
         .output()
         .unwrap();
     assert!(rules.status.success(), "{}", text(&rules.stderr));
+}
+
+#[test]
+fn the_page_changes_settings_with_the_token_of_the_control_socket() {
+    let (server, _connected) = used_server();
+    let at = address(&server);
+    let token = text(&server.ask(&["token"]).stdout);
+    let change = |token: &str| {
+        let body = r#"{"key":"max-read","value":"64K"}"#;
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let length = body.len();
+        let head = format!("Authorization: Bearer {token}\r\nContent-Length: {length}");
+        write!(stream, "POST /api/set HTTP/1.1\r\nHost: {at}\r\n{head}\r\n\r\n{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(change("0").starts_with("HTTP/1.1 401 "));
+    assert_eq!(text(&server.ask(&["get", "max-read"]).stdout), "1M\n");
+    let answer = change(token.trim_end());
+    assert!(
+        answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"before\":\"1M\""),
+        "{answer}"
+    );
+    assert_eq!(text(&server.ask(&["get", "max-read"]).stdout), "64K\n");
+    let without = Server::start(&["m=mem:"]);
+    assert!(told(&without.ask(&["token"]), 1).contains("--metrics"));
 }

@@ -2,8 +2,7 @@
 //!
 //! Counters of what came or went in between begin at 0, and none runs backwards, even if the server was restarted.
 
-use super::view::View;
-use admin::api::{
+use crate::api::{
     ClientRow, ConnRow, ExportSample, Histogram, OpSample, PoolRow, Sample, SleepingCallRow,
 };
 use serde::Serialize;
@@ -129,17 +128,36 @@ impl Rates {
         }
     }
 
-    /// The rows of a view.
-    pub fn rows(&self, view: View) -> &[Row] {
-        match view {
-            View::Clients => &self.clients,
-            View::Exports => &self.exports,
-            View::Operations => &self.operations,
-            View::Connections => &self.connections,
-            View::Pools => &self.pools,
-            View::Calls => &self.calls,
+    /// Keeps the first rows of each kind; how many were left out.
+    pub fn keep(&mut self, rows: usize) -> Hidden {
+        let cut = |list: &mut Vec<Row>| {
+            let hidden = list.len().saturating_sub(rows);
+            list.truncate(rows);
+            hidden
+        };
+        Hidden {
+            clients: cut(&mut self.clients),
+            exports: cut(&mut self.exports),
+            operations: cut(&mut self.operations),
+            connections: cut(&mut self.connections),
+            calls: cut(&mut self.calls),
         }
     }
+}
+
+/// Rows that were left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Hidden {
+    /// Of clients.
+    pub clients: usize,
+    /// Of exports.
+    pub exports: usize,
+    /// Of procedures.
+    pub operations: usize,
+    /// Of connections.
+    pub connections: usize,
+    /// Of calls.
+    pub calls: usize,
 }
 
 /// Differences of counters per second.
@@ -156,7 +174,7 @@ fn server(after: &Sample) -> Server {
     let status = &after.status;
     let hung = status.blocked_exports.iter().filter(|export| export.oldest_ms >= BLOCKED_MS);
     let hung = hung.map(|export| {
-        let age = admin::duration_s(export.oldest_ms / 1000);
+        let age = crate::duration_s(export.oldest_ms / 1000);
         let oldest = after.sleeping.iter().find(|call| call.export == export.path);
         let client = oldest.and_then(|call| call.client.as_deref());
         let client = client.map_or_else(String::new, |client| format!(" of {client}"));
@@ -213,7 +231,7 @@ fn operations(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
             out_bytes_per_s: per.of(was(|op| op.bytes_out), op.bytes_out),
             p50_ns: calls.quantile(500),
             p99_ns: calls.quantile(990),
-            note: format!("{} in all", admin::count(op.calls)),
+            note: format!("{} in all", crate::count(op.calls)),
         }
     };
     sorted(after.ops.iter().map(row).collect())
@@ -229,11 +247,11 @@ fn exports(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
         let hung =
             after.status.blocked_exports.iter().find(|b| b.path == export.path && b.calls > 0);
         let blocked = hung.map(|hung| {
-            let age = admin::duration_ns(hung.oldest_ms.saturating_mul(1_000_000));
+            let age = crate::duration_ns(hung.oldest_ms.saturating_mul(1_000_000));
             format!("{} calls sleep on disk, oldest {} {age}", hung.calls, hung.oldest_call)
         });
         let refused =
-            (export.refused > 0).then(|| format!("{} refused", admin::count(export.refused)));
+            (export.refused > 0).then(|| format!("{} refused", crate::count(export.refused)));
         Row {
             name: export.path.clone(),
             calls_per_s: per.of(was(|e| e.calls), export.calls),
@@ -301,7 +319,7 @@ fn connection_note(conn: &ConnRow) -> String {
     let lift = conn.link.as_ref().and_then(|link| link.lift.as_ref());
     let lift = lift.map_or_else(String::new, |lift| format!(": try {lift}"));
     let oldest = conn.oldest_blocked.as_ref().map_or_else(String::new, |blocked| {
-        let age = admin::duration_ns(blocked.age_ms.saturating_mul(1_000_000));
+        let age = crate::duration_ns(blocked.age_ms.saturating_mul(1_000_000));
         format!(", {} in {} for {age}", blocked.call, blocked.export)
     });
     format!("{limit}{lift}{oldest}")
@@ -329,7 +347,7 @@ fn pools(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
 
 /// A call that sleeps.
 fn sleeping(call: &SleepingCallRow) -> Row {
-    let age = admin::duration_ns(call.age_ms.saturating_mul(1_000_000));
+    let age = crate::duration_ns(call.age_ms.saturating_mul(1_000_000));
     let client = call.client.as_deref().unwrap_or("somebody");
     let what = call.system_call.as_deref().unwrap_or(&call.export);
     Row { name: call.call.clone(), note: format!("{age}  {client}  {what}"), ..Row::default() }
@@ -371,114 +389,5 @@ impl Calls {
             seen += count;
             (seen >= wanted).then(|| telemetry::middle_ns(*bucket))
         })
-    }
-}
-
-#[cfg(test)]
-pub mod tests {
-    use super::{Rates, View};
-    use admin::api::{
-        ClientRow, ExportSample, Histogram, OpSample, Sample, SleepingCallRow, Status,
-    };
-
-    /// A sample of a server with one client, export and procedure that has answered so many calls: fast ones, and one
-    /// slow one in ten.
-    pub fn sample(at_ms: u64, calls: u64) -> Sample {
-        let latency = Histogram {
-            total_ns: calls * 1000,
-            buckets: vec![
-                (telemetry::bucket_of(100_000), calls - calls / 10),
-                (telemetry::bucket_of(9_000_000), calls / 10),
-            ],
-        };
-        let status = Status {
-            version: "1.2.3".into(),
-            pid: 7,
-            uptime_s: at_ms / 1000,
-            calls,
-            bytes_in: calls * 100,
-            bytes_out: calls * 1000,
-            connections: 1,
-            warnings: vec!["look here".into()],
-            ..Status::default()
-        };
-        Sample {
-            at_ms,
-            status,
-            ops: vec![OpSample {
-                program: "nfs".into(),
-                version: 3,
-                procedure: "READ".into(),
-                calls,
-                errors: calls / 100,
-                bytes_in: calls * 100,
-                bytes_out: calls * 1000,
-                latency: latency.clone(),
-            }],
-            sleeping: vec![SleepingCallRow {
-                call: "nfs v3 READ".into(),
-                export: "/srv/data".into(),
-                client: Some("192.0.2.7:700".into()),
-                age_ms: 12_000,
-                system_call: Some("pread64 of /srv/data/file".into()),
-            }],
-            exports: vec![ExportSample {
-                path: "/srv/data".into(),
-                calls,
-                errors: 0,
-                bytes_read: calls * 900,
-                bytes_written: 0,
-                refused: 2,
-                latency,
-            }],
-            clients: vec![ClientRow {
-                address: "192.0.2.7".into(),
-                connections: 1,
-                displaced: 0,
-                calls,
-                bytes_in: calls * 100,
-                bytes_out: calls * 1000,
-                mounts: vec!["/srv/data".into()],
-                sessions: 0,
-                courtesy: 0,
-                opens: 0,
-                refused: 0,
-                last_refusal: None,
-            }],
-            ..Sample::default()
-        }
-    }
-
-    #[test]
-    fn rates_are_differences() {
-        let rates = Rates::between(&sample(10_000, 1000), &sample(12_000, 3000));
-        assert!((rates.interval_s - 2.0).abs() < 1e-9);
-        for view in [View::Clients, View::Exports, View::Operations] {
-            let row = &rates.rows(view)[0];
-            assert!((row.calls_per_s - 1000.0).abs() < 1e-6, "{row:?}");
-        }
-        let total = &rates.total;
-        assert!((total.in_bytes_per_s - 100_000.0).abs() < 1e-3, "{total:?}");
-        let near = |ns: Option<u64>, wanted: u64| ns.unwrap().abs_diff(wanted) * 16 <= wanted;
-        assert!(near(total.p50_ns, 100_000) && near(total.p99_ns, 9_000_000), "{total:?}");
-        assert!(rates.exports[0].note.contains("2 refused"));
-        assert_eq!(rates.server.problems, ["look here"]);
-        let call = &rates.rows(View::Calls)[0];
-        assert_eq!(call.note, "12.0 s  192.0.2.7:700  pread64 of /srv/data/file", "{call:?}");
-    }
-
-    #[test]
-    fn an_interval_without_calls_has_no_latency() {
-        let rates = Rates::between(&sample(1000, 500), &sample(2000, 500));
-        assert_eq!((rates.total.p50_ns, rates.operations[0].p99_ns), (None, None));
-        assert!(rates.total.calls_per_s.abs() < 1e-9);
-    }
-
-    #[test]
-    fn rates_restart_with_a_restarted_server() {
-        let mut after = sample(1000, 10);
-        after.status.pid = 8;
-        let rates = Rates::between(&sample(50_000, 1000), &after);
-        assert!((rates.total.calls_per_s - 10.0).abs() < 1e-6, "{:?}", rates.total);
     }
 }

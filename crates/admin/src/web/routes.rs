@@ -1,0 +1,165 @@
+//! What is answered to which path.
+
+use super::Peer;
+use super::answers::{Answers, Busy};
+use super::live::{Live, ROWS_MAX, VERSION};
+use crate::control::Control;
+use crate::exposition::Format;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Extension, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::map_response;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Longest body of a request: a key and a value.
+const BODY_BYTES_MAX: usize = 16 << 10;
+/// Nothing comes from elsewhere, nothing is inline, nobody may show the page in a frame of his.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The page's files: path, type, content.
+pub const FILES: [(&str, &str, &str); 6] = [
+    ("/", "text/html; charset=utf-8", include_str!("../../page/index.html")),
+    ("/page.js", "text/javascript; charset=utf-8", include_str!("../../page/page.js")),
+    ("/page.css", "text/css; charset=utf-8", include_str!("../../page/page.css")),
+    ("/uplot.js", "text/javascript; charset=utf-8", include_str!("../../page/uplot.js")),
+    ("/icon.svg", "image/svg+xml", include_str!("../../page/icon.svg")),
+    ("/uplot.css", "text/css; charset=utf-8", include_str!("../../page/uplot.css")),
+];
+
+#[derive(Clone)]
+struct Site {
+    answers: Answers,
+    live: Arc<Live>,
+    token: Option<Arc<str>>,
+}
+
+/// All paths.
+pub fn router(answers: Answers, token: Option<String>) -> Router {
+    let site = Site { answers, live: Arc::default(), token: token.map(Arc::from) };
+    let mut router = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/api/live", get(live))
+        .route("/api/exports", list(|control| rows(control.exports())))
+        .route("/api/locks", list(|control| rows(control.locks())))
+        .route("/api/opens", list(|control| rows(control.opens())))
+        .route("/api/sessions", list(|control| rows(control.sessions())))
+        .route("/api/refusals", list(|control| rows(control.refusals())))
+        .route("/api/settings", list(|control| rows(control.settings(None).unwrap_or_default())))
+        .route("/api/set", post(set));
+    for (path, kind, text) in FILES {
+        router =
+            router.route(path, get(move || async move { ([(header::CONTENT_TYPE, kind)], text) }));
+    }
+    let none = || async { (StatusCode::NOT_FOUND, "404 Not Found\n") };
+    router
+        .fallback(none)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(map_response(with_headers))
+        .with_state(site)
+}
+
+async fn with_headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CONNECTION, "close"),
+    ] {
+        headers.insert(name, header::HeaderValue::from_static(value));
+    }
+    response
+}
+
+impl IntoResponse for Busy {
+    fn into_response(self) -> Response {
+        (StatusCode::SERVICE_UNAVAILABLE, "too many requests wait: try again later\n")
+            .into_response()
+    }
+}
+
+/// OpenMetrics for a client that names it among what it accepts.
+async fn metrics(State(site): State<Site>, headers: HeaderMap) -> Result<impl IntoResponse, Busy> {
+    let open = |value: &header::HeaderValue| {
+        value.to_str().is_ok_and(|value| value.contains("application/openmetrics-text"))
+    };
+    let open = headers.get_all(header::ACCEPT).iter().any(open);
+    let format = if open { Format::OpenMetrics } else { Format::Prometheus };
+    let text = site.answers.ask(move |control| control.metrics(format)).await?;
+    Ok(([(header::CONTENT_TYPE, format.content_type())], text))
+}
+
+fn json(text: impl Into<Body>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text.into()).into_response()
+}
+
+/// Rates; with those of connections if the query is `conns`.
+async fn live(State(site): State<Site>, RawQuery(query): RawQuery) -> Result<Response, Busy> {
+    let conns = query.as_deref() == Some("conns");
+    let text = site.answers.ask(move |control| site.live.json(control, conns)).await?;
+    Ok(json(text.as_str().to_owned()))
+}
+
+/// The answer with a list: its first rows, and how many there are.
+#[derive(Serialize)]
+struct Rows<T> {
+    version: u32,
+    count: usize,
+    rows: Vec<T>,
+}
+
+fn rows<T: Serialize>(mut rows: Vec<T>) -> String {
+    let count = rows.len();
+    rows.truncate(ROWS_MAX);
+    // encoding these types does not fail
+    serde_json::to_string(&Rows { version: VERSION, count, rows }).unwrap_or_default()
+}
+
+fn list(ask: fn(&dyn Control) -> String) -> axum::routing::MethodRouter<Site> {
+    get(move |State(site): State<Site>| async move { site.answers.ask(ask).await.map(json) })
+}
+
+#[derive(Deserialize)]
+struct Change {
+    key: String,
+    value: String,
+}
+
+/// Changes a setting: with the token, from this machine, by a script of the page (which alone can send this header).
+async fn set(
+    State(site): State<Site>,
+    Extension(Peer(peer)): Extension<Peer>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<Response, Busy> {
+    let refused = |status, why: &'static str| Ok((status, why).into_response());
+    if !peer.ip().to_canonical().is_loopback() {
+        let why =
+            "settings are changed from the server's machine only: forward the port with ssh -L";
+        return refused(StatusCode::FORBIDDEN, why);
+    }
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    if !site.token.as_deref().is_some_and(|token| same(token, given)) {
+        return refused(StatusCode::UNAUTHORIZED, "not the token that `bowline token` prints");
+    }
+    let Ok(Change { key, value }) = serde_json::from_str(&body) else {
+        return refused(StatusCode::BAD_REQUEST, "write {\"key\":…,\"value\":…}");
+    };
+    Ok(match site.answers.ask(move |control| control.set(&key, &value)).await? {
+        Ok(changed) => json(serde_json::to_string(&changed).unwrap_or_default()),
+        Err(why) => (StatusCode::CONFLICT, why.0).into_response(),
+    })
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn same(token: &str, given: &str) -> bool {
+    let differs = token.bytes().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    token.len() == given.len() && differs == 0 && !token.is_empty()
+}
