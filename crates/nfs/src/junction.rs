@@ -59,6 +59,7 @@ impl<'c> Caller<'c> {
     }
 
     /// The export that a listed name leads to.
+    #[inline]
     pub fn listed_junction<'t>(
         &'t self,
         dir: &Object<'_>,
@@ -66,7 +67,18 @@ impl<'c> Caller<'c> {
         name: &[u8],
         crossing: Crossing,
     ) -> Option<&'t Arc<Export>> {
-        let inner = self.table().at(*names?.get(name)?)?;
+        self.listed(dir, names?, name, crossing)
+    }
+
+    #[cold]
+    fn listed<'t>(
+        &'t self,
+        dir: &Object<'_>,
+        names: &Names,
+        name: &[u8],
+        crossing: Crossing,
+    ) -> Option<&'t Arc<Export>> {
+        let inner = self.table().at(*names.get(name)?)?;
         self.crosses(dir, inner, crossing).then_some(inner)
     }
 

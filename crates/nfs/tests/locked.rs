@@ -16,9 +16,11 @@
 mod support;
 
 use proto::nfs3::{AccessArgs, Bytes, ReadArgs, StableHow, WriteArgs, procedure as p};
+use proto::nfs4::{self, Stateid4, op};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use support::compounds::{LINUX, Session, operation, putfh};
 use support::dispatched::Dispatched;
 use support::{at, wire};
 use sys::testing::single_step::{be_traced, mark, watch};
@@ -28,7 +30,20 @@ use xdr::{Reader, Writer};
 
 const CHILD: &str = "BOWLINE_STEPPED";
 /// The calls that are stepped, on each of two threads.
-const CALLS: [&str; 6] = ["control", "GETATTR", "LOOKUP", "ACCESS", "READ", "WRITE"];
+const CALLS: [&str; 12] = [
+    "control",
+    "GETATTR",
+    "LOOKUP",
+    "ACCESS",
+    "READ",
+    "WRITE",
+    "SEQUENCE of version 4.1",
+    "GETATTR of version 4.1",
+    "LOOKUP of version 4.1",
+    "ACCESS of version 4.1",
+    "READ of version 4.1",
+    "WRITE of version 4.1",
+];
 /// Bytes of a cache line, two of which the processor fetches together.
 const LINE: u64 = 128;
 
@@ -72,7 +87,7 @@ fn main() {
             let words = |seen: &sys::testing::single_step::Executed| -> BTreeSet<u64> {
                 seen.locked.iter().copied().collect()
             };
-            let allowed = if call == "WRITE" { 3 } else { 0 };
+            let allowed = if call.starts_with("WRITE") { 3 } else { 0 };
             let users = words(a).intersection(&words(b)).count();
             assert!(shared.len() <= allowed, "{call} locks shared lines: {shared:x?}");
             assert!(users <= allowed, "{call} locks {users} words that the other locks");
@@ -83,38 +98,37 @@ fn main() {
 
 static CONTROL: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// Serves itself: each call twice on each of two threads, the second time under the tracer.
+/// Serves itself: each call on each of two threads, the last time under the tracer.
 fn child() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("file"), vec![7; 65_536]).unwrap();
+    for name in ["file", "opened"] {
+        std::fs::write(dir.path().join(name), vec![7; 65_536]).unwrap();
+    }
     let files = Arc::new(OpenFiles::new(4096));
     let local = LocalFs::open(dir.path(), &LocalOptions::default(), files).unwrap();
     let server = Arc::new(Dispatched::over(Arc::new(local)));
-    let found = server.call(p::LOOKUP, &wire(&at(&server.root, b"file")));
-    let mut r = Reader::new(&found[24..]);
-    assert_eq!(r.u32().unwrap(), 0);
-    let handle = r.opaque(64).unwrap().to_vec();
-    let file = Bytes(handle.as_slice());
-    let stable = StableHow::Unstable;
-    let calls = Arc::new(vec![
-        server.record(p::GETATTR, &wire(&file)),
-        server.record(p::LOOKUP, &wire(&at(&server.root, b"file"))),
-        server.record(p::ACCESS, &wire(&AccessArgs { object: file, access: 0x3f })),
-        server.record(p::READ, &wire(&ReadArgs { file, offset: 4096, count: 2048 })),
-        server.record(
-            p::WRITE,
-            &wire(&WriteArgs { file, offset: 0, stable, data: Bytes(&[1; 512]) }),
-        ),
-    ]);
+    let handle_of = |name: &[u8]| {
+        let found = server.call(p::LOOKUP, &wire(&at(&server.root, name)));
+        let mut r = Reader::new(&found[24..]);
+        assert_eq!(r.u32().unwrap(), 0);
+        r.opaque(64).unwrap().to_vec()
+    };
+    let (file, opened) = (handle_of(b"file"), handle_of(b"opened"));
+    let session = Session::new(&server);
+    let stateid = session.open(&server, b"opened");
+    let rounds = |session: &Session| {
+        [(); ROUNDS].map(|()| records(&server, (&file, &opened), session, stateid))
+    };
+    // each thread has a slot of the session, as a client's calls have
+    let (ours, theirs) = (rounds(&session.on_slot(1)), rounds(&session.on_slot(2)));
     let (go, wait) = channel::<()>();
     let (tell, done) = channel::<()>();
-    let work = move |server: &Dispatched, calls: &[Vec<u8>]| {
+    let work = move |server: &Dispatched, rounds: &[Vec<Vec<u8>>; ROUNDS]| {
+        let [warm @ .., calls] = rounds;
         let mut reply = Writer::new();
-        for _ in 0..2 {
-            for record in calls {
-                server.answer(record, &mut reply);
-                reply.clear();
-            }
+        for record in warm.iter().flatten() {
+            server.answer(record, &mut reply);
+            reply.clear();
         }
         be_traced().unwrap();
         mark();
@@ -124,20 +138,56 @@ fn child() {
             mark();
             server.answer(record, &mut reply);
             mark();
+            let status = reply.bytes().get(24..28).unwrap();
+            assert_eq!(status, [0; 4], "the call failed");
             reply.clear();
         }
     };
     // both live until both have been stepped, so that neither takes over the other's places
-    let (theirs, records) = (Arc::clone(&server), Arc::clone(&calls));
+    let shared = Arc::clone(&server);
     let first = std::thread::spawn(move || {
-        work(&theirs, &records);
+        work(&shared, &theirs);
         tell.send(()).unwrap();
         wait.recv().ok();
     });
     // the tracer takes one thread after the other
     done.recv().unwrap();
-    let second = std::thread::spawn(move || work(&server, &calls));
+    let second = std::thread::spawn(move || work(&server, &ours));
     second.join().unwrap();
     drop(go);
     first.join().unwrap();
+}
+
+/// How often each call is made, the last time under the tracer.
+const ROUNDS: usize = 3;
+
+/// One record of each call but the first.
+fn records(
+    server: &Dispatched,
+    (file, opened): (&[u8], &[u8]),
+    session: &Session,
+    stateid: Stateid4,
+) -> Vec<Vec<u8>> {
+    let file = Bytes(file);
+    let stable = StableHow::Unstable;
+    let data = Bytes(&[1; 512][..]);
+    let write = nfs4::WriteArgs { stateid, offset: 0, stable: nfs4::StableHow4::Unstable, data };
+    let compound = |operations: &[Vec<u8>]| session.record(server, operations);
+    let on_file = |one: Vec<u8>| compound(&[putfh(opened), one]);
+    vec![
+        server.record(p::GETATTR, &wire(&file)),
+        server.record(p::LOOKUP, &wire(&at(&server.root, b"file"))),
+        server.record(p::ACCESS, &wire(&AccessArgs { object: file, access: 0x3f })),
+        server.record(p::READ, &wire(&ReadArgs { file, offset: 4096, count: 2048 })),
+        server.record(
+            p::WRITE,
+            &wire(&WriteArgs { file, offset: 0, stable, data: Bytes(&[1; 512]) }),
+        ),
+        compound(&[]),
+        on_file(operation(op::GETATTR, &LINUX)),
+        compound(&[putfh(&server.root), operation(op::LOOKUP, &Bytes::<255>(b"file"))]),
+        on_file(operation(op::ACCESS, &0x3f_u32)),
+        on_file(operation(op::READ, &nfs4::ReadArgs { stateid, offset: 4096, count: 2048 })),
+        on_file(operation(op::WRITE, &write)),
+    ]
 }

@@ -12,9 +12,9 @@ use super::failed::Failed;
 use super::{attr, finish};
 use crate::Nfs;
 use crate::junction::Crossing;
-use crate::object::Object;
+use crate::object::{Caller, Object};
 use crate::verbs;
-use export::Handle;
+use export::{Handle, Names};
 use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody};
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
@@ -60,9 +60,7 @@ struct List<'w> {
 
 impl List<'_> {
     /// Appends an entry of the directory, or breaks if it does not fit.
-    ///
-    /// `crossed`: another export begins there, whose root the client gets by LOOKUP only.
-    fn append(&mut self, dir: &Object<'_>, entry: &DirEntry<'_>, crossed: bool) -> ControlFlow<()> {
+    fn append(&mut self, dir: &Object<'_>, entry: &DirEntry<'_>) -> ControlFlow<()> {
         let info = Entry3::wire_len(entry.name.len()).saturating_sub(4);
         if self.has_entries && info > self.info_room {
             return ControlFlow::Break(());
@@ -72,7 +70,7 @@ impl List<'_> {
         self.reply.words([1, high, low]);
         self.reply.opaque(entry.name);
         match entry.node {
-            Some(node) if self.plus && !crossed => {
+            Some(node) if self.plus => {
                 self.append_object(entry.cookie, &dir.seal(&node.fid), &node.attr)
             }
             _ => {
@@ -104,6 +102,26 @@ impl List<'_> {
     }
 }
 
+/// Lists a directory in which other exports begin: the client gets their roots by LOOKUP only.
+#[cold]
+fn list_crossing(
+    caller: &Caller<'_>,
+    dir: &Object<'_>,
+    names: &Names,
+    args: ListArgs,
+    sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
+) -> vfs::Result<vfs::Listing> {
+    verbs::readdir(dir, args, &mut |entry| match caller.listed_junction(
+        dir,
+        Some(names),
+        entry.name,
+        Crossing::Marked,
+    ) {
+        Some(_) => sink(&DirEntry { node: None, ..*entry }),
+        None => sink(entry),
+    })
+}
+
 /// About how many bytes of names, file ids and cookies a reply of at most `most` bytes holds.
 fn names_len(request: &Request<'_>, most: usize) -> usize {
     let share = if request.plus { most / PLUS_FACTOR } else { most };
@@ -132,10 +150,11 @@ pub(super) fn list(
     let args =
         ListArgs { cookie: request.cookie, nodes: request.plus, room: names_len(request, most) };
     let listed = nfs.on_walk_v3(call, request.dir, |caller, dir| {
-        let names = caller.junctions_in(dir);
-        let is_crossed =
-            |name: &[u8]| caller.listed_junction(dir, names, name, Crossing::Marked).is_some();
-        verbs::readdir(dir, args, &mut |entry| list.append(dir, entry, is_crossed(entry.name)))
+        let sink = &mut |entry: &DirEntry<'_>| list.append(dir, entry);
+        match caller.junctions_in(dir) {
+            None => verbs::readdir(dir, args, sink),
+            Some(names) => list_crossing(caller, dir, names, args, sink),
+        }
     });
     let bytes = list.reply.written_since(list.first);
     // Not even one entry fits (the empty end of a directory is no error, as long as it fits).

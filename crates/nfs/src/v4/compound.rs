@@ -10,6 +10,7 @@
 use super::frame::Frame;
 use super::minor0;
 use super::name;
+use super::op_errors;
 use super::ops::{self, OpRow, Position};
 use super::status::Failed;
 use crate::Nfs;
@@ -192,7 +193,8 @@ fn run_one<'f>(
     let before = reply.mark();
     let row = ops::row(number, frame.minor);
     let is_known = op_info(number).is_some_and(|info| info.since <= frame.minor);
-    reply.u32(if is_known { number } else { op::ILLEGAL });
+    let replied = if is_known { number } else { op::ILLEGAL };
+    reply.u32(replied);
     let status = reply.mark();
     reply.u32(0);
     let body = reply.mark();
@@ -216,6 +218,10 @@ fn run_one<'f>(
     };
     debug_assert!(reply.written_since(before) >= 8);
     if code != Nfsstat4::Ok {
+        debug_assert!(
+            frame.minor == 0 || row.is_none() || op_errors::may_fail_with(replied, code),
+            "operation {number} may not fail with {code:?}"
+        );
         reply.patch_u32(status, code.number());
     }
     code

@@ -63,7 +63,8 @@ impl Failed {
     pub fn status(self, op: u32, minor: u32) -> Nfsstat4 {
         match self {
             Self::As(Nfsstat4::WrongType) if minor == 0 => nfsstat4(Status::WrongType, op, minor),
-            Self::As(status) | Self::WithResult(status) => status,
+            Self::As(status) => allowed(status, op, minor).unwrap_or(status),
+            Self::WithResult(status) => status,
             Self::File(status) => nfsstat4(status, op, minor),
         }
     }
@@ -138,8 +139,7 @@ const fn next(status: Nfsstat4) -> Nfsstat4 {
 
 /// The code of a failure in an operation of a minor version, which may fail with it.
 pub fn nfsstat4(status: Status, op: u32, minor: u32) -> Nfsstat4 {
-    let allowed = if minor == 0 { minor0::errors_of(op) } else { errors_of(op) };
-    let mut code = match (status, op) {
+    let code = match (status, op) {
         // what is neither a file nor a directory (RFC 7530 §16.16.6)
         (Status::WrongType, op::OPEN) if minor == 0 => Nfsstat4::Symlink,
         // a directory is in the way of what is not one (RFC 8881 §18.26.3)
@@ -148,10 +148,19 @@ pub fn nfsstat4(status: Status, op: u32, minor: u32) -> Nfsstat4 {
         (Status::Acces, op::PUTFH) => Nfsstat4::Stale,
         _ => code(status),
     };
-    while !allowed.contains(&code) && code != Nfsstat4::ServerFault {
+    allowed(code, op, minor).unwrap_or(Nfsstat4::ServerFault)
+}
+
+/// The code, or the one that says nearly the same with which the operation may fail; `None` if there is only the general one.
+fn allowed(mut code: Nfsstat4, op: u32, minor: u32) -> Option<Nfsstat4> {
+    let errors = if minor == 0 { minor0::errors_of(op) } else { errors_of(op) };
+    while !errors.contains(&code) {
         code = next(code);
+        if code == Nfsstat4::ServerFault {
+            return None;
+        }
     }
-    code
+    Some(code)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub use fsinfo::{FileSystemInfo, fsinfo};
 pub use fsstat::fsstat;
 pub use getattr::getattr;
 pub use link::{Linked, link};
-pub use lookup::{lookup, lookup_crossing};
+pub use lookup::{lookup, lookup_crossing, lookup_root};
 pub use mkdir::mkdir;
 pub use mknod::mknod;
 pub use read::{Read, ReadData, ReadRequest, read};

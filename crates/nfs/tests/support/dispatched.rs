@@ -50,6 +50,7 @@ impl Dispatched {
             export.seal(&export.backend.root()).bytes().to_vec()
         };
         let nfs = Arc::new(Nfs::new(exports, NfsSettings::default()));
+        nfs.settings.set_versions(&"2,3,4.1".parse().unwrap());
         let dispatcher = Dispatcher::new(vec![Box::new(nfs_program(Arc::clone(&nfs)))], settings);
         let peer = Peer {
             addr: "127.0.0.1:700".parse().unwrap(),
@@ -61,10 +62,15 @@ impl Dispatched {
 
     /// A record of version 3.
     pub fn record(&self, procedure: u32, args: &[u8]) -> Vec<u8> {
+        self.record_of(VERSION, procedure, args)
+    }
+
+    /// A record of any version.
+    pub fn record_of(&self, version: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
         let sys = AuthSys::new(b"test", self.user.0, self.user.1, &[]).unwrap();
         let credential = Some(sys);
         let mut w = Writer::new();
-        w.put(&Request { xid: 7, program: PROGRAM, version: VERSION, procedure, credential });
+        w.put(&Request { xid: 7, program: PROGRAM, version, procedure, credential });
         w.raw(args);
         w.bytes().to_vec()
     }

@@ -83,21 +83,36 @@ impl Bitmap4 {
     }
 
     /// The numbers, rising; unknown ones left out.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
-        (0_u32..).zip(self.words).flat_map(|(at, word)| Bits(word).map(move |bit| at * 32 + bit))
+    pub const fn iter(&self) -> Numbers {
+        let [a, b, c] = self.words;
+        Numbers { low: a as u64 | (b as u64) << 32, high: c as u64, base: 0 }
     }
 }
 
-/// The numbers of the bits that are set in a word.
-struct Bits(u32);
+/// The numbers of the attributes in a set, rising.
+#[derive(Debug, Clone)]
+pub struct Numbers {
+    /// Those that come next, from `base` on.
+    low: u64,
+    /// Those that come after them.
+    high: u64,
+    base: u32,
+}
 
-impl Iterator for Bits {
+impl Iterator for Numbers {
     type Item = u32;
 
+    #[inline]
     fn next(&mut self) -> Option<u32> {
-        let bit = self.0.trailing_zeros();
-        self.0 &= self.0.wrapping_sub(1);
-        (bit < 32).then_some(bit)
+        if self.low == 0 {
+            if self.high == 0 {
+                return None;
+            }
+            (self.low, self.high, self.base) = (self.high, 0, 64);
+        }
+        let bit = self.low.trailing_zeros();
+        self.low &= self.low.wrapping_sub(1);
+        Some(self.base | bit)
     }
 }
 

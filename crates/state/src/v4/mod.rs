@@ -24,6 +24,7 @@ mod clients;
 mod create_session;
 mod exchange_id;
 mod files;
+mod key_hash;
 mod limits;
 mod lock_entry;
 mod lock_state;

@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::clients::Clients;
 use super::files::Files;
+use super::key_hash::KeyHashing;
 use super::limits::V4Limits;
 use super::lock_entry::{LockState, Released};
 use super::minor0::Ended;
@@ -35,7 +36,7 @@ pub struct V4State {
     pub(super) instance: u32,
     pub(super) random: Random,
     pub(super) clients: Mutex<Clients>,
-    pub(super) entries: papaya::HashMap<Key, Entry>,
+    pub(super) entries: papaya::HashMap<Key, Entry, KeyHashing>,
     pub(super) files: Files,
     /// How many slots all sessions have.
     pub(super) slot_total: Arc<SlotTotal>,
@@ -68,7 +69,7 @@ impl V4State {
             instance,
             random,
             clients: Mutex::new(Clients::default()),
-            entries: papaya::HashMap::new(),
+            entries: papaya::HashMap::with_hasher(KeyHashing),
             files: Files::default(),
             slot_total: Arc::default(),
             denials: AtomicUsize::new(0),
@@ -171,7 +172,7 @@ impl V4State {
 
 /// The sessions and opens, as long as it lives.
 pub struct Reading<'s> {
-    entries: papaya::HashMapRef<'s, Key, Entry, std::hash::RandomState, papaya::LocalGuard<'s>>,
+    entries: papaya::HashMapRef<'s, Key, Entry, KeyHashing, papaya::LocalGuard<'s>>,
 }
 
 impl Reading<'_> {

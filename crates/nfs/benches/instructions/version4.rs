@@ -1,0 +1,89 @@
+//! The COMPOUNDs of version 4.1 that are counted, as the Linux client makes them, but that each does one thing only.
+
+use super::support::compounds::{LINUX, Session, operation, plain, putfh};
+use super::{Calls, Served};
+use proto::layout::Bytes;
+use proto::nfs4::{CloseArgs, ReadArgs, ReaddirArgs, StableHow4, Stateid4, WriteArgs, op};
+
+/// The same operations again and again, each time by a request of its own.
+fn repeated(served: &Served, session: &Session, operations: &[Vec<u8>]) -> Calls {
+    let record = || session.record(&served.server, operations);
+    Calls { before: vec![record(), record()], counted: record(), range_min: None }
+}
+
+/// The same on the file.
+fn on_file(served: &Served, operations: &[Vec<u8>]) -> Calls {
+    let session = Session::new(&served.server);
+    repeated(served, &session, &[&[putfh(&served.file)], operations].concat())
+}
+
+pub fn sequence(served: &Served) -> Calls {
+    repeated(served, &Session::new(&served.server), &[])
+}
+
+pub fn getattr(served: &Served) -> Calls {
+    on_file(served, &[operation(op::GETATTR, &LINUX)])
+}
+
+pub fn lookup(served: &Served) -> Calls {
+    let name = operation(op::LOOKUP, &Bytes::<255>(b"file"));
+    let attributes = operation(op::GETATTR, &LINUX);
+    let session = Session::new(&served.server);
+    let operations = [putfh(&served.server.root), name, plain(op::GETFH), attributes];
+    repeated(served, &session, &operations)
+}
+
+pub fn access(served: &Served) -> Calls {
+    on_file(served, &[operation(op::ACCESS, &0x3f_u32)])
+}
+
+/// On a file that is open.
+fn opened(served: &Served, operation: impl Fn(Stateid4) -> Vec<u8>) -> Calls {
+    let session = Session::new(&served.server);
+    let stateid = session.open(&served.server, b"file");
+    repeated(served, &session, &[putfh(&served.file), operation(stateid)])
+}
+
+/// 4 KiB, copied.
+pub fn read(served: &Served) -> Calls {
+    opened(served, |stateid| operation(op::READ, &ReadArgs { stateid, offset: 4096, count: 4096 }))
+}
+
+/// 8 KiB, as a range of the file.
+pub fn read_range(served: &Served) -> Calls {
+    let calls = opened(served, |stateid| {
+        operation(op::READ, &ReadArgs { stateid, offset: 4096, count: 8192 })
+    });
+    Calls { range_min: Some(1), ..calls }
+}
+
+/// 512 bytes, of which the disk need not know yet.
+pub fn write(served: &Served) -> Calls {
+    opened(served, |stateid| {
+        let data = Bytes(&[1; 512][..]);
+        let args = WriteArgs { stateid, offset: 0, stable: StableHow4::Unstable, data };
+        operation(op::WRITE, &args)
+    })
+}
+
+/// A file that is there, opened and closed by one request.
+pub fn open_close(served: &Served) -> Calls {
+    let session = Session::new(&served.server);
+    let open = operation(op::OPEN, &session.open_args(b"file"));
+    let close = operation(op::CLOSE, &CloseArgs { seqid: 0, stateid: Stateid4::CURRENT });
+    repeated(served, &session, &[putfh(&served.server.root), open, close])
+}
+
+pub fn readdir(served: &Served) -> Calls {
+    served.fill_directory();
+    std::thread::sleep(super::OLD);
+    let args = ReaddirArgs {
+        cookie: 0,
+        cookieverf: [0; 8],
+        dircount: 8192,
+        maxcount: 32_768,
+        attrs: LINUX,
+    };
+    let session = Session::new(&served.server);
+    repeated(served, &session, &[putfh(&served.server.root), operation(op::READDIR, &args)])
+}
