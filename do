@@ -153,7 +153,7 @@ bundle() {
 }
 
 # The options of `bowline serve`: those with a value, and the others. A test compares them with the program's.
-serve_values='--listen --port --client --exports --config --portmap --state-dir --control --metrics --set'
+serve_values='--listen --port --client --exports --config --portmap --state-dir --control --metrics --tls-cert --tls-key --tls-client-ca --tls-crl --set'
 serve_switches='--read-only --prove'
 
 wrong() { say "$*"; exit 2; }
@@ -238,7 +238,7 @@ installed() {
   for page in README.md SECURITY.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT exports.example packaging/bowline.toml; do
     echo "644 $page share/doc/bowline/${page##*/}"
   done
-  for page in docs/{clients,containers,faq,features,kerberos,migration,tuning}.md docs/figures/top.svg; do
+  for page in docs/{clients,containers,faq,features,kerberos,migration,tls,tuning}.md docs/figures/top.svg; do
     echo "644 $page share/doc/bowline/$page"
   done
   [ -n "$at_home" ] || echo "644 packaging/bowline.service lib/systemd/system/bowline.service"

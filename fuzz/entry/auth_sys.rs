@@ -2,7 +2,7 @@
 //! agrees with the decoder about what is taken.
 
 use bowline_rpc::auth::{Acceptance, AuthTable, CallMessage, NotAccepted};
-use bowline_rpc::{AuthSys, Credential, Transport};
+use bowline_rpc::{AuthSys, Channel, Credential, Transport};
 use proto::rpc::{
     AuthStat, AuthSysParms, CallHeader, GROUPS_MAX, MACHINE_NAME_MAX, OpaqueAuth, flavor,
 };
@@ -22,7 +22,13 @@ pub fn run(data: &[u8]) {
     let verifier = OpaqueAuth::NONE;
     let header = CallHeader { xid: 1, program: 2, version: 3, procedure: 4, credential, verifier };
     let args = Reader::new(&[]);
-    let message = CallMessage { header, args, record: &[], transport: Transport::Tcp };
+    let message = CallMessage {
+        header,
+        args,
+        record: &[],
+        transport: Transport::Tcp,
+        channel: Channel::PLAIN,
+    };
     let accepted = AuthTable::default().accept(&message);
     match parms {
         Err(_) => {

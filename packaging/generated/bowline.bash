@@ -88,6 +88,9 @@ _bowline() {
             bowline,status)
                 cmd="bowline__subcmd__status"
                 ;;
+            bowline,tls)
+                cmd="bowline__subcmd__tls"
+                ;;
             bowline,token)
                 cmd="bowline__subcmd__token"
                 ;;
@@ -118,6 +121,15 @@ _bowline() {
             bowline__subcmd__bench,run)
                 cmd="bowline__subcmd__bench__subcmd__run"
                 ;;
+            bowline__subcmd__doctor,tls)
+                cmd="bowline__subcmd__doctor__subcmd__tls"
+                ;;
+            bowline__subcmd__tls,client)
+                cmd="bowline__subcmd__tls__subcmd__client"
+                ;;
+            bowline__subcmd__tls,init)
+                cmd="bowline__subcmd__tls__subcmd__init"
+                ;;
             *)
                 ;;
         esac
@@ -125,7 +137,7 @@ _bowline() {
 
     case "${cmd}" in
         bowline)
-            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set token get grace reload exportfs check doctor explain why bench man completions"
+            opts="-h -V --help --version serve status exports clients conns locks sessions opens release sockets pools ops top metrics set token get grace reload exportfs check doctor tls explain why bench man completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -553,7 +565,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__doctor)
-            opts="-h --port --json --help"
+            opts="-h --port --json --help tls"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -561,6 +573,39 @@ _bowline() {
             case "${prev}" in
                 --port)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__doctor__subcmd__tls)
+            opts="-h --port --ca --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ca)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 *)
@@ -674,7 +719,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__get)
-            opts="-h --json --control --help threads export-threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion versions max-read max-write local-locks grace lease nsm keytab principals memory log-level"
+            opts="-h --json --control --help threads export-threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion versions max-read max-write local-locks grace lease nsm keytab principals memory tls tls-handshake-threads log-level"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -965,7 +1010,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__serve)
-            opts="-h --listen --port --read-only --client --exports --config --portmap --state-dir --control --metrics --set --prove --help"
+            opts="-h --listen --port --read-only --client --exports --config --portmap --state-dir --control --metrics --tls-cert --tls-key --tls-client-ca --tls-crl --set --prove --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1032,8 +1077,46 @@ _bowline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --tls-cert)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --tls-key)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --tls-client-ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-crl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --set)
-                    COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= lease= nsm= keytab= principals= memory= log-level=" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= lease= nsm= keytab= principals= memory= tls= tls-handshake-threads= log-level=" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1077,7 +1160,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__set)
-            opts="-h --json --control --help threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= lease= nsm= keytab= principals= memory= log-level="
+            opts="-h --json --control --help threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= lease= nsm= keytab= principals= memory= tls= tls-handshake-threads= log-level="
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1161,6 +1244,62 @@ _bowline() {
                     fi
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__tls)
+            opts="-h --help init client"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__tls__subcmd__client)
+            opts="-h --dir --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --dir)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__tls__subcmd__init)
+            opts="-h --dir --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --dir)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
                     fi
                     return 0
                     ;;

@@ -48,6 +48,7 @@ complete -c bowline -n "__fish_bowline_needs_command" -f -a "reload" -d 'Read th
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "exportfs" -d 'Change and list exports as exportfs(8) does, for scripts that call that'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "check" -d 'Check exports(5) files or a configuration file, without a server'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "doctor" -d 'Look at this machine as a server of NFS, and say what to do'
+complete -c bowline -n "__fish_bowline_needs_command" -f -a "tls" -d 'Make certificates for RPC with TLS'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "explain" -d 'Say which export, rule and permission decide whether a client and a user may use a path'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "why" -d 'Show what was refused in the last hour, and why'
 complete -c bowline -n "__fish_bowline_needs_command" -f -a "bench" -d 'Measure NFS servers: loads, experiments, reports'
@@ -65,6 +66,10 @@ off\t'Neither: clients must be told the port'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l state-dir -d 'Keep the file handle key, export ids and name tables here; must survive restarts [default: /var/lib/bowline, for an ordinary user $XDG_STATE_HOME/bowline or ~/.local/state/bowline]' -r -f -a "(__fish_complete_directories)"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l control -d 'Path of the control socket [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l metrics -d 'Serve metrics in Prometheus\' and OpenMetrics\' format at http://ADDR/metrics, and a web page with live figures at http://ADDR/, for example 127.0.0.1:9049. Whoever reaches the address can read them: paths of exports and files, clients, load; settings can be changed there from this machine with `bowline token`' -r
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l tls-cert -d 'The server\'s certificate for RPC with TLS, and behind it those up to its authority, in PEM; `bowline tls init` makes one' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l tls-key -d 'Its private key, in PEM, which nobody but its owner may read' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l tls-client-ca -d 'Authorities whose certificates make clients known (xprtsec=mtls): a file in PEM, or a directory of such' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand serve" -l tls-crl -d 'Certificates of clients that were revoked: a list (CRL) in PEM, or a directory of such' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l set -d 'Start with this run-time setting, see bowline-settings(7); may be repeated' -r -f -a "threads=\t'fewest and most threads that process calls'
 export-threads=\t'share of all threads that may be blocked in one export'
 pool-mode=\t'how many pools of threads there are, and which CPUs share one'
@@ -85,6 +90,8 @@ nsm=\t'whether the server hears of reboots of clients that hold locks, and tells
 keytab=\t'where the server\'s Kerberos keys are, for exports with sec=krb5, krb5i or krb5p'
 principals=\t'a file that says which Kerberos principal is which user'
 memory=\t'most memory for calls that are being received and replies that clients have not taken'
+tls=\t'whether calls are refused that do not come through TLS'
+tls-handshake-threads=\t'threads that make TLS handshakes'
 log-level=\t'least severity of messages that are logged'"
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l read-only -d 'Make all exports read-only, whatever the exports file says'
 complete -c bowline -n "__fish_bowline_using_subcommand serve" -l prove -d 'After the start, mount the first export over the network, list it, read one file and compare it with the disk, and print the result'
@@ -174,9 +181,21 @@ complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s s -d 'List 
 complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand check" -l for-host -d 'Also print what this host gets of each export: the rule that applies to it and its options, and the name by which rules know it' -r -f -a "(__fish_print_hostnames)"
 complete -c bowline -n "__fish_bowline_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l port -d 'The port that is to be served' -r
-complete -c bowline -n "__fish_bowline_using_subcommand doctor" -l json -d 'Print JSON, for programs'
-complete -c bowline -n "__fish_bowline_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls" -l port -d 'The port that is to be served' -r
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls" -a "tls" -d 'Look at RPC with TLS of a server as its client: the probe, the handshake, the certificate'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from tls" -l port -d 'The port' -r
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from tls" -l ca -d 'Authorities that the client knows [default: ca.pem of `bowline tls init`, if there is one here]' -r -F
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from tls" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from tls" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand tls; and not __fish_seen_subcommand_from init client" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand tls; and not __fish_seen_subcommand_from init client" -f -a "init" -d 'Make a private authority, if there is none, and the server\'s certificate'
+complete -c bowline -n "__fish_bowline_using_subcommand tls; and not __fish_seen_subcommand_from init client" -f -a "client" -d 'Make the certificate of a client, for exports with xprtsec=mtls'
+complete -c bowline -n "__fish_bowline_using_subcommand tls; and __fish_seen_subcommand_from init" -l dir -d 'The directory of the files [default: tls in the state directory]' -r -f -a "(__fish_complete_directories)"
+complete -c bowline -n "__fish_bowline_using_subcommand tls; and __fish_seen_subcommand_from init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand tls; and __fish_seen_subcommand_from client" -l dir -d 'The directory of the authority [default: tls in the state directory]' -r -f -a "(__fish_complete_directories)"
+complete -c bowline -n "__fish_bowline_using_subcommand tls; and __fish_seen_subcommand_from client" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l group -d 'A group of the user, by number, the primary one first; may be repeated' -r
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l port -d 'The port that the client sends from' -r
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F

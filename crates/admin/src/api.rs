@@ -372,6 +372,13 @@ pub struct ConnRow {
     pub peer: String,
     /// The server's end.
     pub local: String,
+    /// What protects it: `none`, `tls`, or `mtls` with the name in the client's certificate.
+    #[serde(default)]
+    pub security: String,
+    /// The cipher suite, the subject, issuer, serial number and SHA-256 of the client's certificate, of those that there
+    /// are.
+    #[serde(default)]
+    pub tls: Option<TlsRow>,
     /// The pool that serves it.
     pub pool: u64,
     /// Seconds since it was accepted.
@@ -394,6 +401,21 @@ pub struct ConnRow {
     /// What limits it, measured for a quarter of a second; missing if it has just been closed.
     #[serde(default)]
     pub link: Option<LinkRow>,
+}
+
+/// TLS of a connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsRow {
+    /// The cipher suite.
+    pub suite: String,
+    /// The subject of the client's certificate; empty without one, as are the others.
+    pub subject: String,
+    /// Its issuer.
+    pub issuer: String,
+    /// Its serial number.
+    pub serial: String,
+    /// Its SHA-256.
+    pub fingerprint: String,
 }
 
 /// A call that sleeps in a file system.

@@ -184,7 +184,11 @@ pub enum Command {
     /// Looks at rights, filters of system calls, limits, the clock, the port, the kernel's own server, rpcbind and other
     /// lock managers, the firewall (nftables), TCP's memory, exports files and their directories. Each line is right,
     /// a note, or a problem with its remedy. Changes nothing. The exit status is 1 if there is a problem.
+    #[command(args_conflicts_with_subcommands = true)]
     Doctor {
+        /// What else is to be looked at.
+        #[command(subcommand)]
+        of: Option<DoctorOf>,
         /// Exports files, or directories of such [default: /etc/exports and /etc/exports.d]
         #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
         files: Vec<PathBuf>,
@@ -195,6 +199,9 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Make certificates for RPC with TLS
+    #[command(subcommand)]
+    Tls(TlsCommand),
     /// Say which export, rule and permission decide whether a client and a user may use a path
     ///
     /// Asks the running server. Prints the decisions in the order in which the server makes them, up to the
@@ -219,6 +226,54 @@ pub enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+}
+
+/// The commands of `bowline tls`.
+#[derive(Debug, Subcommand)]
+pub enum TlsCommand {
+    /// Make a private authority, if there is none, and the server's certificate
+    ///
+    /// Writes ca.pem, ca.key, server.pem and server.key, the keys for this user alone. The certificate lasts 398 days
+    /// and has the names of this machine and all its addresses: clients check the name that they mount. The same
+    /// command later makes a new one, which a running server reads by itself.
+    Init {
+        /// Further names or addresses by which clients mount
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// The directory of the files [default: tls in the state directory]
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+    /// Make the certificate of a client, for exports with xprtsec=mtls
+    ///
+    /// Writes NAME.pem and NAME.key, and prints what to do on the client.
+    Client {
+        /// The client's name, which tls-name= in an exports file can name
+        name: String,
+        /// The directory of the authority [default: tls in the state directory]
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// What else `bowline doctor` looks at.
+#[derive(Debug, Subcommand)]
+pub enum DoctorOf {
+    /// Look at RPC with TLS of a server as its client: the probe, the handshake, the certificate
+    Tls {
+        /// The server's name or address, as clients mount it
+        #[arg(value_hint = ValueHint::Hostname)]
+        host: String,
+        /// The port
+        #[arg(long, value_name = "PORT", default_value_t = 2049)]
+        port: u16,
+        /// Authorities that the client knows [default: ca.pem of `bowline tls init`, if there is one here]
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        ca: Option<PathBuf>,
+        /// Print JSON, for programs
+        #[arg(long)]
+        json: bool,
     },
 }
 

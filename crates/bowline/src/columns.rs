@@ -186,9 +186,10 @@ pub const CLIENTS: [Column; 9] = [
 ];
 
 /// `bowline conns`.
-pub const CONNS: [Column; 18] = [
+pub const CONNS: [Column; 19] = [
     left("PEER", "The client's end"),
     left("LOCAL", "The server's end"),
+    left("SECURITY", "none, tls, or mtls with the name in the client's certificate"),
     right("POOL", "The pool of threads that serves it"),
     right("AGE", "Time since it was accepted"),
     right("IDLE", "Time since the client last sent data"),
@@ -369,7 +370,8 @@ mod tests {
         let mut commands: Vec<_> =
             cli.get_subcommands().filter(asks).map(|c| c.get_name()).collect();
         // these print what they changed, or no table
-        commands.retain(|name| !["set", "release", "reload", "top", "doctor"].contains(name));
+        commands
+            .retain(|name| !["set", "release", "reload", "top", "doctor", "tls"].contains(name));
         commands.sort_unstable();
         let mut described = TABLES.map(|(command, _)| command);
         described.sort_unstable();

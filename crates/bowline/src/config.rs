@@ -19,6 +19,7 @@ use anyhow::bail;
 use export::Source;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use tls::ServerFiles;
 
 /// The registered port of NFS.
 const PORT: u16 = 2049;
@@ -46,6 +47,8 @@ pub struct ServeConfig {
     pub control: PathBuf,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
+    /// Certificates, if RPC with TLS is served.
+    pub tls: Option<ServerFiles>,
     /// Initial values of the run-time settings.
     pub values: Values,
     /// Whether to test the service over the network after the start.
@@ -62,6 +65,7 @@ impl ServeConfig {
             ("state-dir", self.state_dir == now.state_dir),
             ("control", self.control == now.control),
             ("metrics", self.metrics == now.metrics),
+            ("tls-cert, tls-key, tls-client-ca or tls-crl", self.tls == now.tls),
         ];
         let changed: Vec<&str> =
             kept.iter().filter(|(_, same)| !same).map(|(key, _)| *key).collect();
@@ -163,6 +167,12 @@ pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
     if listen.is_empty() {
         listen.push(Ipv4Addr::LOCALHOST.into());
     }
+    let tls = tls_files([
+        options.tls_cert.or(file.tls_cert.map(within)),
+        options.tls_key.or(file.tls_key.map(within)),
+        options.tls_client_ca.or(file.tls_client_ca.map(within)),
+        options.tls_crl.or(file.tls_crl.map(within)),
+    ])?;
     let mut values = Values::default();
     for assignment in file.set.iter().chain(&options.set) {
         assignment.store(&mut values);
@@ -184,9 +194,25 @@ pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
             .or(file.control.map(within))
             .unwrap_or_else(default_paths::control_socket),
         metrics: options.metrics.or(file.metrics),
+        tls,
         values,
         prove: options.prove || file.prove,
     })
+}
+
+/// The files of RPC with TLS: certificate, key, authorities of clients, revoked certificates.
+fn tls_files(paths: [Option<PathBuf>; 4]) -> Result<Option<ServerFiles>, UsageError> {
+    let [cert, key, client_ca, crl] = paths;
+    match (cert, key) {
+        (Some(cert), Some(key)) => Ok(Some(ServerFiles { cert, key, client_ca, crl })),
+        (None, None) if client_ca.is_none() && crl.is_none() => Ok(None),
+        (Some(_), None) => Err(UsageError("tls-cert needs tls-key: name the private key".into())),
+        (None, _) => Err(UsageError(
+            "tls-key, tls-client-ca and tls-crl need tls-cert: name the server's certificate; `bowline tls init` \
+             makes one"
+                .into(),
+        )),
+    }
 }
 
 /// Rejects a list of clients without directories: it does not apply to exports files.

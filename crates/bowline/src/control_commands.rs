@@ -142,6 +142,7 @@ pub fn conns(to: &TableTarget) -> anyhow::Result<ExitCode> {
             let cells = [
                 row.peer.clone(),
                 row.local.clone(),
+                row.security.clone(),
                 row.pool.to_string(),
                 admin::duration_s(row.age_s),
                 admin::duration_s(row.idle_s),

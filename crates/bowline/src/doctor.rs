@@ -7,6 +7,7 @@ mod directories;
 mod finding;
 mod machine;
 mod network;
+mod sealed;
 
 use crate::output;
 use anyhow::bail;
@@ -29,12 +30,24 @@ pub fn doctor(files: &[PathBuf], port: u16, json: bool) -> anyhow::Result<ExitCo
     let mut found = machine::findings();
     found.extend(network::findings(port));
     found.extend(directories::findings(&files));
+    report(&found, json, "nothing stands in the way of serving")
+}
+
+/// Looks at RPC with TLS of a server.
+///
+/// # Errors
+/// There is a problem.
+pub fn tls(host: &str, port: u16, ca: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
+    report(&sealed::findings(host, port, ca), json, "clients can mount with xprtsec=tls")
+}
+
+fn report(found: &[Finding], json: bool, well: &str) -> anyhow::Result<ExitCode> {
     let problems = found.iter().filter(|finding| finding.level == Level::Problem).count();
     if json {
-        output::print(format!("{}\n", serde_json::to_string_pretty(&found)?))?;
+        output::print(format!("{}\n", serde_json::to_string_pretty(found)?))?;
     } else {
         let lines: String = found.iter().map(Finding::shown).collect();
-        let verdict = if problems == 0 { "nothing stands in the way of serving\n" } else { "" };
+        let verdict = if problems == 0 { format!("{well}\n") } else { String::new() };
         output::print(format!("{lines}{verdict}"))?;
     }
     match problems {

@@ -8,7 +8,10 @@ use crate::local_addresses::local_addresses;
 use crate::output::UsageError;
 use anyhow::{Context, anyhow, bail};
 use export::exports_file::parse_onto;
-use export::{BuildError, Client, ExportSpec, Fsid, Network, Options, Rule, Source, Squash};
+use export::{
+    BuildError, CertificatePattern, Client, ExportSpec, Fsid, Network, Options, Rule, Source,
+    Squash,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
@@ -102,12 +105,14 @@ fn rules(settings: &ServeConfig, squash_to: Option<ServerUser>) -> anyhow::Resul
         ..Options::default()
     };
     if settings.clients.is_empty() {
-        return Ok(this_machine().map(|client| Rule { client, options }).collect());
+        return Ok(this_machine()
+            .map(|client| Rule { client, options, certificate: CertificatePattern::default() })
+            .collect());
     }
     let rule = |client: &String| {
         let client = Client::parse(client)
             .map_err(|e| anyhow!(UsageError(format!("--client {client}: {e}"))))?;
-        Ok(Rule { client, options })
+        Ok(Rule { client, options, certificate: CertificatePattern::default() })
     };
     settings.clients.iter().map(rule).collect()
 }
@@ -267,17 +272,18 @@ pub fn path_text(path: &[u8]) -> String {
 /// Rules as text: clients and options, clients with the same options together. An `fsid=` is written with one
 /// client but applies to the export, so it is printed with all.
 pub fn rules_text(rules: &[Rule], fsid: Option<Fsid>) -> Vec<(String, String)> {
-    let mut groups: Vec<(Options, Vec<&Client>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<&Client>)> = Vec::new();
     for rule in rules {
-        match groups.iter_mut().find(|(options, _)| *options == rule.options) {
+        let options = rule.options_text();
+        match groups.iter_mut().find(|(known, _)| *known == options) {
             Some((_, clients)) => clients.push(&rule.client),
-            None => groups.push((rule.options, vec![&rule.client])),
+            None => groups.push((options, vec![&rule.client])),
         }
     }
     let own = local_addresses();
-    let text = |(options, clients): (Options, Vec<&Client>)| {
+    let text = |(options, clients): (String, Vec<&Client>)| {
         let fsid = fsid.map_or_else(String::new, |fsid| format!(",fsid={fsid}"));
-        (clients_text(&clients, &own), options.text() + &fsid)
+        (clients_text(&clients, &own), options + &fsid)
     };
     groups.into_iter().map(text).collect()
 }
@@ -385,6 +391,8 @@ mod tests {
                 Some("auto|0|SIZE") => format!("{}=64K", option.name),
                 Some("PATH") => format!("{}=/mnt", option.name),
                 Some("FLAVOUR[:FLAVOUR]...") => format!("{}=sys", option.name),
+                Some("none:tls:mtls") => format!("{}=tls:mtls", option.name),
+                Some("sha256:DIGITS") => format!("{}=sha256:{}", option.name, "5a".repeat(32)),
                 Some(_) => format!("{}=7", option.name),
             };
             let spec = spec(&written);
@@ -397,7 +405,7 @@ mod tests {
                 seen.push(option.name);
             }
         }
-        assert_eq!(seen.len(), 16, "{seen:?}");
+        assert_eq!(seen.len(), 19, "{seen:?}");
     }
 
     #[test]

@@ -27,11 +27,13 @@ mod serve;
 mod serve_options;
 mod session_commands;
 mod settings;
+mod tls_commands;
+
 mod top;
 mod watch;
 
 use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, Command, DoctorOf};
 use output::USAGE_STATUS;
 use std::ffi::OsString;
 use std::io::Write;
@@ -57,7 +59,11 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(options) => serve::serve(*options),
         Command::Check { files, for_host } => check::check(&files, for_host.as_deref()),
-        Command::Doctor { files, port, json } => doctor::doctor(&files, port, json),
+        Command::Doctor { of: Some(DoctorOf::Tls { host, port, ca, json }), .. } => {
+            doctor::tls(&host, port, ca, json)
+        }
+        Command::Doctor { of: None, files, port, json } => doctor::doctor(&files, port, json),
+        Command::Tls(command) => tls_commands::tls(command),
         Command::Bench(command) => bench::bench(command),
         Command::Man { dir } => generate::man(&dir),
         Command::Completions { shell } => generate::completions(shell),

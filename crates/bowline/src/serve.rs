@@ -33,6 +33,7 @@ pub mod recovery;
 mod refusals;
 mod refused_mounts;
 mod run;
+mod sealed;
 mod self_test;
 mod signals;
 mod start;
@@ -44,6 +45,8 @@ mod sweeper;
 mod systemd;
 mod unserved_calls;
 mod v4_rows;
+
+pub use process_info::host_name;
 
 use crate::config;
 use crate::output::UsageError;

@@ -72,6 +72,19 @@ pub struct ServeOptions {
     #[arg(long, value_name = "ADDR:PORT", value_parser = metrics_addr)]
     #[serde(deserialize_with = "metrics_address")]
     pub metrics: Option<SocketAddr>,
+    /// The server's certificate for RPC with TLS, and behind it those up to its authority, in PEM; `bowline tls init`
+    /// makes one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key, in PEM, which nobody but its owner may read
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+    /// Authorities whose certificates make clients known (xprtsec=mtls): a file in PEM, or a directory of such
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub tls_client_ca: Option<PathBuf>,
+    /// Certificates of clients that were revoked: a list (CRL) in PEM, or a directory of such
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub tls_crl: Option<PathBuf>,
     /// Start with this run-time setting, see bowline-settings(7); may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = AssignmentParser)]
     #[arg(hide_possible_values = true)]

@@ -10,6 +10,9 @@ mod row;
 mod setting_type;
 mod table;
 mod tcp_buffers;
+mod tls;
+
+pub use tls::TlsDemand;
 
 pub use apply_tcp_buffers::{check_at_start as check_tcp_buffers, size_exports};
 pub use byte_size::ByteSize;

@@ -15,6 +15,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tls::ClientStream;
 use xdr::{Decode, Encode, Reader, Writer};
 
 /// The first wait before a datagram is retransmitted; it doubles each time.
@@ -126,6 +127,11 @@ impl Client {
     /// [`Error::Io`].
     pub fn over_tcp(stream: TcpStream, timeout: Duration) -> Result<Self> {
         Ok(Self::new(Link::over_tcp(stream)?, timeout))
+    }
+
+    /// A client whose calls are sealed: see [`crate::sealed::connect`].
+    pub fn over_tls(stream: ClientStream<TcpStream>, timeout: Duration) -> Self {
+        Self::new(Link::over_tls(stream), timeout)
     }
 
     /// A client that sends datagrams. Nothing is sent yet, so that a dead server is detected only

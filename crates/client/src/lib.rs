@@ -17,6 +17,7 @@ mod nlm;
 mod portmap;
 pub mod prove;
 pub mod rpcbind;
+pub mod sealed;
 mod transport;
 
 pub use callbacks::{Callback, CallbackHandler, CallbackReply};
@@ -30,4 +31,5 @@ pub use nfs3::{Entry, Found, Listing, Made, ReadDone};
 pub use nlm::{NlmHolder, NlmLock, NlmMessages};
 pub use portmap::Listed;
 pub use rpc::Refusal;
+pub use sealed::SealError;
 pub use transport::RECORD_MAX;

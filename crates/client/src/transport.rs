@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tls::ClientStream;
 
 /// The longest reply that is accepted: the largest READ, and space for the headers.
 pub const RECORD_MAX: usize = proto::nfs3::DATA_MAX + (64 << 10);
@@ -45,6 +46,15 @@ impl Stream for UnixStream {
     }
     fn wait_for_writing(&self, timeout: Duration) -> std::io::Result<()> {
         self.set_write_timeout(Some(timeout))
+    }
+}
+
+impl Stream for ClientStream<TcpStream> {
+    fn wait_for_reading(&self, timeout: Duration) -> std::io::Result<()> {
+        self.get_ref().set_read_timeout(Some(timeout))
+    }
+    fn wait_for_writing(&self, timeout: Duration) -> std::io::Result<()> {
+        self.get_ref().set_write_timeout(Some(timeout))
     }
 }
 
@@ -93,6 +103,12 @@ impl Link {
         let peer = stream.peer_addr().map_or_else(|_| "tcp".into(), |a| format!("{a} (tcp)"));
         stream.set_nodelay(true).map_err(|e| io_error(&peer, e))?;
         Ok(Self { peer, kind: Kind::stream(stream) })
+    }
+
+    pub(crate) fn over_tls(stream: ClientStream<TcpStream>) -> Self {
+        let peer = stream.get_ref().peer_addr();
+        let peer = peer.map_or_else(|_| "tls".into(), |addr| format!("{addr} (tls)"));
+        Self { peer, kind: Kind::stream(stream) }
     }
 
     pub(crate) fn unix(path: &Path, timeout: Duration) -> Result<Self> {

@@ -7,7 +7,9 @@
 use crate::clients::Client;
 use crate::options::Options;
 use crate::resolver::NameService;
+use crate::xprtsec::CertificatePattern;
 use papaya::HashMap;
+use rpc::{CertificateId, Certificates};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -32,6 +34,18 @@ pub struct Rule {
     pub client: Client,
     /// Their options.
     pub options: Options,
+    /// If it is not empty: the rule is only for clients with such a certificate.
+    pub certificate: CertificatePattern,
+}
+
+impl Rule {
+    /// Its options as exports(5) writes them.
+    pub fn options_text(&self) -> String {
+        match self.certificate.is_empty() {
+            true => self.options.text(),
+            false => format!("{},{}", self.options.text(), self.certificate),
+        }
+    }
 }
 
 /// Whether a client matches a rule.
@@ -68,9 +82,13 @@ struct CachedClient {
 #[derive(Debug)]
 pub struct ClientRules {
     rules: Vec<Rule>,
-    /// Indices in `rules`, the more specific first, else as written.
+    /// Indices in `rules`, the more specific first, else as written: of those that are for all certificates and none.
     order: Vec<usize>,
+    /// The same of those that are for certain certificates. Their clients are known by the address alone.
+    certified_order: Vec<usize>,
     cached: HashMap<IpAddr, CachedClient>,
+    /// Which of the latter is for a client with a certificate.
+    certified: HashMap<(IpAddr, CertificateId), Option<usize>>,
 }
 
 impl ClientRules {
@@ -79,8 +97,13 @@ impl ClientRules {
         let mut order: Vec<(u8, usize)> =
             rules.iter().enumerate().map(|(index, rule)| (rule.client.rank(), index)).collect();
         order.sort_unstable();
-        let order = order.into_iter().map(|(_, index)| index).collect();
-        Self { rules, order, cached: HashMap::new() }
+        let is_certified = |index: &usize| {
+            rules.get(*index).is_some_and(|rule: &Rule| !rule.certificate.is_empty())
+        };
+        let (certified_order, order) =
+            order.into_iter().map(|(_, index)| index).partition(is_certified);
+        let (cached, certified) = (HashMap::new(), HashMap::new());
+        Self { rules, order, certified_order, cached, certified }
     }
 
     /// The rules, as written.
@@ -104,6 +127,51 @@ impl ClientRules {
             self.store(client, ResolvedRule { rule, failed: false }, Instant::now());
         }
         self.rule_match(rule)
+    }
+
+    /// The match of a client that has shown a certificate: of the rules for it, else of those for all. Does not block.
+    #[cold]
+    pub fn find_certified(
+        &self,
+        client: IpAddr,
+        id: CertificateId,
+        certificates: &Certificates,
+    ) -> ClientMatch<'_> {
+        if self.certified_order.is_empty() {
+            return self.find(client);
+        }
+        let known = self.certified.pin().get(&(client, id)).copied();
+        let rule = known.unwrap_or_else(|| {
+            let certificate = certificates.find(id);
+            let found = certificate.and_then(|certificate| {
+                self.for_address(client).find(|index| {
+                    let rule = self.rules.get(*index);
+                    rule.is_some_and(|rule| rule.certificate.describes(&certificate))
+                })
+            });
+            if self.certified.len() >= CLIENTS_MAX {
+                self.certified.pin().clear();
+            }
+            self.certified.pin().insert((client, id), found);
+            found
+        });
+        if rule.is_some() { self.rule_match(rule) } else { self.find(client) }
+    }
+
+    /// The match of a client that mounts: a rule for certificates is enough, as MNT is sent in the clear.
+    pub fn find_for_mount(&self, client: IpAddr) -> ClientMatch<'_> {
+        match self.find(client) {
+            ClientMatch::Denied => self.rule_match(self.for_address(client).next()),
+            found => found,
+        }
+    }
+
+    /// The rules for certificates of clients with this address.
+    fn for_address(&self, client: IpAddr) -> impl Iterator<Item = usize> {
+        self.certified_order.iter().copied().filter(move |index| {
+            let rule = self.rules.get(*index);
+            rule.is_some_and(|rule| rule.client.matches_address(client) == Some(true))
+        })
     }
 
     /// The rule by the address alone; `None` if a rule by name must be decided first.

@@ -238,6 +238,18 @@ impl Pattern {
         Ok(Self(text.to_ascii_lowercase()))
     }
 
+    /// A pattern for names of certificates, which may be addresses.
+    pub(crate) fn of_certificate(text: &str) -> Option<Self> {
+        let fits = |b: u8| in_host_name(b) || b"*?:".contains(&b);
+        let whole = !text.is_empty() && text.len() <= NAME_MAX && text.bytes().all(fits);
+        whole.then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    /// As it was written, in lower case.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
     /// Whether a name matches, ignoring case.
     pub fn matches(&self, name: &str) -> bool {
         matches(self.0.as_bytes(), name.to_ascii_lowercase().as_bytes())

@@ -6,6 +6,7 @@ use crate::handle::{Handle, Key, Sealer};
 use crate::identity::{Identity, IdentityError};
 use crate::options::Options;
 use crate::resolver::Resolver;
+use rpc::{Certificates, Channel, ChannelSecurity};
 use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::Hasher;
@@ -186,8 +187,23 @@ pub enum ClientAccess<'e> {
     NoRule,
     /// Its rule requires a port below 1024 (`secure`).
     PortNotReserved,
+    /// Its rule does not accept calls by such a channel (`xprtsec`).
+    ChannelTooWeak,
     /// The name services must be queried for the matching rule.
     Unresolved,
+}
+
+/// Who wants to use an export.
+#[derive(Debug, Clone, Copy)]
+pub struct Requester<'r> {
+    /// The client's address, which may be IPv4 in IPv6.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// What protects its calls on their way.
+    pub channel: Channel,
+    /// Whose certificate the channel means.
+    pub certificates: &'r Certificates,
 }
 
 /// An export that is served.
@@ -253,11 +269,9 @@ impl Export {
     ///
     /// The address may be IPv4 in IPv6. The first matching rule in the order written applies, more
     /// specific kinds before less specific ones, as in exports(5).
-    pub fn access_for(&self, client: IpAddr, client_port: u16) -> ClientAccess<'_> {
-        /// Only privileged processes can use ports below this one.
-        const RESERVED_END: u16 = 1024;
-        match self.access_from_any_port(client) {
-            ClientAccess::Allowed(options) if options.secure && client_port >= RESERVED_END => {
+    pub fn access_for(&self, who: &Requester<'_>) -> ClientAccess<'_> {
+        match self.access_from_any_port(who) {
+            ClientAccess::Allowed(options) if port_is_refused(options, who) => {
                 ClientAccess::PortNotReserved
             }
             access => access,
@@ -265,10 +279,34 @@ impl Export {
     }
 
     /// The same, for any port.
-    pub fn access_from_any_port(&self, client: IpAddr) -> ClientAccess<'_> {
-        match self.client_rules.find(client.to_canonical()) {
+    pub fn access_from_any_port(&self, who: &Requester<'_>) -> ClientAccess<'_> {
+        let client = who.address.to_canonical();
+        let found = match who.channel.certificate() {
+            None => self.client_rules.find(client),
+            Some(id) => self.client_rules.find_certified(client, id, who.certificates),
+        };
+        match found {
             ClientMatch::Allowed(options) if self.crossed && !options.crossmnt => {
                 ClientAccess::NoRule
+            }
+            ClientMatch::Allowed(options) if !options.channels.accepts(who.channel.security()) => {
+                ClientAccess::ChannelTooWeak
+            }
+            ClientMatch::Allowed(options) => ClientAccess::Allowed(options),
+            ClientMatch::Denied => ClientAccess::NoRule,
+            ClientMatch::Unknown => ClientAccess::Unresolved,
+        }
+    }
+
+    /// Whether a client may mount: as [`Export::access_for`], but for demands on the channel, which the calls have to
+    /// meet that follow. Clients send MNT in the clear even where these calls are not (so does Linux).
+    pub fn access_to_mount(&self, who: &Requester<'_>) -> ClientAccess<'_> {
+        match self.client_rules.find_for_mount(who.address.to_canonical()) {
+            ClientMatch::Allowed(options) if self.crossed && !options.crossmnt => {
+                ClientAccess::NoRule
+            }
+            ClientMatch::Allowed(options) if port_is_refused(options, who) => {
+                ClientAccess::PortNotReserved
             }
             ClientMatch::Allowed(options) => ClientAccess::Allowed(options),
             ClientMatch::Denied => ClientAccess::NoRule,
@@ -308,6 +346,13 @@ impl Export {
     pub fn path_text(&self) -> String {
         String::from_utf8_lossy(&self.path).into_owned()
     }
+}
+
+/// Whether the client's port has to be a privileged one and is not. A certificate says more than a port.
+fn port_is_refused(options: &Options, who: &Requester<'_>) -> bool {
+    /// Only privileged processes can use ports below this one.
+    const RESERVED_END: u16 = 1024;
+    options.secure && who.port >= RESERVED_END && who.channel.security() != ChannelSecurity::Mtls
 }
 
 impl fmt::Debug for Export {

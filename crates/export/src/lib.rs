@@ -22,11 +22,14 @@ mod resolver;
 mod squash;
 mod table;
 mod table_changes;
+mod xprtsec;
 
 pub use buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizeError, BufferSizes};
 pub use client_rules::{ClientRules, ResolvedRule, Rule};
 pub use clients::{Client, ClientError, Network, Pattern};
-pub use export::{ClientAccess, Export, ExportId, ExportSpec, Fsid, NotMounted, Source, uuid_text};
+pub use export::{
+    ClientAccess, Export, ExportId, ExportSpec, Fsid, NotMounted, Requester, Source, uuid_text,
+};
 pub use flavors::{Flavor, FlavorList};
 pub use groups::{GroupList, GroupService, UserGroups, UserLookup};
 pub use handle::{Handle, Key, OVERHEAD};
@@ -41,3 +44,4 @@ pub use table::{
     WaitReason, WaitingExport,
 };
 pub use table_changes::table_changes;
+pub use xprtsec::{CertificatePattern, ChannelSet};

@@ -2,6 +2,7 @@
 
 use crate::buffer_options::{BufferSize, BufferSizes};
 use crate::flavors::FlavorList;
+use crate::xprtsec::ChannelSet;
 use vfs::Durability;
 
 /// `nobody` and `nogroup` on Linux: the default anonymous user and group.
@@ -49,6 +50,8 @@ pub struct Options {
     pub utf8_names: bool,
     /// The accepted security flavours of calls (`sec=`).
     pub flavors: FlavorList,
+    /// The accepted channels of calls (`xprtsec=`).
+    pub channels: ChannelSet,
     /// Buffer sizes of the connections over which the client uses the export (`tcp-rcvbuf=`,
     /// `tcp-sndbuf=`).
     pub buffers: BufferSizes,
@@ -70,6 +73,7 @@ impl Default for Options {
             nohide: false,
             utf8_names: false,
             flavors: FlavorList::DEFAULT,
+            channels: ChannelSet::ALL,
             buffers: BufferSizes::default(),
         }
     }
@@ -108,6 +112,9 @@ impl Options {
         }
         if self.flavors != FlavorList::DEFAULT {
             words.push(format!("sec={}", self.flavors));
+        }
+        if self.channels != ChannelSet::ALL {
+            words.push(format!("xprtsec={}", self.channels));
         }
         if (self.anonuid, self.anongid) != (ANONYMOUS_ID, ANONYMOUS_ID) {
             words.push(format!("anonuid={},anongid={}", self.anonuid, self.anongid));

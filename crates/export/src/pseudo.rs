@@ -9,13 +9,13 @@
 //! A node's handle, file id and change attribute are derived from its path and from the names below it, so that they
 //! are stable over reloads and restarts, as long as these are.
 
+use crate::export::Requester;
 use crate::export::{Export, ExportSpec, Fsid, Source};
 use crate::handle::{Handle, Key};
 use crate::resolver::Resolver;
 use siphasher::sip::SipHasher13;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
-use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use vfs::{
@@ -217,12 +217,12 @@ impl Pseudo {
     }
 
     /// Whether a client may enter any of the exports at or below a node.
-    pub fn is_visible(&self, fid: &Fid, exports: &[Arc<Export>], ip: IpAddr, port: u16) -> bool {
-        use crate::export::ClientAccess::{Allowed, Unresolved};
+    pub fn is_visible(&self, fid: &Fid, exports: &[Arc<Export>], who: &Requester<'_>) -> bool {
+        use crate::export::ClientAccess::{Allowed, ChannelTooWeak, Unresolved};
         let below = self.tree.dir(fid).map_or(&[][..], |dir| &dir.below);
-        let access = |at: &usize| exports.get(*at).map(|export| export.access_for(ip, port));
-        below.is_empty()
-            || below.iter().any(|at| matches!(access(at), Some(Allowed(_) | Unresolved)))
+        let access = |at: &usize| exports.get(*at).map(|export| export.access_for(who));
+        let may = |found| matches!(found, Some(Allowed(_) | ChannelTooWeak | Unresolved));
+        below.is_empty() || below.iter().any(|at| may(access(at)))
     }
 
     /// The export of a node.

@@ -9,6 +9,7 @@ use crate::identity::{Identity, IdentityError};
 use crate::junctions::{Above, JunctionSearch, Junctions, Names};
 use crate::pseudo::Pseudo;
 use crate::resolver::Resolver;
+use rpc::Certificates;
 use siphasher::sip::SipHasher24;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -428,6 +429,7 @@ pub struct Exports {
     table: Snapshot<Table, LongReads>,
     users: UserGroups,
     refused: OnceLock<RefusalObserver>,
+    certificates: Arc<Certificates>,
 }
 
 /// Called for each call that an export refuses: the export, the client's address and port, and the
@@ -437,7 +439,12 @@ pub type RefusalObserver = Box<dyn Fn(&Export, SocketAddr, &'static str) + Send 
 impl Exports {
     /// Serves a table.
     pub fn new(table: Table) -> Self {
-        Self { table: Snapshot::new(table), users: UserGroups::default(), refused: OnceLock::new() }
+        Self {
+            table: Snapshot::new(table),
+            users: UserGroups::default(),
+            refused: OnceLock::new(),
+            certificates: Arc::default(),
+        }
     }
 
     /// The same with another source of the groups of users.
@@ -463,6 +470,11 @@ impl Exports {
     /// The groups of users, for exports with `manage-gids`.
     pub const fn users(&self) -> &UserGroups {
         &self.users
+    }
+
+    /// The certificates that channels of calls mean; whoever makes the channels puts them in.
+    pub const fn certificates(&self) -> &Arc<Certificates> {
+        &self.certificates
     }
 
     /// The current table; the guard keeps it for the length of a call.

@@ -51,7 +51,7 @@ fn rules(export: &Export) -> String {
     if export.rules().is_empty() {
         return "nobody".to_owned();
     }
-    let text = |rule: &Rule| format!("{}({})", rule.client, rule.options.text());
+    let text = |rule: &Rule| format!("{}({})", rule.client, rule.options_text());
     export.rules().iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
@@ -70,20 +70,20 @@ fn stayed(old: &Export, new: &Export, lines: &mut Vec<String>) {
             new.source
         ));
     }
-    let same = |a: &Rule, b: &Rule| a.client == b.client;
+    let same = |a: &Rule, b: &Rule| a.client == b.client && a.certificate == b.certificate;
     for rule in old.rules() {
         if !new.rules().iter().any(|other| same(rule, other)) {
             lines.push(format!("{path}: no longer for {}", rule.client));
         }
     }
     for rule in new.rules() {
-        let (client, now) = (&rule.client, rule.options.text());
+        let (client, now) = (&rule.client, rule.options_text());
         match old.rules().iter().find(|other| same(rule, other)) {
             None => lines.push(format!("{path}: now also for {client}({now})")),
             Some(before) if before.options != rule.options => {
                 lines.push(format!(
                     "{path}: {client}({now}) instead of ({})",
-                    before.options.text()
+                    before.options_text()
                 ));
             }
             Some(_) => {}

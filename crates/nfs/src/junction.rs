@@ -83,11 +83,11 @@ impl<'c> Caller<'c> {
     }
 
     fn crosses(&self, dir: &Object<'_>, inner: &Export, crossing: Crossing) -> bool {
-        let client = self.peer().addr;
         let is_marked = crossing == Crossing::All || dir.crosses_mounts();
-        match inner.access_for(client.ip(), client.port()) {
+        match inner.access_for(&self.requester()) {
             ClientAccess::Allowed(options) => is_marked || options.nohide,
-            ClientAccess::Unresolved => is_marked,
+            // the call that follows is refused for its channel
+            ClientAccess::Unresolved | ClientAccess::ChannelTooWeak => is_marked,
             ClientAccess::NoRule | ClientAccess::PortNotReserved => false,
         }
     }

@@ -14,7 +14,7 @@
 use crate::Nfs;
 use export::{
     BufferSize, BufferSizes, ClientAccess, Export, ExportId, Exports, FlavorList, GroupList,
-    Handle, HeldTable, Options, SquashedCred, Table, UserLookup,
+    Handle, HeldTable, Options, Requester, SquashedCred, Table, UserLookup,
 };
 use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::cell::Cell;
@@ -34,6 +34,8 @@ pub struct Caller<'c> {
     export_index: &'c Cell<Option<u16>>,
     /// What that export wants of the connection's buffers.
     buffers: &'c Cell<SocketBufferSizes>,
+    /// Whether the call is refused for what its channel gives.
+    too_weak: &'c Cell<bool>,
 }
 
 /// Why a client may not use an export.
@@ -43,6 +45,8 @@ pub enum ClientRefused {
     NotForClient,
     /// The rule is for ports below 1024 (`secure`).
     Port,
+    /// The rule does not accept the channel that the call came by (`xprtsec`).
+    Channel,
     /// The name services did not say in time which rule is the client's.
     NoAnswer,
 }
@@ -59,6 +63,7 @@ impl ClientRefused {
         match self {
             Self::NotForClient => "not a client of this export",
             Self::Port => "its port is not below 1024 (option insecure)",
+            Self::Channel => "its call is not protected as demanded (option xprtsec)",
             Self::NoAnswer => "the name services do not say who this client is",
         }
     }
@@ -70,7 +75,7 @@ const FLAVOR_REFUSED: &str = "its security flavour is not accepted (option sec)"
 /// Why an object is not opened for version 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// The export does not accept the security flavour of the call.
+    /// The export does not accept the security flavour of the call, or its channel.
     Flavor,
     /// Any other reason.
     Status(Status),
@@ -84,7 +89,10 @@ impl From<Status> for Refused {
 
 impl From<ClientRefused> for Refused {
     fn from(refused: ClientRefused) -> Self {
-        Self::Status(refused.into())
+        match refused {
+            ClientRefused::Channel => Self::Flavor,
+            other => Self::Status(other.into()),
+        }
     }
 }
 
@@ -95,7 +103,9 @@ static PSEUDO_OPTIONS: LazyLock<Options> =
 impl From<ClientRefused> for Status {
     fn from(refused: ClientRefused) -> Self {
         match refused {
-            ClientRefused::NotForClient | ClientRefused::Port => Self::Acces,
+            ClientRefused::NotForClient | ClientRefused::Port | ClientRefused::Channel => {
+                Self::Acces
+            }
             ClientRefused::NoAnswer => Self::Jukebox,
         }
     }
@@ -112,6 +122,7 @@ impl<'c> Caller<'c> {
             blocking: call.blocking,
             export_index: Cell::from_mut(&mut call.outcome.export),
             buffers: Cell::from_mut(&mut call.outcome.buffers),
+            too_weak: Cell::from_mut(&mut call.outcome.too_weak),
         }
     }
 
@@ -141,8 +152,7 @@ impl<'c> Caller<'c> {
     pub fn open_for_quota<'t>(&'t self, export: &'t Arc<Export>) -> vfs::Result<Object<'t>> {
         let options = match self.client_options(export) {
             Err(ClientRefused::Port) => {
-                let ClientAccess::Allowed(options) =
-                    export.access_from_any_port(self.peer.addr.ip())
+                let ClientAccess::Allowed(options) = export.access_from_any_port(&self.requester())
                 else {
                     return Err(Status::Acces);
                 };
@@ -244,7 +254,7 @@ impl<'c> Caller<'c> {
     /// # Errors
     /// [`ClientRefused`].
     pub fn open_root<'t>(&'t self, export: &'t Arc<Export>) -> Result<Object<'t>, ClientRefused> {
-        let options = self.client_options(export)?;
+        let options = self.mount_options(export)?;
         let (fid, cred) = (export.backend.root(), SquashedCred::ROOT);
         let (blocking, right) = (self.blocking_in(export), vfs::Right::Check);
         Ok(Object { fid, right, export, options, cred, blocking })
@@ -266,12 +276,10 @@ impl<'c> Caller<'c> {
     /// is asked.
     fn client_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
         self.export_index.set(Some(export.index));
-        let (ip, port) = (self.peer.addr.ip(), self.peer.addr.port());
-        let options = match export.access_for(ip, port) {
+        let options = match export.access_for(&self.requester()) {
             ClientAccess::Allowed(options) => options,
-            ClientAccess::Unresolved => self.resolved_options(export)?,
-            ClientAccess::NoRule => return Err(self.refused(export, ClientRefused::NotForClient)),
-            ClientAccess::PortNotReserved => return Err(self.refused(export, ClientRefused::Port)),
+            ClientAccess::Unresolved => self.resolved_options(export, Export::access_for)?,
+            access => return Err(self.no_access(export, access)),
         };
         self.buffers.set(socket_buffer_sizes(export.buffers_for(options)));
         Ok(options)
@@ -279,17 +287,47 @@ impl<'c> Caller<'c> {
 
     /// What the client may do, after the name services were asked.
     #[cold]
-    fn resolved_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
-        let (ip, port) = (self.peer.addr.ip(), self.peer.addr.port());
+    fn resolved_options<'t>(
+        &self,
+        export: &'t Export,
+        access: impl Fn(&'t Export, &Requester<'_>) -> ClientAccess<'t>,
+    ) -> Result<&'t Options, ClientRefused> {
         self.blocking.will_block();
-        export.resolve_blocking(ip);
-        let refused = match export.access_for(ip, port) {
-            ClientAccess::Allowed(options) => return Ok(options),
+        export.resolve_blocking(self.peer.addr.ip());
+        match access(export, &self.requester()) {
+            ClientAccess::Allowed(options) => Ok(options),
+            access => Err(self.no_access(export, access)),
+        }
+    }
+
+    /// What this client may do once it has mounted an export.
+    fn mount_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
+        self.export_index.set(Some(export.index));
+        match export.access_to_mount(&self.requester()) {
+            ClientAccess::Allowed(options) => Ok(options),
+            ClientAccess::Unresolved => self.resolved_options(export, Export::access_to_mount),
+            access => Err(self.no_access(export, access)),
+        }
+    }
+
+    /// Who asks, as exports know clients.
+    pub fn requester(&self) -> Requester<'c> {
+        let (address, port) = (self.peer.addr.ip(), self.peer.addr.port());
+        let certificates = self.exports.certificates();
+        Requester { address, port, channel: self.peer.channel, certificates }
+    }
+
+    /// The reason of a refusal, after it was counted.
+    #[cold]
+    fn no_access(&self, export: &Export, access: ClientAccess<'_>) -> ClientRefused {
+        let why = match access {
             ClientAccess::NoRule => ClientRefused::NotForClient,
             ClientAccess::PortNotReserved => ClientRefused::Port,
-            ClientAccess::Unresolved => ClientRefused::NoAnswer,
+            ClientAccess::ChannelTooWeak => ClientRefused::Channel,
+            ClientAccess::Allowed(_) | ClientAccess::Unresolved => ClientRefused::NoAnswer,
         };
-        Err(self.refused(export, refused))
+        self.too_weak.set(why == ClientRefused::Channel);
+        self.refused(export, why)
     }
 
     /// Tells who counts refusals.

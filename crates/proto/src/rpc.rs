@@ -26,6 +26,8 @@ pub mod flavor {
     pub const AUTH_SYS: u32 = 1;
     /// A server's shorthand for a credential; Bowline does not use it.
     pub const AUTH_SHORT: u32 = 2;
+    /// The probe for TLS (RFC 9289 §7.1).
+    pub const AUTH_TLS: u32 = 7;
     /// Diffie-Hellman, deprecated.
     pub const AUTH_DH: u32 = 3;
     /// GSS-API (RFC 2203).

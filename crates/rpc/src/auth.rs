@@ -16,8 +16,9 @@
 mod none;
 mod protection;
 mod sys;
+mod tls;
 
-use crate::{Credential, Done, Line, Posted, Transport, Verdict};
+use crate::{Channel, Credential, Done, Line, Posted, Transport, Verdict};
 use ::sys::snapshot::{ShortReads, Snapshot};
 use proto::rpc::{Accepted, AuthStat, CallHeader, OpaqueAuth, ReplyBody, ReplyHeader, flavor};
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ use xdr::{Reader, Writer};
 pub use none::AuthNone;
 pub use protection::{Protection, SecurityContext, Tampered};
 pub use sys::AuthSysFlavor;
+pub use tls::{AuthTls, STARTTLS};
 
 /// Flavour numbers are below this: RPCSEC_GSS (6) and TLS (7) are the highest on the wire.
 pub const FLAVORS_MAX: usize = 8;
@@ -46,6 +48,8 @@ pub struct CallMessage<'a> {
     pub record: &'a [u8],
     /// How it came.
     pub transport: Transport,
+    /// What protected it on its way.
+    pub channel: Channel,
 }
 
 impl<'a> CallMessage<'a> {
@@ -160,6 +164,26 @@ pub enum AddError {
     NumberInUse(u32),
 }
 
+/// A flavour of which only calls are accepted that come through TLS, and NULL.
+struct OnlySealed(Box<dyn Flavor>);
+
+impl Flavor for OnlySealed {
+    fn number(&self) -> u32 {
+        self.0.number()
+    }
+
+    fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
+        if message.channel.is_plain() && message.header.procedure != 0 {
+            return Err(AuthStat::TooWeak.into());
+        }
+        self.0.accept(message)
+    }
+
+    fn accepts_twice(&self) -> bool {
+        self.0.accepts_twice()
+    }
+}
+
 /// A flavour; counts the tables that hold it.
 type Entry = Arc<Box<dyn Flavor>>;
 type Slots = [Option<Entry>; FLAVORS_MAX];
@@ -167,8 +191,8 @@ type Slots = [Option<Entry>; FLAVORS_MAX];
 /// The flavours that are served.
 pub struct AuthTable {
     slots: Snapshot<Slots, ShortReads>,
-    /// Guards the way from copying `slots` to swapping it.
-    writing: Mutex<()>,
+    /// Guards the way from copying `slots` to swapping it; whether only calls through TLS are accepted.
+    writing: Mutex<bool>,
 }
 
 impl Default for AuthTable {
@@ -178,7 +202,7 @@ impl Default for AuthTable {
         for (slot, flavor) in slots.iter_mut().zip(standard) {
             *slot = Some(Arc::new(flavor));
         }
-        Self { slots: Snapshot::new(slots), writing: Mutex::new(()) }
+        Self { slots: Snapshot::new(slots), writing: Mutex::new(false) }
     }
 }
 
@@ -216,7 +240,11 @@ impl AuthTable {
     /// [`AddError`].
     pub fn add(&self, flavor: Box<dyn Flavor>) -> Result<(), AddError> {
         let number = flavor.number();
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let only_sealed = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let flavor: Box<dyn Flavor> = match *only_sealed && number != flavor::AUTH_TLS {
+            true => Box::new(OnlySealed(flavor)),
+            false => flavor,
+        };
         let mut slots = Slots::clone(&self.slots.load());
         let slot = index(number).and_then(|i| slots.get_mut(i));
         let slot = slot.ok_or(AddError::OutOfRange(number))?;
@@ -226,6 +254,17 @@ impl AuthTable {
         *slot = Some(Arc::new(flavor));
         self.slots.replace(slots);
         Ok(())
+    }
+
+    /// From now on only calls that come through TLS are accepted, of whatever flavour, and NULL. To be called before
+    /// calls come: a flavour is not there for a moment.
+    ///
+    /// # Errors
+    /// Somebody adds a flavour at the same time.
+    pub fn demand_tls(&self) -> Result<(), AddError> {
+        *self.writing.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        let others = (0..).take(FLAVORS_MAX).filter(|number| *number != flavor::AUTH_TLS);
+        others.filter_map(|number| self.remove(number)).try_for_each(|flavor| self.add(flavor))
     }
 
     /// Takes a flavour out of force, waits until the last call has left it, and hands it back;

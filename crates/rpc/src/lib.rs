@@ -6,6 +6,7 @@
 pub mod auth;
 mod back_channel;
 mod call;
+mod channel;
 mod credential;
 mod deferred;
 mod dispatch;
@@ -24,6 +25,9 @@ mod socket_buffers;
 
 pub use back_channel::{BackChannel, ConnId, Replies};
 pub use call::{Blocking, Call, CallHost, Fault, OperationCounter, WayBack};
+pub use channel::{
+    Certificate, CertificateId, Certificates, Channel, ChannelSecurity, HeldCertificate,
+};
 pub use credential::{AuthSys, Credential, Principal, PrincipalUser};
 pub use deferred::Deferred;
 pub use dispatch::{DispatchSettings, Dispatcher, UnservedObserver};

@@ -33,6 +33,9 @@ pub struct Outcome {
     pub bytes_piped: u32,
     /// The socket buffer sizes that the export asks for.
     pub buffers: SocketBufferSizes,
+    /// Whether the call is refused for what its channel gives: a procedure without a status for that ends with
+    /// [`crate::Fault::TooWeak`].
+    pub too_weak: bool,
     /// Why what was read was copied; `None`: it is a range of a file, or there is none.
     pub copied: Option<Copied>,
 }
@@ -115,6 +118,7 @@ impl Done {
             bytes_written: 0,
             bytes_piped: 0,
             buffers: SocketBufferSizes::UNSET,
+            too_weak: false,
             copied: None,
         };
         Self { verdict, op, outcome, rejected, duplicate: None }

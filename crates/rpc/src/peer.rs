@@ -1,5 +1,6 @@
 //! The two ends of a call.
 
+use crate::Channel;
 use std::net::SocketAddr;
 
 /// How a call came.
@@ -20,4 +21,6 @@ pub struct Peer {
     pub local: SocketAddr,
     /// How it came.
     pub transport: Transport,
+    /// What protected it on its way.
+    pub channel: Channel,
 }

@@ -264,9 +264,10 @@ impl ReplyCache {
         args: &[u8],
     ) -> Key {
         let mut hasher = SipHasher13::new_with_keys(self.secret.0, self.secret.1);
+        // a reply is for whom the same channel leads to
         let transport = match peer.transport {
-            Transport::Tcp => 0,
-            Transport::Udp => 1,
+            Transport::Tcp => peer.channel.number(),
+            Transport::Udp => u32::MAX,
         };
         let address = match peer.addr.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),

@@ -16,6 +16,7 @@
 //! - `conn`: one TCP connection: its socket, what it receives and sends, and the table of all of them.
 //! - `udp`: the datagram sockets: which there are, and how one set of them becomes another.
 //! - `pool`: a pool, its event loop, and which of its threads does what.
+//! - `handshake`: TLS handshakes, on threads of their own.
 //! - `service`: one service round: receive, answer the calls, send.
 //! - `worker`: a worker thread.
 //! - `outbound`: calls that the server makes to its clients' machines; uses none of the others.
@@ -32,6 +33,7 @@ mod clock;
 mod conn;
 mod epoll_tokens;
 mod errors;
+mod handshake;
 mod limits;
 mod outbound;
 mod pipes;
@@ -48,7 +50,7 @@ mod zero_copy;
 
 pub use conn::clients::ClientTotals;
 pub use conn::congestion::Congestion;
-pub use conn::info::{BlockedCallInfo, ClientInfo, ConnInfo};
+pub use conn::info::{BlockedCallInfo, ClientInfo, ConnCertificate, ConnInfo, ConnTls};
 pub use conn::link::{Limit, LinkInfo, LinkSamples};
 pub use conn::table::PlacesInfo;
 pub use conn::tcp_buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
@@ -59,7 +61,7 @@ pub use outbound::{
 };
 pub use pool::blocked_calls::{BlockedExport, SleepingCall};
 pub use pool::info::{Delay, Leader, PoolInfo};
-pub use server::config::{Adopted, Config, EXPORT_SHARE_DEFAULT};
+pub use server::config::{Adopted, Config, EXPORT_SHARE_DEFAULT, TlsConfig};
 pub use server::lifecycle::Server;
 pub use setting_values::{ExportShare, MEMORY_MIN_BYTES, MemoryLimit, ThreadRange, UdpBufferSize};
 pub use settings::{PoolMode, UdpSockets, WakePolicy};

@@ -8,6 +8,8 @@ use std::time::Duration;
 pub(crate) const RECEIVE_BYTES: usize = 256 << 10;
 /// A record under way of which more than this is missing is received straight into its place.
 pub(crate) const DIRECT_BYTES_MIN: usize = 32 << 10;
+/// Bytes of replies that are sealed together before they are sent: eight records, which fit the processor's caches.
+pub(crate) const SEALED_AT_ONCE: usize = 128 << 10;
 /// Data of a large record is taken when so much of it is there: less is not worth the checks
 /// that each piece takes.
 pub(crate) const AHEAD_BYTES_MIN: usize = 64 << 10;
@@ -62,6 +64,11 @@ pub(crate) const DEFERRED_DATAGRAMS_MAX: usize = 16_384;
 
 /// Unsent bytes of a connection beyond which nothing but replies is added to them.
 pub(crate) const POSTED_BYTES_MAX: usize = 256 << 10;
+
+/// TLS handshakes at once. One that is half done holds some kilobytes.
+pub(crate) const HANDSHAKES_MAX: usize = 4096;
+/// Of one client, as for [`Limits::connections_per_client_max`].
+pub(crate) const HANDSHAKES_PER_CLIENT_MAX: usize = 256;
 
 /// What the server takes from its peers at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -52,6 +52,14 @@ pub fn run_first() -> io::Result<()> {
     }
 }
 
+/// Has the calling thread get less of the processors than others that want them (nice 5).
+///
+/// # Errors
+/// As setpriority(2).
+pub fn be_nice() -> io::Result<()> {
+    Ok(rustix::process::setpriority_process(None, 5)?)
+}
+
 /// Runs the calling thread, and what it starts afterwards, only where no ordinary one wants to run
 /// (`SCHED_IDLE`).
 ///

@@ -29,6 +29,14 @@ counters! {
     ConnectionsRefused = "connections-refused",
     /// Silent connections of clients with very many that were closed to make room for other clients.
     ConnectionsDisplaced = "connections-displaced",
+    /// TLS handshakes that succeeded.
+    TlsHandshakes = "tls-handshakes",
+    /// TLS handshakes that failed, for any reason; the connection was closed.
+    TlsFailed = "tls-failed",
+    /// TLS handshakes that were not over in time; they are among those that failed.
+    TlsTimedOut = "tls-timed-out",
+    /// TLS handshakes that made room for others', as there were too many at once.
+    TlsDisplaced = "tls-displaced",
     /// Times that descriptors or memory were short when connections were to be accepted; they wait.
     AcceptShortages = "accept-shortages",
     /// Records over the limit; the connection was closed.
@@ -100,6 +108,9 @@ counters! {
     RangesPadded = "ranges-padded",
     /// Replies that were half sent when their file had to be brought back into memory.
     RangesFetched = "ranges-fetched",
+    /// READs whose data was copied because TLS in this process seals their connection; they are among those of
+    /// `copied-not-taken`.
+    CopiedSealed = "copied-sealed",
     /// Service rounds of connections that ended before all received calls were answered, so that
     /// other connections were served.
     TurnsCut = "turns-cut",

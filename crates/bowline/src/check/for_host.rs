@@ -82,7 +82,7 @@ impl Host {
             None => format!("nothing, no rule is for it{unsure}"),
             Some(rule) => {
                 let ports = if rule.options.secure { ", only from ports below 1024" } else { "" };
-                format!("by the rule for {} ({}){ports}{unsure}", rule.client, rule.options.text())
+                format!("by the rule for {} ({}){ports}{unsure}", rule.client, rule.options_text())
             }
         }
     }

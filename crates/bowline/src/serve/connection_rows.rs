@@ -2,9 +2,9 @@
 
 use super::statistics::call_name;
 use crate::settings::ByteSize;
-use admin::api::{BlockedCallRow, ConnRow, LinkRow};
+use admin::api::{BlockedCallRow, ConnRow, LinkRow, TlsRow};
 use std::time::Duration;
-use svc::{BlockedCallInfo, BufferInfo, ConnInfo, Cut, Limit, LinkInfo};
+use svc::{BlockedCallInfo, BufferInfo, ConnInfo, ConnTls, Cut, Limit, LinkInfo};
 use sys::tcp::Side;
 use telemetry::OpName;
 
@@ -21,6 +21,8 @@ pub fn rows(infos: &[ConnInfo], ops: &[OpName], path: impl Fn(u16) -> String) ->
     let row = |info: &ConnInfo| ConnRow {
         peer: info.peer.to_string(),
         local: info.local.to_string(),
+        security: security(info),
+        tls: info.tls.as_ref().map(tls_row),
         pool: info.pool as u64,
         age_s: info.age_ms / 1000,
         idle_s: info.idle_ms / 1000,
@@ -35,6 +37,29 @@ pub fn rows(infos: &[ConnInfo], ops: &[OpName], path: impl Fn(u16) -> String) ->
     let mut rows: Vec<ConnRow> = infos.iter().map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
     rows
+}
+
+/// What protects a connection, in the words of `xprtsec`.
+fn security(info: &ConnInfo) -> String {
+    match info.tls.as_ref().map(|tls| &tls.certificate) {
+        None => "none".to_owned(),
+        Some(None) => "tls".to_owned(),
+        Some(Some(certificate)) => format!("mtls {}", certificate.name),
+    }
+}
+
+fn tls_row(tls: &ConnTls) -> TlsRow {
+    let row = TlsRow { suite: tls.suite.clone(), ..TlsRow::default() };
+    match &tls.certificate {
+        None => row,
+        Some(certificate) => TlsRow {
+            subject: certificate.subject.clone(),
+            issuer: certificate.issuer.clone(),
+            serial: certificate.serial.clone(),
+            fingerprint: certificate.fingerprint.clone(),
+            ..row
+        },
+    }
 }
 
 /// What limits a connection, as the control socket shows it.

@@ -8,6 +8,7 @@ use super::io_errors::IoErrors;
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
+use super::sealed::SealedService;
 use super::{
     connection_rows, explain, export_changes, grace_status, hung_calls, limit_warnings, lock_rows,
     metrics, process_info, statistics, systemd, v4_rows,
@@ -49,6 +50,8 @@ pub struct ServerControl {
     pub started: Instant,
     /// Opens the exports, and changes them.
     pub export_keeper: ExportKeeper,
+    /// RPC with TLS, if there is a certificate.
+    pub sealed: Option<SealedService>,
     /// Who mounted what.
     pub mount: Arc<Mount>,
     /// Who was refused.
@@ -202,6 +205,7 @@ impl Control for ServerControl {
             snapshot: &self.telemetry.snapshot(),
             blocked: &self.blocked_exports(),
             uptime: self.started.elapsed(),
+            certificate_end: self.sealed.as_ref().map(SealedService::end),
         };
         metrics::text(&sources, format)
     }
@@ -332,6 +336,7 @@ impl ServerControl {
         warnings.extend(
             self.io_errors.warnings(self.started.elapsed(), |index| self.parts.export_path(index)),
         );
+        warnings.extend(self.sealed.iter().flat_map(SealedService::warnings));
         warnings.extend(limit_warnings::about_places(&self.server(Server::places)));
         warnings.extend(self.export_keeper.has_lost_state_dir().then(|| self.lost_state_dir()));
         warnings
@@ -384,8 +389,18 @@ impl ServerControl {
         let mut specs = export_specs::load(&config, self.squash_to)?;
         specs.notes.extend(self.config.restart_notes(&config));
         specs.notes.extend(self.parts.portmap.check());
-        let done = self.export_keeper.reload(&specs, &|table| self.size_exports(table), dry_run)?;
-        Ok(if dry_run { done } else { self.after_change(done) })
+        let mut done =
+            self.export_keeper.reload(&specs, &|table| self.size_exports(table), dry_run)?;
+        if dry_run {
+            return Ok(done);
+        }
+        if let Some(sealed) = &self.sealed {
+            let noted = sealed
+                .reload(self)
+                .map_err(|error| format!("the certificates read before stay: {error}"));
+            done.notes.extend(noted.unwrap_or_else(|why| vec![why]));
+        }
+        Ok(self.after_change(done))
     }
 
     /// Changes a list of exports.

@@ -15,8 +15,8 @@ use crate::serve_options::ServeOptions;
 use admin::Refused;
 use admin::api::{ExplainQuestion, Explanation};
 use export::{
-    ClientRules, Export, Flavor, GroupList, NameService, NotServed, Options, ResolvedRule, Source,
-    Squash, SystemNameService, Table,
+    ChannelSet, ClientRules, Export, Flavor, GroupList, NameService, NotServed, Options,
+    ResolvedRule, Source, Squash, SystemNameService, Table,
 };
 use nfs::mount::normalise;
 use path::{User, walk};
@@ -92,6 +92,7 @@ fn follow(
     describe_export(server, &export, steps);
     let options = find_rule(&export, client, steps)?;
     check_port(&options, question.port, steps)?;
+    check_channel(&options, steps);
     check_flavour(&options, steps)?;
     let user = question.uid.map(|uid| squashed(&options, uid, &question.gids, steps));
     look_up(export, below, user, options.read_only, steps)
@@ -164,7 +165,7 @@ fn find_rule(export: &Export, client: IpAddr, steps: &mut Steps) -> Result<Optio
     }
     match rule.and_then(|index| export.rules().get(index)) {
         Some(rule) => {
-            let text = format!("{names}: the rule for {} ({})", rule.client, rule.options.text());
+            let text = format!("{names}: the rule for {} ({})", rule.client, rule.options_text());
             steps.ok("client", text);
             Ok(rule.options)
         }
@@ -194,6 +195,21 @@ fn check_port(options: &Options, port: Option<u16>, steps: &mut Steps) -> Result
         ),
     }
     Ok(())
+}
+
+fn check_channel(options: &Options, steps: &mut Steps) {
+    let demand = options.channels;
+    if demand == ChannelSet::ALL {
+        return;
+    }
+    if demand.accepts_plain() {
+        return steps.ok("transport", format!("any of xprtsec={demand}"));
+    }
+    let text = format!(
+        "xprtsec={demand}: only mounts with -o xprtsec={} are answered; `bowline conns` shows what each connection has",
+        demand.to_string().replace(':', " or xprtsec=")
+    );
+    steps.note("transport", text);
 }
 
 fn check_flavour(options: &Options, steps: &mut Steps) -> Result<(), Stop> {

@@ -1,6 +1,6 @@
 //! Threads that look after the exports while the server runs.
 //!
-//! One tries exports that had to wait again every [`RETRY`]; each try is bounded in time
+//! A third looks at the files of TLS ([`super::sealed`]). One tries exports that had to wait again every [`RETRY`]; each try is bounded in time
 //! ([`super::export_opener`]). It also looks which exports' disks fail ([`super::io_errors`]). The other looks for the state directory, which has a thread of its own because the
 //! file system that it is on may hang too.
 
@@ -14,11 +14,13 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_secs(2);
 /// How often the state directory is looked for.
 const STATE_DIR_CHECK: Duration = Duration::from_secs(5);
+/// How often the files of TLS are looked at.
+const CERTIFICATES_CHECK: Duration = Duration::from_secs(1);
 
 /// The threads. Dropping it ends them; nobody waits for them, as a file system may hang.
 #[derive(Debug)]
 pub struct ExportWatch {
-    _stop: [Sender<()>; 2],
+    _stop: [Sender<()>; 3],
 }
 
 impl ExportWatch {
@@ -32,6 +34,12 @@ impl ExportWatch {
             control.log_io_errors();
             control.retry_exports();
         })?;
+        let certificates =
+            every("tls-watch", CERTIFICATES_CHECK, Weak::clone(&control), |control| {
+                if let Some(sealed) = &control.sealed {
+                    sealed.look(control);
+                }
+            })?;
         let mut was_there = true;
         let state_dir = every("state-watch", STATE_DIR_CHECK, control, move |control| {
             let is_there = control.export_keeper.check_state_dir();
@@ -40,7 +48,7 @@ impl ExportWatch {
             }
             was_there = is_there;
         })?;
-        Ok(Self { _stop: [retry, state_dir] })
+        Ok(Self { _stop: [retry, state_dir, certificates] })
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Sources<'c> {
     pub blocked: &'c [BlockedExport],
     /// Time since the server began to serve.
     pub uptime: Duration,
+    /// When the TLS certificate ends, in seconds since 1970; `None` without one.
+    pub certificate_end: Option<i64>,
 }
 
 impl Sources<'_> {
@@ -44,6 +46,11 @@ pub fn text(sources: &Sources<'_>, format: Format) -> String {
     let snapshot = sources.snapshot;
     let mut out = Exposition::new(format);
     process(&mut out, sources.uptime);
+    if let Some(end) = sources.certificate_end {
+        let name = "tls_certificate_end_seconds";
+        out.family(name, Kind::Gauge, "When the TLS certificate ends, in seconds since 1970.");
+        out.gauge(name, &[], end as f64);
+    }
     procedures(&mut out, snapshot);
     exports(&mut out, sources);
     blocked(&mut out, sources.blocked);

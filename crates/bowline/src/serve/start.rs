@@ -14,6 +14,7 @@ use super::portmap::{self, Plan, PortmapService};
 use super::recent_calls::RecentCalls;
 use super::recovery::RecoveryStore;
 use super::refusals::Refusals;
+use super::sealed::SealedService;
 use super::sweeper::Sweeper;
 use super::{
     hung_calls, lock_manager, port_owner, process_info, refused_mounts, self_test, signals,
@@ -42,7 +43,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::Instant;
-use svc::{Adopted, OutboundCalls, OutboundConfig, Server, StartError, UdpSockets};
+use svc::{Adopted, OutboundCalls, OutboundConfig, Server, StartError, TlsConfig, UdpSockets};
 use sys::descriptors::DescriptorBudget;
 use sys::identity::{Capability, Namespace};
 use sys::signal::{Signal, Signals, ignore_others};
@@ -103,7 +104,8 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let Programs { nfs, mount, nlm, nsm, recovery } = programs;
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let kerberos = Kerberos::start(&dispatcher, &exports, &config.values);
-    let calls = (dispatcher, Arc::clone(&telemetry));
+    let sealed = SealedService::open(config, &exports, &dispatcher)?;
+    let calls = (dispatcher, Arc::clone(&telemetry), sealed.as_ref().map(|s| s.config(config)));
     let server =
         start_service(config, process.inherited, &listen, &plan, calls, backends.descriptors())?;
 
@@ -138,6 +140,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         warnings,
         started,
         export_keeper,
+        sealed,
         mount,
         refusals,
         io_errors: IoErrors::default(),
@@ -373,7 +376,7 @@ fn start_service(
     adopted: Adopted,
     listen: &ListenAddresses,
     plan: &Plan,
-    (dispatcher, telemetry): (Arc<Dispatcher>, Arc<Telemetry>),
+    (dispatcher, telemetry, tls): (Arc<Dispatcher>, Arc<Telemetry>, Option<TlsConfig>),
     descriptors: Arc<DescriptorBudget>,
 ) -> anyhow::Result<Server> {
     let mut bind = Vec::new();
@@ -400,6 +403,7 @@ fn start_service(
         descriptors,
         buffers: Box::new(values.buffers()),
         congestion: values.tcp_congestion.clone(),
+        tls,
     };
     Server::start(config, dispatcher, telemetry).map_err(start_error)
 }

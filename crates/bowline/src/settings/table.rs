@@ -8,6 +8,7 @@ use super::apply_tcp_buffers;
 use super::byte_size::{AutoOr, ByteSize, Bytes};
 use super::row::settings;
 use super::tcp_buffers::{BufferSettings, ScopedSizes};
+use super::tls::{HandshakeThreads, TlsDemand};
 use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
 use crate::output::error_text;
@@ -285,6 +286,26 @@ settings! {
                  connections that have held the most for longest. Where the process's address space is limited \
                  (RLIMIT_AS), no more than a third of what the program leaves of it is used; \
                  bowline status says how much.",
+    }
+    tls: TlsDemand {
+        key: "tls",
+        values: "allow|require",
+        default: TlsDemand::Allow,
+        default_text: None,
+        apply: None,
+        help: "whether calls are refused that do not come through TLS",
+        manual: "With require, calls in the clear are refused, whatever xprtsec an export has, but for NULL and the \
+                 probe for TLS; so are all over UDP. Clients of version 3 then cannot mount, as they send MNT in the \
+                 clear, nor lock. Needs --tls-cert.",
+    }
+    tls_handshake_threads: HandshakeThreads {
+        key: "tls-handshake-threads",
+        values: "NUMBER",
+        default: HandshakeThreads::default(),
+        default_text: None,
+        apply: None,
+        help: "threads that make TLS handshakes",
+        manual: "1 to 16. Threads that process calls make none.",
     }
     log_level: LogLevel {
         key: "log-level",

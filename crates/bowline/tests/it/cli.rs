@@ -94,6 +94,12 @@ const ENDS: &[(&str, i32, &str)] = &[
     ("get max-reed", 2, "max-read"),
     ("doctor gone.exports", 1, "problem"),
     ("doctor --port x", 2, "--port"),
+    ("doctor tls none.invalid", 1, "problem"),
+    ("doctor tls", 2, "HOST"),
+    ("tls init --dir good.exports/x", 1, "good.exports/x"),
+    ("tls init --dri x", 2, "--dir"),
+    ("tls client a --dir .", 1, "bowline tls init"),
+    ("tls client a/b --dir .", 2, "a/b"),
     ("completions bash", 0, ""),
     ("completions csh", 2, "bash"),
     ("bench", 2, "see `bowline bench --help`"),
@@ -146,7 +152,7 @@ fn exit_statuses_match_the_manual() {
     for (line, status, part) in ENDS.iter().chain(BENCH_ENDS) {
         let mut command = std::process::Command::new(crate::rig::BOWLINE);
         command.args(line.split(' ')).current_dir(dir.path());
-        let asks = !["serve", "check", "bench", "completions", "doctor"]
+        let asks = !["serve", "check", "bench", "completions", "doctor", "tls"]
             .iter()
             .any(|c| line.starts_with(c));
         let given = |option: &str| line.contains(option);

@@ -36,3 +36,4 @@ mod rig;
 mod service;
 mod silent_connections;
 mod tcp_buffers;
+mod tls;

@@ -4,6 +4,7 @@ use super::{ClientMatch, ClientRules, IDLE_CHECKS_MAX, Rule, UNCACHED_RULES_MAX}
 use crate::clients::Client;
 use crate::options::Options;
 use crate::resolver::NameService;
+use crate::xprtsec::CertificatePattern;
 use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -43,6 +44,7 @@ fn rules(clients: &[&str]) -> ClientRules {
     let rule = |(n, text): (usize, &&str)| Rule {
         client: Client::parse(text).unwrap(),
         options: Options { anonuid: u32::try_from(n).unwrap(), ..Options::default() },
+        certificate: CertificatePattern::default(),
     };
     ClientRules::new(clients.iter().enumerate().map(rule).collect())
 }

@@ -19,6 +19,7 @@ use options::{MountPoint, OptionSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -264,7 +265,12 @@ fn add(
     if spec.rules.len() >= RULES_MAX {
         return parsed.error(word, 0, format!("more than {RULES_MAX} clients for one export"));
     }
-    if spec.rules.iter().any(|rule| rule.client == client) {
+    let certificate = set.certificate.clone();
+    if !certificate.is_empty() && client.matches_address(Ipv4Addr::UNSPECIFIED.into()).is_none() {
+        let text = "tls-name and tls-fingerprint name the client: write an address, a network or * before them";
+        return parsed.error(word, 0, text.to_owned());
+    }
+    if spec.rules.iter().any(|rule| rule.client == client && rule.certificate == certificate) {
         return parsed.error(word, 0, format!("{client} is named twice for this export"));
     }
     match (spec.fsid, set.fsid) {
@@ -290,7 +296,7 @@ fn add(
         (None, mount_point) => spec.mount_point = mount_point,
         (Some(_), _) => {}
     }
-    spec.rules.push(Rule { client, options: set.options() });
+    spec.rules.push(Rule { client, options: set.options(), certificate });
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::buffer_options::BufferSize;
 use crate::export::Fsid;
 use crate::identity::parse_uuid;
 use crate::options::{Options, Squash};
+use crate::xprtsec::{CertificatePattern, ChannelSet};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
@@ -20,6 +21,8 @@ use vfs::Durability;
 pub struct OptionSet {
     options: Options,
     sec: SecGroups,
+    /// `tls-name=` and `tls-fingerprint=`.
+    pub certificate: CertificatePattern,
     /// `fsid=`.
     pub fsid: Option<Fsid>,
     /// `mountpoint`.
@@ -159,7 +162,7 @@ const GATHERED: &str = "writes are gathered by the page cache";
 const ONLY: &str = "there is nothing else in this version";
 
 /// All options.
-pub const EXPORT_OPTIONS: [ExportOption; 39] = [
+pub const EXPORT_OPTIONS: [ExportOption; 41] = [
     access("ro", "Nobody may change anything; the default", |access| access.read_only = true),
     access("rw", "Clients may read and write", |access| access.read_only = false),
     switch("sync", "What is answered as done is on disk; the default", |set| {
@@ -197,6 +200,33 @@ pub const EXPORT_OPTIONS: [ExportOption; 39] = [
                 .then(|| format!("this version has no {not_served}; left out")))
         }),
     },
+    valued(
+        ("xprtsec", "none:tls:mtls"),
+        "What protects the calls: none, RPC with TLS, or TLS with a certificate of the client; one or more of them, \
+         all without this option. Calls in other ways are refused. MNT of version 3 is not concerned, as clients send it \
+         in the clear",
+        |set, value| {
+            set.options.channels = ChannelSet::parse(value)?;
+            Ok(None)
+        },
+    ),
+    valued(
+        ("tls-name", "NAME"),
+        "Only for clients whose certificate has this name, with * and ? for what may differ; may be repeated. Of \
+         several rules for a client, those for its certificate come first",
+        |set, value| {
+            set.certificate.add_name(value)?;
+            Ok(None)
+        },
+    ),
+    valued(
+        ("tls-fingerprint", "sha256:DIGITS"),
+        "Only for the client with the certificate of this SHA-256; may be repeated",
+        |set, value| {
+            set.certificate.add_fingerprint(value)?;
+            Ok(None)
+        },
+    ),
     valued(("anonuid", "UID"), "The anonymous user, by number [65534]", |set, value| {
         set.options.anonuid = id(value).ok_or("the value is no user id; write a number")?;
         Ok(None)
@@ -251,7 +281,6 @@ pub const EXPORT_OPTIONS: [ExportOption; 39] = [
             Ok(None)
         },
     ),
-    nothing("xprtsec=none", ONLY),
     nothing("no_pnfs", ONLY),
     nothing("no_security_label", ONLY),
     ignored("subtree_check", TREE),
@@ -343,7 +372,6 @@ impl OptionSet {
 /// The error about an option that is not in the table.
 fn unknown_option(name: &[u8], shown: &str) -> String {
     match name {
-        b"xprtsec" => format!("{shown}: only xprtsec=none is in this version"),
         b"refer" | b"replicas" | b"pnfs" | b"security_label" | b"nordirplus" => {
             format!("{shown} is not in this version: remove it")
         }

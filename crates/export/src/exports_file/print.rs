@@ -10,7 +10,7 @@ pub fn print(spec: &ExportSpec) -> Vec<u8> {
     push_escaped(&mut line, &spec.path);
     for rule in &spec.rules {
         let fsid = spec.fsid.map(|fsid| format!(",fsid={fsid}")).unwrap_or_default();
-        let text = format!(" {}({}{fsid}", rule.client, rule.options.text());
+        let text = format!(" {}({}{fsid}", rule.client, rule.options_text());
         line.extend_from_slice(text.as_bytes());
         if let Some(mount_point) = &spec.mount_point {
             line.extend_from_slice(b",mountpoint=");

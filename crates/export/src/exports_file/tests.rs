@@ -6,6 +6,7 @@ use crate::client_rules::Rule;
 use crate::clients::Client;
 use crate::export::{ExportSpec, Fsid, Source};
 use crate::options::{Options, Squash};
+use crate::xprtsec::{CertificatePattern, ChannelSet};
 use proptest::prelude::*;
 use std::os::unix::ffi::OsStringExt;
 use vfs::Durability;
@@ -61,6 +62,8 @@ fn every_option_of_the_table_is_parsed_as_documented() {
             Some("PATH") => format!("{}=/mnt", option.name),
             Some(value) if value.contains("FLAVOUR") => format!("{}=sys", option.name),
             Some("strict|any") => format!("{}=strict", option.name),
+            Some("none:tls:mtls") => format!("{}=mtls:tls", option.name),
+            Some("sha256:DIGITS") => format!("{}=sha256:{}", option.name, "5a".repeat(32)),
             Some(_) => format!("{}=7", option.name),
         };
         let parsed = parse(format!("/a *({shown})\n").as_bytes());
@@ -77,13 +80,32 @@ fn every_option_of_the_table_is_parsed_as_documented() {
 }
 
 #[test]
+fn certificates_stand_with_clients_that_are_known_by_their_address() {
+    let parsed = parse(
+        b"/a 10.0.0.0/8(ro) 10.0.0.0/8(rw,tls-name=a) 10.0.0.0/8(rw,tls-name=b) *(tls-name=a)\n",
+    );
+    assert_eq!((parsed.errors.as_slice(), parsed.entries[0].rules.len()), (&[][..], 4));
+    for (client, told) in [
+        ("host(tls-name=a)", "write an address"),
+        ("*(tls-name=a) *(rw,tls-name=a)", "named twice"),
+    ] {
+        let parsed = parse(format!("/a {client}\n").as_bytes());
+        assert_eq!(parsed.errors.len(), 1, "{client}");
+        assert!(parsed.errors[0].text.contains(told), "{}", parsed.errors[0]);
+    }
+}
+
+#[test]
 fn unsupported_options_are_errors_with_the_reason() {
     for (option, told) in [
         ("sec=spkm3", "none of these security flavours is served"),
         ("sec=kerberos", "no security flavour"),
         ("sec=", "no security flavour"),
         ("sec", "wants a value"),
-        ("xprtsec=mtls", "only xprtsec=none"),
+        ("xprtsec=kerberos", "none of none, tls and mtls"),
+        ("xprtsec=", "none of none, tls and mtls"),
+        ("tls-name", "wants a value"),
+        ("tls-fingerprint=ab", "sha256:"),
         ("mp=x", "full path"),
         ("no_rootsquash", "did you mean no_root_squash?"),
         ("refer=/a@b", "not in this version"),
@@ -300,8 +322,10 @@ fn any_options() -> impl Strategy<Value = Options> {
     let ids = (0..u32::MAX, 0..u32::MAX);
     let sizes = (any_size(), any_size());
     let flags = any::<[bool; 9]>();
+    let channels = prop_oneof![Just("none:tls:mtls"), Just("mtls"), Just("tls:none")];
     let flavors = prop_oneof![Just("sys"), Just("none"), Just("sys:none"), Just("none:sys")];
-    (flags, squash, ids, sizes, flavors).prop_map(|(flags, squash, ids, sizes, flavors)| {
+    let all = (flags, squash, ids, sizes, flavors, channels);
+    all.prop_map(|(flags, squash, ids, sizes, flavors, channels)| {
         let [read_only, sync, secure, manage_gids, acl, auth_nlm, crossmnt, nohide, utf8_names] =
             flags;
         Options {
@@ -320,6 +344,7 @@ fn any_options() -> impl Strategy<Value = Options> {
             flavors: parse(format!("/a *(sec={flavors})").as_bytes()).entries[0].rules[0]
                 .options
                 .flavors,
+            channels: ChannelSet::parse(channels.as_bytes()).unwrap(),
             buffers: BufferSizes { receive: sizes.0, send: sizes.1 },
         }
     })
@@ -343,7 +368,7 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
         .prop_filter("no component", |name| !name.contains(&b'/') && name != b"." && name != b"..");
     let path = proptest::collection::vec(name, 1..4)
         .prop_map(|names| names.iter().flat_map(|n| [b"/".as_slice(), n].concat()).collect());
-    let rules = proptest::collection::vec((any_client(), any_options()), 1..5);
+    let rules = proptest::collection::vec((any_client(), any_options(), any::<bool>()), 1..5);
     let fsid = prop_oneof![
         Just(None),
         any::<u32>().prop_map(|n| Some(Fsid::Number(n))),
@@ -359,9 +384,16 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
             mount_point,
             crossed: false,
         };
-        for (client, options) in rules {
+        for (client, options, is_certified) in rules {
             if spec.rules.iter().all(|rule| rule.client != client) {
-                spec.rules.push(Rule { client, options });
+                let mut certificate = CertificatePattern::default();
+                let by_address = client.matches_address([0, 0, 0, 0].into()).is_some();
+                if is_certified && by_address {
+                    certificate.add_name(b"*.lab").unwrap();
+                    let text = format!("sha256:{}", "5a".repeat(32));
+                    certificate.add_fingerprint(text.as_bytes()).unwrap();
+                }
+                spec.rules.push(Rule { client, options, certificate });
             }
         }
         spec

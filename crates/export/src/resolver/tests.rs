@@ -5,6 +5,7 @@ use crate::client_rules::Rule;
 use crate::client_rules::{ClientMatch, ClientRules};
 use crate::clients::Client;
 use crate::options::Options;
+use crate::xprtsec::CertificatePattern;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +36,11 @@ fn resolver(answer: impl Fn() -> Vec<IpAddr> + Send + Sync + 'static) -> Arc<Res
 
 fn for_host() -> Arc<ClientRules> {
     let client = Client::Host("h".into());
-    Arc::new(ClientRules::new(vec![Rule { client, options: Options::default() }]))
+    Arc::new(ClientRules::new(vec![Rule {
+        client,
+        options: Options::default(),
+        certificate: CertificatePattern::default(),
+    }]))
 }
 
 fn ip(n: u32) -> IpAddr {
@@ -97,7 +102,11 @@ fn a_panic_in_a_lookup_ends_the_wait_but_not_the_resolver() {
 
 #[test]
 fn this_machine_is_localhost() {
-    let local = Rule { client: Client::Host("localhost".into()), options: Options::default() };
+    let local = Rule {
+        client: Client::Host("localhost".into()),
+        options: Options::default(),
+        certificate: CertificatePattern::default(),
+    };
     let rules = Arc::new(ClientRules::new(vec![local]));
     let resolver = Resolver::system();
     assert!(resolver.wait_for(&rules, [127, 0, 0, 1].into()));

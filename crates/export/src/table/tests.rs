@@ -3,10 +3,13 @@
 use super::{BuildError, Exports, NotServed, Opened, Table, WaitReason};
 use crate::client_rules::Rule;
 use crate::clients::Client;
-use crate::export::{ClientAccess, ExportId, ExportSpec, Fsid, Source};
+use crate::export::{ClientAccess, ExportId, ExportSpec, Fsid, Requester, Source};
+use crate::exports_file;
 use crate::identity::Identity;
 use crate::options::Options;
 use crate::table_changes::table_changes;
+use crate::xprtsec::CertificatePattern;
+use rpc::{Certificate, Certificates, Channel};
 use std::cell::Cell;
 use std::sync::Arc;
 use vfs::{Backend, Fid, Status};
@@ -16,7 +19,11 @@ mod nowhere;
 
 fn spec(path: &str, clients: &[&str]) -> ExportSpec {
     let options = Options { secure: false, ..Options::default() };
-    let rule = |text: &&str| Rule { client: Client::parse(text).unwrap(), options };
+    let rule = |text: &&str| Rule {
+        client: Client::parse(text).unwrap(),
+        options,
+        certificate: CertificatePattern::default(),
+    };
     ExportSpec {
         path: path.into(),
         source: Source::scheme("mem", ""),
@@ -188,30 +195,87 @@ fn an_fsid_is_the_same_on_every_server() {
     assert_ne!(ids[0].0, ExportId::of(&Fsid::Number(8).uuid()));
 }
 
+fn requester<'r>(ip: &str, port: u16, certificates: &'r Certificates) -> Requester<'r> {
+    Requester { address: ip.parse().unwrap(), port, channel: Channel::PLAIN, certificates }
+}
+
+#[test]
+fn access_depends_on_the_channel_and_its_certificate() {
+    let certificates = Arc::new(Certificates::default());
+    let certificate = |name: &str, byte| Certificate {
+        subject: format!("CN={name}"),
+        common_name: None,
+        issuer: String::new(),
+        serial: String::new(),
+        names: vec![name.to_owned()],
+        fingerprint: [byte; 32],
+        not_after: 0,
+    };
+    let backup = certificates.hold(certificate("backup.lab", 1)).unwrap();
+    let other = certificates.hold(certificate("other.lab", 2)).unwrap();
+    let channels = [
+        Channel::PLAIN,
+        Channel::TLS,
+        Channel::of_certificate(other.id()),
+        Channel::of_certificate(backup.id()),
+    ];
+    let text = "/a 10.0.0.0/8(insecure,xprtsec=tls:mtls) \
+                10.0.0.0/8(insecure,rw,xprtsec=mtls,tls-name=backup.*,all_squash,anonuid=900)\n\
+                /b *(secure,tls-fingerprint=sha256:0101010101010101010101010101010101010101010101010101010101010101)\n";
+    let parsed = exports_file::parse(text.as_bytes());
+    assert!(parsed.errors.is_empty(), "{:?}", parsed.errors);
+    let table = build(&parsed.entries, &identity(), None);
+    let access = |export: usize, channel, address: &str| {
+        let who = Requester { channel, ..requester(address, 2000, &certificates) };
+        let export = &table.exports()[export];
+        // twice: the second answer is out of the cache
+        let (first, second) = (export.access_for(&who), export.access_for(&who));
+        assert_eq!(first, second);
+        match first {
+            ClientAccess::Allowed(options) => format!("{}", options.anonuid),
+            refused => format!("{refused:?}"),
+        }
+    };
+    let of = |export, address| channels.map(|channel| access(export, channel, address));
+    assert_eq!(of(0, "10.1.1.1"), ["ChannelTooWeak", "65534", "65534", "900"]);
+    assert_eq!(of(0, "11.1.1.1"), ["NoRule"; 4]);
+    // a certificate stands for a privileged port
+    assert_eq!(of(1, "11.1.1.1"), ["NoRule", "NoRule", "NoRule", "65534"]);
+    // MNT comes in the clear
+    let mounts = |export: usize, port| {
+        let who = requester("10.1.1.1", port, &certificates);
+        matches!(table.exports()[export].access_to_mount(&who), ClientAccess::Allowed(_))
+    };
+    assert_eq!([mounts(0, 2000), mounts(1, 2000), mounts(1, 700)], [true, false, true]);
+}
+
 #[test]
 fn access_depends_on_address_and_port() {
     let mut one = spec("/a", &["10.0.0.0/8"]);
+    let certificates = Certificates::default();
+    let from = |ip: &str, port| requester(ip, port, &certificates);
     let allowed = |table: &Table, ip: &str, port| {
-        matches!(table.exports()[0].access_for(ip.parse().unwrap(), port), ClientAccess::Allowed(_))
+        matches!(table.exports()[0].access_for(&from(ip, port)), ClientAccess::Allowed(_))
     };
     let table = build(std::slice::from_ref(&one), &identity(), None);
     assert!(allowed(&table, "10.1.1.1", 40000) && allowed(&table, "::ffff:10.1.1.1", 1));
-    let other = table.exports()[0].access_for("11.1.1.1".parse().unwrap(), 1);
+    let other = table.exports()[0].access_for(&from("11.1.1.1", 1));
     assert_eq!(other, ClientAccess::NoRule);
     one.rules[0].options.secure = true;
     let table = build(&[one], &identity(), None);
     assert!(allowed(&table, "10.1.1.1", 1023));
-    let high = table.exports()[0].access_for("10.1.1.1".parse().unwrap(), 1024);
+    let high = table.exports()[0].access_for(&from("10.1.1.1", 1024));
     assert_eq!(high, ClientAccess::PortNotReserved);
 }
 
 #[test]
 fn access_of_a_client_by_name_is_known_after_resolve_blocking() {
     let table = build(&[spec("/a", &["localhost"])], &identity(), None);
-    let (export, local) = (&table.exports()[0], "127.0.0.1".parse().unwrap());
-    assert_eq!(export.access_for(local, 1), ClientAccess::Unresolved);
-    assert!(export.resolve_blocking(local));
-    assert!(matches!(export.access_for(local, 1), ClientAccess::Allowed(_)));
+    let certificates = Certificates::default();
+    let (export, local) = (&table.exports()[0], requester("127.0.0.1", 1, &certificates));
+    assert_eq!(export.access_for(&local), ClientAccess::Unresolved);
+    assert!(export.resolve_blocking(local.address));
+    assert!(matches!(export.access_for(&local), ClientAccess::Allowed(_)));
     assert_eq!(export.client_names(), ["localhost"]);
 }
 

@@ -64,7 +64,12 @@ fn monitor(hosts: &[(u8, &str)]) -> (Arc<Nsm>, Arc<State>) {
 fn call(nsm: &Arc<Nsm>, from: (u8, u16), number: u32, args: &impl Encode) -> Vec<u8> {
     let from_ip = if from.0 == 0 { [127, 0, 0, 1].into() } else { address(from.0) };
     let addr = (from_ip, from.1).into();
-    let peer = Peer { addr, local: (address(250), 2049).into(), transport: Transport::Udp };
+    let peer = Peer {
+        addr,
+        local: (address(250), 2049).into(),
+        transport: Transport::Udp,
+        channel: rpc::Channel::PLAIN,
+    };
     let mut call = Call::new(1, peer, Credential::Anonymous, &NeverBlocks);
     let (mut wire, mut reply) = (Writer::new(), Writer::new());
     wire.put(args);

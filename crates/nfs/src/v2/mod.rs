@@ -62,6 +62,9 @@ pub(crate) fn finish<T: Encode>(
     reply: &mut Writer,
     answer: &vfs::Result<T>,
 ) -> Result<(), Fault> {
+    if matches!(answer, Err(vfs::Status::Acces)) && call.outcome.too_weak {
+        return Err(Fault::TooWeak);
+    }
     let status = match answer {
         Ok(_) => Nfsstat2::Ok,
         Err(status) => nfsstat2(*status).ok_or(Fault::NotNow)?,

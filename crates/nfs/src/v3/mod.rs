@@ -65,6 +65,10 @@ pub(crate) fn finish<T: Encode, F: Encode>(
     reply: &mut Writer,
     result: &Res<T, F>,
 ) -> Result<(), Fault> {
+    // only a failure can be one of the channel (`xprtsec`), which has no status of its own
+    if result.status() == Nfsstat3::Acces && call.outcome.too_weak {
+        return Err(Fault::TooWeak);
+    }
     call.outcome.status = result.status().number();
     reply.put(result);
     Ok(())

@@ -80,8 +80,7 @@ pub(super) fn cross<'f>(
     if !pseudo.is(dir.export()) {
         return Ok(None);
     }
-    let client = caller.peer().addr;
-    if !pseudo.is_visible(found, table.exports(), client.ip(), client.port()) {
+    if !pseudo.is_visible(found, table.exports(), &caller.requester()) {
         return Err(Nfsstat4::NoEnt.into());
     }
     let Some(export) = pseudo.export_at(found, table.exports()) else { return Ok(None) };

@@ -17,6 +17,7 @@ fn call(uid: u32, groups: &[u32]) -> Call<'static> {
         addr: "127.0.0.1:700".parse().unwrap(),
         local: "127.0.0.1:2049".parse().unwrap(),
         transport: Transport::Tcp,
+        channel: rpc::Channel::PLAIN,
     };
     Call::new(1, peer, Credential::Sys(sys), &Awake)
 }

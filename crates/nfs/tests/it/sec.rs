@@ -9,7 +9,7 @@ use export::{Exports, Options};
 use proto::mount::{AUTH_NONE, AUTH_SYS, DirPath, Mount3Result, procedure as mount};
 use proto::nfs2::{self, Nfsstat2};
 use proto::nfs3::{Bytes, Fh, Nfsstat3, procedure as p};
-use rpc::{AuthSys, Call, Credential, Peer, Program, Transport};
+use rpc::{AuthSys, Call, Channel, Credential, Fault, Peer, Program, Transport};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
 
@@ -21,6 +21,15 @@ fn exports(sec: &str) -> Arc<Exports> {
     Arc::new(of(&[("/mem", mem(), options)]))
 }
 
+fn peer() -> Peer {
+    Peer {
+        addr: "127.0.0.1:700".parse().unwrap(),
+        local: "127.0.0.1:2049".parse().unwrap(),
+        transport: Transport::Tcp,
+        channel: Channel::PLAIN,
+    }
+}
+
 /// The reply's result of a call of a program.
 fn ask(
     program: &impl Program,
@@ -28,12 +37,7 @@ fn ask(
     (version, procedure): (u32, u32),
     args: &[u8],
 ) -> Vec<u8> {
-    let peer = Peer {
-        addr: "127.0.0.1:700".parse().unwrap(),
-        local: "127.0.0.1:2049".parse().unwrap(),
-        transport: Transport::Tcp,
-    };
-    let mut call = Call::new(1, peer, credential, &Awake);
+    let mut call = Call::new(1, peer(), credential, &Awake);
     let mut reply = Writer::new();
     let row = program.row(version, procedure).unwrap().id;
     program.run(row, &mut call, &mut Reader::new(args), &mut reply).unwrap();
@@ -94,4 +98,35 @@ fn mnt_lists_the_flavors_of_the_export_for_any_credential() {
             assert_eq!(mounted.flavors.list(), flavors, "{sec}");
         }
     }
+}
+
+#[test]
+fn calls_by_a_channel_that_is_not_accepted_are_too_weak_and_mnt_is_answered() {
+    let parsed = parse(b"/mem *(insecure,xprtsec=tls:mtls)");
+    assert_eq!(parsed.errors, []);
+    let options = Options { channels: parsed.entries[0].rules[0].options.channels, ..RW };
+    let exports = Arc::new(of(&[("/mem", mem(), options)]));
+    let table = exports.load();
+    let export = &table.exports()[0];
+    let root = export.seal(&export.backend.root());
+    let program = nfs_program(Arc::new(Nfs::new(exports.clone(), NfsSettings::default())));
+    let mut short = [0; nfs2::FHSIZE];
+    short[..root.bytes().len()].copy_from_slice(root.bytes());
+    let long: Fh<'_> = Bytes(root.bytes());
+    let run = |channel, row: (u32, u32), args: &[u8]| {
+        let peer = Peer { channel, ..peer() };
+        let mut call = Call::new(1, peer, sys(), &Awake);
+        let row = program.row(row.0, row.1).unwrap().id;
+        let mut reply = Writer::new();
+        program.run(row, &mut call, &mut Reader::new(args), &mut reply)?;
+        Ok(status(reply.bytes()))
+    };
+    for (channel, wanted) in [(Channel::PLAIN, Err(Fault::TooWeak)), (Channel::TLS, Ok(0))] {
+        assert_eq!(run(channel, (3, p::GETATTR), &wire(&long)), wanted);
+        assert_eq!(run(channel, (3, p::FSINFO), &wire(&long)), wanted);
+        assert_eq!(run(channel, (2, p::GETATTR), &short), wanted);
+    }
+    let program = mount_program(Arc::new(Mount::new(exports.clone())));
+    let reply = ask(&program, sys(), (3, mount::MNT), &wire(&DirPath(b"/mem")));
+    assert_eq!(status(&reply), 0, "MNT comes in the clear");
 }

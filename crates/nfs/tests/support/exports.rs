@@ -1,8 +1,8 @@
 //! Exports for tests, to this machine only, with a key that dies with the test.
 
 use export::{
-    BufferSize, BufferSizes, Client, ExportSpec, Exports, FlavorList, Fsid, Identity, Key, Options,
-    Rule, Source, Squash, Table,
+    BufferSize, BufferSizes, CertificatePattern, ChannelSet, Client, ExportSpec, Exports,
+    FlavorList, Fsid, Identity, Key, Options, Rule, Source, Squash, Table,
 };
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ pub const RW: Options = Options {
     nohide: false,
     utf8_names: false,
     flavors: FlavorList::DEFAULT,
+    channels: ChannelSet::ALL,
     buffers: BufferSizes { receive: BufferSize::Unset, send: BufferSize::Unset },
 };
 /// The same without changes.
@@ -51,7 +52,11 @@ pub fn table_for(rows: &[Row<'_>], clients: &[&str]) -> Table {
         crossed: false,
         rules: clients
             .iter()
-            .map(|client| Rule { client: Client::parse(client).unwrap(), options: *options })
+            .map(|client| Rule {
+                client: Client::parse(client).unwrap(),
+                options: *options,
+                certificate: CertificatePattern::default(),
+            })
             .collect(),
     });
     let specs: Vec<ExportSpec> = specs.collect();

@@ -116,6 +116,7 @@ impl TestServer {
             addr: self.client.parse().unwrap(),
             local: "127.0.0.1:2049".parse().unwrap(),
             transport: self.transport,
+            channel: rpc::Channel::PLAIN,
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
         let mut call = Call::new(1, peer, Credential::Sys(sys), &Awake);

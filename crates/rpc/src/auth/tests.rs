@@ -1,7 +1,7 @@
 //! The flavours' verdicts, and the table while calls run.
 
 use super::{Acceptance, AddError, AuthTable, CallMessage, Flavor, NotAccepted};
-use crate::{AuthSys, Credential, Transport};
+use crate::{AuthSys, Channel, Credential, Transport};
 use proto::rpc::{AuthStat, CallHeader, OpaqueAuth};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -23,7 +23,13 @@ fn accept<T>(
     let (xid, program, version, procedure) = (1, 2, 3, 4);
     let header = CallHeader { xid, program, version, procedure, credential, verifier };
     let args = Reader::new(&[]);
-    let message = CallMessage { header, args, record: &[], transport: Transport::Tcp };
+    let message = CallMessage {
+        header,
+        args,
+        record: &[],
+        transport: Transport::Tcp,
+        channel: Channel::PLAIN,
+    };
     match table.accept(&message) {
         Ok(Acceptance::Plain(credential)) => Ok(of(credential)),
         Err(NotAccepted::Denied(stat)) => Err(stat),

@@ -97,12 +97,13 @@ pub(super) fn answer_not_accepted(
     match not {
         NotAccepted::Denied(stat) => deny(reply, xid, None, stat),
         NotAccepted::Discarded => Done::new(Verdict::Silence, None, None),
+        // neither for a datagram nor inside TLS (RFC 9289 §4.1)
+        NotAccepted::Answered(answer) if answer.start_tls && !can_start_tls(peer) => {
+            deny(reply, xid, None, AuthStat::BadCred)
+        }
         NotAccepted::Answered(answer) => {
             answer.put(reply, xid);
-            let verdict = match answer.start_tls && peer.transport == Transport::Tcp {
-                true => Verdict::StartTls,
-                false => Verdict::Reply,
-            };
+            let verdict = if answer.start_tls { Verdict::StartTls } else { Verdict::Reply };
             Done::new(verdict, None, None)
         }
         NotAccepted::AnsweredLater(begin) => match host.line() {
@@ -114,6 +115,11 @@ pub(super) fn answer_not_accepted(
             None => Done::new(Verdict::Silence, None, None),
         },
     }
+}
+
+/// Whether what follows on this way can be TLS.
+fn can_start_tls(peer: Peer) -> bool {
+    peer.transport == Transport::Tcp && peer.channel.is_plain()
 }
 
 /// Answers a record that is not a readable call.

@@ -1,8 +1,8 @@
 //! A call's header as a server reads it: field by field, because a call that cannot be served has
 //! to be answered as far as its header was readable.
 
-use crate::Transport;
 use crate::auth::CallMessage;
+use crate::{Channel, Transport};
 use proto::rpc::{AUTH_BODY_MAX, AuthStat, CALL, CallHeader, OpaqueAuth, REPLY, RPC_VERSION};
 use xdr::{Error, Reader};
 
@@ -40,7 +40,11 @@ impl From<Error> for HeaderError {
 }
 
 /// Reads a call's header; the message's reader stands at the arguments.
-pub(super) fn read(record: &[u8], transport: Transport) -> Result<CallMessage<'_>, HeaderError> {
+pub(super) fn read(
+    record: &[u8],
+    transport: Transport,
+    channel: Channel,
+) -> Result<CallMessage<'_>, HeaderError> {
     let mut r = Reader::new(record);
     let Ok([xid, kind, rpc_version, program, version, procedure]) = r.words() else {
         return Err(cut_short(record));
@@ -49,7 +53,7 @@ pub(super) fn read(record: &[u8], transport: Transport) -> Result<CallMessage<'_
     let credential = auth(&mut r, xid, AuthStat::BadCred)?;
     let verifier = auth(&mut r, xid, AuthStat::BadVerf)?;
     let header = CallHeader { xid, program, version, procedure, credential, verifier };
-    Ok(CallMessage { header, args: r, record, transport })
+    Ok(CallMessage { header, args: r, record, transport, channel })
 }
 
 /// Whether the first words are those of a call of this version of RPC.

@@ -5,7 +5,9 @@ use super::programs::Found;
 use super::{Dispatcher, header, run_with};
 use crate::auth::CallMessage;
 use crate::large_argument::{Begun, LargeArgument, PartialRecord};
-use crate::{Blocking, Call, CallHost, Credential, Done, Peer, Reject, Transport, Verdict};
+use crate::{
+    Blocking, Call, CallHost, Channel, Credential, Done, Peer, Reject, Transport, Verdict,
+};
 use proto::rpc::{Accepted, AuthStat, CallHeader};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,7 +59,9 @@ impl Dispatcher {
         large: &mut LargeArgument,
     ) {
         let PartialRecord { so_far, missing, .. } = partial;
-        let Some((message, credential, found)) = self.may_begin(so_far) else { return large.end() };
+        let Some((message, credential, found)) = self.may_begin(so_far, peer.channel) else {
+            return large.end();
+        };
         let mut args = message.args;
         let mut call = Call::new(message.header.xid, peer, credential, blocking);
         // After a panic the call is dispatched whole, and panics again.
@@ -80,8 +84,9 @@ impl Dispatcher {
     fn may_begin<'r>(
         &self,
         so_far: &'r [u8],
+        channel: Channel,
     ) -> Option<(CallMessage<'r>, Credential<'r>, Found<'_>)> {
-        let message = header::read(so_far, Transport::Tcp).ok()?;
+        let message = header::read(so_far, Transport::Tcp, channel).ok()?;
         let credential = self.auth.accept_beginning(&message)?;
         let CallHeader { program, version, procedure, .. } = message.header;
         let args = message.args.rest();
@@ -99,7 +104,7 @@ impl Dispatcher {
         host: &dyn CallHost,
         reply: &mut Writer,
     ) -> Done {
-        let Ok(message) = header::read(record, peer.transport) else {
+        let Ok(message) = header::read(record, peer.transport, peer.channel) else {
             return Done::new(Verdict::Silence, None, Some(Reject::Malformed));
         };
         let xid = message.header.xid;

@@ -26,7 +26,12 @@ fn addr(text: &str) -> SocketAddr {
 }
 
 fn peer(from: &str) -> Peer {
-    Peer { addr: addr(from), local: addr("10.0.0.1:2049"), transport: Transport::Tcp }
+    Peer {
+        addr: addr(from),
+        local: addr("10.0.0.1:2049"),
+        transport: Transport::Tcp,
+        channel: crate::Channel::PLAIN,
+    }
 }
 
 fn sys(name: &[u8], uid: u32) -> Credential<'_> {

@@ -1,11 +1,12 @@
 //! A flavour that seals arguments and results: what passes through it is what it would be without.
 
-use crate::toy::seal::{
-    SEAL, SealFlavor, TLS, TlsFlavor, control, message, open, reply_verifier, service,
-};
+use crate::toy::seal::{SEAL, SealFlavor, control, message, open, reply_verifier, service};
 use crate::toy::{PROGRAM, Toy, peer, procedure};
-use bowline_rpc::{DispatchSettings, Done, Duplicate, LargeArgument, Reject, Transport, Verdict};
-use proto::rpc::{Accepted, AuthStat, OpaqueAuth, ReplyBody, ReplyHeader};
+use bowline_rpc::auth::{AuthTls, STARTTLS};
+use bowline_rpc::{
+    Channel, DispatchSettings, Done, Duplicate, LargeArgument, Peer, Reject, Transport, Verdict,
+};
+use proto::rpc::{Accepted, AuthStat, OpaqueAuth, ReplyBody, ReplyHeader, flavor};
 use xdr::{Reader, Writer};
 
 const BOTH: [Transport; 2] = [Transport::Tcp, Transport::Udp];
@@ -180,26 +181,48 @@ fn control_messages_are_answered_by_the_flavour() {
     assert_eq!(accepted(&reply, 1), (Accepted::Success, b"nekot".to_vec()));
 }
 
+/// Asks as somebody at the other end of a channel.
+fn ask_through(toy: &Toy, peer: Peer, record: &[u8]) -> (Done, Vec<u8>) {
+    let mut reply = Writer::new();
+    let done = toy.dispatch_from(peer, record, &mut reply);
+    (done, reply.bytes().to_vec())
+}
+
 #[test]
-fn a_probe_for_tls_is_answered_where_a_flavour_offers_it() {
+fn a_probe_for_tls_is_answered_where_it_can_begin_and_refused_elsewhere() {
     let toy = Toy::new(DispatchSettings::default());
-    let probe = |procedure| {
+    let probe = |procedure, credential: &OpaqueAuth<'_>, verifier: &OpaqueAuth<'_>| {
         let mut w = Writer::new();
         w.words([7, 0, 2, PROGRAM, 1, procedure]);
-        w.put(&OpaqueAuth { flavor: TLS, body: &[] });
-        w.put(&OpaqueAuth::NONE);
+        w.put(credential);
+        w.put(verifier);
         w.bytes().to_vec()
     };
-    let (denied, _) = ask(&toy, Transport::Tcp, &probe(0));
-    assert_eq!(denied.rejected, Some(Reject::Auth(AuthStat::BadCred)));
-    toy.dispatcher.auth().add(Box::new(TlsFlavor)).unwrap();
-    let (done, reply) = ask(&toy, Transport::Tcp, &probe(0));
+    let tls = OpaqueAuth { flavor: flavor::AUTH_TLS, body: &[] };
+    let right = probe(0, &tls, &OpaqueAuth::NONE);
+    let plain = peer(Transport::Tcp, 700);
+    let refused = Some(Reject::Auth(AuthStat::BadCred));
+    // without a certificate the flavour is not there
+    assert_eq!(ask_through(&toy, plain, &right).0.rejected, refused);
+    toy.dispatcher.auth().add(Box::new(AuthTls)).unwrap();
+    let (done, reply) = ask_through(&toy, plain, &right);
     assert_eq!(done.verdict, Verdict::StartTls);
     let header: ReplyHeader<'_> = Reader::new(&reply).get().unwrap();
-    let verifier = OpaqueAuth { flavor: 0, body: b"STARTTLS" };
+    let verifier = OpaqueAuth { flavor: 0, body: STARTTLS };
     assert_eq!(header.body, ReplyBody::Accepted { verifier, status: Accepted::Success });
-    for (transport, procedure) in [(Transport::Udp, 0), (Transport::Tcp, 1)] {
-        let (done, _) = ask(&toy, transport, &probe(procedure));
-        assert_eq!(done.rejected, Some(Reject::Auth(AuthStat::BadCred)));
+    // RFC 9289 §4.1: not for another procedure, not with a body, not inside TLS; and no DTLS here
+    let long = OpaqueAuth { body: &[0; 4], ..tls };
+    let other = OpaqueAuth { flavor: 1, body: &[] };
+    let full = OpaqueAuth { flavor: 0, body: &[0; 4] };
+    for (peer, record) in [
+        (plain, probe(1, &tls, &OpaqueAuth::NONE)),
+        (plain, probe(0, &long, &OpaqueAuth::NONE)),
+        (plain, probe(0, &tls, &other)),
+        (plain, probe(0, &tls, &full)),
+        (peer(Transport::Udp, 700), right.clone()),
+        (Peer { channel: Channel::TLS, ..plain }, right.clone()),
+    ] {
+        let (done, _) = ask_through(&toy, peer, &record);
+        assert_eq!((done.verdict, done.rejected), (Verdict::Reply, refused), "{peer:?}");
     }
 }

@@ -1,23 +1,25 @@
 //! The socket of a TCP connection. All bytes of a connection go through this type, and nothing else in this
 //! crate touches the socket: what a record layer such as TLS changes, it changes here.
 //!
+//! A connection begins plain. After a handshake (`handshake/`) it is sealed for the rest of its life (`seal.rs`).
+//!
 //! Nothing here waits: a full or an empty socket is a would-block error.
 
 use crate::addresses::canonical;
-use rpc::{Peer, Transport};
+use crate::conn::seal::{Arrived, Seal};
+use rpc::{Channel, Peer, Transport};
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use sys::epoll::{Epoll, Interest};
 use sys::pipe::Pipe;
 
 /// A connection's byte stream.
-#[derive(Debug)]
 pub(crate) struct ByteStream {
     tcp: TcpStream,
-    /// Whether the kernel can move pages between files and the socket: bytes leave and arrive as they
-    /// are.
-    zero_copy: bool,
+    /// The record layer; without one bytes leave and arrive as they are.
+    seal: OnceLock<Box<Seal>>,
 }
 
 /// The options and the state of a connection's socket, for calls that move no bytes.
@@ -35,7 +37,7 @@ impl ByteStream {
     /// # Errors
     /// As accept4(2); would-block if there is none.
     pub fn accept(listener: &TcpListener) -> io::Result<Self> {
-        Ok(Self { tcp: sys::socket::accept(listener)?, zero_copy: true })
+        Ok(Self { tcp: sys::socket::accept(listener)?, seal: OnceLock::new() })
     }
 
     /// Sets its options; both of its ends.
@@ -45,20 +47,64 @@ impl ByteStream {
     pub fn prepare(&self) -> io::Result<Peer> {
         let (addr, local) = (self.tcp.peer_addr()?, self.tcp.local_addr()?);
         sys::socket::prepare(&self.tcp)?;
-        Ok(Peer { addr: canonical(addr), local: canonical(local), transport: Transport::Tcp })
+        Ok(Peer {
+            addr: canonical(addr),
+            local: canonical(local),
+            transport: Transport::Tcp,
+            channel: Channel::PLAIN,
+        })
     }
 
-    /// Whether [`ByteStream::send_file`] and [`ByteStream::move_into`] can be used.
-    pub const fn can_zero_copy(&self) -> bool {
-        self.zero_copy
+    /// Whether [`ByteStream::send_file`] and [`ByteStream::move_into`] can be used: the kernel can move pages between
+    /// files and the socket where bytes leave and arrive as they are.
+    pub fn can_zero_copy(&self) -> bool {
+        self.seal.get().is_none()
     }
 
-    /// Receives what has arrived, at most a buffer full; 0 is the end of the stream.
+    /// Everything from now on goes through this record layer; once.
+    pub fn begin_seal(&self, seal: Seal) {
+        // a handshake is made once for a connection
+        let _ = self.seal.set(Box::new(seal));
+    }
+
+    /// The record layer, if it has one.
+    pub fn seal(&self) -> Option<&Seal> {
+        self.seal.get().map(|seal| &**seal)
+    }
+
+    /// What protects its bytes.
+    pub fn channel(&self) -> Channel {
+        self.seal.get().map_or(Channel::PLAIN, |seal| seal.channel)
+    }
+
+    /// Receives what has arrived, at most a buffer full, which of a sealed stream has room for a record.
+    ///
+    /// # Errors
+    /// As recv(2); the records of a sealed stream are wrong.
+    pub fn receive(&self, buf: &mut [u8]) -> io::Result<Arrived> {
+        match self.seal.get() {
+            Some(seal) => seal.receive(&self.tcp, buf),
+            None => {
+                let len = sys::socket::receive(&self.tcp, buf)?;
+                Ok(Arrived { len, more: len >= buf.len() })
+            }
+        }
+    }
+
+    /// Receives bytes as they came, sealed or not; 0 is the end of the stream.
     ///
     /// # Errors
     /// As recv(2).
-    pub fn receive(&self, buf: &mut [u8]) -> io::Result<usize> {
+    pub fn receive_raw(&self, buf: &mut [u8]) -> io::Result<usize> {
         sys::socket::receive(&self.tcp, buf)
+    }
+
+    /// Sends bytes as they are, as many as fit.
+    ///
+    /// # Errors
+    /// As sendmsg(2).
+    pub fn send_raw(&self, bytes: &[u8]) -> io::Result<usize> {
+        sys::socket::send(&self.tcp, &[IoSlice::new(bytes)])
     }
 
     /// Copies what has arrived without taking it.
@@ -90,6 +136,9 @@ impl ByteStream {
     /// # Errors
     /// As sendmsg(2).
     pub fn send(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
+        if let Some(seal) = self.seal.get() {
+            return seal.send(&self.tcp, parts);
+        }
         if more {
             sys::socket::send_ahead(&self.tcp, parts)
         } else {
@@ -112,6 +161,9 @@ impl ByteStream {
 
     /// Tells the client that nothing more is sent; `false` if the connection is broken.
     pub fn end_sending(&self) -> bool {
+        if let Some(seal) = self.seal.get() {
+            seal.close(&self.tcp);
+        }
         self.tcp.shutdown(Shutdown::Write).is_ok()
     }
 
@@ -123,6 +175,9 @@ impl ByteStream {
 
     /// Ends the connection both ways. Whoever polls it finds it ended.
     pub fn shut_down(&self) {
+        if let Some(seal) = self.seal.get() {
+            seal.close(&self.tcp);
+        }
         let _ = self.tcp.shutdown(Shutdown::Both);
     }
 

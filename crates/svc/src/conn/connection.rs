@@ -12,6 +12,7 @@ use crate::conn::byte_stream::ByteStream;
 use crate::conn::clients::ClientTotals;
 use crate::conn::exclusive_slot::ExclusiveSlot;
 use crate::conn::pool_handles::PoolHandles;
+use crate::conn::seal::Seal;
 use crate::conn::send_queue::SendQueue;
 use crate::conn::tcp_buffers::ConnBuffers;
 use crate::conn::urgent::UrgentMark;
@@ -25,7 +26,7 @@ use sys::epoll::Interest;
 pub(crate) struct Conn {
     /// Its number; never used twice.
     pub id: u64,
-    /// Both ends.
+    /// Both ends. What protects it may have changed since ([`Conn::caller`]).
     pub peer: Peer,
     /// The index of its pool, for statistics.
     pub pool: AtomicUsize,
@@ -142,6 +143,16 @@ impl Conn {
             buffers,
             counters,
         }
+    }
+
+    /// Both ends, and what protects what comes from there now.
+    pub fn caller(&self) -> Peer {
+        Peer { channel: self.stream.channel(), ..self.peer }
+    }
+
+    /// Whether so much went through its TLS session that its client should begin another.
+    pub fn is_worn(&self) -> bool {
+        self.stream.seal().is_some_and(Seal::is_worn)
     }
 
     /// Ends it from outside; its pool finds it closed and forgets it.

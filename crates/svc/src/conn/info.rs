@@ -28,6 +28,45 @@ pub struct BlockedCallInfo {
     pub procedure: u32,
 }
 
+/// TLS of a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConnTls {
+    /// The cipher suite.
+    pub suite: String,
+    /// The certificate that the client has shown.
+    pub certificate: Option<ConnCertificate>,
+}
+
+/// The certificate of a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConnCertificate {
+    /// Its first name.
+    pub name: String,
+    /// The subject.
+    pub subject: String,
+    /// The issuer.
+    pub issuer: String,
+    /// The serial number.
+    pub serial: String,
+    /// The SHA-256, in hexadecimal digits.
+    pub fingerprint: String,
+}
+
+impl ConnTls {
+    fn of(conn: &Conn) -> Option<Self> {
+        let seal = conn.stream.seal()?;
+        let held = seal.certificate.as_ref().and_then(|held| held.certificate());
+        let certificate = held.map(|certificate| ConnCertificate {
+            name: certificate.name().to_owned(),
+            subject: certificate.subject.clone(),
+            issuer: certificate.issuer.clone(),
+            serial: certificate.serial.clone(),
+            fingerprint: certificate.fingerprint_text(),
+        });
+        Some(Self { suite: seal.suite.clone(), certificate })
+    }
+}
+
 /// One open connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConnInfo {
@@ -39,6 +78,8 @@ pub struct ConnInfo {
     pub local: SocketAddr,
     /// Its transport: `tcp`.
     pub transport: SocketKind,
+    /// TLS, if its bytes are sealed.
+    pub tls: Option<ConnTls>,
     /// Milliseconds since it was accepted.
     pub age_ms: u64,
     /// Milliseconds since it last sent something.
@@ -71,6 +112,7 @@ impl ConnInfo {
             peer: conn.peer.addr,
             local: conn.peer.local,
             transport: SocketKind::Tcp,
+            tls: ConnTls::of(conn),
             age_ms: now_ms.saturating_sub(conn.since_ms),
             idle_ms: now_ms.saturating_sub(conn.counters.last_ms.load(Relaxed)),
             calls: conn.counters.calls.load(Relaxed),

@@ -10,6 +10,7 @@ pub(crate) mod link;
 pub(crate) mod liveness;
 pub(crate) mod places;
 pub(crate) mod pool_handles;
+pub(crate) mod seal;
 pub(crate) mod send_queue;
 pub(crate) mod table;
 pub(crate) mod tcp_buffers;

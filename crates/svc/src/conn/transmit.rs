@@ -223,6 +223,23 @@ impl Conn {
         tx.moving = false;
     }
 
+    /// Its token in its pool's event loop.
+    pub fn token(&self) -> u64 {
+        lock(&self.tx).token
+    }
+
+    /// Has nobody watch it until it is rearmed; whether nothing of it is under way.
+    pub fn pause(&self) -> bool {
+        let mut tx = lock(&self.tx);
+        tx.reading = false;
+        if tx.watched.take().is_some()
+            && let Some(pool) = &tx.pool
+        {
+            let _ = self.stream.unwatch(&pool.epoll);
+        }
+        !tx.dead && tx.queue.is_empty() && tx.in_flight == 0
+    }
+
     /// Leaves a pool for another, where it is rearmed.
     pub fn leave_pool(&self) {
         let mut tx = lock(&self.tx);
@@ -253,7 +270,7 @@ impl Conn {
     /// sends is thrown away: if it were left, closing would reset the connection and lose what is unsent.
     pub fn lingering_close_is_done(&self, buf: &mut [u8]) -> bool {
         for _ in 0..LINGER_READS {
-            match self.stream.receive(buf) {
+            match self.stream.receive_raw(buf) {
                 Ok(0) => return true,
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {

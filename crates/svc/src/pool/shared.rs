@@ -9,6 +9,7 @@ use crate::pipes::Pipes;
 use crate::pool::blocked_calls::BlockedCalls;
 use crate::pool::thread_shortage::ThreadShortage;
 use crate::pool::watchdog_waker::WatchdogWaker;
+use crate::pool::worker_pool::Pool;
 use crate::udp::received::ReceivedDatagram;
 use crate::udp::sockets::DatagramSockets;
 use crate::zero_copy::ZeroCopySetting;
@@ -26,6 +27,12 @@ pub(crate) trait OtherPools: Send + Sync {
     fn answer(&self, datagrams: Vec<ReceivedDatagram>);
 }
 
+/// Where connections are while they make a TLS handshake, which no worker does.
+pub(crate) trait Handshakes: Send + Sync {
+    /// Takes a connection of a pool, which gets it back when the handshake is over.
+    fn begin(&self, rx: Box<Rx>, pool: &Arc<Pool>);
+}
+
 /// What all pools of a server share.
 pub(crate) struct Shared {
     pub dispatcher: Arc<Dispatcher>,
@@ -38,6 +45,8 @@ pub(crate) struct Shared {
     /// The calls that block in each export.
     pub blocked: Arc<BlockedCalls>,
     pub other_pools: Arc<dyn OtherPools>,
+    /// `None`: there is no certificate, and no flavour offers TLS.
+    pub handshakes: Option<Arc<dyn Handshakes>>,
     /// Memory for records under way.
     pub partial: Budget,
     /// Memory for replies that clients have not taken.

@@ -11,6 +11,7 @@ use crate::sync::lock;
 use crate::zero_copy::ZeroCopy;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
+use tls::ServerTls;
 
 impl Server {
     /// Changes what connections' socket buffers are to be: of new ones, and of those that are
@@ -42,6 +43,19 @@ impl Server {
         let names = self.state.congestion.change(wanted, listeners)?;
         self.state.shared.conns.all().iter().for_each(|conn| names.apply(&conn.stream, conn.peer));
         Ok(())
+    }
+
+    /// Closes the connections of clients whose certificates are not accepted any more, after the authorities or the
+    /// list of revoked ones have changed (RFC 9289 §5.2.1); how many there were.
+    pub fn recheck_certificates(&self, tls: &ServerTls) -> usize {
+        let mut closed = 0_usize;
+        for conn in self.state.shared.conns.all() {
+            let Some(Err(why)) = conn.stream.seal().map(|seal| seal.recheck(tls)) else { continue };
+            tracing::warn!(client = %conn.peer.addr, "connection closed: {why}");
+            conn.shut_down();
+            closed = closed.saturating_add(1);
+        }
+        closed
     }
 
     /// Changes the fewest and the most threads of all pools together.

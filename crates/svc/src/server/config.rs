@@ -6,9 +6,12 @@ use crate::limits::Limits;
 use crate::settings::{PoolMode, UdpSockets, WakePolicy};
 use crate::zero_copy::ZeroCopy;
 use rpc::SocketBufferSizes;
+use std::fmt;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
+use std::time::Duration;
 use sys::descriptors::DescriptorBudget;
+use tls::ServerTls;
 
 /// The default of [`Config::export_share`].
 pub const EXPORT_SHARE_DEFAULT: usize = 75;
@@ -44,6 +47,24 @@ pub struct Config {
     pub buffers: Box<dyn BufferRules>,
     /// The congestion control of connections.
     pub congestion: Congestion,
+    /// TLS, if there is a certificate.
+    pub tls: Option<TlsConfig>,
+}
+
+/// TLS of a server.
+pub struct TlsConfig {
+    /// Certificates.
+    pub server: Arc<ServerTls>,
+    /// Threads that make handshakes.
+    pub threads: usize,
+    /// How long a handshake may take.
+    pub handshake_max: Duration,
+}
+
+impl fmt::Debug for TlsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsConfig").field("threads", &self.threads).finish_non_exhaustive()
+    }
 }
 
 impl Default for Config {
@@ -63,6 +84,7 @@ impl Default for Config {
             descriptors: Arc::new(DescriptorBudget::of_this_process()),
             buffers: Box::new(SocketBufferSizes::UNSET),
             congestion: Congestion::Auto,
+            tls: None,
         }
     }
 }

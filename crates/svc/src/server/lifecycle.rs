@@ -6,14 +6,15 @@ use crate::conn::congestion::CongestionSetting;
 use crate::conn::table::ConnTable;
 use crate::conn::tcp_buffers::Buffers;
 use crate::errors::StartError;
+use crate::handshake::handshake_threads::HandshakeThreads;
 use crate::pipes::Pipes;
 use crate::pool::blocked_calls::BlockedCalls;
 use crate::pool::inbox::Message;
-use crate::pool::shared::{OtherPools, Shared};
+use crate::pool::shared::{Handshakes, OtherPools, Shared};
 use crate::pool::thread_shortage::ThreadShortage;
 use crate::pool::watchdog_waker::WatchdogWaker;
 use crate::pool::worker_pool::Pool;
-use crate::server::config::Config;
+use crate::server::config::{Config, TlsConfig};
 use crate::server::pool_layout::make_pools;
 use crate::server::pools::Pools;
 use crate::server::state::{Listener, PoolSettings, State};
@@ -39,8 +40,18 @@ const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {
     pub(crate) state: Arc<State>,
-    /// The acceptor, the watchdog and the thread that maintains datagram sockets, until it is stopped.
-    threads: Mutex<Option<[JoinHandle<()>; 3]>>,
+    /// Until it is stopped.
+    threads: Mutex<Option<Threads>>,
+}
+
+/// The threads that are no workers.
+struct Threads {
+    acceptor: JoinHandle<()>,
+    watchdog: JoinHandle<()>,
+    /// Maintains datagram sockets.
+    maintenance: JoinHandle<()>,
+    /// Make TLS handshakes.
+    handshakes: Vec<JoinHandle<()>>,
 }
 
 impl Server {
@@ -66,9 +77,8 @@ impl Server {
     /// `patience` is over is cut off; a call that is stuck by then keeps its thread until the
     /// process ends. Tells whether everything was done. Stopping again does nothing.
     pub fn stop(&self, patience: Duration) -> bool {
-        let Some([acceptor, watchdog, maintenance]) = lock(&self.threads).take() else {
-            return true;
-        };
+        let Some(threads) = lock(&self.threads).take() else { return true };
+        let Threads { acceptor, watchdog, maintenance, handshakes } = threads;
         let start = Instant::now();
         let deadline = start.checked_add(patience).unwrap_or(start);
         self.state.stopping.store(true, Relaxed);
@@ -79,6 +89,12 @@ impl Server {
         let _ = acceptor.join();
         self.state.shared.datagram_sockets.stop();
         let _ = maintenance.join();
+        if let Some(handshakes) = &self.state.handshakes {
+            handshakes.stop();
+        }
+        for thread in handshakes {
+            let _ = thread.join();
+        }
         let pools = self.state.pools.all();
         for pool in &pools {
             pool.post(Message::Stop);
@@ -125,6 +141,12 @@ fn make_state(
     congestion.prepare(sockets.iter().map(|socket| &**socket))?;
     let pools = Arc::new(Pools::default());
     let other_pools: Arc<dyn OtherPools> = Arc::<Pools>::clone(&pools);
+    let handshakes = match config.tls {
+        Some(TlsConfig { server, threads, handshake_max }) => {
+            Some(Arc::new(HandshakeThreads::new(server, threads, handshake_max)?))
+        }
+        None => None,
+    };
     let shared = Shared {
         dispatcher,
         deferred_stats: Mutex::new(telemetry.worker()),
@@ -137,6 +159,7 @@ fn make_state(
         conns: ConnTable::new(config.descriptors),
         blocked: BlockedCalls::new(settings.blocked_max()),
         other_pools,
+        handshakes: handshakes.clone().map(|handshakes| handshakes as Arc<dyn Handshakes>),
         partial: Budget::new(limits.partial_bytes_max),
         queued: Arc::new(Budget::new(limits.queued_bytes_max)),
         datagrams: CachePadded::new(Budget::new(limits.datagram_bytes_max)),
@@ -154,6 +177,7 @@ fn make_state(
         connections_max,
         buffers,
         congestion,
+        handshakes,
         accept_end: Event::new()?,
         stopping: AtomicBool::new(false),
         stopped: AtomicBool::new(false),
@@ -165,6 +189,9 @@ fn make_state(
 fn abort(state: &State, pools: &[Arc<Pool>]) {
     state.stopping.store(true, Relaxed);
     state.accept_end.raise();
+    if let Some(handshakes) = &state.handshakes {
+        handshakes.stop();
+    }
     state.stopped.store(true, Relaxed);
     state.shared.watchdog.wake_now();
     state.shared.datagram_sockets.stop();
@@ -179,7 +206,7 @@ fn launch(
     state: &Arc<State>,
     pools: &[Arc<Pool>],
     sockets: Vec<Arc<TcpListener>>,
-) -> io::Result<[JoinHandle<()>; 3]> {
+) -> io::Result<Threads> {
     state.pools.replace(pools.to_vec());
     for pool in pools {
         pool.start_min_threads()?;
@@ -189,6 +216,10 @@ fn launch(
     let maintenance = Builder::new()
         .name("udp-maintenance".into())
         .spawn(move || maintenance::run(ports, epoll))?;
+    let handshakes = match &state.handshakes {
+        Some(handshakes) => handshakes.start(&state.shared)?,
+        None => Vec::new(),
+    };
     let epoll = acceptor::watch(state, &sockets)?;
     let theirs = Arc::clone(state);
     let watchdog =
@@ -197,7 +228,7 @@ fn launch(
     let acceptor = Builder::new()
         .name("acceptor".into())
         .spawn(move || acceptor::accept(&theirs, &epoll, &sockets))?;
-    Ok([acceptor, watchdog, maintenance])
+    Ok(Threads { acceptor, watchdog, maintenance, handshakes })
 }
 
 /// Binds the listeners and takes the inherited ones.

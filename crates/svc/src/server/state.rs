@@ -2,6 +2,7 @@
 
 use crate::conn::congestion::CongestionSetting;
 use crate::conn::tcp_buffers::Buffers;
+use crate::handshake::handshake_threads::HandshakeThreads;
 use crate::pool::shared::Shared;
 use crate::server::pools::Pools;
 use crate::settings::{PoolMode, WakePolicy};
@@ -62,6 +63,8 @@ pub(crate) struct State {
     pub buffers: Buffers,
     /// Connections' congestion control.
     pub congestion: CongestionSetting,
+    /// The threads that make TLS handshakes.
+    pub handshakes: Option<Arc<HandshakeThreads>>,
     /// Wakes the acceptor for the last time.
     pub accept_end: Event,
     /// No connection is accepted any more.

@@ -30,7 +30,7 @@ pub(crate) struct ConnBackChannel {
 
 impl ConnBackChannel {
     pub fn new(conn: &Arc<Conn>, shared: &Arc<Shared>) -> Self {
-        let (id, peer) = (ConnId(conn.id), conn.peer);
+        let (id, peer) = (ConnId(conn.id), conn.caller());
         Self { id, peer, conn: Arc::downgrade(conn), shared: Arc::downgrade(shared) }
     }
 }

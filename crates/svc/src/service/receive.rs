@@ -1,6 +1,7 @@
 //! The receiving side of a service round: one receive, and what is to be done next with what it brought.
 
 use crate::conn::connection::Rx;
+use crate::conn::seal::Arrived;
 use crate::limits::{DIRECT_BYTES_MIN, DIRECT_BYTES_PER_ROUND, RECEIVE_BYTES};
 use crate::pool::shared::Shared;
 use crate::service::stream_round::{Received, Step};
@@ -26,14 +27,16 @@ pub(crate) fn receive(
     }
     let buf = buffers.receive.as_mut_slice();
     let front = write_ahead::front(rx, buf);
-    if front.is_some() || rx.partial.missing() < DIRECT_BYTES_MIN {
+    // records are opened in the worker's buffer, which has room for whole ones
+    let sealed = !rx.conn.stream.can_zero_copy();
+    if sealed || front.is_some() || rx.partial.missing() < DIRECT_BYTES_MIN {
         let front = front.unwrap_or(0);
         let end = write_pipe::room(rx, front).map_or(buf.len(), |room| room.min(buf.len()));
         let room = buf.get_mut(front..end).unwrap_or_default();
         return match receive_once(rx, room, stats) {
-            Ok(0) => drained(rx, Received::EndOfStream),
-            Ok(len) => {
-                rx.more = len >= room.len();
+            Ok(Arrived { len: 0, .. }) => drained(rx, Received::EndOfStream),
+            Ok(Arrived { len, more }) => {
+                rx.more = more;
                 Received::Bytes { front, len: front.saturating_add(len) }
             }
             Err(none) => drained(rx, none),
@@ -46,8 +49,8 @@ pub(crate) fn receive(
         let room = space.len();
         stats.add(Counter::ReceiveCalls, 1);
         match conn.stream.receive(space) {
-            Ok(0) => return drained(rx, Received::EndOfStream),
-            Ok(len) => {
+            Ok(Arrived { len: 0, .. }) => return drained(rx, Received::EndOfStream),
+            Ok(Arrived { len, .. }) => {
                 rx.partial.received(len);
                 add(&conn.counters.bytes_in, len as u64);
                 total = total.saturating_add(len);
@@ -73,13 +76,13 @@ const fn drained(rx: &mut Rx, received: Received) -> Received {
     received
 }
 
-fn receive_once(rx: &Rx, buf: &mut [u8], stats: &WorkerStats) -> Result<usize, Received> {
+fn receive_once(rx: &Rx, buf: &mut [u8], stats: &WorkerStats) -> Result<Arrived, Received> {
     loop {
         stats.add(Counter::ReceiveCalls, 1);
         match rx.conn.stream.receive(buf) {
-            Ok(len) => {
-                add(&rx.conn.counters.bytes_in, len as u64);
-                return Ok(len);
+            Ok(arrived) => {
+                add(&rx.conn.counters.bytes_in, arrived.len as u64);
+                return Ok(arrived);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(Received::Nothing),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

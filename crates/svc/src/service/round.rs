@@ -200,7 +200,9 @@ impl<'w> Round<'w> {
         };
         if let Some(start) = mark {
             match rpc::record::mark(reply.total_len().saturating_sub(MARK_LEN)) {
-                Some(mark) if done.verdict == Verdict::Reply => reply.patch_u32(start, mark),
+                Some(mark) if matches!(done.verdict, Verdict::Reply | Verdict::StartTls) => {
+                    reply.patch_u32(start, mark);
+                }
                 Some(_) | None => reply.clear(),
             }
         }

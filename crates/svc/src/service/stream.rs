@@ -30,7 +30,8 @@ use crate::service::worker_context::{ActiveRound, WorkerContext, keep_larger};
 use crate::zero_copy::ReplyBatch;
 use rpc::record::{Record, RecordError};
 use rpc::{
-    BackChannel, Blocking, CallHost, ConnId, Done, Line, OpIndex, SocketBufferSizes, Verdict,
+    BackChannel, Blocking, CallHost, ConnId, Copied, Done, Line, OpIndex, SocketBufferSizes,
+    Verdict,
 };
 use std::cell::{Cell, OnceCell, RefCell};
 use std::mem;
@@ -95,7 +96,7 @@ pub(crate) fn serve(worker: &mut WorkerContext, mut rx: Box<Rx>) {
     *active_round = Some(ActiveRound { number: round.number(), token: Some(rx.token) });
     let stream_round = StreamRound {
         round,
-        peer: rx.conn.peer,
+        peer: rx.conn.caller(),
         can_zero_copy: rx.conn.stream.can_zero_copy(),
         rx: RefCell::new(Some(rx)),
         collected: RefCell::new(mem::take(&mut buffers.collected)),
@@ -202,6 +203,9 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             return Some(RoundEnd::Detached);
         }
         self.stream.size_buffers(done.outcome.buffers);
+        if !self.stream.can_zero_copy && done.outcome.copied == Some(Copied::NotTaken) {
+            self.stream.round.stats.add(Counter::CopiedSealed, 1);
+        }
         if let Record::Joined(memory) = call.record {
             keep_larger(self.spare, memory);
         }
@@ -219,13 +223,26 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             Verdict::Reply | Verdict::Silence => {}
             Verdict::Deferred if self.stream.is_busy() => return Some(RoundEnd::Paused),
             Verdict::Deferred => {}
-            // no flavour here offers TLS: a client that hears nothing must not go on in the clear
-            Verdict::Close | Verdict::StartTls => return Some(RoundEnd::Broken),
+            Verdict::StartTls => return Some(self.start_tls(reply)),
+            Verdict::Close => return Some(RoundEnd::Broken),
         }
         match self.stream.collect(reply) {
             Sent::All => None,
             Sent::Queued => Some(RoundEnd::Paused),
             Sent::Broken => Some(RoundEnd::Broken),
+        }
+    }
+}
+
+impl StreamCalls<'_, '_> {
+    /// The probe for TLS has to be the only call under way on its connection, and nothing may come behind it before it
+    /// is answered: else what somebody put there in the clear could be taken for what the client sent inside TLS.
+    fn start_tls(&self, reply: &mut Writer) -> RoundEnd {
+        let alone = self.input.is_empty() && self.stream.collected.borrow().is_empty();
+        let sent = if alone { self.stream.collect(reply) } else { Sent::Broken };
+        match sent {
+            Sent::All => RoundEnd::StartTls,
+            Sent::Queued | Sent::Broken => RoundEnd::Broken,
         }
     }
 }
@@ -319,8 +336,13 @@ impl StreamRound<'_> {
         collected.clear_to(self.round.shared().keep_bytes.load(Relaxed));
         match end {
             RoundEnd::Broken => rx.broken = true,
+            RoundEnd::StartTls => match self.hand_over(rx, sent) {
+                Ok(()) => return self.round.end(|_| {}),
+                Err(back) => rx = back,
+            },
             RoundEnd::AllAnswered | RoundEnd::Paused | RoundEnd::Detached => {
                 rx.broken |= sent == Sent::Broken;
+                rx.input_ended |= rest.is_empty() && rx.conn.is_worn() && rx.partial.is_empty();
                 rx.tail = Tail::of(rest, self.source);
                 rx.needs_rearm |= rx.tail.is_some() || rx.input_ended;
             }
@@ -330,6 +352,25 @@ impl StreamRound<'_> {
             rx.needs_rearm |= matches!(way, Return::ToInbox);
             self.return_conn(way, rx);
         })
+    }
+
+    /// Hands a connection over whose client begins a handshake.
+    ///
+    /// # Errors
+    /// It comes back broken: something else is under way on it.
+    fn hand_over(&self, mut rx: Box<Rx>, sent: Sent) -> Result<(), Box<Rx>> {
+        let Round { pool, .. } = &self.round;
+        let quiet = rx.conn.pause() && rx.partial.is_empty() && sent == Sent::All;
+        match &pool.shared.handshakes {
+            Some(handshakes) if quiet => {
+                handshakes.begin(rx, pool);
+                Ok(())
+            }
+            Some(_) | None => {
+                rx.broken = true;
+                Err(rx)
+            }
+        }
     }
 
     fn return_conn(&self, way: Return<'_>, rx: Box<Rx>) {

@@ -67,6 +67,8 @@ pub(crate) enum RoundEnd {
     Broken,
     /// The worker finished its call alone; the connection was returned before.
     Detached,
+    /// What follows on the connection is TLS.
+    StartTls,
 }
 
 /// A round under way.

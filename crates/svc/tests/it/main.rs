@@ -33,6 +33,7 @@ mod ranges;
 mod sealed;
 mod sleep;
 mod stop;
+mod tls;
 mod toy;
 mod udp_sockets;
 mod urgent;

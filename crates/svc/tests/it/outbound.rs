@@ -27,7 +27,12 @@ type Outcome = Result<Vec<u8>, CallFailure>;
 fn peer(host: u8) -> CallerAddress {
     let addr = SocketAddr::from(([127, 0, 0, host], 700));
     let local = SocketAddr::from(([127, 0, 0, 1], 2049));
-    CallerAddress::of(&Peer { addr, local, transport: Transport::Tcp })
+    CallerAddress::of(&Peer {
+        addr,
+        local,
+        transport: Transport::Tcp,
+        channel: rpc::Channel::PLAIN,
+    })
 }
 
 /// What a call is, besides its arguments.
@@ -266,7 +271,12 @@ fn a_call_has_auth_sys_root_and_the_address_used_by_the_client() {
     let calls = start(1, OutboundLimits::default());
     let local = SocketAddr::from(([127, 0, 0, 5], 2049));
     let addr = machine.addr;
-    let used = CallerAddress::of(&Peer { addr, local, transport: Transport::Udp });
+    let used = CallerAddress::of(&Peer {
+        addr,
+        local,
+        transport: Transport::Udp,
+        channel: rpc::Channel::PLAIN,
+    });
     for transport in [Transport::Udp, Transport::Tcp] {
         let how = How { to: used, ..How::known(machine.addr.port(), transport) };
         assert_eq!(call(&calls, how, b""), Ok(Vec::new()));
@@ -449,7 +459,12 @@ fn ten_thousand_calls_at_once_are_bounded_and_all_done() {
         });
         // 500 machines, 20 calls each; nobody answers
         let host = SocketAddr::from(([127, 0, 1 + (n % 2) as u8, (n / 2 % 250) as u8 + 1], 9));
-        let to = CallerAddress::of(&Peer { addr: host, local: host, transport: Transport::Udp });
+        let to = CallerAddress::of(&Peer {
+            addr: host,
+            local: host,
+            transport: Transport::Udp,
+            channel: rpc::Channel::PLAIN,
+        });
         let port = machine.addr.port();
         let how = How { to, timeout_ms: 4000, ..How::known(port, Transport::Tcp) };
         calls.call(request(how, &[0; 100], counted));

@@ -3,7 +3,9 @@
 use super::tree::Tree;
 use bowline_nfs::mount::{Mount, RefusalReason, RefusedMount, mount_program};
 use bowline_nfs::{Nfs, NfsSettings, v2};
-use export::{Client, ExportSpec, Exports, Identity, Options, Rule, Source, Table};
+use export::{
+    CertificatePattern, Client, ExportSpec, Exports, Identity, Options, Rule, Source, Table,
+};
 use proto::nfs2::Fh2;
 use rpc::{AuthSys, Blocking, Call, Credential, Fault, Peer, Program, Transport};
 use std::convert::Infallible;
@@ -105,6 +107,7 @@ impl MountServer {
             addr: SocketAddr::new(caller.ip.parse().unwrap(), caller.port),
             local: "10.0.0.1:2049".parse().unwrap(),
             transport: caller.transport,
+            channel: rpc::Channel::PLAIN,
         };
         let credential = sys.map_or(Credential::Anonymous, Credential::Sys);
         let mut call = Call::new(1, peer, credential, &self.sleeps);
@@ -140,6 +143,7 @@ fn exports(tree: &Arc<Tree>) -> Exports {
             .map(|client| Rule {
                 client: Client::parse(client).unwrap(),
                 options: Options { secure, ..Options::default() },
+                certificate: CertificatePattern::default(),
             })
             .collect(),
         fsid: None,

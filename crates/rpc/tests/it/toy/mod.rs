@@ -482,5 +482,10 @@ impl Toy {
 
 /// A client at 10.0.0.2.
 pub fn peer(transport: Transport, port: u16) -> Peer {
-    Peer { addr: ([10, 0, 0, 2], port).into(), local: ([10, 0, 0, 1], 2049).into(), transport }
+    Peer {
+        addr: ([10, 0, 0, 2], port).into(),
+        local: ([10, 0, 0, 1], 2049).into(),
+        transport,
+        channel: bowline_rpc::Channel::PLAIN,
+    }
 }

@@ -1,12 +1,12 @@
 //! A flavour that seals bytes, in the manner of RPCSEC_GSS (RFC 2203) but without a secret: the
 //! credential is {control, sequence, service}, the verifier a checksum of the header, arguments and
-//! results are XORed and end with a checksum. And one that offers TLS as AUTH_TLS does.
+//! results are XORed and end with a checksum.
 
+use bowline_rpc::Principal;
 use bowline_rpc::auth::{
     Acceptance, CallMessage, Flavor, FlavorReply, NotAccepted, Protection, SecurityContext,
     Tampered,
 };
-use bowline_rpc::{Principal, Transport};
 use proto::rpc::{AuthStat, OpaqueAuth};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -14,8 +14,6 @@ use xdr::{Mark, Reader, Writer};
 
 /// The number of RPCSEC_GSS.
 pub const SEAL: u32 = 6;
-/// The number of AUTH_TLS.
-pub const TLS: u32 = 7;
 
 /// What a message of the flavour is.
 pub mod control {
@@ -177,26 +175,5 @@ impl Flavor for SealFlavor {
         }
         let context: Arc<dyn SecurityContext> = Arc::clone(&self.0) as _;
         Ok(Acceptance::Protected(Protection::new(context, token(sequence, service))))
-    }
-}
-
-/// Offers TLS, where there are connections (RFC 9289 §4.1).
-pub struct TlsFlavor;
-
-impl Flavor for TlsFlavor {
-    fn number(&self) -> u32 {
-        TLS
-    }
-
-    fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
-        if message.header.procedure != 0 || message.transport == Transport::Udp {
-            return Err(AuthStat::BadCred.into());
-        }
-        Err(NotAccepted::Answered(Box::new(FlavorReply {
-            verifier_flavor: 0,
-            verifier: b"STARTTLS".to_vec(),
-            results: Vec::new(),
-            start_tls: true,
-        })))
     }
 }

@@ -1,0 +1,212 @@
+//! What a rule demands of the channel that calls come by: `xprtsec=` of exports(5), and `tls-name=` and
+//! `tls-fingerprint=`, which are this server's own.
+
+use crate::clients::Pattern;
+use rpc::{Certificate, ChannelSecurity};
+use std::fmt;
+
+/// Names and fingerprints of one rule, at the most.
+const CONDITIONS_MAX: usize = 64;
+
+/// The channels that a rule accepts, as in `xprtsec=none:tls:mtls`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ChannelSet(u8);
+
+const ALL: [ChannelSecurity; 3] =
+    [ChannelSecurity::None, ChannelSecurity::Tls, ChannelSecurity::Mtls];
+
+impl ChannelSet {
+    /// All of them, the default of exports(5).
+    pub const ALL: Self = Self(7);
+
+    const fn bit(security: ChannelSecurity) -> u8 {
+        match security {
+            ChannelSecurity::None => 1,
+            ChannelSecurity::Tls => 2,
+            ChannelSecurity::Mtls => 4,
+        }
+    }
+
+    /// Parses the value of `xprtsec=`, in any order.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(value: &[u8]) -> Result<Self, String> {
+        let mut set = 0;
+        for name in value.split(|byte| *byte == b':') {
+            let found = ALL.iter().find(|security| security.name().as_bytes() == name);
+            let Some(security) = found else {
+                let name = name.escape_ascii();
+                return Err(format!("{name} is none of none, tls and mtls"));
+            };
+            set |= Self::bit(*security);
+        }
+        Ok(Self(set))
+    }
+
+    /// Whether calls of such a channel are accepted.
+    pub const fn accepts(self, security: ChannelSecurity) -> bool {
+        self.0 & Self::bit(security) != 0
+    }
+
+    /// Whether calls in the clear are accepted.
+    pub const fn accepts_plain(self) -> bool {
+        self.accepts(ChannelSecurity::None)
+    }
+}
+
+impl fmt::Display for ChannelSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = ALL.iter().filter(|security| self.accepts(**security));
+        f.write_str(&names.map(|security| security.name()).collect::<Vec<_>>().join(":"))
+    }
+}
+
+/// Which certificates a rule is for: those that any of these describes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CertificatePattern {
+    names: Vec<Pattern>,
+    fingerprints: Vec<[u8; 32]>,
+}
+
+impl CertificatePattern {
+    /// Whether it describes none, so that the rule is for all.
+    pub const fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.fingerprints.is_empty()
+    }
+
+    /// Adds the value of `tls-name=`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn add_name(&mut self, value: &[u8]) -> Result<(), String> {
+        self.check_room()?;
+        let text = std::str::from_utf8(value).map_err(|_| "a name is text".to_owned())?;
+        let pattern = Pattern::of_certificate(text).ok_or_else(|| {
+            "write a name of the certificate, with * and ? for what may differ".to_owned()
+        })?;
+        self.names.push(pattern);
+        Ok(())
+    }
+
+    /// Adds the value of `tls-fingerprint=`, `sha256:` and 64 digits, with or without colons between bytes.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn add_fingerprint(&mut self, value: &[u8]) -> Result<(), String> {
+        self.check_room()?;
+        let wrong = || {
+            "write sha256: and the 64 hexadecimal digits of the certificate's SHA-256".to_owned()
+        };
+        let text = std::str::from_utf8(value).map_err(|_| wrong())?;
+        let digits: String = text.strip_prefix("sha256:").ok_or_else(wrong)?.replace(':', "");
+        if digits.len() != 64 || !digits.is_ascii() {
+            return Err(wrong());
+        }
+        let mut fingerprint = [0; 32];
+        for (place, at) in fingerprint.iter_mut().zip((0_usize..64).step_by(2)) {
+            let byte = digits.get(at..at.saturating_add(2)).ok_or_else(wrong)?;
+            *place = u8::from_str_radix(byte, 16).map_err(|_| wrong())?;
+        }
+        self.fingerprints.push(fingerprint);
+        Ok(())
+    }
+
+    fn check_room(&self) -> Result<(), String> {
+        if self.names.len().saturating_add(self.fingerprints.len()) < CONDITIONS_MAX {
+            return Ok(());
+        }
+        Err(format!("a rule has at most {CONDITIONS_MAX} names and fingerprints"))
+    }
+
+    /// Whether it describes a certificate: by the fingerprint, or by an alternative name or the common name.
+    pub fn describes(&self, certificate: &Certificate) -> bool {
+        let names = || certificate.names.iter().chain(&certificate.common_name);
+        self.fingerprints.contains(&certificate.fingerprint)
+            || self.names.iter().any(|pattern| names().any(|name| pattern.matches(name)))
+    }
+}
+
+impl fmt::Display for CertificatePattern {
+    /// As options of exports(5), separated by commas.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.names.iter().map(|pattern| format!("tls-name={}", pattern.text()));
+        let hex =
+            |bytes: &[u8; 32]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let fingerprints =
+            self.fingerprints.iter().map(|bytes| format!("tls-fingerprint=sha256:{}", hex(bytes)));
+        f.write_str(&names.chain(fingerprints).collect::<Vec<_>>().join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CertificatePattern, ChannelSet};
+    use rpc::{Certificate, ChannelSecurity};
+
+    #[test]
+    fn xprtsec_is_parsed_as_nfs_utils_does() {
+        for (text, shown) in [
+            ("none", "none"),
+            ("mtls:tls", "tls:mtls"),
+            ("tls:tls", "tls"),
+            ("mtls:none:tls", "none:tls:mtls"),
+        ] {
+            assert_eq!(ChannelSet::parse(text.as_bytes()).unwrap().to_string(), shown);
+        }
+        for wrong in ["", "tls:", "TLS", "all", "tls,mtls", "none:x"] {
+            assert!(ChannelSet::parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        let tls = ChannelSet::parse(b"tls").unwrap();
+        assert!(tls.accepts(ChannelSecurity::Tls) && !tls.accepts_plain());
+        assert!(!tls.accepts(ChannelSecurity::Mtls), "as nfs-utils: each has to be named");
+    }
+
+    #[test]
+    fn a_certificate_is_described_by_its_names_or_its_fingerprint() {
+        let certificate = Certificate {
+            subject: "CN=Backup".to_owned(),
+            common_name: Some("Backup".to_owned()),
+            issuer: String::new(),
+            serial: String::new(),
+            names: vec!["backup.lab".to_owned(), "10.0.0.7".to_owned()],
+            fingerprint: [0xab; 32],
+            not_after: 0,
+        };
+        let described = |add: &dyn Fn(&mut CertificatePattern) -> Result<(), String>| {
+            let mut pattern = CertificatePattern::default();
+            add(&mut pattern).unwrap();
+            assert!(!pattern.is_empty());
+            pattern.describes(&certificate)
+        };
+        for (name, expected) in [
+            ("backup.lab", true),
+            ("BACKUP.*", true),
+            ("10.0.0.7", true),
+            ("backup", true),
+            ("other.lab", false),
+            ("*.other", false),
+        ] {
+            assert_eq!(described(&|p| p.add_name(name.as_bytes())), expected, "{name}");
+        }
+        let colons = format!("sha256:{}", ["AB"; 32].join(":"));
+        let plain = format!("sha256:{}", "ab".repeat(32));
+        let other = format!("sha256:{}", "ac".repeat(32));
+        for (text, expected) in [(colons, true), (plain, true), (other, false)] {
+            assert_eq!(described(&|p| p.add_fingerprint(text.as_bytes())), expected, "{text}");
+        }
+        for wrong in ["", "sha256:", "ab", "sha1:ab", "sha256:zz"] {
+            assert!(CertificatePattern::default().add_fingerprint(wrong.as_bytes()).is_err());
+        }
+        for wrong in ["", "a b", "x[", "ä"] {
+            assert!(CertificatePattern::default().add_name(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        let mut both = CertificatePattern::default();
+        both.add_name(b"a*").unwrap();
+        both.add_fingerprint(format!("sha256:{}", "0f".repeat(32)).as_bytes()).unwrap();
+        assert_eq!(
+            both.to_string(),
+            format!("tls-name=a*,tls-fingerprint=sha256:{}", "0f".repeat(32))
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! The record layer of a connection that speaks TLS (RFC 9289): what [`super::byte_stream::ByteStream`] sends is sealed
+//! here, what it receives is opened here.
+//!
+//! The lock guards the session, for a receive or a send: one does not wait for the socket.
+//!
+//! Invariants:
+//! - After a receive nothing that was received is left here but the beginning of one record: epoll, which is
+//!   edge-triggered, has told of everything that a worker does not have.
+//! - Bytes count as sent when the socket has taken all of the records they are in. Until then whoever sends offers the
+//!   same bytes again, which are not looked at: they are sealed already.
+
+use crate::limits::{RECEIVE_BYTES, SEALED_AT_ONCE};
+use crate::sync::lock;
+use rpc::{Channel, HeldCertificate};
+use std::cell::RefCell;
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use tls::Session;
+
+thread_local! {
+    /// Records on their way in or out.
+    static RECORDS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Bytes of several replies that share records.
+    static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The record layer of a connection.
+pub(crate) struct Seal {
+    pub channel: Channel,
+    /// Who the client is, if it has shown a certificate.
+    pub certificate: Option<HeldCertificate>,
+    /// The cipher suite.
+    pub suite: String,
+    state: Mutex<State>,
+}
+
+struct State {
+    session: Session,
+    /// Records that the socket has not taken, and how much of them it has.
+    unsent: Vec<u8>,
+    gone: usize,
+    /// Bytes of plain text in them.
+    unsent_plain: usize,
+    peer_closed: bool,
+}
+
+/// What a receive brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    /// Bytes; 0 is the end of the stream.
+    pub len: usize,
+    /// Whether the socket may have more.
+    pub more: bool,
+}
+
+impl Seal {
+    pub fn new(session: Session, certificate: Option<HeldCertificate>) -> Self {
+        let channel =
+            certificate.as_ref().map_or(Channel::TLS, |held| Channel::of_certificate(held.id()));
+        let suite = session.suite();
+        let state =
+            State { session, unsent: Vec::new(), gone: 0, unsent_plain: 0, peer_closed: false };
+        Self { channel, certificate, suite, state: Mutex::new(state) }
+    }
+
+    /// Receives what has arrived, at most a buffer full, which has room for a record at least.
+    ///
+    /// # Errors
+    /// As recv(2); the records are not those of this session.
+    pub fn receive(&self, tcp: &TcpStream, plain: &mut [u8]) -> io::Result<Arrived> {
+        let mut state = lock(&self.state);
+        if state.peer_closed {
+            return Ok(Arrived { len: 0, more: false });
+        }
+        RECORDS.with_borrow_mut(|records| {
+            let room = plain.len().min(RECEIVE_BYTES);
+            if records.len() < room {
+                records.resize(room, 0);
+            }
+            loop {
+                let kept = state.session.put_kept(records);
+                let place = records.get_mut(kept..room).unwrap_or_default();
+                let space = place.len();
+                let len = sys::socket::receive(tcp, place)?;
+                if len == 0 {
+                    // nothing of half a record is believed
+                    return Ok(Arrived { len: 0, more: false });
+                }
+                let sealed = records.get_mut(..kept.saturating_add(len)).unwrap_or_default();
+                let mut answer = Vec::new();
+                let opened = state.session.open(sealed, plain, &mut answer);
+                state.unsent.append(&mut answer);
+                let opened = opened.map_err(|error| {
+                    // the alert; the connection is closed in any case
+                    let _ = state.flush(tcp);
+                    io::Error::new(ErrorKind::InvalidData, error)
+                })?;
+                state.peer_closed = opened.ended;
+                let more = len == space || opened.ended;
+                if opened.len > 0 || opened.ended {
+                    return Ok(Arrived { len: opened.len, more });
+                }
+                if !more {
+                    return Err(ErrorKind::WouldBlock.into());
+                }
+            }
+        })
+    }
+
+    /// Sends as much as fits; how many bytes of the parts are in records that the socket has taken.
+    ///
+    /// # Errors
+    /// As sendmsg(2); the session can send nothing more.
+    pub fn send(&self, tcp: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut state = lock(&self.state);
+        if !state.flush(tcp)? {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let mut taken = std::mem::take(&mut state.unsent_plain);
+        let mut left = PartsLeft { parts, at: 0 };
+        left.skip(taken);
+        while !left.is_empty() {
+            let len = RECORDS.with_borrow_mut(|records| {
+                records.clear();
+                let sealed = GATHERED.with_borrow_mut(|gathered| {
+                    let piece = left.next(gathered);
+                    state.session.seal(piece, records).map(|()| piece.len())
+                });
+                sealed.map_err(|error| io::Error::new(ErrorKind::BrokenPipe, error))
+            })?;
+            let all = RECORDS.with_borrow(|records| state.offer(tcp, records, len))?;
+            if !all {
+                break;
+            }
+            taken = taken.saturating_add(len);
+        }
+        if taken == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+    }
+
+    /// Tells the client that nothing more is sent, unless half of a record waits to be sent.
+    pub fn close(&self, tcp: &TcpStream) {
+        let mut state = lock(&self.state);
+        if matches!(state.flush(tcp), Ok(true)) {
+            let mut alert = Vec::new();
+            state.session.close(&mut alert);
+            // the connection ends in any case
+            let _ = state.offer(tcp, &alert, 0);
+        }
+    }
+
+    /// Whether its client should begin another session.
+    pub fn is_worn(&self) -> bool {
+        lock(&self.state).session.is_worn()
+    }
+
+    /// Whether the client's certificate is accepted still.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn recheck(&self, server: &tls::ServerTls) -> Result<(), String> {
+        if self.certificate.is_none() {
+            return Ok(());
+        }
+        let chain = lock(&self.state).session.chain();
+        server.recheck(&chain)
+    }
+}
+
+impl State {
+    /// Sends what waits; whether it is all gone.
+    fn flush(&mut self, tcp: &TcpStream) -> io::Result<bool> {
+        while let Some(rest) = self.unsent.get(self.gone..).filter(|rest| !rest.is_empty()) {
+            match sys::socket::send(tcp, &[IoSlice::new(rest)]) {
+                Ok(0) => return Ok(false),
+                Ok(len) => self.gone = self.gone.saturating_add(len),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        (self.unsent, self.gone) = (Vec::new(), 0);
+        Ok(true)
+    }
+
+    /// Sends records with so much plain text, or keeps what the socket does not take; whether it took all.
+    fn offer(&mut self, tcp: &TcpStream, records: &[u8], plain: usize) -> io::Result<bool> {
+        let gone = match sys::socket::send(tcp, &[IoSlice::new(records)]) {
+            Ok(len) => len,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                0
+            }
+            Err(error) => return Err(error),
+        };
+        match records.get(gone..) {
+            Some(rest) if !rest.is_empty() => {
+                self.unsent.extend_from_slice(rest);
+                self.unsent_plain = plain;
+                Ok(false)
+            }
+            Some(_) | None => Ok(true),
+        }
+    }
+}
+
+/// What is left of parts.
+struct PartsLeft<'p> {
+    parts: &'p [IoSlice<'p>],
+    /// Bytes of the first part that are done with.
+    at: usize,
+}
+
+impl<'p> PartsLeft<'p> {
+    fn skip(&mut self, mut len: usize) {
+        while let Some((first, others)) = self.parts.split_first() {
+            let rest = first.len().saturating_sub(self.at);
+            if len < rest {
+                self.at = self.at.saturating_add(len);
+                return;
+            }
+            len = len.saturating_sub(rest);
+            (self.parts, self.at) = (others, 0);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.parts.iter().all(|part| part.is_empty())
+    }
+
+    /// The next bytes that are sealed together: of one part where that is enough, else of several, which are copied
+    /// together so that they share records.
+    fn next<'n>(&mut self, gathered: &'n mut Vec<u8>) -> &'n [u8]
+    where
+        'p: 'n,
+    {
+        let parts: &'p [IoSlice<'p>] = self.parts;
+        let first: &'p [u8] =
+            parts.first().and_then(|part| part.get(self.at..)).unwrap_or_default();
+        if first.len() >= SEALED_AT_ONCE || parts.len() <= 1 {
+            let piece = first.get(..SEALED_AT_ONCE).unwrap_or(first);
+            self.skip(piece.len());
+            return piece;
+        }
+        gathered.clear();
+        let mut at = self.at;
+        for part in parts {
+            let part = part.get(std::mem::take(&mut at)..).unwrap_or_default();
+            let room = SEALED_AT_ONCE.saturating_sub(gathered.len());
+            gathered.extend_from_slice(part.get(..room).unwrap_or(part));
+        }
+        self.skip(gathered.len());
+        gathered
+    }
+}

@@ -1,0 +1,287 @@
+//! Where connections are while they make a handshake: threads of their own, each with its own epoll.
+//!
+//! A worker that has answered a probe gives the connection away, and nothing of its pool is occupied but the
+//! connection's place. When the handshake is over the connection goes back through the pool's inbox, with what came
+//! behind the last message as its tail.
+//!
+//! Bounds: [`HANDSHAKES_MAX`] at once, [`HANDSHAKES_PER_CLIENT_MAX`] of one client; beyond them the oldest of this
+//! client, or of the client with most, is closed. Each ends after the time that is set.
+//!
+//! Locks: `places` guards who has how many; a thread's inbox the connections that come to it. Each is held for an
+//! operation on a table or a list.
+
+use crate::conn::connection::{Conn, Rx};
+use crate::conn::places::{ClientNetwork, Places};
+use crate::epoll_tokens::TOKEN_INBOX;
+use crate::handshake::log::HandshakeLog;
+use crate::handshake::pending_handshake::{Outcome, PendingHandshake};
+use crate::limits::{EVENTS_PER_WAIT, HANDSHAKES_MAX, HANDSHAKES_PER_CLIENT_MAX};
+use crate::pool::inbox::Message;
+use crate::pool::shared::{Handshakes, Shared};
+use crate::pool::worker_pool::Pool;
+use crate::sync::lock;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use sys::epoll::{Epoll, Events, Interest};
+use sys::event::Event;
+use telemetry::{Counter, WorkerStats};
+use tls::ServerTls;
+
+/// Bytes received at once: a flight of a client.
+const RECEIVE_BYTES: usize = 16 << 10;
+
+/// The threads that make handshakes.
+pub(crate) struct HandshakeThreads {
+    server: Arc<ServerTls>,
+    /// How long a handshake may take.
+    time_max: Duration,
+    places: Mutex<Places>,
+    threads: Vec<HandshakeThread>,
+    /// The thread that gets the next one.
+    next: AtomicUsize,
+    stopping: AtomicBool,
+    log: HandshakeLog,
+}
+
+/// What others reach a thread by.
+struct HandshakeThread {
+    epoll: Epoll,
+    event: Event,
+    inbox: Mutex<Vec<PendingHandshake>>,
+}
+
+/// What a thread has.
+struct ThreadState<'d> {
+    handshakes: &'d HandshakeThreads,
+    thread: &'d HandshakeThread,
+    shared: &'d Shared,
+    stats: WorkerStats,
+    pending: HashMap<u64, PendingHandshake>,
+    /// When each has to be over, on the server's clock.
+    ends: BTreeMap<(u64, u64), ()>,
+    buf: Vec<u8>,
+}
+
+impl HandshakeThreads {
+    /// So many threads that do not run yet.
+    ///
+    /// # Errors
+    /// No descriptors or no memory.
+    pub fn new(server: Arc<ServerTls>, threads: usize, time_max: Duration) -> io::Result<Self> {
+        let thread = |_| {
+            let (epoll, event) = (Epoll::new()?, Event::new()?);
+            epoll.add(&event, TOKEN_INBOX, Interest::READABLE)?;
+            Ok(HandshakeThread { epoll, event, inbox: Mutex::default() })
+        };
+        Ok(Self {
+            server,
+            time_max,
+            places: Mutex::default(),
+            threads: (0..threads.max(1)).map(thread).collect::<io::Result<_>>()?,
+            next: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            log: HandshakeLog::default(),
+        })
+    }
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// As of starting a thread; those that run end with [`HandshakeThreads::stop`].
+    pub fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
+        let start = |number| {
+            let (handshakes, shared) = (Arc::clone(self), Arc::clone(shared));
+            Builder::new()
+                .name(format!("tls-{number}"))
+                .spawn(move || handshakes.run(number, &shared))
+        };
+        (0..self.threads.len()).map(start).collect()
+    }
+
+    /// Ends the threads; what they have is closed.
+    pub fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        self.threads.iter().for_each(|thread| thread.event.raise());
+    }
+
+    fn run(&self, number: usize, shared: &Shared) {
+        let Some(thread) = self.threads.get(number) else { return };
+        // a flood of handshakes delays itself more than calls
+        let _ = sys::thread::be_nice();
+        let mut own = ThreadState {
+            handshakes: self,
+            thread,
+            shared,
+            stats: shared.telemetry.worker(),
+            pending: HashMap::new(),
+            ends: BTreeMap::new(),
+            buf: vec![0; RECEIVE_BYTES],
+        };
+        let mut events = Events::with_capacity(EVENTS_PER_WAIT);
+        loop {
+            if let Err(error) = thread.epoll.wait(&mut events, own.wait_at_most()) {
+                tracing::error!(%error, "cannot wait for handshakes");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let mut index = 0_usize;
+            while let Some(ready) = events.at(index) {
+                index = index.saturating_add(1);
+                match ready.token {
+                    TOKEN_INBOX => own.take_inbox(),
+                    id => own.go_on(id),
+                }
+            }
+            own.end_late();
+            if self.stopping.load(Relaxed) {
+                own.take_inbox();
+                return own.end_all();
+            }
+        }
+    }
+
+    /// Gives a connection one of the places, for which another may have to go.
+    fn take_place(&self, client: ClientNetwork, id: u64) -> Option<u64> {
+        let mut places = lock(&self.places);
+        let from = if places.of(client) >= HANDSHAKES_PER_CLIENT_MAX {
+            Some(client)
+        } else if places.taken() >= HANDSHAKES_MAX {
+            places.with_more_than(0).next().map(|(busiest, _)| busiest)
+        } else {
+            None
+        };
+        let displaced = from.and_then(|from| {
+            let oldest = places.ids(from, 0).next()?;
+            places.give_back(from, oldest);
+            Some(oldest)
+        });
+        places.take(client, id);
+        displaced
+    }
+}
+
+impl Handshakes for HandshakeThreads {
+    fn begin(&self, mut rx: Box<Rx>, pool: &Arc<Pool>) {
+        let (conn, shared) = (Arc::clone(&rx.conn), &pool.shared);
+        let client = ClientNetwork::of(conn.peer.addr.ip());
+        if let Some(displaced) = self.take_place(client, conn.id)
+            && let Some(other) = shared.conns.find(displaced)
+        {
+            lock(&shared.deferred_stats).add(Counter::TlsDisplaced, 1);
+            other.shut_down();
+        }
+        let number = self.next.fetch_add(1, Relaxed) % self.threads.len().max(1);
+        match self.threads.get(number) {
+            Some(thread) if !self.stopping.load(Relaxed) => {
+                lock(&thread.inbox).push(PendingHandshake::new(rx, Arc::clone(pool)));
+                thread.event.raise();
+            }
+            Some(_) | None => {
+                rx.broken = true;
+                pool.post(Message::ReturnedConn(rx));
+            }
+        }
+    }
+}
+
+impl ThreadState<'_> {
+    fn now_ms(&self) -> u64 {
+        self.shared.clock.now_ms()
+    }
+
+    /// Until the first handshake is late.
+    fn wait_at_most(&self) -> Option<Duration> {
+        let ((end, _), ()) = self.ends.first_key_value()?;
+        Some(Duration::from_millis(end.saturating_sub(self.now_ms()).saturating_add(1)))
+    }
+
+    fn take_inbox(&mut self) {
+        self.thread.event.lower();
+        let arrived = std::mem::take(&mut *lock(&self.thread.inbox));
+        let time_ms = u64::try_from(self.handshakes.time_max.as_millis()).unwrap_or(u64::MAX);
+        let end = self.now_ms().saturating_add(time_ms);
+        for pending_one in arrived {
+            let id = pending_one.conn().id;
+            self.ends.insert((end, id), ());
+            let watched =
+                pending_one.conn().stream.watch(&self.thread.epoll, id, Interest::READABLE);
+            match watched {
+                Ok(()) => _ = self.pending.insert(id, pending_one),
+                Err(error) => self.end(Outcome::Failed(pending_one, Some(error.to_string()))),
+            }
+        }
+    }
+
+    fn go_on(&mut self, id: u64) {
+        let Some(pending_one) = self.pending.remove(&id) else { return };
+        let (conn, pool) = (Arc::clone(pending_one.conn()), Arc::clone(&pending_one.pool));
+        // a panic, which only a bug can cause, costs the connection and not the thread
+        let went_on =
+            AssertUnwindSafe(|| pending_one.go_on(&self.handshakes.server, &mut self.buf));
+        match catch_unwind(went_on) {
+            Ok(Outcome::More(pending_one)) => _ = self.pending.insert(id, pending_one),
+            Ok(over) => self.end(over),
+            Err(_panic) => {
+                self.stats.add(Counter::TlsFailed, 1);
+                let _ = conn.stream.unwatch(&self.thread.epoll);
+                self.give_place_back(&conn);
+                let token = conn.token();
+                pool.post(Message::Panicked(token));
+            }
+        }
+    }
+
+    /// Gives a connection back whose handshake is over.
+    fn end(&mut self, outcome: Outcome) {
+        let mut pending_one = match outcome {
+            Outcome::Done(pending_one) => {
+                HandshakeLog::done(pending_one.conn());
+                self.stats.add(Counter::TlsHandshakes, 1);
+                pending_one
+            }
+            Outcome::More(pending_one) => pending_one,
+            Outcome::Failed(mut pending_one, why) => {
+                if let Some(why) = why {
+                    self.handshakes.log.failed(pending_one.conn().peer.addr, &why, self.now_ms());
+                }
+                self.stats.add(Counter::TlsFailed, 1);
+                pending_one.rx.broken = true;
+                pending_one
+            }
+        };
+        let conn = Arc::clone(pending_one.conn());
+        // it was not watched if that failed
+        let _ = conn.stream.unwatch(&self.thread.epoll);
+        self.give_place_back(&conn);
+        (pending_one.rx.needs_rearm, pending_one.rx.read_until_empty) = (true, true);
+        pending_one.pool.post(Message::ReturnedConn(pending_one.rx));
+    }
+
+    fn give_place_back(&self, conn: &Conn) {
+        lock(&self.handshakes.places).give_back(ClientNetwork::of(conn.peer.addr.ip()), conn.id);
+    }
+
+    fn end_late(&mut self) {
+        let now_ms = self.now_ms();
+        while let Some(first) = self.ends.first_entry().filter(|first| first.key().0 <= now_ms) {
+            let (_, id) = *first.key();
+            first.remove();
+            if let Some(pending_one) = self.pending.remove(&id) {
+                self.stats.add(Counter::TlsTimedOut, 1);
+                let why =
+                    format!("its handshake was not over after {:?}", self.handshakes.time_max);
+                self.end(Outcome::Failed(pending_one, Some(why)));
+            }
+        }
+    }
+
+    fn end_all(&mut self) {
+        for (_, pending_one) in std::mem::take(&mut self.pending) {
+            self.end(Outcome::Failed(pending_one, None));
+        }
+    }
+}

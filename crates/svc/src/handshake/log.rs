@@ -1,0 +1,48 @@
+//! The log of handshakes: one line for each, but of those that fail no more than some in a minute, since anybody can
+//! make them fail.
+
+use crate::conn::connection::Conn;
+use crate::sync::lock;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+
+/// Failures that are logged in a minute.
+const FAILURES_PER_MINUTE: u32 = 30;
+const MINUTE_MS: u64 = 60_000;
+
+/// Writes the log. The lock guards two numbers.
+#[derive(Debug, Default)]
+pub(super) struct HandshakeLog(Mutex<Minute>);
+
+#[derive(Debug, Default)]
+struct Minute {
+    since_ms: u64,
+    failures: u32,
+}
+
+impl HandshakeLog {
+    /// A connection is sealed (RFC 9289 §6.1 asks for a record of it).
+    pub fn done(conn: &Conn) {
+        let Some(seal) = conn.stream.seal() else { return };
+        let held = seal.certificate.as_ref().and_then(|held| held.certificate());
+        let certificate = held.as_ref().map_or("none", |certificate| certificate.name());
+        let serial = held.as_ref().map_or("", |certificate| &certificate.serial);
+        tracing::info!(client = %conn.peer.addr, suite = seal.suite, certificate, serial, "connection with TLS 1.3");
+    }
+
+    /// A handshake has failed.
+    pub fn failed(&self, client: SocketAddr, why: &str, now_ms: u64) {
+        let mut minute = lock(&self.0);
+        if now_ms.saturating_sub(minute.since_ms) >= MINUTE_MS {
+            *minute = Minute { since_ms: now_ms, failures: 0 };
+        }
+        minute.failures = minute.failures.saturating_add(1);
+        let failures = minute.failures;
+        drop(minute);
+        if failures < FAILURES_PER_MINUTE {
+            tracing::warn!(%client, "TLS refused: {why}");
+        } else if failures == FAILURES_PER_MINUTE {
+            tracing::warn!(%client, "TLS refused: {why}; others within this minute are counted only");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What the server looks at in a certificate.
+
+use rpc::Certificate;
+use rustls::pki_types::CertificateDer;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
+
+/// Names of a certificate that are looked at; one with more is an error.
+const NAMES_MAX: usize = 256;
+/// Bytes of a name that are kept for people.
+const TEXT_MAX: usize = 512;
+
+/// A certificate that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotCertificate {
+    /// It is not in the form of X.509.
+    #[error("it is no X.509 certificate")]
+    Form,
+    /// It has very many names.
+    #[error("it has more than 256 names")]
+    ManyNames,
+    /// A client's certificate names no single machine (RFC 9289 §5.2.1).
+    #[error("its name {0} stands for more than one machine")]
+    Wildcard(String),
+}
+
+/// Reads a certificate.
+///
+/// # Errors
+/// [`NotCertificate`], but for [`NotCertificate::Wildcard`].
+pub fn read_certificate(der: &CertificateDer<'_>) -> Result<Certificate, NotCertificate> {
+    let (_, read) = X509Certificate::from_der(der).map_err(|_| NotCertificate::Form)?;
+    let mut names = Vec::new();
+    let alternative = read.subject_alternative_name().map_err(|_| NotCertificate::Form)?;
+    let listed = alternative.map(|extension| extension.value.general_names.as_slice());
+    let listed = listed.unwrap_or_default();
+    if listed.len() > NAMES_MAX {
+        return Err(NotCertificate::ManyNames);
+    }
+    for name in listed {
+        match name {
+            GeneralName::DNSName(name) => names.push(printable(&name.to_ascii_lowercase())),
+            GeneralName::IPAddress(bytes) => names.extend(address(bytes).map(|ip| ip.to_string())),
+            _ => {}
+        }
+    }
+    let mut fingerprint = [0; 32];
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, der);
+    fingerprint.copy_from_slice(digest.as_ref().get(..32).ok_or(NotCertificate::Form)?);
+    Ok(Certificate {
+        subject: printable(&read.subject().to_string()),
+        common_name: common_name(read.subject()),
+        issuer: printable(&read.issuer().to_string()),
+        serial: read.raw_serial_as_string(),
+        names,
+        fingerprint,
+        not_after: read.validity().not_after.timestamp(),
+    })
+}
+
+/// The same for a client's, whose names have no wildcards.
+pub(crate) fn read_client(der: &CertificateDer<'_>) -> Result<Certificate, NotCertificate> {
+    let read = read_certificate(der)?;
+    match read.names.iter().find(|name| name.contains('*')) {
+        Some(name) => Err(NotCertificate::Wildcard(name.clone())),
+        None => Ok(read),
+    }
+}
+
+fn common_name(name: &X509Name<'_>) -> Option<String> {
+    Some(printable(name.iter_common_name().next()?.as_str().ok()?))
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(|four| Ipv4Addr::from(four).into());
+    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(|six| Ipv6Addr::from(six).into())).ok()
+}
+
+/// A text of the peer's for logs and tables.
+fn printable(text: &str) -> String {
+    let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().take(TEXT_MAX).map(visible).collect()
+}

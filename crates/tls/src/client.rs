@@ -1,0 +1,168 @@
+//! The client's side: for diagnoses, measurements and tests.
+
+use crate::certificate::read_certificate;
+use crate::files::{FileError, certificates, private_key};
+use crate::handshake::{Handshake, HandshakeError};
+use crate::machine::Machine;
+use rpc::Certificate;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{UnbufferedClientConnection, WebPkiServerVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The files of a client.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientFiles {
+    /// The authorities of servers. None: a server's certificate is looked at and not checked.
+    pub ca: Option<PathBuf>,
+    /// The client's own certificate and key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// What a server has shown.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// Its chain, its own certificate first.
+    pub chain: Vec<Certificate>,
+    /// Why the chain is not accepted, in words; `None` if it is, or if no authority is known.
+    pub refused: Option<String>,
+}
+
+/// TLS of a client.
+pub struct ClientTls {
+    config: Arc<ClientConfig>,
+    look: Arc<Look>,
+}
+
+/// Checks a server's certificate, and keeps what it was.
+#[derive(Debug)]
+struct Look {
+    /// `None`: nothing is checked.
+    inner: Option<Arc<WebPkiServerVerifier>>,
+    /// Whether a certificate that is not accepted ends the handshake.
+    strict: bool,
+    schemes: Vec<SignatureScheme>,
+    algorithms: rustls::crypto::WebPkiSupportedAlgorithms,
+    seen: Mutex<Seen>,
+}
+
+impl ClientTls {
+    /// Reads the files. A server that is not accepted ends a `strict` handshake; else what is wrong is told by
+    /// [`ClientTls::seen`]. `alpn` is offered, if it is not empty.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn open(files: &ClientFiles, strict: bool, alpn: &[u8]) -> Result<Self, FileError> {
+        let provider = crate::provider();
+        let algorithms = provider.signature_verification_algorithms;
+        let inner = match &files.ca {
+            None => None,
+            Some(path) => {
+                let unusable = |why: String| FileError::Certificate { path: path.clone(), why };
+                let mut roots = RootCertStore::empty();
+                for der in certificates(path)? {
+                    roots.add(der).map_err(|error| unusable(error.to_string()))?;
+                }
+                let build = WebPkiServerVerifier::builder_with_provider(
+                    Arc::new(roots),
+                    Arc::clone(&provider),
+                );
+                Some(build.build().map_err(|error| unusable(error.to_string()))?)
+            }
+        };
+        let schemes = algorithms.supported_schemes();
+        let look = Arc::new(Look { inner, strict, schemes, algorithms, seen: Mutex::default() });
+        let nowhere = PathBuf::from("TLS 1.3");
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .map_err(|error| FileError::Certificate { path: nowhere, why: error.to_string() })?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(&look) as Arc<dyn ServerCertVerifier>);
+        let mut config = match &files.identity {
+            None => builder.with_no_client_auth(),
+            Some((cert, key)) => {
+                builder.with_client_auth_cert(certificates(cert)?, private_key(key)?).map_err(
+                    |error| FileError::Certificate { path: key.clone(), why: error.to_string() },
+                )?
+            }
+        };
+        if !alpn.is_empty() {
+            config.alpn_protocols = vec![alpn.to_vec()];
+        }
+        config.resumption = rustls::client::Resumption::disabled();
+        Ok(Self { config: Arc::new(config), look })
+    }
+
+    /// Begins a handshake with the server of this name or address; what is to be sent is appended to `outgoing`.
+    ///
+    /// # Errors
+    /// The name is none.
+    pub fn begin(&self, name: &str, outgoing: &mut Vec<u8>) -> Result<Handshake, HandshakeError> {
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|_| Error::General(format!("{name} is no name of a server")))?;
+        let machine = UnbufferedClientConnection::new(Arc::clone(&self.config), name)?;
+        let begun = Handshake::of(Machine::Client(Box::new(machine))).receive(&[], outgoing)?;
+        begun.0.ok_or_else(|| Error::HandshakeNotComplete.into())
+    }
+
+    /// What the server of the last handshake has shown.
+    pub fn seen(&self) -> Seen {
+        self.look.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ServerCertVerifier for Look {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verdict = self.inner.as_ref().map_or(Ok(()), |inner| {
+            let checked = inner.verify_server_cert(
+                end_entity,
+                intermediates,
+                server_name,
+                ocsp_response,
+                now,
+            );
+            checked.map(|_| ())
+        });
+        let chain = std::iter::once(end_entity).chain(intermediates);
+        let chain = chain.filter_map(|der| read_certificate(der).ok()).collect();
+        let words = |error: &Error| crate::words::client_words(&HandshakeError::Tls(error.clone()));
+        let seen = Seen { chain, refused: verdict.as_ref().err().map(words) };
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        match verdict {
+            Err(error) if self.strict => Err(error),
+            Ok(()) | Err(_) => Ok(ServerCertVerified::assertion()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.clone()
+    }
+}
