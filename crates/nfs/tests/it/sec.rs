@@ -86,7 +86,8 @@ fn mnt_lists_the_flavors_of_the_export_for_any_credential() {
     for (sec, flavors) in [
         ("", &[AUTH_SYS, AUTH_NONE][..]),
         ("sec=sys", &[AUTH_SYS]),
-        ("sec=null:krb5", &[AUTH_NONE]),
+        ("sec=null:krb5", &[AUTH_NONE, 390_003]),
+        ("sec=krb5p:krb5i:krb5:sys:none", &[390_005, 390_004, 390_003, AUTH_SYS, AUTH_NONE]),
         ("sec=none:unix", &[AUTH_NONE, AUTH_SYS]),
     ] {
         let program = mount_program(Arc::new(Mount::new(exports(sec))));
