@@ -76,9 +76,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let squash_to = process.squash_to;
     let specs =
         export_specs::load_valid(config, squash_to).map_err(|error| UsageError::of(&error))?;
-    make_control_dir(&config.control, process.uid)?;
-    state_dir::make(&config.state_dir)?;
-    let identity = Arc::new(Identity::open(&config.state_dir)?);
+    let identity = prepare_directories(config, process.uid)?;
     let backends = Backends::start()?;
     let open = backends.opener(config.state_dir.clone(), Arc::clone(&identity), squash_to);
     let export_keeper = ExportKeeper::start(&specs, identity, open)?;
@@ -172,6 +170,13 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         hung_calls,
         backends,
     })
+}
+
+/// Makes the directories of the control socket and of the state, where they are missing, and reads who the server is.
+fn prepare_directories(config: &ServeConfig, uid: u32) -> anyhow::Result<Arc<Identity>> {
+    make_control_dir(&config.control, uid)?;
+    state_dir::make(&config.state_dir)?;
+    Ok(Arc::new(Identity::open(&config.state_dir)?))
 }
 
 /// A secret of 128 random bits, in hexadecimal.
