@@ -23,7 +23,7 @@ impl<'c> Requester<'c> {
     }
 
     /// Whether the client may get state, as far as its record and the grace period are concerned. After
-    /// [`Admission::Store`] of a [`Record::Client`] the caller calls [`V4State::client_recorded`].
+    /// [`Admission::Store`] of a [`Record::Client`] the caller calls [`crate::v4::V4State::client_recorded`].
     pub fn admit(&self, now: Now, state: &State, reclaim: bool) -> Admission {
         let client = self.client;
         if !reclaim && self.may_have_new() && client.is_recorded() && state.grace_is_over() {

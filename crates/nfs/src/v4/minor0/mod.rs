@@ -1,6 +1,6 @@
 //! Version 4.0 (RFC 7530), as far as it differs from the later ones: a COMPOUND has no session; who sends it is told by the
 //! client id or the stateid in each operation, and what may not run twice is known by its owner's numbers ([`turn`]) or by
-//! the reply cache of RPC ([`plan`]).
+//! the reply cache of RPC ([`mod@plan`]).
 //!
 //! An operation that is not here is the same in all minor versions.
 
