@@ -5,7 +5,8 @@
 set -u
 bowline=$1
 realm=/run/realm
-mkdir -p $realm /run/state /run/rpc_pipefs /mnt/nfs /srv/all/alice /srv/private
+mkdir -p -m 700 /run/state
+mkdir -p $realm /run/rpc_pipefs /mnt/nfs /srv/all/alice /srv/private
 export KRB5_KDC_PROFILE=$realm/kdc.conf
 echo server.lab.test >/proc/sys/kernel/hostname
 printf '127.0.0.1 server.lab.test server localhost\n' >/etc/hosts
@@ -166,6 +167,9 @@ without_a_keytab_the_other_flavours_are_served() {
   "$bowline" set --control /run/control.sock keytab=$realm/nfs.keytab && mount_with 4.1 krb5i && umount /mnt/nfs
 }
 check without_a_keytab_the_other_flavours_are_served
+# a worker that acts as alice has stored that the client has files open, in a directory that is the server's alone
+records_are_stored_whoever_is_served() { ! grep 'cannot store' /run/server.log; }
+check records_are_stored_whoever_is_served
 kill $server
 wait $server
 [ $failed = 0 ] || { echo "the server said:"; tail -n 20 /run/server.log; tail -n 5 /run/gssd.log; tail -n 3 $realm/kdc.log; }

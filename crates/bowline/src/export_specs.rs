@@ -391,6 +391,7 @@ mod tests {
                 Some("auto|0|SIZE") => format!("{}=64K", option.name),
                 Some("PATH") => format!("{}=/mnt", option.name),
                 Some("FLAVOUR[:FLAVOUR]...") => format!("{}=sys", option.name),
+                Some("strict|any") => format!("{}=strict", option.name),
                 Some("none:tls:mtls") => format!("{}=tls:mtls", option.name),
                 Some("sha256:DIGITS") => format!("{}=sha256:{}", option.name, "5a".repeat(32)),
                 Some(_) => format!("{}=7", option.name),
@@ -405,7 +406,7 @@ mod tests {
                 seen.push(option.name);
             }
         }
-        assert_eq!(seen.len(), 19, "{seen:?}");
+        assert_eq!(seen.len(), 22, "{seen:?}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The file of the recovery store: the few things that are done with it, each on stable storage when it returns.
+//! The file of the recovery store: the few things that are done with it, each on stable storage when it returns. Workers
+//! that store something may act as the user of an earlier call, so each of them begins by acting as the server again.
 
 use super::NotStored;
 use std::fs::{File, OpenOptions};
@@ -67,6 +68,7 @@ impl Directory {
 impl Disk for Directory {
     fn read(&self) -> Result<Vec<u8>, NotStored> {
         let read = || {
+            sys::identity::act_as_process()?;
             let mut file = self.open(OpenOptions::new().read(true).append(true).create(true))?;
             if file.metadata()?.len() > LEN_MAX {
                 return Err(io::Error::other("it is too long to be a file of this server"));
@@ -81,6 +83,7 @@ impl Disk for Directory {
 
     fn append(&self, bytes: &[u8]) -> Result<(), NotStored> {
         let append = || {
+            sys::identity::act_as_process()?;
             let mut file = self.open(OpenOptions::new().append(true))?;
             file.write_all(bytes)?;
             sys::io::sync_data(file.as_fd())
@@ -90,6 +93,7 @@ impl Disk for Directory {
 
     fn truncate(&self, len: u64) -> Result<(), NotStored> {
         let truncate = || {
+            sys::identity::act_as_process()?;
             let file = self.open(OpenOptions::new().write(true))?;
             file.set_len(len)?;
             sys::io::sync(file.as_fd())
@@ -100,6 +104,7 @@ impl Disk for Directory {
     fn replace(&self, bytes: &[u8]) -> Result<(), NotStored> {
         let new = self.path.join(NEW_NAME);
         let replace = || {
+            sys::identity::act_as_process()?;
             let mut file = OpenOptions::new()
                 .write(true)
                 .create(true)

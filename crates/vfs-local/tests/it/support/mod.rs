@@ -100,6 +100,18 @@ fn each_in(base: &Path, run: impl Fn(&Stage)) {
     run(&Stage::new_in(base, Naming::Table));
 }
 
+/// That something is mounted on a directory of the root, and not entered: where ids are handles, the directory below the
+/// mount is found, which is empty, else access is denied.
+#[track_caller]
+pub fn assert_is_covered(local: &LocalFs, cx: &Cx<'_>, name: &str) {
+    match find(local, cx, &local.root(), name) {
+        Ok((covered, _)) => {
+            assert_eq!(find(local, cx, &covered, "secret").map(drop), Err(vfs::Status::NoEnt));
+        }
+        Err(status) => assert_eq!(status, vfs::Status::Acces),
+    }
+}
+
 pub fn find(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &str) -> Result<(Fid, Attr)> {
     let component = Component::new(name.as_bytes()).unwrap();
     local.lookup(cx, dir, component).map(|found| (found.node.fid, found.node.attr))
