@@ -1,10 +1,12 @@
 //! Rules that a machine can check: `cargo xtask all`, or one of them by its name ([`RULES`]);
-//! `cargo xtask cycles CRATE` prints the import cycles of a crate, `cargo xtask sbom` the program's parts.
+//! `cargo xtask cycles CRATE` prints the import cycles of a crate, `cargo xtask sbom` the program's parts, and
+//! `cargo xtask kernel-bar` measures beside the kernel's server ([`kernel_bar`]).
 //!
 //! Each rule prints what breaks it as `file:line: what and what to do`; any finding fails the run.
 
 mod cycles;
 mod dependencies;
+mod kernel_bar;
 mod layers;
 mod links;
 mod lints;
@@ -33,6 +35,10 @@ const RULES: [Rule; 7] = [
 fn main() -> Result<()> {
     let wanted = std::env::args().nth(1).unwrap_or_else(|| "all".into());
     let root = root();
+    if wanted == "kernel-bar" {
+        let args: Vec<String> = std::env::args().skip(2).collect();
+        return kernel_bar::run(&root, &args);
+    }
     if let ("cycles", Some(name)) = (wanted.as_str(), std::env::args().nth(2)) {
         return cycles::print(&root, &name);
     }

@@ -1,0 +1,358 @@
+//! `cargo xtask kernel-bar [--program FILE] [PART...]`: Bowline beside the kernel's own server and Ganesha, in an emulated
+//! machine (`tests/speed/emulated/run`).
+//!
+//! Each part is one boot of less than five minutes: a machine, a peer and the loads whose names contain a text, for example
+//! `counted/knfsd/getattr`. Without parts all are measured ([`parts`]). What a part measures replaces the same rows of
+//! `docs/bench/kernel-server.json`; `docs/bench/kernel-server.md` is made from that file, so that parts that were not
+//! measured again keep their figures and their dates.
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Texts that divide the loads into parts.
+const LOADS: [&str; 10] = [
+    "null",
+    "getattr",
+    "access",
+    "lookup",
+    "read 4",
+    "read 32",
+    "read 1 m",
+    "write",
+    "create",
+    "readdirplus",
+];
+/// A boot takes no longer.
+const BOOT_SECONDS_MAX: u32 = 290;
+/// Where `./do release` puts the program that is measured.
+const PROGRAM: &str = "target/dist/bowline";
+const DATA: &str = "docs/bench/kernel-server.json";
+const PAGE: &str = "docs/bench/kernel-server.md";
+
+/// How the emulated machine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Machine {
+    /// One CPU; its clock counts instructions, 1 ns for each.
+    Counted,
+    /// Two CPUs in time.
+    TwoCpus,
+}
+
+impl Machine {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::TwoCpus => "two-cpus",
+        }
+    }
+
+    const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Counted => &["--count"],
+            Self::TwoCpus => &["--cpus", "2"],
+        }
+    }
+}
+
+/// What is measured in one boot.
+#[derive(Debug, PartialEq, Eq)]
+struct Part {
+    machine: Machine,
+    peer: String,
+    loads: String,
+}
+
+impl Part {
+    /// Of `MACHINE/PEER/LOADS`.
+    fn parse(text: &str) -> Result<Self> {
+        let mut words = text.splitn(3, '/');
+        let (machine, peer, loads) = (words.next(), words.next(), words.next());
+        let (Some(machine), Some(peer), Some(loads)) = (machine, peer, loads) else {
+            bail!("{text}: a part is MACHINE/PEER/LOADS, for example counted/knfsd/getattr");
+        };
+        let machine =
+            [Machine::Counted, Machine::TwoCpus].into_iter().find(|m| m.name() == machine);
+        let machine = machine.context("a machine is counted or two-cpus")?;
+        Ok(Self { machine, peer: peer.to_owned(), loads: loads.to_owned() })
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}/{}", self.machine.name(), self.peer, self.loads)
+    }
+}
+
+/// All parts: both machines beside the kernel's server, and instructions beside Ganesha.
+fn parts() -> Vec<Part> {
+    let of = |machine, peer: &str| {
+        let peer = peer.to_owned();
+        LOADS.map(move |loads| Part { machine, peer: peer.clone(), loads: loads.to_owned() })
+    };
+    let counted = of(Machine::Counted, "knfsd").into_iter().chain(of(Machine::Counted, "ganesha"));
+    counted.chain(of(Machine::TwoCpus, "knfsd")).collect()
+}
+
+/// A server's medians.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Medians {
+    /// µs of the server's CPU per call: thousands of instructions where they are counted.
+    us_per_call: f64,
+    calls_per_s: f64,
+}
+
+/// One load beside one peer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Row {
+    machine: Machine,
+    peer: String,
+    load: String,
+    /// When it was measured, to the day.
+    date: String,
+    bowline: Medians,
+    other: Medians,
+}
+
+/// What `bowline bench compare --json` writes, as far as it is used.
+#[derive(Deserialize)]
+struct Comparison {
+    started: String,
+    loads: Vec<Compared>,
+}
+
+#[derive(Deserialize)]
+struct Compared {
+    load: String,
+    figures: Vec<Figures>,
+}
+
+#[derive(Deserialize)]
+struct Figures {
+    us_per_call: Vec<f64>,
+    calls_per_s: Vec<f64>,
+}
+
+impl Figures {
+    fn medians(&self) -> Option<Medians> {
+        let (us_per_call, calls_per_s) = (median(&self.us_per_call)?, median(&self.calls_per_s)?);
+        Some(Medians { us_per_call, calls_per_s })
+    }
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// Measures what is asked for, and writes the data and the page.
+pub fn run(root: &Path, args: &[String]) -> Result<()> {
+    let (mut program, mut wanted) = (root.join(PROGRAM), Vec::new());
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        if arg == "--program" {
+            program = PathBuf::from(args.next().context("--program needs a file")?);
+        } else {
+            wanted.push(Part::parse(arg)?);
+        }
+    }
+    if !program.exists() {
+        bail!(
+            "{} does not exist: make it with ./do release, or name a --program",
+            program.display()
+        );
+    }
+    let program = program.canonicalize()?;
+    let wanted = if wanted.is_empty() { parts() } else { wanted };
+    for part in &wanted {
+        let rows = measure(root, &program, part).with_context(|| part.name())?;
+        let data = root.join(DATA);
+        let mut all: Vec<Row> = match std::fs::read_to_string(&data) {
+            Ok(text) => serde_json::from_str(&text).with_context(|| DATA)?,
+            Err(_) => Vec::new(),
+        };
+        replace(&mut all, rows);
+        std::fs::write(&data, data_text(&all)?)?;
+        std::fs::write(root.join(PAGE), page(&all))?;
+        println!("{}: done", part.name());
+    }
+    Ok(())
+}
+
+/// Boots once.
+fn measure(root: &Path, program: &Path, part: &Part) -> Result<Vec<Row>> {
+    let (program, peer, loads) = (program.display(), &part.peer, &part.loads);
+    let command = format!(
+        "'{program}' bench compare --peer {peer} --quick --only '{loads}' --json /run/figures >/run/table 2>&1 || \
+         {{ cat /run/table; exit 1; }}; cat /run/figures"
+    );
+    let output = Command::new(root.join("tests/speed/emulated/run"))
+        .args(part.machine.options())
+        .args(["--seconds", &BOOT_SECONDS_MAX.to_string(), "--", &command])
+        .stderr(Stdio::inherit())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        bail!("{}: {said}", output.status);
+    }
+    let json = said.get(said.find('{').unwrap_or(0)..).unwrap_or_default();
+    let comparison: Comparison = serde_json::from_str(json).with_context(|| said.to_string())?;
+    rows(part, &comparison)
+}
+
+fn rows(part: &Part, comparison: &Comparison) -> Result<Vec<Row>> {
+    let row = |compared: &Compared| {
+        let medians = |at: usize| {
+            let figures = compared.figures.get(at).and_then(Figures::medians);
+            figures.with_context(|| format!("{}: a server has no figures", compared.load))
+        };
+        Ok(Row {
+            machine: part.machine,
+            peer: part.peer.clone(),
+            load: compared.load.clone(),
+            date: comparison.started.chars().take(10).collect(),
+            bowline: medians(0)?,
+            other: medians(1)?,
+        })
+    };
+    comparison.loads.iter().map(row).collect()
+}
+
+/// New rows take the place of those of the same machine, peer and load; others follow.
+fn replace(all: &mut Vec<Row>, new: Vec<Row>) {
+    for row in new {
+        let same = |old: &&mut Row| {
+            (old.machine, &old.peer, &old.load) == (row.machine, &row.peer, &row.load)
+        };
+        match all.iter_mut().find(same) {
+            Some(old) => *old = row,
+            None => all.push(row),
+        }
+    }
+}
+
+/// The data, a line for each row.
+fn data_text(all: &[Row]) -> Result<String> {
+    let lines: Result<Vec<String>, _> = all.iter().map(serde_json::to_string).collect();
+    Ok(format!("[\n{}\n]\n", lines?.join(",\n")))
+}
+
+/// What the page says before its tables.
+const INTRODUCTION: &str = "\
+# Beside the kernel's own server
+
+Made by `cargo xtask kernel-bar`, which boots Debian's kernel in an emulated machine (QEMU without KVM,
+[tests/speed/emulated](../../tests/speed/emulated/run)) and runs `bowline bench compare` in it: the kernel's server (knfsd) with its default
+of 8 threads, files in memory, 16 clients (8 for 1 MiB), the same load generator for all. Medians of three rounds; `cargo xtask kernel-bar PART` measures a part
+again, for example `counted/knfsd/getattr`.
+
+";
+const COUNTED: &str = "\
+## Instructions
+
+One CPU whose clock counts instructions. What the threads of each server execute for a call, the kernel's part included, and calls/s
+relative to knfsd. The counts repeat to 2 %, on any machine; they know nothing of caches, and of what entering the
+kernel costs a real processor.
+
+| load | Bowline | knfsd | Ganesha | Bowline / knfsd | calls/s, of knfsd | measured |
+| --- | --- | --- | --- | --- | --- | --- |
+";
+const TWO_CPUS: &str = "\
+## Two CPUs
+
+Two emulated CPUs in time, where waiting, waking and interrupts between CPUs count, and user-space instructions are dear. Rounds
+differ by up to half.
+
+| load | CPU per call, of knfsd | calls/s, of knfsd | measured |
+| --- | --- | --- | --- |
+";
+
+/// The page.
+fn page(all: &[Row]) -> String {
+    let mut text = String::from(INTRODUCTION);
+    text.push_str(COUNTED);
+    let of = |machine: Machine| {
+        all.iter().filter(move |row| row.machine == machine && row.peer == "knfsd")
+    };
+    for row in of(Machine::Counted) {
+        let is_same = |other: &&Row| {
+            other.machine == Machine::Counted && other.peer == "ganesha" && other.load == row.load
+        };
+        let ganesha = all.iter().find(is_same);
+        let ganesha = ganesha.map_or_else(|| "–".into(), |row| instructions(row.other));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {ganesha} | {:.2} | {:.2} | {} |",
+            row.load,
+            instructions(row.bowline),
+            instructions(row.other),
+            row.bowline.us_per_call / row.other.us_per_call,
+            row.bowline.calls_per_s / row.other.calls_per_s,
+            row.date,
+        );
+    }
+    text.push('\n');
+    text.push_str(TWO_CPUS);
+    for row in of(Machine::TwoCpus) {
+        let _ = writeln!(
+            text,
+            "| {} | {:.2} | {:.2} | {} |",
+            row.load,
+            row.bowline.us_per_call / row.other.us_per_call,
+            row.bowline.calls_per_s / row.other.calls_per_s,
+            row.date,
+        );
+    }
+    text
+}
+
+/// µs of the counting clock as instructions, with spaces between thousands.
+fn instructions(medians: Medians) -> String {
+    let count = format!("{:.0}", medians.us_per_call * 1000.0);
+    let mut text = String::new();
+    for (at, digit) in count.chars().enumerate() {
+        if at > 0 && (count.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Comparison, Machine, Part, data_text, page, parts, replace, rows};
+
+    const JSON: &str = r#"{"started": "2026-11-24T08:00:00Z", "loads": [{"load": "NULL", "figures": [
+        {"server": "bowline", "us_per_call": [15.0, 16.0, 15.5], "calls_per_s": [1.0, 3.0, 2.0]},
+        {"server": "knfsd", "us_per_call": [31.0, 20.0, 40.0], "calls_per_s": [4.0, 4.0, 4.0]}]}]}"#;
+
+    #[test]
+    fn a_part_is_a_machine_a_peer_and_a_text() {
+        let part = Part::parse("two-cpus/knfsd/read 1 m").unwrap();
+        assert_eq!(part.machine, Machine::TwoCpus);
+        assert_eq!((part.peer.as_str(), part.loads.as_str()), ("knfsd", "read 1 m"));
+        assert!(Part::parse("three/knfsd/null").is_err() && Part::parse("counted").is_err());
+        assert!(parts().iter().all(|part| Part::parse(&part.name()).unwrap() == *part));
+    }
+
+    #[test]
+    fn the_page_has_medians_ratios_and_the_day() {
+        let part = Part::parse("counted/knfsd/null").unwrap();
+        let comparison: Comparison = serde_json::from_str(JSON).unwrap();
+        let mut all = rows(&part, &comparison).unwrap();
+        replace(&mut all, rows(&part, &comparison).unwrap());
+        assert_eq!(all.len(), 1, "the same row is replaced");
+        let ganesha = Part { peer: "ganesha".into(), ..part };
+        replace(&mut all, rows(&ganesha, &comparison).unwrap());
+        let text = page(&all);
+        let line = "| NULL | 15 500 | 31 000 | 31 000 | 0.50 | 0.50 | 2026-11-24 |";
+        assert!(text.contains(line), "{text}");
+        assert_eq!(
+            serde_json::from_str::<Vec<super::Row>>(&data_text(&all).unwrap()).unwrap(),
+            all
+        );
+    }
+}
