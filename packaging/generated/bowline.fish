@@ -90,6 +90,9 @@ nsm=\t'whether the server hears of reboots of clients that hold locks, and tells
 keytab=\t'where the server\'s Kerberos keys are, for exports with sec=krb5, krb5i or krb5p'
 principals=\t'a file that says which Kerberos principal is which user'
 memory=\t'most memory for calls that are being received and replies that clients have not taken'
+audit=\t'a file in which it is recorded who removes, renames and changes attributes'
+audit-size=\t'size from which on the file of audit is renamed and a new one begun'
+audit-files=\t'how many full files of audit are kept, as PATH.1, PATH.2 and so on'
 tls=\t'whether calls are refused that do not come through TLS'
 tls-handshake-threads=\t'threads that make TLS handshakes'
 log-level=\t'least severity of messages that are logged'"

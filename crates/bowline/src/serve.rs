@@ -3,6 +3,7 @@
 //! [`start`] builds the parts, and fails before a client can connect; [`control`] answers the
 //! control socket; [`run`] handles signals until the stop. Calls do not pass through this module.
 
+mod audit;
 mod backends;
 mod client_replies;
 mod connection_rows;

@@ -4,6 +4,7 @@
 //! rows. [`Values`] is plain data; the server keeps it behind a lock of its own.
 
 mod apply_tcp_buffers;
+mod audit;
 mod byte_size;
 mod clap_parsers;
 mod row;
@@ -12,6 +13,7 @@ mod table;
 mod tcp_buffers;
 mod tls;
 
+pub use audit::AuditFile;
 pub use tls::TlsDemand;
 
 pub use apply_tcp_buffers::{check_at_start as check_tcp_buffers, size_exports};

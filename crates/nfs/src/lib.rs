@@ -7,6 +7,8 @@
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE allocate nothing here and take no lock.
 
 pub mod acl;
+pub mod audit;
+pub mod audited_call;
 mod byte_range_locks;
 mod clock;
 mod file_key;

@@ -1,5 +1,6 @@
 //! What all versions of the NFS program share.
 
+use crate::audit::Audit;
 use crate::byte_range_locks::ByteRangeLocks;
 use crate::clock::Clock;
 use crate::settings::NfsSettings;
@@ -27,6 +28,8 @@ pub struct Nfs {
     pub clock: Clock,
     /// Where it is stored who may reclaim after a restart.
     pub store: Arc<dyn Store>,
+    /// The record of changes, if it is asked for.
+    pub audit: Audit,
     /// Who takes and gives back byte-range locks for version 4.
     lock_manager: OnceLock<Weak<dyn ByteRangeLocks>>,
     /// Who calls clients of version 4.0 back.
@@ -46,6 +49,7 @@ impl Nfs {
             v4: V4::default(),
             clock: Clock::default(),
             store: Arc::new(Volatile),
+            audit: Audit::default(),
             lock_manager: OnceLock::new(),
             outbound: OnceLock::new(),
         }

@@ -331,6 +331,7 @@ impl ServerControl {
         let mut warnings = self.warnings.clone();
         warnings.extend(grace_status::warnings(&self.parts));
         warnings.extend(self.parts.kerberos.problem());
+        warnings.extend(self.parts.audit.warnings());
         let faults = self.export_keeper.faults();
         warnings.extend(faults.into_iter().map(|fault| format!("not served: {fault}")));
         warnings.extend(
@@ -394,6 +395,7 @@ impl ServerControl {
         if dry_run {
             return Ok(done);
         }
+        self.parts.audit.reopen();
         if let Some(sealed) = &self.sealed {
             let noted = sealed
                 .reload(self)

@@ -58,6 +58,8 @@ pub fn text(sources: &Sources<'_>, format: Format) -> String {
     network(&mut out, sources);
     locks(&mut out, sources.parts);
     kerberos(&mut out, sources.parts);
+    out.family("audit_lost", Kind::Counter, "Records of the setting audit that were not written.");
+    out.counter("audit_lost", &[], sources.parts.audit.lost());
     events(&mut out, snapshot);
     out.finish()
 }

@@ -3,6 +3,7 @@
 //! `server` stays until the process ends, also when it has been stopped. Its lock is held for reading while
 //! an operator's request asks or changes the server, and by the stop; calls never take it.
 
+use super::audit::AuditLog;
 use super::kerberos::Kerberos;
 use super::lock_keeper::LockKeeper;
 use super::portmap::PortmapService;
@@ -27,6 +28,8 @@ pub struct ServerParts {
     pub exports: Arc<Exports>,
     /// The NFS programs, with their live settings.
     pub nfs: Arc<Nfs>,
+    /// The record of removes, renames and changed attributes.
+    pub audit: AuditLog,
     /// The lock manager.
     pub nlm: Arc<Nlm>,
     /// The status monitor.

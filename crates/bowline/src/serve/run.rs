@@ -40,6 +40,7 @@ pub fn run(server: RunningServer) -> ! {
     drop(metrics);
     drop(hung_calls);
     let done = control.parts.stop(STOP_TIMEOUT);
+    control.parts.audit.finish();
     if !done {
         let hung = control.blocked_paths().join(", ");
         tracing::warn!("calls were still in progress and are cut off, in: {hung}");

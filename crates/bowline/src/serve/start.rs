@@ -1,6 +1,7 @@
 //! Builds a running server from its configuration: process, exports, sockets, threads, control socket, in
 //! this order. If a step fails, what was built before is dropped and nothing stays behind.
 
+use super::audit::AuditLog;
 use super::backends::Backends;
 use super::client_replies::ClientReplies;
 use super::control::ServerControl;
@@ -112,20 +113,21 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let mut warnings = startup_warnings::all(config, &listen, squash_to, &specs, &exports);
     warnings.extend(settings::check_tcp_buffers(&config.values.buffers(), server.buffer_totals())?);
     let started = Instant::now();
-    let log = process.log;
     let keeper = lock_manager::start_keeper(&nlm, &nfs.state, &outbound, config.values.nsm)
         .context("cannot start the thread that keeps locks")?;
     let server = RwLock::new(Some(server));
+    let audit = AuditLog::start(&nfs, &config.values).map_err(anyhow::Error::msg)?;
     let parts = ServerParts {
         exports,
         nfs,
+        audit,
         nlm,
         nsm,
         recovery,
         keeper,
         portmap,
         kerberos,
-        log,
+        log: process.log,
         outbound,
         server,
     };

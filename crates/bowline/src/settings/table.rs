@@ -5,6 +5,7 @@
 //! `bowline set`, `bowline get`, completion and bowline-settings(7) are made from these rows.
 
 use super::apply_tcp_buffers;
+use super::audit::{AuditFile, AuditFiles, AuditSize};
 use super::byte_size::{AutoOr, ByteSize, Bytes};
 use super::row::settings;
 use super::tcp_buffers::{BufferSettings, ScopedSizes};
@@ -286,6 +287,36 @@ settings! {
                  connections that have held the most for longest. Where the process's address space is limited \
                  (RLIMIT_AS), no more than a third of what the program leaves of it is used; \
                  bowline status says how much.",
+    }
+    audit: AuditFile {
+        key: "audit",
+        values: "off|PATH",
+        default: AuditFile::Off,
+        default_text: None,
+        apply: Some(|parts, _, after| parts.audit.apply(after).map(|()| Vec::new())),
+        help: "a file in which it is recorded who removes, renames and changes attributes",
+        manual: "A line of JSON for each REMOVE, RMDIR, RENAME and SETATTR, also for those that fail, with client, user \
+                 and path. The file is opened again by `bowline reload` and SIGHUP. No call waits for the disk: of \
+                 more than 8192 records that wait for it the rest is dropped, and it is said in the file, the log and \
+                 `bowline status` how many.",
+    }
+    audit_size: Bytes<AuditSize> {
+        key: "audit-size",
+        values: "SIZE",
+        default: Bytes(AuditSize::DEFAULT),
+        default_text: None,
+        apply: Some(|parts, _, after| parts.audit.apply(after).map(|()| Vec::new())),
+        help: "size from which on the file of audit is renamed and a new one begun",
+        manual: "64K to 1T.",
+    }
+    audit_files: AuditFiles {
+        key: "audit-files",
+        values: "NUMBER",
+        default: AuditFiles::default(),
+        default_text: None,
+        apply: Some(|parts, _, after| parts.audit.apply(after).map(|()| Vec::new())),
+        help: "how many full files of audit are kept, as PATH.1, PATH.2 and so on",
+        manual: "0 to 100; the oldest is removed.",
     }
     tls: TlsDemand {
         key: "tls",

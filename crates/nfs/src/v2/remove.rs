@@ -1,6 +1,7 @@
 //! REMOVE (RFC 1094 §2.2.11).
 
 use super::serve;
+use crate::audited_call::AuditedCall;
 use crate::{Nfs, verbs};
 use proto::nfs2::DirOpArgs2;
 use proto::nfs3::NoBody;
@@ -14,7 +15,8 @@ pub(super) fn remove(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: DirOpArgs2<'_>| {
-        nfs.on_object_v2(call, &a.dir, |dir| verbs::remove(dir, a.name.0))?;
+        let audit = AuditedCall::of(nfs, call);
+        nfs.on_object_v2(call, &a.dir, |dir| verbs::remove(dir, a.name.0, &audit))?;
         Ok(NoBody)
     })
 }

@@ -1,6 +1,7 @@
 //! RENAME (RFC 1094 §2.2.12).
 
 use super::serve;
+use crate::audited_call::AuditedCall;
 use crate::{Nfs, verbs};
 use proto::nfs2::RenameArgs2;
 use proto::nfs3::NoBody;
@@ -14,8 +15,9 @@ pub(super) fn rename(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: RenameArgs2<'_>| {
+        let audit = AuditedCall::of(nfs, call);
         nfs.on_two_objects_v2(call, (&a.from.dir, &a.to.dir), |from, to| {
-            verbs::rename((from, a.from.name.0), (to, a.to.name.0))?;
+            verbs::rename((from, a.from.name.0), (to, a.to.name.0), &audit)?;
             Ok(NoBody)
         })
     })

@@ -1,6 +1,7 @@
 //! SETATTR (RFC 1094 §2.2.3).
 
 use super::{after, attr, serve};
+use crate::audited_call::AuditedCall;
 use crate::share_denial::ShareDenial;
 use crate::{Nfs, verbs};
 use proto::nfs2::SetattrArgs2;
@@ -15,10 +16,11 @@ pub(super) fn setattr(
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: SetattrArgs2| {
         let denial = ShareDenial::of(nfs, call);
+        let audit = AuditedCall::of(nfs, call);
         nfs.on_object_v2(call, &a.file, |file| {
             let set = attr::set(&a.set);
             denial.check_set(nfs, file, &set)?;
-            let change = verbs::setattr(file, set, None)?;
+            let change = verbs::setattr(file, set, None, &audit)?;
             after(file, &change)
         })
     })

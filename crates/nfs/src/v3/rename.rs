@@ -1,6 +1,7 @@
 //! RENAME (RFC 1813 §3.3.14).
 
 use super::{arguments, attr, finish, nfsstat3};
+use crate::audited_call::AuditedCall;
 use crate::{Nfs, verbs};
 use proto::nfs3::{RenameArgs, RenameRes, Res};
 use rpc::{Call, Fault};
@@ -13,8 +14,9 @@ pub(super) fn rename(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: RenameArgs<'_> = arguments(args)?;
+    let audit = AuditedCall::of(nfs, call);
     let renamed = nfs.on_two_objects_v3(call, (a.from.dir.0, a.to.dir.0), |from, to| {
-        verbs::rename((from, a.from.name.0), (to, a.to.name.0))
+        verbs::rename((from, a.from.name.0), (to, a.to.name.0), &audit)
     });
     let result = match renamed {
         Ok(done) => Res::Ok(RenameRes { from: attr::wcc(&done.from), to: attr::wcc(&done.to) }),

@@ -1,6 +1,7 @@
 //! RMDIR (RFC 1813 §3.3.13).
 
 use super::{arguments, attr, finish};
+use crate::audited_call::AuditedCall;
 use crate::{Nfs, verbs};
 use proto::nfs3::{DirOpArgs3, Res};
 use rpc::{Call, Fault};
@@ -13,7 +14,9 @@ pub(super) fn rmdir(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: DirOpArgs3<'_> = arguments(args)?;
-    let result = match nfs.on_object_v3(call, a.dir.0, |dir| verbs::rmdir(dir, a.name.0)) {
+    let audit = AuditedCall::of(nfs, call);
+    let done = nfs.on_object_v3(call, a.dir.0, |dir| verbs::rmdir(dir, a.name.0, &audit));
+    let result = match done {
         Ok(change) => Res::Ok(attr::wcc(&change)),
         Err(failed) => failed.wcc(),
     };

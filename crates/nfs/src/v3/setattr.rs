@@ -1,6 +1,7 @@
 //! SETATTR (RFC 1813 §3.3.2).
 
 use super::{arguments, attr, finish};
+use crate::audited_call::AuditedCall;
 use crate::share_denial::ShareDenial;
 use crate::{Nfs, verbs};
 use proto::nfs3::{Res, SetattrArgs};
@@ -19,9 +20,10 @@ pub(super) fn setattr(
         Err(status) => (Err(status), None),
     };
     let denial = ShareDenial::of(nfs, call);
+    let audit = AuditedCall::of(nfs, call);
     let changed = nfs.on_object_v3(call, a.object.0, |object| {
         denial.check_set(nfs, object, &set)?;
-        verbs::setattr(object, set, guard)
+        verbs::setattr(object, set, guard, &audit)
     });
     let result = match changed {
         Ok(change) => Res::Ok(attr::wcc(&change)),

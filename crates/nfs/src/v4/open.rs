@@ -12,6 +12,7 @@ use super::name;
 use super::open_create::{self, Found};
 use super::recording::{self, Ended};
 use super::status::Failed;
+use crate::audited_call::AuditedCall;
 use crate::object::Object;
 use proto::nfs4::{Bitmap4, ChangeInfo4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, share};
 use state::v4::{OpenError, OpenRequest, Opened};
@@ -230,7 +231,8 @@ fn share(
 }
 
 /// Cuts a file that OPEN was told to, after its reservation was made.
-pub(super) fn cut(file: &Object<'_>, mode: ShareMode) -> Result<(), Failed> {
+pub(super) fn cut(frame: &Frame<'_>, file: &Object<'_>, mode: ShareMode) -> Result<(), Failed> {
+    let audit = AuditedCall::of_caller(frame.nfs, frame.caller);
     let mut file = file.clone();
     // open(2) with O_TRUNC wants the right to write, whatever the open is for
     if !access_of(mode).has(OpenAccess::WRITE) {
@@ -238,7 +240,7 @@ pub(super) fn cut(file: &Object<'_>, mode: ShareMode) -> Result<(), Failed> {
     }
     file.right = Right::Opened(OpenAccess::WRITE);
     let set = SetAttr { size: Some(0), ..SetAttr::default() };
-    crate::verbs::setattr(&file, Ok(set), None)?;
+    crate::verbs::setattr(&file, Ok(set), None, &audit)?;
     Ok(())
 }
 

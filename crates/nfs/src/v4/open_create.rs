@@ -11,6 +11,7 @@ use super::lookup;
 use super::open::{OpenedFile, check_regular, cut, reserve, unchanged};
 use super::settable_attrs::{self, Settable};
 use super::status::Failed;
+use crate::audited_call::AuditedCall;
 use crate::object::Object;
 use crate::verbs;
 use proto::nfs4::{Bitmap4, Createhow4, Nfsstat4, attr as a};
@@ -117,7 +118,7 @@ fn open_there<'f>(
     let opened = reserve(frame, file, owner, mode, Found::There)?;
     let mut set = Bitmap4::NONE;
     if size == Some(0) {
-        if let Err(failed) = cut(file, mode) {
+        if let Err(failed) = cut(frame, file, mode) {
             give_back(frame, file, opened);
             return Err(failed);
         }
@@ -162,7 +163,7 @@ fn exclusive<'f>(
         let mut file = dir.clone();
         file.fid = node.fid;
         file.right = vfs::Right::Opened(vfs::OpenAccess::WRITE);
-        verbs::setattr(&file, Ok(set), None)?;
+        verbs::setattr(&file, Ok(set), None, &AuditedCall::UNRECORDED)?;
     }
     open_made(frame, dir, &made, owner, mode, (wanted.mask().or(&times), None))
 }

@@ -4,6 +4,7 @@ use super::attr::change_info;
 use super::frame::Frame;
 use super::name;
 use super::status::Failed;
+use crate::audited_call::AuditedCall;
 use crate::verbs;
 use proto::nfs4::RemoveArgs;
 use vfs::Status;
@@ -17,8 +18,9 @@ pub(super) fn remove<'f>(
     let RemoveArgs { name } = args.get()?;
     let dir = frame.object()?;
     name::check(name.0, frame.object()?)?;
-    let removed = match verbs::remove(dir, name.0) {
-        Err(Status::IsDir) => verbs::rmdir(dir, name.0),
+    let audit = AuditedCall::of_caller(frame.nfs, frame.caller);
+    let removed = match verbs::remove(dir, name.0, &audit) {
+        Err(Status::IsDir) => verbs::rmdir(dir, name.0, &audit),
         removed => removed,
     };
     reply.put(&change_info(&removed?));

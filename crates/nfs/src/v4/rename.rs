@@ -4,6 +4,7 @@ use super::attr::change_info;
 use super::frame::Frame;
 use super::name;
 use super::status::Failed;
+use crate::audited_call::AuditedCall;
 use crate::verbs;
 use proto::nfs4::RenameArgs;
 use xdr::{Reader, Writer};
@@ -17,7 +18,8 @@ pub(super) fn rename<'f>(
     let (from, to) = (frame.saved_object()?, frame.object()?);
     name::check(old.0, from)?;
     name::check(new.0, to)?;
-    let renamed = verbs::rename((from, old.0), (to, new.0))?;
+    let audit = AuditedCall::of_caller(frame.nfs, frame.caller);
+    let renamed = verbs::rename((from, old.0), (to, new.0), &audit)?;
     reply.put(&change_info(&renamed.from));
     reply.put(&change_info(&renamed.to));
     frame.changed = true;

@@ -5,6 +5,7 @@ use super::frame::Frame;
 use super::settable_attrs;
 use super::stateids::{self, DataAccess};
 use super::status::Failed;
+use crate::audited_call::AuditedCall;
 use crate::object::Object;
 use crate::verbs;
 use proto::nfs4::{Nfsstat4, SetattrArgs};
@@ -25,13 +26,14 @@ pub(super) fn setattr<'f>(
     } else {
         vfs::Right::Check
     };
+    let audit = AuditedCall::of_caller(frame.nfs, frame.caller);
     let place = frame.current.as_mut().ok_or(Nfsstat4::NoFilehandle)?;
     // before anything is set
     let acls =
         wanted.acl.as_deref().map(|aces| prepare(&place.object, aces, set.uid)).transpose()?;
     if acls.is_none() || !set.is_empty() {
         place.object.right = right;
-        let changed = verbs::setattr(&place.object, Ok(set), None);
+        let changed = verbs::setattr(&place.object, Ok(set), None, &audit);
         place.object.right = vfs::Right::Check;
         changed?;
     }

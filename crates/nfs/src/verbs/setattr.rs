@@ -1,5 +1,6 @@
 //! SETATTR (RFC 1813 §3.3.2).
 
+use crate::audited_call::{AuditedCall, AuditedChange};
 use crate::object::Object;
 use vfs::{Change, SetAttr, Time};
 
@@ -13,7 +14,11 @@ pub fn setattr(
     object: &Object<'_>,
     set: vfs::Result<SetAttr>,
     guard: Option<Time>,
+    audit: &AuditedCall<'_>,
 ) -> vfs::Result<Change> {
-    object.check_writable()?;
-    object.backend().setattr(&object.cx(), &object.fid, &set?, guard)
+    let setattr = || {
+        object.check_writable()?;
+        object.backend().setattr(&object.cx(), &object.fid, set.as_ref().map_err(|e| *e)?, guard)
+    };
+    audit.doing(|| AuditedChange::Setattr(object, set.ok()), setattr)
 }

@@ -16,6 +16,7 @@ extern crate rpc as bowline_rpc;
 mod support;
 
 mod acl;
+mod audit;
 #[allow(clippy::duplicate_mod, reason = "two fuzz targets use one toy program")]
 mod corpus;
 mod faults;

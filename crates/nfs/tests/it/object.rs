@@ -2,6 +2,7 @@
 
 use crate::support::Awake;
 use crate::support::exports::{RO, RW, mem, of};
+use bowline_nfs::audited_call::AuditedCall;
 use bowline_nfs::object::{Caller, OwnedObject};
 use bowline_nfs::verbs;
 use export::{Exports, Options, Squash};
@@ -40,7 +41,7 @@ fn each_object_of_a_call_has_the_squash_of_its_export() {
     assert_eq!((all.cx().cred.uid, all.cx().cred.gid, all.cx().cred.groups), (7, 8, &[][..]));
     assert_eq!((plain.check_writable(), all.check_writable()), (Ok(()), Err(Status::RoFs)));
     assert_eq!(plain.check_same_export(&all), Err(Status::XDev));
-    let renamed = verbs::rename((&plain, b"a"), (&all, b"b"));
+    let renamed = verbs::rename((&plain, b"a"), (&all, b"b"), &AuditedCall::UNRECORDED);
     assert_eq!(renamed.err(), Some(Status::XDev));
 }
 
