@@ -275,6 +275,26 @@ pub enum DoctorOf {
         #[arg(long)]
         json: bool,
     },
+    /// Look at Kerberos on this machine: keytab, names, encryption types, clock, KDC, users
+    ///
+    /// Gets a ticket for this server with the keys of its own keytab, and accepts it as the server does. Changes nothing.
+    Krb5 {
+        /// A name by which clients mount this server; may be repeated [default: the name of this machine]
+        #[arg(long = "name", value_name = "NAME", value_hint = ValueHint::Hostname)]
+        names: Vec<String>,
+        /// A principal whose user and groups are to be shown, as alice@EXAMPLE.ORG; may be repeated
+        #[arg(long = "user", value_name = "PRINCIPAL")]
+        users: Vec<String>,
+        /// The keytab, as the setting
+        #[arg(long, value_name = "FILE", default_value = "auto")]
+        keytab: gss::krb5::Keytab,
+        /// The table of principals, as the setting
+        #[arg(long, value_name = "FILE", default_value = "off")]
+        principals: gss::krb5::PrincipalsFile,
+        /// Print JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// A command that prints a table about a server.

@@ -5,6 +5,7 @@
 
 mod directories;
 mod finding;
+mod kerberos;
 mod machine;
 mod network;
 mod sealed;
@@ -12,6 +13,7 @@ mod sealed;
 use crate::output;
 use anyhow::bail;
 use finding::{Finding, Level};
+pub use kerberos::Asked as KerberosAsked;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -39,6 +41,14 @@ pub fn doctor(files: &[PathBuf], port: u16, json: bool) -> anyhow::Result<ExitCo
 /// There is a problem.
 pub fn tls(host: &str, port: u16, ca: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
     report(&sealed::findings(host, port, ca), json, "clients can mount with xprtsec=tls")
+}
+
+/// Looks at Kerberos on this machine.
+///
+/// # Errors
+/// There is a problem.
+pub fn krb5(asked: KerberosAsked, json: bool) -> anyhow::Result<ExitCode> {
+    report(&kerberos::findings(asked), json, "clients can mount with sec=krb5, krb5i and krb5p")
 }
 
 fn report(found: &[Finding], json: bool, well: &str) -> anyhow::Result<ExitCode> {

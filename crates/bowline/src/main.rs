@@ -62,6 +62,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Doctor { of: Some(DoctorOf::Tls { host, port, ca, json }), .. } => {
             doctor::tls(&host, port, ca, json)
         }
+        Command::Doctor {
+            of: Some(DoctorOf::Krb5 { names, users, keytab, principals, json }),
+            ..
+        } => doctor::krb5(doctor::KerberosAsked { keytab, principals, names, users }, json),
         Command::Doctor { of: None, files, port, json } => doctor::doctor(&files, port, json),
         Command::Tls(command) => tls_commands::tls(command),
         Command::Bench(command) => bench::bench(command),

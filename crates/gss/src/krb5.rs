@@ -2,6 +2,7 @@
 //! principals become users of this machine.
 
 mod keytab;
+mod keytab_file;
 mod principals;
 
 use crate::mechanism::{Acceptor, Established, Messages, Refusal, Unprotected};
@@ -10,6 +11,7 @@ use std::path::Path;
 use sys::gssapi::{Accepted, AcceptorCredential, GssError, MessageContext};
 
 pub use keytab::{Keytab, PrincipalsFile};
+pub use keytab_file::{KeytabEntry, read_keytab};
 pub use principals::{Principals, PrincipalsError};
 
 /// `GSS_S_FAILURE`.

@@ -116,6 +116,15 @@ const STATUS_OF_GSS: i32 = 1;
 /// `GSS_C_MECH_CODE`.
 const STATUS_OF_MECHANISM: i32 = 2;
 
+/// The user of this machine that `auth_to_local` of krb5.conf(5) makes of a principal; `None` if there is none.
+///
+/// # Errors
+/// The library is missing, or the text is no principal.
+pub fn local_user_of(principal: &str) -> Result<Option<String>, GssError> {
+    let name = Name::import(library::library()?, principal, &library::PRINCIPAL_NAME)?;
+    Ok(name.local_user())
+}
+
 /// A name of the library.
 struct Name {
     library: &'static Library,
@@ -125,16 +134,20 @@ struct Name {
 impl Name {
     /// A service on a host, as `nfs@server.example`.
     fn of_service(library: &'static Library, service: &str) -> Result<Self, GssError> {
+        Self::import(library, service, &library::HOSTBASED_SERVICE)
+    }
+
+    /// A text of one of the types that are constants.
+    fn import(
+        library: &'static Library,
+        text: &str,
+        kind: &'static library::Oid,
+    ) -> Result<Self, GssError> {
         let (mut minor, mut pointer) = (0, ptr::null_mut());
-        let mut text = Buffer::of(service.as_bytes());
-        // SAFETY: `text` borrows `service` for the call only; the name type is a constant; `pointer` takes the result.
+        let mut text = Buffer::of(text.as_bytes());
+        // SAFETY: `text` borrows for the call only; the name type is a constant; `pointer` takes the result.
         let major = unsafe {
-            (library.import_name)(
-                &raw mut minor,
-                &raw mut text,
-                library::HOSTBASED_SERVICE.as_ptr(),
-                &raw mut pointer,
-            )
+            (library.import_name)(&raw mut minor, &raw mut text, kind.as_ptr(), &raw mut pointer)
         };
         library.check(major, minor)?;
         Ok(Self { library, pointer })

@@ -68,12 +68,20 @@ impl Finding {
 
 /// What a question gives in bounded time; `None` if it takes longer or there is no thread for it.
 pub fn within<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    within_time(PATIENCE, ask)
+}
+
+/// The same in a time of the caller's.
+pub fn within_time<T: Send + 'static>(
+    patience: Duration,
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let (sender, receiver) = channel();
     let asked = std::thread::Builder::new().name("doctor".into()).spawn(move || {
         // nobody is left if it took too long
         let _ = sender.send(ask());
     });
-    asked.ok().and_then(|_| receiver.recv_timeout(PATIENCE).ok())
+    asked.ok().and_then(|_| receiver.recv_timeout(patience).ok())
 }
 
 #[cfg(test)]

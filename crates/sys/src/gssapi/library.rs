@@ -62,6 +62,8 @@ impl Oid {
 pub(super) static KRB5_MECHANISM: Oid = Oid::of(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02");
 /// `service@host`: 1.2.840.113554.1.2.1.4 (RFC 2744 §3.5, GSS_C_NT_HOSTBASED_SERVICE).
 pub(super) static HOSTBASED_SERVICE: Oid = Oid::of(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04");
+/// A principal as it is written: 1.2.840.113554.1.2.2.1 (RFC 1964 §2.1.1).
+pub(super) static PRINCIPAL_NAME: Oid = Oid::of(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02\x01");
 /// MIT's `GSS_C_INQ_SSPI_SESSION_KEY`: the session key and its type.
 pub(super) static SESSION_KEY: Oid = Oid::of(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02\x05\x05");
 
