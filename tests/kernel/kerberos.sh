@@ -142,6 +142,34 @@ a_restarted_server_is_joined_again() {
   works_as_alice && umount /mnt/nfs
 }
 check a_restarted_server_is_joined_again
+operators_see_who_and_why() {
+  mount_with 4.1 krb5i && works_as_alice || return
+  "$bowline" clients --json --control /run/control.sock | grep -q '"alice@LAB.TEST"' || return
+  umount /mnt/nfs
+  "$bowline" explain --control /run/control.sock 127.0.0.1 /srv/private/alice --principal alice@LAB.TEST >/run/explained
+  grep -q 'krb5p, of krb5p' /run/explained && grep -q 'alice@LAB.TEST acts as 61001:61001 with groups .*61003' /run/explained &&
+    ! "$bowline" explain --control /run/control.sock 127.0.0.1 /srv/private --sec sys || return
+  grep '/srv/private: a call of 127.0.0.1.* is refused: its security flavour' /run/server.log
+}
+check operators_see_who_and_why
+the_doctor_finds_nothing_and_then_what_is_wrong() {
+  doctor() { "$bowline" doctor krb5 --name server.lab.test --keytab "$1" --user "$2"; }
+  doctor $realm/nfs.keytab alice@LAB.TEST >/run/well || { cat /run/well; return 1; }
+  cat /run/well
+  grep -q 'alice@LAB.TEST is user 61001 with group 61001 and groups .*61003' /run/well &&
+    grep -q 'the KDC gave nfs/server.lab.test@LAB.TEST one for nfs/server.lab.test' /run/well || return
+  # a keytab of somebody else, keys that are old, a clock that is wrong, no KDC
+  ! doctor $realm/alice.keytab alice@LAB.TEST >/run/ill && grep -q 'no key of nfs/server.lab.test' /run/ill || return
+  cp $realm/nfs.keytab $realm/old.keytab
+  kadmin.local -q "ktadd -k $realm/nfs.keytab nfs/server.lab.test" || return
+  ! doctor $realm/old.keytab alice@LAB.TEST >/run/ill && grep -q 'PROBLEM keys .*' /run/ill || { cat /run/ill; return 1; }
+  sed -i s/:88/:89/ /etc/krb5.conf
+  ! doctor $realm/nfs.keytab alice@LAB.TEST >/run/ill
+  local result=$?
+  sed -i s/:89/:88/ /etc/krb5.conf
+  [ $result = 0 ] && grep -q 'PROBLEM KDC .*Cannot contact any KDC' /run/ill || { cat /run/ill; return 1; }
+}
+check the_doctor_finds_nothing_and_then_what_is_wrong
 new_keys_count_at_once() {
   kadmin.local -q "ktadd -k $realm/nfs.keytab nfs/server.lab.test" && ticket alice alice || return
   mount_with 4.1 krb5 && works_as_alice && umount /mnt/nfs

@@ -363,6 +363,12 @@ pub struct ClientRow {
     /// What was refused last, and why.
     #[serde(default)]
     pub last_refusal: Option<String>,
+    /// The Kerberos principals that have contexts from there.
+    #[serde(default)]
+    pub principals: Vec<String>,
+    /// The names in the certificates of its connections.
+    #[serde(default)]
+    pub certificates: Vec<String>,
 }
 
 /// One connection.

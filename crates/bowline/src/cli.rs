@@ -326,6 +326,18 @@ pub struct ExplainOptions {
     /// The port that the client sends from
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
+    /// The flavour that the client mounts with (sec=) [default: sys; with --principal the first of Kerberos]
+    #[arg(long, value_name = "FLAVOUR", value_parser = ["none", "sys", "krb5", "krb5i", "krb5p"])]
+    pub sec: Option<String>,
+    /// The Kerberos principal of the user, in place of the number
+    #[arg(long, value_name = "PRINCIPAL", conflicts_with = "user")]
+    pub principal: Option<String>,
+    /// The transport that the client mounts with (xprtsec=)
+    #[arg(long, value_name = "TRANSPORT", value_parser = ["none", "tls", "mtls"])]
+    pub xprtsec: Option<String>,
+    /// A name in the client's certificate
+    #[arg(long, value_name = "NAME")]
+    pub certificate: Option<String>,
     /// The server.
     #[command(flatten)]
     pub to: ControlTarget,

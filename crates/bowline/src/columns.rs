@@ -163,7 +163,7 @@ pub const EXPORTS: [Column; 10] = [
 ];
 
 /// `bowline clients`.
-pub const CLIENTS: [Column; 9] = [
+pub const CLIENTS: [Column; 10] = [
     left("CLIENT", "Address of the client"),
     right(
         "CONNS",
@@ -179,6 +179,10 @@ pub const CLIENTS: [Column; 9] = [
          and locks are kept until somebody else wants them",
     ),
     right("OPENS", "Files that it has open over version 4"),
+    left(
+        "IDENTITY",
+        "Kerberos principals that have contexts from there, and names in the certificates of its connections",
+    ),
     left(
         "REFUSED",
         "Calls that were refused because of the client, its port, its security flavour or the path, and the last one",

@@ -113,6 +113,7 @@ pub fn clients(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &row.mounts.join(" "),
                 &sessions(row),
                 &row.opens.to_string(),
+                &identities(row),
                 &refusals(row.refused, row.last_refusal.as_ref()),
             ]);
         }
@@ -125,6 +126,18 @@ fn connections(row: &ClientRow) -> String {
         0 => row.connections.to_string(),
         displaced => format!("{}, {} displaced", row.connections, admin::count(displaced)),
     }
+}
+
+/// Who a client has proven to be: the first few, and how many more.
+fn identities(row: &ClientRow) -> String {
+    const SHOWN: usize = 4;
+    let all = || row.principals.iter().chain(&row.certificates);
+    let mut shown: Vec<String> = all().take(SHOWN).cloned().collect();
+    let more = all().count().saturating_sub(SHOWN);
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(" ")
 }
 
 fn sessions(row: &ClientRow) -> String {

@@ -8,8 +8,30 @@ use std::process::ExitCode;
 
 /// `bowline explain`. The exit status is 1 if the answer is no.
 pub fn explain(options: ExplainOptions) -> anyhow::Result<ExitCode> {
-    let ExplainOptions { client, path, user, group, port, to } = options;
-    let question = ExplainQuestion { client, path, uid: user, gids: group, port };
+    let ExplainOptions {
+        client,
+        path,
+        user,
+        group,
+        port,
+        sec,
+        principal,
+        xprtsec,
+        certificate,
+        to,
+    } = options;
+    let (flavor, channel) = (sec.unwrap_or_default(), xprtsec.unwrap_or_default());
+    let question = ExplainQuestion {
+        client,
+        path,
+        uid: user,
+        gids: group,
+        port,
+        flavor,
+        principal,
+        channel,
+        certificate,
+    };
     let answer: Explanation = ask(&to, &Request::Explain(question))?;
     let allowed = answer.allowed;
     show_answer(&to, &answer, |answer| {

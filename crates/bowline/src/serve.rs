@@ -20,6 +20,7 @@ mod hung_calls;
 mod io_errors;
 mod kerberos;
 mod limit_warnings;
+mod line_limiter;
 mod listen_addresses;
 mod lock_keeper;
 mod lock_manager;

@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::resolver::NameService;
 use crate::xprtsec::CertificatePattern;
 use papaya::HashMap;
-use rpc::{CertificateId, Certificates};
+use rpc::{Certificate, CertificateId, Certificates};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -143,12 +143,8 @@ impl ClientRules {
         let known = self.certified.pin().get(&(client, id)).copied();
         let rule = known.unwrap_or_else(|| {
             let certificate = certificates.find(id);
-            let found = certificate.and_then(|certificate| {
-                self.for_address(client).find(|index| {
-                    let rule = self.rules.get(*index);
-                    rule.is_some_and(|rule| rule.certificate.describes(&certificate))
-                })
-            });
+            let found =
+                certificate.and_then(|certificate| self.resolve_certified(client, &certificate));
             if self.certified.len() >= CLIENTS_MAX {
                 self.certified.pin().clear();
             }
@@ -207,6 +203,14 @@ impl ClientRules {
             }
         }
         ResolvedRule { rule: None, failed: lookup.failed }
+    }
+
+    /// The rule for a client with a certificate, of those that are for some certificates only. Does not block.
+    pub fn resolve_certified(&self, client: IpAddr, certificate: &Certificate) -> Option<usize> {
+        self.for_address(client).find(|index| {
+            let rule = self.rules.get(*index);
+            rule.is_some_and(|rule| rule.certificate.describes(certificate))
+        })
     }
 
     /// Stores the result of a check in the cache. While the services do not answer, a client that was

@@ -40,8 +40,8 @@ pub use pseudo::{Pseudo, Root};
 pub use resolver::{NameService, SystemNameService};
 pub use squash::SquashedCred;
 pub use table::{
-    BuildError, EXPORTS_MAX, Exports, HeldTable, NotServed, Opened, RefusalObserver, Table,
-    WaitReason, WaitingExport,
+    BuildError, EXPORTS_MAX, Exports, HeldTable, NotServed, Opened, RefusalObserver, RefusedCall,
+    Table, WaitReason, WaitingExport,
 };
 pub use table_changes::table_changes;
 pub use xprtsec::{CertificatePattern, ChannelSet};

@@ -432,9 +432,23 @@ pub struct Exports {
     certificates: Arc<Certificates>,
 }
 
-/// Called for each call that an export refuses: the export, the client's address and port, and the
-/// reason.
-pub type RefusalObserver = Box<dyn Fn(&Export, SocketAddr, &'static str) + Send + Sync>;
+/// A call that an export refuses.
+#[derive(Debug)]
+pub struct RefusedCall<'a> {
+    /// The export.
+    pub export: &'a Export,
+    /// The client's address and port.
+    pub client: SocketAddr,
+    /// Who has called, as far as it is proven: a principal, a certificate; else empty.
+    pub identity: &'a str,
+    /// Whether it is refused for what it does not prove: its flavour, or its channel.
+    pub is_unproven: bool,
+    /// The reason.
+    pub why: &'static str,
+}
+
+/// Called for each call that an export refuses.
+pub type RefusalObserver = Box<dyn Fn(&RefusedCall<'_>) + Send + Sync>;
 
 impl Exports {
     /// Serves a table.
@@ -461,9 +475,9 @@ impl Exports {
 
     /// Reports a refusal of a client by an export.
     #[cold]
-    pub fn refused(&self, export: &Export, client: SocketAddr, why: &'static str) {
+    pub fn refused(&self, refused: &RefusedCall<'_>) {
         if let Some(observer) = self.refused.get() {
-            observer(export, client, why);
+            observer(refused);
         }
     }
 

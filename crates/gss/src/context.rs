@@ -7,6 +7,7 @@ use proto::rpc::flavor;
 use proto::rpcsec_gss::{IntegrityBody, Service};
 use rpc::Principal;
 use rpc::auth::{SecurityContext, Tampered};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xdr::{Mark, Reader, Writer};
@@ -25,6 +26,8 @@ pub struct Context {
     /// The same caller by each service.
     principals: [Principal; 3],
     pub window: Window,
+    /// Who has established it.
+    pub client: IpAddr,
     ends: Instant,
     counters: Arc<Counters>,
 }
@@ -50,7 +53,12 @@ impl Protected {
 
 impl Context {
     /// The context, and the token for its client.
-    pub fn new(established: Established, now: Instant, counters: Arc<Counters>) -> (Self, Vec<u8>) {
+    pub fn new(
+        established: Established,
+        client: IpAddr,
+        now: Instant,
+        counters: Arc<Counters>,
+    ) -> (Self, Vec<u8>) {
         let Established { messages, token, principal, user, lifetime_s } = established;
         let name: Box<[u8]> = principal.into_bytes().into();
         let principals = [0, 1, 2].map(|service| Principal {
@@ -62,7 +70,7 @@ impl Context {
             Duration::from_secs(seconds.into()).saturating_add(SKEW).min(LIFETIME_MAX)
         });
         let ends = now.checked_add(lifetime).unwrap_or(now);
-        (Self { messages, principals, window: Window::new(), ends, counters }, token)
+        (Self { messages, principals, window: Window::new(), client, ends, counters }, token)
     }
 
     /// Whose it is.

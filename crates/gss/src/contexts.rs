@@ -9,8 +9,9 @@
 use crate::context::Context;
 use crate::counters::Counters;
 use papaya::HashMap as FoundMap;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -59,6 +60,12 @@ impl Contexts {
 
     pub fn len(&self) -> usize {
         self.lock().count
+    }
+
+    /// Who has contexts from where, each pair once, in order. Looks at all of them.
+    pub fn principals(&self) -> BTreeSet<(IpAddr, Box<[u8]>)> {
+        let found = self.found.pin();
+        found.values().map(|context| (context.client, context.name().into())).collect()
     }
 
     /// Adds a context; its handle. Others may have made room for it.

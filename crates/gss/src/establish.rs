@@ -11,7 +11,7 @@ use crate::window::WINDOW;
 use proto::rpc::flavor;
 use proto::rpcsec_gss::InitResult;
 use rpc::auth::{FlavorReply, LaterAnswer};
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -22,17 +22,19 @@ pub const QUEUE_MAX: usize = 1024;
 /// Threads that check them.
 const THREADS: usize = 2;
 
-/// A context that was refused, for the operator.
+/// What was refused, for the operator.
 #[derive(Debug)]
-pub struct RefusedContext {
-    /// Who asked.
-    pub client: SocketAddr,
+pub struct GssRefusal {
+    /// Who has asked for the context, or has established the one of the message.
+    pub client: IpAddr,
+    /// Whether it was a message of an established context, which proves nobody if it is not the client's.
+    pub of_message: bool,
     /// Why, in words.
     pub reason: String,
 }
 
-/// Is told of each context that is refused; must not wait.
-pub type RefusalObserver = Box<dyn Fn(&RefusedContext) + Send + Sync>;
+/// Is told of each refusal; must not wait.
+pub type RefusalObserver = Arc<dyn Fn(&GssRefusal) + Send + Sync>;
 
 /// A token, and the way for the answer.
 pub struct Token {
@@ -82,23 +84,24 @@ impl Work {
     fn establish(&self, token: Token) {
         let Token { bytes, answer } = token;
         let client = answer.client();
-        match self.accepted(&bytes) {
+        match self.accepted(&bytes, client.ip().to_canonical()) {
             Ok(reply) => {
                 answer.send(&reply);
             }
             Err(refusal) => {
                 Counters::add(&self.counters.refused);
                 answer.send(&refused(&refusal));
-                (self.on_refused)(&RefusedContext { client, reason: refusal.text });
+                let client = client.ip().to_canonical();
+                (self.on_refused)(&GssRefusal { client, of_message: false, reason: refusal.text });
             }
         }
     }
 
     /// The answer to a token that is accepted; its context is in the table.
-    fn accepted(&self, token: &[u8]) -> Result<FlavorReply, Refusal> {
+    fn accepted(&self, token: &[u8], client: IpAddr) -> Result<FlavorReply, Refusal> {
         let established = self.acceptor.accept(token)?;
         let now = Instant::now();
-        let (context, token) = Context::new(established, now, Arc::clone(&self.counters));
+        let (context, token) = Context::new(established, client, now, Arc::clone(&self.counters));
         let context = Arc::new(context);
         let verifier = context.checksum_of(WINDOW).map_err(|_| Refusal {
             major: FAILURE,

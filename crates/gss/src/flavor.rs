@@ -6,11 +6,12 @@
 use crate::context::{Context, Protected};
 use crate::contexts::Contexts;
 use crate::counters::{Counters, GssCounts};
-use crate::establish::{self, RefusalObserver, Token};
+use crate::establish::{self, GssRefusal, RefusalObserver, Token};
 use crate::mechanism::Acceptor;
 use proto::rpc::{AuthStat, OpaqueAuth, flavor};
 use proto::rpcsec_gss::{Control, GssCredential, MAXSEQ, TOKEN_MAX};
 use rpc::auth::{Acceptance, CallMessage, Flavor, FlavorReply, NotAccepted, Protection};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
@@ -25,6 +26,7 @@ pub struct RpcsecGss {
     counters: Arc<Counters>,
     /// To the threads that check tokens.
     tokens: SyncSender<Token>,
+    on_refused: RefusalObserver,
 }
 
 impl RpcsecGss {
@@ -34,15 +36,29 @@ impl RpcsecGss {
     /// No thread can be started.
     pub fn new(acceptor: Box<dyn Acceptor>, on_refused: RefusalObserver) -> std::io::Result<Self> {
         let (contexts, counters) = (Arc::new(Contexts::new()), Arc::new(Counters::default()));
-        let tokens =
-            establish::start(acceptor, Arc::clone(&contexts), Arc::clone(&counters), on_refused)?;
-        Ok(Self { contexts, counters, tokens })
+        let tokens = establish::start(
+            acceptor,
+            Arc::clone(&contexts),
+            Arc::clone(&counters),
+            Arc::clone(&on_refused),
+        )?;
+        Ok(Self { contexts, counters, tokens, on_refused })
     }
 
     /// Gives the counts at any later moment, also when the flavour was given away.
     pub fn counts(&self) -> impl Fn() -> GssCounts + Send + Sync + 'static {
         let (contexts, counters) = (Arc::clone(&self.contexts), Arc::clone(&self.counters));
         move || counters.counts(u64::try_from(contexts.len()).unwrap_or(u64::MAX))
+    }
+
+    /// Gives the principals that have contexts, with the addresses of the clients that established them, at any later
+    /// moment, also when the flavour was given away.
+    pub fn principals(&self) -> impl Fn() -> Vec<(IpAddr, String)> + Send + Sync + 'static {
+        let contexts = Arc::clone(&self.contexts);
+        move || {
+            let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+            contexts.principals().iter().map(|(client, name)| (*client, text(name))).collect()
+        }
     }
 
     /// The context of a message whose header is as its client has sent it, and whose number is a new one.
@@ -65,6 +81,10 @@ impl RpcsecGss {
             && context.verify(message.signed_header(), checksum).is_ok();
         if !is_right {
             Counters::add(&self.counters.wrong_checksums);
+            self.tell(
+                &context,
+                "the checksum of a header is wrong: it was changed, or is not the client's",
+            );
             return Err(AuthStat::GssCredProblem.into());
         }
         if credential.sequence >= MAXSEQ {
@@ -72,9 +92,18 @@ impl RpcsecGss {
         }
         if !context.window.take(credential.sequence) {
             Counters::add(&self.counters.replays);
+            self.tell(&context, "a message came a second time, or too late: repeated on its way, or two machines with one image");
             return Err(NotAccepted::Discarded);
         }
         Ok(context)
+    }
+
+    /// Tells the operator of a message that is not believed.
+    #[cold]
+    fn tell(&self, context: &Context, why: &str) {
+        let name = String::from_utf8_lossy(context.name());
+        let reason = format!("{name}: {why}");
+        (self.on_refused)(&GssRefusal { client: context.client, of_message: true, reason });
     }
 
     /// The first message of a context.

@@ -19,7 +19,7 @@ mod window;
 
 pub use contexts::{CONTEXTS_MAX, CONTEXTS_OF_PRINCIPAL_MAX};
 pub use counters::GssCounts;
-pub use establish::{QUEUE_MAX, RefusalObserver, RefusedContext};
+pub use establish::{GssRefusal, QUEUE_MAX, RefusalObserver};
 pub use flavor::RpcsecGss;
 pub use mechanism::{Acceptor, Established, Messages, Refusal, Unprotected};
 pub use window::WINDOW;

@@ -14,7 +14,7 @@
 use crate::Nfs;
 use export::{
     BufferSize, BufferSizes, ClientAccess, Export, ExportId, Exports, FlavorList, GroupList,
-    Handle, HeldTable, Options, Requester, SquashedCred, Table, UserLookup,
+    Handle, HeldTable, Options, RefusedCall, Requester, SquashedCred, Table, UserLookup,
 };
 use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::cell::Cell;
@@ -173,7 +173,7 @@ impl<'c> Caller<'c> {
         fid: Fid,
     ) -> vfs::Result<Object<'t>> {
         if !options.flavors.accepts(self.credential) {
-            self.exports.refused(export, self.peer.addr, FLAVOR_REFUSED);
+            self.tell_refused(export, FLAVOR_REFUSED, true);
             return Err(Status::Acces);
         }
         self.accepted_object(export, options, fid)
@@ -199,7 +199,7 @@ impl<'c> Caller<'c> {
         }
         let options = self.client_options(export)?;
         if !options.flavors.accepts(self.credential) {
-            self.exports.refused(export, self.peer.addr, FLAVOR_REFUSED);
+            self.tell_refused(export, FLAVOR_REFUSED, true);
             return Err(Refused::Flavor);
         }
         Ok(self.accepted_object(export, options, fid)?)
@@ -333,8 +333,24 @@ impl<'c> Caller<'c> {
     /// Tells who counts refusals.
     #[cold]
     fn refused(&self, export: &Export, why: ClientRefused) -> ClientRefused {
-        self.exports.refused(export, self.peer.addr, why.text());
+        self.tell_refused(export, why.text(), why == ClientRefused::Channel);
         why
+    }
+
+    /// The same, with who has called.
+    #[cold]
+    #[inline(never)]
+    fn tell_refused(&self, export: &Export, why: &'static str, is_unproven: bool) {
+        let certificate = self.peer.channel.certificate();
+        let certificate = certificate.and_then(|id| self.exports.certificates().find(id));
+        let mut proven = Vec::new();
+        if let Credential::Principal(principal) = self.credential {
+            proven.push(String::from_utf8_lossy(&principal.name).into_owned());
+        }
+        proven.extend(certificate.map(|seen| format!("certificate {}", seen.name())));
+        let identity = &*proven.join(", ");
+        let client = self.peer.addr;
+        self.exports.refused(&RefusedCall { export, client, identity, is_unproven, why });
     }
 
     /// The groups that this machine knows the caller's user to be in, squashed; `None` if it does

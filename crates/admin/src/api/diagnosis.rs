@@ -18,6 +18,19 @@ pub struct ExplainQuestion {
     /// The port that the client sends from.
     #[serde(default)]
     pub port: Option<u16>,
+    /// The flavour that the client mounts with, as in `sec=`; empty: sys, or with a principal the first of Kerberos that
+    /// is accepted.
+    #[serde(default)]
+    pub flavor: String,
+    /// The principal of the user, in place of the number.
+    #[serde(default)]
+    pub principal: Option<String>,
+    /// The channel: none, tls or mtls; empty: not known, or with a certificate mtls.
+    #[serde(default)]
+    pub channel: String,
+    /// A name in the client's certificate.
+    #[serde(default)]
+    pub certificate: Option<String>,
 }
 
 /// The answer: each step from the export to the file, in the order in which the server decides.
@@ -32,7 +45,7 @@ pub struct Explanation {
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainStep {
-    /// What is decided: `export`, `client`, `port`, `flavour`, `user`, `path`, `object`.
+    /// What is decided: `export`, `client`, `port`, `transport`, `flavour`, `user`, `path`, `object`.
     pub step: String,
     /// `ok`, `no`, or `note` for what does not decide.
     pub result: String,

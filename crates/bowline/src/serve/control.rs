@@ -29,7 +29,7 @@ use nfs::mount::Mount;
 use nfs::nlm::Taken;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use svc::Server;
+use svc::{ConnInfo, Server};
 use telemetry::{OpName, Telemetry};
 
 /// A running server for its operator.
@@ -153,7 +153,15 @@ impl Control for ServerControl {
             .collect();
         let v4 = v4_rows::counts(&self.parts.nfs);
         let infos = self.server(Server::clients);
-        statistics::clients(&infos, &self.mount.mounted(), &v4, refused)
+        let certified = |info: &ConnInfo| {
+            let certificate = info.tls.as_ref()?.certificate.as_ref()?;
+            Some((info.peer.ip().to_canonical(), certificate.name.clone()))
+        };
+        let identities = statistics::Identities {
+            principals: self.parts.kerberos.holders(),
+            certificates: self.server(Server::conns).iter().filter_map(certified).collect(),
+        };
+        statistics::clients(&infos, &self.mount.mounted(), &v4, refused, identities)
     }
 
     fn conns(&self) -> Vec<ConnRow> {

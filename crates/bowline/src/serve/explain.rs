@@ -6,6 +6,7 @@
 //! costs a thread and no answer; at most [`WALKS_MAX`] such threads.
 
 mod path;
+mod proof;
 mod steps;
 
 use super::parts::ServerParts;
@@ -15,12 +16,12 @@ use crate::serve_options::ServeOptions;
 use admin::Refused;
 use admin::api::{ExplainQuestion, Explanation};
 use export::{
-    ChannelSet, ClientRules, Export, Flavor, GroupList, NameService, NotServed, Options,
-    ResolvedRule, Source, Squash, SystemNameService, Table,
+    ClientRules, Export, GroupList, NameService, NotServed, Options, ResolvedRule, Source, Squash,
+    SystemNameService, Table,
 };
 use nfs::mount::normalise;
 use path::{User, walk};
-use rpc::{AuthSys, Credential};
+use rpc::{AuthSys, Certificate, Credential};
 use std::net::IpAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -90,11 +91,18 @@ fn follow(
         find_export(&table, path, steps)?
     };
     describe_export(server, &export, steps);
-    let options = find_rule(&export, client, steps)?;
-    check_port(&options, question.port, steps)?;
-    check_channel(&options, steps);
-    check_flavour(&options, steps)?;
-    let user = question.uid.map(|uid| squashed(&options, uid, &question.gids, steps));
+    let certificate = proof::certificate(question);
+    let options = find_rule(&export, client, certificate.as_ref(), steps)?;
+    if !proof::is_certified(question) {
+        check_port(&options, question.port, steps)?;
+    }
+    proof::check_channel(&options, question, steps)?;
+    let kerberos = &server.parts.kerberos;
+    let flavor = proof::check_flavour(&options, question, kerberos, steps)?;
+    let user = match &question.principal {
+        Some(name) => Some(proof::user_of_principal(&options, (name, flavor), kerberos, steps)?),
+        None => question.uid.map(|uid| squashed(&options, uid, &question.gids, steps)),
+    };
     look_up(export, below, user, options.read_only, steps)
 }
 
@@ -149,7 +157,12 @@ fn describe_export(server: &Served<'_>, export: &Export, steps: &mut Steps) {
 }
 
 /// The rule that applies to the client, by the name services as they answer now.
-fn find_rule(export: &Export, client: IpAddr, steps: &mut Steps) -> Result<Options, Stop> {
+fn find_rule(
+    export: &Export,
+    client: IpAddr,
+    certificate: Option<&Certificate>,
+    steps: &mut Steps,
+) -> Result<Options, Stop> {
     let names = match SystemNameService.names_of(client) {
         Ok(names) if !names.is_empty() => format!("{client} ({})", names.join(", ")),
         Ok(_) => format!("{client} (no name leads back to this address)"),
@@ -163,7 +176,9 @@ fn find_rule(export: &Export, client: IpAddr, steps: &mut Steps) -> Result<Optio
             "a name service did not answer: rules by name and netgroup count as no match",
         );
     }
-    match rule.and_then(|index| export.rules().get(index)) {
+    let certified =
+        certificate.and_then(|certificate| rules.resolve_certified(client, certificate));
+    match certified.or(rule).and_then(|index| export.rules().get(index)) {
         Some(rule) => {
             let text = format!("{names}: the rule for {} ({})", rule.client, rule.options_text());
             steps.ok("client", text);
@@ -195,31 +210,6 @@ fn check_port(options: &Options, port: Option<u16>, steps: &mut Steps) -> Result
         ),
     }
     Ok(())
-}
-
-fn check_channel(options: &Options, steps: &mut Steps) {
-    let demand = options.channels;
-    if demand == ChannelSet::ALL {
-        return;
-    }
-    if demand.accepts_plain() {
-        return steps.ok("transport", format!("any of xprtsec={demand}"));
-    }
-    let text = format!(
-        "xprtsec={demand}: only mounts with -o xprtsec={} are answered; `bowline conns` shows what each connection has",
-        demand.to_string().replace(':', " or xprtsec=")
-    );
-    steps.note("transport", text);
-}
-
-fn check_flavour(options: &Options, steps: &mut Steps) -> Result<(), Stop> {
-    let flavors = options.flavors;
-    if flavors.iter().any(|flavor| flavor == Flavor::Sys) {
-        steps.ok("flavour", format!("sys, of {flavors}"));
-        return Ok(());
-    }
-    let text = format!("sec={flavors}: clients that mount with sec=sys, the default, are refused");
-    Err(steps.no("flavour", text))
 }
 
 /// The user and groups that calls act as.

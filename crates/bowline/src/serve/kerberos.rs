@@ -4,20 +4,16 @@
 //! Lock: `state`, taken by the start, reloads, and who changes or asks for settings; calls never take it. Files are read
 //! while it is held.
 
+use super::line_limiter::LineLimiter;
 use crate::settings::Values;
 use export::Exports;
 use gss::krb5::{Keytab, Krb5, Principals, PrincipalsFile};
-use gss::{GssCounts, RefusedContext, RpcsecGss};
+use gss::{GssCounts, GssRefusal, RpcsecGss};
 use rpc::Dispatcher;
-use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// The least time between two lines of the log for the same reason.
-const LOG_EVERY: Duration = Duration::from_secs(60);
-/// Reasons that are told apart; clients can make up others.
-const REASONS_MAX: usize = 256;
+use std::time::Instant;
 
 /// The flavour's switch.
 pub struct Kerberos {
@@ -39,6 +35,8 @@ struct InForce {
     keytab: PathBuf,
     principals: Principals,
     counts: Box<dyn Fn() -> GssCounts + Send + Sync>,
+    /// Who has contexts from where.
+    holders: Box<dyn Fn() -> Vec<(IpAddr, String)> + Send + Sync>,
 }
 
 impl Kerberos {
@@ -92,6 +90,16 @@ impl Kerberos {
         self.lock().in_force.as_ref().map(|in_force| (in_force.counts)())
     }
 
+    /// The principals that have contexts, with the addresses of their clients.
+    pub fn holders(&self) -> Vec<(IpAddr, String)> {
+        self.lock().in_force.as_ref().map(|in_force| (in_force.holders)()).unwrap_or_default()
+    }
+
+    /// The table of principals in force; `None` if Kerberos is not served.
+    pub fn principals(&self) -> Option<Principals> {
+        self.lock().in_force.as_ref().map(|in_force| in_force.principals.clone())
+    }
+
     /// Adds, replaces or removes the flavour.
     fn apply(&self, state: &mut State) -> Result<(), String> {
         let wanted = self.exports_name_kerberos();
@@ -118,12 +126,12 @@ impl Kerberos {
                 keytab.display()
             )
         })?;
-        let flavor = RpcsecGss::new(Box::new(krb5), Box::new(log_refusals()))
+        let flavor = RpcsecGss::new(Box::new(krb5), Arc::new(log_refusals()))
             .map_err(|error| format!("Kerberos: no thread can be started: {error}"))?;
-        let counts = Box::new(flavor.counts());
+        let (counts, holders) = (Box::new(flavor.counts()), Box::new(flavor.principals()));
         self.remove(state);
         self.dispatcher.auth().add(Box::new(flavor)).map_err(|error| error.to_string())?;
-        state.in_force = Some(InForce { keytab, principals, counts });
+        state.in_force = Some(InForce { keytab, principals, counts, holders });
         Ok(())
     }
 
@@ -143,32 +151,13 @@ impl Kerberos {
     }
 }
 
-/// Returns a function that logs contexts which are refused, at most one line a minute for each reason.
-fn log_refusals() -> impl Fn(&RefusedContext) + Send + Sync {
-    let logged: Mutex<HashMap<String, (Instant, u64)>> = Mutex::default();
-    move |refused| {
-        let RefusedContext { client, reason } = refused;
-        let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let mut left_out = 0;
-        if let Some((then, more)) = logged.get_mut(reason) {
-            if now.duration_since(*then) < LOG_EVERY {
-                *more += 1;
-                return;
-            }
-            left_out = *more;
-        }
-        if logged.len() >= REASONS_MAX {
-            logged.clear();
-        }
-        logged.insert(reason.clone(), (now, 0));
-        drop(logged);
-        let client = client.ip().to_canonical();
-        match left_out {
-            0 => tracing::warn!("Kerberos: {client} gets no context: {reason}"),
-            more => tracing::warn!(
-                "Kerberos: {client} gets no context: {reason}; {more} more for the same reason since the last line"
-            ),
-        }
+/// Returns a function that logs refusals, at most one line a minute for each client and reason.
+fn log_refusals() -> impl Fn(&GssRefusal) + Send + Sync {
+    let limiter = LineLimiter::default();
+    move |refusal| {
+        let GssRefusal { client, of_message, reason } = refusal;
+        let Some(left_out) = limiter.due((*client, reason.clone()), Instant::now()) else { return };
+        let what = if *of_message { "a message is not answered" } else { "gets no context" };
+        tracing::warn!("Kerberos: {client}: {what}: {reason}{left_out}");
     }
 }

@@ -9,6 +9,7 @@ use super::export_keeper::ExportKeeper;
 use super::export_watch::ExportWatch;
 use super::io_errors::IoErrors;
 use super::kerberos::Kerberos;
+use super::line_limiter::LineLimiter;
 use super::listen_addresses::ListenAddresses;
 use super::parts::ServerParts;
 use super::portmap::{self, Plan, PortmapService};
@@ -30,7 +31,7 @@ use crate::serve_options::ServeOptions;
 use crate::settings::{self, udp_buffer_bytes};
 use admin::{Control, ControlServer, HttpServer};
 use anyhow::{Context, anyhow, bail};
-use export::{Exports, Identity};
+use export::{Exports, Identity, RefusedCall};
 use nfs::mount::Mount;
 use nfs::nlm::Nlm;
 use nfs::nsm::{Nsm, Reboots};
@@ -338,11 +339,23 @@ fn start_outbound() -> anyhow::Result<Arc<OutboundCalls>> {
         .context("cannot start the thread that calls clients' machines")
 }
 
-/// Has what exports refuse counted.
+/// Has what exports refuse counted, and logged where a flavour or TLS is missing; mounts are logged by themselves.
 fn observe_refusals(exports: &Exports, refusals: &Arc<Refusals>) {
     let refusals = Arc::clone(refusals);
-    exports.observe_refusals(Box::new(move |export, client, why| {
-        refusals.by_export(export.index, client.ip(), why);
+    let limiter = LineLimiter::default();
+    exports.observe_refusals(Box::new(move |refused| {
+        let RefusedCall { export, client, identity, is_unproven, why } = refused;
+        let client = client.ip().to_canonical();
+        refusals.by_export(export.index, client, why);
+        if !is_unproven {
+            return;
+        }
+        if let Some(left_out) = limiter.due((client, export.index, *why), Instant::now()) {
+            let identity =
+                if identity.is_empty() { String::new() } else { format!(" ({identity})") };
+            let path = export.path_text();
+            tracing::warn!("{path}: a call of {client}{identity} is refused: {why}{left_out}");
+        }
     }));
 }
 

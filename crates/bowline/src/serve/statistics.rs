@@ -91,6 +91,15 @@ pub fn counter(snapshot: &Snapshot, name: &str) -> u64 {
     snapshot.counters.get(name).copied().unwrap_or(0)
 }
 
+/// What clients have proven: the address of each, and who it is.
+#[derive(Default)]
+pub struct Identities {
+    /// Principals that have contexts.
+    pub principals: Vec<(IpAddr, String)>,
+    /// Names of certificates of connections.
+    pub certificates: Vec<(IpAddr, String)>,
+}
+
 /// Clients that are or were connected, and those with an entry in the mount list.
 /// `refused` has how often each client was refused, and what the last time.
 pub fn clients(
@@ -98,6 +107,7 @@ pub fn clients(
     mounted: &[MountEntry],
     v4: &[V4Counts],
     refused: Vec<(IpAddr, u64, String)>,
+    identities: Identities,
 ) -> Vec<ClientRow> {
     let mut rows: BTreeMap<IpAddr, ClientRow> = BTreeMap::new();
     let empty = |address: IpAddr| ClientRow {
@@ -113,6 +123,8 @@ pub fn clients(
         courtesy: 0,
         refused: 0,
         last_refusal: None,
+        principals: Vec::new(),
+        certificates: Vec::new(),
     };
     for info in infos {
         let address = info.address.to_canonical();
@@ -137,6 +149,15 @@ pub fn clients(
         let row = rows.entry(client).or_insert_with(|| empty(client));
         row.refused = count;
         row.last_refusal = Some(last);
+    }
+    for (client, principal) in identities.principals {
+        rows.entry(client).or_insert_with(|| empty(client)).principals.push(principal);
+    }
+    for (client, certificate) in identities.certificates {
+        let row = rows.entry(client).or_insert_with(|| empty(client));
+        if !row.certificates.contains(&certificate) {
+            row.certificates.push(certificate);
+        }
     }
     rows.into_values().collect()
 }
@@ -375,8 +396,15 @@ mod tests {
             opens: 2,
             courtesy: true,
         }; 2];
-        let rows = clients(&[], &[mount], &v4, vec![refused]);
-        assert_eq!(rows.len(), 3);
+        let here: std::net::IpAddr = "192.0.2.7".parse().unwrap();
+        let identities = super::Identities {
+            principals: vec![(here, "alice@LAB.TEST".into()), (here, "bob@LAB.TEST".into())],
+            certificates: vec![(here, "web".into()), (here, "web".into())],
+        };
+        let rows = clients(&[], &[mount], &v4, vec![refused], identities);
+        assert_eq!(rows.len(), 4);
+        assert_eq!(rows[3].principals, ["alice@LAB.TEST", "bob@LAB.TEST"]);
+        assert_eq!(rows[3].certificates, ["web"], "once for all its connections");
         assert_eq!((rows[2].sessions, rows[2].opens), (2, 4), "two clients of one address");
         assert_eq!((rows[1].address.as_str(), rows[1].refused), ("10.0.0.2", 3));
         assert_eq!((rows[0].connections, rows[0].mounts.as_slice()), (0, &["/a".to_owned()][..]));

@@ -67,6 +67,8 @@ pub fn sample(at_ms: u64, calls: u64) -> Sample {
             courtesy: 0,
             refused: 0,
             last_refusal: None,
+            principals: Vec::new(),
+            certificates: Vec::new(),
         }],
         ..Sample::default()
     }

@@ -83,6 +83,23 @@ fn certificates_made_by_one_command_are_served_demanded_and_renewed() {
     for wanted in ["none", "tls", "mtls web.test"] {
         assert!(shown.contains(&wanted), "{shown:?}");
     }
+    assert_eq!(server.json("clients")[0]["certificates"], serde_json::json!(["web.test"]));
+    let explained = |more: &[&str]| {
+        let output =
+            server.ask(&[&["explain", "127.0.0.1", &known, "--port", "4000"], more].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (status, page) = explained(&[]);
+    assert!(status == Some(1) && page.contains("no rule of the export"), "{page}");
+    let (status, page) = explained(&["--certificate", "web.test"]);
+    assert!(
+        status == Some(0) && page.contains("tls-name=web.*"),
+        "a certificate is enough: {page}"
+    );
+    let (status, page) = explained(&["--certificate", "mail.test"]);
+    assert_eq!(status, Some(1), "{page}");
+    let (status, page) = explained(&["--certificate", "web.test", "--sec", "krb5p"]);
+    assert!(status == Some(1) && page.contains("krb5p is not in sec=sys:none"), "{page}");
 
     let port = server.port.to_string();
     let doctor = || bowline(&["doctor", "tls", "localhost", "--port", &port, "--ca", &ca]);

@@ -63,6 +63,8 @@ fn a_wrong_header_is_a_problem_of_the_credential_and_wrong_arguments_are_garbage
     record[3] ^= 1;
     let (done, _) = server.ask(&record);
     assert_eq!(done.rejected, Some(Reject::Auth(AuthStat::GssCredProblem)));
+    let told = server.refusals.recv().unwrap();
+    assert!(told.starts_with("alice@LAB.TEST: the checksum of a header is wrong"), "{told}");
     for (n, service) in [(2, Service::Integrity), (3, Service::Privacy)] {
         // signed or sealed with the number of another message
         let args = protected(n + 100, service, b"");
@@ -84,6 +86,10 @@ fn a_number_is_answered_once_and_not_from_behind_the_window() {
     assert_eq!(ask(4), Answer::Nothing);
     assert_eq!(ask(0x8000_0000), Answer::Denied(AuthStat::GssCtxProblem));
     assert_eq!((server.counts)().replays, 2);
+    for _ in 0..2 {
+        let told = server.refusals.recv().unwrap();
+        assert!(told.starts_with("alice@LAB.TEST: a message came a second time"), "{told}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A mechanism without secrets, and a server with one program over it.
 
 use bowline_gss::{
-    Acceptor, Established, GssCounts, Messages, Refusal, RefusedContext, RpcsecGss, Unprotected,
+    Acceptor, Established, GssCounts, GssRefusal, Messages, Refusal, RpcsecGss, Unprotected,
 };
 use rpc::{
     Blocking, Call, CallHost, ConnId, Credential, DispatchSettings, Dispatcher, Done, Fault, Line,
@@ -162,10 +162,10 @@ impl Server {
         let dispatcher = Dispatcher::new(vec![Box::new(service)], DispatchSettings::default());
         let (refused, refusals) = channel();
         let refused = Mutex::new(refused);
-        let on_refused = move |refusal: &RefusedContext| {
+        let on_refused = move |refusal: &GssRefusal| {
             let _ = refused.lock().unwrap().send(refusal.reason.clone());
         };
-        let flavor = RpcsecGss::new(Box::new(ToyAcceptor), Box::new(on_refused)).unwrap();
+        let flavor = RpcsecGss::new(Box::new(ToyAcceptor), Arc::new(on_refused)).unwrap();
         let counts = Box::new(flavor.counts());
         dispatcher.auth().add(Box::new(flavor)).unwrap();
         let (post, posted) = channel();
