@@ -121,6 +121,9 @@ _bowline() {
             bowline__subcmd__bench,run)
                 cmd="bowline__subcmd__bench__subcmd__run"
                 ;;
+            bowline__subcmd__doctor,krb5)
+                cmd="bowline__subcmd__doctor__subcmd__krb5"
+                ;;
             bowline__subcmd__doctor,tls)
                 cmd="bowline__subcmd__doctor__subcmd__tls"
                 ;;
@@ -565,13 +568,43 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__doctor)
-            opts="-h --port --json --help tls"
+            opts="-h --port --json --help tls krb5"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        bowline__subcmd__doctor__subcmd__krb5)
+            opts="-h --name --user --keytab --principals --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keytab)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --principals)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -616,7 +649,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__explain)
-            opts="-h --group --port --json --control --help"
+            opts="-h --group --port --sec --principal --xprtsec --certificate --json --control --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -627,6 +660,22 @@ _bowline() {
                     return 0
                     ;;
                 --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sec)
+                    COMPREPLY=($(compgen -W "none sys krb5 krb5i krb5p" -- "${cur}"))
+                    return 0
+                    ;;
+                --principal)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --xprtsec)
+                    COMPREPLY=($(compgen -W "none tls mtls" -- "${cur}"))
+                    return 0
+                    ;;
+                --certificate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

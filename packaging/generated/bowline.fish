@@ -184,14 +184,21 @@ complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s s -d 'List 
 complete -c bowline -n "__fish_bowline_using_subcommand exportfs" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand check" -l for-host -d 'Also print what this host gets of each export: the rule that applies to it and its options, and the name by which rules know it' -r -f -a "(__fish_print_hostnames)"
 complete -c bowline -n "__fish_bowline_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls" -l port -d 'The port that is to be served' -r
-complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls" -l json -d 'Print JSON, for programs'
-complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls" -a "tls" -d 'Look at RPC with TLS of a server as its client: the probe, the handshake, the certificate'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls krb5" -l port -d 'The port that is to be served' -r
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls krb5" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls krb5" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls krb5" -a "tls" -d 'Look at RPC with TLS of a server as its client: the probe, the handshake, the certificate'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and not __fish_seen_subcommand_from tls krb5" -a "krb5" -d 'Look at Kerberos on this machine: keytab, names, encryption types, clock, KDC, users'
 complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from tls" -l port -d 'The port' -r
 complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from tls" -l ca -d 'Authorities that the client knows [default: ca.pem of `bowline tls init`, if there is one here]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from tls" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from tls" -s h -l help -d 'Print help'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from krb5" -l name -d 'A name by which clients mount this server; may be repeated [default: the name of this machine]' -r -f -a "(__fish_print_hostnames)"
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from krb5" -l user -d 'A principal whose user and groups are to be shown, as alice@EXAMPLE.ORG; may be repeated' -r
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from krb5" -l keytab -d 'The keytab, as the setting' -r
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from krb5" -l principals -d 'The table of principals, as the setting' -r
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from krb5" -l json -d 'Print JSON, for programs'
+complete -c bowline -n "__fish_bowline_using_subcommand doctor; and __fish_seen_subcommand_from krb5" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand tls; and not __fish_seen_subcommand_from init client" -s h -l help -d 'Print help'
 complete -c bowline -n "__fish_bowline_using_subcommand tls; and not __fish_seen_subcommand_from init client" -f -a "init" -d 'Make a private authority, if there is none, and the server\'s certificate'
 complete -c bowline -n "__fish_bowline_using_subcommand tls; and not __fish_seen_subcommand_from init client" -f -a "client" -d 'Make the certificate of a client, for exports with xprtsec=mtls'
@@ -201,6 +208,16 @@ complete -c bowline -n "__fish_bowline_using_subcommand tls; and __fish_seen_sub
 complete -c bowline -n "__fish_bowline_using_subcommand tls; and __fish_seen_subcommand_from client" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l group -d 'A group of the user, by number, the primary one first; may be repeated' -r
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l port -d 'The port that the client sends from' -r
+complete -c bowline -n "__fish_bowline_using_subcommand explain" -l sec -d 'The flavour that the client mounts with (sec=) [default: sys; with --principal the first of Kerberos]' -r -f -a "none\t''
+sys\t''
+krb5\t''
+krb5i\t''
+krb5p\t''"
+complete -c bowline -n "__fish_bowline_using_subcommand explain" -l principal -d 'The Kerberos principal of the user, in place of the number' -r
+complete -c bowline -n "__fish_bowline_using_subcommand explain" -l xprtsec -d 'The transport that the client mounts with (xprtsec=)' -r -f -a "none\t''
+tls\t''
+mtls\t''"
+complete -c bowline -n "__fish_bowline_using_subcommand explain" -l certificate -d 'A name in the client\'s certificate' -r
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l control -d 'Control socket of the server [default: /run/bowline/control.sock, for an ordinary user $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]' -r -F
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -l json -d 'Print JSON, for programs'
 complete -c bowline -n "__fish_bowline_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
