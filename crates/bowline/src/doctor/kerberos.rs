@@ -121,9 +121,9 @@ fn follow(asked: Asked, found: &mut Vec<Finding>) -> Result<(), Finding> {
     found.push(encryption_types(&entries));
     found.extend(names.iter().flat_map(|name| forward_and_reverse(name, &entries)));
     let principals = table(&asked.principals)?;
-    found.extend(names.into_iter().map(|name| ticket(name, keytab.clone(), principals.clone())));
+    found.extend(names.iter().map(|name| ticket(name, keytab.clone(), principals.clone())));
     found.push(user_database());
-    found.extend(asked.users.into_iter().map(|user| who_is(user, principals.clone())));
+    found.extend(asked.users.iter().map(|user| who_is(user, principals.clone())));
     Ok(())
 }
 
@@ -259,7 +259,7 @@ fn table(file: &PrincipalsFile) -> Result<Principals, Finding> {
 }
 
 /// Gets a ticket for this server with its own keys, and accepts it: keys, clock and KDC fit together.
-fn ticket(name: String, keytab: PathBuf, principals: Principals) -> Finding {
+fn ticket(name: &str, keytab: PathBuf, principals: Principals) -> Finding {
     const ABOUT: &str = "ticket";
     let begin = Instant::now();
     let service = format!("nfs@{name}");
@@ -330,9 +330,9 @@ fn user_database() -> Finding {
 }
 
 /// The user and groups of a principal.
-fn who_is(principal: String, principals: Principals) -> Finding {
+fn who_is(principal: &str, principals: Principals) -> Finding {
     const ABOUT: &str = "user";
-    let asked = principal.clone();
+    let asked = principal.to_owned();
     let user = within_time(NAMES_PATIENCE, move || {
         let local = local_user_of(&asked).map_err(|error| error.text)?;
         principals.user(&asked, local.as_deref()).map_err(|error| error.to_string())
