@@ -49,7 +49,7 @@ const range = (row) => row.start === 0 && row.end === undefined ? "all" : row.st
 
 // The views besides the overview. `from`: a list of the live figures; `ask`: lists of their own.
 const VIEWS = {
-  clients: { title: "Clients", from: "clients", about: "Who calls, the busiest first. Calls over TCP.",
+  clients: { title: "Clients", from: "clients", about: "Who calls, the busiest first.",
     columns: [name("Client"), RATES.calls, RATES.in, RATES.out, note("Connections and mounts")] },
   exports: { title: "Exports", from: "exports", about: "Data that clients write (in) and read (out).",
     columns: [name("Path"), RATES.calls, RATES.errors, RATES.in, RATES.out, RATES.p50, RATES.p99, note("Note")],

@@ -339,11 +339,14 @@ pub struct ClientRow {
     pub connections: u64,
     /// Its connections that were closed, since the start, because it had more than other clients, who needed places.
     pub displaced: u64,
-    /// Calls on all its connections since the server started, closed ones included.
+    /// Calls since the server started: on all its connections, closed ones included, and over UDP.
     pub calls: u64,
-    /// Bytes received on them.
+    /// How many of them came over UDP; forgotten when many other clients call over UDP.
+    #[serde(default)]
+    pub udp_calls: u64,
+    /// Bytes received from it.
     pub bytes_in: u64,
-    /// Bytes sent on them.
+    /// Bytes sent to it.
     pub bytes_out: u64,
     /// The paths that it has mounted, as far as MOUNT calls tell.
     pub mounts: Vec<String>,

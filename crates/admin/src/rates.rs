@@ -271,9 +271,12 @@ fn clients(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
     let row = |client: &ClientRow| {
         let old = known.get(client.address.as_str()).copied();
         let was = |of: fn(&ClientRow) -> u64| old.map_or(0, of);
-        let conns = match client.connections {
-            1 => "1 connection".to_owned(),
-            n => format!("{n} connections"),
+        let udp = per.of(was(|c| c.udp_calls), client.udp_calls);
+        let conns = match (client.connections, udp > 0.0) {
+            (0, true) => "UDP".to_owned(),
+            (1, false) => "1 connection".to_owned(),
+            (n, false) => format!("{n} connections"),
+            (n, true) => format!("{n} connections and UDP"),
         };
         let mounts = (!client.mounts.is_empty()).then(|| client.mounts.join(" "));
         let refused = client.last_refusal.as_ref().map(|last| format!("refused {last}"));

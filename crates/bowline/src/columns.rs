@@ -163,15 +163,19 @@ pub const EXPORTS: [Column; 10] = [
 ];
 
 /// `bowline clients`.
-pub const CLIENTS: [Column; 10] = [
+pub const CLIENTS: [Column; 11] = [
     left("CLIENT", "Address of the client"),
     right(
         "CONNS",
         "Open connections; displaced are those that were closed because others needed places and it had more",
     ),
-    right("CALLS", "Calls over TCP since the start of the server, including closed connections"),
-    right("IN", "Bytes received on them"),
-    right("OUT", "Bytes sent on them"),
+    right("CALLS", "Calls since the start of the server, including closed connections and UDP"),
+    right(
+        "UDP",
+        "How many of them came over UDP; each thread remembers 256 clients, the ones that called last",
+    ),
+    right("IN", "Bytes received"),
+    right("OUT", "Bytes sent"),
     left("MOUNTS", "Paths that it has mounted; a client that disappears does not unmount them"),
     right(
         "SESSIONS",

@@ -108,6 +108,7 @@ pub fn clients(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &row.address,
                 &connections(row),
                 &admin::count(row.calls),
+                &admin::count(row.udp_calls),
                 &admin::bytes(row.bytes_in),
                 &admin::bytes(row.bytes_out),
                 &row.mounts.join(" "),

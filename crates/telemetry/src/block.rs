@@ -6,33 +6,20 @@
 //! of its own.
 
 use crate::OpName;
+use crate::cell::Cell;
 use crate::counter::Counter;
+use crate::datagram_clients::{DatagramClients, DatagramTotals};
 use crate::histogram::{BUCKETS, bucket_of};
 use crossbeam_utils::CachePadded;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Exports that have a row of their own; the rest share one more row.
 pub const EXPORTS_MAX: usize = 256;
 /// Different error codes that are counted separately for one procedure; the rest are counted
 /// together.
 pub const STATUS_SLOTS: usize = 12;
-
-/// A number that one thread writes and any thread reads.
-#[derive(Debug, Default)]
-pub struct Cell(AtomicU64);
-
-impl Cell {
-    /// Adds, as the only writer.
-    pub fn add(&self, n: u64) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
-    }
-
-    /// The value.
-    pub fn read(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
 
 /// Number and duration of calls.
 #[derive(Debug)]
@@ -63,7 +50,7 @@ impl Timing {
         self.calls.add(1);
         self.total_ns.add(ns);
         if ns > self.max_ns.read() {
-            self.max_ns.0.store(ns, Relaxed);
+            self.max_ns.set(ns);
         }
         if let Some(bucket) = self.buckets.get(bucket_of(ns)) {
             bucket.add(1);
@@ -175,6 +162,7 @@ pub struct Block {
     counters: CachePadded<[Cell; Counter::ALL.len()]>,
     /// The last row is shared by all exports without a row of their own.
     exports: Box<[Row<Export>]>,
+    datagram_clients: OnceLock<DatagramClients>,
 }
 
 impl Block {
@@ -186,6 +174,7 @@ impl Block {
             nested: ops.iter().map(|_| NestedOp::default()).collect(),
             counters: CachePadded::new(std::array::from_fn(|_| Cell::default())),
             exports: (0..=EXPORTS_MAX).map(|_| OnceLock::new()).collect(),
+            datagram_clients: OnceLock::new(),
         }
     }
 
@@ -208,6 +197,18 @@ impl Block {
         }
         if let Some(export) = call.export {
             self.export_call(export, call);
+        }
+    }
+
+    /// Counts what a client did over UDP.
+    pub fn datagrams_of(&self, address: IpAddr, more: DatagramTotals) {
+        self.datagram_clients.get_or_init(DatagramClients::default).count(address, more);
+    }
+
+    /// Adds what clients did over UDP to `sums`.
+    pub fn add_datagram_clients_to(&self, sums: &mut HashMap<IpAddr, DatagramTotals>) {
+        if let Some(clients) = self.datagram_clients.get() {
+            clients.add_to(sums);
         }
     }
 

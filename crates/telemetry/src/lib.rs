@@ -6,19 +6,23 @@
 //! worker is kept and given to the next one, so totals never decrease.
 
 mod block;
+mod cell;
 mod counter;
+mod datagram_clients;
 mod histogram;
 mod snapshot;
 
 pub use block::{Block, Call, EXPORTS_MAX, STATUS_SLOTS};
 pub use counter::Counter;
+pub use datagram_clients::DatagramTotals;
 pub use histogram::{BUCKETS, bucket_of, middle_ns, upper_ns};
 pub use snapshot::{
     Buckets, ErrorCount, ExportRow, Latency, OTHER_EXPORTS, OpRow, Snapshot, Totals,
 };
 
-use std::cell;
+use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -82,11 +86,21 @@ impl Telemetry {
 
     /// The sum of all blocks.
     pub fn snapshot(&self) -> Snapshot {
-        let blocks: Vec<Arc<Block>> = {
-            let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-            blocks.iter().map(|owned| Arc::clone(&owned.block)).collect()
-        };
-        snapshot::add_up(&self.ops, &blocks)
+        snapshot::add_up(&self.ops, &self.all_blocks())
+    }
+
+    /// What clients did over UDP since the start, or since they were forgotten.
+    pub fn datagram_clients(&self) -> HashMap<IpAddr, DatagramTotals> {
+        let mut sums = HashMap::new();
+        for block in self.all_blocks() {
+            block.add_datagram_clients_to(&mut sums);
+        }
+        sums
+    }
+
+    fn all_blocks(&self) -> Vec<Arc<Block>> {
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.iter().map(|owned| Arc::clone(&owned.block)).collect()
     }
 
     fn give_back(&self, block: &Arc<Block>) {
@@ -107,7 +121,7 @@ impl Telemetry {
 pub struct WorkerStats {
     block: Arc<Block>,
     /// Not `Sync`.
-    _one_writer: PhantomData<cell::Cell<()>>,
+    _one_writer: PhantomData<std::cell::Cell<()>>,
     telemetry: Arc<Telemetry>,
 }
 

@@ -161,7 +161,8 @@ impl Control for ServerControl {
             principals: self.parts.kerberos.holders(),
             certificates: self.server(Server::conns).iter().filter_map(certified).collect(),
         };
-        statistics::clients(&infos, &self.mount.mounted(), &v4, refused, identities)
+        let traffic = (infos, self.telemetry.datagram_clients());
+        statistics::clients(traffic, &self.mount.mounted(), &v4, refused, identities)
     }
 
     fn conns(&self) -> Vec<ConnRow> {
@@ -211,6 +212,7 @@ impl Control for ServerControl {
             parts: &self.parts,
             refusals: &self.refusals,
             snapshot: &self.telemetry.snapshot(),
+            udp_clients: self.telemetry.datagram_clients().len(),
             blocked: &self.blocked_exports(),
             uptime: self.started.elapsed(),
             certificate_end: self.sealed.as_ref().map(SealedService::end),

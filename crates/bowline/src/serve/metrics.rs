@@ -26,6 +26,8 @@ pub struct Sources<'c> {
     pub refusals: &'c Refusals,
     /// The counters.
     pub snapshot: &'c Snapshot,
+    /// Clients that have called over UDP.
+    pub udp_clients: usize,
     /// Exports with blocked calls.
     pub blocked: &'c [BlockedExport],
     /// Time since the server began to serve.
@@ -291,6 +293,11 @@ fn network(out: &mut Exposition, sources: &Sources<'_>) {
         out.gauge(name, &[], value);
     };
     gauge("connections", "Open connections.", sources.server(Server::connections) as u64);
+    gauge(
+        "udp_clients",
+        "Clients that have called over UDP; each thread remembers the last 256.",
+        sources.udp_clients as u64,
+    );
     gauge(
         "tcp_memory_promised_bytes",
         "What socket buffers with a configured size hold if all are full.",

@@ -9,10 +9,10 @@ use nfs::mount::MountEntry;
 use proto::mount::MountError;
 use proto::nfs3::Nfsstat3;
 use rpc::Transport;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use svc::{BufferTotals, ClientInfo, Leader, PoolInfo, Server, SocketInfo, SocketKind};
-use telemetry::{OpName, Snapshot};
+use telemetry::{DatagramTotals, OpName, Snapshot};
 
 /// Procedures that have been called, the most frequent first.
 pub fn ops(snapshot: &Snapshot) -> Vec<OpRow> {
@@ -100,10 +100,10 @@ pub struct Identities {
     pub certificates: Vec<(IpAddr, String)>,
 }
 
-/// Clients that are or were connected, and those with an entry in the mount list.
+/// Clients that are or were connected or have called over UDP, and those with an entry in the mount list.
 /// `refused` has how often each client was refused, and what the last time.
 pub fn clients(
-    infos: &[ClientInfo],
+    (infos, datagrams): (Vec<ClientInfo>, HashMap<IpAddr, DatagramTotals>),
     mounted: &[MountEntry],
     v4: &[V4Counts],
     refused: Vec<(IpAddr, u64, String)>,
@@ -115,6 +115,7 @@ pub fn clients(
         connections: 0,
         displaced: 0,
         calls: 0,
+        udp_calls: 0,
         bytes_in: 0,
         bytes_out: 0,
         mounts: Vec::new(),
@@ -134,6 +135,13 @@ pub fn clients(
         row.calls += info.totals.calls;
         row.bytes_in += info.totals.bytes_in;
         row.bytes_out += info.totals.bytes_out;
+    }
+    for (address, totals) in datagrams {
+        let row = rows.entry(address).or_insert_with(|| empty(address));
+        row.calls += totals.calls;
+        row.udp_calls += totals.calls;
+        row.bytes_in += totals.bytes_in;
+        row.bytes_out += totals.bytes_out;
     }
     for mount in mounted {
         let row = rows.entry(mount.client).or_insert_with(|| empty(mount.client));
@@ -357,6 +365,7 @@ mod tests {
         V4Counts, blocked_exports, call_name, clients, counter, counters, ops, ranges, status_name,
     };
     use nfs::mount::MountEntry;
+    use std::collections::HashMap;
     use telemetry::{Call, Counter, OpName, Telemetry};
 
     #[test]
@@ -401,7 +410,7 @@ mod tests {
             principals: vec![(here, "alice@LAB.TEST".into()), (here, "bob@LAB.TEST".into())],
             certificates: vec![(here, "web".into()), (here, "web".into())],
         };
-        let rows = clients(&[], &[mount], &v4, vec![refused], identities);
+        let rows = clients((Vec::new(), HashMap::new()), &[mount], &v4, vec![refused], identities);
         assert_eq!(rows.len(), 4);
         assert_eq!(rows[3].principals, ["alice@LAB.TEST", "bob@LAB.TEST"]);
         assert_eq!(rows[3].certificates, ["web"], "once for all its connections");

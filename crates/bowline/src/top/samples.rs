@@ -55,6 +55,7 @@ pub fn sample(at_ms: u64, calls: u64) -> Sample {
             latency,
         }],
         clients: vec![ClientRow {
+            udp_calls: 0,
             address: "192.0.2.7".into(),
             connections: 1,
             displaced: 0,

@@ -297,3 +297,22 @@ fn sessions_and_opens_of_version_4_are_shown() {
     let opened = ops.as_array().unwrap().iter().find(|row| row["procedure"] == "OPEN");
     assert!(opened.is_some_and(|row| row["inside"] == 1 && row["inside_failed"] == 0), "{ops}");
 }
+
+#[test]
+fn clients_over_udp_are_counted() {
+    let server = Server::start(&[]);
+    let at = format!("127.0.0.1:{}", server.port).parse().unwrap();
+    let mut client = Client::udp(at, Duration::from_secs(60)).unwrap();
+    for _ in 0..5 {
+        client.mount_null(3).unwrap();
+    }
+    let rows = server.json("clients");
+    assert_eq!((&rows[0]["address"], &rows[0]["connections"]), (&"127.0.0.1".into(), &0.into()));
+    assert!(rows[0]["udp_calls"].as_u64().unwrap() >= 5, "{rows}");
+    assert_eq!(rows[0]["udp_calls"], rows[0]["calls"], "{rows}");
+    // a NULL is 40 bytes or more, its reply 24
+    assert!(rows[0]["bytes_in"].as_u64().unwrap() >= 5 * 40, "{rows}");
+    assert!(rows[0]["bytes_out"].as_u64().unwrap() >= 5 * 24, "{rows}");
+    let metrics = text(&server.ask(&["metrics"]).stdout);
+    assert!(metrics.contains("\nbowline_udp_clients 1\n"), "{metrics}");
+}

@@ -32,7 +32,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use sys::mmsg::{self, BATCH, Batch, Datagram, Local, Outgoing};
-use telemetry::Counter;
+use telemetry::{Counter, DatagramTotals};
 use xdr::Writer;
 
 /// Where a round's datagrams are.
@@ -190,6 +190,7 @@ impl<'b> Calls<'b> for DatagramCalls<'_, 'b> {
         if self.datagrams.dropped_if_postponed() {
             return Some(AllServed);
         }
+        self.datagrams.count_call();
         if done.verdict == Verdict::Reply
             && let Some((to, from)) = self.datagrams.from.get()
         {
@@ -214,6 +215,15 @@ impl<'b> DatagramRound<'b> {
             self.round.stats.add(Counter::DatagramsDropped, 1);
         }
         postponed
+    }
+
+    /// Counts the call under way for its client.
+    fn count_call(&self) {
+        if let Some((from, _)) = self.from.get() {
+            let bytes_in = self.call.get().bytes_in as u64;
+            let more = DatagramTotals { calls: 1, bytes_in, bytes_out: 0 };
+            self.round.stats.datagrams_of(from.ip(), more);
+        }
     }
 
     /// Both ends of a datagram.
@@ -306,6 +316,11 @@ impl<'b> DatagramRound<'b> {
         let bytes_out = replies.iter().map(|reply| reply.bytes.total_len() as u64).sum();
         let traffic = Traffic { sent: replies.len() as u64, bytes_out, ..Traffic::default() };
         self.socket.count(self.round.pool.index, traffic);
+        for reply in replies {
+            let bytes_out = reply.bytes.total_len() as u64;
+            let more = DatagramTotals { bytes_out, ..DatagramTotals::default() };
+            self.round.stats.datagrams_of(reply.to.ip(), more);
+        }
     }
 
     /// Sends everything, waiting for room in the socket if need be. Not while leading.

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use sys::mmsg::{self, Local, Outgoing};
-use telemetry::{Counter, WorkerStats};
+use telemetry::{Counter, DatagramTotals, WorkerStats};
 use xdr::Writer;
 
 /// What the statistics have to know of a call when it ends.
@@ -134,6 +134,7 @@ impl Line for DatagramLine {
         }
         let bytes_out = bytes.len() as u64;
         socket.count(self.pool, Traffic { sent: 1, bytes_out, ..Traffic::default() });
+        stats.datagrams_of(self.to.ip(), DatagramTotals { bytes_out, ..DatagramTotals::default() });
         Posted::Sent
     }
 }
