@@ -10,11 +10,14 @@ use crate::conn::connection::Conn;
 use crate::limits::POSTPONED_COST;
 use crate::pool::blocked_calls::{Postponed, Turn};
 use crate::pool::inbox::{Inbox, Message};
+use rpc::Peer;
 use std::sync::{Arc, Weak};
 
 /// A call that is postponed or resumed.
 pub(crate) struct PostponedCall {
     pub conn: Arc<Conn>,
+    /// Both ends, and what protected the call when it came: TLS may have begun since.
+    pub peer: Peer,
     pub record: Vec<u8>,
     /// When it began, on the server's clock.
     pub began_ns: u64,

@@ -58,8 +58,8 @@ impl<'r> Calls<'r> for ResumedCalls<'r, '_> {
 
     fn next(&mut self, _now_ns: u64) -> Result<IncomingCall<'r>, Answered> {
         let record = Record::InPlace(self.record.take().ok_or(Answered)?);
-        let conn = Arc::clone(&self.resumed.call.borrow().conn);
-        let (peer, can_zero_copy) = (conn.peer, conn.stream.can_zero_copy());
+        let call = self.resumed.call.borrow();
+        let (peer, can_zero_copy) = (call.peer, call.conn.stream.can_zero_copy());
         Ok(IncomingCall { record, argument: None, peer, batch: ReplyBatch::One, can_zero_copy })
     }
 
@@ -77,6 +77,7 @@ impl<'r> Calls<'r> for ResumedCalls<'r, '_> {
         let mut postponed = self.resumed.call.borrow_mut();
         let again = |record: &[u8]| PostponedCall {
             conn: Arc::clone(&postponed.conn),
+            peer: postponed.peer,
             record: record.to_vec(),
             began_ns: postponed.began_ns,
             inbox: postponed.inbox.clone(),

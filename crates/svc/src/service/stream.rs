@@ -261,8 +261,9 @@ impl StreamRound<'_> {
         }
         let Some(conn) = self.detached.get().cloned() else { return false };
         let (began_ns, inbox) = (self.call.get().began_ns, Arc::downgrade(&self.round.pool.inbox));
-        let record = record.to_vec();
-        let call = PostponedCall { conn, record, began_ns, inbox, turn: None, settled: false };
+        let (peer, record) = (self.peer, record.to_vec());
+        let call =
+            PostponedCall { conn, peer, record, began_ns, inbox, turn: None, settled: false };
         let postponed = self.round.postpone(|| call, false);
         if postponed {
             self.round.resumed();

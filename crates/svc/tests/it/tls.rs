@@ -2,9 +2,9 @@
 //! not accepted, and calls of all kinds inside.
 
 use crate::toy::{
-    Client, ECHO, GIVE, LATE, TAKE, Toy, config, message, opaque, record, results, until,
+    Client, ECHO, GIVE, LATE, TAKE, Toy, WAIT_IN, config, message, opaque, record, results, until,
 };
-use bowline_svc::{Config, TlsConfig};
+use bowline_svc::{Config, PoolMode, TlsConfig};
 use proto::rpc::{Accepted, AuthStat, Denied, OpaqueAuth, ReplyBody, ReplyHeader, flavor};
 use rpc::Certificates;
 use rpc::auth::{AuthTls, STARTTLS};
@@ -14,6 +14,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 use telemetry::Counter;
 use tempfile::TempDir;
@@ -46,6 +47,10 @@ impl Sealed {
     }
 
     fn start_with(handshake_max: Duration) -> Self {
+        Self::start_as(handshake_max, config())
+    }
+
+    fn start_as(handshake_max: Duration, config: Config) -> Self {
         let dir = TempDir::new().unwrap();
         let (authority, _key) = Authority::create("test").unwrap();
         let server =
@@ -66,7 +71,7 @@ impl Sealed {
         let tls = Arc::new(ServerTls::open(files, certificates).unwrap());
         let config = Config {
             tls: Some(TlsConfig { server: Arc::clone(&tls), threads: 2, handshake_max }),
-            ..config()
+            ..config
         };
         let toy = Toy::start(config);
         toy.dispatcher.auth().add(Box::new(AuthTls)).unwrap();
@@ -151,6 +156,28 @@ fn call(stream: &mut (impl Read + Write), xid: u32, procedure: u32, args: &[u8])
     let (got, found) = results(&receive(stream).unwrap());
     assert_eq!(got, xid);
     found
+}
+
+/// A call that waits in the queue of its export is run again as what it came as.
+#[test]
+fn a_queued_call_keeps_its_channel() {
+    let pool_mode = PoolMode::Global;
+    let four = Config { pool_mode, threads: (1, 8), export_share: 50, ..config() };
+    let server = Sealed::start_as(Duration::from_secs(10), four);
+    let mut stream = server.connect();
+    let calls = (0..6).flat_map(|xid| record(&message(xid, WAIT_IN, &7_u32.to_be_bytes())));
+    stream.write_all(&calls.collect::<Vec<_>>()).unwrap();
+    server.toy.until_waiting(4);
+    until("two are queued", || {
+        server.toy.server.blocked_calls().first().is_some_and(|info| info.waiting == 2)
+    });
+    server.toy.go_on();
+    for _ in 0..6 {
+        assert_eq!(results(&receive(&mut stream).unwrap()).1, 1_u32.to_be_bytes());
+    }
+    // six that came, and two of them again
+    assert_eq!(server.toy.state.sealed.load(Ordering::SeqCst), 8);
+    server.toy.stop();
 }
 
 fn is_closed(stream: &mut TcpStream) -> bool {

@@ -81,6 +81,8 @@ pub struct State {
     pub balked: AtomicU64,
     /// How many calls (ONCE_ONLY, WAIT, HANG, COMPUTE) or pieces of TAKE wait to be told to go on.
     pub waiting: AtomicU64,
+    /// How many calls of WAIT_IN came through TLS.
+    pub sealed: AtomicU64,
     /// That they may.
     pub go_on: AtomicBool,
     /// What FILE reads.
@@ -183,6 +185,9 @@ fn wait(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
 }
 
 fn wait_in(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
+    if !call.peer.channel.is_plain() {
+        state.sealed.fetch_add(1, Ordering::SeqCst);
+    }
     let let_in = call.blocking.will_block_in(u16::try_from(args.u32()?).unwrap());
     if let_in {
         wait_until_told(state);
@@ -337,7 +342,7 @@ fn later(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writ
 fn call_me(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, _: &mut Writer) -> Ran {
     let channel = call.back_channel().ok_or(Fault::SystemErr)?;
     assert_eq!(channel.conn(), call.conn());
-    assert_eq!(channel.peer(), call.peer);
+    assert_eq!(channel.peer(), *call.peer);
     state.channels.lock().unwrap().push(channel);
     Ok(args.end()?)
 }
