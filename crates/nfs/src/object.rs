@@ -27,7 +27,7 @@ use vfs::{AccessMask, Attr, Backend, Cx, Fid, Status, Want};
 pub struct Caller<'c> {
     exports: &'c Exports,
     table: HeldTable<'c>,
-    peer: Peer,
+    peer: &'c Peer,
     credential: &'c Credential<'c>,
     blocking: &'c dyn Blocking,
     /// The export of the object that was opened last, for the statistics.
@@ -224,7 +224,7 @@ impl<'c> Caller<'c> {
     }
 
     /// The address and port of the client.
-    pub const fn peer(&self) -> Peer {
+    pub const fn peer(&self) -> &'c Peer {
         self.peer
     }
 
@@ -567,7 +567,11 @@ impl Nfs {
         work: impl FnOnce(&Object<'_>) -> vfs::Result<T>,
     ) -> vfs::Result<T> {
         let caller = Caller::new(&self.exports, call);
-        work(&caller.open(filehandle)?)
+        // borrowed where it was made: an object is large enough that moving it is a call of memcpy
+        match &caller.open(filehandle) {
+            Ok(object) => work(object),
+            Err(status) => Err(*status),
+        }
     }
 
     /// Does `work` on the objects of two filehandles.

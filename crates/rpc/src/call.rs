@@ -69,7 +69,7 @@ pub struct Call<'a> {
     /// Transaction id.
     pub xid: u32,
     /// Who is at the other end.
-    pub peer: Peer,
+    pub peer: &'a Peer,
     /// Who is asking.
     pub credential: Credential<'a>,
     /// Called before anything that may block.
@@ -94,7 +94,7 @@ impl<'a> Call<'a> {
     /// A call without a dispatcher: it can not be deferred, and nothing is counted.
     pub fn new(
         xid: u32,
-        peer: Peer,
+        peer: &'a Peer,
         credential: Credential<'a>,
         blocking: &'a dyn Blocking,
     ) -> Self {
@@ -106,7 +106,7 @@ impl<'a> Call<'a> {
     #[inline]
     pub(crate) fn pending(
         xid: u32,
-        peer: Peer,
+        peer: &'a Peer,
         credential: Credential<'a>,
         host: &'a dyn CallHost,
         protection: Option<&'a Protection>,

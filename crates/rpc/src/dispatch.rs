@@ -147,7 +147,7 @@ impl Dispatcher {
     pub fn dispatch(
         &self,
         record: &[u8],
-        peer: Peer,
+        peer: &Peer,
         now_ms: u64,
         host: &dyn CallHost,
         reply: &mut Writer,
@@ -195,7 +195,7 @@ impl Dispatcher {
         &self,
         message: &CallMessage<'_>,
         protection: &Protection,
-        peer: Peer,
+        peer: &Peer,
         now_ms: u64,
         host: &dyn CallHost,
         reply: &mut Writer,
@@ -240,7 +240,7 @@ impl Dispatcher {
         if let Some(replies) = &self.replies
             && found.plan.keeps_reply(transport)
         {
-            let key = replies.key(header, &call.peer, &call.credential, args.rest());
+            let key = replies.key(header, call.peer, &call.credential, args.rest());
             if let Some(duplicate) = begin_kept(replies, key, call, now_ms, reply) {
                 return duplicate;
             }

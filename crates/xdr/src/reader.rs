@@ -69,21 +69,34 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
+    #[inline]
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let (head, tail) = self
-            .rest
-            .split_first_chunk::<N>()
-            .ok_or(Error::Short { wanted: N.saturating_sub(self.rest.len()) })?;
-        self.rest = tail;
-        Ok(*head)
+        match self.rest.split_first_chunk::<N>() {
+            Some((head, tail)) => {
+                self.rest = tail;
+                Ok(*head)
+            }
+            None => Err(self.short(N)),
+        }
+    }
+
+    /// That `wanted` bytes are not there. Not inlined, so that values that are there are read without a detour.
+    #[cold]
+    #[inline(never)]
+    const fn short(&self, wanted: usize) -> Error {
+        Error::Short { wanted: wanted.saturating_sub(self.rest.len()) }
     }
 
     /// An `unsigned int` (RFC 4506 §4.2).
     ///
     /// # Errors
     /// [`Error::Short`].
+    #[inline]
     pub fn u32(&mut self) -> Result<u32, Error> {
-        self.take().map(u32::from_be_bytes)
+        match self.take() {
+            Ok(bytes) => Ok(u32::from_be_bytes(bytes)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Any number of them.
@@ -91,8 +104,9 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Error::Short`].
     pub fn words<const N: usize>(&mut self) -> Result<[u32; N], Error> {
-        let short = |rest: &[u8]| Error::Short { wanted: (N * 4).saturating_sub(rest.len()) };
-        let (head, tail) = self.rest.split_at_checked(N * 4).ok_or_else(|| short(self.rest))?;
+        let Some((head, tail)) = self.rest.split_at_checked(N * 4) else {
+            return Err(self.short(N * 4));
+        };
         let mut words = [0; N];
         for (word, bytes) in words.iter_mut().zip(head.as_chunks::<4>().0) {
             *word = u32::from_be_bytes(*bytes);
@@ -143,22 +157,22 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`Error::Short`].
+    #[inline]
     pub fn opaque_fixed(&mut self, len: usize) -> Result<&'a [u8], Error> {
-        let whole = crate::padded(len);
-        let data = self.rest.get(..len);
-        match (data, self.rest.get(whole..)) {
-            (Some(data), Some(tail)) => {
-                self.rest = tail;
-                Ok(data)
-            }
-            _ => Err(Error::Short { wanted: whole.saturating_sub(self.rest.len()) }),
+        if let Some((data, behind)) = self.rest.split_at_checked(len)
+            && let Some(tail) = behind.get(crate::padding(len)..)
+        {
+            self.rest = tail;
+            return Ok(data);
         }
+        Err(self.short(crate::padded(len)))
     }
 
     /// Variable-length opaque data of at most `limit` bytes (RFC 4506 §4.10).
     ///
     /// # Errors
     /// [`Error::Short`], [`Error::TooLong`].
+    #[inline]
     pub fn opaque(&mut self, limit: usize) -> Result<&'a [u8], Error> {
         let len = self.count(limit)?;
         self.opaque_fixed(len)

@@ -206,12 +206,22 @@ impl Writer {
 
     /// Space for `len` more bytes at the end, initialised but with stale contents. They become part
     /// of the reply by [`Writer::advance`].
+    #[inline]
     pub fn space(&mut self, len: usize) -> &mut [u8] {
-        let end = self.len.saturating_add(len);
-        if self.buf.len() < end {
-            self.buf.resize(end.max(self.buf.len().saturating_mul(2)).max(256), 0);
+        if self.buf.len().wrapping_sub(self.len) < len {
+            self.grow(len);
         }
-        self.buf.get_mut(self.len..end).unwrap_or_default()
+        match self.buf.get_mut(self.len..).and_then(|free| free.get_mut(..len)) {
+            Some(space) => space,
+            None => no_space(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, len: usize) {
+        let end = self.len.saturating_add(len);
+        self.buf.resize(end.max(self.buf.len().saturating_mul(2)).max(256), 0);
     }
 
     /// [`Writer::space`] for large sizes; `None` if the process can get no memory for it.
@@ -235,11 +245,13 @@ impl Writer {
         self.len = self.len.saturating_add(len).min(self.buf.len());
     }
 
+    #[inline]
     fn push<const N: usize>(&mut self, value: [u8; N]) {
         if let Some(place) = self.space(N).first_chunk_mut::<N>() {
             *place = value;
+            // within the buffer, as the place is
+            self.len = self.len.wrapping_add(N);
         }
-        self.advance(N);
     }
 
     /// An `unsigned int`.
@@ -249,8 +261,14 @@ impl Writer {
 
     /// Consecutive words, in one piece.
     pub fn words<const N: usize>(&mut self, words: [u32; N]) {
-        let bytes = words.map(u32::to_be_bytes);
-        self.raw(bytes.as_flattened());
+        let place = self.space(N * 4);
+        if place.len() == N * 4 {
+            for (place, word) in place.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+                *place = word.to_be_bytes();
+            }
+            // within the buffer, as the place is
+            self.len = self.len.wrapping_add(N * 4);
+        }
     }
 
     /// An `int`.
@@ -270,8 +288,12 @@ impl Writer {
 
     /// Bytes as they are, without length or padding.
     pub fn raw(&mut self, data: &[u8]) {
-        self.space(data.len()).copy_from_slice(data);
-        self.advance(data.len());
+        let place = self.space(data.len());
+        if place.len() == data.len() {
+            place.copy_from_slice(data);
+            // within the buffer, as the place is
+            self.len = self.len.wrapping_add(data.len());
+        }
     }
 
     /// Zero bytes up to the next multiple of four after `len` bytes of opaque data.
@@ -330,6 +352,14 @@ impl Writer {
             None => self.bool(false),
         }
     }
+}
+
+/// What is never needed: a buffer has room after it has grown. A branch to here costs less than a slice that is
+/// empty in this case.
+#[cold]
+#[inline(never)]
+fn no_space<'w>() -> &'w mut [u8] {
+    &mut []
 }
 
 impl Encode for u32 {

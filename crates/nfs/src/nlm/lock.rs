@@ -81,7 +81,7 @@ impl Nlm {
         if !block || !matches!(answer, Answer::Denied(_)) {
             return Ok(answer);
         }
-        let (to, transport) = (CallerAddress::of(&call.peer), call.peer.transport);
+        let (to, transport) = (CallerAddress::of(call.peer), call.peer.transport);
         let reach = Reach { to, transport, version: VERSION, form, handle: lock.handle.into() };
         Ok(self.wait(call.blocking, &file, request, reach).unwrap_or(answer))
     }

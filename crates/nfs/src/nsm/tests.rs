@@ -70,7 +70,7 @@ fn call(nsm: &Arc<Nsm>, from: (u8, u16), number: u32, args: &impl Encode) -> Vec
         transport: Transport::Udp,
         channel: rpc::Channel::PLAIN,
     };
-    let mut call = Call::new(1, peer, Credential::Anonymous, &NeverBlocks);
+    let mut call = Call::new(1, &peer, Credential::Anonymous, &NeverBlocks);
     let (mut wire, mut reply) = (Writer::new(), Writer::new());
     wire.put(args);
     let program = nsm_program(Arc::clone(nsm));

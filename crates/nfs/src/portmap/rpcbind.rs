@@ -36,7 +36,7 @@ pub(super) fn getaddr(
 ) -> Result<(), Fault> {
     let wanted = args.get::<Rpcb<'_>>()?;
     args.end()?;
-    let (netid, local) = (netid_of(&call.peer), call.peer.local);
+    let (netid, local) = (netid_of(call.peer), call.peer.local);
     put_address(state.find_any(wanted.program, wanted.version, netid, local), call, reply);
     Ok(())
 }
@@ -50,7 +50,7 @@ pub(super) fn getversaddr(
 ) -> Result<(), Fault> {
     let wanted = args.get::<Rpcb<'_>>()?;
     args.end()?;
-    let (netid, local) = (netid_of(&call.peer), call.peer.local);
+    let (netid, local) = (netid_of(call.peer), call.peer.local);
     put_address(state.find(wanted.program, wanted.version, netid, local), call, reply);
     Ok(())
 }

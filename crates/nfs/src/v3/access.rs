@@ -1,9 +1,9 @@
 //! ACCESS (RFC 1813 §3.3.4). The bits on the wire are those of [`AccessMask`]; unknown ones are
 //! never granted.
 
-use super::{arguments, attr, finish};
+use super::{arguments, attr, finish_encoded};
 use crate::{Nfs, verbs};
-use proto::nfs3::{AccessArgs, AccessOk, Res};
+use proto::nfs3::{AccessArgs, AccessOk, Fattr3, Res};
 use rpc::{Call, Fault};
 use vfs::AccessMask;
 use xdr::{Reader, Writer};
@@ -16,11 +16,11 @@ pub(super) fn access(
 ) -> Result<(), Fault> {
     let a: AccessArgs<'_> = arguments(args)?;
     let mask = AccessMask(a.access);
-    let result = match nfs.on_object_v3(call, a.object.0, |object| verbs::access(object, mask)) {
-        Ok((granted, found)) => {
-            Res::Ok(AccessOk { attr: Some(attr::fattr3(&found)), access: granted.0 })
-        }
-        Err(failed) => failed.post_op(),
-    };
-    finish(call, reply, &result)
+    let checked = nfs.on_object_v3(call, a.object.0, |object| {
+        let (granted, found) = verbs::access(object, mask)?;
+        let done = AccessOk { attr: Some(attr::fattr3(&found)), access: granted.0 };
+        reply.put(&Res::<_, Option<Fattr3>>::Ok(done));
+        Ok(())
+    });
+    finish_encoded(call, reply, checked.map_err(|failed| failed.post_op::<AccessOk>()))
 }

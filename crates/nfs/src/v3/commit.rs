@@ -1,8 +1,9 @@
 //! COMMIT (RFC 1813 §3.3.21).
 
-use super::{arguments, attr, finish, status};
+use super::failed::Failed;
+use super::{arguments, attr, finish_encoded, status};
 use crate::{Nfs, verbs};
-use proto::nfs3::{CommitArgs, CommitOk, Res};
+use proto::nfs3::{CommitArgs, CommitOk, Res, WccData};
 use rpc::{Call, Fault};
 use xdr::{Reader, Writer};
 
@@ -13,11 +14,12 @@ pub(super) fn commit(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: CommitArgs<'_> = arguments(args)?;
-    let committed =
-        nfs.on_object_v3(call, a.file.0, |file| verbs::commit(file, a.offset, u64::from(a.count)));
-    let result = match committed {
-        Ok(done) => Res::Ok(CommitOk { file: attr::wcc(&done.file), verf: done.verifier }),
-        Err(failed) => failed.wcc_as(status::of_data(failed.status)),
-    };
-    finish(call, reply, &result)
+    let committed = nfs.on_object_v3(call, a.file.0, |file| {
+        let done = verbs::commit(file, a.offset, u64::from(a.count))?;
+        let result = CommitOk { file: attr::wcc(&done.file), verf: done.verifier };
+        reply.put(&Res::<_, WccData>::Ok(result));
+        Ok(())
+    });
+    let failed = |failed: Failed| failed.wcc_as::<CommitOk>(status::of_data(failed.status));
+    finish_encoded(call, reply, committed.map_err(failed))
 }

@@ -89,8 +89,11 @@ impl Nfs {
         work: impl FnOnce(&Caller<'_>, &Object<'_>) -> vfs::Result<T>,
     ) -> Result<T, Failed> {
         let caller = Caller::new(&self.exports, call);
-        let object = caller.open(filehandle)?;
-        work(&caller, &object).map_err(|status| Failed::on(&object, status))
+        // borrowed where it was made: an object is large enough that moving it is a call of memcpy
+        match &caller.open(filehandle) {
+            Ok(object) => work(&caller, object).map_err(|status| Failed::on(object, status)),
+            Err(status) => Err(Failed::from(*status)),
+        }
     }
 
     /// Does `work` on the objects of two filehandles; a failure gets the attributes of both.

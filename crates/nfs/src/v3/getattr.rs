@@ -1,8 +1,8 @@
 //! GETATTR (RFC 1813 §3.3.1).
 
-use super::{arguments, attr, finish, nfsstat3};
+use super::{arguments, attr, finish_encoded, nfsstat3};
 use crate::{Nfs, verbs};
-use proto::nfs3::{Fh, NoBody, Res};
+use proto::nfs3::{Fattr3, Fh, NoBody, Res};
 use rpc::{Call, Fault};
 use xdr::{Reader, Writer};
 
@@ -13,9 +13,10 @@ pub(super) fn getattr(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let object: Fh<'_> = arguments(args)?;
-    let result = match nfs.on_object(call, object.0, verbs::getattr) {
-        Ok(found) => Res::Ok(attr::fattr3(&found)),
-        Err(status) => Res::Fail(nfsstat3(status), NoBody),
-    };
-    finish(call, reply, &result)
+    let found = nfs.on_object(call, object.0, |object| {
+        reply.put(&Res::<_, NoBody>::Ok(attr::fattr3(&verbs::getattr(object)?)));
+        Ok(())
+    });
+    let failed = |status| Res::<Fattr3, _>::Fail(nfsstat3(status), NoBody);
+    finish_encoded(call, reply, found.map_err(failed))
 }

@@ -1,10 +1,12 @@
 //! LOOKUP (RFC 1813 §3.3.3).
 
-use super::{arguments, attr, finish};
+use super::{arguments, attr, finish_encoded};
 use crate::junction::Crossing;
 use crate::{Nfs, verbs};
-use proto::nfs3::{Bytes, DirOpArgs3, LookupOk, Res};
+use export::Handle;
+use proto::nfs3::{Bytes, DirOpArgs3, Fattr3, LookupOk, Res};
 use rpc::{Call, Fault};
+use vfs::Found;
 use xdr::{Reader, Writer};
 
 pub(super) fn lookup(
@@ -16,18 +18,22 @@ pub(super) fn lookup(
     let a: DirOpArgs3<'_> = arguments(args)?;
     let found = nfs.on_walk_v3(call, a.dir.0, |caller, dir| {
         if let Some(inner) = caller.junction(dir, a.name.0, Crossing::Marked)? {
-            return verbs::lookup_root(caller, dir, inner);
+            let (handle, found) = verbs::lookup_root(caller, dir, inner)?;
+            put_found(reply, &handle, &found);
+            return Ok(());
         }
         let found = verbs::lookup(dir, a.name.0)?;
-        Ok((dir.seal(&found.node.fid), found))
+        put_found(reply, &dir.seal(&found.node.fid), &found);
+        Ok(())
     });
-    let result = match &found {
-        Ok((handle, found)) => Res::Ok(LookupOk {
-            object: Bytes(handle.bytes()),
-            attr: Some(attr::fattr3(&found.node.attr)),
-            dir: Some(attr::fattr3(&found.dir)),
-        }),
-        Err(failed) => failed.post_op(),
-    };
-    finish(call, reply, &result)
+    finish_encoded(call, reply, found.map_err(|failed| failed.post_op::<LookupOk<'_>>()))
+}
+
+#[inline]
+fn put_found(reply: &mut Writer, handle: &Handle, found: &Found) {
+    reply.put(&Res::<_, Option<Fattr3>>::Ok(LookupOk {
+        object: Bytes(handle.bytes()),
+        attr: Some(attr::fattr3(&found.node.attr)),
+        dir: Some(attr::fattr3(&found.dir)),
+    }));
 }

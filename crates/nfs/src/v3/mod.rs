@@ -74,6 +74,22 @@ pub(crate) fn finish<T: Encode, F: Encode>(
     Ok(())
 }
 
+/// The same where the result of a success is in the reply already, encoded while the attributes were at hand: they are
+/// not copied out first.
+pub(crate) fn finish_encoded<T: Encode, F: Encode>(
+    call: &mut Call<'_>,
+    reply: &mut Writer,
+    encoded: Result<(), Res<T, F>>,
+) -> Result<(), Fault> {
+    match encoded {
+        Ok(()) => {
+            call.outcome.status = Nfsstat3::Ok.number();
+            Ok(())
+        }
+        Err(failed) => finish(call, reply, &failed),
+    }
+}
+
 /// A procedure that makes an object in the directory `dir` by `make`. The result is encoded while the objects are
 /// at hand: handle and attributes are not copied out first.
 fn create_object(
@@ -93,11 +109,5 @@ fn create_object(
         }));
         Ok(())
     });
-    match made {
-        Ok(()) => {
-            call.outcome.status = Nfsstat3::Ok.number();
-            Ok(())
-        }
-        Err(failed) => finish(call, reply, &failed.wcc::<MadeOk<'_>>()),
-    }
+    finish_encoded(call, reply, made.map_err(|failed| failed.wcc::<MadeOk<'_>>()))
 }

@@ -1,9 +1,9 @@
 //! REMOVE (RFC 1813 §3.3.12).
 
-use super::{arguments, attr, finish};
+use super::{arguments, attr, finish_encoded};
 use crate::audited_call::AuditedCall;
 use crate::{Nfs, verbs};
-use proto::nfs3::{DirOpArgs3, Res};
+use proto::nfs3::{DirOpArgs3, Res, WccData};
 use rpc::{Call, Fault};
 use xdr::{Reader, Writer};
 
@@ -15,10 +15,9 @@ pub(super) fn remove(
 ) -> Result<(), Fault> {
     let a: DirOpArgs3<'_> = arguments(args)?;
     let audit = AuditedCall::of(nfs, call);
-    let done = nfs.on_object_v3(call, a.dir.0, |dir| verbs::remove(dir, a.name.0, &audit));
-    let result = match done {
-        Ok(change) => Res::Ok(attr::wcc(&change)),
-        Err(failed) => failed.wcc(),
-    };
-    finish(call, reply, &result)
+    let removed = nfs.on_object_v3(call, a.dir.0, |dir| {
+        reply.put(&Res::<_, WccData>::Ok(attr::wcc(&verbs::remove(dir, a.name.0, &audit)?)));
+        Ok(())
+    });
+    finish_encoded(call, reply, removed.map_err(|failed| failed.wcc::<WccData>()))
 }

@@ -127,7 +127,7 @@ impl WriteFile {
             opened: Err(Status::ServerFault),
             filehandle: bytes,
             filehandle_len: filehandle.len(),
-            peer: call.peer,
+            peer: *call.peer,
             caller,
             outcome: Outcome::default(),
         };
@@ -137,7 +137,7 @@ impl WriteFile {
 
     fn open_again(&mut self, blocking: &dyn Blocking) {
         let credential = self.caller.map_or(Credential::Anonymous, Credential::Sys);
-        let mut call = Call::new(0, self.peer, credential, blocking);
+        let mut call = Call::new(0, &self.peer, credential, blocking);
         let filehandle = self.filehandle.get(..self.filehandle_len).unwrap_or_default();
         let opened =
             Caller::new(&self.nfs.exports, &mut call).open(filehandle).map(Object::into_owned);

@@ -7,20 +7,22 @@ use bowline_nfs::object::{Caller, OwnedObject};
 use bowline_nfs::verbs;
 use export::{Exports, Options, Squash};
 use rpc::{AuthSys, Blocking, Call, Credential, Peer, Transport};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
 use vfs::{Backend, Create, SetAttr, Stability, Status};
 use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions};
 
+static PEER: Peer = Peer {
+    addr: SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 700)),
+    local: SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 2049)),
+    transport: Transport::Tcp,
+    channel: rpc::Channel::PLAIN,
+};
+
 fn call(uid: u32, groups: &[u32]) -> Call<'static> {
     let sys = AuthSys::new(b"test", uid, uid, groups).unwrap();
-    let peer = Peer {
-        addr: "127.0.0.1:700".parse().unwrap(),
-        local: "127.0.0.1:2049".parse().unwrap(),
-        transport: Transport::Tcp,
-        channel: rpc::Channel::PLAIN,
-    };
-    Call::new(1, peer, Credential::Sys(sys), &Awake)
+    Call::new(1, &PEER, Credential::Sys(sys), &Awake)
 }
 
 fn root_of(exports: &Exports, place: usize) -> Vec<u8> {

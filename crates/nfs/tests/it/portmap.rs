@@ -44,7 +44,7 @@ fn near(transport: Transport) -> Peer {
 }
 
 fn ask(peer: Peer, version: u32, procedure: u32, args: &[u8]) -> Result<Vec<u8>, Fault> {
-    let mut call = Call::new(1, peer, Credential::Anonymous, &Awake);
+    let mut call = Call::new(1, &peer, Credential::Anonymous, &Awake);
     let mut reply = Writer::new();
     let program = program();
     let row = program.row(version, procedure).unwrap().id;

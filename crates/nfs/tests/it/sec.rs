@@ -37,7 +37,8 @@ fn ask(
     (version, procedure): (u32, u32),
     args: &[u8],
 ) -> Vec<u8> {
-    let mut call = Call::new(1, peer(), credential, &Awake);
+    let peer = peer();
+    let mut call = Call::new(1, &peer, credential, &Awake);
     let mut reply = Writer::new();
     let row = program.row(version, procedure).unwrap().id;
     program.run(row, &mut call, &mut Reader::new(args), &mut reply).unwrap();
@@ -116,7 +117,7 @@ fn calls_by_a_channel_that_is_not_accepted_are_too_weak_and_mnt_is_answered() {
     let long: Fh<'_> = Bytes(root.bytes());
     let run = |channel, row: (u32, u32), args: &[u8]| {
         let peer = Peer { channel, ..peer() };
-        let mut call = Call::new(1, peer, sys(), &Awake);
+        let mut call = Call::new(1, &peer, sys(), &Awake);
         let row = program.row(row.0, row.1).unwrap().id;
         let mut reply = Writer::new();
         program.run(row, &mut call, &mut Reader::new(args), &mut reply)?;

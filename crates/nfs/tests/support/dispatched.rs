@@ -78,14 +78,14 @@ impl Dispatched {
 
     /// Answers a record into `reply`.
     pub fn answer(&self, record: &[u8], reply: &mut Writer) -> Verdict {
-        self.dispatcher.dispatch(record, self.peer, 1, &Awake, reply).verdict
+        self.dispatcher.dispatch(record, &self.peer, 1, &Awake, reply).verdict
     }
 
     /// Has data of the first bytes of a record taken, as a connection does that has received
     /// `so_far` of it and lacks `missing`, and cuts it out. Whether any of it ever will be taken.
     pub fn take(&self, so_far: &mut Vec<u8>, missing: usize, large: &mut LargeArgument) -> bool {
         let partial = PartialRecord { so_far, piped: None, missing };
-        let taken = self.dispatcher.take_data(partial, self.peer, &Awake, large);
+        let taken = self.dispatcher.take_data(partial, &self.peer, &Awake, large);
         so_far.drain(taken);
         !large.is_over()
     }
@@ -105,7 +105,7 @@ impl Dispatched {
         drop(write);
         let piped = Some(Piped { pipe: read.as_fd(), len: data.len() });
         let partial = PartialRecord { so_far, piped, missing };
-        let taken = self.dispatcher.take_data(partial, self.peer, &Awake, large).len();
+        let taken = self.dispatcher.take_data(partial, &self.peer, &Awake, large).len();
         let mut left = Vec::new();
         read.read_to_end(&mut left).unwrap();
         let rest = left.split_off(left.len() + taken - data.len());
@@ -117,7 +117,7 @@ impl Dispatched {
     /// Answers what is left of a record of which data was taken.
     pub fn finish(&self, record: &[u8], large: LargeArgument) -> Vec<u8> {
         let mut reply = Writer::new();
-        let (dispatcher, peer) = (&self.dispatcher, self.peer);
+        let (dispatcher, peer) = (&self.dispatcher, &self.peer);
         let done = match large.is_empty() {
             true => dispatcher.dispatch(record, peer, 1, &Awake, &mut reply),
             false => dispatcher.finish(record, large, peer, &Awake, &mut reply),

@@ -119,7 +119,7 @@ impl TestServer {
             channel: rpc::Channel::PLAIN,
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
-        let mut call = Call::new(1, peer, Credential::Sys(sys), &Awake);
+        let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);
         let row = program.row(version, procedure).unwrap().id;
         program.run(row, &mut call, &mut Reader::new(args), reply)?;
         Ok(call.outcome)

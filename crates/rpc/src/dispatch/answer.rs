@@ -4,7 +4,9 @@ use super::header::HeaderError;
 use super::programs::Missing;
 use crate::auth::{LaterAnswer, NotAccepted, Protection};
 use crate::{CallHost, Done, Fault, OpIndex, Peer, Reject, Transport, Verdict};
-use proto::rpc::{Accepted, AuthStat, Denied, OpaqueAuth, RPC_VERSION, ReplyBody, ReplyHeader};
+use proto::rpc::{
+    Accepted, AuthStat, Denied, OpaqueAuth, REPLY, RPC_VERSION, ReplyBody, ReplyHeader,
+};
 use xdr::{Mark, Writer};
 
 /// Appends the header of an accepted call's reply, with the verifier that its flavour gives.
@@ -16,6 +18,8 @@ pub(crate) fn put_accepted(
     status: Accepted,
 ) {
     match protection {
+        // written in one piece, because nearly every reply begins so: MSG_ACCEPTED, AUTH_NONE and SUCCESS are 0
+        None if status == Accepted::Success => reply.words([xid, REPLY, 0, 0, 0, 0]),
         None => reply.put(&ReplyHeader::accepted(xid, status)),
         Some(protection) => put_with_verifier(reply, xid, protection, status),
     }
@@ -90,7 +94,7 @@ pub(super) fn answer_missing(
 pub(super) fn answer_not_accepted(
     reply: &mut Writer,
     xid: u32,
-    peer: Peer,
+    peer: &Peer,
     host: &dyn CallHost,
     not: NotAccepted,
 ) -> Done {
@@ -118,7 +122,7 @@ pub(super) fn answer_not_accepted(
 }
 
 /// Whether what follows on this way can be TLS.
-fn can_start_tls(peer: Peer) -> bool {
+fn can_start_tls(peer: &Peer) -> bool {
     peer.transport == Transport::Tcp && peer.channel.is_plain()
 }
 

@@ -21,7 +21,7 @@ impl Dispatcher {
     pub fn take_data(
         &self,
         partial: PartialRecord<'_>,
-        peer: Peer,
+        peer: &Peer,
         blocking: &dyn Blocking,
         large: &mut LargeArgument,
     ) -> Range<usize> {
@@ -54,7 +54,7 @@ impl Dispatcher {
     fn begin(
         &self,
         partial: PartialRecord<'_>,
-        peer: Peer,
+        peer: &Peer,
         blocking: &dyn Blocking,
         large: &mut LargeArgument,
     ) {
@@ -100,7 +100,7 @@ impl Dispatcher {
         &self,
         record: &[u8],
         mut large: LargeArgument,
-        peer: Peer,
+        peer: &Peer,
         host: &dyn CallHost,
         reply: &mut Writer,
     ) -> Done {

@@ -191,11 +191,11 @@ impl<'w> Round<'w> {
         let done = match call.argument.take() {
             None => {
                 let now_ms = *now_ns / NS_PER_MS;
-                shared.dispatcher.dispatch(&call.record, call.peer, now_ms, host, reply)
+                shared.dispatcher.dispatch(&call.record, &call.peer, now_ms, host, reply)
             }
             Some(argument) => {
                 bytes_in = bytes_in.saturating_add(argument.taken());
-                shared.dispatcher.finish(&call.record, argument, call.peer, host, reply)
+                shared.dispatcher.finish(&call.record, argument, &call.peer, host, reply)
             }
         };
         if let Some(start) = mark {

@@ -136,7 +136,7 @@ impl StreamRound<'_> {
         };
         self.round.set_procedure(partial.so_far);
         let dispatcher = &self.round.shared().dispatcher;
-        let taken = dispatcher.take_data(partial, self.peer, &blocking, argument);
+        let taken = dispatcher.take_data(partial, &self.peer, &blocking, argument);
         if blocking.has_blocked.get() && self.round.resumes_at_once() {
             self.round.resumed();
         }

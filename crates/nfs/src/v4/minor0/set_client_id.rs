@@ -49,7 +49,7 @@ pub(super) fn setclientid<'f>(
 }
 
 /// The port of a client's address, if that is the one that it calls from, over TCP.
-fn port_of(peer: Peer, location: &ClientAddr4<'_>) -> Option<u16> {
+fn port_of(peer: &Peer, location: &ClientAddr4<'_>) -> Option<u16> {
     let netid = Netid::parse(location.netid.0).filter(|netid| netid.is_tcp())?;
     let addr = from_universal(location.addr.0).filter(|addr| addr.is_ipv6() == netid.is_v6())?;
     let is_own = addr.ip().to_canonical() == peer.addr.ip().to_canonical();
@@ -57,7 +57,7 @@ fn port_of(peer: Peer, location: &ClientAddr4<'_>) -> Option<u16> {
 }
 
 /// Who has the client's name: it is not said who, which would be telling others of him.
-fn put_user(peer: Peer, reply: &mut Writer) {
+fn put_user(peer: &Peer, reply: &mut Writer) {
     let netid = if peer.addr.ip().to_canonical().is_ipv6() { "tcp6" } else { "tcp" };
     let addr = Bytes(b"");
     reply.put(&ClientAddr4 { netid: Bytes(netid.as_bytes()), addr });

@@ -110,7 +110,7 @@ impl MountServer {
             channel: rpc::Channel::PLAIN,
         };
         let credential = sys.map_or(Credential::Anonymous, Credential::Sys);
-        let mut call = Call::new(1, peer, credential, &self.sleeps);
+        let mut call = Call::new(1, &peer, credential, &self.sleeps);
         let mut reply = Writer::new();
         let (program, mut args) = (self.program(), Reader::new(args));
         let row = program.row(version, procedure).unwrap().id;

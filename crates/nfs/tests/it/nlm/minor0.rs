@@ -102,7 +102,7 @@ impl Client {
             channel: rpc::Channel::PLAIN,
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
-        let mut call = Call::new(1, peer, Credential::Sys(sys), &Awake);
+        let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);
         let program = nfs_program(Arc::clone(&self.rig.nfs));
         let row = program.row(4, 1).unwrap().id;
         let mut reply = Writer::new();

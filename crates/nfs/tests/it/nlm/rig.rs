@@ -198,7 +198,7 @@ impl Rig {
             channel: rpc::Channel::PLAIN,
         };
         let sys = AuthSys::new(b"test", who.uid, who.uid, &[]).unwrap();
-        let mut call = Call::new(1, peer, Credential::Sys(sys), &Awake);
+        let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);
         let row = self.program.row(who.version, procedure).unwrap().id;
         let mut reply = Writer::new();
         self.program.run(row, &mut call, &mut Reader::new(w.bytes()), &mut reply)?;

@@ -23,7 +23,7 @@ fn status(rig: &Rig, addr: &str, procedure: u32, args: &impl Encode) -> u32 {
         channel: rpc::Channel::PLAIN,
     };
     let sys = AuthSys::new(b"test", 0, 0, &[]).unwrap();
-    let mut call = Call::new(1, peer, Credential::Sys(sys), &Awake);
+    let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);
     let program = nfs_program(Arc::clone(&rig.nfs));
     let row = program.row(3, procedure).unwrap().id;
     let mut reply = Writer::new();

@@ -40,7 +40,7 @@ pub(super) fn compound(rig: &Rig, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>)
         channel: rpc::Channel::PLAIN,
     };
     let sys = AuthSys::new(b"test", 0, 0, &[]).unwrap();
-    let mut call = Call::new(1, peer, Credential::Sys(sys), &Awake);
+    let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);
     let program = nfs_program(Arc::clone(&rig.nfs));
     let row = program.row(4, 1).unwrap().id;
     let mut reply = Writer::new();

@@ -437,7 +437,7 @@ impl Toy {
     pub fn dispatch_from(&self, peer: Peer, record: &[u8], reply: &mut Writer) -> Done {
         let conn = ConnId(peer.addr.port().into());
         let host = CallFrom { toy: self, conn: (peer.transport == Transport::Tcp).then_some(conn) };
-        self.dispatcher.dispatch(record, peer, 0, &host, reply)
+        self.dispatcher.dispatch(record, &peer, 0, &host, reply)
     }
 
     /// Dispatches a record that arrives in two parts, of which data is taken as soon as the first
@@ -455,7 +455,7 @@ impl Toy {
     pub fn take(&self, so_far: &mut Vec<u8>, missing: usize, large: &mut LargeArgument) {
         let partial = PartialRecord { so_far, piped: None, missing };
         let (peer, before) = (peer(Transport::Tcp, 700), large.taken());
-        let taken = self.dispatcher.take_data(partial, peer, self, large);
+        let taken = self.dispatcher.take_data(partial, &peer, self, large);
         assert_eq!(taken.len(), large.taken() - before);
         so_far.drain(taken);
     }
@@ -465,7 +465,7 @@ impl Toy {
         let peer = peer(Transport::Tcp, 700);
         match large.is_empty() {
             true => self.dispatch(record, reply),
-            false => self.dispatcher.finish(record, large, peer, self, reply),
+            false => self.dispatcher.finish(record, large, &peer, self, reply),
         }
     }
 
