@@ -16,7 +16,7 @@ pub struct AuditedCall<'c>(Option<Recorded<'c>>);
 #[derive(Clone, Copy)]
 struct Recorded<'c> {
     sink: &'c dyn AuditSink,
-    peer: Peer,
+    peer: &'c Peer,
     uid: Option<u32>,
     principal: Option<&'c Principal>,
 }
@@ -57,7 +57,7 @@ impl<'c> AuditedCall<'c> {
     }
 
     #[cold]
-    fn recorded(sink: &'c dyn AuditSink, peer: Peer, credential: Credential<'c>) -> Self {
+    fn recorded(sink: &'c dyn AuditSink, peer: &'c Peer, credential: Credential<'c>) -> Self {
         let (uid, principal) = match credential {
             Credential::Anonymous => (None, None),
             Credential::Sys(sys) => (Some(sys.uid), None),
@@ -111,7 +111,7 @@ impl Recorded<'_> {
         self.sink.record(AuditRecord {
             time: SystemTime::now(),
             operation,
-            peer: self.peer,
+            peer: *self.peer,
             uid: self.uid,
             principal: self.principal.map(|principal| principal.name.clone()),
             acts_as_uid: object.cx().cred.uid,

@@ -178,7 +178,7 @@ impl Server {
         let addr = "192.0.2.7:700".parse().unwrap();
         let peer =
             Peer { addr, local: addr, transport: Transport::Tcp, channel: rpc::Channel::PLAIN };
-        let done = self.dispatcher.dispatch(record, peer, 0, &self.host, &mut reply);
+        let done = self.dispatcher.dispatch(record, &peer, 0, &self.host, &mut reply);
         (done, reply.bytes().to_vec())
     }
 
