@@ -268,7 +268,7 @@ def mount_and_port_mapper(line):
 
 def refusals(line):
     """Errors of RFC 5531 §9: no such program, version, procedure; invalid arguments."""
-    for want, call in ((1, (395648, 1, 0, b"")), (2, (NFS, 4, 0, b"")), (3, (NFS, 3, 22, b"")),
+    for want, call in ((1, (395648, 1, 0, b"")), (2, (NFS, 5, 0, b"")), (3, (NFS, 3, 22, b"")),
                        (3, (MOUNT, 3, 9, b"")), (4, (NFS, 3, 1, b"\0\0"))):
         PORTS.setdefault(395648, 2049)
         accept, _ = line.call(*call)

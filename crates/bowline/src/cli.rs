@@ -20,7 +20,7 @@ pub const EXIT_STATUSES: [(u8, &str); 4] = [
     (3, "bowline serve: another program, perhaps another NFS server, has the address"),
 ];
 
-/// Serves directories over NFS from user space: versions 3 and 2 over TCP and UDP, 4.1 and 4.2 in part.
+/// Serves directories over NFS from user space: versions 4.2, 4.1, 4.0, 3 and 2.
 #[derive(Debug, Parser)]
 #[command(
     name = "bowline",

@@ -1,4 +1,5 @@
-//! NFS version 4.1 from the client's side, as tests and loads use it: a session, and compounds on its slots.
+//! NFS versions 4.1 and 4.2 from the client's side, as the proof, tests and loads use it: a session, and compounds on its
+//! slots.
 //!
 //! A [`Session`] knows the number of the next request of each slot. There is no recovery: an error ends the use of it.
 
@@ -58,6 +59,7 @@ impl Operations {
 
 /// A compound as it is sent.
 struct Compound<'a> {
+    minor: u32,
     sequence: Option<SequenceArgs>,
     operations: &'a Operations,
 }
@@ -65,7 +67,7 @@ struct Compound<'a> {
 impl Encode for Compound<'_> {
     fn encode(&self, w: &mut Writer) {
         let count = self.operations.count.saturating_add(u32::from(self.sequence.is_some()));
-        w.put(&CompoundHead { tag: b"", minor: 1, count });
+        w.put(&CompoundHead { tag: b"", minor: self.minor, count });
         if let Some(sequence) = &self.sequence {
             w.u32(op::SEQUENCE);
             w.put(sequence);
@@ -79,6 +81,8 @@ impl Encode for Compound<'_> {
 pub struct Session {
     /// The client's id, which owners of opens have.
     pub client_id: u64,
+    /// The minor version of its compounds.
+    minor: u32,
     id: SessionId,
     /// The number of the last request of each slot.
     numbers: Vec<u32>,
@@ -162,7 +166,21 @@ impl Client {
     /// # Errors
     /// Any.
     pub fn open_session(&mut self, owner: &[u8], slots: u32) -> Result<Session> {
-        self.open(owner, slots, None)
+        let session = self.open(1, owner, (slots, None))?;
+        self.end_reclaiming(session)
+    }
+
+    /// A session of a minor version, for a client that opens nothing: the server has nothing to record of it.
+    ///
+    /// # Errors
+    /// Any.
+    pub fn open_reading_session(
+        &mut self,
+        minor: u32,
+        owner: &[u8],
+        slots: u32,
+    ) -> Result<Session> {
+        self.open(minor, owner, (slots, None))
     }
 
     /// The same with callbacks over this connection, by AUTH_SYS, on so many slots.
@@ -174,7 +192,8 @@ impl Client {
         owner: &[u8],
         (slots, back_slots): (u32, u32),
     ) -> Result<Session> {
-        self.open(owner, slots, Some(back_slots))
+        let session = self.open(1, owner, (slots, Some(back_slots)))?;
+        self.end_reclaiming(session)
     }
 
     /// Binds this connection to a session (BIND_CONN_TO_SESSION): to which channels, as the numbers of the RFC say.
@@ -184,7 +203,7 @@ impl Client {
     pub fn bind_to_session(&mut self, session: &Session, channels: u32) -> Result<u32> {
         let args = BindConnArgs { sessionid: session.id, dir: channels, use_rdma: false };
         let operations = Operations::new().with(op::BIND_CONN_TO_SESSION, &args);
-        let reply = self.compound_alone(&operations)?;
+        let reply = self.compound_alone(session.minor, &operations)?;
         let mut r = results(&reply)?;
         succeeded(&mut r, op::BIND_CONN_TO_SESSION)?;
         let _id: SessionId = r.array().map_err(garbled)?;
@@ -197,36 +216,57 @@ impl Client {
     /// Any.
     pub fn destroy_session(&mut self, session: &Session) -> Result<()> {
         let operations = Operations::new().with(op::DESTROY_SESSION, &session.id);
-        results(&self.compound_alone(&operations)?)?;
+        results(&self.compound_alone(session.minor, &operations)?)?;
         Ok(())
     }
 
-    fn open(&mut self, owner: &[u8], slots: u32, back_slots: Option<u32>) -> Result<Session> {
+    /// Ends a session and the client that it is of, which has no other.
+    ///
+    /// # Errors
+    /// Any.
+    pub fn destroy_client(&mut self, session: &Session) -> Result<()> {
+        self.destroy_session(session)?;
+        let operations = Operations::new().with(op::DESTROY_CLIENTID, &session.client_id);
+        results(&self.compound_alone(session.minor, &operations)?)?;
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        minor: u32,
+        owner: &[u8],
+        (slots, back_slots): (u32, Option<u32>),
+    ) -> Result<Session> {
         let state_protect = StateProtectHow::None;
         let verifier = [1; 8];
         let known =
             ExchangeIdArgs { verifier, ownerid: owner, flags: 0, state_protect, impl_id: None };
-        let reply = self.compound_alone(&Operations::new().with(op::EXCHANGE_ID, &known))?;
+        let reply = self.compound_alone(minor, &Operations::new().with(op::EXCHANGE_ID, &known))?;
         let mut r = results(&reply)?;
         succeeded(&mut r, op::EXCHANGE_ID)?;
         let client_id = r.u64().map_err(garbled)?;
         let sequence = r.u32().map_err(garbled)?;
         let wanted = CreateSession { client_id, sequence, slots, back_slots };
-        let reply = self.compound_alone(&Operations::new().with(op::CREATE_SESSION, &wanted))?;
+        let reply =
+            self.compound_alone(minor, &Operations::new().with(op::CREATE_SESSION, &wanted))?;
         let mut r = results(&reply)?;
         succeeded(&mut r, op::CREATE_SESSION)?;
         let id = r.array().map_err(garbled)?;
         let [_sequence, _flags] = r.words().map_err(garbled)?;
         let fore: ChannelAttrs = r.get().map_err(garbled)?;
         let granted = fore.maxrequests.min(slots) as usize;
-        let mut session = Session { client_id, id, numbers: vec![0; granted] };
+        Ok(Session { client_id, minor, id, numbers: vec![0; granted] })
+    }
+
+    /// Says that nothing more is reclaimed: before this the server lets the client open nothing.
+    fn end_reclaiming(&mut self, mut session: Session) -> Result<Session> {
         let done = Operations::new().with(op::RECLAIM_COMPLETE, &false);
         results(&self.compound(&mut session, &done)?)?;
         Ok(session)
     }
 
-    fn compound_alone(&mut self, operations: &Operations) -> Result<Reply> {
-        self.call(COMPOUND, &Compound { sequence: None, operations })
+    fn compound_alone(&mut self, minor: u32, operations: &Operations) -> Result<Reply> {
+        self.call(COMPOUND, &Compound { minor, sequence: None, operations })
     }
 
     /// Sends a compound on a slot that no other request is on, and gives its transaction id.
@@ -240,7 +280,8 @@ impl Client {
         operations: &Operations,
     ) -> Result<u32> {
         let sequence = Some(session.sequence(slot)?);
-        self.send(COMPOUND, &Compound { sequence, operations })
+        let minor = session.minor;
+        self.send(COMPOUND, &Compound { minor, sequence, operations })
     }
 
     /// Sends a compound on the first slot, and waits for its answer.

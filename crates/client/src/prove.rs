@@ -1,15 +1,15 @@
 //! The proof that a server works: mounts over the wire, lists, reads a whole file, and compares it
-//! with the same file on disk.
+//! with the same file on disk. The same for each version, whose calls are in a file of their own.
 //!
 //! Bounded in entries, bytes and time, so that it can run at every start.
 
+mod version3;
+mod version4;
+
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::handle::Fh;
 use crate::message::Identity;
-use crate::nfs3::Entry;
-use proto::nfs3::{FileType3, Nfsstat3};
-use std::collections::VecDeque;
+use proto::nfs3::Nfsstat3;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -27,10 +27,23 @@ pub const ENTRIES_MAX: usize = 10_000;
 const CANDIDATES_MAX: usize = 16;
 /// Bytes of a READDIR reply.
 const LIST_BYTES: u32 = 32 << 10;
-/// READs in flight.
-const WINDOW: usize = 4;
 /// The largest READ of the proof; smaller if the server's limit is.
 const READ_MAX: u32 = 256 << 10;
+
+/// An entry of the root; `.` and `..` are none.
+struct Listed {
+    name: Vec<u8>,
+    /// The size of a regular file.
+    file_bytes: Option<u64>,
+}
+
+/// An export that is mounted.
+trait Mounted {
+    /// The entries of its root, to the end or to [`ENTRIES_MAX`].
+    fn list(&mut self) -> Result<Vec<Listed>>;
+    /// A file of its root from start to end; no more than [`FILE_MAX`].
+    fn read(&mut self, name: &[u8]) -> Result<Vec<u8>>;
+}
 
 /// The result of the proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +95,7 @@ fn at(step: &'static str) -> impl FnOnce(Error) -> ProveError {
     move |source| ProveError::Call { step, source }
 }
 
-/// Proves that the server of a connection serves `export_path` (NFS and MOUNT on the same port), and,
+/// Proves that the server of a connection serves `export_path` with version 3 (NFS and MOUNT on the same port), and,
 /// with `local_dir`, that it serves that directory's data.
 ///
 /// # Errors
@@ -95,33 +108,44 @@ pub fn prove(
     let start = Instant::now();
     client.set_identity(Some(Identity::root()));
     let root = client.mount(export_path).map_err(at("mounting"))?;
-    prove_below(&mut client, &root, local_dir, start).inspect(|_| {
-        // The proof has succeeded; an entry left in the server's list of mounts does no harm.
-        let _ = client.unmount(export_path);
-    })
+    let mut mounted =
+        version3::Tree::new(&mut client, root).map_err(at("asking what the server can do"))?;
+    let proof = prove_mounted(&mut mounted, local_dir, start)?;
+    // The proof has succeeded; an entry left in the server's list of mounts does no harm.
+    let _ = client.unmount(export_path);
+    Ok(proof)
 }
 
-/// As [`prove`], with a client that has mounted `root`; `start` is the start of the measured time.
+/// The same with version 4.1 or 4.2, by a path from the root of version 4. What the server knows of the client ends with
+/// the proof.
 ///
 /// # Errors
 /// [`ProveError`].
-pub fn prove_below(
-    client: &mut Client,
-    root: &Fh,
+pub fn prove_version_4(
+    mut client: Client,
+    minor: u32,
+    path: &[u8],
+    local_dir: Option<&Path>,
+) -> std::result::Result<Proof, ProveError> {
+    let start = Instant::now();
+    client.set_identity(Some(Identity::root()));
+    let mut mounted = version4::Tree::mount(&mut client, minor, path).map_err(at("mounting"))?;
+    let proof = prove_mounted(&mut mounted, local_dir, start);
+    // without this the server forgets the client when its lease is over
+    let _ = mounted.unmount();
+    proof
+}
+
+/// Lists, reads and compares; `start` is the start of the measured time.
+fn prove_mounted(
+    mounted: &mut dyn Mounted,
     local_dir: Option<&Path>,
     start: Instant,
 ) -> std::result::Result<Proof, ProveError> {
-    let info = client.fsinfo(root).map_err(at("asking what the server can do"))?;
-    let entries = list(client, root).map_err(at("listing the root"))?;
-    let read_size = info.rtpref.min(info.rtmax).clamp(512, READ_MAX);
-    let mut proof = Proof {
-        entries: entries.iter().filter(|e| e.name != b"." && e.name != b"..").count(),
-        file: None,
-        bytes: 0,
-        compared: false,
-        elapsed_us: 0,
-    };
-    if let Some((name, data)) = read_first_file(client, root, &entries, read_size)? {
+    let entries = mounted.list().map_err(at("listing the root"))?;
+    let mut proof =
+        Proof { entries: entries.len(), file: None, bytes: 0, compared: false, elapsed_us: 0 };
+    if let Some((name, data)) = read_first_file(mounted, &entries)? {
         let file = String::from_utf8_lossy(name).into_owned();
         proof.bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
         if let Some(dir) = local_dir {
@@ -134,38 +158,14 @@ pub fn prove_below(
     Ok(proof)
 }
 
-/// The entries of a directory, to its end or to [`ENTRIES_MAX`].
-fn list(client: &mut Client, dir: &Fh) -> Result<Vec<Entry>> {
-    let mut entries: Vec<Entry> = Vec::new();
-    let (mut cookie, mut verf) = (0, [0; 8]);
-    loop {
-        let piece = client.readdirplus(dir, cookie, verf, LIST_BYTES)?;
-        let last = piece.entries.last().map(|entry| entry.cookie);
-        entries.extend(piece.entries);
-        match last {
-            Some(last) if !piece.eof && entries.len() < ENTRIES_MAX => cookie = last,
-            Some(_) | None => return Ok(entries),
-        }
-        verf = piece.verf;
-    }
-}
-
-/// A file's name and its attributes from the server.
-type Served<'e> = (&'e [u8], Vec<u8>);
-
-/// Reads the first readable file; `None` if there is none.
+/// Reads the first readable file, and gives its name and data; `None` if there is none.
 fn read_first_file<'e>(
-    client: &mut Client,
-    root: &Fh,
-    entries: &'e [Entry],
-    read_size: u32,
-) -> std::result::Result<Option<Served<'e>>, ProveError> {
-    let fits = |e: &&Entry| {
-        e.attr.is_some_and(|a| a.ftype == FileType3::Reg && a.size > 0 && a.size <= FILE_MAX)
-    };
+    mounted: &mut dyn Mounted,
+    entries: &'e [Listed],
+) -> std::result::Result<Option<(&'e [u8], Vec<u8>)>, ProveError> {
+    let fits = |e: &&Listed| e.file_bytes.is_some_and(|size| size > 0 && size <= FILE_MAX);
     for entry in entries.iter().filter(fits).take(CANDIDATES_MAX) {
-        let found = client.lookup(root, &entry.name);
-        match found.and_then(|found| read_whole(client, &found.handle, read_size)) {
+        match mounted.read(&entry.name) {
             Ok(data) => return Ok(Some((&entry.name, data))),
             Err(error) if is_private(&error) => {}
             Err(source) => return Err(at("reading a file")(source)),
@@ -174,40 +174,10 @@ fn read_first_file<'e>(
     Ok(None)
 }
 
-/// Whether a file is only not readable for us, or was removed since it was listed.
+/// Whether a file is only not readable for us, or was removed since it was listed: the same numbers in version 4.
 fn is_private(error: &Error) -> bool {
     let statuses = [Nfsstat3::Acces, Nfsstat3::Perm, Nfsstat3::NoEnt, Nfsstat3::Stale];
     error.status().is_some_and(|number| statuses.iter().any(|s| s.number() == number))
-}
-
-/// Reads a file from start to end, with several calls in flight; no more than [`FILE_MAX`].
-fn read_whole(client: &mut Client, file: &Fh, read_size: u32) -> Result<Vec<u8>> {
-    let size = client.getattr(file)?.size.min(FILE_MAX);
-    let mut data = Vec::new();
-    let mut under_way: VecDeque<(u64, u32, u32)> = VecDeque::new();
-    let mut next = 0u64;
-    loop {
-        while next < size && under_way.len() < WINDOW {
-            let count = u32::try_from(size.saturating_sub(next)).unwrap_or(u32::MAX).min(read_size);
-            under_way.push_back((next, count, client.send_read(file, next, count)?));
-            next = next.saturating_add(u64::from(count));
-        }
-        let Some((offset, count, xid)) = under_way.pop_front() else { return Ok(data) };
-        let mut got = client.recv_read(xid)?;
-        data.append(&mut got.data);
-        // A READ may be short (RFC 1813 §3.3.6): the rest is requested separately.
-        let end = offset.saturating_add(u64::from(count));
-        while !got.eof {
-            let at = u64::try_from(data.len()).unwrap_or(u64::MAX);
-            let Some(left) = end.checked_sub(at).filter(|left| *left > 0) else { break };
-            got = client.read(file, at, u32::try_from(left).unwrap_or(read_size))?;
-            if got.data.is_empty() && !got.eof {
-                let source = xdr::Error::Invalid("no data before the end of the file");
-                return Err(Error::Garbled { operation: "READ", source });
-            }
-            data.append(&mut got.data);
-        }
-    }
 }
 
 fn compare(path: &Path, file: &str, served: &[u8]) -> std::result::Result<(), ProveError> {

@@ -206,6 +206,17 @@ impl Pseudo {
         self.root.and_then(|at| exports.get(at)).map_or(Root::Pseudo, Root::Export)
     }
 
+    /// The path of an export from the root of the server's tree; `None` if that is an export which it is not below.
+    pub fn path_of<'p>(&self, path: &'p [u8], exports: &[Arc<Export>]) -> Option<&'p [u8]> {
+        let Root::Export(root) = self.root(exports) else { return Some(path) };
+        let root = root.path.strip_suffix(b"/").unwrap_or(&root.path);
+        match path.strip_prefix(root)? {
+            b"" => Some(b"/"),
+            below if below.starts_with(b"/") => Some(below),
+            _ => None,
+        }
+    }
+
     /// The pseudo file system as an export of its own.
     pub const fn export(&self) -> &Arc<Export> {
         &self.export

@@ -106,9 +106,9 @@ impl fmt::Display for NfsVersionsError {
 impl std::error::Error for NfsVersionsError {}
 
 impl Default for NfsVersions {
-    /// Versions 4.1 and 4.2 are left out as long as they forget opens and locks at a restart.
+    /// All.
     fn default() -> Self {
-        Self(vec![NfsVersion::V2, NfsVersion::V3])
+        Self(VERSIONS.map(|(version, _)| version).to_vec())
     }
 }
 
@@ -168,6 +168,11 @@ impl NfsVersions {
         self.0.contains(&NfsVersion::V3)
     }
 
+    /// Whether version 4 is among them.
+    pub fn has_v4(&self) -> bool {
+        self.minors() != 0
+    }
+
     /// The newest minor version of version 4 among them.
     pub fn newest_minor(&self) -> Option<u32> {
         self.minors().checked_ilog2()
@@ -190,7 +195,7 @@ pub struct NfsSettings {
 impl Default for NfsSettings {
     fn default() -> Self {
         Self {
-            served: Arc::new(ServedVersions::new(&[2, 3], &[2, 3])),
+            served: Arc::new(ServedVersions::new(&[2, 3, 4], &[2, 3])),
             minors: AtomicU32::new(1 | 1 << 1 | 1 << 2),
             max_read: AtomicU32::new(TRANSFER),
             max_write: AtomicU32::new(TRANSFER),
@@ -213,6 +218,18 @@ impl NfsSettings {
     pub fn set_versions(&self, versions: &NfsVersions) {
         self.minors.store(versions.minors(), Ordering::Relaxed);
         self.served.set(&versions.numbers(Transport::Tcp), &versions.numbers(Transport::Udp));
+    }
+
+    /// The versions that are served.
+    pub fn versions(&self) -> NfsVersions {
+        let is_served = |version: &NfsVersion| match version {
+            NfsVersion::V2 => self.served.has(2, Transport::Tcp),
+            NfsVersion::V3 => self.served.has(3, Transport::Tcp),
+            NfsVersion::V40 => self.serves_minor(0),
+            NfsVersion::V41 => self.serves_minor(1),
+            NfsVersion::V42 => self.serves_minor(2),
+        };
+        NfsVersions(VERSIONS.map(|(version, _)| version).into_iter().filter(is_served).collect())
     }
 
     /// Whether a minor version of version 4 is served, if that is served at all.
@@ -240,15 +257,20 @@ mod tests {
         let versions: NfsVersions = "4.2,4.1, 3,3".parse().unwrap();
         assert_eq!(versions.to_string(), "3,4.1,4.2");
         assert_eq!(versions.newest_minor(), Some(2));
-        assert_eq!(NfsVersions::default().newest_minor(), None);
-        assert_eq!(NfsVersions::default().to_string(), "2,3");
+        let three: NfsVersions = "3".parse().unwrap();
+        assert!(versions.has_v4() && !three.has_v4() && three.newest_minor().is_none());
+        assert_eq!(NfsVersions::default().to_string(), "2,3,4.0,4.1,4.2");
         for (text, problem) in [("", "at least one"), ("4", "no version"), ("5", "no version")] {
             let error = text.parse::<NfsVersions>().unwrap_err().to_string();
             assert!(error.contains(problem), "{text}: {error}");
         }
         let settings = NfsSettings::default();
+        assert_eq!(settings.versions(), NfsVersions::default());
+        settings.set_versions(&three);
         assert!(!settings.served.has(4, Transport::Tcp));
+        assert_eq!(settings.versions(), three);
         settings.set_versions(&versions);
+        assert_eq!(settings.versions(), versions);
         let served = |transport| [2, 3, 4].map(|version| settings.served.has(version, transport));
         assert_eq!(served(Transport::Tcp), [false, true, true]);
         assert_eq!(served(Transport::Udp), [false, true, false]);

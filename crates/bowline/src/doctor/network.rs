@@ -66,7 +66,7 @@ fn port_mapper() -> Finding {
             Some(owner) => Finding::note(
                 ABOUT,
                 format!("port 111 belongs to {owner}, which has no socket of rpcbind"),
-                "clients then need a mount option (nolock, or version 4.1): start rpcbind, or free the port",
+                "clients of version 3 then need the option nolock, those of version 4 nothing: start rpcbind, or free the port",
             ),
         },
         Some(Ok(listed)) => match listed.iter().any(|service| service.program == NLM) {

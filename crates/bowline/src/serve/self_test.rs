@@ -2,19 +2,32 @@
 
 use super::listen_addresses::{ListenAddresses, loopback_for_wildcard};
 use super::startup_message::print_text;
-use anyhow::Context;
-use client::Client;
-use export::{Exports, Source};
+use anyhow::{Context, bail};
+use client::{Client, prove};
+use export::{Export, Exports, Source};
+use nfs::NfsVersions;
 use std::net::SocketAddr;
 
-/// Runs the test and prints the result. A server without exports or without TCP has nothing to test.
+/// Runs the test with the newest version that is served, and prints the result. A server without exports or without
+/// TCP has nothing to test.
 ///
 /// # Errors
 /// What failed.
-pub fn run(exports: &Exports, listen: &ListenAddresses) -> anyhow::Result<()> {
+pub fn run(
+    exports: &Exports,
+    listen: &ListenAddresses,
+    versions: &NfsVersions,
+) -> anyhow::Result<()> {
     let table = exports.load();
     let (Some(export), Some(addr)) = (table.exports().first(), listen.tcp.first()) else {
         return Ok(());
+    };
+    let version_4_path = table.pseudo().path_of(&export.path, table.exports());
+    let Some(by) = way(versions, export, version_4_path) else {
+        bail!(
+            "--prove tests versions 3, 4.1 and 4.2; none of these is served for {}",
+            export.path_text()
+        );
     };
     let local = match &export.source {
         Source::Directory(dir) => Some(dir.as_path()),
@@ -23,10 +36,19 @@ pub fn run(exports: &Exports, listen: &ListenAddresses) -> anyhow::Result<()> {
     let at = SocketAddr::new(loopback_for_wildcard(addr.ip()), addr.port());
     let seen = connect(at)
         .map_err(anyhow::Error::from)
-        .and_then(|client| Ok(client::prove::prove(client, &export.path, local)?))
+        .and_then(|client| match by {
+            Way::Mount(path) => Ok(prove::prove(client, path, local)?),
+            Way::Root(minor, path) => Ok(prove::prove_version_4(client, minor, path, local)?),
+        })
         .with_context(|| format!("the test of {} over the network failed", export.path_text()))?;
     let entries = if seen.entries == 1 { "entry" } else { "entries" };
-    let mut line = format!("proof: mounted {}, {} {entries}", export.path_text(), seen.entries);
+    let version = match by {
+        Way::Mount(_) => "3".to_owned(),
+        Way::Root(minor, _) => format!("4.{minor}"),
+    };
+    let path = export.path_text();
+    let mut line =
+        format!("proof: mounted {path} by version {version}, {} {entries}", seen.entries);
     match &seen.file {
         None => line.push_str(", no file to read"),
         Some(file) => {
@@ -40,11 +62,31 @@ pub fn run(exports: &Exports, listen: &ListenAddresses) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How the export is found.
+#[derive(Clone, Copy)]
+enum Way<'p> {
+    /// By MOUNT, for version 3.
+    Mount(&'p [u8]),
+    /// From the root, for a minor version of version 4.
+    Root(u32, &'p [u8]),
+}
+
+/// The newest version of those that this program can use as a client.
+fn way<'p>(
+    versions: &NfsVersions,
+    export: &'p Export,
+    version_4_path: Option<&'p [u8]>,
+) -> Option<Way<'p>> {
+    let minor = versions.newest_minor().filter(|minor| *minor > 0);
+    let root = minor.zip(version_4_path).map(|(minor, path)| Way::Root(minor, path));
+    root.or_else(|| versions.has_v3().then_some(Way::Mount(&export.path)))
+}
+
 /// Connects from a reserved port, which an export with the option `secure` requires, if this process may.
 fn connect(at: SocketAddr) -> client::Result<Client> {
     let reserved = sys::outgoing::connect_reserved(at);
     reserved.map_or_else(
-        |_| Client::tcp(at, client::prove::TIMEOUT),
-        |stream| Client::over_tcp(stream, client::prove::TIMEOUT),
+        |_| Client::tcp(at, prove::TIMEOUT),
+        |stream| Client::over_tcp(stream, prove::TIMEOUT),
     )
 }

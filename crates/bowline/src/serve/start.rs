@@ -160,7 +160,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     // the last thread to be started: once readiness is announced, nothing can fail for lack of threads
     let signals = signals::forward(process.signals)?;
     if config.prove {
-        self_test::run(&control.parts.exports, &listen)?;
+        self_test::run(&control.parts.exports, &listen, &config.values.versions)?;
     }
     startup_message::print(&control, &listen, metrics.as_ref().map(HttpServer::addr));
     systemd::ready("serving");
@@ -361,6 +361,7 @@ fn observe_refusals(exports: &Exports, refusals: &Arc<Refusals>) {
 
 /// All programs are served on all sockets.
 fn dispatcher(programs: &Programs, services: Arc<Portmap>) -> Dispatcher {
+    let log_clients = unserved_calls::log_clients(Arc::clone(&programs.nfs));
     let programs: Vec<Box<dyn Program>> = vec![
         Box::new(Switched {
             program: nfs::nfs_program(Arc::clone(&programs.nfs)),
@@ -376,7 +377,6 @@ fn dispatcher(programs: &Programs, services: Arc<Portmap>) -> Dispatcher {
     let defaults = DispatchSettings::default();
     let shares = MemoryShares::of_this_process();
     let reply_cache_bytes = shares.reply_cache(defaults.reply_cache_bytes);
-    let log_clients = unserved_calls::log_clients("versions 2 and 3");
     Dispatcher::new(programs, DispatchSettings { reply_cache_bytes, ..defaults })
         .with_unserved_observer(Box::new(log_clients))
 }

@@ -35,8 +35,10 @@ pub struct StartupMessage {
 /// An export.
 #[derive(Debug, Clone)]
 pub struct ExportLine {
-    /// The path that clients mount.
+    /// The path that clients mount with versions 2 and 3.
     pub path: String,
+    /// The path that clients mount with version 4; `None` if that does not reach it.
+    pub version_4_path: Option<String>,
     /// Where its files are.
     pub directory: String,
     /// Who may mount it and how: clients, options.
@@ -45,6 +47,8 @@ pub struct ExportLine {
 
 /// Most exports that are listed; `bowline exports` lists all.
 const LISTED_MAX: usize = 20;
+/// Where clients of version 4 expect a server (RFC 8881 §2.9.3).
+const NFS_PORT: u16 = 2049;
 
 impl StartupMessage {
     /// The text; clients reach the server `at` this address.
@@ -72,8 +76,8 @@ impl StartupMessage {
         }
         if let (Some(export), Some(at)) = (self.exports.first(), at) {
             let _ = writeln!(text, "mount it:");
-            for options in self.mount_options(at) {
-                let _ = writeln!(text, "  {}", mount_command(&options, at, &export.path));
+            for command in self.mount_commands(export, at) {
+                let _ = writeln!(text, "  {command}");
             }
         }
         let _ = writeln!(text, "portmapper: {}", self.portmap);
@@ -88,39 +92,61 @@ impl StartupMessage {
         text
     }
 
-    /// The options of mount(8) for each version that Linux mounts today, the newest first. Version 3 needs port 111
-    /// for its locks; without it there are none.
-    fn mount_options(&self, at: MountServer) -> Vec<String> {
+    /// The commands that mount an export with Linux: by version 4 with the newest minor version that both have, which
+    /// needs no option but a port other than its own; all exports by their root; and by version 3.
+    fn mount_commands(&self, export: &ExportLine, at: MountServer) -> Vec<String> {
+        let mut commands = Vec::new();
+        if let Some(path) = &export.version_4_path
+            && self.versions.has_v4()
+            && !self.listen.tcp.is_empty()
+        {
+            let port = (at.port != NFS_PORT).then(|| format!("port={}", at.port));
+            let port = port.as_deref().unwrap_or_default();
+            commands.push(mount_command(port, at, path));
+            if path != "/" {
+                commands.push(format!("{}  # all exports", mount_command(port, at, "/")));
+            }
+        }
+        let version_3 = self.version_3_options(at);
+        commands.extend(version_3.map(|options| mount_command(&options, at, &export.path)));
+        commands
+    }
+
+    /// The options of mount(8) for version 3. It needs port 111 for its locks; without it there are none.
+    fn version_3_options(&self, at: MountServer) -> Option<String> {
         let MountServer { port, v6, .. } = at;
         let family = if v6 { "6" } else { "" };
         let proto = if self.listen.tcp.is_empty() { "udp" } else { "tcp" };
-        let mut options = Vec::new();
-        if let Some(minor) = self.versions.newest_minor().filter(|_| proto == "tcp") {
-            options.push(format!("vers=4.{minor},proto=tcp{family},port={port}"));
-        }
-        if self.versions.has_v3() && self.ports_announced {
-            options.push(format!("vers=3,proto={proto}{family},mountproto={proto}{family}"));
-        } else if self.versions.has_v3() {
-            options.push(format!(
+        if !self.versions.has_v3() {
+            None
+        } else if self.ports_announced {
+            Some(format!("vers=3,proto={proto}{family},mountproto={proto}{family}"))
+        } else {
+            Some(format!(
                 "vers=3,proto={proto}{family},port={port},\
                  mountproto={proto}{family},mountport={port},nolock"
-            ));
+            ))
         }
-        options
     }
 }
 
 /// Prints the message for a server that is ready.
 pub fn print(control: &ServerControl, listen: &ListenAddresses, metrics: Option<SocketAddr>) {
     let config = &control.config;
+    let table = control.parts.exports.load();
+    let version_4_path = |export: &export::Export| {
+        let path = table.pseudo().path_of(&export.path, table.exports())?;
+        Some(String::from_utf8_lossy(path).into_owned())
+    };
     let line = |export: &std::sync::Arc<export::Export>| ExportLine {
         path: export.path_text(),
+        version_4_path: version_4_path(export),
         directory: export.source.to_string(),
         rules: export_specs::rules_text(export.rules(), export.fsid),
     };
     let message = StartupMessage {
         listen: listen.clone(),
-        exports: control.parts.exports.load().exports().iter().map(line).collect(),
+        exports: table.exports().iter().map(line).collect(),
         versions: config.values.versions.clone(),
         portmap: control.parts.portmap.how(),
         ports_announced: control.parts.portmap.announces_locks(),
@@ -129,7 +155,6 @@ pub fn print(control: &ServerControl, listen: &ListenAddresses, metrics: Option<
         metrics,
         notes: control.warnings(),
     };
-    let table = control.parts.exports.load();
     let rules = table.exports().first().map(|export| export.rules()).unwrap_or_default();
     let clients: Vec<_> = rules.iter().map(|rule| &rule.client).collect();
     print_text(&message.text(listen.mount_server(&clients)));
@@ -141,14 +166,15 @@ pub fn print_text(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// The command that mounts `path` with these options of mount(8).
+/// The command that mounts `path` with these options of mount(8), if any.
 pub fn mount_command(options: &str, server: MountServer, path: &str) -> String {
     let server = match server.host {
         Some(IpAddr::V4(addr)) => addr.to_string(),
         Some(IpAddr::V6(addr)) => format!("[{addr}]"),
         None => "SERVER".to_owned(),
     };
-    format!("mount -t nfs -o {options} {} /mnt", quoted(&format!("{server}:{path}")))
+    let options = if options.is_empty() { String::new() } else { format!("-o {options} ") };
+    format!("mount -t nfs {options}{} /mnt", quoted(&format!("{server}:{path}")))
 }
 
 /// Quoted for a shell if necessary.
@@ -171,6 +197,7 @@ mod tests {
             listen: ListenAddresses::both(&["0.0.0.0:2049".parse().unwrap()]),
             exports: vec![ExportLine {
                 path: "/x".into(),
+                version_4_path: Some("/x".into()),
                 directory: "/srv/x".into(),
                 rules: vec![("*".into(), "ro".into()), ("10.0.0.1".into(), "rw".into())],
             }],
@@ -188,8 +215,8 @@ mod tests {
     fn the_mount_command_has_every_option_a_client_needs() {
         let v4 = MountServer { host: "127.0.0.1".parse().ok(), port: 20049, v6: false };
         assert_eq!(
-            message().mount_options(v4),
-            ["vers=3,proto=tcp,port=20049,mountproto=tcp,mountport=20049,nolock"]
+            message().version_3_options(v4).as_deref(),
+            Some("vers=3,proto=tcp,port=20049,mountproto=tcp,mountport=20049,nolock")
         );
         assert_eq!(mount_command("vers=3", v4, "/a"), "mount -t nfs -o vers=3 127.0.0.1:/a /mnt");
         let unknown = mount_command("vers=3", MountServer { host: None, ..v4 }, "/a");
@@ -197,22 +224,36 @@ mod tests {
         let v6 = MountServer { host: "::1".parse().ok(), port: 2049, v6: true };
         let command = mount_command("vers=3", v6, "/it's here");
         assert!(command.ends_with(r"'[::1]:/it'\''s here' /mnt"), "{command}");
-        assert!(message().mount_options(v6)[0].contains("proto=tcp6,"));
+        assert!(message().version_3_options(v6).unwrap().contains("proto=tcp6,"));
     }
 
     #[test]
-    fn mount_options_prefer_version_4_and_omit_registered_ports() {
+    fn version_4_needs_no_option_but_another_port() {
         let at = MountServer { host: "10.1.2.3".parse().ok(), port: 2049, v6: false };
-        let message = StartupMessage {
-            versions: "2,3,4.1".parse().unwrap(),
-            ports_announced: true,
-            ..message()
+        let commands = |message: &StartupMessage, at| {
+            message.mount_commands(message.exports.first().unwrap(), at)
         };
+        let announced = StartupMessage { ports_announced: true, ..message() };
         assert_eq!(
-            message.mount_options(at),
-            ["vers=4.1,proto=tcp,port=2049", "vers=3,proto=tcp,mountproto=tcp"]
+            commands(&announced, at),
+            [
+                "mount -t nfs 10.1.2.3:/x /mnt",
+                "mount -t nfs 10.1.2.3:/ /mnt  # all exports",
+                "mount -t nfs -o vers=3,proto=tcp,mountproto=tcp 10.1.2.3:/x /mnt"
+            ]
         );
-        assert!(message.text(Some(at)).contains(" serves NFS versions 2,3,4.1 on "));
+        assert!(announced.text(Some(at)).contains(" serves NFS versions 2,3,4.0,4.1,4.2 on "));
+        let elsewhere = commands(&announced, MountServer { port: 20049, ..at });
+        assert_eq!(elsewhere[0], "mount -t nfs -o port=20049 10.1.2.3:/x /mnt");
+        // an export that is the root, and one that version 4 does not reach
+        let mut root = announced.clone();
+        root.exports[0].version_4_path = Some("/".into());
+        assert_eq!(commands(&root, at)[0], "mount -t nfs 10.1.2.3:/ /mnt");
+        assert_eq!(commands(&root, at).len(), 2);
+        root.exports[0].version_4_path = None;
+        assert!(commands(&root, at).iter().all(|command| command.contains("vers=3")));
+        let old = StartupMessage { versions: "2,3".parse().unwrap(), ..announced };
+        assert_eq!(commands(&old, at).len(), 1);
     }
 
     #[test]

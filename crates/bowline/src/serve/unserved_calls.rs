@@ -2,19 +2,21 @@
 //!
 //! Lock: `named`, taken only by calls that are answered PROG_MISMATCH, for a set operation.
 
+use nfs::{Nfs, NfsVersions};
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most clients that are remembered; beyond them nothing is logged.
 const CLIENTS_MAX: usize = 4096;
 
-/// Returns an observer of calls that are not served, for [`rpc::Dispatcher::with_unserved_observer`]. `versions` are
-/// those of NFS that are served.
-pub fn log_clients(versions: &'static str) -> impl Fn(SocketAddr, u32, u32) + Send + Sync {
+/// Returns an observer of calls that are not served, for [`rpc::Dispatcher::with_unserved_observer`].
+pub fn log_clients(nfs: Arc<Nfs>) -> impl Fn(SocketAddr, u32, u32) + Send + Sync {
     let named = Mutex::new(HashSet::new());
     move |client, program, version| {
-        if let Some(text) = text(&named, client.ip().to_canonical(), (program, version), versions) {
+        let versions = nfs.settings.versions();
+        if let Some(text) = text(&named, client.ip().to_canonical(), (program, version), &versions)
+        {
             tracing::info!("{text}");
         }
     }
@@ -25,7 +27,7 @@ fn text(
     named: &Mutex<HashSet<IpAddr>>,
     client: IpAddr,
     (program, version): (u32, u32),
-    versions: &str,
+    versions: &NfsVersions,
 ) -> Option<String> {
     if program != proto::nfs3::PROGRAM || version < 4 {
         return None;
@@ -34,15 +36,21 @@ fn text(
     if named.len() >= CLIENTS_MAX || !named.insert(client) {
         return None;
     }
+    if version == 4 && versions.has_v4() {
+        return Some(format!(
+            "{client} asks for NFS version 4 over UDP, which is for TCP only: if a mount fails there, give it the \
+             option proto=tcp"
+        ));
+    }
     Some(format!(
         "{client} asks for NFS version {version}; this server has {versions}: if a mount fails there, give it the \
-         option vers=3"
+         option vers=3, or switch version 4 on (`bowline set versions=2,3,4.0,4.1,4.2`)"
     ))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CLIENTS_MAX, text};
+    use super::{CLIENTS_MAX, NfsVersions};
     use std::collections::HashSet;
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Mutex;
@@ -51,16 +59,21 @@ mod tests {
     fn each_client_is_logged_once() {
         let named = Mutex::new(HashSet::new());
         let client = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
-        let said = text(&named, client(7), (100_003, 4), "2 and 3").unwrap();
+        let versions = "2,3".parse().unwrap();
+        let text = |client, call| super::text(&named, client, call, &versions);
+        let said = text(client(7), (100_003, 4)).unwrap();
         assert!(
-            said.starts_with("0.0.0.7 asks for NFS version 4; this server has 2 and 3: "),
+            said.starts_with("0.0.0.7 asks for NFS version 4; this server has 2,3: "),
             "{said}"
         );
-        assert_eq!(text(&named, client(7), (100_003, 4), ""), None);
-        assert_eq!(text(&named, client(8), (100_227, 4), ""), None);
-        assert_eq!(text(&named, client(8), (100_003, 1), ""), None);
+        assert_eq!(text(client(7), (100_003, 4)), None);
+        let all = NfsVersions::default();
+        let said = super::text(&named, client(6), (100_003, 4), &all).unwrap();
+        assert!(said.contains("over UDP"), "{said}");
+        assert_eq!(text(client(8), (100_227, 4)), None);
+        assert_eq!(text(client(8), (100_003, 1)), None);
         for n in 0..10_000 {
-            let _ = text(&named, client(n), (100_003, 4), "");
+            let _ = text(client(n), (100_003, 4));
         }
         assert_eq!(named.lock().unwrap().len(), CLIENTS_MAX);
     }

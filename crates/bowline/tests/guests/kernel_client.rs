@@ -88,6 +88,11 @@ fn data_over_version_2() {
 }
 
 #[test]
+fn mounts_without_options() {
+    guest("ext4", "newest", "newest", 180);
+}
+
+#[test]
 fn acls_over_version_4() {
     guest("ext4 --set versions=2,3,4.1", "acl4", "vers=4.1", 300);
 }

@@ -171,13 +171,13 @@ const RPCBIND_SCRIPT: &str = r#"
     "$1" serve m=mem: --portmap register --state-dir "$2/s" --control "$2/c" >"$2/out" 2>"$2/log" & server=$!
     trap 'kill $server $rpcbind; wait' EXIT
     for i in $(seq 200); do grep -q ^control: "$2/out" && break; sleep 0.05; done
-    [ "$(registered)" = 4 ]
+    [ "$(registered)" = 5 ]
     again
     "$1" reload --control "$2/c"
-    [ "$(registered)" = 4 ]
+    [ "$(registered)" = 5 ]
     again
-    for i in $(seq 300); do [ "$(registered)" = 4 ] && break; sleep 0.1; done
-    [ "$(registered)" = 4 ]
+    for i in $(seq 300); do [ "$(registered)" = 5 ] && break; sleep 0.1; done
+    [ "$(registered)" = 5 ]
     cat "$2/log"
     echo done
 "#;

@@ -94,6 +94,34 @@ fn prove_uses_a_client_address_that_the_export_allows() {
 }
 
 #[test]
+fn prove_uses_the_newest_version_that_is_served() {
+    for (versions, proven) in
+        [("2,3,4.0,4.1,4.2", "4.2"), ("4.1", "4.1"), ("3,4.0", "3"), ("2,3", "3")]
+    {
+        let setting = format!("versions={versions}");
+        let server = Server::start(&["--prove", "--set", &setting]);
+        let said = server.lines.concat();
+        let line = format!(
+            " by version {proven}, 1 entry, read hello.txt (13 B), the same bytes as on disk"
+        );
+        assert!(said.contains(&line), "{versions}: {said}");
+        // it leaves nothing behind
+        assert_eq!(server.json("sessions"), serde_json::json!([]), "{versions}");
+    }
+    let base = tempfile::tempdir().unwrap();
+    let path = |name| base.path().join(name);
+    let refused = Command::new(BOWLINE)
+        .args(["serve", "m=mem:", "--prove", "--set", "versions=2,4.0", "--portmap", "off"])
+        .args(["--port", &free_port().to_string(), "--state-dir"])
+        .arg(path("state"))
+        .arg("--control")
+        .arg(path("c.sock"))
+        .output();
+    let error = told(&refused.unwrap(), 1);
+    assert!(error.contains("--prove tests versions 3, 4.1 and 4.2"), "{error}");
+}
+
+#[test]
 fn calls_are_counted() {
     let server = Server::start(&["--prove"]);
     let proof = server.lines.concat();

@@ -1,6 +1,6 @@
 //! Which errors each operation may fail with (RFC 8881 §15.2, table 6; RFC 7862 §11.2; RFC 8276 §8.4.5), in the order of the operations' numbers.
 //!
-//! Tables of RFC 7862 and RFC 8276 lack what their text asks for: NXIO of SEEK (§15.11.3), TOOSMALL of LISTXATTRS
+//! The tables lack what the texts ask for: PERM of EXCHANGE_ID (RFC 8881 §18.35.4), NXIO of SEEK (RFC 7862 §15.11.3), TOOSMALL of LISTXATTRS
 //! (RFC 8276 §8.4.3), and NOTSUPP of COPY, COPY_NOTIFY, SETXATTR and REMOVEXATTR where the file system or the server cannot.
 
 use proto::nfs4::Nfsstat4::{
@@ -149,7 +149,7 @@ static ERRORS: [OpErrors; 74] = [
         RetryUncachedRep, TooManyOps, OpNotInSession, DeadSession]),
         row(op::BIND_CONN_TO_SESSION, &[Inval, ServerFault, Delay, BadXdr, BadSessionDigest, BadSession, ReqTooBig,
         RepTooBig, RepTooBigToCache, RetryUncachedRep, TooManyOps, DeadSession, NotOnlyOp]),
-        row(op::EXCHANGE_ID, &[NoEnt, Inval, ServerFault, Delay, ClidInUse, NotSame, BadXdr, BadChar, ReqTooBig,
+        row(op::EXCHANGE_ID, &[Perm, NoEnt, Inval, ServerFault, Delay, ClidInUse, NotSame, BadXdr, BadChar, ReqTooBig,
         RepTooBig, RepTooBigToCache, RetryUncachedRep, TooManyOps, HashAlgUnsupp, DeadSession, EncrAlgUnsupp,
         NotOnlyOp]),
         row(op::CREATE_SESSION, &[NoEnt, Inval, NoSpc, TooSmall, ServerFault, Delay, ClidInUse, StaleClientid, BadXdr,

@@ -114,6 +114,26 @@ fn create_session(id: u64, sequence: u32, fore: [u32; 6]) -> Vec<u8> {
     w.bytes().to_vec()
 }
 
+/// EXCHANGE_ID that changes a confirmed client, from another user than made it known (RFC 8881 §18.35.4, case 9).
+#[test]
+fn a_client_is_not_updated_by_somebody_else() {
+    let mut client =
+        Client::over(TestServer::new(exports::of(&[("/x", exports::mem(), exports::RW)])));
+    let mut update = |uid| {
+        client.server.uid = uid;
+        let args = ExchangeIdArgs {
+            verifier: [1; 8],
+            ownerid: b"client",
+            flags: proto::nfs4::exchange_id::UPD_CONFIRMED_REC_A,
+            state_protect: StateProtectHow::None,
+            impl_id: None,
+        };
+        send(&client.server, 1, &[oper(op::EXCHANGE_ID, &args)]).status
+    };
+    assert_eq!(update(0), Nfsstat4::Ok);
+    assert_eq!(update(77), Nfsstat4::Perm);
+}
+
 const FORE: [u32; 6] = [0, 1 << 21, 1 << 21, 4096, 32, 8];
 
 impl Client {

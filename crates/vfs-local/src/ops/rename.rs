@@ -2,9 +2,12 @@
 //! before the rename: a server that is killed in between must find the object again.
 
 use crate::fs::LocalFs;
+use crate::naming::fid::fid_of;
 use crate::ops::dir_change::DirChange;
 use crate::ops::victim::victim_at;
+use std::os::fd::AsFd;
 use sys::namespace;
+use sys::open::{How, open_entry};
 use vfs::{Change, Cx, Fid, Name, Result};
 
 /// See [`vfs::Backend::rename`].
@@ -36,18 +39,25 @@ pub fn rename(
         return Err(status);
     }
     renamed?;
-    let changes = (source.change(), target.change());
+    let mut changes = (source.change(), target.change());
+    let mut nothing_done = other.is_none() && from.bytes() == to.bytes();
     match (moved, replaced) {
         // two names of one file: POSIX leaves both unchanged
-        (Some(moved), Some(replaced)) if moved == replaced.fid => {}
+        (Some(moved), Some(replaced)) if moved == replaced.fid => nothing_done = true,
         (moved, replaced) => {
-            if let Some(replaced) = replaced {
-                replaced.removed(&target, to.bytes());
+            if let Some(replaced) = replaced.filter(|_| !nothing_done) {
+                let fid = replaced.fid;
+                let has_other_name = replaced.removed(&target, to.bytes());
+                nothing_done = has_other_name && is_at(source, from, &fid);
             }
             if let Some(moved) = moved {
                 local.resolver.renamed(&moved, (from_dir, from.bytes()), (to_dir, to.bytes()))?;
             }
         }
+    }
+    if nothing_done {
+        unchanged(&mut changes.0);
+        unchanged(&mut changes.1);
     }
     target.sync()?;
     if let Some(source) = other {
@@ -55,4 +65,19 @@ pub fn rename(
     }
     target.sync_renamed(to)?;
     Ok(changes)
+}
+
+/// Whether the old name is still that of the object which had the new one: both are names of one file. Asks the kernel,
+/// as a remembered name may be wrong.
+fn is_at(dir: &DirChange<'_>, name: Name<'_>, fid: &Fid) -> bool {
+    let open = || open_entry(dir.file.path(), name.bytes(), How::Path, false);
+    let opened = dir.local.files.open_with_retry(open);
+    opened.is_ok_and(|fd| fid_of(fd.as_fd()).is_ok_and(|found| found == *fid))
+}
+
+/// The directory was not changed: the count of changes, which has gone on, does not show in this reply.
+const fn unchanged(change: &mut Change) {
+    if let (Some(before), Some(after)) = (&change.before, &mut change.after) {
+        after.change = before.change;
+    }
 }

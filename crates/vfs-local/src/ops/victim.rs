@@ -59,8 +59,9 @@ pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Option<Victim> {
 
 impl Victim {
     /// Closes its descriptors. If another hard link is left, it is opened again when needed, by
-    /// that name; else it is removed from the table, so that its id is stale without a search.
-    pub fn removed(self, dir_change: &DirChange<'_>, name: &[u8]) {
+    /// that name; else it is removed from the table, so that its id is stale without a search. Whether another hard
+    /// link is left.
+    pub fn removed(self, dir_change: &DirChange<'_>, name: &[u8]) -> bool {
         let local = dir_change.local;
         let Self { fid, held } = self;
         let (fd, cached) = match &held {
@@ -71,7 +72,7 @@ impl Victim {
         let linked = stat.is_some_and(|stat| stat.nlink > 0);
         let is_file = cached == Some(FileType::Regular);
         if matches!(held, Held::Likely(_)) && linked && is_file {
-            return;
+            return true;
         }
         let small = stat.is_some_and(|stat| stat.blocks.saturating_mul(512) <= SMALL_BYTES);
         let key = local.key(&fid);
@@ -101,5 +102,6 @@ impl Victim {
                 local.resolver.forget(&fid);
             }
         }
+        linked
     }
 }

@@ -13,6 +13,7 @@ checks! {
     directories_with_entries_are_not_removed,
     renames_move_and_replace_entries,
     renames_respect_types,
+    a_rename_that_does_nothing_shows_no_change,
     a_directory_cannot_be_moved_below_itself,
     rename_between_two_links_does_nothing,
     link_counts_follow_directories,
@@ -127,6 +128,36 @@ fn renames_respect_types(fixture: &Fixture) {
     assert!(matches!(over, Err(Status::NotEmpty | Status::Exist)), "{over:?}");
     rename(fixture, (&root, "d"), (&root, "empty")).unwrap();
     assert_eq!(fixture.names(&root), ["empty", "f", "full"]);
+}
+
+/// Between two names of one file nothing happens, so the change attributes of the directories stay (RFC 8881 §18.26.4).
+fn a_rename_that_does_nothing_shows_no_change(fixture: &Fixture) {
+    let root = fixture.root();
+    let (a, b) = (fixture.dir("a"), fixture.dir("b"));
+    let file = fixture.file_in(&a, "f");
+    fixture.dir_in(&a, "d");
+    fixture.backend.link(&fixture.cx(), &file, &b, entry_name("g")).unwrap();
+    let changes = |from: (&Fid, &str), to: (&Fid, &str)| {
+        let (from, to) = ((from.0, entry_name(from.1)), (to.0, entry_name(to.1)));
+        let (source, target) = fixture.backend.rename(&fixture.cx(), from, to).unwrap();
+        let changed = |c: crate::Change| c.before.unwrap().change != c.after.unwrap().change;
+        (changed(source), changed(target))
+    };
+    for (from, to) in [
+        ((&a, "f"), (&a, "f")),
+        ((&a, "d"), (&a, "d")),
+        ((&root, "a"), (&root, "a")),
+        ((&a, "f"), (&b, "g")),
+    ] {
+        assert_eq!(changes(from, to), (false, false), "{} to {}", from.1, to.1);
+    }
+    assert_eq!(
+        (fixture.names(&a), fixture.names(&b)),
+        (vec!["d".into(), "f".into()], vec!["g".into()])
+    );
+    // another file takes the place of one that has a second name
+    fixture.file_in(&a, "x");
+    assert_eq!(changes((&a, "x"), (&b, "g")), (true, true));
 }
 
 fn a_directory_cannot_be_moved_below_itself(fixture: &Fixture) {
