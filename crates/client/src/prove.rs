@@ -158,11 +158,14 @@ fn prove_mounted(
     Ok(proof)
 }
 
-/// Reads the first readable file, and gives its name and data; `None` if there is none.
+/// A file's name and its data from the server.
+type Served<'e> = (&'e [u8], Vec<u8>);
+
+/// Reads the first readable file; `None` if there is none.
 fn read_first_file<'e>(
     mounted: &mut dyn Mounted,
     entries: &'e [Listed],
-) -> std::result::Result<Option<(&'e [u8], Vec<u8>)>, ProveError> {
+) -> std::result::Result<Option<Served<'e>>, ProveError> {
     let fits = |e: &&Listed| e.file_bytes.is_some_and(|size| size > 0 && size <= FILE_MAX);
     for entry in entries.iter().filter(fits).take(CANDIDATES_MAX) {
         match mounted.read(&entry.name) {
