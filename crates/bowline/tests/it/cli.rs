@@ -96,6 +96,8 @@ const ENDS: &[(&str, i32, &str)] = &[
     ("doctor --port x", 2, "--port"),
     ("doctor tls none.invalid", 1, "problem"),
     ("doctor tls", 2, "HOST"),
+    ("doctor krb5 --keytab /none.keytab", 1, "problem"),
+    ("doctor krb5 x", 2, "see `bowline doctor krb5 --help`"),
     ("tls init --dir good.exports/x", 1, "good.exports/x"),
     ("tls init --dri x", 2, "--dir"),
     ("tls client a --dir .", 1, "bowline tls init"),
