@@ -4,6 +4,7 @@
 pub mod auth_sys;
 pub mod dispatch;
 pub mod exports_file;
+pub mod gss_token;
 pub mod handle_open;
 pub mod lock_sequence;
 pub mod mount_args;
@@ -27,6 +28,7 @@ macro_rules! each_target {
             auth_sys
             dispatch
             exports_file
+            gss_token
             handle_open
             lock_sequence
             mount_args

@@ -124,6 +124,13 @@ ticket alice alice || exit 1
 for vers in 3 4.1; do
   for sec in krb5 krb5i krb5p; do check flavour $vers $sec; done
 done
+# above this program has protected the messages
+the_library_protects_messages_as_well() {
+  "$bowline" set --control /run/control.sock gss-sealing=library || return
+  flavour 3 krb5p && flavour 4.1 krb5i && flavour 4.1 krb5p || return
+  "$bowline" set --control /run/control.sock gss-sealing=own && flavour 4.1 krb5p
+}
+check the_library_protects_messages_as_well
 sys_is_refused_where_krb5p_is_asked_for() {
   mount_with "$1" krb5p /srv/private && as 61001 touch "/mnt/nfs/by-alice-$1" && umount /mnt/nfs || return
   if mount_with "$1" sys /srv/private; then

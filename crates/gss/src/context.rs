@@ -1,7 +1,7 @@
 //! One security context: whose it is, until when, which numbers it has seen, and what it does to arguments and results.
 
 use crate::counters::Counters;
-use crate::mechanism::{Established, Messages, Unprotected};
+use crate::mechanism::{Established, Messages, Room, Unprotected};
 use crate::window::Window;
 use proto::rpc::flavor;
 use proto::rpcsec_gss::{IntegrityBody, Service};
@@ -107,9 +107,67 @@ impl Context {
         let mut r = Reader::new(args);
         let sealed = r.opaque(r.remaining()).ok()?;
         r.end().ok()?;
-        *buffer = self.messages.open(sealed).ok()?;
-        behind_sequence(sequence, buffer)
+        let message = self.messages.open(sealed, buffer).ok()?;
+        behind_sequence(sequence, buffer.get(message)?)
     }
+}
+
+/// Bytes before signed results: the length of what is signed, and the number, which is its beginning.
+const SIGNED_HEAD: usize = 8;
+/// Bytes of the number.
+const NUMBER: usize = 4;
+
+impl Context {
+    /// Signs results where they are (RFC 2203 §5.3.3.4.2).
+    fn sign(&self, sequence: u32, results: Mark, reply: &mut Writer) {
+        let body_len = reply.written_since(results).saturating_add(NUMBER);
+        let all = reply.since_mut(results, SIGNED_HEAD);
+        let checksum = all.split_first_chunk_mut::<4>().map(|(length, body)| {
+            *length = u32::try_from(body_len).unwrap_or(u32::MAX).to_be_bytes();
+            if let Some(number) = body.first_chunk_mut::<NUMBER>() {
+                *number = sequence.to_be_bytes();
+            }
+            self.messages.checksum(body)
+        });
+        match checksum {
+            Some(Ok(checksum)) => {
+                reply.pad(body_len);
+                reply.opaque(&checksum);
+            }
+            // of a context that has just ended nothing is sent behind the header
+            Some(Err(Unprotected)) | None => without(reply, results, SIGNED_HEAD),
+        }
+    }
+
+    /// Encrypts results where they are (RFC 2203 §5.3.3.4.3).
+    fn seal(&self, sequence: u32, results: Mark, reply: &mut Writer) {
+        let Room { head, tail } = self.messages.room();
+        let before = SIGNED_HEAD.saturating_add(head);
+        reply.space(tail).fill(0);
+        reply.advance(tail);
+        let all = reply.since_mut(results, before);
+        let token_len = all.len().saturating_sub(4);
+        let sealed = all.split_first_chunk_mut::<4>().map(|(length, token)| {
+            *length = u32::try_from(token.len()).unwrap_or(u32::MAX).to_be_bytes();
+            let number =
+                token.get_mut(head..).and_then(|message| message.first_chunk_mut::<NUMBER>());
+            if let Some(number) = number {
+                *number = sequence.to_be_bytes();
+            }
+            self.messages.seal(token)
+        });
+        match sealed {
+            Some(Ok(())) => reply.pad(token_len),
+            Some(Err(Unprotected)) | None => without(reply, results, before),
+        }
+    }
+}
+
+/// Takes results and the room before them out of a reply.
+fn without(reply: &mut Writer, results: Mark, before: usize) {
+    let end = reply.len();
+    let start = end.saturating_sub(reply.written_since(results)).saturating_sub(before);
+    reply.remove(start..end);
 }
 
 /// What stands behind the sequence number, if that is the one of the header (RFC 2203 §5.3.3.4.2).
@@ -154,25 +212,21 @@ impl SecurityContext for Context {
         })
     }
 
+    fn head_len(&self, sequence: u64) -> usize {
+        match Protected::of(sequence).service {
+            Service::None => 0,
+            // length, number
+            Service::Integrity => SIGNED_HEAD,
+            Service::Privacy => SIGNED_HEAD.saturating_add(self.messages.room().head),
+        }
+    }
+
     fn wrap(&self, sequence: u64, results: Mark, reply: &mut Writer) {
         let Protected { sequence, service } = Protected::of(sequence);
-        if service == Service::None {
-            return;
-        }
-        let body = [&sequence.to_be_bytes(), reply.since(results)].concat();
-        reply.rewind(results);
-        // of a context that has just ended nothing is sent behind the header
         match service {
-            Service::Integrity => {
-                if let Ok(checksum) = self.messages.checksum(&body) {
-                    reply.put(&IntegrityBody { body: &body, checksum: &checksum });
-                }
-            }
-            Service::Privacy | Service::None => {
-                if let Ok(sealed) = self.messages.seal(&body) {
-                    reply.opaque(&sealed);
-                }
-            }
+            Service::None => {}
+            Service::Integrity => self.sign(sequence, results, reply),
+            Service::Privacy => self.seal(sequence, results, reply),
         }
     }
 

@@ -3,15 +3,18 @@
 
 mod keytab;
 mod keytab_file;
+mod own;
 mod principals;
 
-use crate::mechanism::{Acceptor, Established, Messages, Refusal, Unprotected};
+use crate::mechanism::{Acceptor, Established, Messages, Refusal, Room, Unprotected};
 use rpc::PrincipalUser;
+use std::ops::Range;
 use std::path::Path;
 use sys::gssapi::{Accepted, AcceptorCredential, GssError, MessageContext};
 
-pub use keytab::{Keytab, PrincipalsFile};
+pub use keytab::{Keytab, PrincipalsFile, Sealing};
 pub use keytab_file::{KeytabEntry, read_keytab};
+use own::OwnMessages;
 pub use principals::{Principals, PrincipalsError};
 
 /// `GSS_S_FAILURE`.
@@ -45,6 +48,7 @@ const REMEDIES: [(&str, &str); 6] = [
 pub struct Krb5 {
     credential: AcceptorCredential,
     principals: Principals,
+    sealing: Sealing,
 }
 
 impl Krb5 {
@@ -52,8 +56,8 @@ impl Krb5 {
     ///
     /// # Errors
     /// The Kerberos library is missing, or the file has no key that can be read.
-    pub fn new(keytab: &Path, principals: Principals) -> Result<Self, GssError> {
-        Ok(Self { credential: AcceptorCredential::from_keytab(keytab)?, principals })
+    pub fn new(keytab: &Path, principals: Principals, sealing: Sealing) -> Result<Self, GssError> {
+        Ok(Self { credential: AcceptorCredential::from_keytab(keytab)?, principals, sealing })
     }
 
     /// The user that a principal stands for.
@@ -72,8 +76,10 @@ impl Acceptor for Krb5 {
         let accepted = self.credential.accept(token).map_err(refusal)?;
         check(&accepted)?;
         let user = self.user(&accepted)?;
+        let messages = messages(accepted.context, accepted.encryption_type, self.sealing)
+            .map_err(|text| Refusal { major: FAILURE, minor: 0, text })?;
         Ok(Established {
-            messages: Box::new(LibraryMessages(accepted.context)),
+            messages,
             token: accepted.token,
             principal: accepted.initiator,
             user,
@@ -112,22 +118,60 @@ fn refusal(error: GssError) -> Refusal {
 }
 
 /// Messages by the library.
-struct LibraryMessages(MessageContext);
+struct LibraryMessages {
+    context: MessageContext,
+    room: Room,
+}
 
 impl Messages for LibraryMessages {
     fn checksum(&self, message: &[u8]) -> Result<Vec<u8>, Unprotected> {
-        self.0.checksum(message).map_err(|_| Unprotected)
+        self.context.checksum(message).map_err(|_| Unprotected)
     }
 
     fn verify(&self, message: &[u8], checksum: &[u8]) -> Result<(), Unprotected> {
-        self.0.verify(message, checksum).map_err(|_| Unprotected)
+        self.context.verify(message, checksum).map_err(|_| Unprotected)
     }
 
-    fn seal(&self, message: &[u8]) -> Result<Vec<u8>, Unprotected> {
-        self.0.seal(message).map_err(|_| Unprotected)
+    fn room(&self) -> Room {
+        self.room
     }
 
-    fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, Unprotected> {
-        self.0.open(sealed).map_err(|_| Unprotected)
+    fn seal(&self, token: &mut [u8]) -> Result<(), Unprotected> {
+        let Room { head, tail } = self.room;
+        let end = token.len().checked_sub(tail).ok_or(Unprotected)?;
+        let message = token.get(head..end).ok_or(Unprotected)?;
+        let sealed = self.context.seal(message).map_err(|_| Unprotected)?;
+        if sealed.len() != token.len() {
+            return Err(Unprotected);
+        }
+        token.copy_from_slice(&sealed);
+        Ok(())
+    }
+
+    fn open(&self, sealed: &[u8], buffer: &mut Vec<u8>) -> Result<Range<usize>, Unprotected> {
+        *buffer = self.context.open(sealed).map_err(|_| Unprotected)?;
+        Ok(0..buffer.len())
+    }
+}
+
+/// The messages of a context, protected by the library or by this program.
+///
+/// # Errors
+/// The encryption type is not one with AES, or the library does not give its keys.
+pub fn messages(
+    context: MessageContext,
+    encryption_type: u32,
+    sealing: Sealing,
+) -> Result<Box<dyn Messages>, String> {
+    let unknown = || format!("encryption type {encryption_type} is not one with AES");
+    match sealing {
+        Sealing::Library => {
+            let room = own::room(own::mac_len(encryption_type).ok_or_else(unknown)?);
+            Ok(Box::new(LibraryMessages { context, room }))
+        }
+        Sealing::Own => {
+            let keys = context.into_keys().map_err(|error| error.text)?;
+            Ok(Box::new(OwnMessages::new(&keys).ok_or_else(unknown)?))
+        }
     }
 }

@@ -21,5 +21,5 @@ pub use contexts::{CONTEXTS_MAX, CONTEXTS_OF_PRINCIPAL_MAX};
 pub use counters::GssCounts;
 pub use establish::{GssRefusal, QUEUE_MAX, RefusalObserver};
 pub use flavor::RpcsecGss;
-pub use mechanism::{Acceptor, Established, Messages, Refusal, Unprotected};
+pub use mechanism::{Acceptor, Established, Messages, Refusal, Room, Unprotected};
 pub use window::WINDOW;

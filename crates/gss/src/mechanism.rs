@@ -1,6 +1,7 @@
 //! What RPCSEC_GSS needs of a GSS-API mechanism (RFC 2203 §5): contexts of it, and their per-message calls.
 
 use rpc::PrincipalUser;
+use std::ops::Range;
 
 /// Checks the tokens of clients that establish a context.
 pub trait Acceptor: Send + Sync {
@@ -54,15 +55,27 @@ pub trait Messages: Send + Sync {
     /// It is not.
     fn verify(&self, message: &[u8], checksum: &[u8]) -> Result<(), Unprotected>;
 
-    /// Encrypts a message.
+    /// The room that [`Messages::seal`] needs around a message.
+    fn room(&self) -> Room;
+
+    /// Encrypts the message that stands in `token` between the room for both sides of it.
     ///
     /// # Errors
     /// The context has expired.
-    fn seal(&self, message: &[u8]) -> Result<Vec<u8>, Unprotected>;
+    fn seal(&self, token: &mut [u8]) -> Result<(), Unprotected>;
 
-    /// Decrypts a message; the result is not longer than what is given.
+    /// Decrypts a message into `buffer`, which becomes no longer than what is given; where in it the message is.
     ///
     /// # Errors
     /// It was changed.
-    fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, Unprotected>;
+    fn open(&self, sealed: &[u8], buffer: &mut Vec<u8>) -> Result<Range<usize>, Unprotected>;
+}
+
+/// Bytes around a message that is sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Before it.
+    pub head: usize,
+    /// Behind it.
+    pub tail: usize,
 }

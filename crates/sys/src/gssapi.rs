@@ -10,11 +10,13 @@ mod accept;
 mod initiate;
 mod library;
 mod message;
+mod session_keys;
 
 pub use accept::{Accepted, AcceptorCredential};
 pub use initiate::{Initiator, InitiatorCredential};
 pub use library::is_available;
 pub use message::MessageContext;
+pub use session_keys::SessionKeys;
 
 use library::{Buffer, Library, OM_uint32};
 use std::ptr;

@@ -137,6 +137,12 @@ impl Writer {
         self.buf.get(mark.at..self.len).unwrap_or_default()
     }
 
+    /// The bytes that have been written since `mark`, and `before` bytes in front of it, to be changed.
+    pub fn since_mut(&mut self, mark: Mark, before: usize) -> &mut [u8] {
+        debug_assert!(before <= mark.at, "more in front of the mark than there is");
+        self.buf.get_mut(mark.at.saturating_sub(before)..self.len).unwrap_or_default()
+    }
+
     /// How many bytes have been written, without ranges.
     pub const fn len(&self) -> usize {
         self.len

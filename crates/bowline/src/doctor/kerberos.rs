@@ -3,7 +3,7 @@
 
 use super::finding::{Finding, within_time};
 use crate::serve::host_name;
-use gss::krb5::{Keytab, KeytabEntry, Krb5, Principals, PrincipalsFile, read_keytab};
+use gss::krb5::{Keytab, KeytabEntry, Krb5, Principals, PrincipalsFile, Sealing, read_keytab};
 use gss::{Acceptor, Established};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -287,7 +287,7 @@ fn ticket_of(service: &str, keytab: &Path, principals: Principals) -> Result<Est
     let path = keytab.to_str().ok_or("the keytab's path is not UTF-8")?;
     let client = InitiatorCredential::from_cache(CACHE, Some(path)).map_err(|error| error.text)?;
     let (_initiator, token) = Initiator::begin(&client, service).map_err(|error| error.text)?;
-    let server = Krb5::new(keytab, principals).map_err(|error| error.text)?;
+    let server = Krb5::new(keytab, principals, Sealing::Own).map_err(|error| error.text)?;
     server.accept(&token).map_err(|refusal| refusal.text)
 }
 

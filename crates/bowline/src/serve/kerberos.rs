@@ -7,7 +7,7 @@
 use super::line_limiter::LineLimiter;
 use crate::settings::Values;
 use export::Exports;
-use gss::krb5::{Keytab, Krb5, Principals, PrincipalsFile};
+use gss::krb5::{Keytab, Krb5, Principals, PrincipalsFile, Sealing};
 use gss::{GssCounts, GssRefusal, RpcsecGss};
 use rpc::Dispatcher;
 use std::net::IpAddr;
@@ -25,6 +25,7 @@ pub struct Kerberos {
 struct State {
     keytab: Keytab,
     principals: PrincipalsFile,
+    sealing: Sealing,
     in_force: Option<InForce>,
     /// Why exports that name Kerberos cannot be used with it.
     problem: Option<String>,
@@ -34,6 +35,7 @@ struct State {
 struct InForce {
     keytab: PathBuf,
     principals: Principals,
+    sealing: Sealing,
     counts: Box<dyn Fn() -> GssCounts + Send + Sync>,
     /// Who has contexts from where.
     holders: Box<dyn Fn() -> Vec<(IpAddr, String)> + Send + Sync>,
@@ -43,7 +45,9 @@ impl Kerberos {
     /// Adds the flavour, if an export names it.
     pub fn start(dispatcher: &Arc<Dispatcher>, exports: &Arc<Exports>, values: &Values) -> Self {
         let (keytab, principals) = (values.keytab.clone(), values.principals.clone());
-        let state = Mutex::new(State { keytab, principals, in_force: None, problem: None });
+        let sealing = values.gss_sealing;
+        let state =
+            Mutex::new(State { keytab, principals, sealing, in_force: None, problem: None });
         let (dispatcher, exports) = (Arc::clone(dispatcher), Arc::clone(exports));
         let kerberos = Self { dispatcher, exports, state };
         kerberos.refresh();
@@ -76,6 +80,13 @@ impl Kerberos {
     /// Takes another table of principals; notes for who has set it.
     pub fn set_principals(&self, file: &PrincipalsFile) -> Vec<String> {
         self.lock().principals = file.clone();
+        self.refresh();
+        self.problem().into_iter().collect()
+    }
+
+    /// Has messages protected by another; clients establish their contexts anew. Notes for who has set it.
+    pub fn set_sealing(&self, sealing: Sealing) -> Vec<String> {
+        self.lock().sealing = sealing;
         self.refresh();
         self.problem().into_iter().collect()
     }
@@ -114,12 +125,15 @@ impl Kerberos {
             PrincipalsFile::File(path) => Principals::read(path)
                 .map_err(|error| format!("Kerberos: principals {}: {error}", path.display()))?,
         };
-        let same =
-            |in_force: &InForce| in_force.keytab == keytab && in_force.principals == principals;
+        let sealing = state.sealing;
+        let same = |in_force: &InForce| {
+            (&in_force.keytab, &in_force.principals, in_force.sealing)
+                == (&keytab, &principals, sealing)
+        };
         if state.in_force.as_ref().is_some_and(same) {
             return Ok(());
         }
-        let krb5 = Krb5::new(&keytab, principals.clone()).map_err(|error| {
+        let krb5 = Krb5::new(&keytab, principals.clone(), sealing).map_err(|error| {
             format!(
                 "exports name krb5, krb5i or krb5p, but the keytab {} cannot be used: {error}. Make one with the key \
                  of nfs/NAME, by which clients know this server, and run bowline reload",
@@ -131,7 +145,7 @@ impl Kerberos {
         let (counts, holders) = (Box::new(flavor.counts()), Box::new(flavor.principals()));
         self.remove(state);
         self.dispatcher.auth().add(Box::new(flavor)).map_err(|error| error.to_string())?;
-        state.in_force = Some(InForce { keytab, principals, counts, holders });
+        state.in_force = Some(InForce { keytab, principals, sealing, counts, holders });
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
 use crate::output::error_text;
 use crate::serve::parts::ServerParts;
-use gss::krb5::{Keytab, PrincipalsFile};
+use gss::krb5::{Keytab, PrincipalsFile, Sealing};
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
 use nfs::{NfsVersions, TransferSize};
@@ -272,6 +272,17 @@ settings! {
                  makes of it, else the user whose name is the whole principal, else anonymous. Nobody is root but \
                  by a line of this file. It is read again by `bowline reload`; clients that have a context keep \
                  their user until they get another.",
+    }
+    gss_sealing: Sealing {
+        key: "gss-sealing",
+        values: "own|library",
+        default: Sealing::Own,
+        default_text: None,
+        apply: Some(|parts, sealing, _| Ok(parts.kerberos.set_sealing(*sealing))),
+        help: "who signs and encrypts Kerberos messages (krb5, krb5i, krb5p)",
+        manual: "own does it in place, with keys that the library has agreed on with the client; library has \
+                 libgssapi_krb5 do it, for several times the processor's time. Both write the same messages. After a \
+                 change clients establish their contexts anew, which they do by themselves.",
     }
     memory: Bytes<MemoryLimit> {
         key: "memory",

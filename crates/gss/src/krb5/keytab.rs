@@ -92,6 +92,36 @@ impl fmt::Display for PrincipalsFile {
     }
 }
 
+/// Who signs and encrypts the messages of a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sealing {
+    /// This program, in place.
+    Own,
+    /// The Kerberos library.
+    Library,
+}
+
+impl FromStr for Sealing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "own" => Ok(Self::Own),
+            "library" => Ok(Self::Library),
+            _ => Err("write own or library".into()),
+        }
+    }
+}
+
+impl fmt::Display for Sealing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "own",
+            Self::Library => "library",
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Keytab, PrincipalsFile, without_type};

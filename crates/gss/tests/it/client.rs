@@ -103,7 +103,7 @@ pub fn protected(sequence: u32, service: Service, args: &[u8]) -> Vec<u8> {
     match service {
         Service::None => w.raw(args),
         Service::Integrity => w.put(&IntegrityBody { body: &body, checksum: &checksum(&body) }),
-        Service::Privacy => w.opaque(&crate::toy::Toy.seal(&body).unwrap()),
+        Service::Privacy => w.opaque(&crate::toy::sealed(&body)),
     }
     w.bytes().to_vec()
 }
@@ -133,7 +133,9 @@ pub fn answer(reply: &[u8], sequence: u32, service: Service) -> Answer {
                 }
                 Service::Privacy => {
                     let sealed = r.opaque(r.remaining()).unwrap();
-                    crate::toy::Toy.open(sealed).unwrap()
+                    let mut message = Vec::new();
+                    crate::toy::Toy.open(sealed, &mut message).unwrap();
+                    message
                 }
             };
             r.end().unwrap();

@@ -10,5 +10,6 @@
 )]
 
 mod client;
+mod library;
 mod messages;
 mod toy;

@@ -1,12 +1,13 @@
 //! A mechanism without secrets, and a server with one program over it.
 
 use bowline_gss::{
-    Acceptor, Established, GssCounts, GssRefusal, Messages, Refusal, RpcsecGss, Unprotected,
+    Acceptor, Established, GssCounts, GssRefusal, Messages, Refusal, Room, RpcsecGss, Unprotected,
 };
 use rpc::{
     Blocking, Call, CallHost, ConnId, Credential, DispatchSettings, Dispatcher, Done, Fault, Line,
     Peer, Plan, Posted, Row, Service, Transport, Version,
 };
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -24,6 +25,13 @@ pub fn checksum(message: &[u8]) -> Vec<u8> {
     sum.to_be_bytes().to_vec()
 }
 
+/// A message as the toy seals it.
+pub fn sealed(message: &[u8]) -> Vec<u8> {
+    let mut token = [&[0; 4], message].concat();
+    Toy.seal(&mut token).unwrap();
+    token
+}
+
 /// The toy's messages.
 pub struct Toy;
 
@@ -36,16 +44,22 @@ impl Messages for Toy {
         if checksum(message) == sum { Ok(()) } else { Err(Unprotected) }
     }
 
-    fn seal(&self, message: &[u8]) -> Result<Vec<u8>, Unprotected> {
-        let xor: Vec<u8> = message.iter().map(|byte| byte ^ 0x5a).collect();
-        Ok([checksum(message), xor].concat())
+    fn room(&self) -> Room {
+        Room { head: 4, tail: 0 }
     }
 
-    fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, Unprotected> {
+    fn seal(&self, token: &mut [u8]) -> Result<(), Unprotected> {
+        let (place, message) = token.split_first_chunk_mut::<4>().ok_or(Unprotected)?;
+        place.copy_from_slice(&checksum(message));
+        message.iter_mut().for_each(|byte| *byte ^= 0x5a);
+        Ok(())
+    }
+
+    fn open(&self, sealed: &[u8], buffer: &mut Vec<u8>) -> Result<Range<usize>, Unprotected> {
         let (sum, xor) = sealed.split_first_chunk::<4>().ok_or(Unprotected)?;
-        let message: Vec<u8> = xor.iter().map(|byte| byte ^ 0x5a).collect();
-        self.verify(&message, sum)?;
-        Ok(message)
+        *buffer = xor.iter().map(|byte| byte ^ 0x5a).collect();
+        self.verify(buffer, sum)?;
+        Ok(0..buffer.len())
     }
 }
 

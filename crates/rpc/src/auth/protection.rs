@@ -31,7 +31,11 @@ pub trait SecurityContext: Send + Sync {
         buffer: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], Tampered>;
 
-    /// Replaces the results, which are all that was written since `results`, by their wrapped form.
+    /// Bytes that are left free before the results, for what [`SecurityContext::wrap`] puts there.
+    fn head_len(&self, sequence: u64) -> usize;
+
+    /// Replaces the results, which are all that was written since `results`, and the [`SecurityContext::head_len`] bytes
+    /// before them, by their wrapped form.
     fn wrap(&self, sequence: u64, results: Mark, reply: &mut Writer);
 
     /// Whether results leave as they are, so that pages of files may be sent without being copied.
@@ -78,6 +82,11 @@ impl Protection {
         debug_assert!(body.len() <= AUTH_BODY_MAX, "a verifier of {} bytes", body.len());
         body.truncate(AUTH_BODY_MAX);
         (flavor, body)
+    }
+
+    /// Bytes before the results; see [`SecurityContext::head_len`].
+    pub(crate) fn head_len(&self) -> usize {
+        self.context.head_len(self.sequence)
     }
 
     /// Wraps the results.

@@ -30,6 +30,11 @@ fn put_with_verifier(reply: &mut Writer, xid: u32, protection: &Protection, stat
     let (flavor, body) = protection.verifier();
     let verifier = OpaqueAuth { flavor, body: &body };
     reply.put(&ReplyHeader { xid, body: ReplyBody::Accepted { verifier, status } });
+    if status == Accepted::Success {
+        let len = protection.head_len();
+        reply.space(len).fill(0);
+        reply.advance(len);
+    }
 }
 
 /// Appends a reply of MSG_ACCEPTED without results.

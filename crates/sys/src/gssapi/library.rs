@@ -142,6 +142,8 @@ functions! {
     );
     inquire_sec_context_by_oid = c"gss_inquire_sec_context_by_oid": fn(Pointer, *const Oid, *mut *mut BufferSet);
     delete_sec_context = c"gss_delete_sec_context": fn(*mut Pointer, *mut Buffer);
+    export_lucid = c"gss_krb5_export_lucid_sec_context": fn(*mut Pointer, OM_uint32, *mut Pointer);
+    free_lucid = c"gss_krb5_free_lucid_sec_context": fn(Pointer);
     get_mic = c"gss_get_mic": fn(Pointer, OM_uint32, *mut Buffer, *mut Buffer);
     verify_mic = c"gss_verify_mic": fn(Pointer, *mut Buffer, *mut Buffer, *mut OM_uint32);
     wrap = c"gss_wrap": fn(Pointer, c_int, OM_uint32, *mut Buffer, *mut c_int, *mut Buffer);

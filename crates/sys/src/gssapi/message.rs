@@ -27,6 +27,11 @@ impl Context {
     pub const fn pointer(&self) -> Pointer {
         self.0
     }
+
+    /// For a call that may end the context, and then leaves null.
+    pub(super) const fn place(&mut self) -> *mut Pointer {
+        &raw mut self.0
+    }
 }
 
 impl MessageContext {

@@ -82,6 +82,9 @@ pub fn message(
     w.bytes().to_vec()
 }
 
+/// Room before results; it is taken out again.
+const HEAD_LEN: usize = 12;
+
 struct Context {
     principal: Principal,
     seen: Mutex<HashSet<u32>>,
@@ -121,10 +124,20 @@ impl SecurityContext for Context {
         }
     }
 
+    fn head_len(&self, sequence: u64) -> usize {
+        if parts(sequence).1 == service::SEALED { HEAD_LEN } else { 0 }
+    }
+
     fn wrap(&self, sequence: u64, results: Mark, reply: &mut Writer) {
         if let (sequence, service::SEALED) = parts(sequence) {
+            let room = reply.since_mut(results, HEAD_LEN);
+            assert!(
+                room.iter().take(HEAD_LEN).all(|byte| *byte == 0),
+                "the room before the results"
+            );
             let sealed = seal(sequence, reply.since(results));
-            reply.rewind(results);
+            let (start, end) = (reply.len() - reply.written_since(results) - HEAD_LEN, reply.len());
+            reply.remove(start..end);
             reply.raw(&sealed);
         }
     }

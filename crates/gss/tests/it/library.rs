@@ -1,0 +1,213 @@
+//! Messages that this program protects against those of the Kerberos library, both ways, over contexts of a real realm:
+//! a KDC on a port of its own, one for each encryption type.
+
+use bowline_gss::Messages;
+use bowline_gss::krb5::{Sealing, messages};
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use sys::gssapi::{AcceptorCredential, Initiator, InitiatorCredential};
+use testing::{Missing, in_child, skip};
+
+const TYPES: [(u32, &str); 4] = [
+    (17, "aes128-cts-hmac-sha1-96"),
+    (18, "aes256-cts-hmac-sha1-96"),
+    (19, "aes128-cts-hmac-sha256-128"),
+    (20, "aes256-cts-hmac-sha384-192"),
+];
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A KDC that ends with the test.
+struct Kdc(Child);
+
+impl Drop for Kdc {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {text}");
+}
+
+/// A realm with keys of one type; `dir/krb5.conf` and `dir/kdc.conf` are its configuration, `dir/keytab` has the keys of
+/// nfs/server.lab.test and of alice.
+fn realm(dir: &Path, kind: &str) -> Kdc {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let d = dir.display();
+    let client = format!(
+        "[libdefaults]\n default_realm = LAB.TEST\n dns_lookup_kdc = false\n dns_canonicalize_hostname = false\n \
+         rdns = false\n permitted_enctypes = {kind}\n[realms]\n LAB.TEST = {{\n  kdc = 127.0.0.1:{port}\n }}\n\
+         [domain_realm]\n .lab.test = LAB.TEST\n"
+    );
+    let kdc = format!(
+        "[kdcdefaults]\n kdc_listen = 127.0.0.1:{port}\n kdc_tcp_listen = 127.0.0.1:{port}\n[realms]\n LAB.TEST = {{\n  \
+         database_name = {d}/principal\n  key_stash_file = {d}/stash\n  master_key_type = {kind}\n  \
+         supported_enctypes = {kind}:normal\n }}\n[logging]\n kdc = FILE:{d}/kdc.log\n"
+    );
+    fs::write(dir.join("krb5.conf"), client).unwrap();
+    fs::write(dir.join("kdc.conf"), kdc).unwrap();
+    let program = |name: &str| {
+        let mut command = Command::new(format!("/usr/sbin/{name}"));
+        command.env("KRB5_CONFIG", dir.join("krb5.conf"));
+        command.env("KRB5_KDC_PROFILE", dir.join("kdc.conf"));
+        command
+    };
+    run(program("kdb5_util").args(["create", "-r", "LAB.TEST", "-s", "-P", "master"]));
+    let admin = |query: &str| run(program("kadmin.local").args(["-q", query]));
+    for principal in ["alice", "nfs/server.lab.test"] {
+        admin(&format!("addprinc -randkey {principal}"));
+        admin(&format!("ktadd -k {d}/keytab {principal}"));
+    }
+    let mut kdc = program("krb5kdc");
+    let kdc = Kdc(kdc.arg("-n").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let start = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(start.elapsed() < PATIENCE, "the KDC does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kdc
+}
+
+/// Both sides of a context, the client's messages and the server's, protected by these.
+fn context(client: Sealing, server: Sealing) -> (u32, Box<dyn Messages>, Box<dyn Messages>) {
+    let keytab = std::env::var("LAB_KEYTAB").unwrap();
+    let credential = InitiatorCredential::from_cache("MEMORY:it", Some(&keytab)).unwrap();
+    let (initiator, token) = Initiator::begin(&credential, "nfs@server.lab.test").unwrap();
+    let accepted = AcceptorCredential::from_keytab(Path::new(&keytab)).unwrap().accept(&token);
+    let accepted = accepted.unwrap();
+    let kind = accepted.encryption_type;
+    let established = initiator.finish(&accepted.token).unwrap();
+    let ours = messages(established, kind, client).unwrap();
+    (kind, ours, messages(accepted.context, kind, server).unwrap())
+}
+
+fn sealed(by: &dyn Messages, message: &[u8]) -> Vec<u8> {
+    let room = by.room();
+    let mut token = [&vec![0; room.head], message, &vec![0; room.tail]].concat();
+    by.seal(&mut token).unwrap();
+    token
+}
+
+/// Messages of all lengths modulo the block, and long ones; from one side to the other.
+fn passes(from: &dyn Messages, to: &dyn Messages) {
+    let mut buffer = Vec::new();
+    for len in (0..70).chain([255, 4096, 8175, 8192, 32_768, 100_003, 1_048_580]) {
+        let message: Vec<u8> = (0..len).map(|n: u32| (n % 253) as u8).collect();
+        let mut token = sealed(from, &message);
+        let range = to.open(&token, &mut buffer).unwrap();
+        assert_eq!(&buffer[range], message, "{len}");
+        // as Windows rotates: the body begins in its middle
+        let body_len = token.len() - 16;
+        let count = u16::try_from(len.min(40_000) + 28).unwrap();
+        token[16..].rotate_right(usize::from(count) % body_len);
+        token[6..8].copy_from_slice(&count.to_be_bytes());
+        let range = to.open(&token, &mut buffer).unwrap();
+        assert_eq!(&buffer[range], message, "{len}, rotated by {count}");
+        let at = token.len() / 2;
+        token[at] ^= 1;
+        assert!(to.open(&token, &mut buffer).is_err(), "{len}, changed");
+        let mut sum = from.checksum(&message).unwrap();
+        to.verify(&message, &sum).unwrap();
+        *sum.last_mut().unwrap() ^= 1;
+        assert!(to.verify(&message, &sum).is_err());
+    }
+}
+
+/// Runs a test once in each realm, in a process of its own, whose library reads that realm's configuration.
+fn in_each_realm(test: &str, body: impl Fn()) {
+    if std::env::var_os("LAB_KEYTAB").is_some() {
+        return body();
+    }
+    if !Path::new("/usr/sbin/krb5kdc").exists() {
+        return skip(Missing::Program, "krb5kdc, of the package krb5-kdc");
+    }
+    for (number, kind) in TYPES {
+        let dir = tempfile::tempdir().unwrap();
+        let kdc = realm(dir.path(), kind);
+        let config = format!("KRB5_CONFIG={}", dir.path().join("krb5.conf").display());
+        let keytab = format!("LAB_KEYTAB={}", dir.path().join("keytab").display());
+        let kind = format!("LAB_TYPE={number}");
+        assert!(!in_child(test, &["env", &config, &keytab, &kind]));
+        drop(kdc);
+    }
+}
+
+#[test]
+fn our_messages_are_the_library_s_and_the_library_s_are_ours() {
+    in_each_realm("library::our_messages_are_the_library_s_and_the_library_s_are_ours", || {
+        let expected = std::env::var("LAB_TYPE").unwrap();
+        for sides in [
+            (Sealing::Own, Sealing::Library),
+            (Sealing::Library, Sealing::Own),
+            (Sealing::Own, Sealing::Own),
+            (Sealing::Library, Sealing::Library),
+        ] {
+            let (kind, client, server) = context(sides.0, sides.1);
+            assert_eq!(kind.to_string(), expected);
+            assert_eq!(client.room(), server.room());
+            passes(client.as_ref(), server.as_ref());
+            passes(server.as_ref(), client.as_ref());
+        }
+    });
+}
+
+/// Processor time of this thread, in nanoseconds.
+fn cpu_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Prints processor time of our messages as a part of the library's: medians of ratios of rounds that alternate.
+#[test]
+#[ignore = "by hand: cargo test --release -p bowline-gss --test it library -- --ignored; LAB_REPORT=FILE for the figures"]
+fn cost_beside_the_library_s() {
+    in_each_realm("library::cost_beside_the_library_s", || {
+        let report = std::env::var("LAB_REPORT").unwrap();
+        let (kind, own, own_peer) = context(Sealing::Own, Sealing::Own);
+        let (_, library, library_peer) = context(Sealing::Library, Sealing::Library);
+        let pairs = [(&own, &own_peer), (&library, &library_peer)];
+        for (len, calls) in [(128_usize, 400_usize), (32 << 10, 64), (1 << 20, 4)] {
+            let message = vec![0x5a; len];
+            let mut ratios = [const { Vec::new() }; 4];
+            for _ in 0..15 {
+                let mut costs = [[0_u64; 4]; 2];
+                for (cost, (client, server)) in costs.iter_mut().zip(pairs) {
+                    let token = sealed(client.as_ref(), &message);
+                    let sum = client.checksum(&message).unwrap();
+                    let (mut scratch, mut buffer) = (token.clone(), Vec::new());
+                    let timed = |run: &mut dyn FnMut()| {
+                        let start = cpu_ns();
+                        (0..calls).for_each(|_| run());
+                        cpu_ns() - start
+                    };
+                    *cost = [
+                        timed(&mut || client.seal(&mut scratch).unwrap()),
+                        timed(&mut || drop(server.open(&token, &mut buffer).unwrap())),
+                        timed(&mut || drop(client.checksum(&message).unwrap())),
+                        timed(&mut || server.verify(&message, &sum).unwrap()),
+                    ];
+                }
+                for (at, ratios) in ratios.iter_mut().enumerate() {
+                    ratios.push(costs[0][at] as f64 / costs[1][at] as f64);
+                }
+            }
+            let median = |ratios: &mut Vec<f64>| {
+                ratios.sort_by(f64::total_cmp);
+                ratios[ratios.len() / 2]
+            };
+            let [seal, open, sign, verify] = ratios.each_mut().map(median);
+            let line = format!(
+                "type {kind}, {len} bytes, own/library: seal {seal:.3}, open {open:.3}, checksum {sign:.3}, verify {verify:.3}\n"
+            );
+            use std::io::Write;
+            let mut file = fs::File::options().append(true).create(true).open(&report).unwrap();
+            file.write_all(line.as_bytes()).unwrap();
+        }
+    });
+}
