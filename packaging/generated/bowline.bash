@@ -768,7 +768,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__get)
-            opts="-h --json --control --help threads export-threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion versions max-read max-write local-locks grace lease nsm keytab principals memory audit audit-size audit-files tls tls-handshake-threads log-level"
+            opts="-h --json --control --help threads export-threads pool-mode wake-policy udp-sockets udp-buffer zero-copy tcp-rcvbuf tcp-sndbuf tcp-congestion versions max-read max-write local-locks grace lease nsm keytab principals gss-sealing memory audit audit-size audit-files tls tls-handshake-threads log-level"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1165,7 +1165,7 @@ _bowline() {
                     return 0
                     ;;
                 --set)
-                    COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= lease= nsm= keytab= principals= memory= audit= audit-size= audit-files= tls= tls-handshake-threads= log-level=" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= lease= nsm= keytab= principals= gss-sealing= memory= audit= audit-size= audit-files= tls= tls-handshake-threads= log-level=" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1209,7 +1209,7 @@ _bowline() {
             return 0
             ;;
         bowline__subcmd__set)
-            opts="-h --json --control --help threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= lease= nsm= keytab= principals= memory= audit= audit-size= audit-files= tls= tls-handshake-threads= log-level="
+            opts="-h --json --control --help threads= export-threads= pool-mode= wake-policy= udp-sockets= udp-buffer= zero-copy= tcp-rcvbuf= tcp-sndbuf= tcp-congestion= versions= max-read= max-write= local-locks= grace= lease= nsm= keytab= principals= gss-sealing= memory= audit= audit-size= audit-files= tls= tls-handshake-threads= log-level="
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

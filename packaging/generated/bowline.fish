@@ -89,6 +89,7 @@ lease=\t'how long the server waits for a sign of life of a client of version 4 b
 nsm=\t'whether the server hears of reboots of clients that hold locks, and tells them of its own restarts'
 keytab=\t'where the server\'s Kerberos keys are, for exports with sec=krb5, krb5i or krb5p'
 principals=\t'a file that says which Kerberos principal is which user'
+gss-sealing=\t'who signs and encrypts Kerberos messages (krb5, krb5i, krb5p)'
 memory=\t'most memory for calls that are being received and replies that clients have not taken'
 audit=\t'a file in which it is recorded who removes, renames and changes attributes'
 audit-size=\t'size from which on the file of audit is renamed and a new one begun'
