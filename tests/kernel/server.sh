@@ -5,7 +5,8 @@
 #   ask      a shell command to run here (the guest's ask.py waits for the file answer)
 #   restart  kill -9 the server and start it again
 # KIND: ext4 (a plain directory), tmpfs, xfs and btrfs (an image of 2 GiB), small (a tmpfs of 8 MiB), user (an ordinary user's server),
-# container (root without CAP_DAC_READ_SEARCH, as in containers), crossing (file systems mounted below the exports, an
+# container (root without CAP_DAC_READ_SEARCH, as in containers), held (ext4, and the socket is one of this script's, as with
+# systemd: it stays when the server is killed), crossing (file systems mounted below the exports, an
 # export inside another; `a` has crossmnt).
 set -u
 bowline=$1 kind=$2
@@ -65,6 +66,25 @@ if [ "$kind" = user ]; then
 fi
 if [ "$kind" = container ]; then
   run="setpriv --bounding-set=-dac_read_search --inh-caps=-dac_read_search $run"
+fi
+if [ "$kind" = held ]; then
+  # descriptor 3 of this script from here on
+  if [ -z "${HELD:-}" ]; then
+    export HELD=1
+    exec python3 - "$0" "$bowline" "$kind" "$@" <<'END'
+import os, socket, sys
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("0.0.0.0", 2049))
+listener.listen(128)
+os.dup2(listener.fileno(), 3)
+os.set_inheritable(3, True)
+os.execv(sys.argv[1], sys.argv[1:])
+END
+  fi
+  printf '#!/bin/sh\nLISTEN_PID=$$ LISTEN_FDS=1 exec "$@"\n' >"$KC_JOB/held"
+  chmod +x "$KC_JOB/held"
+  run="$KC_JOB/held $run"
 fi
 # waits by reading what nobody writes: fifty processes a second for sleep(1) would cost more than the server
 mkfifo "$KC_JOB/silence"

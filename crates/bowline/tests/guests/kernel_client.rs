@@ -189,6 +189,14 @@ fn recovery_of_two_clients_of_version_4() {
     guests(2, server, "recovery", "vers=4.1", 580);
 }
 
+/// The socket is there while the server is not, as with systemd: clients are not refused, and do not pause for 3 s.
+#[test]
+fn recovery_behind_a_socket_that_stays() {
+    let kind = "held --set versions=4.1 --set lease=10 --set grace=10";
+    let environment = [("LOCK_CHECKS", "work_goes_on_soon_after_a_kill")];
+    guests_with(&environment, 2, kind, "recovery", "vers=4.1", 240);
+}
+
 /// One of them uses version 3 and the other version 4.1. `LOCK_ROUNDS` for more of everything, `LOCK_CHECKS` for some
 /// checks.
 #[test]
