@@ -202,7 +202,7 @@ impl<'c> Caller<'c> {
             self.tell_refused(export, FLAVOR_REFUSED, true);
             return Err(Refused::Flavor);
         }
-        Ok(self.accepted_object(export, options, fid)?)
+        self.accepted_object(export, options, fid)
     }
 
     /// The root of an export that is walked into in versions 2 and 3.
@@ -233,14 +233,15 @@ impl<'c> Caller<'c> {
         self.credential
     }
 
-    /// An object, after the flavour was checked as well.
+    /// An object, after the flavour was checked as well, in the result of whoever asks: it is large enough that moving it
+    /// to another one is a call of memcpy.
     #[inline]
-    fn accepted_object<'t>(
+    fn accepted_object<'t, E: From<Status>>(
         &'t self,
         export: &'t Arc<Export>,
         options: &'t Options,
         fid: Fid,
-    ) -> vfs::Result<Object<'t>> {
+    ) -> Result<Object<'t>, E> {
         let groups = if options.manage_gids { self.listed_groups(options)? } else { None };
         let cred = options.squash(self.credential, groups);
         let (blocking, right) = (self.blocking_in(export), vfs::Right::Check);

@@ -168,6 +168,11 @@ impl WayBack<'_> {
 pub struct OperationCounter<'a>(Option<(&'a dyn CallHost, CallOps)>);
 
 impl OperationCounter<'_> {
+    /// Whether the call itself is counted as this operation ([`crate::Plan::counted_as`]).
+    pub fn is_the_call(&self, operation: u16) -> bool {
+        self.0.as_ref().is_some_and(|(_, ops)| ops.call == ops.inside(operation))
+    }
+
     /// Counts an operation that ran.
     pub fn count(&self, operation: u16, status: u32) {
         if let Some((host, ops)) = &self.0 {

@@ -327,7 +327,9 @@ impl Writer {
     pub fn opaque(&mut self, data: &[u8]) {
         debug_assert!(u32::try_from(data.len()).is_ok(), "longer than XDR can say");
         self.u32(u32::try_from(data.len()).unwrap_or(u32::MAX));
-        self.opaque_fixed(data);
+        if !data.is_empty() {
+            self.opaque_fixed(data);
+        }
     }
 
     /// The same for the first `len` bytes of an array, which is copied in one piece: with a constant

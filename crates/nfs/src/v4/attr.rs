@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use super::owner::put_id;
 use super::status::Failed;
-use super::{acl, attr_sets};
+use super::{acl, attr_sets, usual_attrs};
 use crate::object::Object;
 use export::Export;
 use proto::nfs4::{ATTRS, Bitmap4, ChangeInfo4, FileType4, Nfsstat4, attr as a};
@@ -123,9 +123,9 @@ pub(super) struct Shared {
     /// The attributes of its objects, if asked for.
     pub supported: Bitmap4,
     pub is_pseudo: bool,
-    /// Whether ACLs are shown and set.
+    /// Whether ACLs are shown and set, if asked for.
     pub has_acls: bool,
-    /// What EXCLUSIVE4_1 sets.
+    /// What EXCLUSIVE4_1 sets, if asked for.
     pub exclusive: Bitmap4,
     pub limits: Option<Limits>,
     pub space: Option<StatFs>,
@@ -134,7 +134,25 @@ pub(super) struct Shared {
     pub max_write: u32,
 }
 
+/// Where nothing is asked for that the objects have in common.
+static UNASKED: Shared = Shared::unasked(false);
+static UNASKED_PSEUDO: Shared = Shared::unasked(true);
+
 impl Shared {
+    const fn unasked(is_pseudo: bool) -> Self {
+        Self {
+            supported: Bitmap4::NONE,
+            is_pseudo,
+            has_acls: false,
+            exclusive: Bitmap4::NONE,
+            limits: None,
+            space: None,
+            lease_s: 0,
+            max_read: 0,
+            max_write: 0,
+        }
+    }
+
     /// What these attributes need of the file system of an object.
     ///
     /// # Errors
@@ -154,8 +172,11 @@ impl Shared {
                 false => Bitmap4::NONE,
             },
             is_pseudo: frame.caller.table().pseudo().is(object.export()),
-            has_acls: acl::has_acls(object),
-            exclusive: attr_sets::of_minor(frame.minor).and(&EXCLUSIVE),
+            has_acls: asked.has(a::ACLSUPPORT) && acl::has_acls(object),
+            exclusive: match asked.has(a::SUPPATTR_EXCLCREAT) {
+                true => attr_sets::of_minor(frame.minor).and(&EXCLUSIVE),
+                false => Bitmap4::NONE,
+            },
             limits: asked.meets(&LIMITS).then(|| backend.limits()),
             space,
             lease_s: u32::try_from(lease_s).unwrap_or(u32::MAX),
@@ -177,8 +198,18 @@ pub(super) fn put(
     reply: &mut Writer,
 ) -> Result<(), Failed> {
     let given = attr_sets::given(frame, object, asked);
-    let shared = Shared::of(frame, object, &given)?;
-    let mounted_on = mounted_on(frame, object, attr);
+    let own;
+    let shared = if usual_attrs::are_usual(&given) {
+        let is_pseudo = frame.caller.table().pseudo().is(object.export());
+        if is_pseudo { &UNASKED_PSEUDO } else { &UNASKED }
+    } else {
+        own = Shared::of(frame, object, &given)?;
+        &own
+    };
+    let mounted_on = match given.has(a::MOUNTED_ON_FILEID) {
+        true => mounted_on(frame, object, attr),
+        false => attr.fileid,
+    };
     let aces = if given.has(a::ACL) { Some(acl::of(object)?) } else { None };
     let facts = Facts {
         fid: &object.fid,
@@ -186,7 +217,7 @@ pub(super) fn put(
         export: object.export(),
         acl: aces.as_deref(),
         mounted_on,
-        shared: &shared,
+        shared,
     };
     put_facts(&facts, &given, reply);
     Ok(())
@@ -211,8 +242,12 @@ pub(super) fn put_facts(facts: &Facts<'_>, given: &Bitmap4, reply: &mut Writer) 
     let len = reply.mark();
     reply.u32(0);
     let values = reply.mark();
-    for number in given.iter() {
-        put_value(facts, number, reply);
+    if usual_attrs::are_usual(given) {
+        usual_attrs::put(facts, given, reply);
+    } else {
+        for number in given.iter() {
+            put_value(facts, number, reply);
+        }
     }
     let bytes = reply.written_since(values);
     reply.patch_u32(len, u32::try_from(bytes).unwrap_or(u32::MAX));
@@ -303,7 +338,7 @@ const fn change_attr_type(kind: ChangeKind) -> u32 {
 }
 
 /// The export's UUID, which a restart does not change, another one for each subvolume; zeros for the pseudo file system.
-fn put_fsid(export: &Export, fsid: u64, is_pseudo: bool, w: &mut Writer) {
+pub(super) fn put_fsid(export: &Export, fsid: u64, is_pseudo: bool, w: &mut Writer) {
     if is_pseudo {
         return w.words([0; 4]);
     }
@@ -316,7 +351,7 @@ fn put_time(time: Time, w: &mut Writer) {
     w.words([high, low, time.nsec]);
 }
 
-const fn file_type(ftype: FileType) -> FileType4 {
+pub(super) const fn file_type(ftype: FileType) -> FileType4 {
     match ftype {
         FileType::Regular => FileType4::Reg,
         FileType::Directory => FileType4::Dir,

@@ -29,18 +29,17 @@ const HASHED: usize = 512;
 /// Plans a COMPOUND: it is counted as its first operation that does something, which is found without decoding the
 /// operations behind it.
 pub(super) fn plan(_: &Nfs, args: &[u8], _: Transport) -> Plan {
-    let minor = Reader::new(args).get().map_or(1, |head: CompoundHead<'_>| head.minor);
-    let plan = if minor == 0 { minor0::plan(args) } else { PLAN };
-    let main = main_op(args).and_then(ops::place_of);
+    let mut operations = Reader::new(args);
+    let Ok(head) = operations.get::<CompoundHead<'_>>() else { return PLAN };
+    let plan = if head.minor == 0 { minor0::plan(args) } else { PLAN };
+    let main = main_op(head.count, operations).and_then(ops::place_of);
     main.map_or(plan, |place| plan.counted_as(place))
 }
 
 /// The first operation that is not SEQUENCE and does more than to set the current filehandle.
-fn main_op(args: &[u8]) -> Option<u32> {
-    let mut args = Reader::new(args);
-    let head: CompoundHead<'_> = args.get().ok()?;
+fn main_op(count: u32, mut args: Reader<'_>) -> Option<u32> {
     let mut last = None;
-    for _ in 0..head.count.min(8) {
+    for _ in 0..count.min(8) {
         let number = args.u32().ok()?;
         last = Some(number);
         match number {
@@ -100,7 +99,6 @@ pub(super) fn compound(
         return Ok(());
     }
     let (counter, way_back) = (call.operation_counter(), call.way_back());
-    let main = main_op(request);
     let v4 = &nfs.v4;
     let reading = v4.state.read();
     let mut outcome = call.outcome;
@@ -131,9 +129,9 @@ pub(super) fn compound(
             bytes_written: 0,
             copied: None,
         };
-        let (done, status) = run_all(&mut frame, &mut operations, reply, (counter, main));
+        let (done, status) = run_all(&mut frame, &mut operations, reply, counter);
         nfs.give_back(caller.blocking());
-        finish(frame, reply, &marks, (done, status), &mut outcome);
+        finish(&mut frame, reply, &marks, (done, status), &mut outcome);
     }
     call.outcome.status = outcome.status;
     call.outcome.bytes_read = outcome.bytes_read;
@@ -151,11 +149,13 @@ fn run_all<'f>(
     frame: &mut Frame<'f>,
     args: &mut Reader<'f>,
     reply: &mut Writer,
-    (counter, mut main): (OperationCounter<'_>, Option<u32>),
+    counter: OperationCounter<'_>,
 ) -> (u32, Nfsstat4) {
     if frame.minor == 0 && frame.count > OPS_MAX {
         return (0, Nfsstat4::Resource);
     }
+    // of the operation that the call is counted as, the first is counted with the call's latency
+    let mut is_main_due = true;
     for position in 0..frame.count.min(OPS_MAX) {
         frame.position = position;
         let Ok(number) = args.u32() else {
@@ -167,13 +167,11 @@ fn run_all<'f>(
         if frame.replay.is_some() {
             return (0, Nfsstat4::Ok);
         }
-        match main {
-            // counted with its latency, as the whole call
-            Some(counted) if counted == number => main = None,
-            _ => {
-                if let Some(place) = ops::place_of(number) {
-                    counter.count(place, status.number());
-                }
+        if let Some(place) = ops::place_of(number) {
+            if is_main_due && counter.is_the_call(place) {
+                is_main_due = false;
+            } else {
+                counter.count(place, status.number());
             }
         }
         if status != Nfsstat4::Ok {
@@ -261,15 +259,15 @@ fn check(
 
 /// Completes the reply, and ends the request on its slot.
 fn finish(
-    frame: Frame<'_>,
+    frame: &mut Frame<'_>,
     reply: &mut Writer,
     marks: &Marks,
     (done, status): (u32, Nfsstat4),
     outcome: &mut rpc::Outcome,
 ) {
-    if let Some(kept) = frame.replay {
+    if let Some(kept) = &frame.replay {
         reply.rewind(marks.status);
-        reply.raw(&kept);
+        reply.raw(kept);
         return;
     }
     reply.patch_u32(marks.status, status.number());
@@ -278,7 +276,7 @@ fn finish(
     outcome.bytes_read = frame.bytes_read;
     outcome.bytes_written = frame.bytes_written;
     outcome.copied = frame.copied;
-    let Some(running) = frame.running else { return };
+    let Some(running) = frame.running.take() else { return };
     let written = reply.since(marks.status);
     let is_whole = frame.range_bytes == 0;
     let keep = is_whole && (running.cachethis || frame.changed && written.len() <= SHORT_REPLY);

@@ -86,6 +86,7 @@ impl<'f> Frame<'f> {
     }
 
     /// Makes another object the current filehandle; there is no current stateid then.
+    #[inline]
     pub fn set_current(&mut self, object: Object<'f>) {
         self.current = Some(CurrentObject { object, stateid: None });
     }

@@ -51,6 +51,7 @@ mod settable_attrs;
 mod space;
 mod stateids;
 mod status;
+mod usual_attrs;
 mod verify;
 mod view;
 mod write;

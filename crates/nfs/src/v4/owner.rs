@@ -7,7 +7,23 @@ use xdr::Writer;
 
 /// An owner or group: its number in decimal digits (RFC 8881 §5.9).
 pub(super) fn put_id(id: u32, w: &mut Writer) {
-    w.opaque(decimal(id, &mut [0; 10]));
+    /// The digits of the largest number.
+    const DIGITS: usize = 10;
+    // zeros behind the digits, so that a constant number of bytes can be copied, wherever they begin
+    let mut text = [0; DIGITS + 12];
+    let (mut begin, mut rest) = (DIGITS, id);
+    loop {
+        begin = begin.saturating_sub(1);
+        if let Some(place) = text.get_mut(begin) {
+            *place = b'0' + (rest % 10) as u8;
+        }
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let digits = text.get(begin..).and_then(|digits| digits.first_chunk::<12>());
+    w.opaque_within(digits.unwrap_or(&[0; 12]), DIGITS.saturating_sub(begin));
 }
 
 /// A number in decimal digits.

@@ -2,6 +2,7 @@
 
 mod crossing;
 
+use crate::support::compounds::LINUX;
 use crate::support::{TestServer, exports};
 use proto::layout::Bytes;
 use proto::nfs4::{
@@ -462,6 +463,42 @@ fn attributes_are_encoded_in_the_order_of_their_numbers() {
     let written = client
         .call(&[client.putfh(&handle), oper(op::GETATTR, &Bitmap4::of(&[attr::TIME_MODIFY_SET]))]);
     assert_eq!(written.status, Nfsstat4::Inval);
+}
+
+/// What clients ask for all the time takes a way of its own.
+#[test]
+fn attributes_have_the_same_bytes_alone_and_together() {
+    let client = Client::new();
+    let (handle, stateid) = client.create(b"f");
+    client.write(&handle, stateid, b"12345");
+    let values = |asked: &[u32]| {
+        let get = oper(op::GETATTR, &Bitmap4::of(asked));
+        let found = client.call(&[client.putfh(&handle), get]);
+        let mut r = found.inside();
+        ok(&mut r, op::PUTFH);
+        ok(&mut r, op::GETATTR);
+        assert_eq!(r.get::<Bitmap4>().unwrap(), Bitmap4::of(asked));
+        let values = r.opaque(1024).unwrap().to_vec();
+        r.end().unwrap();
+        values
+    };
+    let usual: Vec<u32> = LINUX.iter().collect();
+    let with = |more: &[u32]| {
+        let mut all = [&usual, more].concat();
+        all.sort_unstable();
+        all
+    };
+    for more in [
+        &[][..],
+        &[attr::FILEHANDLE],
+        &[attr::RDATTR_ERROR],
+        &[attr::RDATTR_ERROR, attr::FILEHANDLE],
+        &[attr::LEASE_TIME],
+    ] {
+        let asked = with(more);
+        let alone: Vec<u8> = asked.iter().flat_map(|number| values(&[*number])).collect();
+        assert_eq!(values(&asked), alone, "{more:?}");
+    }
 }
 
 /// The names of a listing, with the type of each.
