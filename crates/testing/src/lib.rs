@@ -51,7 +51,9 @@ pub fn in_child(test: &str, wrapper: &[&str]) -> bool {
             command
         }
     };
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, "1");
+    command
+        .args(["--exact", test, "--include-ignored", "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1");
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);

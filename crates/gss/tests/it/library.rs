@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use sys::gssapi::{AcceptorCredential, Initiator, InitiatorCredential};
+use sys::thread::cpu_time;
 use testing::{Missing, in_child, skip};
 
 const TYPES: [(u32, &str); 4] = [
@@ -157,12 +158,6 @@ fn our_messages_are_the_library_s_and_the_library_s_are_ours() {
     });
 }
 
-/// Processor time of this thread, in nanoseconds.
-fn cpu_ns() -> u64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    text.split_whitespace().next().unwrap().parse().unwrap()
-}
-
 /// Prints processor time of our messages as a part of the library's: medians of ratios of rounds that alternate.
 #[test]
 #[ignore = "by hand: cargo test --release -p bowline-gss --test it library -- --ignored; LAB_REPORT=FILE for the figures"]
@@ -176,15 +171,15 @@ fn cost_beside_the_library_s() {
             let message = vec![0x5a; len];
             let mut ratios = [const { Vec::new() }; 4];
             for _ in 0..15 {
-                let mut costs = [[0_u64; 4]; 2];
+                let mut costs = [[0.0_f64; 4]; 2];
                 for (cost, (client, server)) in costs.iter_mut().zip(pairs) {
                     let token = sealed(client.as_ref(), &message);
                     let sum = client.checksum(&message).unwrap();
                     let (mut scratch, mut buffer) = (token.clone(), Vec::new());
                     let timed = |run: &mut dyn FnMut()| {
-                        let start = cpu_ns();
+                        let start = cpu_time();
                         (0..calls).for_each(|_| run());
-                        cpu_ns() - start
+                        (cpu_time() - start).as_secs_f64()
                     };
                     *cost = [
                         timed(&mut || client.seal(&mut scratch).unwrap()),
@@ -196,7 +191,7 @@ fn cost_beside_the_library_s() {
                     ];
                 }
                 for (at, ratios) in ratios.iter_mut().enumerate() {
-                    ratios.push(costs[0][at] as f64 / costs[1][at] as f64);
+                    ratios.push(costs[0][at] / costs[1][at]);
                 }
             }
             let median = |ratios: &mut Vec<f64>| {
