@@ -12,7 +12,7 @@ export_dir=$(cut -d' ' -f1 "$JOB/exports" | head -n 1)
 here=$(dirname "$(cat "$JOB/script")")
 o=proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,hard$extra
 case $checks in
-  *locks*)
+  *locks* | *recovery*)
     # a default mount: all ports are looked up at the server's port mapper, and the client's own lock and
     # status managers are found by its
     o=hard$extra

@@ -53,7 +53,7 @@ impl Default for Limits {
             waiters: 65_536,
             shares_per_file: 4096,
             opens_per_share: 65_536,
-            hosts: 4096,
+            hosts: 16_384,
             files: 1_000_000,
             grace_ms: 60_000,
             grace_quiet_ms: 10_000,

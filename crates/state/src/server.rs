@@ -98,8 +98,8 @@ impl State {
         let host = request.who.host();
         if let Some(plan) = self.refusal(now, host, reclaim, request.monitored) {
             let denied = match plan {
-                // a host is not recorded for what it does not get
-                Plan::Record(Record::NsmHost(_)) if request.how == How::Try => {
+                // a host is not recorded for what it does not get, neither new nor back
+                Plan::Record(Record::NsmHost(_)) if !matches!(request.how, How::Wait(_)) => {
                     self.with(now, file, &mut effects, |state, cx| state.denied(cx, request))
                 }
                 _ => None,

@@ -340,6 +340,7 @@ impl ServerControl {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
         warnings.extend(grace_status::warnings(&self.parts));
+        warnings.extend(self.parts.portmap.lock_manager_warning());
         warnings.extend(self.parts.kerberos.problem());
         warnings.extend(self.parts.audit.warnings());
         let faults = self.export_keeper.faults();

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// How often the grace period is looked at.
 const GRACE_LOOK_MS: u64 = 1000;
+/// So many hosts of the grace period are looked at whenever something happens, more no more often than that.
+const GRACE_HOSTS_FEW: usize = 256;
 /// The shortest sleep: something that stays due, such as a record that the disk does not take, must not keep a
 /// processor busy.
 const SLEEP_MIN_MS: u64 = 50;
@@ -120,6 +122,8 @@ fn keep(wakeup: &Wakeup, nlm: &Nlm, state: &State, notifier: &Arc<Notifier>) {
 /// What is logged of the grace period: its beginning and its end.
 struct GraceLog {
     phase: Phase,
+    /// When it was last looked at, in milliseconds: there may be thousands of hosts, and they are copied.
+    looked_ms: u64,
     /// Who could reclaim, as it was last seen.
     hosts: Vec<GraceHost>,
     clients: Vec<GraceClient>,
@@ -137,12 +141,16 @@ impl GraceLog {
                 ends_ms.saturating_sub(now.0).div_ceil(1000)
             );
         }
-        Self { phase, hosts, clients }
+        Self { phase, looked_ms: now.0, hosts, clients }
     }
 
     /// Notes who has reclaimed.
     fn look(&mut self, state: &State, now: state::Now) {
-        if self.phase != Phase::Over {
+        let many = self.hosts.len() > GRACE_HOSTS_FEW;
+        if self.phase != Phase::Over
+            && !(many && now.0 < self.looked_ms.saturating_add(GRACE_LOOK_MS))
+        {
+            self.looked_ms = now.0;
             let clients = state.grace_clients();
             let (phase, _, hosts) = state.grace_period(now);
             if phase != Phase::Over {

@@ -61,6 +61,13 @@ const SHARED_PROGRAMS: [u32; 3] = [NLM, 100_024, 100_011];
 /// The lock manager of version 3.
 const NLM: u32 = 100_021;
 
+/// A service that is another server's.
+struct Left {
+    service: Registration,
+    /// Whose.
+    why: String,
+}
+
 /// The applied plan.
 pub struct PortmapService {
     service: Arc<Service>,
@@ -80,8 +87,10 @@ struct State {
     registered: Option<Registered>,
     /// This server answers port 111.
     served: bool,
-    /// For the operator: what was done, and what other servers hold.
+    /// For the operator: what was done.
     how: String,
+    /// What other servers are registered for.
+    left: Vec<Left>,
     /// What is wrong with rpcbind now.
     trouble: Option<String>,
 }
@@ -102,18 +111,18 @@ impl PortmapService {
         rpcbind: &Rpcbind,
     ) -> anyhow::Result<Self> {
         own.set_udp(udp);
-        let (registered, how) = match plan {
-            Plan::Neither(why) => (None, why.clone()),
-            Plan::Serve(_) => (None, "this server answers port 111".to_owned()),
+        let (registered, left, how) = match plan {
+            Plan::Neither(why) => (None, Vec::new(), why.clone()),
+            Plan::Serve(_) => (None, Vec::new(), "this server answers port 111".to_owned()),
             Plan::Register { must } => match register(&own, rpcbind) {
-                Ok((done, left)) => (Some(done), registered_text(&left)),
+                Ok((done, left)) => (Some(done), left, "registered with rpcbind".to_owned()),
                 Err(error) if *must => return Err(error),
-                Err(error) => (None, format!("none ({})", error_text(&error))),
+                Err(error) => (None, Vec::new(), format!("none ({})", error_text(&error))),
             },
         };
         let watched = registered.is_some();
         let served = matches!(plan, Plan::Serve(_));
-        let state = Mutex::new(State { registered, served, how, trouble: None });
+        let state = Mutex::new(State { registered, served, how, left, trouble: None });
         let service = Arc::new(Service { own, state });
         let watch = if watched { watch(&service) } else { None };
         Ok(Self { service, watch: Mutex::new(watch) })
@@ -122,10 +131,24 @@ impl PortmapService {
     /// The result, for the operator.
     pub fn how(&self) -> String {
         let state = self.service.lock();
+        let how = format!("{}{}", state.how, left_text(&state.left));
         match &state.trouble {
-            Some(trouble) => format!("{}; {trouble}", state.how),
-            None => state.how.clone(),
+            Some(trouble) => format!("{how}; {trouble}"),
+            None => how,
         }
+    }
+
+    /// That clients of version 3 find another lock manager, and what can be done; `None` if they find this one.
+    pub fn lock_manager_warning(&self) -> Option<String> {
+        let state = self.service.lock();
+        let other = state.left.iter().find(|left| left.service.program == NLM)?;
+        Some(format!(
+            "another lock manager is registered at this machine's port mapper ({}): clients of version 3 ask that one, \
+             and their locks fail (No locks available). It is the kernel's if this machine has mounted something with \
+             version 3: mount that with nolock, or with version 4, and unmount the rest; this server's is registered \
+             within seconds when the other is gone",
+            other.why
+        ))
     }
 
     /// Whether clients find this server's lock manager by port 111. If so they find all that version 3 needs.
@@ -158,10 +181,9 @@ impl PortmapService {
         registered
             .change(&[needed, held].concat())
             .context("cannot change the registration with rpcbind")?;
-        for service in &shared {
-            // left to whoever has it
-            let _ = registered.add(service);
-        }
+        // what another server has is left to it
+        let left = add_shared(registered, &shared);
+        state.left = left;
         Ok(())
     }
 
@@ -190,6 +212,7 @@ impl Service {
     /// Registers again what is missing; what has changed since the last time.
     fn check(&self) -> Option<String> {
         let mut state = self.lock();
+        let taken = state.take_over();
         let restored = state.registered.as_ref()?.restore();
         let (trouble, news) = match restored {
             Ok(0) => (None, state.trouble.is_some().then(|| "rpcbind answers again".to_owned())),
@@ -204,7 +227,18 @@ impl Service {
             }
         };
         state.trouble = trouble;
-        news
+        news.or(taken)
+    }
+}
+
+impl State {
+    /// Registers what other servers have given up; what was.
+    fn take_over(&mut self) -> Option<String> {
+        let registered = self.registered.as_mut()?;
+        let wanted: Vec<Registration> = self.left.iter().map(|left| left.service).collect();
+        self.left = add_shared(registered, &wanted);
+        let taken = wanted.len().saturating_sub(self.left.len());
+        (taken > 0).then(|| format!("{taken} services that another server had are registered now"))
     }
 }
 
@@ -229,11 +263,19 @@ fn watch(service: &Arc<Service>) -> Option<Sender<()>> {
     }
 }
 
-fn registered_text(left: &[String]) -> String {
-    match left {
-        [] => "registered with rpcbind".to_owned(),
-        left => format!("registered with rpcbind, except {}", left.join(", ")),
-    }
+fn left_text(left: &[Left]) -> String {
+    let mut whys: Vec<&str> = left.iter().map(|left| left.why.as_str()).collect();
+    whys.dedup();
+    if whys.is_empty() { String::new() } else { format!(", except {}", whys.join(", ")) }
+}
+
+/// Registers those services that nobody else has; the others.
+fn add_shared(registered: &mut Registered, shared: &[Registration]) -> Vec<Left> {
+    let left = |service: &Registration| {
+        let refused = registered.add(service).err()?;
+        Some(Left { service: *service, why: refused.to_string() })
+    };
+    shared.iter().filter_map(left).collect()
 }
 
 /// Decides what to do for a server that listens on `listen`.
@@ -306,17 +348,11 @@ pub fn answers(
 ///
 /// # Errors
 /// rpcbind does not run, or another server is registered for NFS or MOUNT; nothing stays registered then.
-fn register(own: &Portmap, rpcbind: &Rpcbind) -> anyhow::Result<(Registered, Vec<String>)> {
+fn register(own: &Portmap, rpcbind: &Rpcbind) -> anyhow::Result<(Registered, Vec<Left>)> {
     let (needed, shared) = registered_with(own);
     let mut registered = rpcbind::register(&needed, rpcbind.clone())
         .context("cannot register (--portmap off avoids this)")?;
-    let mut left = Vec::new();
-    for service in &shared {
-        if let Err(error) = registered.add(service) {
-            left.push(error.to_string());
-        }
-    }
-    left.dedup();
+    let left = add_shared(&mut registered, &shared);
     Ok((registered, left))
 }
 
@@ -414,8 +450,11 @@ mod tests {
             .into_iter()
             .partition(|program| !super::SHARED_PROGRAMS.contains(program));
         assert_eq!((needed, shared), (vec![100_003, 100_005], vec![100_021, 100_024]));
-        let taken = ["program 100021 version 4 (tcp) is registered by another".to_owned()];
-        assert!(super::registered_text(&taken).starts_with("registered with rpcbind, except "));
+        let why = "program 100021 version 4 (tcp) is registered by another".to_owned();
+        let service = Registration::new(100_021, 4, true, "127.0.0.1:2049".parse().unwrap());
+        let left = || super::Left { service, why: why.clone() };
+        assert_eq!(super::left_text(&[left(), left()]), format!(", except {why}"));
+        assert_eq!(super::left_text(&[]), "");
     }
 
     #[test]

@@ -25,7 +25,7 @@ const NFS: u32 = 100_003;
 const LOCKS: u64 = 50;
 
 /// Runs a test in a network namespace of its own, whose only interface is `lo`.
-fn alone(test: impl FnOnce() + Send + 'static) {
+pub fn alone(test: impl FnOnce() + Send + 'static) {
     let run = std::thread::spawn(move || {
         if let Err(error) = sys::netns::enter_new() {
             assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");

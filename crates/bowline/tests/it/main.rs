@@ -28,6 +28,8 @@ mod large_directory;
 mod load_generator;
 mod lock_recovery;
 mod locks;
+mod locks_unavailable;
+mod many_lock_hosts;
 mod metrics;
 mod nfs3_client;
 mod operator_tables;

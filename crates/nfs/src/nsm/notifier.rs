@@ -23,8 +23,13 @@ const PAUSES_MS: [u64; 6] = [5000, 5000, 10_000, 20_000, 20_000, 60_000];
 const GIVE_UP_MS: u64 = 900_000;
 /// How long one call may take, in milliseconds.
 const TIMEOUT_MS: u64 = 4000;
-/// Calls under way.
-pub(super) const UNDER_WAY_MAX: usize = 64;
+/// The same of a machine's first call: ten thousand machines that are off must not keep those that are not from hearing
+/// of the restart within a grace period of a minute.
+const FIRST_TIMEOUT_MS: u64 = 1000;
+/// How long until machines that found no place are looked at again, unless an answer comes before, in milliseconds.
+const PLACE_LOOK_MS: u64 = 200;
+/// Calls under way: fewer than the sockets for calls to clients, so that callbacks find one.
+pub(super) const UNDER_WAY_MAX: usize = 192;
 
 /// Told of each host that has answered: its address and the name of its calls.
 pub type Answered = Box<dyn Fn(IpAddr, &[u8]) + Send + Sync>;
@@ -147,7 +152,7 @@ impl Notifier {
         let calls_end_ms = now_ms.saturating_add(TIMEOUT_MS);
         let waiting = machines.iter().any(|machine| machine.stage == Stage::UnderWay);
         let next = match (next, waiting) {
-            (Some(at_ms), true) if at_ms <= now_ms => Some(now_ms.saturating_add(1000)),
+            (Some(at_ms), true) if at_ms <= now_ms => Some(now_ms.saturating_add(PLACE_LOOK_MS)),
             (Some(at_ms), _) => Some(at_ms.max(now_ms)),
             (None, true) => Some(calls_end_ms),
             (None, false) => None,
@@ -173,7 +178,7 @@ impl Notifier {
             procedure: procedure::NOTIFY,
             credential: CallCredential::Root,
             args: args.bytes().to_vec(),
-            timeout_ms: TIMEOUT_MS,
+            timeout_ms: if tries == 0 { FIRST_TIMEOUT_MS } else { TIMEOUT_MS },
             expects_reply: true,
             done,
         }

@@ -8,6 +8,7 @@
 )]
 
 mod allocation;
+mod bounds;
 mod cases;
 mod explore;
 mod model;

@@ -103,7 +103,7 @@ impl LockedFile {
     fn parts(&self, range: LockRange) -> Vec<(LockRange, Option<LockMode>)> {
         let mut parts = Vec::new();
         let mut next = Some(range.start());
-        for (held, mode) in &self.held {
+        for (held, mode) in self.held.get(self.meeting(range)).unwrap_or_default() {
             let (Some(at), Some(both)) = (next, held.intersection(range)) else { continue };
             let gap = both.start().checked_sub(1).and_then(|last| LockRange::from_bounds(at, last));
             parts.extend(gap.map(|gap| (gap, None)));
@@ -139,21 +139,25 @@ impl LockedFile {
 
     /// Stores a change that was made.
     fn note(&mut self, change: &LockChange) {
-        let mut held = Vec::with_capacity(self.held.len().saturating_add(2));
-        for (range, mode) in &self.held {
-            if range.intersection(change.range).is_none() {
-                held.push((*range, *mode));
-                continue;
-            }
-            let before = change.range.start().checked_sub(1);
-            let before = before.and_then(|last| LockRange::from_bounds(range.start(), last));
-            let after = change.range.last().checked_add(1);
-            let after = after.and_then(|start| LockRange::from_bounds(start, range.last()));
-            held.extend([before, after].into_iter().flatten().map(|rest| (rest, *mode)));
-        }
-        held.extend(change.mode.map(|mode| (change.range, mode)));
-        held.sort_by_key(|(range, _)| range.start());
-        self.held = held;
+        let meeting = self.meeting(change.range);
+        let replaced = self.held.get(meeting.clone()).unwrap_or_default();
+        let before = replaced.first().and_then(|(held, mode)| {
+            let last = change.range.start().checked_sub(1)?;
+            Some((LockRange::from_bounds(held.start(), last)?, *mode))
+        });
+        let after = replaced.last().and_then(|(held, mode)| {
+            let start = change.range.last().checked_add(1)?;
+            Some((LockRange::from_bounds(start, held.last())?, *mode))
+        });
+        let changed = change.mode.map(|mode| (change.range, mode));
+        self.held.splice(meeting, before.into_iter().chain(changed).chain(after));
+    }
+
+    /// Which of the held locks have a byte in this range: found by halving, as there may be many.
+    fn meeting(&self, range: LockRange) -> std::ops::Range<usize> {
+        let first = self.held.partition_point(|(held, _)| held.last() < range.start());
+        let rest = self.held.get(first..).unwrap_or_default();
+        first..first.saturating_add(rest.partition_point(|(held, _)| held.start() <= range.last()))
     }
 }
 

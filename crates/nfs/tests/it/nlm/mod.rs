@@ -1,5 +1,6 @@
 //! NLM over two back ends, called as the dispatcher calls it.
 
+mod bounds;
 mod local;
 mod locks;
 mod minor0;

@@ -6,7 +6,8 @@ use bowline_state::{
     LocalAnswer, LocalConflict, LocalOp, LockRequest, Mode, Now, Plan, Reboot, Record, Recovery,
     State, Tag, Ticket, Transport, Who,
 };
-use std::hash::{DefaultHasher, Hash, Hasher};
+use foldhash::fast::FixedState;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// What can happen: a part of everything goes deeper in as many states.
 #[derive(Debug, Clone, Copy)]
@@ -617,7 +618,7 @@ impl Env {
     }
 
     fn flight_digest(&self, flight: &Flight) -> u64 {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = FixedState::default().build_hasher();
         std::mem::discriminant(flight).hash(&mut hasher);
         let request = match flight {
             Flight::Kernel(_, op, request) => {
@@ -645,7 +646,7 @@ impl Env {
 
     /// All of the state but the numbers that only tell things apart.
     pub fn digest(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = FixedState::default().build_hasher();
         for row in self.state.file_rows(self.now) {
             row.file.hash(&mut hasher);
             for lock in &row.locks {
