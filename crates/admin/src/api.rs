@@ -1,7 +1,7 @@
 //! Requests and answers of the control socket: one JSON object per line each way.
 //!
-//! A request is `{"command":"status"}`; an answer is `{"ok":true,"result":…}` or
-//! `{"ok":false,"error":"…"}`. Programs rely on these field names (`bowline … --json` prints the
+//! A request is `{"command":"status"}`; an answer is `{"version":1,"ok":true,"result":…}` or
+//! `{"version":1,"ok":false,"error":"…"}`. Programs rely on these field names (`bowline … --json` prints the
 //! result): fields are added, never renamed. Names end in their unit.
 
 mod diagnosis;
@@ -89,9 +89,15 @@ pub enum Request {
     },
 }
 
+/// The version of the answers and of what `--json` prints. Keys may be added to it; one that goes or changes its meaning
+/// changes the number.
+pub const VERSION: u32 = 1;
+
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer<T> {
+    /// [`VERSION`].
+    pub version: u32,
     /// Whether the request was granted.
     pub ok: bool,
     /// The result.
@@ -105,12 +111,12 @@ pub struct Answer<T> {
 impl<T> Answer<T> {
     /// A granted request.
     pub const fn granted(result: T) -> Self {
-        Self { ok: true, result: Some(result), error: None }
+        Self { version: VERSION, ok: true, result: Some(result), error: None }
     }
 
     /// A refused request.
     pub const fn refused(error: String) -> Self {
-        Self { ok: false, result: None, error: Some(error) }
+        Self { version: VERSION, ok: false, result: None, error: Some(error) }
     }
 }
 

@@ -358,8 +358,9 @@ fn answer_of<T: Serialize>(result: Result<T, Refused>) -> Vec<u8> {
 
 fn line_of<T: Serialize>(answer: &Answer<T>) -> Vec<u8> {
     // encoding these types does not fail; if it did, the client would get the error
-    let mut line = serde_json::to_vec(answer)
-        .unwrap_or_else(|e| format!("{{\"ok\":false,\"error\":\"cannot encode: {e}\"}}").into());
+    let mut line = serde_json::to_vec(answer).unwrap_or_else(|e| {
+        format!("{{\"version\":1,\"ok\":false,\"error\":\"cannot encode: {e}\"}}").into()
+    });
     line.push(b'\n');
     line
 }
@@ -396,7 +397,7 @@ mod tests {
         asking.write_all(b"{\"command\":\"status\"}\n").unwrap();
         asking.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut lines = BufReader::new(asking).lines();
-        assert!(lines.next().unwrap().unwrap().starts_with("{\"ok\":true,"));
+        assert!(lines.next().unwrap().unwrap().starts_with("{\"version\":1,\"ok\":true,"));
         assert!(lines.next().is_none(), "one answer, then the end");
         // a client sees the end of its connection before its place is free
         let deadline = Instant::now() + Duration::from_secs(60);

@@ -16,13 +16,27 @@ pub enum Align {
 pub struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
+    /// Characters of a line; `None`: as many as there are.
+    width_max: Option<usize>,
+    /// The columns that are left out where there is no room, the first one first.
+    optional: Vec<usize>,
 }
 
 impl Table {
     /// An empty table.
     pub fn new(columns: &[(&str, Align)]) -> Self {
         let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
-        Self { columns, rows: Vec::new() }
+        Self { columns, rows: Vec::new(), width_max: None, optional: Vec::new() }
+    }
+
+    /// The same, no wider than `width_max` characters where that can be reached by leaving out columns: those of
+    /// `optional`, by their names, the first one first. A last line says which.
+    #[must_use]
+    pub fn fitting(mut self, width_max: Option<usize>, optional: &[&str]) -> Self {
+        let place = |name: &&str| self.columns.iter().position(|(known, _)| known == name);
+        self.optional = optional.iter().filter_map(place).collect();
+        self.width_max = width_max;
+        self
     }
 
     /// Adds a row. Missing cells are empty. Control characters, which a client may have chosen, print as
@@ -43,12 +57,35 @@ impl Table {
         columns.map(|(index, (name, _))| width(name).max(widest(index).unwrap_or(0))).collect()
     }
 
-    fn line(&self, f: &mut fmt::Formatter<'_>, cells: &[&str], widths: &[usize]) -> fmt::Result {
+    /// The columns that are left out.
+    fn hidden(&self, widths: &[usize]) -> Vec<usize> {
+        let Some(width_max) = self.width_max else { return Vec::new() };
+        let gaps = 2 * widths.len().saturating_sub(1);
+        let mut needed = widths.iter().sum::<usize>() + gaps;
+        let mut hidden = Vec::new();
+        for column in &self.optional {
+            if needed <= width_max {
+                break;
+            }
+            needed = needed.saturating_sub(widths.get(*column).map_or(0, |width| width + 2));
+            hidden.push(*column);
+        }
+        hidden
+    }
+
+    fn line(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        cells: &[&str],
+        widths: &[usize],
+        hidden: &[usize],
+    ) -> fmt::Result {
         let mut text = String::new();
-        for (index, ((_, align), wide)) in self.columns.iter().zip(widths).enumerate() {
+        let columns = self.columns.iter().zip(widths).enumerate();
+        for (index, ((_, align), wide)) in columns.filter(|(index, _)| !hidden.contains(index)) {
             let cell = cells.get(index).copied().unwrap_or_default();
             let gap = " ".repeat(wide.saturating_sub(width(cell)));
-            if index > 0 {
+            if !text.is_empty() {
                 text.push_str("  ");
             }
             match align {
@@ -64,12 +101,18 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths = self.widths();
         let names: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
-        self.line(f, &names, &widths)?;
+        let hidden = self.hidden(&widths);
+        self.line(f, &names, &widths, &hidden)?;
         for row in &self.rows {
             let cells: Vec<&str> = row.iter().map(String::as_str).collect();
-            self.line(f, &cells, &widths)?;
+            self.line(f, &cells, &widths, &hidden)?;
         }
-        Ok(())
+        let names: Vec<&str> =
+            hidden.iter().filter_map(|index| names.get(*index)).copied().collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "(not shown for want of room: {}; --wide shows all)", names.join(", "))
     }
 }
 
@@ -92,6 +135,25 @@ mod tests {
         table.row(["a", "1"]);
         table.row(["long µ", "100"]);
         assert_eq!(table.to_string(), "NAME      N\na         1\nlong µ  100\n");
+    }
+
+    #[test]
+    fn columns_are_left_out_where_there_is_no_room() {
+        let columns = ["NAME", "FIRST", "SECOND"].map(|name| (name, Align::Left));
+        let table = |width| {
+            let mut table = Table::new(&columns).fitting(width, &["SECOND", "FIRST", "NONE"]);
+            table.row(["name", "1", "2"]);
+            table.to_string()
+        };
+        let all = "NAME  FIRST  SECOND\nname  1      2\n";
+        assert_eq!((table(None).as_str(), table(Some(19)).as_str()), (all, all));
+        assert!(
+            table(Some(18))
+                .starts_with("NAME  FIRST\nname  1\n(not shown for want of room: SECOND;")
+        );
+        assert!(
+            table(Some(1)).starts_with("NAME\nname\n(not shown for want of room: SECOND, FIRST;")
+        );
     }
 
     #[test]

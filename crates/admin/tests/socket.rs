@@ -200,7 +200,7 @@ fn invalid_requests_are_refused_and_an_endless_line_ends_the_connection() {
     for _ in 0..2 {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
-        assert!(line.starts_with("{\"ok\":false,"), "{line}");
+        assert!(line.starts_with("{\"version\":1,\"ok\":false,"), "{line}");
     }
     let _ = stream.write_all(&[b'x'; 100_000]);
     let mut rest = Vec::new();

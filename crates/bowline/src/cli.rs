@@ -3,12 +3,14 @@
 pub mod bench;
 pub mod errors;
 
+use crate::completion;
 use crate::exportfs::ExportfsOptions;
 use crate::serve_options::ServeOptions;
 use crate::settings::{Assignment, AssignmentParser, KeyParser};
 use crate::top::view::View;
 use crate::watch;
 use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -78,7 +80,7 @@ pub enum Command {
     /// go on as if they held their locks.
     Release {
         /// The client's address or name as `bowline locks` shows it, or the path of the file on this machine
-        #[arg(value_name = "HOST|FILE")]
+        #[arg(value_name = "HOST|FILE", add = ArgValueCompleter::new(completion::clients))]
         what: String,
         /// The server.
         #[command(flatten)]
@@ -110,7 +112,8 @@ pub enum Command {
     /// Change a setting of the running server
     Set {
         /// The setting and its new value, for example max-read=64K; `bowline get` lists the settings
-        #[arg(value_name = "KEY=VALUE", value_parser = AssignmentParser, hide_possible_values = true)]
+        #[arg(value_name = "KEY=VALUE", value_parser = AssignmentParser, hide_possible_values = true,
+            add = ArgValueCompleter::new(completion::assignments))]
         change: Assignment,
         /// The server.
         #[command(flatten)]
@@ -303,6 +306,9 @@ pub struct TableTarget {
     /// Print it again every N seconds, until Ctrl-C
     #[arg(long, value_name = "N", value_parser = watch::interval)]
     pub watch: Option<Duration>,
+    /// Print all columns: without it those are left out that a narrow terminal has no room for
+    #[arg(long)]
+    pub wide: bool,
     /// The server.
     #[command(flatten)]
     pub server: ControlTarget,
@@ -312,10 +318,10 @@ pub struct TableTarget {
 #[derive(Debug, Args)]
 pub struct ExplainOptions {
     /// The client's address, or a host name
-    #[arg(value_hint = ValueHint::Hostname)]
+    #[arg(value_hint = ValueHint::Hostname, add = ArgValueCompleter::new(completion::clients))]
     pub client: String,
     /// The path that the client mounts, with or without a path below it, or a path of the server's machine
-    #[arg(value_hint = ValueHint::AnyPath)]
+    #[arg(value_hint = ValueHint::AnyPath, add = ArgValueCompleter::new(completion::exports))]
     pub path: String,
     /// The user on the client, by number; without one only the mount is explained
     #[arg(value_name = "USER")]

@@ -1,5 +1,6 @@
 //! The columns of the tables about a running server: the printed heading, and the description for the manual.
 
+use crate::output;
 use admin::Align::{self, Left, Right};
 use admin::Table;
 
@@ -25,8 +26,51 @@ const fn right(name: &'static str, about: &'static str) -> Column {
 /// An empty table with these columns.
 pub fn table(columns: &[Column]) -> Table {
     let columns: Vec<_> = columns.iter().map(|column| (column.name, column.align)).collect();
-    Table::new(&columns)
+    Table::new(&columns).fitting(output::table_width(), &OPTIONAL)
 }
+
+/// The columns that a narrow terminal does not show, in any table, the first one first. What says who is busy, or what is
+/// wrong, stays.
+const OPTIONAL: [&str; 34] = [
+    // of connections
+    "LOCAL",
+    "RCVBUF",
+    "SNDBUF",
+    "POOL",
+    "SECURITY",
+    "WINDOW",
+    "RETRANS",
+    "AGE",
+    "IDLE",
+    "RTT",
+    "UNSENT",
+    "OLDEST",
+    // of pools
+    "CPUS",
+    "POLICY",
+    "ARRIVED",
+    "WOKEN",
+    "TIMED OUT",
+    "PROMOTED",
+    "FAILED",
+    "RESCUED",
+    "PARKED",
+    "MIN..MAX",
+    // of sockets
+    "NOTE",
+    "FROM",
+    "CPU",
+    "INTERFACE",
+    // of clients, exports and procedures
+    "IDENTITY",
+    "UDP",
+    "OPENS",
+    "SESSIONS",
+    "DIRECTORY",
+    "MAX",
+    "OUT",
+    "IN",
+];
 
 /// All tables, by the command that prints them.
 pub const TABLES: [(&str, &[Column]); 14] = [

@@ -390,6 +390,9 @@ pub fn watch_table<T: DeserializeOwned + Serialize>(
     request: &Request,
     page: impl Fn(&T) -> String,
 ) -> anyhow::Result<ExitCode> {
+    if to.wide {
+        output::show_all_columns();
+    }
     let Some(interval) = to.watch else { return show(&to.server, request, page) };
     watch::repeat(interval, title, || {
         let answer: T = ask(&to.server, request)?;

@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod cli;
 mod columns;
+mod completion;
 mod config;
 mod control_commands;
 mod default_paths;
@@ -41,6 +42,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    generate::answer_completion();
     let args = expand_program_name(expand_help_command(std::env::args_os().collect()));
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,

@@ -3,8 +3,9 @@
 
 use anyhow::Context;
 use std::fmt::Display;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The exit status of [`UsageError`].
 pub const USAGE_STATUS: u8 = 2;
@@ -38,6 +39,22 @@ pub fn status(error: &anyhow::Error) -> ExitCode {
     } else {
         1
     })
+}
+
+/// Whether tables have all their columns on any terminal (`--wide`).
+static WIDE: AtomicBool = AtomicBool::new(false);
+
+/// Has tables printed with all their columns.
+pub fn show_all_columns() {
+    WIDE.store(true, Ordering::Relaxed);
+}
+
+/// The width of tables: that of the terminal. None without a terminal: what programs read has all columns.
+pub fn table_width() -> Option<usize> {
+    if WIDE.load(Ordering::Relaxed) || !io::stdout().is_terminal() {
+        return None;
+    }
+    ratatui::crossterm::terminal::size().ok().map(|(width, _)| width.into())
 }
 
 /// Writes text to standard output. A reader that has closed its end (`| head`) is not an error.

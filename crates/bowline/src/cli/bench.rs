@@ -1,7 +1,9 @@
 //! The command line of `bowline bench`.
 
+use crate::completion;
 use bench::load::{Pace, Plan, Proto, Stable, Version, Workload};
 use clap::{Args, Subcommand, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -75,7 +77,7 @@ pub struct MktreeOptions {
 #[derive(Debug, Args)]
 pub struct RunOptions {
     /// An experiment's name, or `all`
-    #[arg(required = true, value_name = "NAME|all")]
+    #[arg(required = true, value_name = "NAME|all", add = ArgValueCompleter::new(completion::experiments))]
     pub names: Vec<String>,
     /// Fewer and shorter rounds: all experiments in under 5 minutes, with more spread
     #[arg(long)]

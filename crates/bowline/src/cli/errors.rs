@@ -129,7 +129,7 @@ mod tests {
             ("bowline bench load --sever x", "did you mean --server?"),
             (
                 "bowline status --fast",
-                "status has no option --fast; it has --verbose, --watch, --json",
+                "status has no option --fast; it has --verbose, --watch, --wide, --json",
             ),
             ("bowline status extra", "status takes no argument extra; see `bowline status --help`"),
             ("bowline set threads 4", "here `bowline set threads=4`"),

@@ -14,6 +14,7 @@ mod bench_cleanup;
 mod bench_subject;
 mod callbacks;
 mod cli;
+mod completions;
 mod containers;
 mod crash_restart;
 mod do_script;
