@@ -197,6 +197,15 @@ fn recovery_behind_a_socket_that_stays() {
     guests_with(&environment, 2, kind, "recovery", "vers=4.1", 240);
 }
 
+/// The server is killed under locks of both; they hear of it by SM_NOTIFY. Each grace period takes ten seconds, so that
+/// there are few kills here.
+#[test]
+fn recovery_of_two_clients_of_version_3() {
+    let environment = [("LOCK_KILLS", "2"), ("LOCK_CHECKS", "locks_outlive_kills_of_the_server")];
+    let server = "ext4 --set lease=10 --set grace=10";
+    guests_with(&environment, 2, server, "recovery", "", 300);
+}
+
 /// One of them uses version 3 and the other version 4.1. `LOCK_ROUNDS` for more of everything, `LOCK_CHECKS` for some
 /// checks.
 #[test]
